@@ -1,0 +1,104 @@
+"""The command line: `python -m common COMMAND`. The Makefile calls nothing else of ours."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from .errors import UserError
+
+
+def parser() -> argparse.ArgumentParser:
+    """Every command and its options."""
+    top = argparse.ArgumentParser(prog="python -m common", description=__doc__)
+    commands = top.add_subparsers(dest="command", required=True)
+
+    def add(name: str, help: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=help, description=help)
+
+    add("setup", "install what is missing")
+    add("doctor", "what this machine has and lacks, and the fix for each thing")
+    add("tour", "build, check and time every stage that this machine can run, and write a report")
+    stage = add("stage", "build, check and time one stage")
+    stage.add_argument("number", type=int)
+    stage.add_argument("--target", help="cuda, host or emulator; the best of this machine if left out")
+    diff = add("diff", "the difference between two stages: lltm.py, csrc/ and setup.py")
+    diff.add_argument("old", type=int)
+    diff.add_argument("new", type=int)
+    bench = add("bench", "the full measurement, against eager and torch.compile in the same run")
+    bench.add_argument("--quick", action="store_true", help="fewer sizes and rounds")
+    bench.add_argument("--output", help="where the JSON goes (out/bench.json if left out)")
+    add("report", "the pictures of the last measurement: out/report.html")
+    tables = add("tables", "rewrite every generated table in README.md, stages/ and docs/")
+    tables.add_argument("--check", action="store_true", help="change nothing; fail if one is out of date")
+    notebooks = add("notebooks", "write each .ipynb from its .py, without outputs")
+    notebooks.add_argument("--check", action="store_true", help="change nothing; fail if one is out of date")
+    add("lab", "JupyterLab on a copy of the notebooks in work/")
+    add("clean", "remove build/ and out/")
+    return top
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs one command; heavy imports happen here, each only for the commands that need it."""
+    match arguments.command:
+        case "setup":
+            from .environment import setup
+
+            return setup()
+        case "doctor":
+            from .doctor import doctor
+
+            return doctor()
+        case "tour":
+            from .tour import tour
+
+            return tour()
+        case "stage":
+            from .tour import stage
+
+            return stage(arguments.number, arguments.target)
+        case "diff":
+            from .diff import diff
+
+            return diff(arguments.old, arguments.new)
+        case "bench":
+            from .bench import bench
+
+            return bench(quick=arguments.quick, output=arguments.output)
+        case "report":
+            from .report import report
+
+            return report()
+        case "tables":
+            from .tables import tables
+
+            return tables(check=arguments.check)
+        case "notebooks":
+            from .notebooks import pair
+
+            return pair(check=arguments.check)
+        case "lab":
+            from .notebooks import lab
+
+            return lab()
+        case "clean":
+            from .build import clean
+
+            return clean()
+    raise AssertionError(arguments.command)
+
+
+def main() -> int:
+    """Parses the command line; a `UserError` becomes one line on stderr and status 1."""
+    try:
+        return run(parser().parse_args())
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

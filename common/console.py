@@ -1,0 +1,39 @@
+"""What commands print: steps with a time behind them, and plain tables."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+
+def say(text: str = "") -> None:
+    """One line, shown at once even through a pipe."""
+    print(text, flush=True)
+
+
+@contextmanager
+def step(text: str) -> Iterator[None]:
+    """Shows `text` while the work goes on and the seconds it took when it is done."""
+    on_terminal = sys.stdout.isatty()
+    if on_terminal:
+        print(f"  {text} ...", end="", flush=True)
+    start = time.perf_counter()
+    outcome = "failed"
+    try:
+        yield
+        outcome = f"{time.perf_counter() - start:.1f} s"
+    finally:
+        print(f"{chr(13) if on_terminal else ''}  {text} {'.' * max(3, 60 - len(text))} {outcome}", flush=True)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in columns; the first is aligned to the left, the others to the right."""
+    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
+        return "  " + "  ".join(cells).rstrip()
+
+    return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])

@@ -1,0 +1,77 @@
+"""The table of stages: one row a stage, and the only place that lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One row of the table. `targets` are in order of preference; the first that this machine can run is used."""
+
+    number: int
+    folder_name: str
+    kind: str  # "primer", "cell", "sequence" or "program"
+    title: str
+    targets: tuple[str, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Where the stage's sources are."""
+        return ROOT / "stages" / self.folder_name
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the stage has been written yet."""
+        return (self.folder / "README.md").exists()
+
+    @property
+    def package(self) -> str:
+        """The name under which the stage is imported, here and when installed with pip."""
+        return f"lltm_stage{self.number}"
+
+
+HOST = ("host",)
+CUDA = ("cuda", "emulator")
+BOTH = ("cuda", "host", "emulator")
+
+STAGES = (
+    Stage(0, "stage0_extending_python", "primer", "Extending PyTorch from Python", HOST),
+    Stage(1, "stage1_python", "cell", "The LLTM in Python", HOST),
+    Stage(2, "stage2_aten", "cell", "C++ with ATen", HOST),
+    Stage(3, "stage3_cuda_pointers", "cell", "CUDA kernels over raw pointers", CUDA),
+    Stage(4, "stage4_cuda_accessors", "cell", "CUDA kernels over packed accessors", CUDA),
+    Stage(5, "stage5_custom_op", "cell", "A registered operator", BOTH),
+    Stage(6, "stage6_fused", "cell", "The fused cell", BOTH),
+    Stage(7, "stage7_sequence", "sequence", "The whole sequence in one call", CUDA),
+    Stage(8, "stage8_deploy", "program", "Deployment without Python", HOST),
+    Stage(9, "stage9_distributed", "program", "Training on many GPUs", HOST),
+)
+
+
+def find(number: int) -> Stage:
+    """The row of a stage, written or not. Raises `UserError` for a number that is not in the table."""
+    for stage in STAGES:
+        if stage.number == number:
+            return stage
+    numbers = [stage.number for stage in STAGES]
+    raise UserError(f"there is no stage {number}; the stages are {min(numbers)} to {max(numbers)}")
+
+
+def get(number: int) -> Stage:
+    """The row of a stage that has been written. Raises `UserError` for any other."""
+    stage = find(number)
+    if not stage.is_here:
+        here = ", ".join(str(s.number) for s in STAGES if s.is_here)
+        raise UserError(f"stage {number} ({stage.title}) is not here yet; the stages that are: {here}")
+    return stage
+
+
+def cells() -> list[Stage]:
+    """The stages that offer `lltm(...)` and have been written, in order."""
+    return [stage for stage in STAGES if stage.kind == "cell" and stage.is_here]
