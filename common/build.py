@@ -1,0 +1,246 @@
+"""Builds a stage with its own setup.py, keeps what was built, and imports it.
+
+A build lives in `build/PACKAGE-TARGET/KEY/`, where KEY is a hash of everything that goes into it: sources, flags,
+compiler and versions. It is made in a folder beside that and renamed at the end, under a lock that the system
+drops when its holder dies, so a build that is killed leaves nothing that the next one could mistake for a result.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.machinery
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from . import stages
+from .errors import UserError
+from .stages import ROOT, Stage
+
+BUILD = ROOT / "build"
+# Variables that change what a compiler makes.
+FLAGS = (
+    "CC",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "CPPFLAGS",
+    "LDFLAGS",
+    "CUDA_HOME",
+    "TORCH_CUDA_ARCH_LIST",
+    "NVCC_APPEND_FLAGS",
+)
+
+
+@dataclass(frozen=True)
+class Build:
+    """A built extension: the library, the seconds that compiling took, and whether it was there already."""
+
+    path: Path
+    seconds: float
+    cached: bool
+
+
+def unavailable(target: str) -> str | None:
+    """Why this machine cannot run a target, and what would; None when it can."""
+    if target == "host":
+        return None if compiler() else "no C++ compiler; `make doctor` says what to install"
+    if target == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            return "no GPU that torch can use; `make doctor` says why"
+        return None if shutil.which("nvcc") else "no nvcc; `make doctor` says what to install"
+    if target == "emulator":
+        return "the emulator is not here yet"
+    raise UserError(f"there is no target {target!r}; the targets are cuda, host and emulator")
+
+
+def best_target(stage: Stage) -> str:
+    """The first of the stage's targets that this machine can run. Raises `UserError` with the reasons if none."""
+    if not has_cpp(stage):
+        return stage.targets[0]
+    reasons = {target: unavailable(target) for target in stage.targets}
+    for target, reason in reasons.items():
+        if reason is None:
+            return target
+    listed = "; ".join(f"{target}: {reason}" for target, reason in reasons.items())
+    raise UserError(f"stage {stage.number} cannot run on this machine. {listed}")
+
+
+def devices(stage: Stage, target: str) -> list[str]:
+    """Where the tensors of a stage live on a target. ATen code (stages 1 and 2) runs on both kinds of device."""
+    import torch
+
+    if target == "cuda":
+        return ["cuda"]
+    if target == "host" and stage.targets == stages.HOST and torch.cuda.is_available():
+        return ["cpu", "cuda"]
+    return ["cpu"]
+
+
+def has_cpp(stage: Stage) -> bool:
+    """Whether there is anything to build."""
+    return (stage.folder / "setup.py").exists()
+
+
+def load(number: int, target: str | None = None) -> ModuleType:
+    """The module `lltm.py` of a stage, its `_C` built and imported first. See `common.load`."""
+    stage = stages.get(number)
+    module = f"{stage.package}.lltm"
+    if module not in sys.modules:
+        target = target or best_target(stage)
+        if target not in stage.targets:
+            raise UserError(f"stage {number} has no target {target!r}; it has {', '.join(stage.targets)}")
+        _import(stage, target)
+    loaded = sys.modules[module]
+    if target not in (None, loaded.TARGET):
+        raise UserError(
+            f"stage {number} is loaded for {loaded.TARGET} in this process; load it for {target} in a new one"
+        )
+    return loaded
+
+
+def _import(stage: Stage, target: str) -> None:
+    """Imports the stage's folder as a package, with the built `_C` where `from . import _C` will find it."""
+    if has_cpp(stage):
+        import torch  # noqa: F401  (first: the extension is linked against its libraries)
+
+        name = f"{stage.package}._C"
+        library = str(build(stage, target).path)
+        loader = importlib.machinery.ExtensionFileLoader(name, library)
+        spec = importlib.util.spec_from_file_location(name, library, loader=loader)
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        loader.exec_module(sys.modules[name])
+    spec = importlib.util.spec_from_file_location(
+        stage.package, stage.folder / "__init__.py", submodule_search_locations=[str(stage.folder)]
+    )
+    package = sys.modules[stage.package] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(package)
+    except BaseException:
+        for name in [name for name in sys.modules if name.split(".")[0] == stage.package]:
+            del sys.modules[name]
+        raise
+    sys.modules[f"{stage.package}.lltm"].TARGET = target
+
+
+def build(stage: Stage, target: str) -> Build:
+    """Builds the extension of a stage for a target, or finds it built. Raises `UserError` when it does not build."""
+    if reason := unavailable(target):
+        raise UserError(f"cannot build stage {stage.number} for {target}: {reason}")
+    folder = BUILD / f"{stage.package}-{target}"
+    final = folder / key(stage, target)
+    if not (final / "build.json").exists():
+        try:
+            with _lock(folder):
+                for left_behind in folder.glob("*.unfinished"):  # by a build that was killed
+                    shutil.rmtree(left_behind)
+                if not (final / "build.json").exists():
+                    return _build(stage, final)
+        except OSError as error:
+            raise UserError(f"cannot build stage {stage.number} in {folder}: {error.strerror or error}") from None
+    return Build(_library(final), json.loads((final / "build.json").read_text())["seconds"], cached=True)
+
+
+def _build(stage: Stage, final: Path) -> Build:
+    work = final.with_suffix(".unfinished")
+    work.mkdir(parents=True)
+    command = [
+        sys.executable,
+        "setup.py",
+        "-q",
+        "build_ext",
+        "--build-temp",
+        str(work / "temp"),
+        "--build-lib",
+        str(work),
+    ]
+    start = time.perf_counter()
+    with (work / "log.txt").open("w") as log:
+        environment = {"MAX_JOBS": str(os.cpu_count() or 1), **os.environ}
+        status = subprocess.run(command, cwd=stage.folder, env=environment, stdout=log, stderr=log).returncode
+    seconds = time.perf_counter() - start
+    if status != 0:
+        log = (work / "log.txt").read_text(errors="replace")
+        kept = BUILD / f"{final.parent.name}.log"
+        kept.write_text(log)
+        shutil.rmtree(work)
+        raise UserError(
+            f"stage {stage.number} does not build.\n{first_errors(log)}\nAll of it: {kept.relative_to(ROOT)}"
+        )
+    shutil.rmtree(work / "temp")
+    (work / "build.json").write_text(json.dumps({"seconds": round(seconds, 2)}))
+    work.rename(final)
+    return Build(_library(final), seconds, cached=False)
+
+
+def first_errors(log: str) -> str:
+    """The lines of a compiler's output that say what is wrong, at most ten; its last lines when none does."""
+    lines = [
+        line for line in log.splitlines() if re.search(r"\b(error|Error|fatal|undefined|Killed|No space)\b", line)
+    ]
+    noise = ("ninja: ", "subprocess.CalledProcessError", "RuntimeError: Error compiling", "FAILED:")
+    lines = [line for line in lines if not line.startswith(noise)] or log.strip().splitlines()[-10:]
+    return "\n".join(f"  {line}" for line in lines[:10])
+
+
+def _library(folder: Path) -> Path:
+    return next(folder.rglob("_C*.so"))
+
+
+def key(stage: Stage, target: str) -> str:
+    """A hash of all that a build depends on."""
+    import torch
+
+    parts = [
+        target,
+        torch.__version__,
+        sys.version,
+        compiler() or "",
+        *(f"{name}={os.environ.get(name)}" for name in FLAGS),
+    ]
+    if target == "cuda":
+        parts.append(_first_line("nvcc", "--version"))
+    digest = hashlib.sha256("\0".join(parts).encode())
+    for path in sorted([stage.folder / "setup.py", *(stage.folder / "csrc").iterdir()]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:20]
+
+
+def compiler() -> str | None:
+    """The C++ compiler that torch will call, with its version; None if there is none."""
+    name = os.environ.get("CXX", "c++" if shutil.which("c++") else "g++").split()[-1]
+    return f"{name}: {_first_line(name, '--version')}" if shutil.which(name) else None
+
+
+def _first_line(*command: str) -> str:
+    shown = subprocess.run(command, capture_output=True, text=True).stdout
+    return shown.strip().partition("\n")[0] if command[0] != "nvcc" else shown
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """One builder at a time; a second one waits. The system drops the lock when its holder ends, however it ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def clean() -> int:
+    """Removes build/ and out/: all that commands have made, and nothing of a learner's."""
+    for folder in (BUILD, ROOT / "out"):
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0

@@ -1,0 +1,70 @@
+"""The cell and its gradient written out in float64: what every stage is compared with.
+
+It shares no code with any stage, uses no autograd and no fused operation, and is as slow as it is plain.
+The derivation is in docs/maths.md.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def _gates(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> tuple[Tensor, ...]:
+    """X (B, S+I) and the pre-activations z_i, z_o, z_g, (B, S) each, all in float64."""
+    X = torch.cat([old_h.double(), input.double()], dim=1)
+    z = X @ weights.double().t() + bias.double()
+    return X, *z.chunk(3, dim=1)
+
+
+def _sigmoid(z: Tensor) -> Tensor:
+    return 1 / (1 + torch.exp(-z))
+
+
+def _elu(z: Tensor) -> Tensor:
+    return torch.where(z > 0, z, torch.expm1(z))
+
+
+def _d_elu(z: Tensor) -> Tensor:
+    return torch.where(z > 0, 1.0, torch.exp(z))
+
+
+def forward(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
+    """`(new_h, new_cell)`, both (B, S) in float64, from arguments of any floating-point dtype."""
+    _, z_i, z_o, z_g = _gates(input, weights, bias, old_h)
+    new_cell = old_cell.double() + _elu(z_g) * _sigmoid(z_i)
+    return torch.tanh(new_cell) * _sigmoid(z_o), new_cell
+
+
+def backward(
+    grad_h: Tensor,
+    grad_cell: Tensor,
+    input: Tensor,
+    weights: Tensor,
+    bias: Tensor,
+    old_h: Tensor,
+    old_cell: Tensor,
+) -> dict[str, Tensor]:
+    """The gradients `d_input`, `d_weights`, `d_bias`, `d_old_h` and `d_old_cell` in float64.
+
+    `grad_h` and `grad_cell`, (B, S) each, are the gradients of the loss with respect to new_h and new_cell.
+    """
+    grad_h, grad_cell = grad_h.double(), grad_cell.double()
+    X, z_i, z_o, z_g = _gates(input, weights, bias, old_h)
+    input_gate, output_gate, candidate_cell = _sigmoid(z_i), _sigmoid(z_o), _elu(z_g)
+    tanh_new_cell = torch.tanh(old_cell.double() + candidate_cell * input_gate)
+
+    d_new_cell = grad_cell + grad_h * output_gate * (1 - tanh_new_cell**2)
+    d_z_i = d_new_cell * candidate_cell * input_gate * (1 - input_gate)
+    d_z_o = grad_h * tanh_new_cell * output_gate * (1 - output_gate)
+    d_z_g = d_new_cell * input_gate * _d_elu(z_g)
+    d_z = torch.cat([d_z_i, d_z_o, d_z_g], dim=1)  # (B, 3S)
+    d_X = d_z @ weights.double()  # (B, S+I)
+    S = old_h.size(1)
+    return {
+        "d_input": d_X[:, S:],
+        "d_weights": d_z.t() @ X,
+        "d_bias": d_z.sum(dim=0),
+        "d_old_h": d_X[:, :S],
+        "d_old_cell": d_new_cell,
+    }
