@@ -1,0 +1,270 @@
+"""Times stages against eager and torch.compile in one run, and times nothing that has not just been checked.
+
+In a round each contender makes the same number of calls, one contender after the other. Every call takes the
+next of a few sets of inputs, so that a result which is merely remembered is wrong.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+
+from . import clock, console, machine, results, stages
+from .case import INPUTS, Case
+from .contenders import Contender, Run, WrongResult, contender_of, peers, prepare, warm_up
+from .errors import UserError
+from .stages import Stage
+
+GRADS = {"all": INPUTS, "parameters": ("weights", "bias")}
+PASSES = ("forward", "forward+backward")
+MATHS = "IEEE"
+SMALL, MEDIUM = (16, 32, 128), (64, 1024, 128)  # B, I, S
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured: sizes (B, I, S) by device, which inputs need gradients, and for how long."""
+
+    sizes: dict[str, tuple[tuple[int, int, int], ...]]
+    grads: tuple[str, ...]
+    compiled: bool  # against torch.compile too, not eager alone
+    rounds: int
+    block_seconds: float
+
+
+FULL = Plan(
+    sizes={"cpu": (SMALL, MEDIUM, (256, 256, 512)), "cuda": (SMALL, MEDIUM, (4096, 1024, 1024))},
+    grads=("all", "parameters"),
+    compiled=True,
+    rounds=25,
+    block_seconds=0.03,
+)
+TOUR = replace(FULL, sizes=dict.fromkeys(FULL.sizes, (SMALL, MEDIUM)), grads=("all",), rounds=15)
+GLANCE = replace(TOUR, sizes=dict.fromkeys(FULL.sizes, (SMALL,)), compiled=False)
+
+
+def measure_case(contenders: Sequence[Contender], case: Case, plan: Plan) -> tuple[list[dict], list[dict]]:
+    """The rows of all contenders at one size, and who could not run there and why. The first one is eager.
+
+    Raises `WrongResult` for a contender that is wrong before or after it is timed.
+    """
+    torch._dynamo.reset()  # what was compiled for another size must not be tried first here
+    cases = [replace(case, seed=10 * k) for k in range(3)]
+    console.say(f"{described(case)}:")
+    able, saved, not_run = [], {}, []
+    for contender in contenders:
+        try:
+            with console.step(f"{'compile and check' if contender.compiled else 'check'} {contender.name}"):
+                saved[contender.name] = prepare(contender, cases)
+        except (WrongResult, torch.cuda.OutOfMemoryError):
+            raise
+        except Exception as error:
+            if not contender.compiled:
+                raise
+            not_run.append(missing(contender.name, case.device, described(case), first_line(error)))
+        else:
+            able.append(contender)
+
+    rows = []
+    for name in PASSES:
+        runs = [Run(contender, cases, backward=name != "forward") for contender in able]
+        warm_up(runs)
+        with (
+            console.step(f"time {name}"),
+            torch.compiler.set_stance("fail_on_recompile"),  # compiling is no part of any sample
+        ):
+            samples = clock.interleave(runs, case.device, plan.rounds, plan.block_seconds)
+        for run in runs:
+            run.check("after it was timed")
+        for contender, taken in zip(able, samples, strict=True):
+            facts = facts_of(contender, case) | {"pass": name} | saved[contender.name]
+            q1, median, q3 = (round(value, 2) for value in taken.quartiles())
+            ratio = round(taken.ratio_to(samples[0]), 4)
+            count = len(taken.flat)
+            rows.append(facts | {"median": median, "q1": q1, "q3": q3, "samples": count, "ratio": ratio})
+    return rows, not_run
+
+
+def facts_of(contender: Contender, case: Case) -> dict[str, object]:
+    """What a row says beside its times."""
+    return {
+        "name": contender.name,
+        "stage": contender.stage,
+        "target": contender.target,
+        "device": case.device,
+        "dtype": str(case.dtype).removeprefix("torch."),
+        "maths": MATHS,
+        "threads": torch.get_num_threads() if case.device == "cpu" else None,
+        "grads": next(name for name, inputs in GRADS.items() if inputs == case.requires_grad),
+        "B": case.B,
+        "I": case.I,
+        "S": case.S,
+        "build_seconds": contender.build_seconds,
+    }
+
+
+def measure_size(contenders: Sequence[Contender], case: Case, plan: Plan) -> tuple[list[dict], list[dict]]:
+    """`measure_case`, with the batch halved until the memory of the GPU suffices; the change is named."""
+    smaller = case
+    while smaller.B >= 1:
+        try:
+            rows, not_run = measure_case(contenders, smaller, plan)
+        except torch.cuda.OutOfMemoryError:
+            smaller = replace(smaller, B=smaller.B // 2)
+        else:
+            if smaller != case:
+                reason = f"the GPU's memory is too small; measured with B{smaller.B} instead"
+                not_run = [missing("every contender", case.device, described(case), reason), *not_run]
+            return rows, not_run
+        gc.collect()  # outside the handler: there the exception still holds the tensors
+        torch.cuda.empty_cache()
+    return [], [missing("every contender", case.device, described(case), "not even B1 fits the GPU's memory")]
+
+
+def measure_device(device: str, wanted: Sequence[Stage], plan: Plan) -> tuple[list[dict], list[dict]]:
+    """All rows on CPU or on CUDA tensors, printed as they come, and what could not run."""
+    rows, not_run = [], []
+    with ieee():
+        contenders = peers(device, plan.compiled)
+        for stage in wanted:
+            try:
+                contenders.append(contender_of(stage, device))
+            except UserError as error:
+                not_run.append(missing(f"stage {stage.number}", device, "all sizes", first_line(error)))
+        for B, I, S in plan.sizes[device]:
+            for grads in plan.grads:
+                case = Case(B, I, S, device=device, requires_grad=GRADS[grads])
+                measured, missed = measure_size(contenders, case, plan)
+                console.say("\n" + as_table(measured) + "\n")
+                rows += measured
+                not_run += missed
+    return rows, not_run
+
+
+@contextmanager
+def ieee() -> Iterator[None]:
+    """Matrix products in IEEE float32, whatever was set before."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def missing(name: str, device: str, what: str, reason: str) -> dict[str, str]:
+    """An entry of the list of what did not run."""
+    return {"name": name, "device": device, "what": what, "reason": reason}
+
+
+def first_line(error: Exception) -> str:
+    """An exception as one line of at most 200 characters."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:200]
+
+
+def described(case: Case) -> str:
+    """A case as it is printed."""
+    grads = "all inputs" if case.requires_grad == INPUTS else "weights and bias"
+    return f"B{case.B} I{case.I} S{case.S} on {case.device.upper()} tensors, gradients for {grads}"
+
+
+def as_table(rows: Sequence[dict]) -> str:
+    """The rows of one size as a table: a line a contender, its two passes side by side."""
+    header = ["", "forward", "to eager", "forward+backward", "to eager", "saved for backward"]
+    lines = []
+    for row in rows:
+        if row["pass"] != "forward":
+            continue
+        both = next(r for r in rows if r["name"] == row["name"] and r["pass"] != "forward")
+        cells = [f(r) for r in (row, both) for f in (time_of, lambda r: f"{r['ratio']:.2f}")]
+        lines.append([row["name"], *cells, f"{row['saved_bytes'] / 1024:,.0f} KiB"])
+    return console.table(header, lines)
+
+
+def time_of(row: dict) -> str:
+    """A median with its quartiles, in microseconds."""
+    digits = 1 if row["median"] < 1000 else 0
+    median, q1, q3 = (f"{row[name]:,.{digits}f}" for name in ("median", "q1", "q3"))
+    return f"{median} us ({q1} to {q3})"
+
+
+# The commands ------------------------------------------------------------------------------------------
+
+
+def measure(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], output: Path | None) -> dict:
+    """Measures the stages by a plan on the given devices and returns the result; also writes it to `output`.
+
+    Each device is measured in a process of its own: a process can hold only one target of a stage.
+    """
+    sources = {str(stage.number): results.source_hash(stage) for stage in [stages.find(1), *wanted]}
+    rows, not_run = [], []
+    if "cuda" not in devices:
+        not_run.append(missing("every contender", "cuda", "all sizes", "no GPU that torch can use"))
+    for device in devices:
+        of_device, missed = in_a_process(measure_device, device, wanted, plan)
+        rows += of_device
+        not_run += missed
+    for entry in not_run:
+        console.say(f"  not run: {entry['name']}, {entry['what']} ({entry['device']}): {entry['reason']}")
+    result = {
+        "schema": results.SCHEMA,
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "quick": plan != FULL,
+        "machine": machine.machine(),
+        "versions": machine.versions(),
+        "sources": sources,
+        "rows": rows,
+        "not_run": not_run,
+    }
+    if output:
+        results.write(result, output)
+    return result
+
+
+def in_a_process(function: Callable, *arguments: object) -> tuple[list[dict], list[dict]]:
+    """`function(*arguments)` in a fresh process. Raises `UserError` when the process is killed."""
+    try:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            return pool.submit(function, *arguments).result()
+    except BrokenProcessPool:
+        raise UserError("the measuring process was killed; the usual cause is too little memory") from None
+
+
+def here() -> list[str]:
+    """The devices whose tensors can be measured on this machine."""
+    return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
+
+def bench(quick: bool = False, output: str | None = None) -> int:
+    """The full measurement of every stage on CPU tensors and, where there is a GPU, on CUDA tensors."""
+    path = Path(output) if output else results.MEASURED
+    console.say(f"Times are medians (with quartiles) in microseconds; {MATHS} float32. Let nothing run beside this.")
+    measure(TOUR if quick else FULL, here(), stages.cells(), path)
+    console.say(f"\nWritten to {results.shown(path)}; `make report` draws it.")
+    return 0
+
+
+def tour(wanted: Sequence[Stage]) -> dict:
+    """The measurement of `make tour`: two sizes, on the GPU if there is one; kept in out/bench.json."""
+    return measure(TOUR, here()[-1:], wanted, results.MEASURED)
+
+
+def glance(stage: Stage, device: str) -> list[dict]:
+    """A stage against eager at the small size, in seconds and in this process: the end of `make stage-N`."""
+    with ieee():
+        contenders = [*peers(device, GLANCE.compiled), contender_of(stage, device)]
+        (B, I, S), *_ = GLANCE.sizes[device]
+        case = Case(B, I, S, device=device)
+        rows, _ = measure_case(contenders, case, GLANCE)
+    console.say("\n" + as_table(rows))
+    return rows

@@ -1,0 +1,138 @@
+"""Who is timed: eager, torch.compile and the stages; and one pass of each, checked before and after."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+
+import torch
+
+from .build import build, devices, has_cpp, load
+from .case import INPUTS, Case, Cell, difference, nan_in_fresh_memory
+from .errors import UserError
+from .stages import ROOT, Stage
+
+# Compiled code is kept for the next run, and no compiler's worker waits beside a measurement.
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(ROOT / "build" / "inductor"))
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+
+
+class WrongResult(UserError):
+    """A contender disagrees with the float64 reference, so that its time would mean nothing."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A cell to be timed. `compiled` says that torch.compile is behind it."""
+
+    name: str
+    lltm: Cell
+    stage: int | None = None
+    target: str | None = None
+    build_seconds: float | None = None
+    compiled: bool = False
+
+
+class Run:
+    """One pass of a contender: a call takes the next set of inputs and keeps what came out."""
+
+    def __init__(self, contender: Contender, cases: Sequence[Case], backward: bool) -> None:
+        self.contender, self.cases, self.turn = contender, cases, 0
+        self.backward = backward
+        self.sets = []
+        for case in cases:
+            inputs = list(case.inputs().values())
+            self.sets.append((inputs, [tensor for tensor in inputs if tensor.requires_grad], case.gradients()))
+        self.result: tuple[torch.Tensor, ...] = ()
+
+    def __call__(self) -> None:
+        """The region that is timed. It also frees what the call before has left."""
+        self.turn = (self.turn + 1) % len(self.sets)
+        arguments, leaves, gradients = self.sets[self.turn]
+        outputs = self.contender.lltm(*arguments)
+        self.result = (*outputs, *torch.autograd.grad(outputs, leaves, gradients)) if self.backward else outputs
+
+    def check(self, when: str) -> None:
+        """Raises `WrongResult` unless what the last call returned agrees with the reference."""
+        case = self.cases[self.turn]
+        if not self.backward:
+            case = replace(case, requires_grad=())
+        names = ["new_h", "new_cell", *(f"d_{name}" for name in INPUTS if name in case.requires_grad)]
+        got = {name: tensor.detach() for name, tensor in zip(names, self.result, strict=True)}
+        problem = difference(case, got)
+        if problem:
+            raise WrongResult(f"{self.contender.name} is not timed: {when}, {problem}")
+
+    def saved_bytes(self) -> dict[str, int]:
+        """The bytes that a forward pass keeps for its backward, each storage counted once.
+
+        `saved_bytes` would be freed without a backward pass; inputs and outputs, which the caller holds anyway,
+        are counted apart.
+        """
+        kept: list[torch.Tensor] = []
+
+        def pack(tensor: torch.Tensor) -> torch.Tensor:
+            kept.append(tensor.detach())
+            return tensor.detach()
+
+        arguments = self.sets[0][0]
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            outputs = self.contender.lltm(*arguments)
+
+        def storages(tensors: Sequence[torch.Tensor]) -> dict[int, int]:
+            return {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
+
+        of_inputs, of_outputs = storages(arguments), storages(outputs)
+        count = {"saved_bytes": 0, "saved_input_bytes": 0, "saved_output_bytes": 0}
+        for pointer, size in storages(kept).items():
+            kind = "input_" if pointer in of_inputs else "output_" if pointer in of_outputs else ""
+            count[f"saved_{kind}bytes"] += size
+        return count
+
+
+def prepare(contender: Contender, cases: Sequence[Case]) -> dict[str, int]:
+    """Compiles what compiles at the first call, checks both passes on every set, and counts the bytes saved."""
+    for backward_too in (True, False):
+        run = Run(contender, cases, backward_too)
+        warm_up([run])
+        for _ in cases:
+            # Memory that starts as NaN shows an output that nobody wrote; compiled code would compile anew for it.
+            with nullcontext() if contender.compiled else nan_in_fresh_memory():
+                run()
+            run.check("before it is timed")
+    return run.saved_bytes()
+
+
+def warm_up(runs: Sequence[Run]) -> None:
+    """A few calls of each: compilation, CUDA graphs and the allocator settle in the first ones."""
+    for run in runs:
+        for _ in range(2 * len(run.cases)):
+            run()
+
+
+def peers(device: str, compiled: bool = True) -> list[Contender]:
+    """Eager, which is stage 1's equations without the checks, and, if wanted, the same under torch.compile."""
+    equations = load(1).equations
+    found = [Contender("eager", equations)]
+    if compiled:
+        found.append(Contender("torch.compile", torch.compile(equations, dynamic=False), compiled=True))
+    if compiled and device == "cuda":
+        replayed = torch.compile(equations, dynamic=False, mode="reduce-overhead")
+
+        def lltm(*arguments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            torch.compiler.cudagraph_mark_step_begin()  # the outputs of the last call may be overwritten
+            return replayed(*arguments)
+
+        found.append(Contender("torch.compile reduce-overhead", lltm, compiled=True))
+    return found
+
+
+def contender_of(stage: Stage, device: str) -> Contender:
+    """A stage, built for tensors on `device`. Raises `UserError` when it cannot run on them here."""
+    target = next((t for t in stage.targets if t != "emulator" and device in devices(stage, t)), None)
+    if target is None:
+        raise UserError(f"it has no code for {device.upper()} tensors")
+    seconds = build(stage, target).seconds if has_cpp(stage) else None
+    return Contender(f"stage {stage.number}", load(stage.number, target).lltm, stage.number, target, seconds)
