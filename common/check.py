@@ -1,7 +1,8 @@
 """The one harness: everything a stage must prove, on every device and dtype it supports.
 
-`check(2)` runs it for a stage and returns a row per check. A check is a function of a `Subject` that raises
-AssertionError with a message for the learner; `CHECKS` lists them all.
+`check(2)` runs it for a stage and returns a row per check. Most checks are `cases`: calls that must agree with the
+reference. The others, in `CHECKS`, are functions of a `Subject` that raise AssertionError with a message for the
+learner.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -18,12 +20,13 @@ from . import build, stages
 from .case import GRADS, INPUTS, LAYOUTS, Case, Cell, backward, difference, outputs
 from .errors import UserError
 
-__all__ = ["CHECKS", "Case", "Result", "Subject", "check", "difference", "failures", "outputs", "subjects"]
+__all__ = ["CHECKS", "Case", "Result", "Subject", "cases", "check", "check_subject", "difference", "outputs"]
 
 # B, I, S: one row, one unit, no multiple of a warp, more units than a block has threads, more rows than the
 # 65535 that a grid may have in y, and nothing at all.
 SIZES = ((3, 5, 70), (1, 4, 33), (5, 3, 1), (2, 1, 1025), (65537, 1, 2), (0, 4, 8), (16, 32, 128))
 SMALL = (3, 5, 70)
+DTYPES = (torch.float32, torch.float64)
 
 
 @dataclass(frozen=True)
@@ -61,33 +64,16 @@ class Result:
     seconds: float
 
 
-def sizes(subject: Subject) -> None:
-    """Outputs and every gradient at all sizes, B=0 among them."""
-    for size in SIZES:
-        subject.agree(subject.case(*size))
-
-
-def layouts(subject: Subject) -> None:
-    """Inputs and incoming gradients that are transposed, sliced or start in the middle of their storage."""
-    for layout in LAYOUTS:
-        subject.agree(subject.case(*SMALL, layout=layout))
-
-
-def incoming_gradients(subject: Subject) -> None:
-    """A gradient for one output only, and the expanded ones that a bare sum() sends."""
-    for grads in GRADS:
-        subject.agree(subject.case(*SMALL, grads=grads))
-
-
-def wanted_gradients(subject: Subject) -> None:
-    """Only some of the inputs need a gradient, each in turn, or none does."""
-    for wanted in [(name,) for name in INPUTS] + [("weights", "bias"), ()]:
-        subject.agree(subject.case(*SMALL, requires_grad=wanted))
-
-
-def extreme_inputs(subject: Subject) -> None:
-    """Pre-activations of ±1e4 saturate every gate and leave no NaN behind."""
-    subject.agree(subject.case(*SMALL, bias_shift=1e4))
+def cases(subject: Subject) -> dict[str, list[Case]]:
+    """The calls whose outputs and gradients must be the reference's, under the name of what they try."""
+    wanted = [(name,) for name in INPUTS] + [("weights", "bias"), ()]
+    return {
+        "sizes": [subject.case(*size) for size in SIZES],
+        "layouts of inputs and gradients": [subject.case(*SMALL, layout=layout) for layout in LAYOUTS],
+        "gradients for some outputs": [subject.case(*SMALL, grads=grads) for grads in GRADS],
+        "gradients of some inputs": [subject.case(*SMALL, requires_grad=names) for names in wanted],
+        "saturated gates": [subject.case(*SMALL, bias_shift=1e4)],
+    }
 
 
 def not_finite(subject: Subject) -> None:
@@ -198,9 +184,13 @@ def second_device(subject: Subject) -> None:
 
 
 CHECKS: tuple[Callable[[Subject], None], ...] = (
-    sizes, layouts, incoming_gradients, wanted_gradients, extreme_inputs, not_finite, gradcheck, second_derivatives,
-    refusals, side_stream, second_device,
-)  # fmt: skip
+    not_finite,
+    gradcheck,
+    second_derivatives,
+    refusals,
+    side_stream,
+    second_device,
+)
 
 
 def cannot_run(check: Callable[[Subject], None], subject: Subject) -> str | None:
@@ -213,28 +203,48 @@ def cannot_run(check: Callable[[Subject], None], subject: Subject) -> str | None
     return None
 
 
-def subjects(number: int, target: str | None = None, seed: int | None = None) -> list[Subject]:
+def subject(number: int, target: str, device: str, dtype: torch.dtype, seed: int | None = None) -> Subject:
+    """One stage's cell, built and loaded. Without a seed, each call draws one, which failures name."""
+    seed = torch.seed() % 10**6 if seed is None else seed
+    return Subject(number, target, device, dtype, build.load(number, target).lltm, seed)
+
+
+def subjects(number: int, target: str | None = None) -> list[Subject]:
     """Every device and dtype of a stage on a target; without one, on the best that this machine has."""
     stage = stages.get(number)
+    if stage.kind != "cell":
+        raise UserError(f"stage {number} is not a cell; there is nothing for this harness to check")
     target = target or build.best_target(stage)
-    lltm = build.load(number, target).lltm
-    seed = torch.seed() % 10**6 if seed is None else seed
-    return [
-        Subject(number, target, device, dtype, lltm, seed)
-        for device in build.devices(stage, target)
-        for dtype in (torch.float32, torch.float64)
-    ]
+    devices = build.devices(stage, target)
+    return [subject(number, target, device, dtype) for device in devices for dtype in DTYPES]
 
 
-def run_one(check: Callable[[Subject], None], subject: Subject) -> Result:
-    """Runs a check on a subject; an AssertionError becomes a failed row, a lack of hardware one that was not run."""
-    name, start = check.__name__.replace("_", " "), time.perf_counter()
-    outcome, message = "passed", ""
-    if reason := cannot_run(check, subject):
+def check(number: int, target: str | None = None) -> list[Result]:
+    """Every check on every subject of a stage, a row each."""
+    return [result for one in subjects(number, target) for result in check_subject(one)]
+
+
+def check_subject(subject: Subject) -> list[Result]:
+    """Every check on one subject, a row each."""
+
+    def agree(group: list[Case]) -> Callable[[], None]:
+        return lambda: [subject.agree(case) for case in group]
+
+    rows = [_row(subject, name, agree(group)) for name, group in cases(subject).items()]
+    for one in CHECKS:
+        name = one.__name__.replace("_", " ")
+        rows.append(_row(subject, name, partial(one, subject), cannot_run(one, subject)))
+    return rows
+
+
+def _row(subject: Subject, name: str, run: Callable[[], None], reason: str | None = None) -> Result:
+    """Runs one check; with a `reason` not to, it becomes a row that says so."""
+    outcome, message, start = "passed", "", time.perf_counter()
+    if reason:
         outcome, message = "not run", reason
     else:
         try:
-            check(subject)
+            run()
         except AssertionError as error:
             outcome, message = "failed", str(error)
         except Exception as error:  # whatever a learner's stage raises is a failure of that stage
@@ -242,15 +252,3 @@ def run_one(check: Callable[[Subject], None], subject: Subject) -> Result:
     dtype = str(subject.dtype).removeprefix("torch.")
     seconds = time.perf_counter() - start
     return Result(subject.stage, subject.target, subject.device, dtype, name, outcome, message, seconds)
-
-
-def check(number: int, target: str | None = None, seed: int | None = None) -> list[Result]:
-    """Every check on every subject of a stage. A failure says which seed gives the same numbers again."""
-    if stages.get(number).kind != "cell":
-        raise UserError(f"stage {number} is not a cell; there is nothing for this harness to check")
-    return [run_one(one, subject) for subject in subjects(number, target, seed) for one in CHECKS]
-
-
-def failures(results: list[Result]) -> list[Result]:
-    """The rows that failed."""
-    return [result for result in results if result.outcome == "failed"]

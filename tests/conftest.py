@@ -1,0 +1,49 @@
+"""What the tests share: a test that lacks a package or a device is listed at the end, by what it needs."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections import Counter
+
+import pytest
+
+PROGRAMS = {
+    "g++": "the C++ compiler: sudo apt install g++",
+    "nvcc": "the CUDA Toolkit: developer.nvidia.com/cuda-downloads",
+    "git": "git: sudo apt install git",
+    "make": "make: sudo apt install make",
+}
+NOT_RUN = pytest.StashKey[Counter]()
+
+
+def lacking(need: str) -> str | None:
+    """What brings a need that is not here; None when it is."""
+    if need in PROGRAMS:
+        return None if shutil.which(need) else PROGRAMS[need]
+    if need.startswith("gpu"):
+        import torch
+
+        count = int(need.partition(":")[2] or 1)
+        return None if torch.cuda.device_count() >= count else f"{count} GPU(s) that torch can use: make doctor"
+    return None if importlib.util.find_spec(need) else f"the Python package {need}: make setup"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[NOT_RUN] = Counter()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        for need in marker.args:
+            if brings := lacking(need):
+                item.config.stash[NOT_RUN][need, brings] += 1
+                pytest.skip(f"needs {need}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if not config.stash[NOT_RUN]:
+        return
+    terminalreporter.section("not run on this machine")
+    for (need, brings), count in sorted(config.stash[NOT_RUN].items()):
+        terminalreporter.write_line(f"{need}: {count} tests. What would run them: {brings}")

@@ -1,0 +1,128 @@
+"""Every stage against the reference: stage x target x device x dtype x layout x size."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from common import build, stages
+from common.check import (
+    DTYPES,
+    Subject,
+    cases,
+    gradcheck,
+    not_finite,
+    refusals,
+    second_derivatives,
+    second_device,
+    side_stream,
+    subject,
+)
+
+ANY = Subject(0, "host", "cpu", torch.float32, lambda *arguments: arguments, 0)
+CASES = [
+    pytest.param((name, k), id=f"{name}-{str(case).partition(', seed')[0]}")
+    for name, group in cases(ANY).items()
+    for k, case in enumerate(group)
+]
+
+
+def places() -> list:
+    """Stage, target and device of everything that offers the cell, marked with what it needs."""
+    params = []
+    for stage in stages.cells():
+        for target in stage.targets:
+            aten = target == "host" and stage.targets == stages.HOST
+            for device in ["cpu", "cuda"] if aten else ["cuda" if target == "cuda" else "cpu"]:
+                needs = ["gpu"] * (device == "cuda") + ["nvcc"] * (target == "cuda") + ["g++"] * build.has_cpp(stage)
+                name = f"stage{stage.number}-{target}-{device}"
+                params.append(pytest.param((stage.number, target, device), marks=pytest.mark.needs(*needs), id=name))
+    return params
+
+
+on_gpus = [place for place in places() if place.values[0][2] == "cuda"]
+every_place = pytest.mark.parametrize("place", places())
+every_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: str(dtype).removeprefix("torch."))
+
+
+@pytest.mark.syllabus("1.1a", "2.2a", "2.7d", "2.8f")
+@every_place
+@every_dtype
+@pytest.mark.parametrize("case", CASES)
+def test_agrees_with_the_reference(place, dtype, case):
+    name, k = case
+    one = subject(*place, dtype)
+    one.agree(cases(one)[name][k])
+
+
+@every_place
+@every_dtype
+@pytest.mark.parametrize("check", [not_finite, gradcheck, second_derivatives, refusals])
+def test_check(place, dtype, check):
+    check(subject(*place, dtype))
+
+
+@pytest.mark.parametrize("place", on_gpus)
+def test_works_on_the_current_stream(place):
+    side_stream(subject(*place, torch.float32))
+
+
+@pytest.mark.needs("gpu:2")
+@pytest.mark.parametrize("place", on_gpus)
+def test_works_on_a_second_device(place):
+    second_device(subject(*place, torch.float32))
+
+
+@pytest.mark.syllabus("1.2e", "1.2f")
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.needs("gpu"))])
+@every_dtype
+def test_gradient_by_hand(device, dtype):
+    build.load(1)
+    from lltm_stage1 import by_hand
+
+    one = Subject(1, "host", device, dtype, by_hand.lltm, torch.seed() % 10**6)
+    for group in cases(one).values():
+        for case in group:
+            # It keeps to the derivation: a gradient that does not arrive is the caller's zeros.
+            one.agree(case)
+    for check in (gradcheck, second_derivatives, refusals):
+        check(one)
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.syllabus("2.2d")
+def test_bias_gradient_has_the_shape_of_the_bias():
+    build.load(2)
+    from lltm_stage2 import _C
+
+    B, I, S = 3, 5, 7
+    inputs = Subject(2, "host", "cpu", torch.float64, lambda: None, 0).case(B, I, S).inputs()
+    inputs = {name: tensor.detach() for name, tensor in inputs.items()}
+    new_h, new_cell, *saved = _C.forward(**inputs)
+    gradients = _C.backward(new_h, new_cell, inputs["weights"], *saved, [True] * 5)
+    assert [tuple(gradient.shape) for gradient in gradients] == [tuple(tensor.shape) for tensor in inputs.values()]
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.syllabus("2.3b")
+def test_the_binding_documents_itself():
+    build.load(2)
+    from lltm_stage2 import _C
+
+    assert "(input: torch.Tensor" in _C.forward.__doc__
+    assert "old_cell" in _C.forward.__doc__
+    assert "None where not needed" in _C.backward.__doc__
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.syllabus("2.8f")
+def test_gradients_nobody_asked_for_are_not_computed():
+    build.load(2)
+    from lltm_stage2 import _C
+
+    inputs = Subject(2, "host", "cpu", torch.float64, lambda: None, 0).case(3, 5, 7).inputs()
+    inputs = {name: tensor.detach() for name, tensor in inputs.items()}
+    new_h, _, *saved = _C.forward(**inputs)
+    needs = [False, True, True, False, False]
+    gradients = _C.backward(new_h, None, inputs["weights"], *saved, needs)
+    assert [gradient is not None for gradient in gradients] == needs
