@@ -48,6 +48,7 @@ class Tag(NamedTuple):
     title: str  # what the link is called
     link: str  # relative to the root
     where: str  # file:line, for messages
+    counts: bool = True  # False for a section without a code cell
 
 
 def read_claims(path: Path = CLAIMS) -> list[Line]:
@@ -84,8 +85,8 @@ def tags_in_notebook(path: Path, root: Path) -> list[Tag]:
             raise UserError(f"{where}: the cell tagged {' '.join(cell.claims)} has no heading")
         section = cells[index + 1 :]
         end = next((k for k, other in enumerate(section) if 0 < other.level <= cell.level), len(section))
-        if any(other.is_code for other in section[:end]):
-            tags += [Tag(claim, f"{name}: {cell.heading}", place, where) for claim in cell.claims]
+        counts = any(other.is_code for other in section[:end])
+        tags += [Tag(claim, f"{name}: {cell.heading}", place, where, counts) for claim in cell.claims]
     return tags
 
 
@@ -165,7 +166,8 @@ def coverage(root: Path = ROOT) -> Coverage:
             for tag in read(path, root):
                 if tag.claim not in found:
                     raise UserError(f"{tag.where}: {tag.claim!r} is not in docs/claims.txt")
-                found[tag.claim].append(tag)
+                if tag.counts:
+                    found[tag.claim].append(tag)
         return found
 
     return Coverage(
