@@ -5,6 +5,7 @@ A contender has the same colour in every picture, and its name beside its mark, 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from matplotlib import pyplot
@@ -12,7 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
+from .errors import UserError
 from .results import THIS_MACHINE, device_name, select, size_of, unique
 
 # Okabe and Ito's set, which colour-blind readers can tell apart; eager is the grey that all is measured against.
@@ -23,13 +26,14 @@ BLUE, VERMILION, SKY, GREEN, PURPLE, ORANGE, YELLOW = (
 COLOURS = {"eager": "#8c8c8c", "torch.compile": ORANGE, "torch.compile reduce-overhead": YELLOW}
 STAGE_COLOURS = (PURPLE, SKY, BLUE, GREEN, VERMILION)
 SIZE_MARKS = ("o", "s", "D", "^", "v", "P")
+GRADS = {"all": "all inputs", "parameters": "weights and bias"}
 PASSES = ("forward", "forward+backward")
 WIDTH = 10.0  # inches: the text of a notebook's column stays readable
 STYLE = {
     "axes.axisbelow": True, "axes.edgecolor": INK, "axes.grid": True, "axes.grid.axis": "x",
     "axes.spines.left": False, "axes.spines.right": False, "axes.spines.top": False, "axes.titlesize": 11,
     "figure.dpi": 100, "figure.facecolor": "white", "figure.titlesize": 12, "font.size": 10, "grid.color": GRID,
-    "hatch.color": "white", "legend.frameon": False, "ytick.left": False,
+    "ytick.left": False,
 }  # fmt: skip
 
 
@@ -40,28 +44,51 @@ def colour(name: str) -> str:
     return STAGE_COLOURS[int(name.removeprefix("stage ")) % len(STAGE_COLOURS)]
 
 
-def setting(result: dict, rows: Sequence[dict]) -> str:
-    """Where and how rows were measured, for the second line of a title."""
+def rung(name: str) -> int:
+    """The place of a contender on the ladder: the peers, then the stages."""
+    return list(COLOURS).index(name) if name in COLOURS else len(COLOURS) + int(name.removeprefix("stage "))
+
+
+def rows_of(result: dict, device: str, grads: str) -> list[dict]:
+    """The rows of a picture. Raises `UserError` when the result has none."""
+    rows = select(result, device=device, grads=grads)
+    if not rows:
+        raise UserError(
+            f"{result['name']}: nothing was measured on {device.upper()} tensors with gradients for {grads}"
+        )
+    return rows
+
+
+def titled(text: str, result: dict, rows: Sequence[dict]) -> str:
+    """A title in two lines: what is shown, and where it was measured."""
     row = rows[0]
     threads = f", {row['threads']} threads" if row["threads"] else ""
-    grads = "all inputs" if row["grads"] == "all" else "weights and bias"
     torch = result["versions"]["torch"].partition("+")[0]
-    return (
-        f"{device_name(result, row['device'])}, {row['device'].upper()} tensors{threads}, {row['dtype']} "
-        f"({row['maths']}), torch {torch}\ngradients for {grads}"
-    )
+    where = f"{device_name(result, row['device'])}, {row['device'].upper()} tensors{threads}, torch {torch}"
+    return f"{text}: {row['dtype']} ({row['maths']}), gradients for {GRADS[row['grads']]}\n{where}"
 
 
-def panels(title: str, names: Sequence[str], contenders: int, sharex: bool = False) -> tuple[Figure, list[Axes]]:
-    """A row of empty panels under a title; the first contender is at the top of each."""
+def label(name: str) -> str:
+    """A contender's name as it stands beside its mark."""
+    return name.replace("torch.compile ", "torch.compile\n")
+
+
+def panels(
+    title: str, names: Sequence[str], contenders: Sequence[str], unit: str, sharex: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """A row of empty panels under a title: a line for each contender, the first one at the top."""
     with pyplot.rc_context(STYLE):
-        figure = pyplot.figure(figsize=(WIDTH, 1.9 + 0.42 * contenders), layout="constrained")
+        figure = pyplot.figure(figsize=(WIDTH, 1.8 + 0.42 * len(contenders)), layout="constrained")
         axes = figure.subplots(1, len(names), sharey=True, sharex=sharex, squeeze=False)[0]
     pyplot.close(figure)  # or a notebook would show it twice
     figure.suptitle(title, x=0.01, ha="left")
     for axis, name in zip(axes, names, strict=True):
         axis.set_title(name, loc="left")
-    axes[0].invert_yaxis()
+        axis.set_xlabel(unit)
+        axis.xaxis.set_major_locator(MaxNLocator(4))
+        axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        axis.set_yticks(range(len(contenders)), [label(name) for name in contenders])
+        axis.set_ylim(len(contenders) - 0.5, -0.5)
     return figure, list(axes)
 
 
@@ -70,9 +97,9 @@ def times(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
 
     Whiskers are the quartiles of forward and of forward+backward.
     """
-    rows = select(result, device=device, grads=grads)
+    rows = rows_of(result, device, grads)
     names, sizes = unique(rows, "name"), unique(rows)
-    figure, axes = panels(f"Time of one call: {setting(result, rows)}", sizes, len(names))
+    figure, axes = panels(titled("Time of one call", result, rows), sizes, names, "microseconds")
     for axis, size in zip(axes, sizes, strict=True):
         for y, name in enumerate(names):
             found = {row["pass"]: row for row in rows if row["name"] == name and size_of(row) == size}
@@ -81,31 +108,30 @@ def times(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
                 continue
             forward, both = (found[p] for p in PASSES)
             added = max(0.0, both["median"] - forward["median"])
-            axis.barh(y, forward["median"], color=colour(name), height=0.62)
-            axis.barh(
-                y, added, left=forward["median"], color=colour(name), height=0.62, alpha=0.55, hatch="///", lw=0
-            )
+            style = {"color": colour(name), "height": 0.62}
+            axis.barh(y, forward["median"], **style)
+            bar = axis.barh(y, added, left=forward["median"], alpha=0.55, hatch="///", lw=0, **style)
+            bar[0].set_edgecolor("white")
             for row in (forward, both):
                 whisker = [[row["median"] - row["q1"]], [row["q3"] - row["median"]]]
                 axis.errorbar(row["median"], y, xerr=whisker, color=INK, lw=1, capsize=3)
             text = f" {forward['median']:,.0f} / {both['median']:,.0f}"
             axis.annotate(text, (both["q3"], y), xytext=(3, 0), textcoords="offset points", va="center", fontsize=9)
-        axis.set_xlabel("microseconds")
         axis.set_xlim(0, 1.45 * max(row["q3"] for row in rows if size_of(row) == size))
-        axis.set_yticks(range(len(names)), names)
     kinds = [Patch(color="#666666", label="forward"), Patch(fc="#aaaaaa", hatch="///", ec="white", label="backward")]
-    figure.legend(handles=kinds, loc="outside lower right", ncols=2)
+    figure.legend(handles=kinds, loc="outside lower right", frameon=False, ncols=2)
     return figure
 
 
 def speedups(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
     """How many times as fast as eager each contender is, a panel a size; right of the line is faster."""
-    rows = [row for row in select(result, device=device, grads=grads) if row["name"] != "eager"]
+    rows = [row for row in rows_of(result, device, grads) if row["name"] != "eager"]
     names, sizes = unique(rows, "name"), unique(rows)
-    figure, axes = panels(f"Speed-up against eager: {setting(result, rows)}", sizes, len(names), sharex=True)
+    title = titled("Speed-up against eager", result, rows)
+    figure, axes = panels(title, sizes, names, "times as fast as eager", sharex=True)
     for axis, size in zip(axes, sizes, strict=True):
         against_eager(axis, [row for row in rows if size_of(row) == size], names)
-    figure.legend(handles=pass_marks(), loc="outside lower right", ncols=2)
+    figure.legend(handles=pass_marks(), loc="outside lower right", frameon=False, ncols=2)
     return figure
 
 
@@ -117,12 +143,10 @@ def against_eager(axis: Axes, rows: Sequence[dict], names: Sequence[str]) -> Non
         y = names.index(row["name"]) + (-0.16 if hollow else 0.16)
         fill = "white" if hollow else colour(row["name"])
         axis.plot(1 / row["ratio"], y, "o", ms=9, mec=colour(row["name"]), mfc=fill, mew=2)
-        text = f"{1 / row['ratio']:.2f}"
-        axis.annotate(text, (1 / row["ratio"], y), xytext=(8, 0), textcoords="offset points", va="center", fontsize=9)
+        side, align = (-8, "right") if row["ratio"] > 1 else (8, "left")  # away from the line
+        offset = {"xytext": (side, 0), "textcoords": "offset points", "ha": align, "va": "center"}
+        axis.annotate(f"{1 / row['ratio']:.2f}", (1 / row["ratio"], y), fontsize=9, **offset)
     axis.set_xlim(0, max(1.5, 1.25 * max(1 / row["ratio"] for row in rows)))
-    axis.set_ylim(len(names) - 0.5, -0.5)
-    axis.set_yticks(range(len(names)), names)
-    axis.set_xlabel("times as fast as eager")
 
 
 def pass_marks() -> list[Line2D]:
@@ -133,23 +157,21 @@ def pass_marks() -> list[Line2D]:
 
 def saved(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
     """What a forward pass keeps in memory for its backward beside inputs and outputs, a panel a size."""
-    rows = select(result, device=device, grads=grads) and select(
-        result, device=device, grads=grads, **{"pass": "forward"}
-    )
+    rows = [row for row in rows_of(result, device, grads) if row["pass"] == "forward"]
     names, sizes = unique(rows, "name"), unique(rows)
-    title = f"Kept for backward beside inputs and outputs: {setting(result, rows)}"
-    figure, axes = panels(title, sizes, len(names))
+    title = titled("Kept for backward beside inputs and outputs", result, rows)
+    figure, axes = panels(title, sizes, names, "KiB")
     for axis, size in zip(axes, sizes, strict=True):
         of_size = [row for row in rows if size_of(row) == size]
-        unit, name = (2**20, "MiB") if max(row["saved_bytes"] for row in of_size) >= 2**20 else (2**10, "KiB")
+        most = max(row["saved_bytes"] for row in of_size)
+        unit, name = (2**20, "MiB") if most >= 2**20 else (2**10, "KiB")
         for row in of_size:
             y, value = names.index(row["name"]), row["saved_bytes"] / unit
             axis.barh(y, value, color=colour(row["name"]), height=0.62)
             text = f"{value:,.1f}" if value < 10 else f"{value:,.0f}"
             axis.annotate(text, (value, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
-        axis.set_xlim(0, 1.25 * max(row["saved_bytes"] for row in of_size) / unit)
+        axis.set_xlim(0, max(1, 1.25 * most / unit))
         axis.set_xlabel(name)
-        axis.set_yticks(range(len(names)), names)
     return figure
 
 
@@ -162,17 +184,14 @@ def builds(results: Sequence[dict]) -> Figure | None:
             seconds[result["name"]] = built
     if not seconds:
         return None
-    names = sorted({name for built in seconds.values() for name in built})
-    figure, axes = panels("Time to build, with nothing cached", list(seconds), len(names), sharex=True)
+    names = sorted({name for built in seconds.values() for name in built}, key=rung)
+    figure, axes = panels("Time to build, with nothing cached", list(seconds), names, "seconds", sharex=True)
     for axis, built in zip(axes, seconds.values(), strict=True):
         for name, value in built.items():
             y = names.index(name)
             axis.barh(y, value, color=colour(name), height=0.5)
             axis.annotate(f"{value:.1f}", (value, y), xytext=(4, 0), textcoords="offset points", va="center")
-        axis.set_xlabel("seconds")
         axis.set_xlim(0, 1.2 * max(v for built in seconds.values() for v in built.values()))
-        axis.set_ylim(len(names) - 0.5, -0.5)
-        axis.set_yticks(range(len(names)), names)
     return figure
 
 
@@ -185,23 +204,23 @@ def machines(results: Sequence[dict], size: str = "B16 I32 S128", grads: str = "
                 r for r in select(result, device=device, grads=grads) if size_of(r) == size and r["name"] != "eager"
             ]
             if rows:
-                where = "this machine: " if result["name"] == THIS_MACHINE else ""
-                found[f"{where}{device_name(result, device)}\n{device.upper()} tensors"] = rows
-    names = list(dict.fromkeys(row["name"] for rows in found.values() for row in rows))
-    grads = "all inputs" if grads == "all" else "weights and bias"
-    title = f"Speed-up against eager on each machine: {size}, float32 (IEEE), gradients for {grads}"
-    figure, axes = panels(title, list(found), len(names))
+                where = f"{THIS_MACHINE}: " if result["name"] == THIS_MACHINE else ""
+                found[textwrap.fill(f"{where}{device_name(result, device)}, {device.upper()} tensors", 28)] = rows
+    names = sorted({row["name"] for rows in found.values() for row in rows}, key=rung)
+    title = f"Speed-up against eager on each machine\n{size}, float32 (IEEE), gradients for {GRADS[grads]}"
+    figure, axes = panels(title, list(found), names, "times as fast as eager")
     for axis, rows in zip(axes, found.values(), strict=True):
         against_eager(axis, rows, names)
-    figure.legend(handles=pass_marks(), loc="outside lower right", ncols=2)
+    figure.legend(handles=pass_marks(), loc="outside lower right", frameon=False, ncols=2)
     return figure
 
 
 def ladder(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
     """The rungs from eager to the last stage: time as a share of eager's, a mark a size; left is faster."""
-    rows = select(result, device=device, grads=grads)
+    rows = rows_of(result, device, grads)
     names, sizes = unique(rows, "name"), unique(rows)
-    figure, axes = panels(f"The ladder: {setting(result, rows)}", PASSES, len(names), sharex=True)
+    title = titled("The ladder", result, rows)
+    figure, axes = panels(title, PASSES, names, "time as a share of eager's", sharex=True)
     marks = dict(zip(sizes, SIZE_MARKS, strict=False))
     for axis, name in zip(axes, PASSES, strict=True):
         axis.axvline(1, color=COLOURS["eager"], lw=2)
@@ -210,11 +229,8 @@ def ladder(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
             ys = [names.index(row["name"]) + 0.2 * (sizes.index(size) - (len(sizes) - 1) / 2) for row in of_size]
             for row, y in zip(of_size, ys, strict=True):
                 axis.plot(row["ratio"], y, mark, ms=8, mfc=colour(row["name"]), mec=INK, mew=0.7)
-        axis.set_xlabel("time as a share of eager's")
-        axis.set_yticks(range(len(names)), names)
-        axis.set_ylim(len(names) - 0.5, -0.5)
-        axis.set_xlim(left=0)
+        axis.set_xlim(0, 1.1 * max(row["ratio"] for row in rows))
     style = {"ls": "", "ms": 8, "mfc": "#cccccc", "mec": INK}
     handles = [Line2D([], [], marker=mark, label=size, **style) for size, mark in marks.items()]
-    figure.legend(handles=handles, loc="outside lower right", ncols=len(sizes))
+    figure.legend(handles=handles, loc="outside lower right", frameon=False, ncols=len(sizes))
     return figure

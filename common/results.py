@@ -64,8 +64,12 @@ def read(path: Path) -> dict:
 
 
 def recorded() -> list[dict]:
-    """What docs/results/ holds, in the order of the file names."""
-    return [read(path) for path in sorted(RECORDED.glob("*.json"))]
+    """What docs/results/ holds, in the order of the file names. Raises `UserError` for a quick measurement."""
+    found = [read(path) for path in sorted(RECORDED.glob("*.json"))]
+    for result in found:
+        if result["quick"]:
+            raise UserError(f"docs/results/{result['name']}.json is a quick measurement; record one of `make bench`")
+    return found
 
 
 def measured() -> dict | None:

@@ -1,0 +1,256 @@
+"""Generated tables: what stands between `<!-- generated: NAME -->` and `<!-- end: NAME -->` in the pages.
+
+To add a table, write a function that takes the page's path and returns Markdown, and name it in `GENERATORS`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from . import console, results, stages
+from .errors import UserError
+from .results import device_name, is_stale, select, size_of, unique
+from .stages import ROOT, Stage
+
+Generator = Callable[[Path], str]
+
+NOTHING = (
+    "Nothing recorded yet: `make bench` measures a machine, and docs/results/README.md says how to add its file."
+)
+LADDER = "Microseconds of one call; in brackets the multiple of eager's time in the same run, so below one is faster."
+AGAINST = "Microseconds of one call, and the stage's time as a multiple of each peer's: below one is faster."
+GRADS = {"all": "all inputs", "parameters": "weights and bias"}
+PASSES = ("forward", "forward+backward")
+NOISE = 0.03  # a ratio this close to one is no difference
+BLOCK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- end: (?P<end>[\w-]+) -->)", re.DOTALL)
+
+
+def tables(check: bool = False) -> int:
+    """Rewrites every generated table; with `check`, changes nothing and returns 1 when one is out of date."""
+    outdated = []
+    for page in pages():
+        old = page.read_text()
+        new = filled(old, page)
+        if new != old:
+            outdated.append(page)
+            if not check:
+                page.write_text(new)
+    for page in outdated:
+        name = results.shown(page)
+        console.say(f"{name} is out of date: python -m common tables" if check else f"{name} rewritten")
+    if not outdated:
+        console.say("every generated table is up to date")
+    return int(check and bool(outdated))
+
+
+def pages() -> list[Path]:
+    """The pages that may hold generated tables."""
+    return [p for pattern in ("README.md", "stages/*/README.md", "docs/**/*.md") for p in sorted(ROOT.glob(pattern))]
+
+
+def filled(text: str, page: Path) -> str:
+    """The text of a page with every block written anew. Raises `UserError` for one that nothing can write."""
+
+    def block(found: re.Match) -> str:
+        name = found["name"]
+        if found["end"] != name:
+            raise UserError(f"{results.shown(page)}: 'generated: {name}' is closed by 'end: {found['end']}'")
+        return f"{found[1]}\n{generator(name, page)(page).strip()}\n\n{found[4]}"
+
+    if text.count("<!-- generated:") != len(BLOCK.findall(text)):
+        raise UserError(f"{results.shown(page)}: a generated block is not closed by '<!-- end: NAME -->'")
+    return BLOCK.sub(block, text)
+
+
+def generator(name: str, page: Path) -> Generator:
+    """The function that writes the block of that name."""
+    if name in GENERATORS:
+        return GENERATORS[name]
+    if number := re.fullmatch(r"stage-(\d+)", name):
+        return partial(stage_table, stages.find(int(number[1])))
+    known = ", ".join([*GENERATORS, "stage-N"])
+    raise UserError(f"{results.shown(page)}: nothing generates {name!r}; known are {known}")
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A Markdown table whose first `left` columns are aligned to the left, the others to the right."""
+    rule = ["---" if k < left else "---:" for k in range(len(header))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [header, rule, *rows])
+
+
+# What can be generated ----------------------------------------------------------------------------------------
+
+
+def stages_table(page: Path) -> str:
+    """The table of stages; those that are not written yet are said to be."""
+    rows = []
+    for stage in stages.STAGES:
+        link = Path(os.path.relpath(stage.folder, page.parent)).as_posix()
+        title = f"[{stage.title}]({link})" if stage.is_here else stage.title
+        state = f"`make stage-{stage.number}`" if stage.is_here else "not here yet"
+        rows.append([str(stage.number), title, stage.kind, ", ".join(stage.targets), state])
+    return markdown(["stage", "what", "kind", "runs on", ""], rows, left=5)
+
+
+def ladder(page: Path, grads: Sequence[str] = ("all",)) -> str:
+    """For each recorded machine and device a table: time of each contender, as a multiple of eager's too."""
+    parts = [
+        ladder_of(result, device, kind)
+        for result in results.recorded()
+        for device in unique(result["rows"], "device")
+        for kind in grads
+        if select(result, device=device, grads=kind)
+    ]
+    return "\n\n".join([LADDER, *parts]) if parts else NOTHING
+
+
+def ladder_of(result: dict, device: str, grads: str) -> str:
+    """The ladder of one machine: microseconds, in brackets the multiple of eager's time in the same run."""
+    rows = select(result, device=device, grads=grads)
+    sizes = unique(rows)
+    header = ["", *(f"{size}<br>{name}" for size in sizes for name in PASSES), f"kept for backward<br>{sizes[-1]}"]
+    lines = []
+    for name in unique(rows, "name"):
+        found = {(size_of(row), row["pass"]): row for row in rows if row["name"] == name}
+        cells = [timed(found.get((size, p))) for size in sizes for p in PASSES]
+        largest = found.get((sizes[-1], "forward"))
+        lines.append([shown_name(next(iter(found.values())), result), *cells, size_in_memory(largest)])
+    return f"{place(result, rows)}, gradients for {GRADS[grads]}\n\n{markdown(header, lines)}"
+
+
+def stage_table(stage: Stage, page: Path) -> str:
+    """What a stage gains on each recorded machine, and where it loses, in a table and in words."""
+    parts = []
+    for result in results.recorded():
+        for device in unique(select(result, stage=stage.number), "device"):
+            rows = select(result, device=device)
+            table, mine = against_peers(stage, rows)
+            stale = ""
+            if any(is_stale(row, result) for row in mine):
+                stale = "Stale: the sources have changed since this was measured.\n\n"
+            parts.append(f"{place(result, rows)}\n\n{stale}{table}\n\n{chr(10).join(verdicts(mine, rows))}")
+    return "\n\n".join([AGAINST, *parts]) if parts else NOTHING
+
+
+def against_peers(stage: Stage, rows: Sequence[dict]) -> tuple[str, list[dict]]:
+    """A line for each size, gradients and pass: the peers' microseconds, the stage's, and its ratios to theirs."""
+    peers = [name for name in unique(rows, "name") if not name.startswith("stage ")]
+    mine = [row for row in rows if row["stage"] == stage.number]
+    lines = []
+    for row in mine:
+        others = [same_case(rows, row, name) for name in peers]
+        ratios = [f"{ratio(row, other):.2f}" if other else "not run" for other in others]
+        lines.append(
+            [size_of(row), GRADS[row["grads"]], row["pass"], *map(microseconds, others), microseconds(row), *ratios]
+        )
+    header = ["size", "gradients for", "pass", *peers, f"stage {stage.number}", *(f"to {peer}" for peer in peers)]
+    return markdown(header, lines, left=3), mine
+
+
+def verdicts(mine: Sequence[dict], rows: Sequence[dict]) -> Iterator[str]:
+    """Where the stage is slower and faster than each peer, and what it keeps in memory, a sentence each."""
+    for peer in (name for name in unique(list(rows), "name") if not name.startswith("stage ")):
+        pairs = [(row, other) for row in mine if (other := same_case(rows, row, peer))]
+        slower = [(row, other) for row, other in pairs if ratio(row, other) > 1 + NOISE]
+        faster = [row for row, other in pairs if ratio(row, other) < 1 - NOISE]
+        places = "; ".join(
+            f"{row['pass']} at {size_of(row)} with gradients for {GRADS[row['grads']]} ({ratio(row, other):.2f})"
+            for row, other in slower
+        )
+        alike = len(pairs) - len(slower) - len(faster)
+        lost = f"**slower in {len(slower)}: {places}**" if slower else "slower in none"
+        yield (
+            f"- Against {peer}: faster in {len(faster)} of {len(pairs)} lines, within {NOISE:.0%} in {alike}, {lost}."
+        )
+    row = mine[-1]
+    eager = same_case(rows, row, "eager")
+    if eager:
+        yield (
+            f"- Kept for backward at {size_of(row)}, beside inputs and outputs: {size_in_memory(row)}; "
+            f"by eager {size_in_memory(eager)}."
+        )
+
+
+def results_table(page: Path) -> str:
+    """The recorded files, and all their ladders."""
+    recorded = results.recorded()
+    if not recorded:
+        return NOTHING
+    lines = []
+    for result in recorded:
+        machine, versions = result["machine"], result["versions"]
+        hardware = f"{machine['gpu'] or 'no GPU'}; {machine['cpu']}, {machine['cores']} cores"
+        link = f"[{result['name']}.json]({result['name']}.json)"
+        lines.append([link, hardware, versions["torch"], versions["python"], result["date"][:10]])
+    return (
+        markdown(["file", "machine", "torch", "Python", "date"], lines, left=5) + "\n\n" + ladder(page, tuple(GRADS))
+    )
+
+
+def syllabus_table(page: Path) -> str:
+    """What is taught, tested and practised."""
+    from .syllabus import markdown as syllabus
+
+    return syllabus()
+
+
+GENERATORS: dict[str, Generator] = {
+    "stages": stages_table,
+    "ladder": ladder,
+    "results": results_table,
+    "syllabus": syllabus_table,
+}
+
+
+# The words and numbers in them --------------------------------------------------------------------------------
+
+
+def place(result: dict, rows: Sequence[dict]) -> str:
+    """Where rows were measured, in bold, and how."""
+    row = rows[0]
+    threads = f", {row['threads']} threads" if row["threads"] else ""
+    torch = result["versions"]["torch"].partition("+")[0]
+    return (
+        f"**{device_name(result, row['device'])}**, {row['device'].upper()} tensors{threads}, {row['dtype']} "
+        f"({row['maths']}), torch {torch}, {result['date'][:10]}"
+    )
+
+
+def shown_name(row: dict, result: dict) -> str:
+    """A contender's name, marked when its sources have changed since."""
+    return f"{row['name']} (stale: sources changed since)" if is_stale(row, result) else row["name"]
+
+
+def same_case(rows: Sequence[dict], row: dict, name: str) -> dict | None:
+    """The row of another contender in the same run at the same size, pass and gradients."""
+    facts = ("B", "I", "S", "pass", "grads", "device")
+    return next((r for r in rows if r["name"] == name and all(r[f] == row[f] for f in facts)), None)
+
+
+def ratio(row: dict, other: dict) -> float:
+    """The time of a row as a multiple of another's; both were paired with eager, round by round."""
+    return row["ratio"] / other["ratio"]
+
+
+def microseconds(row: dict | None) -> str:
+    """A median; one decimal below ten."""
+    if row is None:
+        return "not run"
+    return f"{row['median']:.1f}" if row["median"] < 10 else f"{row['median']:,.0f}"
+
+
+def timed(row: dict | None) -> str:
+    """A median with its multiple of eager's."""
+    return "not run" if row is None else f"{microseconds(row)} ({row['ratio']:.2f})"
+
+
+def size_in_memory(row: dict | None) -> str:
+    """The bytes kept for backward, in KiB, or from one MiB on in MiB."""
+    if row is None:
+        return "not run"
+    size = row["saved_bytes"]
+    return f"{size / 2**20:,.1f} MiB" if size >= 2**20 else f"{size / 2**10:,.0f} KiB"
