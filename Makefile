@@ -1,0 +1,98 @@
+# The workbook's commands; `make` alone lists them. Each calls `python -m common ...` or a standard tool.
+#
+# PYTHON=...       the Python to use. Without it: the active virtual or conda environment, else .venv, made if missing.
+# TORCH_INDEX=...  the wheel index that torch comes from; pytorch.org/get-started/locally lists them.
+
+active := $(shell for at in "$$VIRTUAL_ENV" "$$CONDA_PREFIX"; do \
+	if [ -n "$$at" ] && [ -x "$$at/bin/python" ]; then echo "$$at/bin/python"; break; fi; done)
+PYTHON ?= $(or $(active),.venv/bin/python)
+python := "$(PYTHON)"
+# The same, or the system's Python while there is no .venv: for what needs no packages.
+any_python := "$(if $(filter .venv/bin/python,$(PYTHON)),$(or $(wildcard $(PYTHON)),python3),$(PYTHON))"
+
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
+clang_format := $(python) -c 'import clang_format; clang_format.clang_format()'
+cpp_sources = $(shell find stages common tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
+
+.PHONY: help tour test doctor lab bench report setup clean format lint tables notebooks python any-python torch
+.DELETE_ON_ERROR:
+
+help:
+	@awk -F ' *## *' '/^## / { print (groups++ ? "\n" : "") $$2 } \
+		/^[a-z%-]+:.*## / { sub(/:.*/, "", $$1); sub(/stage-%/, "stage-2", $$1); sub(/diff-%/, "diff-1-2", $$1); \
+		                    printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+## Start here
+tour: setup             ## build, check and time every stage that runs here, and write out/report.html
+	@$(python) -m common tour
+
+doctor: any-python      ## what this machine has and lacks, and the fix for each thing
+	@$(any_python) -m common doctor
+
+## Work with a stage
+stage-%: torch          ## build, check and time one stage against eager
+	@$(python) -m common stage $*
+
+diff-%: any-python      ## the lesson of a stage: what changed since another
+	@$(any_python) -m common diff $(subst -, ,$*)
+
+lab: setup              ## JupyterLab on a copy of the notebooks in work/
+	@$(python) -m common lab
+
+## Measure
+bench: torch            ## the full measurement, against eager and torch.compile in the same run
+	@$(python) -m common bench
+
+report: setup           ## the pictures of the last measurement: out/report.html
+	@$(python) -m common report
+
+## The workbook itself
+test: setup             ## run all tests
+	@$(python) -m pytest
+
+setup: python           ## install what is missing; TORCH_INDEX=... takes torch from another wheel index
+	@$(python) -m common setup
+
+clean: any-python       ## remove build/ and out/
+	@$(any_python) -m common clean
+
+## For maintainers
+format: setup           ## format Python, C++ and CUDA
+	@$(python) -m ruff check --quiet --fix --exit-zero .
+	@$(python) -m ruff format --quiet .
+	@$(clang_format) -i $(cpp_sources)
+
+lint: setup             ## check format, Python, notebooks and generated tables; change nothing
+	@$(python) -m ruff check --quiet .
+	@$(python) -m ruff format --quiet --check .
+	@$(clang_format) --dry-run -Werror $(cpp_sources)
+	@$(python) -m common notebooks --check
+	@$(python) -m common tables --check
+
+tables: setup           ## rewrite every generated table in README.md, stages/ and docs/
+	@$(python) -m common tables
+
+notebooks: setup        ## write each .ipynb from its .py, without outputs
+	@$(python) -m common notebooks
+
+# Below: what the targets above rest on.
+define demand_python_3_10
+@$(1) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { \
+	echo 'error: $(subst ",,$(1)) is not Python 3.10 or newer; $(2)' >&2; exit 1; }
+endef
+name_another := name one that is, such as: make PYTHON=/usr/bin/python3.12
+
+python: $(filter .venv/bin/python,$(PYTHON))
+	$(call demand_python_3_10,$(python),$(name_another))
+
+any-python:
+	$(call demand_python_3_10,$(any_python),$(name_another))
+
+torch: python
+	@$(python) -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' \
+		|| $(python) -m common setup
+
+.venv/bin/python:
+	$(call demand_python_3_10,python3,make .venv with one that is: python3.12 -m venv .venv)
+	@echo 'Making .venv'; python3 -m venv --clear .venv >/dev/null || { rm -rf .venv; \
+		echo 'error: python3 cannot make .venv; on Debian and Ubuntu: sudo apt install python3-venv' >&2; exit 1; }
