@@ -72,6 +72,18 @@ def test_forward(given):
     assert page["new_h"].shape == page["new_cell"].shape == (B, S)
 
 
+@pytest.mark.syllabus("1.1e")
+def test_chunk_alone_cuts_the_batch():
+    def new_cell(batch, state):
+        z_i, _, z_g = random(batch, 3 * state).chunk(3)
+        return random(batch, state) + z_g * z_i
+
+    assert new_cell(3, 1).shape == (3, 3), "no error, and no cell"
+    for batch, state in [(16, 8), (3, 4)]:
+        with pytest.raises(RuntimeError, match="must match the size"):
+            new_cell(batch, state)
+
+
 @pytest.mark.syllabus("1.1c")
 def test_the_direct_line_has_derivative_one(given):
     def steps(old_cell):
