@@ -5,7 +5,11 @@ Importing this package imports nothing heavy, so that `python -m common doctor` 
 
 from __future__ import annotations
 
+import logging
 from types import ModuleType
+
+# torch warns at every import that nvcc is there and a GPU is not. `make doctor` says so where it matters.
+logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
 
 
 def load(number: int, target: str | None = None) -> ModuleType:

@@ -2,7 +2,7 @@
 
 A build lives in `build/PACKAGE-TARGET/KEY/`, where KEY is a hash of everything that goes into it: sources, flags,
 compiler and versions. It is made in a folder beside that and renamed at the end, under a lock that the system
-drops when its holder dies, so a build that is killed leaves nothing that the next one could mistake for a result.
+drops when its holders die, so a build that is killed leaves nothing that the next one could mistake for a result.
 """
 
 from __future__ import annotations
@@ -142,46 +142,40 @@ def build(stage: Stage, target: str) -> Build:
         raise UserError(f"cannot build stage {stage.number} for {target}: {reason}")
     folder = BUILD / f"{stage.package}-{target}"
     final = folder / key(stage, target)
-    if not (final / "build.json").exists():
+    if not final.exists():
         try:
-            with _lock(folder):
+            with _lock(folder) as lock:
                 for left_behind in folder.glob("*.unfinished"):  # by a build that was killed
                     shutil.rmtree(left_behind)
-                if not (final / "build.json").exists():
-                    return _build(stage, final)
+                if not final.exists():
+                    return _build(stage, final, lock)
         except OSError as error:
-            raise UserError(f"cannot build stage {stage.number} in {folder}: {error.strerror or error}") from None
+            reason = error.strerror or error
+            raise UserError(f"cannot build stage {stage.number} in {os.path.relpath(folder)}: {reason}") from None
     return Build(_library(final), json.loads((final / "build.json").read_text())["seconds"], cached=True)
 
 
-def _build(stage: Stage, final: Path) -> Build:
+def _build(stage: Stage, final: Path, lock: int) -> Build:
+    """Runs setup.py. Its processes hold the lock as well, so that it outlives a builder that is killed alone."""
     work = final.with_suffix(".unfinished")
-    work.mkdir(parents=True)
-    command = [
-        sys.executable,
-        "setup.py",
-        "-q",
-        "build_ext",
-        "--build-temp",
-        str(work / "temp"),
-        "--build-lib",
-        str(work),
-    ]
+    work.mkdir()
+    options = ["--build-temp", str(work / "temp"), "--build-lib", str(work)]
+    command = [sys.executable, "setup.py", "-q", "build_ext", *options]
+    environment = {"MAX_JOBS": str(os.cpu_count() or 1), **os.environ}
     start = time.perf_counter()
     with (work / "log.txt").open("w") as log:
-        environment = {"MAX_JOBS": str(os.cpu_count() or 1), **os.environ}
-        status = subprocess.run(command, cwd=stage.folder, env=environment, stdout=log, stderr=log).returncode
-    seconds = time.perf_counter() - start
+        status = subprocess.run(
+            command, cwd=stage.folder, env=environment, stdout=log, stderr=log, pass_fds=[lock]
+        ).returncode
+    seconds = round(time.perf_counter() - start, 2)
     if status != 0:
-        log = (work / "log.txt").read_text(errors="replace")
-        kept = BUILD / f"{final.parent.name}.log"
-        kept.write_text(log)
+        kept = final.parent / "failed.log"
+        (work / "log.txt").replace(kept)
         shutil.rmtree(work)
-        raise UserError(
-            f"stage {stage.number} does not build.\n{first_errors(log)}\nAll of it: {kept.relative_to(ROOT)}"
-        )
+        errors = first_errors(kept.read_text(errors="replace"))
+        raise UserError(f"stage {stage.number} does not build.\n{errors}\nAll of it: {os.path.relpath(kept)}")
     shutil.rmtree(work / "temp")
-    (work / "build.json").write_text(json.dumps({"seconds": round(seconds, 2)}))
+    (work / "build.json").write_text(json.dumps({"seconds": seconds}))
     work.rename(final)
     return Build(_library(final), seconds, cached=False)
 
@@ -231,12 +225,12 @@ def _first_line(*command: str) -> str:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """One builder at a time; a second one waits. The system drops the lock when its holder ends, however it ends."""
+def _lock(folder: Path) -> Iterator[int]:
+    """One builder at a time; a second one waits. The system drops the lock when all who hold it have ended."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        yield file.fileno()
 
 
 def clean() -> int:

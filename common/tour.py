@@ -1,0 +1,105 @@
+"""`make tour` and `make stage-N`: build, check and time, in that order, and say what to read next."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from . import build, stages
+from .console import say, step
+from .errors import UserError
+from .stages import ROOT, STAGES, Stage
+
+CHECKED = ROOT / "out" / "check.json"
+
+
+def stage(number: int, target: str | None = None) -> int:
+    """Builds and checks one stage and times it against eager; the status is 1 when a check fails."""
+    row = stages.get(number)
+    say(f"Stage {row.number}: {row.title}")
+    target = target or build.best_target(row)
+    build_stage(row, target)
+    results = check_stage(row, target)
+    if any(result.outcome == "failed" for result in results):
+        return 1
+
+    from .bench import glance, here
+
+    glance(row, here()[-1])
+    say("\n" + reading(row))
+    return 0
+
+
+def build_stage(stage: Stage, target: str) -> None:
+    """Builds a stage, with the time it takes or took."""
+    if not build.has_cpp(stage):
+        say("  nothing to build: Python only")
+        return
+    say(f"  target {target}")
+    with step("build"):
+        built = build.build(stage, target)
+    if built.cached:
+        say(f"    (nothing has changed since it was built, in {built.seconds:.0f} s)")
+
+
+def check_stage(stage: Stage, target: str) -> list:
+    """Checks a stage on every device and dtype and prints a line for each, then every failure in full."""
+    from .check import check_subject, subjects
+
+    results = []
+    for one in subjects(stage.number, target):
+        rows = []
+        dtype = str(one.dtype).removeprefix("torch.")
+        with step(f"check {dtype} on {one.device.upper()} tensors"):
+            rows = check_subject(one)
+        results += rows
+        counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in ("passed", "failed", "not run")}
+        say("    " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count))
+        for row in rows:
+            if row.outcome == "failed":
+                say(f"    FAILED {row.name}: {row.message}")
+    for name, reason in sorted({(row.name, row.message) for row in results if row.outcome == "not run"}):
+        say(f"    not run: {name} ({reason})")
+    return results
+
+
+def reading(stage: Stage) -> str:
+    """What to read after a stage."""
+    lines = [f"Read stages/{stage.folder_name}/README.md, and its notebook with `make lab`."]
+    later = [other for other in STAGES if other.number > stage.number and other.is_here and other.kind == stage.kind]
+    if later:
+        lines.append(f"Next: `make diff-{stage.number}-{later[0].number}`, then `make stage-{later[0].number}`.")
+    else:
+        lines.append("Next: `make tour` compares all stages; the stages after this one are not here yet.")
+    return "\n".join(lines)
+
+
+def tour() -> int:
+    """Every stage that this machine can run: built, checked, timed, drawn. Names those that it cannot, and why."""
+    ready, failed, results = [], [], []
+    for row in STAGES:
+        say(f"\nStage {row.number}: {row.title}")
+        if not row.is_here:
+            say("  not here yet")
+            continue
+        try:
+            target = build.best_target(row)
+            build_stage(row, target)
+        except UserError as error:
+            say(f"  not run: {error}")
+            failed.append(row)
+            continue
+        rows = check_stage(row, target)
+        results += rows
+        (failed if any(result.outcome == "failed" for result in rows) else ready).append(row)
+    CHECKED.parent.mkdir(exist_ok=True)
+    CHECKED.write_text(json.dumps([asdict(result) for result in results], indent=1))
+
+    from . import bench, report
+
+    say("\nTimes, against eager and torch.compile")
+    bench.tour(ready)
+    status = report.report()
+    if failed:
+        say("\nWithout: " + "; ".join(f"stage {row.number} ({row.title})" for row in failed) + ": see above.")
+    return 1 if failed else status
