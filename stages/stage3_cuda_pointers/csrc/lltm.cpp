@@ -1,5 +1,4 @@
-// The LLTM cell on a GPU: checks, matrix products in ATen, the launch of the kernels, and the binding to
-// Python.
+// The LLTM cell on a GPU: checks, matrix products in ATen, kernel launches, and the binding to Python.
 #include <ATen/Dispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/addmm.h>
@@ -63,8 +62,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> forward(const Tensor& input,       //
 
   Tensor X = at::cat({old_h, input}, 1);       // [B,S+I]
   Tensor z = at::addmm(bias, X, weights.t());  // [B,3S]
-  Tensor contiguous_cell =
-      old_cell.contiguous();  // by name: a temporary's memory would be free again at the launch
+  // The copy needs a name: the memory of a temporary would be free again when the kernel reads it.
+  Tensor contiguous_cell = old_cell.contiguous();
 
   // Every element will be written, so nothing needs to be zeroed.
   Tensor gates = at::empty_like(z);

@@ -1,5 +1,4 @@
-// The LLTM cell on a GPU: checks, matrix products in ATen, the launch of the kernels, and the binding to
-// Python.
+// The LLTM cell on a GPU: checks, matrix products in ATen, kernel launches, and the binding to Python.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/cat.h>
@@ -80,11 +79,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> backward(
   const c10::cuda::CUDAGuard guard(gates.device());
   const int64_t B = new_cell.size(0), S = new_cell.size(1);
 
-  // A gradient that never came is one zero, seen as (B, S) with strides of zero.
-  Tensor zero = at::zeros({}, gates.options()).expand({B, S});
+  // A gradient that never came is one zero, seen as (B, S) through strides of zero.
+  auto or_zero = [&](const std::optional<Tensor>& grad) {
+    return grad ? *grad : at::zeros({}, gates.options()).expand({B, S});
+  };
   Tensor d_gates = at::empty_like(gates);  // [B,3,S]
   Tensor d_new_cell = at::empty_like(new_cell);
-  launch_backward(d_gates, d_new_cell, grad_h.value_or(zero), grad_cell.value_or(zero), gates, new_cell);
+  launch_backward(d_gates, d_new_cell, or_zero(grad_h), or_zero(grad_cell), gates, new_cell);
   Tensor d_z = d_gates.view({B, 3 * S});
 
   auto [needs_input, needs_weights, needs_bias, needs_old_h, needs_old_cell] = needs_input_grad;
