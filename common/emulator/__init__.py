@@ -1,0 +1,1 @@
+"""The emulator: CUDA kernels on the CPU, from the same sources."""
