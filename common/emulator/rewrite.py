@@ -93,7 +93,7 @@ def is_launch(source: Source, index: int) -> bool:
 
 
 def kernel_start(source: Source, launch: int) -> int | None:
-    """The first token of the expression that ends in front of a `<<<`: `f`, `a::f<T>`, `(f)`, `f[i]`, `get(i)`, `x.f`."""
+    """Where the expression that ends in front of a `<<<` begins: `f`, `a::f<T>`, `(f)`, `f[i]`, `get(i)`, `x.f`."""
     first, _ = source.bounds(launch)
     last = launch - 1
     while last >= first:
@@ -208,12 +208,10 @@ def host_devices(source: Source) -> list[Edit]:
             new = "is_cpu"
         elif token.text == "kCUDA":
             new = "kCPU"
-        elif token.text.endswith("CUDA") and source.is_(index - 1, "::") and source.is_(index - 2, *DEVICE_ENUMS):
-            new = token.text.replace("CUDA", "CPU")
-        elif (
-            token.text.endswith("CUDA") and source.is_(index - 4, "TORCH_LIBRARY_IMPL") and source.is_(index - 3, "(")
-        ):
-            new = token.text.replace("CUDA", "CPU")
+        elif token.text.endswith("CUDA"):  # CUDA, AutogradCUDA, AutocastCUDA
+            is_enum = source.is_(index - 1, "::") and source.is_(index - 2, *DEVICE_ENUMS)
+            is_key = source.is_(index - 4, "TORCH_LIBRARY_IMPL") and source.is_(index - 1, ",")
+            new = token.text.replace("CUDA", "CPU") if is_enum or is_key else None
         if new:
             edits.append(Edit(token.start, token.end, new))
     return edits

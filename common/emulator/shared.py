@@ -77,9 +77,7 @@ def body_opener(source: Source, index: int) -> int | None:
                 index += 1
             if source.is_(index + 2, ")") and source.is_(index + 3, "("):  # operator()
                 index += 2
-        elif source.is_(index, "{") and not (
-            initialises and (source.is_name(index - 1) or source.is_(index - 1, ">"))
-        ):
+        elif source.is_(index, "{") and not (initialises and source.is_name(index - 1)):
             return index
         elif source.is_(index, "(", "[", "{"):
             index = source.partner.get(index, stop)
@@ -152,10 +150,9 @@ def parse(source: Source, index: int) -> Declaration:
             raise source.refuse(index, "the emulator cannot read this __shared__ declaration; name its type first")
         name, words = source.tokens[piece[-1]].text, piece[:-1]
         if number == 0:
-            stars = next(
-                (i for i, k in enumerate(words) if source.is_(k, "*") and not inside(source, words[:i])), None
-            )
-            base, words = spelling(source, words[:stars]), words[stars:] if stars is not None else []
+            stars = [i for i, k in enumerate(words) if source.is_(k, "*") and not inside(source, words[:i])]
+            first = stars[0] if stars else len(words)
+            base, words = spelling(source, words[:first]), words[first:]
             if "{" in base:
                 definition, base = f"using emulator_type_{name} = {base}", f"emulator_type_{name}"
         variables.append(Variable(f"{base} {spelling(source, words)}".strip(), name, tuple(sizes)))
