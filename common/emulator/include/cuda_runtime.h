@@ -1,0 +1,17 @@
+// Stands for CUDA's header of this name: what kernels and their launchers use, for the CPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "emulator/atomics.h"
+#include "emulator/launch.h"
+#include "emulator/loads.h"
+#include "emulator/maths.h"
+#include "emulator/qualifiers.h"
+#include "emulator/runtime_api.h"
+#include "emulator/synchronise.h"
+#include "emulator/types.h"

@@ -1,0 +1,20 @@
+// CUDA's words for functions and variables. `__shared__` is not here: the rewriter replaces each such declaration.
+#pragma once
+
+#define __host__
+#define __device__
+#define __global__
+#define __constant__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __align__(n)
+#define __forceinline__ inline __attribute__((always_inline))
+#define __inline_hint__
+// The standard library writes `__attribute__((__noinline__))`, which an empty word leaves valid.
+#define __noinline__
+
+// Everything declared between these two belongs to one extension: several emulated ones, and the real CUDA libraries,
+// live side by side in a process.
+#define EMULATOR_BEGIN _Pragma("GCC visibility push(hidden)")
+#define EMULATOR_END _Pragma("GCC visibility pop")

@@ -1,0 +1,300 @@
+// What would end the process, or never end, ends the launch instead: signals, failed assertions, a limit on time, Ctrl-C.
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "launch_state.h"
+
+namespace emulator {
+
+volatile bool stop_wanted = false;
+
+namespace {
+
+constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr long kAgain = 10'000'000;  // ns until a stop that came at a bad moment is tried again
+constexpr int kTries = 500;          // after which any moment will do
+
+// What a handler found. It only notes it; the words are made later, on the scheduler's stack.
+struct Found {
+  enum What { nothing, fault, overflow, timeout, interrupt } what;
+  int signal;
+  const void *address, *counter;
+};
+
+bool failed = false;
+char reason[8192];
+Found found;
+struct sigaction before[NSIG];
+pthread_t owner;
+timer_t timer;
+bool has_timer;
+double limit;
+int tries;
+Found::What stop_reason;
+struct {
+  const char *begin, *end;
+} own_code;
+
+bool is_own(const void* address) { return address >= own_code.begin && address < own_code.end; }
+
+int find_own_code(dl_phdr_info* info, std::size_t, void*) {
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const auto& header = info->dlpi_phdr[i];
+    const char* begin = reinterpret_cast<const char*>(info->dlpi_addr + header.p_vaddr);
+    const char* end = begin + header.p_memsz;
+    const char* here = reinterpret_cast<const char*>(&find_own_code);
+    if (header.p_type == PT_LOAD && header.p_flags & PF_X && here >= begin && here < end) {
+      own_code = {begin, end};
+      return 1;
+    }
+  }
+  return 0;
+}
+
+const void* counter_of(const void* context) {
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return reinterpret_cast<const void*>(machine.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<const void*>(machine.pc);
+#else
+  return static_cast<void>(machine), nullptr;
+#endif
+}
+
+const char* stack_of(const void* context) {
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return reinterpret_cast<const char*>(machine.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<const char*>(machine.sp);
+#else
+  return static_cast<void>(machine), nullptr;
+#endif
+}
+
+// Where the kernel was: if it was in a library, the call that led there, as far as the stack tells.
+const void* counter_in_kernel(const void* context) {
+  const void* counter = counter_of(context);
+  if (is_own(counter)) return counter;
+  const char* end = Fiber::running()->stack_end();
+  const char* at = stack_of(context);
+  if (!at || at > end || end - at > (1 << 20)) return nullptr;
+  for (; at + sizeof(void*) <= end; at += sizeof(void*)) {
+    const char* candidate;
+    std::memcpy(&candidate, at, sizeof(candidate));
+    if (is_own(candidate)) return candidate - 1;
+  }
+  return nullptr;
+}
+
+// Leaves the kernel from inside a handler. The handler's own stack is not in the way.
+[[noreturn]] void leave_from(int signal) {
+  in_kernel = false;
+  failed = true;
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  Fiber::leave();
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  Fiber* fiber = Fiber::running();
+  if (pthread_equal(pthread_self(), owner) && fiber && !failed) {
+    const bool overflow = signal == SIGSEGV && fiber->guards(info->si_addr);
+    if (overflow || in_kernel) {
+      found = {overflow ? Found::overflow : Found::fault, signal, info->si_addr,
+               overflow ? counter_of(context) : counter_in_kernel(context)};
+      leave_from(signal);
+    }
+  }
+  // Not the kernel's fault. Whoever was here before us sees it when the instruction runs again.
+  sigaction(signal, &before[signal], nullptr);
+  if (info->si_code <= 0) raise(signal);
+}
+
+void arm_timer(long seconds, long nanoseconds) {
+  const itimerspec when{{0, kAgain}, {seconds, nanoseconds}};
+  if (has_timer) timer_settime(timer, 0, &when, nullptr);
+}
+
+int stop_signal() { return SIGRTMIN + 7; }
+
+void on_stop(int signal, siginfo_t*, void* context) {
+  if (!pthread_equal(pthread_self(), owner) || failed) return;
+  if (stop_reason == Found::nothing) stop_reason = Found::timeout;
+  stop_wanted = true;
+  if (!in_kernel || !Fiber::running()) return;
+  if (!is_own(counter_of(context)) && ++tries < kTries) return;  // perhaps inside malloc or printf
+  found = {stop_reason, signal, nullptr, counter_in_kernel(context)};
+  leave_from(signal);
+}
+
+void on_interrupt(int signal, siginfo_t* info, void* context) {
+  const struct sigaction& previous = before[SIGINT];  // Python's makes a note, and raises KeyboardInterrupt later
+  if (previous.sa_flags & SA_SIGINFO)
+    previous.sa_sigaction(signal, info, context);
+  else
+    previous.sa_handler(signal);
+  stop_reason = Found::interrupt;
+  stop_wanted = true;
+  if (has_timer) arm_timer(0, 1);
+}
+
+void handle(int signal, void (*handler)(int, siginfo_t*, void*)) {
+  struct sigaction action = {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, &before[signal]);
+}
+
+const char* fault_name(int signal) {
+  switch (signal) {
+    case SIGFPE:
+      return "divides an integer by zero (a GPU goes on with an arbitrary number)";
+    case SIGILL:
+      return "stops at a trap";
+    case SIGBUS:
+      return "accesses memory that is not there";
+    default:
+      return "accesses memory that is not its own";
+  }
+}
+
+void put_found_in_words() {
+  if (!failed || reason[0]) return;
+  const SourceLine line = line_of(found.counter);
+  const char* in = line.text[0] ? ", in " : "";
+  switch (found.what) {
+    case Found::fault:
+      if (found.signal == SIGSEGV || found.signal == SIGBUS)
+        set_failure("%s: address %p%s%s", fault_name(found.signal), found.address, in, line.text);
+      else
+        set_failure("%s%s%s", fault_name(found.signal), in, line.text);
+      break;
+    case Found::overflow:
+      set_failure("overflows its stack of 128 KiB (endless recursion, or large local arrays)%s%s", in, line.text);
+      break;
+    case Found::timeout:
+      set_failure("has not ended after %g seconds (EMULATOR_TIMEOUT)%s%s", limit, in, line.text);
+      break;
+    case Found::interrupt:
+      set_failure("was interrupted%s%s", in, line.text);
+      break;
+    case Found::nothing:
+      break;
+  }
+}
+
+// The stack on which handlers run: the kernel's own may be full.
+char* handler_stack() {
+  static char* stack = static_cast<char*>(std::malloc(64 << 10));
+  return stack;
+}
+stack_t stack_before;
+
+}  // namespace
+
+FaultGuard::FaultGuard() {
+  owner = pthread_self();
+  failed = false;
+  reason[0] = 0;
+  found = {};
+  stop_wanted = false;
+  stop_reason = Found::nothing;
+  tries = 0;
+  if (!own_code.begin) dl_iterate_phdr(find_own_code, nullptr);
+
+  stack_t stack = {};
+  stack.ss_sp = handler_stack();
+  stack.ss_size = 64 << 10;
+  sigaltstack(&stack, &stack_before);
+  for (int signal : kFaults) handle(signal, on_fault);
+  handle(stop_signal(), on_stop);
+  sigaction(SIGINT, nullptr, &before[SIGINT]);
+  if (before[SIGINT].sa_handler != SIG_DFL && before[SIGINT].sa_handler != SIG_IGN) handle(SIGINT, on_interrupt);
+
+  const char* setting = std::getenv("EMULATOR_TIMEOUT");
+  limit = setting ? std::atof(setting) : 60;
+  sigevent event = {};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = stop_signal();
+  event._sigev_un._tid = pid_t(syscall(SYS_gettid));
+  has_timer = timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
+  if (limit > 0) arm_timer(long(limit), long((limit - double(long(limit))) * 1e9));
+}
+
+FaultGuard::~FaultGuard() {
+  if (has_timer) timer_delete(timer);
+  has_timer = false;
+  for (int signal : kFaults) sigaction(signal, &before[signal], nullptr);
+  sigaction(stop_signal(), &before[stop_signal()], nullptr);
+  sigaction(SIGINT, &before[SIGINT], nullptr);
+  if (stack_before.ss_flags & SS_DISABLE) stack_before.ss_size = MINSIGSTKSZ;
+  sigaltstack(&stack_before, nullptr);
+}
+
+const char* failure() {
+  if (!failed) return nullptr;
+  put_found_in_words();
+  return reason;
+}
+
+void set_failure(const char* what, ...) {
+  failed = true;
+  if (reason[0]) return;
+  const std::string place = std::string(describe(current).text) + " ";
+  const int length = std::snprintf(reason, sizeof(reason), "%s", place.c_str());
+  va_list arguments;
+  va_start(arguments, what);
+  std::vsnprintf(reason + length, sizeof(reason) - std::size_t(length), what, arguments);
+  va_end(arguments);
+}
+
+void abandon(const char* what, ...) {
+  in_kernel = false;
+  char text[4096];
+  va_list arguments;
+  va_start(arguments, what);
+  std::vsnprintf(text, sizeof(text), what, arguments);
+  va_end(arguments);
+  if (!Fiber::running()) throw std::runtime_error(text);
+  set_failure("%s", text);
+  Fiber::leave();
+}
+
+void stop_here() {
+  in_kernel = false;
+  if (failed) return;
+  if (!found.what) found = {stop_reason, 0, nullptr, nullptr};
+  failed = true;
+  if (Fiber::running()) Fiber::leave();
+}
+
+}  // namespace emulator
+
+// What `assert` calls. This one is found first by the code of this extension only.
+extern "C" __attribute__((visibility("hidden"))) void __assert_fail(const char* assertion, const char* file,
+                                                                    unsigned line, const char* function) noexcept {
+  if (emulator::Fiber::running())
+    emulator::abandon("fails the assertion `%s` in %s:%u", assertion, emulator::short_name(file), line);
+  using AssertFail = void (*)(const char*, const char*, unsigned, const char*);
+  if (const auto original = reinterpret_cast<AssertFail>(dlsym(RTLD_NEXT, "__assert_fail")))
+    original(assertion, file, line, function);
+  std::abort();
+}
