@@ -1,4 +1,4 @@
-"""Builds a stage with its own setup.py, keeps what was built, and imports it.
+"""Builds a stage with its own setup.py, or what that asks for with the emulator; keeps what was built; imports it.
 
 A build lives in `build/PACKAGE-TARGET/KEY/`, where KEY is a hash of everything that goes into it: sources, flags,
 compiler and versions. It is made in a folder beside that and renamed at the end, under a lock that the system
@@ -8,6 +8,7 @@ drops when its holders die, so a build that is killed leaves nothing that the ne
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -23,9 +24,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import IO
 
-from . import stages
+from . import architectures, stages
+from .emulator import compile as emulator
 from .errors import UserError
+from .extension import read_setup
 from .stages import ROOT, Stage
 
 BUILD = ROOT / "build"
@@ -45,7 +49,10 @@ FLAGS = (
 
 @dataclass(frozen=True)
 class Build:
-    """A built extension: the library, the seconds that compiling took, and whether it was there already."""
+    """A built extension: the library, the seconds that compiling took, and whether it was there already.
+
+    Of `compile-only` nothing is loaded: `path` is a JSON of the seconds that each architecture took.
+    """
 
     path: Path
     seconds: float
@@ -61,10 +68,13 @@ def unavailable(target: str) -> str | None:
 
         if not torch.cuda.is_available():
             return "no GPU that torch can use; `make doctor` says why"
-        return None if shutil.which("nvcc") else "no nvcc; `make doctor` says what to install"
+    if target in ("cuda", "compile-only"):
+        return None if nvcc() else "no nvcc; `make doctor` says what to install"
     if target == "emulator":
-        return "the emulator is not here yet"
-    raise UserError(f"there is no target {target!r}; the targets are cuda, host and emulator")
+        if knows_cpp20(compiler()):
+            return None
+        return "no C++ compiler that knows C++20 (g++ 11 or newer); `make doctor` says what to install"
+    raise UserError(f"there is no target {target!r}; the targets are cuda, host, emulator and compile-only")
 
 
 def best_target(stage: Stage) -> str:
@@ -148,36 +158,52 @@ def build(stage: Stage, target: str) -> Build:
                 for left_behind in folder.glob("*.unfinished"):  # by a build that was killed
                     shutil.rmtree(left_behind)
                 if not final.exists():
-                    return _build(stage, final, lock)
+                    return _build(stage, target, final, lock)
         except OSError as error:
             reason = error.strerror or error
             raise UserError(f"cannot build stage {stage.number} in {os.path.relpath(folder)}: {reason}") from None
     return Build(_library(final), json.loads((final / "build.json").read_text())["seconds"], cached=True)
 
 
-def _build(stage: Stage, final: Path, lock: int) -> Build:
-    """Runs setup.py. Its processes hold the lock as well, so that it outlives a builder that is killed alone."""
+def _build(stage: Stage, target: str, final: Path, lock: int) -> Build:
+    """Builds in a folder beside the final one. The compilers hold the lock too, and so outlive a killed builder."""
     work = final.with_suffix(".unfinished")
     work.mkdir()
-    options = ["--build-temp", str(work / "temp"), "--build-lib", str(work)]
-    command = [sys.executable, "setup.py", "-q", "build_ext", *options]
-    environment = {"MAX_JOBS": str(os.cpu_count() or 1), **os.environ}
     start = time.perf_counter()
-    with (work / "log.txt").open("w") as log:
-        status = subprocess.run(
-            command, cwd=stage.folder, env=environment, stdout=log, stderr=log, pass_fds=[lock]
-        ).returncode
+    try:
+        with (work / "log.txt").open("w") as log:
+            made = _make(stage, target, work, log, lock)
+    except UserError as error:
+        shutil.rmtree(work)
+        raise UserError(f"stage {stage.number} does not build.\n  {error}") from None
     seconds = round(time.perf_counter() - start, 2)
-    if status != 0:
+    if not made:
         kept = final.parent / "failed.log"
         (work / "log.txt").replace(kept)
         shutil.rmtree(work)
         errors = first_errors(kept.read_text(errors="replace"))
         raise UserError(f"stage {stage.number} does not build.\n{errors}\nAll of it: {os.path.relpath(kept)}")
-    shutil.rmtree(work / "temp")
+    shutil.rmtree(work / "temp", ignore_errors=True)
     (work / "build.json").write_text(json.dumps({"seconds": seconds}))
     work.rename(final)
     return Build(_library(final), seconds, cached=False)
+
+
+def _make(stage: Stage, target: str, work: Path, log: IO[str], lock: int) -> bool:
+    """Whether the stage could be built into `work`; the log says what went wrong if not."""
+    if target in ("host", "cuda"):
+        options = ["--build-temp", str(work / "temp"), "--build-lib", str(work)]
+        command = [sys.executable, "setup.py", "-q", "build_ext", *options]
+        environment = {"MAX_JOBS": str(os.cpu_count() or 1), **os.environ}
+        if target == "cuda":
+            environment["TORCH_CUDA_ARCH_LIST"] = gpu_architectures()
+        run = subprocess.run(command, cwd=stage.folder, env=environment, stdout=log, stderr=log, pass_fds=[lock])
+        return run.returncode == 0
+    if target == "emulator":
+        extension = read_setup(stage.folder, work, log)
+        return extension is not None and emulator.build(stage.folder, extension, work, BUILD / "objects", log, lock)
+    extension = read_setup(stage.folder, work, log, architectures.offered(nvcc()))
+    return extension is not None and architectures.build(stage.folder, extension, nvcc(), work, log, lock)
 
 
 def first_errors(log: str) -> str:
@@ -191,7 +217,7 @@ def first_errors(log: str) -> str:
 
 
 def _library(folder: Path) -> Path:
-    return next(folder.rglob("_C*.so"))
+    return next(folder.rglob("_C*.so"), folder / architectures.RESULT)
 
 
 def key(stage: Stage, target: str) -> str:
@@ -205,9 +231,13 @@ def key(stage: Stage, target: str) -> str:
         compiler() or "",
         *(f"{name}={os.environ.get(name)}" for name in FLAGS),
     ]
+    if target in ("cuda", "compile-only"):
+        parts.append(subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout)
     if target == "cuda":
-        parts.append(_first_line("nvcc", "--version"))
+        parts.append(gpu_architectures())
     digest = hashlib.sha256("\0".join(parts).encode())
+    if target == "emulator":
+        digest.update(emulator.fingerprint())
     for path in sorted([stage.folder / "setup.py", *(stage.folder / "csrc").iterdir()]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:20]
@@ -219,9 +249,34 @@ def compiler() -> str | None:
     return f"{name}: {_first_line(name, '--version')}" if shutil.which(name) else None
 
 
+@functools.cache
+def knows_cpp20(name_and_version: str | None) -> bool:
+    """Whether the compiler, if there is one, knows the parts of C++20 that the emulator is made of."""
+    if name_and_version is None:
+        return False
+    command = [*emulator.compiler(), "-std=c++20", "-fsyntax-only", "-x", "c++", "-"]
+    return subprocess.run(command, input=b"#include <source_location>\n", capture_output=True).returncode == 0
+
+
+def nvcc() -> str | None:
+    """CUDA's compiler, looked for where torch looks for it; None if there is none."""
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    if home:
+        return shutil.which("nvcc", path=f"{home}/bin")
+    return shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+
+
+def gpu_architectures() -> str:
+    """What to compile for: `TORCH_CUDA_ARCH_LIST`, or the GPUs that are here, such as `9.0`."""
+    import torch
+
+    here = {torch.cuda.get_device_capability(device) for device in range(torch.cuda.device_count())}
+    return os.environ.get("TORCH_CUDA_ARCH_LIST") or ";".join(f"{major}.{minor}" for major, minor in sorted(here))
+
+
 def _first_line(*command: str) -> str:
     shown = subprocess.run(command, capture_output=True, text=True).stdout
-    return shown.strip().partition("\n")[0] if command[0] != "nvcc" else shown
+    return shown.strip().partition("\n")[0]
 
 
 @contextmanager

@@ -1,0 +1,148 @@
+"""Builds a stage for the emulator: rewrites its sources, compiles them with g++, links them with the runtime.
+
+Objects are kept by the hash of all that goes into them, so that an edit of one file compiles one file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO
+
+from ..extension import Extension
+from .rewrite import rewrite
+from .tokens import read
+
+HERE = Path(__file__).parent
+INCLUDE = HERE / "include"
+STANDARD = ("-std=c++20", "-g", "-fPIC", "-fno-gnu-unique")
+# -O1 keeps kernels close to their lines; the runtime has nothing to show.
+STAGE_FLAGS = (*STANDARD, "-O1")
+RUNTIME_FLAGS = (*STANDARD, "-O2", "-fvisibility=hidden")
+JOBS = 2
+SUFFIXES = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp")
+CUDA_LIBRARIES = ("cudart", "c10_cuda", "torch_cuda")
+
+
+def compiler() -> list[str]:
+    """The C++ compiler, as the words that begin its command line."""
+    return os.environ.get("CXX", "c++" if shutil.which("c++") else "g++").split()
+
+
+def runtime_sources() -> list[Path]:
+    """The emulator's own sources."""
+    return sorted((HERE / "src").glob("*.cpp"))
+
+
+def fingerprint() -> bytes:
+    """A hash of the emulator itself."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in HERE.rglob("*") if path.suffix in (".py", ".h", ".cpp")):
+        digest.update(f"{path.relative_to(HERE)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.digest()
+
+
+def build(folder: Path, extension: Extension, work: Path, objects: Path, log: IO[str], lock: int) -> bool:
+    """Makes `work/_C.so` of a stage's folder; False when g++ fails, and `log` then says why.
+
+    Raises `UserError` for what the emulator cannot run.
+    """
+    copies = rewritten(folder, work, extension.sources)
+    include = [str(INCLUDE), *(str(folder / path) for path in extension.include_dirs if is_wanted(folder / path))]
+    include.append(sysconfig.get_paths()["include"])
+    common = [*extension.defines, *(f"-I{path}" for path in include)]
+    with ThreadPoolExecutor(JOBS) as pool:
+        jobs = []
+        # The slow ones first: host code includes torch's headers.
+        for source in sorted(extension.sources, key=lambda source: source.endswith(".cu")):
+            own = preprocessor_flags(extension.nvcc) if source.endswith(".cu") else extension.cxx
+            flags = [*common, *own, *STAGE_FLAGS, f"-fdebug-prefix-map={folder}=."]
+            jobs.append((copies[source], flags, folder))
+        for source in runtime_sources():
+            jobs.append((source, [f"-I{INCLUDE}", *RUNTIME_FLAGS], HERE))
+        made = list(pool.map(lambda job: compiled(*job, objects, work, lock), jobs))
+    for _, output in made:
+        log.write(output)
+    if any(path is None for path, _ in made):
+        return False
+    libraries = [f"-l{name}" for name in extension.libraries if name not in CUDA_LIBRARIES]
+    paths = [f"-L{path}" for path in extension.library_dirs if Path(path).exists()]
+    command = [*compiler(), "-shared", *(str(path) for path, _ in made), "-o", str(work / "_C.so")]
+    command += [*paths, *libraries, *extension.link_args]
+    log.flush()
+    return subprocess.run(command, cwd=folder, stdout=log, stderr=log, pass_fds=[lock]).returncode == 0
+
+
+def rewritten(folder: Path, work: Path, sources: Iterable[str]) -> dict[str, Path]:
+    """Copies of a stage's sources and headers, rewritten, under `work`, by their path in the folder."""
+    copies = {}
+    beside = [path for path in (folder / "csrc").rglob("*") if path.suffix in SUFFIXES]
+    for name in dict.fromkeys([*sources, *(str(path.relative_to(folder)) for path in sorted(beside))]):
+        copies[name] = work / "temp" / os.path.relpath(folder / name, folder)
+        copies[name].parent.mkdir(parents=True, exist_ok=True)
+        copies[name].write_text(rewrite(read(folder / name, name)), encoding="utf-8")
+    return copies
+
+
+def is_wanted(path: Path) -> bool:
+    """Whether to look for headers in a folder: not in CUDA's own, which is not there on every machine."""
+    return path.exists() and not (path / "cuda_runtime.h").exists()
+
+
+def preprocessor_flags(flags: Iterable[str]) -> list[str]:
+    """Those of nvcc's flags that g++ understands in the same way."""
+    return [flag for flag in flags if flag[:2] in ("-D", "-U", "-I")]
+
+
+def compiled(
+    source: Path, flags: list[str], folder: Path, objects: Path, work: Path, lock: int
+) -> tuple[Path | None, str]:
+    """The object of a source, compiled unless it is there already, and what the compiler said."""
+    target = objects / f"{object_key(source, flags, folder)}.o"
+    if target.exists():
+        return target, ""
+    made = work / "temp" / target.name
+    command = [*compiler(), "-x", "c++", *flags, "-c", str(source), "-o", str(made)]
+    # Run in the stage's folder, so that messages find the learner's own lines through `#line`.
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
+    done = subprocess.run(command, cwd=folder, pass_fds=[lock], **output)
+    if done.returncode != 0:
+        return None, done.stdout or f"error: {command[0]} ended with status {done.returncode} at {source.name}\n"
+    objects.mkdir(parents=True, exist_ok=True)
+    made.replace(target)
+    return target, done.stdout
+
+
+def object_key(source: Path, flags: list[str], folder: Path) -> str:
+    """A hash of a source, of what it includes, of the emulator's headers, and of how it is compiled."""
+    import torch
+
+    version = subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout
+    digest = hashlib.sha256("\0".join([version, torch.__version__]).encode())
+    digest.update("\0".join(flag.replace(str(folder), ".") for flag in flags).encode())
+    for path in [*included(source), *sorted(path for path in INCLUDE.rglob("*") if path.is_file())]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:20]
+
+
+def included(source: Path) -> list[Path]:
+    """A file and all that it includes with quotes from its own folder on, each once."""
+    found: dict[Path, None] = {}
+
+    def visit(path: Path) -> None:
+        path = path.resolve()
+        if path in found or not path.is_file():
+            return
+        found[path] = None
+        for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(errors="replace"), re.MULTILINE):
+            visit(path.parent / name)
+
+    visit(source)
+    return list(found)

@@ -1,0 +1,81 @@
+"""What a stage's setup.py asks for: sources, flags and libraries, read without building anything."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+# Runs setup.py up to the point where it would begin to build. CUDAExtension wants to know where CUDA is; on a machine
+# without it any answer will do, because nobody looks there. Which architectures torch knows, only torch can say.
+READER = """
+import json, os, re, sys
+import setuptools, distutils.core
+import torch
+from torch.utils import cpp_extension
+cpp_extension.CUDA_HOME = cpp_extension.CUDA_HOME or "/no/cuda"
+answer, offered = sys.argv[1], sys.argv[2:]
+setup = distutils.core.run_setup("setup.py", ["build_ext"], stop_after="init")
+extension = next(e for e in setup.ext_modules or [] if e.name.split(".")[-1] == "_C")
+flags = extension.extra_compile_args or []
+flags = flags if isinstance(flags, dict) else {"cxx": flags, "nvcc": flags}
+
+architectures = []
+for name in [os.environ.get("TORCH_CUDA_ARCH_LIST")] if os.environ.get("TORCH_CUDA_ARCH_LIST") else offered:
+    os.environ["TORCH_CUDA_ARCH_LIST"] = name
+    try:
+        architectures += re.findall("code=(sm_[0-9a-z]+)", " ".join(cpp_extension._get_cuda_arch_flags()))
+    except ValueError:
+        pass  # newer, or older, than this torch
+
+json.dump({
+    "sources": [str(source) for source in extension.sources],
+    "include_dirs": extension.include_dirs,
+    "macros": [[name, value] for name, value in extension.define_macros],
+    "cxx": flags.get("cxx", []),
+    "nvcc": flags.get("nvcc", []),
+    "libraries": extension.libraries,
+    "library_dirs": extension.library_dirs,
+    "link_args": extension.extra_link_args,
+    "nvcc_defaults": cpp_extension.COMMON_NVCC_FLAGS,
+    "architectures": architectures,
+}, open(answer, "w"))
+"""
+
+
+@dataclass(frozen=True)
+class Extension:
+    """What setup.py says about the module `_C`; paths are relative to its folder or absolute."""
+
+    sources: list[str]
+    include_dirs: list[str]
+    macros: list[tuple[str, str | None]]
+    cxx: list[str]  # flags for g++
+    nvcc: list[str]  # flags for nvcc
+    libraries: list[str]
+    library_dirs: list[str]
+    link_args: list[str]
+    nvcc_defaults: list[str]  # flags that torch adds for nvcc
+    architectures: list[str]  # such as `sm_90`
+
+    @property
+    def defines(self) -> list[str]:
+        """The macros as flags, with those that torch's own build adds."""
+        given = [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in self.macros]
+        return [*given, "-DTORCH_EXTENSION_NAME=_C", "-DTORCH_API_INCLUDE_EXTENSION_H"]
+
+
+def read_setup(folder: Path, work: Path, log: IO[str], offered: list[str] | None = None) -> Extension | None:
+    """Runs the setup.py of a folder in a process of its own; None when that fails, and `log` then says why.
+
+    `offered` are the architectures that nvcc knows, such as `9.0`; those that torch knows too come back.
+    """
+    answer = work / "temp" / "setup.json"
+    answer.parent.mkdir()
+    command = [sys.executable, "-c", READER, str(answer), *(offered or [])]
+    if subprocess.run(command, cwd=folder, stdout=log, stderr=log).returncode != 0:
+        return None
+    return Extension(**json.loads(answer.read_text()))
