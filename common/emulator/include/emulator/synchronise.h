@@ -5,7 +5,7 @@
 // that nobody wrote. `__activemask` names the lanes that have not returned: lanes are never masked by a branch here.
 #pragma once
 
-#include <bit>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 
@@ -82,6 +82,11 @@ inline void __threadfence() { emulator::fence(); }
 inline void __threadfence_block() { emulator::fence(); }
 inline void __threadfence_system() { emulator::fence(); }
 inline void __nanosleep(unsigned) { emulator::give_turn(); }
+
+inline void __trap() { emulator::abandon("stops at __trap()"); }
+inline long long clock64() {  // of no use as a time
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
 
 inline unsigned __activemask() { return emulator::active_lanes(); }
 inline unsigned __ballot_sync(unsigned mask, int predicate, EMULATOR_HERE) {

@@ -1,0 +1,65 @@
+// Stands for torch's header of this name. Tensors of the emulator are on the CPU, so any device may be guarded.
+#pragma once
+
+#include <optional>
+
+#include "c10/cuda/CUDAFunctions.h"
+#include "c10/cuda/CUDAStream.h"
+
+EMULATOR_BEGIN
+namespace c10::cuda {
+
+class CUDAGuard {
+ public:
+  explicit CUDAGuard(DeviceIndex) {}
+  explicit CUDAGuard(Device device) : device_(device) {}
+  CUDAGuard(const CUDAGuard&) = delete;
+  CUDAGuard& operator=(const CUDAGuard&) = delete;
+  ~CUDAGuard() {}  // as the real one does something there, a guard without a name or use warns of nothing
+
+  void set_device(Device device) { device_ = device; }
+  void reset_device(Device device) { device_ = device; }
+  void set_index(DeviceIndex) {}
+  Device original_device() const { return device_; }
+  Device current_device() const { return device_; }
+
+ private:
+  Device device_{DeviceType::CPU};
+};
+
+class OptionalCUDAGuard {
+ public:
+  OptionalCUDAGuard() = default;
+  explicit OptionalCUDAGuard(std::optional<Device> device) : device_(device) {}
+  explicit OptionalCUDAGuard(std::optional<DeviceIndex> index) {
+    if (index) set_index(*index);
+  }
+  OptionalCUDAGuard(const OptionalCUDAGuard&) = delete;
+  OptionalCUDAGuard& operator=(const OptionalCUDAGuard&) = delete;
+  ~OptionalCUDAGuard() {}
+
+  void set_device(Device device) { device_ = device; }
+  void reset_device(Device device) { device_ = device; }
+  void set_index(DeviceIndex) { device_ = Device(DeviceType::CPU); }
+  void reset() { device_.reset(); }
+  std::optional<Device> original_device() const { return device_; }
+  std::optional<Device> current_device() const { return device_; }
+
+ private:
+  std::optional<Device> device_;
+};
+
+class CUDAStreamGuard {
+ public:
+  explicit CUDAStreamGuard(CUDAStream) {}
+  CUDAStreamGuard(const CUDAStreamGuard&) = delete;
+  CUDAStreamGuard& operator=(const CUDAStreamGuard&) = delete;
+  ~CUDAStreamGuard() {}
+
+  void reset_stream(CUDAStream) {}
+  CUDAStream original_stream() const { return {}; }
+  CUDAStream current_stream() const { return {}; }
+};
+
+}  // namespace c10::cuda
+EMULATOR_END
