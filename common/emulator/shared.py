@@ -155,7 +155,7 @@ def parse(source: Source, index: int) -> Declaration:
             base, words = spelling(source, words[:first]), words[first:]
             if "{" in base:
                 definition, base = f"using emulator_type_{name} = {base}", f"emulator_type_{name}"
-        variables.append(Variable(f"{base} {spelling(source, words)}".strip(), name, tuple(sizes)))
+        variables.append(Variable(base + spelling(source, words), name, tuple(sizes)))
     is_dynamic = any(source.is_(k, "extern") for k in range(start, index + 2))
     if not is_dynamic and any("" in variable.sizes for variable in variables):
         raise source.refuse(index, "a __shared__ array without a size must be extern")
