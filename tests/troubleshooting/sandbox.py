@@ -13,11 +13,21 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).parent
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
+TORCH = Path(torch.__path__[0])
 # What must survive from the caller's environment for torch and the compilers to be found at all.
 INHERITED = ("HOME", "LD_LIBRARY_PATH", "PYTHONPATH", "LIBRARY_PATH", "CPATH")
+
+# Scripts that several problems need: build and import the small module; ask torch what it would build for.
+LOAD = """
+from torch.utils.cpp_extension import load
+print("optimised:", load("_C", ["module.cpp"], build_directory="build").optimised)
+"""
+ARCHITECTURES = "from torch.utils.cpp_extension import _get_cuda_arch_flags\nprint(_get_cuda_arch_flags())"
 
 
 @dataclass(frozen=True)
