@@ -46,10 +46,10 @@ FULL = Plan(
     sizes={"cpu": (SMALL, MEDIUM, (256, 256, 512)), "cuda": (SMALL, MEDIUM, (4096, 1024, 1024))},
     grads=("all", "parameters"),
     compiled=True,
-    rounds=25,
-    block_seconds=0.03,
+    rounds=50,
+    block_seconds=0.015,
 )
-TOUR = replace(FULL, sizes=dict.fromkeys(FULL.sizes, (SMALL, MEDIUM)), grads=("all",), rounds=15)
+TOUR = replace(FULL, sizes=dict.fromkeys(FULL.sizes, (SMALL, MEDIUM)), grads=("all",), rounds=30)
 GLANCE = replace(TOUR, sizes=dict.fromkeys(FULL.sizes, (SMALL,)), compiled=False)
 
 
@@ -190,7 +190,7 @@ def as_table(rows: Sequence[dict]) -> str:
             continue
         both = next(r for r in rows if r["name"] == row["name"] and r["pass"] != "forward")
         cells = [f(r) for r in (row, both) for f in (time_of, lambda r: f"{r['ratio']:.2f}")]
-        lines.append([row["name"], *cells, f"{row['saved_bytes'] / 1024:,.0f} KiB"])
+        lines.append([row["name"], *cells, results.size_in_memory(row)])
     return console.table(header, lines)
 
 

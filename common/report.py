@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from . import console, plots, results
 from .errors import UserError
-from .results import THIS_MACHINE, device_name, select, size_of, unique
+from .results import THIS_MACHINE, device_name, select, size_in_memory, size_of, unique
 from .stages import ROOT, STAGES
-from .tables import GRADS, LADDER, PASSES, shown_name, size_in_memory, timed
+from .tables import GRADS, LADDER, PASSES, shown_name, timed
 
 PAGE = ROOT / "out" / "report.html"
 CHECKED = ROOT / "out" / "check.json"

@@ -321,4 +321,4 @@ def test_cuda_tensors():
         rows, not_run = bench.measure_case([*peers("cuda"), contender_of(stages.find(1), "cuda")], case, TINY)
     assert not_run == []
     assert [row["name"] for row in rows[:4]] == ["eager", "torch.compile", "torch.compile reduce-overhead", "stage 1"]
-    assert all(row["device"] == "cuda" and row["samples"] > TINY.rounds for row in rows)
+    assert all(row["device"] == "cuda" and row["samples"] >= TINY.rounds for row in rows)

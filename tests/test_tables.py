@@ -141,4 +141,4 @@ def test_the_table_of_stages():
 def test_small_numbers_keep_a_decimal():
     row = measurement()["rows"][0]
     assert tables.microseconds(row | {"median": 9.87}) == "9.9"
-    assert tables.size_in_memory(row | {"saved_bytes": 3 * 2**20}) == "3.0 MiB"
+    assert results.size_in_memory(row | {"saved_bytes": 3 * 2**20}) == "3.0 MiB"
