@@ -148,10 +148,10 @@ class Sandbox:
         pyproject = '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
         (folder / "pyproject.toml").write_text(pyproject)
 
-    def install(self, command: str) -> None:
+    def install(self, command: str, **environment: str) -> None:
         """Runs a `pip install` of the page; what it installs lands in the folder, where `import` looks for it."""
         path = os.pathsep.join([str(self.installed), self.environment.get("PYTHONPATH", "")])
-        self.works(command, PIP_TARGET=str(self.installed), PIP_UPGRADE="1")
+        self.works(command, PIP_TARGET=str(self.installed), PIP_UPGRADE="1", **environment)
         self.environment["PYTHONPATH"] = path.rstrip(os.pathsep)
 
 

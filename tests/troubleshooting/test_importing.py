@@ -91,13 +91,13 @@ def test_built_with_another_torch(sandbox: Sandbox) -> None:
     symbols = {re.search(r"symbol: (\w+)", symptom).group(1): symptom for symptom in page.symptoms}
     absent = [symbol for symbol in symbols if not hasattr(c10, symbol)]
     assert len(absent) == 2  # of three: one of the first two is this torch's own
-    sandbox.write("installed/lltm_stage2/__init__.py", "from . import _C\n")
-    sandbox.environment["PYTHONPATH"] = str(sandbox.installed)
+    sandbox.package()
     importing = 'python -c "import torch, lltm_stage2"'
     for symbol in absent:
-        sandbox.compile("installed/lltm_stage2/_C.so", f"-DNEEDS={symbol}")
+        sandbox.install(page.fixes[0], CFLAGS=f"-DNEEDS={symbol}", CXXFLAGS=f"-DNEEDS={symbol}")
         assert_printed(symbols[symbol], sandbox.fails(importing))
-    sandbox.package()
+    sandbox.install(page.fixes[0].splitlines()[1])
+    assert_printed(symbols[symbol], sandbox.fails(importing))  # the old build is installed again
     sandbox.install(page.fixes[0])
     sandbox.works(importing)
 
@@ -116,12 +116,10 @@ def test_not_linked_to_torch_python(sandbox: Sandbox) -> None:
 def test_built_for_another_cuda(sandbox: Sandbox) -> None:
     page = problem("Built for another CUDA")
     library = sandbox.compile("libcudart.so.12", "-Wl,-soname,libcudart.so.12", source="twice.cpp")
-    sandbox.compile("installed/lltm_stage2/_C.so", "-Wl,--no-as-needed", str(library))
+    sandbox.package()
+    sandbox.install(page.fixes[0], LDFLAGS=f"-Wl,--no-as-needed {library}")
     library.unlink()
-    sandbox.write("installed/lltm_stage2/__init__.py", "from . import _C\n")
-    sandbox.environment["PYTHONPATH"] = str(sandbox.installed)
     importing = 'python -c "import torch, lltm_stage2"'
     assert_printed(page.symptoms[0], sandbox.fails(importing))
-    sandbox.package()
     sandbox.install(page.fixes[0])
     sandbox.works(importing)

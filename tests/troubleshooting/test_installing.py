@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from troubleshooting.sandbox import (
+    ROOT,
     Sandbox,
     assert_printed,
     problem,
@@ -23,12 +24,15 @@ def test_pip_cannot_see_torch(sandbox: Sandbox) -> None:
     sandbox.works('python -c "import torch, lltm_stage2"')
 
 
-@pytest.mark.needs("pip")
+@pytest.mark.needs("pip", "ensurepip")
 def test_no_network(sandbox: Sandbox) -> None:
     page = problem("No network")
     offline = {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
+    sandbox.works("python -m venv bare")
+    setup = f"cd {ROOT}; {sandbox.folder}/bare/bin/python -m common setup"
+    assert_printed(page.symptoms[0], sandbox.fails(setup, **offline, PYTHONPATH=""))
     command = "python -m pip install --target installed --ignore-installed torch"
-    assert_printed(page.symptoms[0], sandbox.fails(command, **offline))
+    assert_printed(page.symptoms[1], sandbox.fails(command, **offline))
     assert page.fixes[0] == "make stage-2 PYTHON=python3\n"
 
 

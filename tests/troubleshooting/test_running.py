@@ -58,7 +58,7 @@ def test_illegal_memory_access(sandbox: Sandbox, kernel) -> None:
     assert "the launch returned 700" in sandbox.fails(f"{page.fixes[0]}\n{script}")  # cudaErrorIllegalAddress
 
 
-@pytest.mark.needs("gpu", "nvcc", "compute-sanitizer")
+@pytest.mark.needs("gpu", "nvcc")
 def test_illegal_memory_access_is_found(sandbox: Sandbox, kernel) -> None:
     page = problem("Illegal memory access")
     start = kernel("sm_{}{}".format(*torch.cuda.get_device_capability()))
