@@ -132,7 +132,7 @@ def test_contenders_take_turns_with_equally_many_calls():
     guess, rounds = order[:3], "".join(order[3:])
     assert guess == ["A"] * 3  # how long one call takes
     block = rounds.index("B")
-    assert rounds == ("A" * block + "B" * block) * 3
+    assert rounds == ("A" * block + "B" * block) * (clock.WARM_UP_ROUNDS + 3)
     assert [len(taken.rounds) for taken in samples] == [3, 3]
 
 
