@@ -107,6 +107,9 @@ def compiler(machine: Machine) -> Finding:
         detail = f"CXX={wanted} is not there" if wanted else "none"
         return Finding("lacks", "compiler", detail, f"unset CXX, or {install}" if wanted else install)
     detail = f"{found.path} {found.version}".strip()
+    if not machine.shares_cxx_library:
+        problem = "it links a C++ library of its own into each extension, which crashes beside torch's"
+        return Finding("lacks", "compiler", f"{detail}; {problem}", "export CC=/usr/bin/gcc CXX=/usr/bin/g++")
     if "clang" in found.path:
         return Finding("note", "compiler", f"{detail}; the workbook is tested with g++", install)
     if found.version and release(found.version) < release(OLDEST_GXX):

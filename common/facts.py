@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sysconfig
+import tempfile
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +62,7 @@ class Machine:
     nvcc_newest_gxx: int | None  # the newest g++ that this nvcc accepts, as its own headers say
     driver: str | None  # version of the NVIDIA driver
     gpu_names: tuple[str, ...]  # as the driver names them, without torch
+    shares_cxx_library: bool  # whether what g++ links uses the system's C++ library, as torch does
     googletest: bool
     cores: int
     memory: int  # bytes
@@ -93,6 +95,7 @@ def look() -> Machine:
         nvcc_newest_gxx=newest_gxx(nvcc),
         driver=gpus[0][2] if gpus else None,
         gpu_names=tuple(name for name, _, _ in gpus),
+        shares_cxx_library=shares_cxx_library(compiler),
         googletest=compiles("#include <gtest/gtest.h>", compiler),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
@@ -182,6 +185,15 @@ def output(*command: str, text: str = "") -> str:
 def compiles(source: str, compiler: list[str]) -> bool:
     """Whether the compiler finds what a line of C++ includes."""
     return bool(output(*compiler, "-E", "-x", "c++", "-", text=source))
+
+
+def shares_cxx_library(compiler: list[str]) -> bool:
+    """Whether a library that the compiler links names the shared C++ library. True where it links nothing at all."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "probe.so"
+        source = "#include <iostream>\nvoid probe() { std::cout << 1; }\n"
+        output(*compiler, "-shared", "-fPIC", "-x", "c++", "-", "-o", str(library), text=source)
+        return not library.exists() or any(name in library.read_bytes() for name in (b"libstdc++.so", b"libc++.so"))
 
 
 def unwritable() -> str:

@@ -147,7 +147,8 @@ def against_eager(axis: Axes, rows: Sequence[dict], names: Sequence[str]) -> Non
         side, align = (-8, "right") if row["ratio"] > 1 else (8, "left")  # away from the line
         offset = {"xytext": (side, 0), "textcoords": "offset points", "ha": align, "va": "center"}
         axis.annotate(f"{1 / row['ratio']:.2f}", (1 / row["ratio"], y), fontsize=9, **offset)
-    axis.set_xlim(0, max(1.5, 1.25 * max(1 / row["ratio"] for row in rows)))
+    needed = 1.25 * max(1 / row["ratio"] for row in rows)
+    axis.set_xlim(0, max(1.5, needed, axis.get_xlim()[1]))  # panels may share the axis: it only ever grows
 
 
 def pass_marks() -> list[Line2D]:

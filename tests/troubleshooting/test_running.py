@@ -8,6 +8,7 @@ import pytest
 import torch
 from troubleshooting.sandbox import (
     ARCHITECTURES,
+    ROOT,
     SOURCES,
     Sandbox,
     assert_printed,
@@ -130,3 +131,15 @@ def test_cpp_that_waits_for_the_gpu(sandbox: Sandbox) -> None:
     mode = re.search(r'`(torch\.cuda\.set_sync_debug_mode\("warn"\))`', sections()["C++ slower than Python"]).group(1)
     output = sandbox.works(sandbox.script(f"import torch\nx = torch.ones(1, device='cuda')\n{mode}\nx.item()"))
     assert_printed(page.symptoms[2], output)
+
+
+@pytest.mark.needs("g++")
+def test_a_crash_instead_of_an_error(sandbox: Sandbox) -> None:
+    page = problem("A crash instead of an error")
+    sandbox.tool("own-g++", 'exec g++ -static-libstdc++ "$@"')
+    sandbox.environment["PYTHONPATH"] = str(ROOT)
+    looking = 'python -c "from common import doctor, facts; print(doctor.compiler(facts.look()))"'
+    output = sandbox.works(f"export CXX=own-g++; {looking}")
+    assert "links a C++ library of its own" in output
+    assert page.fixes[0].strip() in output
+    assert "links a C++ library of its own" not in sandbox.works(f"{page.fixes[0]}\n{looking}")
