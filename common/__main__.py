@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import NoReturn
 
 from .errors import UserError
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are as short as all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """Called by argparse for an argument that does not fit."""
+        raise UserError(f"{self.prog.removeprefix('python -m common ')}: {message}")
+
+
 def parser() -> argparse.ArgumentParser:
     """Every command and its options."""
-    top = argparse.ArgumentParser(prog="python -m common", description=__doc__)
+    top = Parser(prog="python -m common", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True)
 
     def add(name: str, help: str) -> argparse.ArgumentParser:

@@ -7,6 +7,7 @@ next of a few sets of inputs, so that a result which is merely remembered is wro
 from __future__ import annotations
 
 import gc
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -20,7 +21,7 @@ import torch
 
 from . import clock, console, machine, results, stages
 from .case import INPUTS, Case
-from .contenders import Contender, Run, WrongResult, contender_of, peers, prepare, warm_up
+from .contenders import Contender, Run, WrongResult, contender_of, input_sets, peers, prepare, warm_up
 from .errors import UserError
 from .stages import Stage
 
@@ -45,10 +46,10 @@ FULL = Plan(
     sizes={"cpu": (SMALL, MEDIUM, (256, 256, 512)), "cuda": (SMALL, MEDIUM, (4096, 1024, 1024))},
     grads=("all", "parameters"),
     compiled=True,
-    rounds=25,
-    block_seconds=0.03,
+    rounds=50,
+    block_seconds=0.015,
 )
-TOUR = replace(FULL, sizes=dict.fromkeys(FULL.sizes, (SMALL, MEDIUM)), grads=("all",), rounds=15)
+TOUR = replace(FULL, sizes=dict.fromkeys(FULL.sizes, (SMALL, MEDIUM)), grads=("all",), rounds=30)
 GLANCE = replace(TOUR, sizes=dict.fromkeys(FULL.sizes, (SMALL,)), compiled=False)
 
 
@@ -58,13 +59,13 @@ def measure_case(contenders: Sequence[Contender], case: Case, plan: Plan) -> tup
     Raises `WrongResult` for a contender that is wrong before or after it is timed.
     """
     torch._dynamo.reset()  # what was compiled for another size must not be tried first here
-    cases = [replace(case, seed=10 * k) for k in range(3)]
+    sets = input_sets(case)
     console.say(f"{described(case)}:")
     able, saved, not_run = [], {}, []
     for contender in contenders:
         try:
             with console.step(f"{'compile and check' if contender.compiled else 'check'} {contender.name}"):
-                saved[contender.name] = prepare(contender, cases)
+                saved[contender.name] = prepare(contender, sets)
         except (WrongResult, torch.cuda.OutOfMemoryError):
             raise
         except Exception as error:
@@ -76,7 +77,7 @@ def measure_case(contenders: Sequence[Contender], case: Case, plan: Plan) -> tup
 
     rows = []
     for name in PASSES:
-        runs = [Run(contender, cases, backward=name != "forward") for contender in able]
+        runs = [Run(contender, sets, backward=name != "forward") for contender in able]
         warm_up(runs)
         with (
             console.step(f"time {name}"),
@@ -144,7 +145,7 @@ def measure_device(device: str, wanted: Sequence[Stage], plan: Plan) -> tuple[li
             for grads in plan.grads:
                 case = Case(B, I, S, device=device, requires_grad=GRADS[grads])
                 measured, missed = measure_size(contenders, case, plan)
-                console.say("\n" + as_table(measured) + "\n")
+                console.say("\n" + as_table(measured) + disturbed(measured) + "\n")
                 rows += measured
                 not_run += missed
     return rows, not_run
@@ -152,11 +153,13 @@ def measure_device(device: str, wanted: Sequence[Stage], plan: Plan) -> tuple[li
 
 @contextmanager
 def ieee() -> Iterator[None]:
-    """Matrix products in IEEE float32, whatever was set before."""
+    """Matrix products in IEEE float32, whatever was set before, and no advice from the compiler to change that."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
+            yield
     finally:
         torch.set_float32_matmul_precision(before)
 
@@ -187,8 +190,15 @@ def as_table(rows: Sequence[dict]) -> str:
             continue
         both = next(r for r in rows if r["name"] == row["name"] and r["pass"] != "forward")
         cells = [f(r) for r in (row, both) for f in (time_of, lambda r: f"{r['ratio']:.2f}")]
-        lines.append([row["name"], *cells, f"{row['saved_bytes'] / 1024:,.0f} KiB"])
+        lines.append([row["name"], *cells, results.size_in_memory(row)])
     return console.table(header, lines)
+
+
+def disturbed(rows: Sequence[dict]) -> str:
+    """A remark when the samples of a CPU's rows lie further apart than a quiet machine's do."""
+    if all(row["device"] != "cpu" or row["q3"] < 1.3 * row["q1"] for row in rows):
+        return ""
+    return "\n  The quartiles lie far apart: something else is running here, and a second run may tell otherwise."
 
 
 def time_of(row: dict) -> str:
@@ -256,7 +266,8 @@ def bench(quick: bool = False, output: str | None = None) -> int:
 
 def tour(wanted: Sequence[Stage]) -> dict:
     """The measurement of `make tour`: two sizes, on the GPU if there is one; kept in out/bench.json."""
-    return measure(TOUR, here()[-1:], wanted, results.MEASURED)
+    cells = [stage for stage in wanted if stage.kind == "cell"]
+    return measure(TOUR, here()[-1:], cells, results.MEASURED)
 
 
 def glance(stage: Stage, device: str) -> list[dict]:
@@ -266,5 +277,5 @@ def glance(stage: Stage, device: str) -> list[dict]:
         (B, I, S), *_ = GLANCE.sizes[device]
         case = Case(B, I, S, device=device)
         rows, _ = measure_case(contenders, case, GLANCE)
-    console.say("\n" + as_table(rows))
+    console.say("\n" + as_table(rows) + disturbed(rows))
     return rows

@@ -77,8 +77,15 @@ def unavailable(target: str) -> str | None:
     raise UserError(f"there is no target {target!r}; the targets are cuda, host, emulator and compile-only")
 
 
-def best_target(stage: Stage) -> str:
-    """The first of the stage's targets that this machine can run. Raises `UserError` with the reasons if none."""
+def choose(stage: Stage, target: str | None) -> str:
+    """The target that was asked for, or the first of the stage's that this machine can run.
+
+    Raises `UserError` when the stage has no such target, or none that can run here, with the reasons.
+    """
+    if target not in (None, *stage.targets):
+        raise UserError(f"stage {stage.number} has no target {target!r}; it has {', '.join(stage.targets)}")
+    if target:
+        return target
     if not has_cpp(stage):
         return stage.targets[0]
     reasons = {target: unavailable(target) for target in stage.targets}
@@ -110,9 +117,7 @@ def load(number: int, target: str | None = None) -> ModuleType:
     stage = stages.get(number)
     module = f"{stage.package}.lltm"
     if module not in sys.modules:
-        target = target or best_target(stage)
-        if target not in stage.targets:
-            raise UserError(f"stage {number} has no target {target!r}; it has {', '.join(stage.targets)}")
+        target = choose(stage, target)
         _import(stage, target)
     loaded = sys.modules[module]
     if target not in (None, loaded.TARGET):

@@ -214,7 +214,7 @@ def subjects(number: int, target: str | None = None) -> list[Subject]:
     stage = stages.get(number)
     if stage.kind != "cell":
         raise UserError(f"stage {number} is not a cell; there is nothing for this harness to check")
-    target = target or build.best_target(stage)
+    target = build.choose(stage, target)
     devices = build.devices(stage, target)
     return [subject(number, target, device, dtype) for device in devices for dtype in DTYPES]
 

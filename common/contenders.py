@@ -35,28 +35,47 @@ class Contender:
     compiled: bool = False
 
 
+@dataclass(frozen=True)
+class InputSet:
+    """What one call gets: the five arguments, those of them that need gradients, and the gradients from above."""
+
+    case: Case
+    arguments: list[torch.Tensor]
+    leaves: list[torch.Tensor]
+    gradients: tuple[torch.Tensor | None, ...]
+
+
+def input_sets(case: Case, count: int = 3) -> list[InputSet]:
+    """A few sets of inputs of one size, all contenders' alike."""
+    sets = []
+    for k in range(count):
+        other = replace(case, seed=case.seed + 10 * k)
+        arguments = list(other.inputs().values())
+        leaves = [tensor for tensor in arguments if tensor.requires_grad]
+        sets.append(InputSet(other, arguments, leaves, other.gradients()))
+    return sets
+
+
 class Run:
     """One pass of a contender: a call takes the next set of inputs and keeps what came out."""
 
-    def __init__(self, contender: Contender, cases: Sequence[Case], backward: bool) -> None:
-        self.contender, self.cases, self.turn = contender, cases, 0
-        self.backward = backward
-        self.sets = []
-        for case in cases:
-            inputs = list(case.inputs().values())
-            self.sets.append((inputs, [tensor for tensor in inputs if tensor.requires_grad], case.gradients()))
+    def __init__(self, contender: Contender, sets: Sequence[InputSet], backward: bool) -> None:
+        self.contender, self.sets, self.backward = contender, sets, backward
+        self.turn = 0
         self.result: tuple[torch.Tensor, ...] = ()
 
     def __call__(self) -> None:
         """The region that is timed. It also frees what the call before has left."""
         self.turn = (self.turn + 1) % len(self.sets)
-        arguments, leaves, gradients = self.sets[self.turn]
-        outputs = self.contender.lltm(*arguments)
-        self.result = (*outputs, *torch.autograd.grad(outputs, leaves, gradients)) if self.backward else outputs
+        given = self.sets[self.turn]
+        outputs = self.contender.lltm(*given.arguments)
+        if self.backward:
+            outputs = (*outputs, *torch.autograd.grad(outputs, given.leaves, given.gradients))
+        self.result = outputs
 
     def check(self, when: str) -> None:
         """Raises `WrongResult` unless what the last call returned agrees with the reference."""
-        case = self.cases[self.turn]
+        case = self.sets[self.turn].case
         if not self.backward:
             case = replace(case, requires_grad=())
         names = ["new_h", "new_cell", *(f"d_{name}" for name in INPUTS if name in case.requires_grad)]
@@ -77,7 +96,7 @@ class Run:
             kept.append(tensor.detach())
             return tensor.detach()
 
-        arguments = self.sets[0][0]
+        arguments = self.sets[0].arguments
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
             outputs = self.contender.lltm(*arguments)
 
@@ -92,12 +111,12 @@ class Run:
         return count
 
 
-def prepare(contender: Contender, cases: Sequence[Case]) -> dict[str, int]:
+def prepare(contender: Contender, sets: Sequence[InputSet]) -> dict[str, int]:
     """Compiles what compiles at the first call, checks both passes on every set, and counts the bytes saved."""
     for backward_too in (True, False):
-        run = Run(contender, cases, backward_too)
+        run = Run(contender, sets, backward_too)
         warm_up([run])
-        for _ in cases:
+        for _ in sets:
             # Memory that starts as NaN shows an output that nobody wrote; compiled code would compile anew for it.
             with nullcontext() if contender.compiled else nan_in_fresh_memory():
                 run()
@@ -108,7 +127,7 @@ def prepare(contender: Contender, cases: Sequence[Case]) -> dict[str, int]:
 def warm_up(runs: Sequence[Run]) -> None:
     """A few calls of each: compilation, CUDA graphs and the allocator settle in the first ones."""
     for run in runs:
-        for _ in range(2 * len(run.cases)):
+        for _ in range(2 * len(run.sets)):
             run()
 
 

@@ -147,7 +147,8 @@ def announce(wanted: list[Requirement]) -> None:
     for requirement in wanted:
         old = installed_version(requirement.name)
         replaces = f" (now {old})" if old else ""
-        say(f"  {requirement.name:<13} {DOWNLOAD_MB[requirement.name]:>5} MB  {requirement.purpose}{replaces}")
+        size = download_megabytes([requirement]) or "?"
+        say(f"  {requirement.name:<13} {size:>5} MB  {requirement.purpose}{replaces}")
     megabytes = download_megabytes(wanted)
     if any(requirement.name == "torch" for requirement in wanted):
         if torch_index():

@@ -115,8 +115,9 @@ def times(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
             for row in (forward, both):
                 whisker = [[row["median"] - row["q1"]], [row["q3"] - row["median"]]]
                 axis.errorbar(row["median"], y, xerr=whisker, color=INK, lw=1, capsize=3)
+            end = max(forward["q3"], both["q3"])
             text = f" {forward['median']:,.0f} / {both['median']:,.0f}"
-            axis.annotate(text, (both["q3"], y), xytext=(3, 0), textcoords="offset points", va="center", fontsize=9)
+            axis.annotate(text, (end, y), xytext=(3, 0), textcoords="offset points", va="center", fontsize=9)
         axis.set_xlim(0, 1.45 * max(row["q3"] for row in rows if size_of(row) == size))
     kinds = [Patch(color="#666666", label="forward"), Patch(fc="#aaaaaa", hatch="///", ec="white", label="backward")]
     figure.legend(handles=kinds, loc="outside lower right", frameon=False, ncols=2)
@@ -146,7 +147,8 @@ def against_eager(axis: Axes, rows: Sequence[dict], names: Sequence[str]) -> Non
         side, align = (-8, "right") if row["ratio"] > 1 else (8, "left")  # away from the line
         offset = {"xytext": (side, 0), "textcoords": "offset points", "ha": align, "va": "center"}
         axis.annotate(f"{1 / row['ratio']:.2f}", (1 / row["ratio"], y), fontsize=9, **offset)
-    axis.set_xlim(0, max(1.5, 1.25 * max(1 / row["ratio"] for row in rows)))
+    needed = 1.25 * max(1 / row["ratio"] for row in rows)
+    axis.set_xlim(0, max(1.5, needed, axis.get_xlim()[1]))  # panels may share the axis: it only ever grows
 
 
 def pass_marks() -> list[Line2D]:

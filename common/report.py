@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from . import console, plots, results
 from .errors import UserError
-from .results import THIS_MACHINE, device_name, select, size_of, unique
+from .results import THIS_MACHINE, device_name, select, size_in_memory, size_of, unique
 from .stages import ROOT, STAGES
-from .tables import GRADS, LADDER, PASSES, shown_name, size_in_memory, timed
+from .tables import GRADS, LADDER, PASSES, shown_name, timed
 
 PAGE = ROOT / "out" / "report.html"
 CHECKED = ROOT / "out" / "check.json"
@@ -78,11 +78,16 @@ def machine(result: dict) -> Iterator[str]:
         ["GPU", facts["gpu"] or "none that torch can use"],
     ]
     if clocks:
-        sm, memory = (f"{clocks[kind]} of at most {clocks[kind + '_max']} MHz" for kind in ("sm", "memory"))
+        sm, memory = (clock(clocks[kind], clocks[f"{kind}_max"]) for kind in ("sm", "memory"))
         rows.append(["GPU's clocks", f"multiprocessors {sm}, memory {memory}, at the end of the run"])
     rows += [[name, value] for name, value in versions.items() if value]
     yield "<h2>Machine</h2>"
     yield table(["", ""], rows, words=True)
+
+
+def clock(now: int | None, most: int | None) -> str:
+    """A clock as the GPU's driver gave it; it may keep one or the other to itself."""
+    return ("unknown" if now is None else f"{now}") + (f" of at most {most} MHz" if most else " MHz")
 
 
 def what_ran(result: dict) -> Iterator[str]:

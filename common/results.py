@@ -134,6 +134,14 @@ def unique(rows: list[dict], fact: str | None = None) -> list:
     return list(dict.fromkeys(size_of(row) if fact is None else row[fact] for row in rows))
 
 
+def size_in_memory(row: dict | None) -> str:
+    """The bytes kept for backward, in KiB, or from one MiB on in MiB."""
+    if row is None:
+        return "not run"
+    size = row["saved_bytes"]
+    return f"{size / 2**20:,.1f} MiB" if size >= 2**20 else f"{size / 2**10:,.0f} KiB"
+
+
 def device_name(result: dict, device: str) -> str:
     """The hardware that a result's rows of `device` ran on."""
     return result["machine"]["gpu" if device == "cuda" else "cpu"] or device

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from . import console, results, stages
 from .errors import UserError
-from .results import device_name, is_stale, select, size_of, unique
+from .results import device_name, is_stale, select, size_in_memory, size_of, unique
 from .stages import ROOT, Stage
 
 Generator = Callable[[Path], str]
@@ -246,11 +246,3 @@ def microseconds(row: dict | None) -> str:
 def timed(row: dict | None) -> str:
     """A median with its multiple of eager's."""
     return "not run" if row is None else f"{microseconds(row)} ({row['ratio']:.2f})"
-
-
-def size_in_memory(row: dict | None) -> str:
-    """The bytes kept for backward, in KiB, or from one MiB on in MiB."""
-    if row is None:
-        return "not run"
-    size = row["saved_bytes"]
-    return f"{size / 2**20:,.1f} MiB" if size >= 2**20 else f"{size / 2**10:,.0f} KiB"

@@ -17,7 +17,7 @@ def stage(number: int, target: str | None = None) -> int:
     """Builds and checks one stage and times it against eager; the status is 1 when a check fails."""
     row = stages.get(number)
     say(f"Stage {row.number}: {row.title}")
-    target = target or build.best_target(row)
+    target = build.choose(row, target)
     build_stage(row, target)
     results = check_stage(row, target)
     if any(result.outcome == "failed" for result in results):
@@ -83,7 +83,7 @@ def tour() -> int:
             say("  not here yet")
             continue
         try:
-            target = build.best_target(row)
+            target = build.choose(row, None)
             build_stage(row, target)
         except UserError as error:
             say(f"  not run: {error}")

@@ -11,6 +11,8 @@ import pytest
 PROGRAMS = {
     "g++": "the C++ compiler: sudo apt install g++",
     "nvcc": "the CUDA Toolkit: developer.nvidia.com/cuda-downloads",
+    "compute-sanitizer": "compute-sanitizer, a part of the CUDA Toolkit",
+    "ninja": "ninja: make setup",
     "git": "git: sudo apt install git",
     "make": "make: sudo apt install make",
 }

@@ -86,7 +86,7 @@ def test_a_stage_is_a_folder_and_a_row(tmp_path):
     assert "stage 10" in shown.stdout  # its row beside eager's
     assert common("diff", "1", "10", cwd=tmp_path).stdout == ""
     assert common("tables", cwd=tmp_path).returncode == 0
-    assert "| A toy |" in (tmp_path / "README.md").read_text()
+    assert "[A toy](stages/stage10_toy)" in (tmp_path / "README.md").read_text()
 
     (folder / "lltm.py").write_text((folder / "lltm.py").read_text().replace("* output_gate", "* input_gate"))
     shown = common("stage", "10", cwd=tmp_path)

@@ -1,0 +1,1092 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 01: the cell in Python
+#
+# One small recurrent cell goes through this whole workbook. Here it is written in plain PyTorch, its gradient is
+# derived by hand and proven, and then it is timed: what does a step cost, and for what? The answers are the reason
+# for every later stage.
+#
+# You need Python and PyTorch, and for the very last part a C++ compiler. About 60 minutes.
+
+# %%
+import os
+import sys
+from pathlib import Path
+
+here = Path.cwd()
+root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f / "common").is_dir())
+sys.path.insert(0, str(root))
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(root / "build" / "inductor"))  # of torch.compile, at the end
+
+# %%
+# %matplotlib inline
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+print("torch", torch.__version__, "on Python", sys.version.split()[0])
+
+# %% [markdown] syllabus="1.1a 1.1b"
+# ## The cell
+#
+# The LLTM (long long-term memory) takes an input and the state that the step before has left, `old_h` and
+# `old_cell`, and returns the new state. With `B` rows in a batch, `I` input features and a state of size `S`:
+#
+#     X        = concat([old_h, input], dim=1)          (B, S+I)
+#     z        = X @ weights.T + bias                   (B, 3S)
+#     z_i, z_o, z_g = z.chunk(3, dim=1)                 (B, S) each
+#     input_gate, output_gate, candidate_cell = sigmoid(z_i), sigmoid(z_o), elu(z_g)
+#     new_cell = old_cell + candidate_cell * input_gate
+#     new_h    = tanh(new_cell) * output_gate
+#
+# It is an LSTM without a forget gate. PyTorch's own tutorial on extensions uses it, and it is a good choice: small
+# enough to know by heart, and with everything in it that makes real cells hard to run fast.
+
+# %% [markdown]
+# Line by line, then. Small sizes, so that shapes tell apart what they belong to:
+
+# %%
+B, I, S = 4, 3, 5
+input = torch.randn(B, I)
+old_h, old_cell = torch.randn(B, S), torch.randn(B, S)
+weights, bias = torch.randn(3 * S, S + I), torch.randn(3 * S)
+
+# %%
+X = torch.cat([old_h, input], dim=1)
+z = X @ weights.T + bias
+print("X", tuple(X.shape), "  z", tuple(z.shape))
+
+# %% [markdown]
+# One matrix product makes all three pre-activations at once: `z` is three blocks of `S` columns.
+
+# %%
+z_i, z_o, z_g = z.chunk(3, dim=1)
+input_gate, output_gate, candidate_cell = torch.sigmoid(z_i), torch.sigmoid(z_o), F.elu(z_g)
+print("gates", tuple(input_gate.shape), tuple(output_gate.shape), tuple(candidate_cell.shape))
+print(f"input_gate     from {input_gate.min():6.3f} to {input_gate.max():6.3f}")
+print(f"candidate_cell from {candidate_cell.min():6.3f} to {candidate_cell.max():6.3f}")
+
+# %% [markdown]
+# The two gates lie between 0 and 1: they say *how much*. The candidate says *what*, and elu bounds it from below
+# only, by -1.
+
+# %%
+new_cell = old_cell + candidate_cell * input_gate
+new_h = torch.tanh(new_cell) * output_gate
+print("new_cell", tuple(new_cell.shape), "  new_h", tuple(new_h.shape))
+
+# %% [markdown]
+# The same as a picture, with a shape on every edge. Follow the thick line at the top: nothing on the way from
+# `old_cell` to `new_cell` multiplies.
+
+# %%
+from common.pictures import dataflow
+
+dataflow()
+
+# %% [markdown]
+# From scratch, the whole cell is a function of six lines. Five tensors in, two out: every stage offers this call.
+
+
+# %%
+def lltm(input, weights, bias, old_h, old_cell):
+    X = torch.cat([old_h, input], dim=1)
+    z_i, z_o, z_g = F.linear(X, weights, bias).chunk(3, dim=1)
+    input_gate, output_gate, candidate_cell = torch.sigmoid(z_i), torch.sigmoid(z_o), F.elu(z_g)
+    new_cell = old_cell + candidate_cell * input_gate
+    new_h = torch.tanh(new_cell) * output_gate
+    return new_h, new_cell
+
+
+again_h, again_cell = lltm(input, weights, bias, old_h, old_cell)
+print("the same as line by line:", torch.allclose(again_h, new_h), torch.allclose(again_cell, new_cell))
+
+# %% [markdown]
+# Concise, it is what stage 1 of the workbook holds: the same equations, and a check of the arguments.
+
+# %%
+from common import load
+
+stage1 = load(1)
+try:
+    stage1.lltm(input, weights, bias, old_h, old_cell[:1])
+except RuntimeError as error:
+    print(error)
+
+# %% [markdown]
+# The bare equations would have stretched that one row of `old_cell` over the batch, without a word. So the check is
+# there for the wrong calls; the right ones come out the same.
+
+# %% [markdown] syllabus="1.1e"
+# ## The wrong axis
+#
+# `z.chunk(3)` looks like `z.chunk(3, dim=1)`, but it cuts along dimension 0, the batch. Many copies of this cell have
+# it, because it usually fails at once, is mended, and is forgotten:
+
+
+# %%
+def wrong_lltm(input, weights, bias, old_h, old_cell):
+    X = torch.cat([old_h, input], dim=1)
+    z_i, z_o, z_g = F.linear(X, weights, bias).chunk(3)  # the batch, not the gates
+    new_cell = old_cell + F.elu(z_g) * torch.sigmoid(z_i)
+    return torch.tanh(new_cell) * torch.sigmoid(z_o), new_cell
+
+
+# %%
+from common.case import Case
+
+for B, S in [(4, 5), (6, 5), (3, 5)]:
+    try:
+        wrong_lltm(**Case(B, 2, S).inputs())
+    except (RuntimeError, ValueError) as error:
+        print(f"B={B} S={S}: {type(error).__name__}: {error}")
+
+# %% [markdown]
+# Three loud errors. (`Case` makes five input tensors of the given sizes, always with the same numbers.) Now a batch
+# of 3 and a state of size 1:
+
+# %%
+inputs = Case(B=3, I=2, S=1).inputs()
+wrong_h, wrong_cell = wrong_lltm(**inputs)
+(wrong_h.sum() + wrong_cell.sum()).backward()
+print("no error, and a gradient for the weights:", inputs["weights"].grad[0])
+print("new_h", tuple(wrong_h.shape), "where", tuple(lltm(**inputs)[0].shape), "is right")
+
+# %% [markdown]
+# `z` is 3 by 3 here, so both cuts fit, broadcasting makes a (3, 3) of them, and the loss has a gradient. Nothing
+# complains. A test at one convenient size proves little; the shape of the result is the first thing to look at.
+
+# %% [markdown] syllabus="1.1c"
+# ## It never forgets
+#
+# `new_cell = old_cell + ...`: along this line the derivative of the new cell with respect to the old one is exactly
+# 1. An LSTM multiplies its cell by a forget gate at each step instead. We walk both for 100 steps and ask how much
+# a change of the *first* cell still moves the last one. `h.detach()` keeps to the cell's own line; without it the
+# change also travels through `h`.
+
+
+# %%
+def influence(step, cut_h, T=100, S=32):
+    """The derivative of the cell after 1, 2, ... T steps with respect to the first one, averaged over units."""
+    h, cell0 = torch.zeros(1, S), torch.zeros(1, S, requires_grad=True)
+    cell, curve = cell0, []
+    for input in torch.randn(T, 1, 8):
+        h, cell = step(input, h.detach() if cut_h else h, cell)
+        (slope,) = torch.autograd.grad(cell.sum(), cell0, retain_graph=True)
+        curve.append(slope.abs().mean().item())
+    return curve
+
+
+# %%
+parameters = Case(1, 8, 32).inputs()
+lstm = torch.nn.LSTMCell(8, 32)
+
+
+def lltm_step(input, h, cell):
+    return lltm(input, parameters["weights"], parameters["bias"], h, cell)
+
+
+def lstm_step(input, h, cell):
+    return lstm(input, (h, cell))
+
+
+# %%
+curves = {
+    "LLTM, the cell's own line": influence(lltm_step, cut_h=True),
+    "LLTM, with the path through h": influence(lltm_step, cut_h=False),
+    "LSTM, the cell's own line": influence(lstm_step, cut_h=True),
+}
+for name, curve in curves.items():
+    print(f"{name:30}  after 1 step {curve[0]:.4f}   after 100 {curve[-1]:.3g}")
+
+# %%
+for name, curve in curves.items():
+    plt.semilogy(range(1, 101), curve, label=name, linewidth=2)
+plt.title("How much the first cell still counts")
+plt.xlabel("steps")
+plt.ylabel("derivative")
+plt.legend()
+plt.show()
+
+# %% [markdown]
+# Along its own line the LLTM stays at 1, not roughly but exactly, over any number of steps. The fresh LSTM's forget
+# gates are near one half, and a hundred halves multiplied are nothing: the gradient has vanished. What travels
+# through `h` comes on top of the LLTM's own line, which is there whatever the gates do.
+#
+# Never forgetting has a price: a cell that is only added to has no reason to stay small.
+
+# %% [markdown] syllabus="1.1d"
+# ## The module
+#
+# What is learnt, weights of shape (3S, S+I) and a bias of shape (3S), belongs in an `nn.Module`. Both start uniformly
+# distributed within ±1/√S. From scratch:
+
+
+# %%
+class MyLLTM(torch.nn.Module):
+    def __init__(self, input_features, state_size):
+        super().__init__()
+        self.weights = torch.nn.Parameter(torch.empty(3 * state_size, state_size + input_features))
+        self.bias = torch.nn.Parameter(torch.empty(3 * state_size))
+        for parameter in self.parameters():
+            torch.nn.init.uniform_(parameter, -(state_size**-0.5), state_size**-0.5)
+
+    def forward(self, input, state):
+        return lltm(input, self.weights, self.bias, *state)
+
+
+# %%
+mine = MyLLTM(input_features=64, state_size=128)
+for name, parameter in mine.named_parameters():
+    low, high = parameter.min().item(), parameter.max().item()
+    print(f"{name:8} {tuple(parameter.shape)!s:12} from {low:.4f} to {high:.4f}; 1/sqrt(128) = {128**-0.5:.4f}")
+
+# %% [markdown]
+# Why so small? Each entry of `z` is a sum of S+I products, and it has to land where the sigmoid is neither 0 nor 1.
+# The wrong version draws the weights from a normal distribution of width 1:
+
+# %%
+input, state = torch.randn(256, 64), (torch.randn(256, 128), torch.randn(256, 128))
+X = torch.cat([state[0], input], dim=1)
+starts = {"uniform within ±1/√S": mine.weights.detach(), "normal, width 1": torch.randn(3 * 128, 128 + 64)}
+gates = {name: torch.sigmoid(X @ weights[:128].T) for name, weights in starts.items()}
+for name, gate in gates.items():
+    flat = (gate * (1 - gate) < 0.01).float().mean().item()
+    print(f"{name:22} {flat:4.0%} of the input gates have a slope below 0.01")
+
+# %%
+for name, gate in gates.items():
+    plt.hist(gate.flatten().numpy(), bins=50, alpha=0.7, label=name)
+plt.title("The input gate of a fresh cell")
+plt.xlabel("value of the gate")
+plt.ylabel("number of gates")
+plt.legend()
+plt.show()
+
+# %% [markdown]
+# Gates pressed against 0 and 1 pass next to no gradient, so they would hardly learn. Those of the small start are
+# half open.
+#
+# Concise, the workbook's module is the same, over any stage's cell:
+
+# %%
+from common.module import LLTM, lltm_sequence
+
+module = LLTM(input_features=64, state_size=128)
+module.load_state_dict(mine.state_dict())
+print(module)
+print("equal results:", all(torch.equal(a, b) for a, b in zip(mine(input, state), module(input, state), strict=True)))
+
+# %% [markdown]
+# A sequence is a loop: each step's state goes into the next one. `T` steps cannot run side by side, because each
+# waits for the one before. That is why the cost of *one* step matters so much.
+
+# %%
+inputs = torch.randn(20, 256, 64)  # (T, B, I)
+h, cell = state
+outputs = []
+for step_input in inputs:
+    h, cell = module(step_input, (h, cell))
+    outputs.append(h)
+outputs = torch.stack(outputs)
+print("outputs", tuple(outputs.shape))
+
+# %%
+same, (last_h, last_cell) = lltm_sequence(lltm, inputs, module.weights, module.bias, *state)
+print("lltm_sequence gives the same:", torch.equal(same, outputs), torch.equal(last_cell, cell))
+
+# %% [markdown]
+# ## The gradient by hand
+#
+# Autograd finds the gradient of these equations without our help. We derive it all the same: from stage 2 on, forward
+# and backward are ours to write. The way there is the picture, walked from right to left:
+
+# %%
+dataflow(backward=True)
+
+# %% [markdown]
+# `grad_h` and `grad_cell` arrive from whatever comes after the cell. Each `d_name` is the gradient of the loss with
+# respect to `name` and has its shape. We work in float64, keep every intermediate, and ask autograd after each step.
+
+# %%
+B, I, S = 4, 3, 5
+input, weights, bias, old_h, old_cell = Case(B, I, S, dtype=torch.float64).inputs().values()
+X = torch.cat([old_h, input], dim=1)
+z = F.linear(X, weights, bias)
+z_i, z_o, z_g = z.chunk(3, dim=1)
+input_gate, output_gate, candidate_cell = torch.sigmoid(z_i), torch.sigmoid(z_o), F.elu(z_g)
+new_cell = old_cell + candidate_cell * input_gate
+new_h = torch.tanh(new_cell) * output_gate
+grad_h, grad_cell = torch.randn(B, S, dtype=torch.float64), torch.randn(B, S, dtype=torch.float64)
+
+
+# %%
+def check(name, by_hand, tensor):
+    """Compares a gradient found by hand with what autograd says about the same tensor."""
+    ends, arriving = (new_h, new_cell), (grad_h, grad_cell)
+    (expected,) = torch.autograd.grad(ends, tensor, arriving, retain_graph=True)
+    error = (by_hand - expected).abs().max().item()
+    verdict = "agrees" if error < 1e-12 else "WRONG "
+    print(f"{name:16} {tuple(by_hand.shape)!s:8} {verdict}  largest difference {error:.1e}")
+
+
+# %% [markdown] syllabus="1.2a"
+# ### Three slopes
+#
+# Sigmoid, tanh and elu each have a derivative that can be written in terms of the input, or, and this is the useful
+# form, of the *output*, which forward has computed anyway:
+#
+# | | from the input z | from the output y |
+# |---|---|---|
+# | sigmoid | exp(-z) / (1 + exp(-z))² | y (1 - y) |
+# | tanh | 1 / cosh(z)² | 1 - y² |
+# | elu | 1 where z > 0, else exp(z) | min(y + 1, 1) |
+#
+# The last entry: for z ≤ 0 elu is exp(z) - 1, so exp(z) = y + 1; for z > 0 the slope is 1, and y + 1 is more than
+# that.
+
+# %%
+slopes = {
+    "sigmoid": (torch.sigmoid, lambda z: torch.exp(-z) / (1 + torch.exp(-z)) ** 2, lambda y: y * (1 - y)),
+    "tanh": (torch.tanh, lambda z: 1 / torch.cosh(z) ** 2, lambda y: 1 - y**2),
+    "elu": (F.elu, lambda z: torch.where(z > 0, 1.0, torch.exp(z)), lambda y: (y + 1).clamp(max=1)),
+}
+
+# %%
+points = torch.linspace(-4, 4, 401, dtype=torch.float64, requires_grad=True)
+for name, (function, from_input, from_output) in slopes.items():
+    y = function(points)
+    (expected,) = torch.autograd.grad(y.sum(), points)
+    errors = [(form - expected).abs().max().item() for form in (from_input(points), from_output(y))]
+    print(f"{name:8} largest difference to autograd: {errors[0]:.1e} from the input, {errors[1]:.1e} from the output")
+
+# %%
+figure, panels = plt.subplots(1, 3, figsize=(11, 3), sharex=True)
+for axes, (name, (function, _, from_output)) in zip(panels, slopes.items(), strict=True):
+    y = function(points).detach()
+    axes.plot(points.detach(), y, label=name)
+    axes.plot(points.detach(), from_output(y), "--", label="its slope")
+    axes.legend()
+plt.show()
+
+# %% [markdown]
+# The slopes of sigmoid and tanh die away on both sides, elu's only on the left. And a backward that keeps the outputs
+# needs no exponential at all.
+
+# %% [markdown] syllabus="1.2b"
+# ### Two ways into `new_cell`
+#
+# `new_h = tanh(new_cell) * output_gate` is a product: the gradient of one factor is the incoming gradient times the
+# other factor. `new_cell` matters to the loss twice: as an output, whose gradient is `grad_cell`, and through
+# `new_h`. Where a tensor is used twice, its gradients add.
+
+# %%
+tanh_new_cell = torch.tanh(new_cell)
+d_output_gate = grad_h * tanh_new_cell
+check("d_output_gate", d_output_gate, output_gate)
+
+# %%
+through_h = grad_h * output_gate * (1 - tanh_new_cell**2)
+d_new_cell = grad_cell + through_h
+check("d_new_cell", d_new_cell, new_cell)
+
+# %% [markdown]
+# Each path alone is the classic mistake, and it has the right shape:
+
+# %%
+check("grad_cell alone", grad_cell, new_cell)
+check("through_h alone", through_h, new_cell)
+
+# %% [markdown] syllabus="1.2c"
+# ### The gates, and z
+#
+# `new_cell = old_cell + candidate_cell * input_gate`: the sum hands its gradient on unchanged (this is the factor 1
+# that never forgets), the product again swaps the factors.
+
+# %%
+d_old_cell = d_new_cell
+d_candidate_cell = d_new_cell * input_gate
+d_input_gate = d_new_cell * candidate_cell
+check("d_old_cell", d_old_cell, old_cell)
+check("d_candidate_cell", d_candidate_cell, candidate_cell)
+check("d_input_gate", d_input_gate, input_gate)
+
+# %% [markdown]
+# Through each activation the gradient is multiplied by the slope, taken from the output. The three blocks side by
+# side, in forward's order, are `d_z`:
+
+# %%
+d_z_i = d_input_gate * input_gate * (1 - input_gate)
+d_z_o = d_output_gate * output_gate * (1 - output_gate)
+d_z_g = d_candidate_cell * (candidate_cell + 1).clamp(max=1)
+d_z = torch.cat([d_z_i, d_z_o, d_z_g], dim=1)
+check("d_z", d_z, z)
+
+# %% [markdown]
+# A wrong version that still runs: the blocks in another order. The gradient is all there, at the wrong weights.
+
+# %%
+check("d_z, order i g o", torch.cat([d_z_i, d_z_g, d_z_o], dim=1), z)
+
+# %% [markdown] syllabus="1.2d"
+# ### The matrix part
+#
+# `z = X @ weights.T + bias`. Shapes almost dictate the answer: `d_weights` is (3S, S+I), and only `d_z.T @ X` has it.
+# The bias was added to every row, so its gradient is summed over the rows.
+
+# %%
+d_weights = d_z.T @ X
+d_bias = d_z.sum(dim=0)
+d_X = d_z @ weights
+check("d_weights", d_weights, weights)
+check("d_bias", d_bias, bias)
+check("d_X", d_X, X)
+
+# %% [markdown]
+# `X` was put together from `old_h` and `input`, in this order; its gradient comes apart in the same one.
+
+# %%
+d_old_h, d_input = d_X[:, :S], d_X[:, S:]
+check("d_old_h", d_old_h, old_h)
+check("d_input", d_input, input)
+
+# %%
+check("d_input, I first", d_X[:, :I], input)
+
+# %% [markdown]
+# Cut in the other order, the shape is right and the numbers belong to something else. That was the whole backward:
+# five gradients, two matrix products, and the rest is pointwise.
+
+# %% [markdown] syllabus="1.2e"
+# ## As an `autograd.Function`
+#
+# Now autograd shall run our backward instead of its own. Forward computes the outputs and names the tensors that
+# backward will need; backward takes the gradient of each output and returns one for each argument of forward.
+
+
+# %%
+def backward_by_hand(grad_h, grad_cell, X, weights, input_gate, output_gate, candidate_cell, new_cell):
+    tanh_new_cell, S = torch.tanh(new_cell), new_cell.size(1)
+    d_new_cell = grad_cell + grad_h * output_gate * (1 - tanh_new_cell**2)
+    d_z_i = d_new_cell * candidate_cell * input_gate * (1 - input_gate)
+    d_z_o = grad_h * tanh_new_cell * output_gate * (1 - output_gate)
+    d_z_g = d_new_cell * input_gate * (candidate_cell + 1).clamp(max=1)
+    d_z = torch.cat([d_z_i, d_z_o, d_z_g], dim=1)
+    d_X = d_z @ weights
+    return d_X[:, S:], d_z.T @ X, d_z.sum(dim=0), d_X[:, :S], d_new_cell
+
+
+# %%
+class LLTMFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, input, weights, bias, old_h, old_cell):
+        X = torch.cat([old_h, input], dim=1)
+        z_i, z_o, z_g = F.linear(X, weights, bias).chunk(3, dim=1)
+        gates = torch.sigmoid(z_i), torch.sigmoid(z_o), F.elu(z_g)
+        new_cell = old_cell + gates[2] * gates[0]
+        ctx.save_for_backward(X, weights, *gates, new_cell)
+        return torch.tanh(new_cell) * gates[1], new_cell
+
+    @staticmethod
+    def backward(ctx, grad_h, grad_cell):
+        return backward_by_hand(grad_h, grad_cell, *ctx.saved_tensors)
+
+
+# %%
+arguments = (input, weights, bias, old_h, old_cell)
+expected = torch.autograd.grad(lltm(*arguments), arguments, (grad_h, grad_cell))
+got = torch.autograd.grad(LLTMFunction.apply(*arguments), arguments, (grad_h, grad_cell))
+for name, ours, autograds in zip(("input", "weights", "bias", "old_h", "old_cell"), got, expected, strict=True):
+    print(f"d_{name:9} {tuple(ours.shape)!s:8} largest difference {(ours - autograds).abs().max().item():.1e}")
+
+# %% [markdown]
+# Five gradients, equal to autograd's up to the last bits. Concise: stage 1 keeps the same in `by_hand.py`, and the
+# workbook's harness holds it against a separate reference in float64, at sizes and values that are meant to hurt.
+
+# %%
+from lltm_stage1 import by_hand
+
+from common.case import difference, outputs
+
+cases = [Case(3, 5, 70), Case(5, 3, 1), Case(0, 4, 8)]
+cases += [Case(3, 5, 70, layout="sliced"), Case(3, 5, 70, bias_shift=1e4)]
+for case in cases:
+    print(f"{case!s:58} {difference(case, outputs(by_hand.lltm, case)) or 'agrees'}")
+
+# %% [markdown]
+# An empty batch, a single unit, strided inputs, pre-activations of ±10000: all agree. The last one will matter below.
+
+# %% [markdown] syllabus="1.2f"
+# ## Proof by `gradcheck`
+#
+# Comparing with autograd works only while autograd can do it too; a CUDA kernel has nobody to copy from. What always
+# works is the definition of a derivative: move each input a little, and see how far the output moves.
+# `torch.autograd.gradcheck` does that for every input and every output.
+
+# %%
+arguments = tuple(Case(2, 3, 4, dtype=torch.float64).inputs().values())
+torch.autograd.gradcheck(LLTMFunction.apply, arguments)
+
+# %% [markdown]
+# True: proven, to the precision of finite differences, at this point. In float32 the same correct Function fails:
+
+# %%
+from torch.autograd.gradcheck import GradcheckError
+
+
+def gradcheck(function, arguments):
+    """Prints what gradcheck says: that it passes, or the first place where it does not."""
+    try:
+        torch.autograd.gradcheck(function, arguments)
+        print("passes")
+    except GradcheckError as error:
+        print(str(error).strip())
+
+
+# %%
+import warnings
+
+with warnings.catch_warnings(record=True) as caught:
+    gradcheck(LLTMFunction.apply, tuple(Case(1, 1, 2).inputs().values()))
+print("\nand it warns:", str(caught[0].message).strip())
+
+# %% [markdown]
+# Nothing is wrong with the gradient. gradcheck moves each input by 0.000001, and float32 rounds numbers near 1 to
+# about 0.00000006: the difference of two outputs is then mostly rounding. How large a step is right, and what can
+# it reach?
+
+
+# %%
+def finite_difference_error(dtype, step, seed):
+    """The relative error of the slope of a loss along a random direction of length 1 in the weights."""
+    arguments = {name: tensor.detach() for name, tensor in Case(4, 8, 16, dtype=dtype).inputs().items()}
+    weights = arguments.pop("weights").requires_grad_()
+    direction = torch.randn(weights.shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+    direction /= direction.norm()
+
+    def loss(w):
+        return sum(output.sum() for output in lltm(weights=w, **arguments))
+
+    slope = (torch.autograd.grad(loss(weights), weights)[0] * direction).sum().item()
+    ahead, behind = loss(weights + step * direction).item(), loss(weights - step * direction).item()
+    return abs((ahead - behind) / (2 * step) - slope) / abs(slope)
+
+
+# %%
+steps = 10.0 ** torch.arange(-12, 0.01, 0.5).double()
+for dtype in (torch.float32, torch.float64):
+    errors = torch.tensor(
+        [[finite_difference_error(dtype, step.item(), seed) for seed in range(15)] for step in steps]
+    )
+    plt.loglog(steps, errors.median(dim=1).values, "o-", label=str(dtype).removeprefix("torch."))
+plt.axvline(1e-6, color="gray", linestyle=":", label="gradcheck's step")
+plt.title("How wrong a finite difference is: 15 directions, median")
+plt.xlabel("step")
+plt.ylabel("relative error of the slope")
+plt.legend()
+plt.show()
+
+# %% [markdown]
+# Two slopes meet in a V. On the right the step is too long and the function bends: the error grows with the square
+# of the step. On the left the step drowns in rounding. float64 is good to many digits at 10⁻⁶; float32 has none
+# left there. So: **gradcheck in float64, always**, and compare float32 with a float64 reference.
+
+# %% [markdown]
+# ### What it catches, and what it cannot
+#
+# A wrong backward, to see it caught. This one drops `grad_cell`, as if nobody used the cell after the step:
+
+
+# %%
+class Forgetful(LLTMFunction):
+    @staticmethod
+    def backward(ctx, grad_h, grad_cell):
+        return backward_by_hand(grad_h, torch.zeros_like(grad_cell), *ctx.saved_tensors)
+
+
+gradcheck(Forgetful.apply, tuple(Case(1, 1, 2, dtype=torch.float64).inputs().values()))
+
+# %% [markdown]
+# Output 1 is `new_cell`, and the message shows both Jacobians: numerically it depends on the input, analytically (our
+# backward) it does not.
+#
+# Now one that gradcheck cannot see. elu's slope, written with a mask, as many published versions have it:
+
+
+# %%
+class MaskedElu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, z):
+        ctx.save_for_backward(z)
+        return F.elu(z)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (z,) = ctx.saved_tensors
+        return grad * ((z > 0) + (z <= 0) * torch.exp(z))
+
+
+gradcheck(MaskedElu.apply, (torch.randn(100, dtype=torch.float64, requires_grad=True),))
+
+# %%
+z = torch.tensor([-1.0, 1.0, 1000.0], requires_grad=True)
+print("masked:  ", torch.autograd.grad(MaskedElu.apply(z).sum(), z)[0])
+print("autograd:", torch.autograd.grad(F.elu(z).sum(), z)[0])
+
+# %% [markdown]
+# exp(1000) is infinite, and 0 times infinity is not 0 but NaN. gradcheck proves a gradient *at the points it is
+# given*, for the first derivative, in float64: nothing about large inputs, other layouts or float32. That is why
+# the harness above tries pre-activations of ±10000 as well.
+
+# %% [markdown]
+# ## Timing honestly
+#
+# The cell is right. How fast is it? There are several ways to fool oneself; here is each, and what to do instead. All
+# times in this notebook are of CPU tensors on one thread: the clock is steadier so, and a small cell has no work for
+# more. (`compare` has all threads, and the GPU.)
+
+# %%
+import time
+
+torch.set_num_threads(1)
+SMALL, LARGE = (16, 32, 128), (64, 1024, 128)  # B, I, S
+
+
+def microseconds(call):
+    start = time.perf_counter()
+    call()
+    return (time.perf_counter() - start) * 1e6
+
+
+# %% [markdown] syllabus="1.3a"
+# ### The first calls
+#
+# A fresh Python process, and the first five steps in it:
+
+# %%
+import subprocess
+
+script = """
+import time, torch
+from common import load
+from common.case import Case
+torch.set_num_threads(1)
+lltm, arguments = load(1).equations, Case(16, 32, 128).inputs().values()
+for call in range(1, 6):
+    start = time.perf_counter()
+    lltm(*arguments)
+    print(f"call {call}: {(time.perf_counter() - start) * 1e6:6.0f} us")
+"""
+print(subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True).stdout)
+
+# %% [markdown]
+# The first call pays for what happens once: code read from disk, libraries that set themselves up, memory fetched
+# from the system. It is many times slower than the fifth, and it is the one that a quick clock around a call
+# measures. So: **call a few times before the clock starts.**
+
+# %% [markdown] syllabus="1.3b"
+# ### The clock that does not wait
+#
+# A GPU works through a queue. Calling an operation on CUDA tensors only *puts it there* and returns; Python runs on
+# while the GPU is busy. A clock that stops now has timed the queueing.
+#
+# With a GPU in this machine, the next cells use it. Without one they use a stand-in that is like a GPU in one
+# respect only: a worker thread takes jobs from a queue, in order. To wait for the queue is to wait for one more job
+# at its end.
+
+# %%
+from concurrent.futures import ThreadPoolExecutor
+
+on_gpu = torch.cuda.is_available()
+worker = ThreadPoolExecutor(max_workers=1)
+
+
+def launch(job):
+    job() if on_gpu else worker.submit(job)
+
+
+def synchronize():
+    torch.cuda.synchronize() if on_gpu else worker.submit(lambda: None).result()
+
+
+print("on", torch.cuda.get_device_name() if on_gpu else "the stand-in: no GPU here")
+
+# %%
+big = Case(4096, 1024, 1024, device="cuda") if on_gpu else Case(256, 512, 512)
+big = tuple(big.inputs().values())
+
+
+def step():
+    launch(lambda: lltm(*big))
+
+
+for _ in range(3):  # warm up
+    step()
+synchronize()
+
+# %%
+print(f"wrong: nobody waits        {microseconds(step):8.0f} us")
+print(f"the next one to wait pays  {microseconds(synchronize):8.0f} us")
+print(f"right: call, then wait     {microseconds(lambda: (step(), synchronize())):8.0f} us")
+
+# %% [markdown]
+# The wrong figure is far too good, and the time is not lost: whoever waits next pays for it, often an innocent
+# `print(loss)` that then looks slow. So: **synchronise before each reading of the clock**, or let the GPU itself
+# stamp the time, with CUDA events.
+#
+# On an NVIDIA H200 with torch 2.11 the cell above printed
+#
+#     wrong: nobody waits             113 us
+#     the next one to wait pays      1025 us
+#     right: call, then wait         1156 us
+
+# %% [markdown] syllabus="1.3c"
+# ### One run, a mean, a median
+#
+# 500 calls, one by one, on a machine that also does other things. To be sure of a disturbance, every 50th call is
+# held up for 3 milliseconds, as if by somebody else:
+
+# %%
+small = tuple(Case(*SMALL).inputs().values())
+
+
+def disturbed(call):
+    lltm(*small)
+    if call % 50 == 0:
+        time.sleep(0.003)
+
+
+for _ in range(10):
+    lltm(*small)
+calls = torch.tensor([microseconds(lambda call=call: disturbed(call)) for call in range(1, 501)])
+
+# %%
+q1, median, q3 = calls.quantile(torch.tensor([0.25, 0.5, 0.75])).tolist()
+print(f"fastest {calls.min():.0f} us, slowest {calls.max():.0f} us")
+print(f"mean    {calls.mean():.0f} us")
+print(f"median  {median:.0f} us, quartiles {q1:.0f} and {q3:.0f} us")
+
+# %%
+plt.hist(calls, bins=torch.logspace(calls.min().log10(), calls.max().log10(), 80))
+plt.xscale("log")
+plt.axvline(median, color="black", label=f"median: {median:.0f} us")
+plt.axvline(calls.mean(), color="black", linestyle="--", label=f"mean: {calls.mean():.0f} us")
+plt.title("The same call, 500 times")
+plt.xlabel("microseconds")
+plt.ylabel("calls")
+plt.legend()
+plt.show()
+
+# %% [markdown]
+# Nothing makes a call faster than it is, so all disturbances pull one way. Ten calls in 500 move the mean by 60
+# microseconds, and leave the median where it was. A single run may be any of these bars. So: **the median, with
+# quartiles to say how far to trust it.**
+
+# %% [markdown] syllabus="1.3d"
+# ### Two sizes, two stories
+#
+# `torch.utils.benchmark` does all of this: it warms up, synchronises on a GPU, repeats, and reports median and spread
+# (IQR is the distance of the quartiles). It uses one thread unless told otherwise, where PyTorch itself takes every
+# core: say which when you publish a figure.
+
+# %%
+from torch.utils.benchmark import Timer
+
+Timer("lltm(*small)", globals={"lltm": lltm, "small": small}).blocked_autorange(min_run_time=2)
+
+# %% [markdown]
+# Comparing two calls asks for one thing more: they should **take turns**, or the one that runs while the machine is
+# busy loses. The workbook's own clock does that on top of this `Timer`. Its ratio is the median over rounds, each of
+# which holds both.
+
+# %%
+from common.clock import interleave
+
+
+def take_turns(*calls):
+    """Samples of each call, in microseconds, taken in rounds; the first is the one to compare with."""
+    return interleave(calls, "cpu", rounds=15, block_seconds=0.015)
+
+
+def both_passes(cell, arguments, gradients):
+    return torch.autograd.grad(cell(*arguments), arguments, gradients)
+
+
+# %% [markdown]
+# What is a step made of? First, its matrix products: one forward, two more backward.
+
+
+# %%
+def matrix_products(arguments, backward):
+    """A call that makes the matrix products of a step and nothing else."""
+    input, weights, bias, old_h, _ = (tensor.detach() for tensor in arguments)
+    X, d_z = torch.cat([old_h, input], dim=1), torch.randn(input.size(0), weights.size(0))
+
+    def products():
+        F.linear(X, weights, bias)
+        if backward:
+            d_z @ weights, d_z.T @ X
+
+    return products
+
+
+# %%
+def passes(cell, size, device="cpu"):
+    """The two calls to time, by name."""
+    case = Case(*size, device=device)
+    arguments, gradients = tuple(case.inputs().values()), case.gradients()
+    return {
+        "forward": lambda: cell(*arguments),
+        "forward+backward": lambda: both_passes(cell, arguments, gradients),
+    }
+
+
+def name_of(size):
+    return "B{} I{} S{}".format(*size)
+
+
+# %%
+products = {}
+for size in (SMALL, LARGE):
+    arguments = tuple(Case(*size).inputs().values())
+    for name, call in passes(lltm, size).items():
+        step, alone = take_turns(call, matrix_products(arguments, name != "forward"))
+        products[size, name] = alone.ratio_to(step)
+        q1, median, q3 = step.quartiles()
+        print(f"{name_of(size):14} {name:16} {median:6.0f} us ({q1:.0f} to {q3:.0f}),", end=" ")
+        print(f"of that matrix products {products[size, name]:4.0%}")
+
+# %% [markdown]
+# The large step does nearly 30 times the arithmetic and takes a far smaller multiple of the time: the small one
+# spends most of its time on something else. The large one is mostly matrix product, and no rewriting of the rest
+# will gain much. The two sizes stay with us to the end.
+
+# %% [markdown] syllabus="1.4a"
+# ## Where the time goes
+#
+# The profiler writes down every operation that PyTorch dispatches, and every kernel that a GPU runs. One step:
+
+# %%
+from torch.profiler import ProfilerActivity, profile
+
+os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's messages about itself stay off the page
+activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * on_gpu
+
+
+def profiled(call):
+    """The ATen operations that `call()` makes on the CPU, in order, and the kernels that it starts on the GPU."""
+    call()  # warm up
+    with profile(activities=activities, acc_events=True) as profiler:
+        call()
+    events = profiler.events()
+    operations = [event for event in events if event.name.startswith("aten::")]
+    return operations, [event for event in events if event.device_type.name == "CUDA"]
+
+
+# %%
+counts = {name: profiled(call)[0] for name, call in passes(lltm, SMALL).items()}
+for name, events in counts.items():
+    print(f"{name:16} {len(events)} ATen calls")
+ours = [event.name.removeprefix("aten::") for event in counts["forward"] if event.cpu_parent is None]
+print(f"{len(ours)} of them are ours:", ", ".join(ours))
+
+# %% [markdown]
+# The equations are ten operations, and these call others: `linear` transposes, expands and multiplies; `chunk` splits
+# and makes three views. Every one of them goes through PyTorch's dispatcher, and most need memory for a result.
+
+# %%
+if on_gpu:
+    both = passes(lltm, SMALL, "cuda")["forward+backward"]
+    _, kernels = profiled(both)
+    busy = sum(kernel.device_time for kernel in kernels)
+    (step,) = interleave([both], "cuda", rounds=15, block_seconds=0.015)
+    print(f"{len(kernels)} kernels and copies keep the GPU busy for {busy:.0f} us", end=" ")
+    print(f"of the {step.quartiles()[1]:.0f} us that the step takes")
+else:
+    print("no GPU here")
+
+# %% [markdown]
+# On an NVIDIA H200 with torch 2.11 this cell printed
+#
+#     23 kernels and copies keep the GPU busy for 83 us of the 540 us that the step takes
+#
+# so for most of a small step the GPU waits for Python.
+
+# %% [markdown]
+# And what do they cost, by kind? The profiler's own work is in these figures too, so take proportions and not sums.
+
+# %%
+KINDS = {
+    "matrix products": "addmm mm",
+    "pointwise": "sigmoid tanh elu mul add sigmoid_backward tanh_backward elu_backward",
+}
+
+
+def by_kind(events):
+    """Microseconds by kind of operation, each operation without those that it calls."""
+    total = dict.fromkeys([*KINDS, "views, copies, memory, sums"], 0.0)
+    for event in events:
+        name = event.name.removeprefix("aten::")
+        kind = next((kind for kind, names in KINDS.items() if name in names.split()), "views, copies, memory, sums")
+        total[kind] += event.self_cpu_time_total
+    return total
+
+
+# %%
+def draw_shares(shares, title):
+    """One bar for each row, from left to right the share of each kind."""
+    plt.figure(figsize=(8, 0.6 + 0.45 * len(shares)))
+    left = [0.0] * len(shares)
+    for kind in next(iter(shares.values())):
+        widths = [row[kind] / sum(row.values()) for row in shares.values()]
+        plt.barh(list(shares), widths, left=left, label=kind)
+        left = [start + width for start, width in zip(left, widths, strict=True)]
+    plt.gca().invert_yaxis()
+    plt.title(title)
+    plt.xlabel("share of the time")
+    plt.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    plt.show()
+
+
+# %%
+shares = {}
+for size in (SMALL, LARGE):
+    both = passes(lltm, size)["forward+backward"]
+    shares[name_of(size)] = by_kind(profiled(lambda both=both: [both() for _ in range(50)])[0])
+draw_shares(shares, "Inside the operations of a step, forward and backward")
+
+# %% [markdown]
+# At the small size a good part goes into views, copies and fresh memory, none of which computes anything; at the
+# large one the matrix products leave little for all the rest.
+
+# %% [markdown] syllabus="1.4b"
+# ### Overhead
+#
+# The profiler sees operations, not the Python between them. A simpler question gives the whole overhead: how long
+# does a step take that has *nothing to compute*? With B = I = S = 1 all the calls are made, and the arithmetic is
+# nil.
+
+# %%
+overhead = {}
+for size in (SMALL, LARGE):
+    for name, call in passes(lltm, size).items():
+        step, nothing = take_turns(call, passes(lltm, (1, 1, 1))[name])
+        overhead[size, name] = nothing.ratio_to(step)
+        print(f"{name_of(size):14} {name:16} {step.quartiles()[1]:6.0f} us,", end=" ")
+        print(f"with nothing to compute {nothing.quartiles()[1]:4.0f} us")
+
+# %%
+shares = {}
+for (size, name), share in overhead.items():
+    arithmetic = products[size, name]
+    shares[f"{name_of(size)}  {name}"] = {
+        "overhead: Python, dispatch, autograd": share,
+        "matrix products": arithmetic,
+        "all other arithmetic": max(0, 1 - share - arithmetic),  # two measurements: their sum is not exact
+    }
+draw_shares(shares, "What a step is made of")
+
+# %% [markdown]
+# At the small size about half of forward, and more than half with backward, goes into arranging the work. Python and
+# dispatch cost about the same at every size, so the more there is to compute, the less they matter. This is what C++
+# and fused kernels can win: fewer calls, not faster arithmetic.
+
+# %% [markdown] syllabus="1.4c"
+# ## The first competitor: `torch.compile`
+#
+# Before writing C++, ask what PyTorch can do alone. `torch.compile` traces the function, joins its pointwise
+# operations into generated kernels, and calls a compiler for them. Wait for it: the first call takes up to half a
+# minute when nothing is cached. (The cache is in the workbook's `build/` folder, so that a second run of this
+# notebook is quicker.)
+
+# %%
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no worker processes beside the clock
+compiled = torch.compile(lltm, dynamic=False)
+both = passes(compiled, SMALL)["forward+backward"]
+print(f"first call  {microseconds(both) / 1e6:10.6f} s")
+print(f"second call {microseconds(both) / 1e6:10.6f} s")
+
+# %% [markdown]
+# The first figure divided by what a call gains, if it gains, is the number of calls that earn the compilation back.
+# And no time counts before the result is checked:
+
+# %%
+for size in (SMALL, LARGE):
+    print(name_of(size), difference(Case(*size), outputs(compiled, Case(*size))) or "agrees with the reference")
+
+# %%
+for name, call in passes(compiled, SMALL).items():
+    events = profiled(call)[0]
+    print(f"{name:16} {len(events)} ATen calls (eager: {len(counts[name])})", end=" ")
+    print("from", ", ".join(sorted({event.name.removeprefix("aten::") for event in events})))
+
+# %% [markdown]
+# Sigmoid, tanh, elu, products and sums are gone from the list: generated kernels do them. What is left is the matrix
+# products and some arranging. On a GPU the kernels can be counted:
+
+# %%
+if on_gpu:
+    _, kernels = profiled(passes(compiled, SMALL, "cuda")["forward+backward"])
+    print(f"{len(kernels)} kernels and copies, forward and backward")
+else:
+    print("no GPU here")
+
+# %% [markdown]
+# On an NVIDIA H200 with torch 2.11 there are 8, where eager has 23. (A warning there suggests TF32 for matrix
+# products; that is other arithmetic, and would be another comparison.) Is it faster?
+
+# %%
+cells = {"eager": lltm, "by hand": by_hand.lltm, "torch.compile": compiled}
+measured = {}
+for size in (SMALL, LARGE):
+    for name in ("forward", "forward+backward"):
+        samples = take_turns(*(passes(cell, size)[name] for cell in cells.values()))
+        measured[size, name] = dict(zip(cells, samples, strict=True))
+
+# %%
+for (size, name), samples in measured.items():
+    eager = samples["eager"]
+    row = [f"{cell} {taken.quartiles()[1]:.0f} us ({taken.ratio_to(eager):.2f})" for cell, taken in samples.items()]
+    print(f"{name_of(size):14} {name:16} ", ", ".join(row))
+
+# %%
+figure, panels = plt.subplots(1, 2, figsize=(11, 4))
+for axes, size in zip(panels, (SMALL, LARGE), strict=True):
+    for k, cell in enumerate(cells):
+        q1, median, q3 = torch.tensor([measured[size, name][cell].quartiles() for name in passes(lltm, size)]).T
+        whiskers = torch.stack([median - q1, q3 - median]).numpy()
+        axes.bar([0.27 * k, 0.27 * k + 1], median, width=0.25, yerr=whiskers, capsize=3, label=cell)
+    axes.set_xticks([0.27, 1.27], ["forward", "forward+backward"])
+    axes.set_title(name_of(size))
+    axes.set_ylabel("microseconds")
+    axes.legend()
+plt.show()
+
+# %% [markdown]
+# In brackets is the multiple of eager's time: below 1 is faster. Read your machine's. `torch.compile` removes
+# operations but adds checks of its own before each call (are these still the shapes and types it was compiled
+# for?), so at a small size it may lose what it gains; where the matrix product dominates, there is little left to
+# win.
+#
+# The gradient by hand is no gain in speed, and was not meant as one: the same operations, more of them called from
+# Python. Written in C++ it will be.
+#
+# ## What you have now
+#
+# - a cell of six lines, its gradient derived step by step, and a proof that knows its limits;
+# - a clock to be trusted, and two sizes that disagree about what matters;
+# - the reason for what follows: at small sizes a step is mostly calls, not arithmetic.
+#
+# Next: `02_aten` moves the calls to C++.

@@ -1,0 +1,170 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Stages side by side
+#
+# Every stage computes the same cell. Here is what each costs: on this machine, and beside it on the machines whose
+# measurements are recorded in `docs/results/`. The rows are whatever stages there are; a new stage appears by itself.
+
+# %%
+# %matplotlib inline
+import sys
+from pathlib import Path
+
+here = Path.cwd()
+root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f / "common").is_dir())
+sys.path.insert(0, str(root))
+
+# %%
+from IPython.display import Markdown, display
+
+from common import bench, plots, results, stages, tables
+
+# %% [markdown]
+# ## The stages
+#
+# Those without a command are not here yet.
+
+# %%
+Markdown(tables.stages_table(here / "compare.ipynb"))
+
+# %% [markdown]
+# ## The measurement
+#
+# What `make bench` or `make tour` has measured here last is used. When there is nothing yet, the stages are measured
+# now: that takes a minute or two, and nothing else should run meanwhile.
+
+# %%
+if results.measured() is None:
+    bench.tour(stages.cells())
+result = results.measured()
+recorded = results.recorded()
+devices = results.unique(result["rows"], "device")
+
+# %%
+for one in [result, *recorded]:
+    hardware = {results.device_name(one, device): None for device in results.unique(one["rows"], "device")}
+    kind = "two sizes, fewer rounds" if one["quick"] else "full"
+    print(f"{one['name']}: {' and '.join(hardware)}, torch {one['versions']['torch']}, {one['date'][:10]}, {kind}")
+if not recorded:
+    print("No other machine is recorded yet.")
+
+# %% [markdown]
+# A row that was measured with other sources than those in `stages/` now is stale: it says what that code was worth,
+# and nothing about this one. And what could not run is named, never left out in silence.
+
+# %%
+for one in [result, *recorded]:
+    stale = {row["name"] for row in one["rows"] if results.is_stale(row, one)}
+    print(f"{one['name']}: stale: {', '.join(sorted(stale)) or 'nothing'}")
+    for entry in one["not_run"]:
+        print(f"  not run: {entry['name']}, {entry['what']} ({entry['device'].upper()} tensors): {entry['reason']}")
+
+# %% [markdown]
+# ## Time, by stage and size
+#
+# `eager` is stage 1 without its checks of the arguments, and what everything is measured against. All of them took
+# turns in one run, and each was held against the float64 reference before and after.
+
+# %%
+for device in devices:
+    display(plots.times(result, device))
+
+# %% [markdown]
+# Solid is forward, hatched is what backward adds, the whiskers are the quartiles. Compare the panels' scales first:
+# the small size is all about the cost of calling, the large ones about arithmetic. Where whiskers overlap, there is
+# no difference to talk about.
+
+# %%
+for device in devices:
+    for grads in results.unique(results.select(result, device=device), "grads"):
+        display(Markdown(tables.ladder_of(result, device, grads)))
+
+# %% [markdown]
+# In brackets: the multiple of eager's time in the same run, so that below one is faster.
+
+# %% [markdown]
+# ## Speed-up against eager
+
+# %%
+for device in devices:
+    display(plots.speedups(result, device))
+
+# %% [markdown]
+# Right of the grey line is faster than eager, left of it is slower. Look at how a stage that gains much on the left
+# panel gains little further right: it removes calls, and large sizes do not spend their time on calls. Backward has
+# more calls to remove than forward.
+
+# %% [markdown]
+# ## What is slower than a peer
+#
+# A peer is what one gets without writing any of this: eager PyTorch, and `torch.compile`. Differences below 3 %
+# count as none.
+
+# %%
+for one in [result, *recorded]:
+    for device in results.unique(one["rows"], "device"):
+        rows = results.select(one, device=device)
+        lines = [f"{tables.place(one, rows)} ({one['name']})"]
+        for stage in stages.cells():
+            mine = [row for row in rows if row["stage"] == stage.number]
+            if mine:
+                lines += ["", f"Stage {stage.number}, {stage.title}:", "", *tables.verdicts(mine, rows)]
+        display(Markdown("\n".join(lines)))
+
+# %% [markdown]
+# The bold parts are the losses, with the multiple of the peer's time in brackets. Stage 1 is eager and a check of the
+# arguments: what it loses is what the check costs.
+
+# %% [markdown]
+# ## Memory kept for backward
+
+# %%
+for device in devices:
+    display(plots.saved(result, device))
+
+# %% [markdown]
+# Between forward and backward these bytes are occupied, once for every step of a sequence: at a hundred steps, a
+# hundred times. Inputs, weights and outputs are not counted, because the caller holds them anyway.
+
+# %% [markdown]
+# ## Time to build
+
+# %%
+builds = plots.builds([result, *recorded])
+builds or "No stage with anything to build has been measured yet."
+
+# %% [markdown]
+# A build is paid for once and then found in the cache; `torch.compile` pays at the first call of every fresh process,
+# less when its own cache has seen the code. The seconds after each edit decide how often one tries something.
+
+# %% [markdown]
+# ## This machine beside the recorded ones
+
+# %%
+plots.machines([result, *recorded], size=results.unique(result["rows"])[0])
+
+# %% [markdown]
+# Times of different machines say little about the code; ratios to eager in the same run say more. Where the panels
+# differ, the code is the same and the machine is not: a gain on one is a promise on another, to be measured.
+
+# %%
+for one in recorded:
+    for device in results.unique(one["rows"], "device"):
+        display(plots.ladder(one, device))
+if not recorded:
+    print("No other machine is recorded yet: docs/results/README.md says how to add yours.")
+
+# %% [markdown]
+# Each mark is a size. The further left the marks of a stage, the more it gains; marks that spread widely belong to a
+# stage whose gain depends on the size, and one that straddles the grey line must be chosen with the size in mind.

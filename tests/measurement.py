@@ -1,0 +1,69 @@
+"""A made-up measurement in the format of common/results.py, for tests of what reads one."""
+
+from __future__ import annotations
+
+from common import results, stages
+
+SIZES = {"cpu": ((16, 32, 128), (64, 1024, 128)), "cuda": ((16, 32, 128), (4096, 1024, 1024))}
+EAGER = (
+    100.0  # microseconds of eager's forward at the first size; ten times as long at the second, forward+backward 4
+)
+RATIOS = {"eager": 1.0, "torch.compile": 1.25, "stage 1": 1.0, "stage 2": 0.8}
+SAVED = {"eager": 64 * 1024, "torch.compile": 32 * 1024, "stage 1": 64 * 1024, "stage 2": 48 * 1024}
+
+
+def measurement(name: str = results.THIS_MACHINE, gpu: str | None = None, ratios: dict[str, float] = RATIOS) -> dict:
+    """A result on CPU tensors and, with a GPU, on CUDA tensors; its sources are those that are here now."""
+    rows = [
+        row(contender, ratio, device, grads, size, which, k)
+        for device in (["cpu", "cuda"] if gpu else ["cpu"])
+        for grads in ("all", "parameters")
+        for k, size in enumerate(SIZES[device])
+        for which in ("forward", "forward+backward")
+        for contender, ratio in ratios.items()
+    ]
+    return {
+        "name": name,
+        "schema": results.SCHEMA,
+        "date": "2026-03-14T15:09:26Z",
+        "quick": False,
+        "machine": {
+            "cpu": "Abacus 9000", "cores": 2, "memory_gib": 16.0, "system": "Linux x86_64", "gpu": gpu,
+            "gpu_memory_gib": 24.0 if gpu else None, "gpu_clocks_mhz": None, "driver": None,
+        },
+        "versions": {
+            "python": "3.12.3", "torch": "2.15.0+cu132", "cuda": "13.2", "cudnn": None, "g++": "13.3", "nvcc": None
+        },
+        "sources": {str(number): results.source_hash(stages.find(number)) for number in (1, 2)},
+        "rows": rows,
+        "not_run": [],
+    }  # fmt: skip
+
+
+def row(name: str, ratio: float, device: str, grads: str, size: tuple, which: str, k: int) -> dict:
+    """One row: eager's time, longer for the second size and for both passes, times the contender's ratio."""
+    median = EAGER * ratio * 10**k * (4 if which == "forward+backward" else 1)
+    stage = int(name[-1]) if name.startswith("stage") else None
+    return {
+        "name": name,
+        "stage": stage,
+        "target": "host" if stage else None,
+        "device": device,
+        "dtype": "float32",
+        "maths": "IEEE",
+        "threads": 2 if device == "cpu" else None,
+        "grads": grads,
+        "B": size[0],
+        "I": size[1],
+        "S": size[2],
+        "pass": which,
+        "median": median,
+        "q1": 0.9 * median,
+        "q3": 1.2 * median,
+        "samples": 25,
+        "ratio": ratio,
+        "saved_bytes": SAVED[name],
+        "saved_input_bytes": 1024,
+        "saved_output_bytes": 0,
+        "build_seconds": 12.5 if stage == 2 else None,
+    }

@@ -1,0 +1,211 @@
+"""`make doctor` on machines that we make up, and once on this one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from common import doctor, facts, stages
+from common.environment import Requirement
+from common.facts import Machine, Program, Torch
+
+TORCH = Torch("2.15.0", cuda="13.2", gpus=(("NVIDIA H200", 9, 0),), oldest_capability=(7, 5))
+HEALTHY = Machine(
+    system="Linux",
+    distribution="Debian GNU/Linux 12",
+    wsl=False,
+    python="3.11.7",
+    python_header=True,
+    torch=TORCH,
+    programs={
+        "c++": Program("/usr/bin/c++", "12.2.0"),
+        "nvcc": Program("/usr/local/cuda/bin/nvcc", "13.2"),
+        **{
+            name: Program(f"/usr/bin/{name}", "1.0")
+            for name in ("make", "ninja", "cmake", "compute-sanitizer", "ncu")
+        },
+    },
+    nvcc_on_path=True,
+    nvcc_newest_gxx=15,
+    driver="580.1",
+    gpu_names=("NVIDIA H200",),
+    shares_cxx_library=True,
+    googletest=True,
+    cores=8,
+    memory=32 * 2**30,
+    disk_free=100 * 10**9,
+    unwritable="",
+)
+NO_GPU = replace(HEALTHY, torch=replace(TORCH, gpus=(), no_gpu="Found no NVIDIA driver"), gpu_names=(), driver=None)
+
+
+def without(*names: str, machine: Machine = HEALTHY) -> Machine:
+    return replace(machine, programs={key: value for key, value in machine.programs.items() if key not in names})
+
+
+def having(name: str, version: str, path: str = "/usr/bin/c++") -> Machine:
+    return replace(HEALTHY, programs={**HEALTHY.programs, name: Program(path, version)})
+
+
+def test_nothing_is_lacking_on_a_healthy_machine() -> None:
+    assert [found for found in (probe(HEALTHY) for probe in doctor.PROBES) if found.verdict != "ok"] == []
+
+
+@pytest.mark.parametrize(
+    ("probe", "machine", "verdict", "detail", "fix"),
+    [
+        (doctor.system, replace(HEALTHY, system="Darwin"), "note", "untested", ""),
+        (doctor.system, replace(HEALTHY, wsl=True), "ok", "WSL2", ""),
+        (doctor.resources, replace(HEALTHY, memory=8 * 2**30), "note", "8 cores, 8 GB", "MAX_JOBS=4"),
+        (doctor.disk, replace(HEALTHY, disk_free=5 * 10**8), "lacks", "0 GB free, 1 GB", "make clean"),
+        (doctor.disk, replace(HEALTHY, torch=None, disk_free=5 * 10**9), "lacks", "10 GB", "make clean"),
+        (doctor.folders, replace(HEALTHY, unwritable="/book"), "lacks", "/book", "chown -R $USER /book"),
+        (
+            doctor.compiler,
+            replace(HEALTHY, shares_cxx_library=False),
+            "lacks",
+            "C++ library of its own",
+            "/usr/bin/g++",
+        ),
+        (doctor.python, replace(HEALTHY, python_header=False), "lacks", "Python.h", "python3-dev"),
+        (doctor.torch, replace(HEALTHY, torch=None), "lacks", "not installed", "make setup"),
+        (doctor.torch, replace(HEALTHY, torch=Torch("2.9.1")), "lacks", "2.9.1", "'torch>=2.11'"),
+        (doctor.torch, replace(HEALTHY, torch=Torch("2.11.0a0+x")), "ok", "2.11.0a0+x, CPU build", ""),
+        (
+            doctor.torch,
+            replace(HEALTHY, torch=Torch(problem="libcudnn.so.9: no")),
+            "lacks",
+            "libcudnn.so.9",
+            "reinstall",
+        ),
+        (
+            doctor.packages,
+            replace(HEALTHY, lacking=(Requirement("pytest", ">=", "8", ""), Requirement("torch", ">=", "2", ""))),
+            "lacks",
+            "missing or too old: pytest",
+            "make setup",
+        ),
+        (doctor.compiler, without("c++"), "lacks", "none", "apt install g++"),
+        (
+            doctor.compiler,
+            replace(without("c++"), variables={"CXX": "g++-99"}),
+            "lacks",
+            "CXX=g++-99 is not there",
+            "unset CXX",
+        ),
+        (doctor.compiler, having("c++", "9.4.0"), "lacks", "9.4.0; torch needs g++ 10", "CXX=g++-12"),
+        (doctor.compiler, having("c++", "16.1"), "note", "no g++ newer than 15", "CXX=g++-15"),
+        (doctor.compiler, having("c++", "18.1", "/usr/bin/clang++"), "note", "tested with g++", "g++"),
+        (doctor.build_tools, without("make"), "lacks", "no make", "apt install make"),
+        (doctor.build_tools, without("ninja"), "note", "no ninja", "make setup"),
+        (doctor.gpu, NO_GPU, "note", "no NVIDIA GPU", "nvidia.com/drivers"),
+        (doctor.gpu, replace(HEALTHY, torch=Torch("2.15.0")), "lacks", "is a CPU build", "get-started/locally"),
+        (doctor.gpu, replace(HEALTHY, torch=None), "note", "torch is not there", ""),
+        (
+            doctor.gpu,
+            replace(HEALTHY, torch=Torch("2.15.0", "13.2", no_gpu="driver is too old")),
+            "lacks",
+            "driver is too old",
+            "a newer driver",
+        ),
+        (
+            doctor.gpu,
+            replace(HEALTHY, torch=Torch("2.15.0", "13.2"), variables={"CUDA_VISIBLE_DEVICES": "-1"}),
+            "lacks",
+            "hidden by CUDA_VISIBLE_DEVICES=-1",
+            "unset CUDA_VISIBLE_DEVICES",
+        ),
+        (
+            doctor.gpu,
+            replace(HEALTHY, torch=replace(TORCH, gpus=(("GTX 1080", 6, 1),))),
+            "lacks",
+            "GTX 1080 (compute capability 6.1): torch 2.15.0 has no code",
+            "get-started/locally",
+        ),
+        (doctor.nvcc, without("nvcc"), "note", "none", "CUDA Toolkit 13.2"),
+        (
+            doctor.nvcc,
+            replace(without("nvcc"), variables={"CUDA_HOME": "/opt/none"}),
+            "lacks",
+            "CUDA_HOME=/opt/none has none",
+            "unset CUDA_HOME",
+        ),
+        (doctor.nvcc, having("nvcc", "12.8", "/n"), "lacks", "built for CUDA 13.2", "CUDA_HOME=/usr/local/cuda-13.2"),
+        (doctor.nvcc, having("nvcc", "13.0", "/n"), "note", "the same major version", ""),
+        (doctor.nvcc, replace(HEALTHY, nvcc_on_path=False), "note", "not on PATH", "/usr/local/cuda/bin:$PATH"),
+        (doctor.extras, without("ncu"), "note", "no ncu: optional", "CUDA Toolkit"),
+        (doctor.cpp_tests, replace(HEALTHY, googletest=False), "note", "no GoogleTest", "libgtest-dev"),
+        (doctor.variables, replace(HEALTHY, variables={"MAX_JOBS": "1"}), "note", "MAX_JOBS=1", ""),
+    ],
+)
+def test_a_probe_says_what_is_wrong_and_how_to_mend_it(probe, machine, verdict, detail, fix) -> None:
+    found = probe(machine)
+    assert found.verdict == verdict
+    assert detail in found.detail
+    assert fix in found.fix
+    if verdict == "lacks":
+        assert found.fix
+
+
+def names(obstacles: list[doctor.Finding]) -> list[str]:
+    return [each.name for each in obstacles]
+
+
+def test_a_stage_of_python_needs_torch_and_no_compiler() -> None:
+    machine = without("c++")
+    assert doctor.obstacles(stages.get(1), "host", machine) == []
+    assert names(doctor.obstacles(stages.get(2), "host", machine)) == ["compiler"]
+    assert names(doctor.obstacles(stages.get(1), "host", replace(machine, torch=None))) == ["torch"]
+
+
+def test_a_cuda_stage_needs_a_gpu_and_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "has_cpp", lambda stage: True)
+    stage = stages.find(3)
+    assert doctor.obstacles(stage, "cuda", HEALTHY) == []
+    assert names(doctor.obstacles(stage, "cuda", without("nvcc", machine=NO_GPU))) == ["GPU", "nvcc"]
+    assert names(doctor.obstacles(stage, "cuda", having("nvcc", "12.8"))) == ["nvcc"]
+    assert doctor.obstacles(stage, "cuda", having("nvcc", "13.0")) == []
+
+
+def test_the_report_ends_with_where_each_stage_runs(capsys: pytest.CaptureFixture) -> None:
+    assert doctor.report(HEALTHY) == 0
+    shown = capsys.readouterr().out
+    for stage in stages.STAGES:
+        [line] = [line for line in shown.splitlines() if line.startswith(f"  {stage.number}  {stage.title}")]
+        assert ("can run" in line) == stage.is_here
+        assert ("not here yet" in line) == (not stage.is_here)
+
+
+def test_the_report_fails_when_stage_2_cannot_run(capsys: pytest.CaptureFixture) -> None:
+    assert doctor.report(without("c++")) == 1
+    shown = capsys.readouterr().out
+    assert "compiler: none; fix: sudo apt install g++" in shown
+    assert shown.rstrip().endswith("need what is named beside them first.")
+
+
+def test_this_machine_is_looked_at() -> None:
+    import torch
+
+    machine = facts.look()
+    assert machine.torch.version == torch.__version__
+    assert len(machine.torch.gpus) == torch.cuda.device_count()
+    assert machine.torch.gpus or machine.torch.no_gpu
+    assert machine.cores >= 1
+    assert machine.memory > 0
+    assert all(finding.verdict in ("ok", "note", "lacks") for finding in (probe(machine) for probe in doctor.PROBES))
+
+
+def test_programs_are_found_by_what_they_print(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda = tmp_path / "cuda"
+    (cuda / "bin").mkdir(parents=True)
+    (cuda / "include" / "crt").mkdir(parents=True)
+    (cuda / "include" / "crt" / "host_config.h").write_text("#if defined(__GNUC__)\n#if __GNUC__ > 14\n#error\n")
+    nvcc = cuda / "bin" / "nvcc"
+    nvcc.write_text("#!/bin/sh\necho 'Copyright 2005-2025'\necho 'release 12.9, V12.9.41'\n")
+    nvcc.chmod(0o755)
+    monkeypatch.setenv("CUDA_HOME", str(cuda))
+    assert facts.find_nvcc() == str(nvcc)
+    assert facts.find(str(nvcc), "--version", after="release ") == Program(str(nvcc), "12.9")
+    assert facts.newest_gxx(str(nvcc)) == 14
+    assert facts.find("no-such-program") is None

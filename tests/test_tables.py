@@ -1,0 +1,144 @@
+"""Generated tables: filled in between their markers, held up to date, and honest about what is worse."""
+
+import pytest
+from measurement import RATIOS, measurement
+
+from common import results, stages, tables
+from common.errors import UserError
+from common.stages import ROOT
+
+README = "# Title\n\n<!-- generated: ladder -->\nold\n<!-- end: ladder -->\n\nEnd.\n"
+
+
+@pytest.fixture
+def recorded(monkeypatch) -> list[dict]:
+    """What docs/results/ is taken to hold."""
+    found = []
+    monkeypatch.setattr(results, "recorded", lambda: found)
+    return found
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch, recorded):
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    (tmp_path / "docs" / "deep").mkdir(parents=True)
+    (tmp_path / "README.md").write_text(README)
+    (tmp_path / "docs" / "deep" / "page.md").write_text("No table.\n")
+    return tmp_path
+
+
+def written(name: str) -> str:
+    page = ROOT / "README.md"
+    return tables.generator(name, page)(page)
+
+
+def test_every_generated_table_of_the_workbook_is_up_to_date(capsys):
+    assert tables.tables(check=True) == 0, capsys.readouterr().out
+
+
+def test_check_names_the_page_and_the_command_and_changes_nothing(root, capsys):
+    assert tables.tables(check=True) == 1
+    assert "README.md is out of date: python -m common tables" in capsys.readouterr().out
+    assert (root / "README.md").read_text() == README
+
+
+def test_tables_are_written_once(root, recorded, capsys):
+    recorded.append(measurement("h200", gpu="NVIDIA H200"))
+    assert tables.tables() == 0
+    assert "README.md rewritten" in capsys.readouterr().out
+    text = (root / "README.md").read_text()
+    assert text.startswith("# Title\n\n<!-- generated: ladder -->\n\nMicroseconds")
+    assert text.endswith("\n\n<!-- end: ladder -->\n\nEnd.\n")
+    assert "old" not in text
+    assert tables.tables(check=True) == 0
+    assert "every generated table is up to date" in capsys.readouterr().out
+    assert tables.tables() == 0
+    assert (root / "README.md").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<!-- generated: ladder -->\n", "README.md: a generated block is not closed"),
+        ("<!-- generated: ladder -->\n<!-- end: stages -->\n", "'generated: ladder' is closed by 'end: stages'"),
+        ("<!-- generated: laddr -->\n<!-- end: laddr -->\n", "nothing generates 'laddr'; known are stages, ladder"),
+        ("<!-- generated: stage-77 -->\n<!-- end: stage-77 -->\n", "there is no stage 77"),
+    ],
+)
+def test_blocks_that_nothing_can_write(root, text, message):
+    (root / "README.md").write_text(text)
+    with pytest.raises(UserError, match=message):
+        tables.tables()
+
+
+def test_nothing_recorded_yet(recorded):
+    for name in ("ladder", "stage-2", "results"):
+        assert written(name).startswith("Nothing recorded yet: `make bench`")
+
+
+def test_the_ladder(recorded):
+    recorded.append(measurement("h200", gpu="NVIDIA H200"))
+    text = written("ladder")
+    assert "**NVIDIA H200**, CUDA tensors, float32 (IEEE), torch 2.15.0, 2026-03-14, gradients for all inputs" in text
+    assert "**Abacus 9000**, CPU tensors, 2 threads" in text
+    assert "| stage 2 | 80 (0.80) | 320 (0.80) | 800 (0.80) | 3,200 (0.80) | 48 KiB |" in text
+    assert "weights and bias" not in text
+    assert "weights and bias" in written("results")
+
+
+def test_a_contender_that_did_not_run_is_in_the_ladder(recorded):
+    result = measurement()
+    result["rows"] = [row for row in result["rows"] if row["name"] != "torch.compile" or row["B"] == 16]
+    recorded.append(result)
+    assert "| torch.compile | 125 (1.25) | 500 (1.25) | not run | not run | not run |" in written("ladder")
+
+
+def test_stale_rows_are_marked(recorded):
+    result = measurement()
+    recorded.append(result)
+    assert "tale" not in written("ladder") + written("stage-2")
+    result["sources"]["2"] = "what it was"
+    assert "| stage 2 (stale: sources changed since) | 80 (0.80)" in written("ladder")
+    assert "| stage 1 | 100" in written("ladder")
+    assert "Stale: the sources have changed since this was measured." in written("stage-2")
+    assert "Stale" not in written("stage-1")
+
+
+def test_a_stage_against_its_peers(recorded):
+    recorded.append(measurement())
+    text = written("stage-2")
+    assert "| size | gradients for | pass | eager | torch.compile | stage 2 | to eager | to torch.compile |" in text
+    assert "| B64 I1024 S128 | weights and bias | forward+backward | 4,000 | 5,000 | 3,200 | 0.80 | 0.64 |" in text
+    assert "- Against eager: faster in 8 of 8 lines, within 3% in 0, slower in none." in text
+    assert "48 KiB; by eager 64 KiB" in text
+    assert "faster in 0 of 8 lines, within 3% in 8, slower in none." in written("stage-1")
+
+
+def test_what_is_slower_is_said_as_plainly(recorded):
+    result = measurement(ratios=RATIOS | {"stage 2": 0.9})
+    for row in result["rows"]:
+        if row["name"] == "stage 2" and row["pass"] == "forward+backward" and row["B"] == 16:
+            row["ratio"] = 1.4
+    recorded.append(result)
+    text = written("stage-2")
+    place = "forward+backward at B16 I32 S128 with gradients for"
+    assert f"**slower in 2: {place} all inputs (1.40); {place} weights and bias (1.40)**" in text
+    assert f"torch.compile: faster in 6 of 8 lines, within 3% in 0, **slower in 2: {place} all inputs (1.12)" in text
+
+
+def test_the_table_of_stages():
+    text = written("stages")
+    assert "| 2 | [C++ with ATen](stages/stage2_aten) | cell | host | `make stage-2` |" in text
+    for stage in stages.STAGES:
+        assert stage.title in text
+        if not stage.is_here:
+            assert (
+                f"| {stage.number} | {stage.title} | {stage.kind} | {', '.join(stage.targets)} | not here yet |"
+                in text
+            )
+
+
+def test_small_numbers_keep_a_decimal():
+    row = measurement()["rows"][0]
+    assert tables.microseconds(row | {"median": 9.87}) == "9.9"
+    assert results.size_in_memory(row | {"saved_bytes": 3 * 2**20}) == "3.0 MiB"

@@ -1,0 +1,145 @@
+"""Problems while running: errors of the GPU, wrong results, no gain."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from troubleshooting.sandbox import (
+    ARCHITECTURES,
+    ROOT,
+    SOURCES,
+    Sandbox,
+    assert_printed,
+    problem,
+    sections,
+)
+
+
+@pytest.fixture
+def kernel(sandbox: Sandbox):
+    """Compiles launch.cu for some architectures, and gives the start of a script that has it as `library`."""
+
+    def compile(code: str) -> str:
+        arch = re.search(r"\d+", code).group()
+        flags = f"-gencode=arch=compute_{arch},code={code} -cudart shared -lineinfo"
+        sandbox.works(f"nvcc -shared -Xcompiler -fPIC {flags} {SOURCES / 'launch.cu'} -o launch.so")
+        return "import torch, ctypes\none = torch.ones(1, dtype=torch.int, device='cuda')\n" + (
+            "library = ctypes.CDLL('./launch.so')\n"
+        )
+
+    return compile
+
+
+@pytest.mark.needs("gpu", "nvcc")
+def test_no_kernel_image(sandbox: Sandbox, kernel) -> None:
+    page = problem("No kernel image")
+    major, minor = torch.cuda.get_device_capability()
+    launch = "library.launch(ctypes.c_void_p(one.data_ptr()))\nprint(torch.zeros(1, device='cuda') + 1)"
+    another = "sm_80" if major != 8 else "sm_90"
+    assert_printed(page.symptoms[0], sandbox.fails(sandbox.script(kernel(another) + launch)))
+    flags = sandbox.works(f"{page.fixes[0]}\n{sandbox.script(ARCHITECTURES)}", TORCH_CUDA_ARCH_LIST="8.0")
+    assert f"sm_{major}{minor}" in flags  # what torch asks nvcc for here, without the variable
+    assert "tensor([1.]" in sandbox.works(sandbox.script(kernel(f"sm_{major}{minor}") + launch))
+
+
+@pytest.mark.needs("gpu", "nvcc")
+def test_illegal_memory_access(sandbox: Sandbox, kernel) -> None:
+    page = problem("Illegal memory access")
+    start = kernel("sm_{}{}".format(*torch.cuda.get_device_capability()))
+    script = sandbox.script(
+        start + "status = library.launch(ctypes.c_void_p())\n"
+        "print('the launch returned', status)\n"
+        "one + one\ntorch.cuda.synchronize()"
+    )
+    output = sandbox.fails(script)
+    assert "the launch returned 0" in output
+    assert_printed(page.symptoms[0], output)
+    assert "the launch returned 700" in sandbox.fails(f"{page.fixes[0]}\n{script}")  # cudaErrorIllegalAddress
+
+
+@pytest.mark.needs("gpu", "nvcc")
+def test_illegal_memory_access_is_found(sandbox: Sandbox, kernel) -> None:
+    page = problem("Illegal memory access")
+    start = kernel("sm_{}{}".format(*torch.cuda.get_device_capability()))
+    sandbox.script(start + "library.launch(ctypes.c_void_p())\ntorch.cuda.synchronize()")
+    _, output = sandbox.run("compute-sanitizer --target-processes all python script.py")
+    assert_printed(page.symptoms[1], output)
+    assert "launch.cu:2" in output
+
+
+@pytest.mark.needs("g++")
+def test_wrong_result_on_a_strided_input(sandbox: Sandbox) -> None:
+    page = problem("Wrong result on a strided input")
+    sandbox.compile("twice.so", source="twice.cpp")
+    start = "import ctypes, torch\nx = torch.arange(9.0).view(3, 3).t()\n"
+    call = (
+        "y = torch.empty(3, 3)\n"
+        "pointers = ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr())\n"
+        "ctypes.CDLL('./twice.so').twice(*pointers, ctypes.c_long(x.numel()))\n"
+        "torch.testing.assert_close(y, 2 * x)"
+    )
+    assert_printed(page.symptoms[0], sandbox.fails(sandbox.script(start + call)))
+    sandbox.works(sandbox.script(start + page.fixes[0] + call))
+
+
+def test_the_gradient_of_a_bare_sum_is_expanded() -> None:
+    strides = []
+    x = torch.ones(3, 3, requires_grad=True)
+    y = 1 * x
+    y.register_hook(lambda gradient: strides.append((gradient.stride(), gradient.untyped_storage().nbytes())))
+    y.sum().backward()
+    assert strides == [((0, 0), 4)]
+
+
+def test_gradcheck_in_float32(sandbox: Sandbox) -> None:
+    page = problem("gradcheck in float32")
+    start = "import torch\nx = torch.linspace(-1, 1, 5, requires_grad=True)\n"
+    check = "torch.autograd.gradcheck(torch.sigmoid, x)"
+    assert_printed(page.symptoms[0], sandbox.fails(sandbox.script(start + check)))
+    sandbox.works(sandbox.script(start + page.fixes[0] + check))
+
+
+def shown(session: str) -> tuple[str, str]:
+    """The command and what it prints, of a symptom that shows both."""
+    command, _, printed = session.removeprefix("$ ").partition("\n")
+    return command, printed
+
+
+@pytest.mark.needs("g++", "ninja")
+def test_cpp_built_without_optimisation(sandbox: Sandbox, loading: str) -> None:
+    page = problem("C++ slower than Python")
+    command, printed = shown(page.symptoms[0])
+    assert "optimised: 0" in sandbox.works(loading)
+    assert sandbox.run(command) == (1, printed)
+    (sandbox.folder / "module.cpp").rename(sandbox.folder / "lltm.cpp")
+    assert "optimised: 1" in sandbox.works(sandbox.script(page.fixes[0] + "print('optimised:', extension.optimised)"))
+    assert int(sandbox.works(command)) > 0
+
+
+def test_cpp_on_one_thread(sandbox: Sandbox) -> None:
+    page = problem("C++ slower than Python")
+    command, printed = shown(page.symptoms[1])
+    assert sandbox.works(command, OMP_NUM_THREADS="1") == printed
+    assert sandbox.works(f"{page.fixes[1]}\n{command}", OMP_NUM_THREADS="1") == sandbox.works(command)
+
+
+@pytest.mark.needs("gpu")
+def test_cpp_that_waits_for_the_gpu(sandbox: Sandbox) -> None:
+    page = problem("C++ slower than Python")
+    mode = re.search(r'`(torch\.cuda\.set_sync_debug_mode\("warn"\))`', sections()["C++ slower than Python"]).group(1)
+    output = sandbox.works(sandbox.script(f"import torch\nx = torch.ones(1, device='cuda')\n{mode}\nx.item()"))
+    assert_printed(page.symptoms[2], output)
+
+
+@pytest.mark.needs("g++")
+def test_a_crash_instead_of_an_error(sandbox: Sandbox) -> None:
+    page = problem("A crash instead of an error")
+    sandbox.tool("own-g++", 'exec g++ -static-libstdc++ "$@"')
+    sandbox.environment["PYTHONPATH"] = str(ROOT)
+    looking = 'python -c "from common import doctor, facts; print(doctor.compiler(facts.look()))"'
+    output = sandbox.works(f"export CXX=own-g++; {looking}")
+    assert "links a C++ library of its own" in output
+    assert page.fixes[0].strip() in output
+    assert "links a C++ library of its own" not in sandbox.works(f"{page.fixes[0]}\n{looking}")
