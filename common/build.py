@@ -136,8 +136,12 @@ def _import(stage: Stage, target: str) -> None:
         library = str(build(stage, target).path)
         loader = importlib.machinery.ExtensionFileLoader(name, library)
         spec = importlib.util.spec_from_file_location(name, library, loader=loader)
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        loader.exec_module(sys.modules[name])
+        try:
+            sys.modules[name] = importlib.util.module_from_spec(spec)
+            loader.exec_module(sys.modules[name])
+        except ImportError as error:  # a symbol that nothing defines shows only now
+            sys.modules.pop(name, None)
+            raise UserError(f"stage {stage.number} builds, but does not load: {readable(str(error))}") from None
     spec = importlib.util.spec_from_file_location(
         stage.package, stage.folder / "__init__.py", submodule_search_locations=[str(stage.folder)]
     )
@@ -221,6 +225,13 @@ def first_errors(log: str) -> str:
     return "\n".join(f"  {line}" for line in lines[:10])
 
 
+def readable(message: str) -> str:
+    """A message with the names of C++ functions as they are written in the source."""
+    if not shutil.which("c++filt"):
+        return message
+    return subprocess.run(["c++filt"], input=message, capture_output=True, text=True).stdout.strip()
+
+
 def _library(folder: Path) -> Path:
     return next(folder.rglob("_C*.so"), folder / architectures.RESULT)
 
@@ -243,8 +254,9 @@ def key(stage: Stage, target: str) -> str:
     digest = hashlib.sha256("\0".join(parts).encode())
     if target == "emulator":
         digest.update(emulator.fingerprint())
-    for path in sorted([stage.folder / "setup.py", *(stage.folder / "csrc").iterdir()]):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    sources = [path for path in (stage.folder / "csrc").rglob("*") if path.is_file()]
+    for path in sorted([stage.folder / "setup.py", *sources]):
+        digest.update(str(path.relative_to(stage.folder)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:20]
 
 

@@ -19,7 +19,9 @@ from torch.utils import cpp_extension
 cpp_extension.CUDA_HOME = cpp_extension.CUDA_HOME or "/no/cuda"
 answer, offered = sys.argv[1], sys.argv[2:]
 setup = distutils.core.run_setup("setup.py", ["build_ext"], stop_after="init")
-extension = next(e for e in setup.ext_modules or [] if e.name.split(".")[-1] == "_C")
+extension = next((e for e in setup.ext_modules or [] if e.name.split(".")[-1] == "_C"), None)
+if extension is None:
+    sys.exit("error: setup.py has no extension whose name ends in _C")
 flags = extension.extra_compile_args or []
 flags = flags if isinstance(flags, dict) else {"cxx": flags, "nvcc": flags}
 

@@ -206,7 +206,10 @@ def test_shared_in_a_macro_counts_its_uses():
 
 
 def test_shared_at_file_scope_is_found_by_the_functions_that_name_it():
-    text = "namespace a {\n__shared__ int x[2];\n__global__ void f() { x[0] = 1; }\nvoid __global__ g() { y.x = 1; }\n}\n"
+    text = (
+        "namespace a {\n__shared__ int x[2];\n"
+        "__global__ void f() { x[0] = 1; }\nvoid __global__ g() { y.x = 1; }\n}\n"
+    )
     assert rewritten(text).splitlines() == [
         "namespace a {",
         "static decltype(auto) emulator_shared_x() { int (&x)[2] = ::emulator::shared<int[2]>(20001); return x; };",
@@ -287,7 +290,10 @@ def test_host_code_may_launch_beside_device_code():
 
 
 def test_branches_of_the_preprocessor_each_close_their_brackets():
-    text = "#ifdef A\nvoid f(int x) {\n#else\nvoid f() {\n#endif\n  kernel<<<1, 2>>>(x);\n}\nvoid g() { k<<<(1), 2>>>(); }"
+    text = (
+        "#ifdef A\nvoid f(int x) {\n#else\nvoid f() {\n#endif\n  kernel<<<1, 2>>>(x);\n}\n"
+        "void g() { k<<<(1), 2>>>(); }"
+    )
     new = rewritten(text)
     assert launch("kernel", "1, 2") in new
     assert launch("k", "(1), 2") in new
