@@ -82,6 +82,87 @@ void run(const char* name, float* x, int count) {
   if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
 }
 """
+# Every way to launch and to declare shared memory; each kernel adds 1 to x[0] for each thing that is as it should be.
+FORMS = r"""#include <cuda_runtime.h>
+#include "toy.h"
+extern __shared__ float dynamic_memory[];
+__shared__ int of_the_file;
+template <int N> struct Size { static constexpr int value = N; };
+template <typename T> struct Wrap { static constexpr int value = T::value; };
+struct Pair { float first; int second; };
+__device__ void count(float* x, bool right) { atomicAdd(x, right ? 1.f : -100.f); }
+__device__ void keep(int value) { of_the_file = value; }
+template <int N> __device__ int* own() { __shared__ int mine; if (threadIdx.x == 0) mine = N; return &mine; }
+namespace forms {
+template <typename T, int N>
+__global__ void __launch_bounds__(256) shared(float* x) {
+  __shared__ T tile[N][N + 1], *pointers[N];  __shared__ Pair pair, pairs[2];
+  __shared__ __align__(64) char bytes[3];
+  __shared__ union { float f; unsigned bits; } both;
+  volatile __shared__ T last[(N > 2) ? 1
+                                     : 2];
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < N * (N + 1); i++) (&tile[0][0])[i] = T(i);
+    pointers[0] = tile[1];
+    pair = {1, 2};
+    pairs[1].second = 3;
+    both.f = 1;
+    last[0] = 5;
+    keep(7);
+  }
+  int *one = own<1>(), *two = own<2>();
+  __syncthreads();
+  if (threadIdx.x != 33) return;
+  count(x, sizeof(tile) == N * (N + 1) * sizeof(T) && tile[1][2] == N + 3 && pointers[0][2] == tile[1][2]);
+  count(x, pair.second == 2 && pairs[1].second == 3 && sizeof(pairs) == 2 * sizeof(Pair));
+  count(x, reinterpret_cast<unsigned long long>(bytes) % 64 == 0 && both.bits == 0x3f800000);
+  count(x, last[0] == 5 && sizeof(last) == sizeof(T) && of_the_file == 7);
+  count(x, *one == 1 && *two == 2);
+}
+}
+template <typename T>
+__global__ void dynamic(float* x, int size) {
+  extern __shared__ __align__(sizeof(double)) unsigned char raw[];
+  T* values = reinterpret_cast<T*>(raw);
+  values[threadIdx.x] = T(threadIdx.x);
+  __syncthreads();
+  if (threadIdx.x == 0) count(x, values[size - 1] == size - 1 && static_cast<void*>(dynamic_memory) == raw);
+}
+#define TILE(name) __shared__ int name[2]
+__global__ void macros(float* x) {
+  TILE(a); TILE(b);
+  a[0] = 1; b[0] = 2;
+  count(x, a[0] == 1 && b[0] == 2);
+}
+__global__ void plain(float* x) { count(x, true); }
+#define LAUNCH(kernel, T, ...) \
+  kernel<T><<<1, \
+              __VA_ARGS__>>>(x, 8)
+void run(const char* name, float* host, int) {
+  float* x = host;
+#ifdef __CUDACC__
+  cudaMallocManaged(&x, sizeof(float));
+#endif
+  x[0] = 0;
+  cudaStream_t stream = nullptr;
+  forms::shared<float, 3><<<1, 64>>>(x);
+  forms::shared<double, (8 >> 1)><<<dim3(1), dim3(64, 1), 0, stream>>>(x);
+  [&] { dynamic<float><<<1, 32, 32 * sizeof(float), stream>>>(x, 32); }();
+  LAUNCH(dynamic, double, 8, 8 * sizeof(double));
+  macros<<<1, 1>>>(x);  // plain<<<1, 1>>>(x);
+  auto pointer = plain;
+  void (*table[])(float*) = {plain, macros};
+  pointer<<<Wrap<Wrap<Size<1>>>::value, 1>>>(x), (plain)<<<1, 1>>>(x);
+  for (int i = 0; i < 2; i++) table[i]<<<1 < 2 ? 1 : 2, 1 << 0>>>(x);
+  if (name) ::plain
+      <<<1,
+         Size<1>::value>>>(
+          x);
+  const char* text = R"(plain<<<1, 1>>>(x);)";
+  cudaDeviceSynchronize();
+  host[0] = x[0] + (text[5] == '<');
+}
+"""
 HEADER = "#define ANSWER 42\n"
 # nvcc allows no exceptions in kernels, g++ does.
 FOR_NVCC = re.sub(r"__global__ void fail.*\n|.*LAUNCH\(fail,.*\n", "", KERNELS)
@@ -144,6 +225,18 @@ def in_a_process(library: Path, code: str, *options: str, first: str = "") -> li
 def test_runs_kernels_with_and_without_barriers(library):
     answers = in_a_process(library, "call('fill', 64); call('reverse', 64); call('reverse', 1024)")
     assert answers == [42.0, 0.0, 0.0]
+
+
+def test_every_way_to_launch_and_to_declare_shared_memory(tmp_path):
+    library = build.build(write(tmp_path, FORMS), "emulator").path
+    # 2 x 5 of `shared`, 2 of `dynamic`, 1 of `macros`, 2 + 2 + 1 launches of others, and the text
+    assert in_a_process(library, "call('all', 1)") == [19.0]
+
+
+@pytest.mark.needs("nvcc")
+def test_those_ways_are_those_of_nvcc(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "8.0")
+    assert build.build(write(tmp_path, FORMS), "compile-only").path.exists()
 
 
 WRONG = {
@@ -370,8 +463,10 @@ void run(const char* name, float* host, int count) {
 """
     kernels = FOR_NVCC.replace("void run(", "void run_there(") + host
     path = build.build(write(tmp_path, kernels, CUDA_SETUP), "cuda").path
-    answers = in_a_process(path, "call('fill', 64); call('reverse', 64); call('too_many', 64)")
+    answers = in_a_process(path, "call('fill', 64); call('reverse', 64); call('too_many', 64)", first="import torch")
     assert answers == [42.0, 0.0, "invalid configuration argument"]
+    path = build.build(write(tmp_path, FORMS, CUDA_SETUP), "cuda").path
+    assert in_a_process(path, "call('all', 1)", first="import torch") == [19.0]
 
 
 def test_no_line_of_a_stage_is_there_for_the_emulator():
