@@ -1,9 +1,11 @@
-"""The target `compile-only`: nvcc, without a GPU, shows that a stage's kernels build for every architecture."""
+"""What nvcc compiles for. The target `compile-only`, without a GPU: a stage's kernels for every architecture."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,13 +18,34 @@ JOBS = 2
 RESULT = "architectures.json"
 
 
-def offered(nvcc: str) -> list[str]:
+def nvcc() -> str | None:
+    """CUDA's compiler, looked for where torch looks for it; None if there is none."""
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    if home:
+        return shutil.which("nvcc", path=f"{home}/bin")
+    return shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+
+
+def nvcc_version() -> str:
+    """What nvcc says of itself."""
+    return subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout
+
+
+def offered() -> list[str]:
     """What nvcc can compile for, such as `9.0`."""
-    listed = subprocess.run([nvcc, "--list-gpu-arch"], capture_output=True, text=True).stdout
+    listed = subprocess.run([nvcc(), "--list-gpu-arch"], capture_output=True, text=True).stdout
     return [f"{number[:-1]}.{number[-1]}" for number in re.findall(r"compute_(\d+)\b", listed)]
 
 
-def build(folder: Path, extension: Extension, nvcc: str, work: Path, log: IO[str], lock: int) -> bool:
+def of_gpus() -> str:
+    """What to compile for here: `TORCH_CUDA_ARCH_LIST`, or the GPUs of this machine, such as `9.0`."""
+    import torch
+
+    here = {torch.cuda.get_device_capability(device) for device in range(torch.cuda.device_count())}
+    return os.environ.get("TORCH_CUDA_ARCH_LIST") or ";".join(f"{major}.{minor}" for major, minor in sorted(here))
+
+
+def build(folder: Path, extension: Extension, work: Path, log: IO[str], lock: int) -> bool:
     """Compiles every .cu for each architecture; `work/architectures.json` then holds the seconds that each took.
 
     The first one is compiled with its host code and alone, so that an ordinary mistake is reported once.
@@ -40,7 +63,7 @@ def build(folder: Path, extension: Extension, nvcc: str, work: Path, log: IO[str
         start, said = time.perf_counter(), ""
         for number, source in enumerate(kernels):
             output = work / "temp" / f"{number}.{architecture}"
-            command = [nvcc, what, f"-arch={architecture}", *flags, source, "-o", str(output)]
+            command = [nvcc(), what, f"-arch={architecture}", *flags, source, "-o", str(output)]
             done = subprocess.run(
                 command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, pass_fds=[lock]
             )

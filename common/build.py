@@ -8,7 +8,6 @@ drops when its holders die, so a build that is killed leaves nothing that the ne
 from __future__ import annotations
 
 import fcntl
-import functools
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -69,9 +68,9 @@ def unavailable(target: str) -> str | None:
         if not torch.cuda.is_available():
             return "no GPU that torch can use; `make doctor` says why"
     if target in ("cuda", "compile-only"):
-        return None if nvcc() else "no nvcc; `make doctor` says what to install"
+        return None if architectures.nvcc() else "no nvcc; `make doctor` says what to install"
     if target == "emulator":
-        if knows_cpp20(compiler()):
+        if emulator.knows_cpp20(compiler()):
             return None
         return "no C++ compiler that knows C++20 (g++ 11 or newer); `make doctor` says what to install"
     raise UserError(f"there is no target {target!r}; the targets are cuda, host, emulator and compile-only")
@@ -205,14 +204,14 @@ def _make(stage: Stage, target: str, work: Path, log: IO[str], lock: int) -> boo
         command = [sys.executable, "setup.py", "-q", "build_ext", *options]
         environment = {"MAX_JOBS": str(os.cpu_count() or 1), **os.environ}
         if target == "cuda":
-            environment["TORCH_CUDA_ARCH_LIST"] = gpu_architectures()
+            environment["TORCH_CUDA_ARCH_LIST"] = architectures.of_gpus()
         run = subprocess.run(command, cwd=stage.folder, env=environment, stdout=log, stderr=log, pass_fds=[lock])
         return run.returncode == 0
     if target == "emulator":
         extension = read_setup(stage.folder, work, log)
         return extension is not None and emulator.build(stage.folder, extension, work, BUILD / "objects", log, lock)
-    extension = read_setup(stage.folder, work, log, architectures.offered(nvcc()))
-    return extension is not None and architectures.build(stage.folder, extension, nvcc(), work, log, lock)
+    extension = read_setup(stage.folder, work, log, architectures.offered())
+    return extension is not None and architectures.build(stage.folder, extension, work, log, lock)
 
 
 def first_errors(log: str) -> str:
@@ -248,9 +247,9 @@ def key(stage: Stage, target: str) -> str:
         *(f"{name}={os.environ.get(name)}" for name in FLAGS),
     ]
     if target in ("cuda", "compile-only"):
-        parts.append(subprocess.run([nvcc(), "--version"], capture_output=True, text=True).stdout)
+        parts.append(architectures.nvcc_version())
     if target == "cuda":
-        parts.append(gpu_architectures())
+        parts.append(architectures.of_gpus())
     digest = hashlib.sha256("\0".join(parts).encode())
     if target == "emulator":
         digest.update(emulator.fingerprint())
@@ -264,31 +263,6 @@ def compiler() -> str | None:
     """The C++ compiler that torch will call, with its version; None if there is none."""
     name = os.environ.get("CXX", "c++" if shutil.which("c++") else "g++").split()[-1]
     return f"{name}: {_first_line(name, '--version')}" if shutil.which(name) else None
-
-
-@functools.cache
-def knows_cpp20(name_and_version: str | None) -> bool:
-    """Whether the compiler, if there is one, knows the parts of C++20 that the emulator is made of."""
-    if name_and_version is None:
-        return False
-    command = [*emulator.compiler(), "-std=c++20", "-fsyntax-only", "-x", "c++", "-"]
-    return subprocess.run(command, input=b"#include <source_location>\n", capture_output=True).returncode == 0
-
-
-def nvcc() -> str | None:
-    """CUDA's compiler, looked for where torch looks for it; None if there is none."""
-    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    if home:
-        return shutil.which("nvcc", path=f"{home}/bin")
-    return shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-
-
-def gpu_architectures() -> str:
-    """What to compile for: `TORCH_CUDA_ARCH_LIST`, or the GPUs that are here, such as `9.0`."""
-    import torch
-
-    here = {torch.cuda.get_device_capability(device) for device in range(torch.cuda.device_count())}
-    return os.environ.get("TORCH_CUDA_ARCH_LIST") or ";".join(f"{major}.{minor}" for major, minor in sorted(here))
 
 
 def _first_line(*command: str) -> str:

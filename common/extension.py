@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-# Runs setup.py up to the point where it would begin to build. CUDAExtension wants to know where CUDA is; on a machine
-# without it any answer will do, because nobody looks there. Which architectures torch knows, only torch can say.
+# Runs setup.py up to the point where it would begin to build. Which architectures torch knows, only torch can say.
 READER = """
 import json, os, re, sys
 import setuptools, distutils.core
-import torch
-from torch.utils import cpp_extension
-cpp_extension.CUDA_HOME = cpp_extension.CUDA_HOME or "/no/cuda"
 answer, offered = sys.argv[1], sys.argv[2:]
 setup = distutils.core.run_setup("setup.py", ["build_ext"], stop_after="init")
 extension = next((e for e in setup.ext_modules or [] if e.name.split(".")[-1] == "_C"), None)
@@ -25,13 +23,17 @@ if extension is None:
 flags = extension.extra_compile_args or []
 flags = flags if isinstance(flags, dict) else {"cxx": flags, "nvcc": flags}
 
-architectures = []
-for name in [os.environ.get("TORCH_CUDA_ARCH_LIST")] if os.environ.get("TORCH_CUDA_ARCH_LIST") else offered:
-    os.environ["TORCH_CUDA_ARCH_LIST"] = name
-    try:
-        architectures += re.findall("code=(sm_[0-9a-z]+)", " ".join(cpp_extension._get_cuda_arch_flags()))
-    except ValueError:
-        pass  # newer, or older, than this torch
+defaults, architectures = [], []
+if offered:
+    from torch.utils import cpp_extension
+    defaults = cpp_extension.COMMON_NVCC_FLAGS
+    given = os.environ.get("TORCH_CUDA_ARCH_LIST")
+    for name in [given] if given else offered:
+        os.environ["TORCH_CUDA_ARCH_LIST"] = name
+        try:
+            architectures += re.findall("code=(sm_[0-9a-z]+)", " ".join(cpp_extension._get_cuda_arch_flags()))
+        except ValueError:
+            pass  # newer, or older, than this torch
 
 json.dump({
     "sources": [str(source) for source in extension.sources],
@@ -42,7 +44,7 @@ json.dump({
     "libraries": extension.libraries,
     "library_dirs": extension.library_dirs,
     "link_args": extension.extra_link_args,
-    "nvcc_defaults": cpp_extension.COMMON_NVCC_FLAGS,
+    "nvcc_defaults": defaults,
     "architectures": architectures,
 }, open(answer, "w"))
 """
@@ -70,14 +72,16 @@ class Extension:
         return [*given, "-DTORCH_EXTENSION_NAME=_C", "-DTORCH_API_INCLUDE_EXTENSION_H"]
 
 
-def read_setup(folder: Path, work: Path, log: IO[str], offered: list[str] | None = None) -> Extension | None:
+def read_setup(folder: Path, work: Path, log: IO[str], offered: Sequence[str] = ()) -> Extension | None:
     """Runs the setup.py of a folder in a process of its own; None when that fails, and `log` then says why.
 
-    `offered` are the architectures that nvcc knows, such as `9.0`; those that torch knows too come back.
+    `offered` are the architectures that nvcc knows, such as `9.0`; those that torch knows too come back. Without any
+    CUDA is not needed: CUDAExtension only wants to hear where it is, and nobody looks there.
     """
     answer = work / "temp" / "setup.json"
     answer.parent.mkdir()
-    command = [sys.executable, "-c", READER, str(answer), *(offered or [])]
-    if subprocess.run(command, cwd=folder, stdout=log, stderr=log).returncode != 0:
+    command = [sys.executable, "-c", READER, str(answer), *offered]
+    environment = dict(os.environ) if offered else {**os.environ, "CUDA_HOME": "/no/cuda"}
+    if subprocess.run(command, cwd=folder, env=environment, stdout=log, stderr=log).returncode != 0:
         return None
     return Extension(**json.loads(answer.read_text()))

@@ -5,6 +5,7 @@ Objects are kept by the hash of all that goes into them, so that an edit of one 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -34,6 +35,15 @@ CUDA_LIBRARIES = ("cudart", "c10_cuda", "torch_cuda")
 def compiler() -> list[str]:
     """The C++ compiler, as the words that begin its command line."""
     return os.environ.get("CXX", "c++" if shutil.which("c++") else "g++").split()
+
+
+@functools.cache
+def knows_cpp20(name_and_version: str | None) -> bool:
+    """Whether the compiler, if there is one, knows the parts of C++20 that the emulator is made of."""
+    if name_and_version is None:
+        return False
+    command = [*compiler(), "-std=c++20", "-fsyntax-only", "-x", "c++", "-"]
+    return subprocess.run(command, input=b"#include <source_location>\n", capture_output=True).returncode == 0
 
 
 def runtime_sources() -> list[Path]:
