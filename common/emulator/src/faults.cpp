@@ -1,4 +1,5 @@
-// What would end the process, or never end, ends the launch instead: signals, failed assertions, a limit on time, Ctrl-C.
+// What would end the process, or never end, ends the launch instead: signals, failed assertions, a limit on
+// time, Ctrl-C.
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -145,7 +146,8 @@ void on_stop(int signal, siginfo_t*, void* context) {
 }
 
 void on_interrupt(int signal, siginfo_t* info, void* context) {
-  const struct sigaction& previous = before[SIGINT];  // Python's makes a note, and raises KeyboardInterrupt later
+  const struct sigaction& previous =
+      before[SIGINT];  // Python's makes a note, and raises KeyboardInterrupt later
   if (previous.sa_flags & SA_SIGINFO)
     previous.sa_sigaction(signal, info, context);
   else
@@ -188,7 +190,8 @@ void put_found_in_words() {
         set_failure("%s%s%s", fault_name(found.signal), in, line.text);
       break;
     case Found::overflow:
-      set_failure("overflows its stack of 128 KiB (endless recursion, or large local arrays)%s%s", in, line.text);
+      set_failure("overflows its stack of 128 KiB (endless recursion, or large local arrays)%s%s", in,
+                  line.text);
       break;
     case Found::timeout:
       set_failure("has not ended after %g seconds (EMULATOR_TIMEOUT)%s%s", limit, in, line.text);
@@ -227,7 +230,8 @@ FaultGuard::FaultGuard() {
   for (int signal : kFaults) handle(signal, on_fault);
   handle(stop_signal(), on_stop);
   sigaction(SIGINT, nullptr, &before[SIGINT]);
-  if (before[SIGINT].sa_handler != SIG_DFL && before[SIGINT].sa_handler != SIG_IGN) handle(SIGINT, on_interrupt);
+  if (before[SIGINT].sa_handler != SIG_DFL && before[SIGINT].sa_handler != SIG_IGN)
+    handle(SIGINT, on_interrupt);
 
   const char* setting = std::getenv("EMULATOR_TIMEOUT");
   limit = setting ? std::atof(setting) : 60;
@@ -290,7 +294,8 @@ void stop_here() {
 
 // What `assert` calls. This one is found first by the code of this extension only.
 extern "C" __attribute__((visibility("hidden"))) void __assert_fail(const char* assertion, const char* file,
-                                                                    unsigned line, const char* function) noexcept {
+                                                                    unsigned line,
+                                                                    const char* function) noexcept {
   if (emulator::Fiber::running())
     emulator::abandon("fails the assertion `%s` in %s:%u", assertion, emulator::short_name(file), line);
   using AssertFail = void (*)(const char*, const char*, unsigned, const char*);

@@ -30,7 +30,8 @@ void (*fiber_work)() = nullptr;
 }  // namespace
 
 Fiber::Fiber() {
-  void* memory = mmap(nullptr, kGuard + kStack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      mmap(nullptr, kGuard + kStack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   bottom_ = static_cast<char*>(memory) + kGuard;
   // Stacks that begin at the same place of a page would push each other out of the cache.

@@ -1,4 +1,5 @@
-// A stack that can wait. Made with ucontext, switched with setjmp and longjmp: no system call, any architecture.
+// A stack that can wait. Made with ucontext, switched with setjmp and longjmp: no system call, any
+// architecture.
 #pragma once
 
 #include <setjmp.h>
@@ -12,17 +13,17 @@ namespace emulator {
 
 class Fiber {
  public:
-  static Fiber& take();                       // one that waits at the start of `work`, new or used before
-  static void set_work(void (*work)());       // what every fiber runs; it never returns
-  static Fiber* running();                    // null on the scheduler's own stack
-  static void suspend();                      // back to whoever resumed this fiber, until it is resumed
-  [[noreturn]] static void leave();           // the same, never to be resumed
-  static void abandon_all();                  // all that were taken start afresh when taken again
-  static std::size_t count();                 // made so far; never more than threads were resident at once
+  static Fiber& take();                  // one that waits at the start of `work`, new or used before
+  static void set_work(void (*work)());  // what every fiber runs; it never returns
+  static Fiber* running();               // null on the scheduler's own stack
+  static void suspend();                 // back to whoever resumed this fiber, until it is resumed
+  [[noreturn]] static void leave();      // the same, never to be resumed
+  static void abandon_all();             // all that were taken start afresh when taken again
+  static std::size_t count();            // made so far; never more than threads were resident at once
 
-  void resume();                              // from the scheduler: runs until it suspends
-  void give_back();                           // it waits at the start of `work` again, or soon will
-  bool guards(const void* address) const;     // whether the address is where a stack overflow would touch
+  void resume();                           // from the scheduler: runs until it suspends
+  void give_back();                        // it waits at the start of `work` again, or soon will
+  bool guards(const void* address) const;  // whether the address is where a stack overflow would touch
   const char* stack_end() const { return top_; }
 
  private:

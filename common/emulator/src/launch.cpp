@@ -1,7 +1,7 @@
 // The scheduler: opens blocks, runs their threads, lets those wait that must.
 //
-// A fiber runs the threads of a block one after another as plain calls. Only a thread that waits keeps the fiber; the next
-// one goes on with another. So a kernel that never waits runs on one fiber, without switches.
+// A fiber runs the threads of a block one after another as plain calls. Only a thread that waits keeps the
+// fiber; the next one goes on with another. So a kernel that never waits runs on one fiber, without switches.
 #include <pthread.h>
 
 #include <algorithm>
@@ -148,6 +148,7 @@ void run_grid() {
     } else if (!state->turn.empty()) {
       state->ready.swap(state->turn);
     } else if (!state->resident.empty()) {
+      current = nullptr;
       set_failure("cannot go on: %s", waiting_threads().c_str());
     } else {
       return;
@@ -159,8 +160,10 @@ void run_grid() {
 cudaError_t refusal(const Configuration& c, const cudaDeviceProp& device) {
   const unsigned grid[] = {c.grid.x, c.grid.y, c.grid.z}, block[] = {c.block.x, c.block.y, c.block.z};
   for (int axis = 0; axis < 3; axis++) {
-    if (grid[axis] == 0 || grid[axis] > unsigned(device.maxGridSize[axis])) return cudaErrorInvalidConfiguration;
-    if (block[axis] == 0 || block[axis] > unsigned(device.maxThreadsDim[axis])) return cudaErrorInvalidConfiguration;
+    if (grid[axis] == 0 || grid[axis] > unsigned(device.maxGridSize[axis]))
+      return cudaErrorInvalidConfiguration;
+    if (block[axis] == 0 || block[axis] > unsigned(device.maxThreadsDim[axis]))
+      return cudaErrorInvalidConfiguration;
   }
   if (std::uint64_t(c.block.x) * c.block.y * c.block.z > std::uint64_t(device.maxThreadsPerBlock))
     return cudaErrorInvalidConfiguration;
@@ -185,7 +188,8 @@ struct Cleanup {
 
 int patience = kPatience;
 
-void run(const char* kernel, const Configuration& configuration, Position where, void (*body)(void*), void* closure) {
+void run(const char* kernel, const Configuration& configuration, Position where, void (*body)(void*),
+         void* closure) {
   if (launching && pthread_equal(launching_thread, pthread_self()))
     abandon("launches another kernel: a launch inside a kernel is not supported");
   const std::lock_guard lock(one_launch);
@@ -203,10 +207,12 @@ void run(const char* kernel, const Configuration& configuration, Position where,
   launch.closure = closure;
   launch.threads_per_block = configuration.block.x * configuration.block.y * configuration.block.z;
   launch.blocks = std::uint64_t(configuration.grid.x) * configuration.grid.y * configuration.grid.z;
-  launch.most_resident = unsigned(properties.multiProcessorCount) *
-                         std::max(1, std::min(properties.maxBlocksPerMultiProcessor,
-                                              properties.maxThreadsPerMultiProcessor / int(launch.threads_per_block)));
-  launch.shared_allowed = std::max(properties.sharedMemPerBlock, allowed_dynamic_shared());
+  launch.most_resident =
+      unsigned(properties.multiProcessorCount) *
+      std::max(1, std::min(properties.maxBlocksPerMultiProcessor,
+                           properties.maxThreadsPerMultiProcessor / int(launch.threads_per_block)));
+  launch.shared_allowed =
+      allowed_dynamic_shared() ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
 
   std::string failed;
   cudaError_t refused = cudaSuccess;

@@ -33,8 +33,8 @@ struct Block {
   std::vector<Warp> warps;
   unsigned started = 0, alive = 0;
   std::vector<Thread*> at_barrier;
-  Votes votes{};          // of those at the barrier
-  Votes decided{};        // of the barrier before
+  Votes votes{};    // of those at the barrier
+  Votes decided{};  // of the barrier before
   Arena arena{};
   std::vector<char> filled;  // by variable: whether this block has used it
   std::vector<std::byte> memory;
@@ -77,8 +77,8 @@ class InRuntime {
 
 void wait(Operation operation, std::uint32_t mask, Position where);  // until made ready
 void make_ready(Thread* thread);
-void leave_block(Thread& thread);     // it returned: those who waited for it go on
-std::string waiting_threads();        // who waits where, for a launch that cannot go on
+void leave_block(Thread& thread);  // it returned: those who waited for it go on
+std::string waiting_threads();     // who waits where, for a launch that cannot go on
 void clear_shared(Block& block);
 
 // Catches what would end the process, for as long as it lives.

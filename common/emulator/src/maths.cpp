@@ -39,7 +39,9 @@ double rounded_add(double a, double b, int mode) { return rounded<double>(mode, 
 double rounded_multiply(double a, double b, int mode) { return rounded<double>(mode, multiply, a, b); }
 double rounded_divide(double a, double b, int mode) { return rounded<double>(mode, divide, a, b); }
 double rounded_root(double a, int mode) { return rounded<double>(mode, root, a); }
-double rounded_fma(double a, double b, double c, int mode) { return rounded<double>(mode, multiply_add, a, b, c); }
+double rounded_fma(double a, double b, double c, int mode) {
+  return rounded<double>(mode, multiply_add, a, b, c);
+}
 float rounded_float(long double value, int mode) { return rounded<float>(mode, same, value); }
 double rounded_double(long double value, int mode) { return rounded<double>(mode, same, value); }
 

@@ -47,7 +47,8 @@ void exchange(const Meeting& meeting, Thread* lanes) {
       case Operation::match_any:
         thread.result = 0;
         for (unsigned other = 0; other < 32; other++)
-          if (meeting.arrived >> other & 1 && lanes[other].value == thread.value) thread.result |= 1u << other;
+          if (meeting.arrived >> other & 1 && lanes[other].value == thread.value)
+            thread.result |= 1u << other;
         break;
       case Operation::match_all:
         thread.result = all_same ? meeting.arrived : 0;
@@ -102,7 +103,8 @@ std::uint64_t meet_warp(Operation operation, std::uint32_t mask, std::uint64_t v
 
   Warp& warp = thread.block->warps[thread.warp()];
   unsigned which = 0;
-  while (which < warp.open && (warp.meetings[which].mask != mask || warp.meetings[which].operation != operation))
+  while (which < warp.open &&
+         (warp.meetings[which].mask != mask || warp.meetings[which].operation != operation))
     which++;
   if (which == warp.open) warp.meetings[warp.open++] = {operation, mask, 0};
   warp.meetings[which].arrived |= 1u << thread.lane();
@@ -136,23 +138,23 @@ std::string waiting_threads() {
   for (const Block* block : state->resident)
     for (const Thread& thread : block->threads) {
       if (thread.operation == Operation::none) continue;
-      std::string place = std::string(name_of(thread.operation)) + " in " + short_name(thread.where.file_name()) +
-                          ":" + std::to_string(thread.where.line());
+      std::string place = std::string(name_of(thread.operation)) + " in " +
+                          short_name(thread.where.file_name()) + ":" + std::to_string(thread.where.line());
       places[place]++;
     }
   std::string text;
   for (const auto& [place, count] : places)
-    text += (text.empty() ? "" : ", ") + std::to_string(count) + (count == 1 ? " thread waits at " : " threads wait at ") +
-            place;
+    text += (text.empty() ? "" : ", ") + std::to_string(count) +
+            (count == 1 ? " thread waits at " : " threads wait at ") + place;
   return text;
 }
 
 const char* name_of(Operation operation) {
   static constexpr const char* names[] = {
-      "nothing",         "a turn",         "__syncthreads",    "__syncthreads_count", "__syncthreads_and",
-      "__syncthreads_or", "__syncwarp",    "__shfl_sync",      "__shfl_up_sync",      "__shfl_down_sync",
-      "__shfl_xor_sync", "__ballot_sync",  "__any_sync",       "__all_sync",          "__match_any_sync",
-      "__match_all_sync"};
+      "nothing",           "a turn",           "__syncthreads",    "__syncthreads_count",
+      "__syncthreads_and", "__syncthreads_or", "__syncwarp",       "__shfl_sync",
+      "__shfl_up_sync",    "__shfl_down_sync", "__shfl_xor_sync",  "__ballot_sync",
+      "__any_sync",        "__all_sync",       "__match_any_sync", "__match_all_sync"};
   return names[static_cast<int>(operation)];
 }
 

@@ -36,14 +36,15 @@ const char* short_name(const char* path) {
 SourceLine line_of(const void* program_counter) {
   SourceLine line = {};
   Dl_info info;
-  if (!program_counter || !dladdr(program_counter, &info) || !info.dli_fname || std::strchr(info.dli_fname, '\''))
+  if (!program_counter || !dladdr(program_counter, &info) || !info.dli_fname ||
+      std::strchr(info.dli_fname, '\''))
     return line;
   const auto* header = static_cast<const ElfW(Ehdr)*>(info.dli_fbase);
   const auto address = reinterpret_cast<std::uintptr_t>(program_counter) -
                        (header->e_type == ET_DYN ? reinterpret_cast<std::uintptr_t>(info.dli_fbase) : 0);
   char command[4600];
-  std::snprintf(command, sizeof(command), "addr2line -i -e '%.4096s' 0x%" PRIxPTR " 2>/dev/null", info.dli_fname,
-                address);
+  std::snprintf(command, sizeof(command), "addr2line -i -e '%.4096s' 0x%" PRIxPTR " 2>/dev/null",
+                info.dli_fname, address);
   std::FILE* answer = popen(command, "r");
   if (!answer) return line;
   // Innermost first: what the headers inline into a kernel's line is not that line.
@@ -51,7 +52,8 @@ SourceLine line_of(const void* program_counter) {
   while (std::fgets(text, sizeof(text), answer)) {
     text[std::strcspn(text, "\n")] = 0;
     if (char* note = std::strstr(text, " (discriminator")) *note = 0;
-    if (line.text[0] || text[0] == '?' || std::strstr(text, "/emulator/") || std::strncmp(text, "/usr/include/", 13) == 0)
+    if (line.text[0] || text[0] == '?' || std::strstr(text, "/emulator/") ||
+        std::strncmp(text, "/usr/include/", 13) == 0)
       continue;
     std::snprintf(line.text, sizeof(line.text), "%s", short_name(text));
   }

@@ -37,7 +37,8 @@ constexpr ErrorText kErrors[] = {
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
-    {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
+    {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources",
+     "too many resources requested for launch"},
     {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
     {cudaErrorAssert, "cudaErrorAssert", "device-side assert triggered"},
     {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress", "misaligned address"},
@@ -105,7 +106,9 @@ cudaDeviceProp device() {
   return d;
 }
 
-void allow_dynamic_shared(std::size_t bytes) { dynamic_shared_allowed = std::max(dynamic_shared_allowed, bytes); }
+void allow_dynamic_shared(std::size_t bytes) {
+  dynamic_shared_allowed = std::max(dynamic_shared_allowed, bytes);
+}
 std::size_t allowed_dynamic_shared() { return dynamic_shared_allowed; }
 
 void tell_observer_of_atomic(void* address, std::size_t size) {
@@ -134,7 +137,9 @@ const char* cudaGetErrorString(cudaError_t error) {
 
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
 cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
-cudaError_t cudaSetDevice(int device) { return emulator::is_this(device) ? cudaSuccess : fail(cudaErrorInvalidDevice); }
+cudaError_t cudaSetDevice(int device) {
+  return emulator::is_this(device) ? cudaSuccess : fail(cudaErrorInvalidDevice);
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (!emulator::is_this(device)) return fail(cudaErrorInvalidDevice);
   *properties = emulator::device();
@@ -192,7 +197,8 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   if (bytes) std::memmove(to, from, bytes);
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t) {
   return cudaMemcpy(to, from, bytes, kind);
 }
 cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {

@@ -17,18 +17,20 @@ void fill(std::byte* memory, std::size_t size) {
 }
 
 std::byte* aligned(std::byte* memory) {
-  return reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(memory) + kDynamic - 1) & ~(kDynamic - 1));
+  return reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(memory) + kDynamic - 1) &
+                                      ~(kDynamic - 1));
 }
 
 std::size_t find_variable(long key, const char* function, std::size_t size, std::size_t alignment) {
   auto& variables = state->variables;
   for (std::size_t i = 0; i < variables.size(); i++)
     if (variables[i].key == key && variables[i].function == function) return i;
-  const std::size_t offset = (state->shared_used + alignment - 1) / alignment * alignment, used = offset + size;
+  const std::size_t offset = (state->shared_used + alignment - 1) / alignment * alignment,
+                    used = offset + size;
   const std::size_t static_limit = device().sharedMemPerBlock;
   if (used > static_limit)
-    abandon("needs %zu bytes of static shared memory, and a block may have %zu: nvcc refuses this kernel", used,
-            static_limit);
+    abandon("needs %zu bytes of static shared memory, and a block may have %zu: nvcc refuses this kernel",
+            used, static_limit);
   if (used + state->configuration.shared > state->shared_allowed) {
     state->refused = cudaErrorInvalidValue;
     Fiber::leave();

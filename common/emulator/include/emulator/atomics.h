@@ -32,27 +32,27 @@ T wrapping_add(T a, T b) {
 
 }  // namespace emulator
 
-#define EMULATOR_ATOMIC(name, T, expression)                                                                     \
-  inline T name(T* address, T value) {                                                                           \
-    return emulator::atomic(address, [=]([[maybe_unused]] T old) -> T { return expression; });                                    \
-  }                                                                                                              \
-  inline T name##_block(T* address, T value) { return name(address, value); }                                    \
+#define EMULATOR_ATOMIC(name, T, expression)                                                   \
+  inline T name(T* address, T value) {                                                         \
+    return emulator::atomic(address, [=]([[maybe_unused]] T old) -> T { return expression; }); \
+  }                                                                                            \
+  inline T name##_block(T* address, T value) { return name(address, value); }                  \
   inline T name##_system(T* address, T value) { return name(address, value); }
 
-#define EMULATOR_ATOMIC_CAS(T)                                                                                   \
-  inline T atomicCAS(T* address, T compare, T value) {                                                           \
-    return emulator::atomic(address, [=](T old) -> T { return old == compare ? value : old; });                  \
-  }                                                                                                              \
-  inline T atomicCAS_block(T* address, T compare, T value) { return atomicCAS(address, compare, value); }        \
+#define EMULATOR_ATOMIC_CAS(T)                                                                            \
+  inline T atomicCAS(T* address, T compare, T value) {                                                    \
+    return emulator::atomic(address, [=](T old) -> T { return old == compare ? value : old; });           \
+  }                                                                                                       \
+  inline T atomicCAS_block(T* address, T compare, T value) { return atomicCAS(address, compare, value); } \
   inline T atomicCAS_system(T* address, T compare, T value) { return atomicCAS(address, compare, value); }
 
-#define EMULATOR_ATOMICS_OF_INTEGERS(T)                                                                          \
-  EMULATOR_ATOMIC(atomicExch, T, value)                                                                          \
-  EMULATOR_ATOMIC(atomicMin, T, value < old ? value : old)                                                       \
-  EMULATOR_ATOMIC(atomicMax, T, value > old ? value : old)                                                       \
-  EMULATOR_ATOMIC(atomicAnd, T, old & value)                                                                     \
-  EMULATOR_ATOMIC(atomicOr, T, old | value)                                                                      \
-  EMULATOR_ATOMIC(atomicXor, T, old ^ value)                                                                     \
+#define EMULATOR_ATOMICS_OF_INTEGERS(T)                    \
+  EMULATOR_ATOMIC(atomicExch, T, value)                    \
+  EMULATOR_ATOMIC(atomicMin, T, value < old ? value : old) \
+  EMULATOR_ATOMIC(atomicMax, T, value > old ? value : old) \
+  EMULATOR_ATOMIC(atomicAnd, T, old& value)                \
+  EMULATOR_ATOMIC(atomicOr, T, old | value)                \
+  EMULATOR_ATOMIC(atomicXor, T, old ^ value)               \
   EMULATOR_ATOMIC_CAS(T)
 
 EMULATOR_ATOMICS_OF_INTEGERS(int)
@@ -60,7 +60,7 @@ EMULATOR_ATOMICS_OF_INTEGERS(unsigned int)
 EMULATOR_ATOMICS_OF_INTEGERS(unsigned long long)
 EMULATOR_ATOMIC(atomicMin, long long, value < old ? value : old)
 EMULATOR_ATOMIC(atomicMax, long long, value > old ? value : old)
-EMULATOR_ATOMIC(atomicAnd, long long, old & value)
+EMULATOR_ATOMIC(atomicAnd, long long, old& value)
 EMULATOR_ATOMIC(atomicOr, long long, old | value)
 EMULATOR_ATOMIC(atomicXor, long long, old ^ value)
 EMULATOR_ATOMIC_CAS(unsigned short)

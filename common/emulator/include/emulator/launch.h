@@ -3,20 +3,21 @@
 //   kernel<T><<<grid, block, shared, stream>>>(args...);
 //     ::emulator::launch("kernel<T>", [&](auto... emulator_args) { kernel<T>(emulator_args...); },
 //                        ::emulator::config(grid, block, shared, stream))(args...);
-//   config takes two to four arguments. The lambda captures by reference, because a kernel may be named through a local
-//   alias or a template parameter. The arguments are copied once; each CUDA thread gets its own copy of those.
+//   config takes two to four arguments. The lambda captures by reference, because a kernel may be named
+//   through a local alias or a template parameter. The arguments are copied once; each CUDA thread gets its
+//   own copy of those.
 //
 //   __shared__ T name[A][B];
 //     T (&name)[A][B] = ::emulator::shared<T[A][B]>(KEY);
 //   __shared__ T name;
 //     T& name = ::emulator::shared<T>(KEY);
-//   KEY is an integer literal, another one for each variable of a file (of its line and column). T may depend on template
-//   parameters: each instance of a function has its own variables.
+//   KEY is an integer literal, another one for each variable of a file (of its line and column). T may depend
+//   on template parameters: each instance of a function has its own variables.
 //
 //   extern __shared__ T name[];
 //     T* name = ::emulator::dynamic_shared<T>();
 //
-// nvcc includes cuda_runtime.h in front of each .cu; so must whoever compiles the rewritten copy.
+// nvcc includes cuda_runtime.h in front of each .cu; the rewritten copy must, too.
 #pragma once
 
 #include <tuple>
@@ -39,9 +40,10 @@ inline Configuration config(dim3 grid, dim3 block, std::size_t shared = 0, cudaS
   return {grid, block, shared, stream};
 }
 
-// Runs `body(closure)` once for each thread of the grid. A launch that a device would refuse sets the error that
-// cudaGetLastError returns; a kernel that fails is raised as std::runtime_error.
-void run(const char* kernel, const Configuration& configuration, Position where, void (*body)(void*), void* closure);
+// Runs `body(closure)` once for each thread of the grid. A launch that a device would refuse sets the error
+// that cudaGetLastError returns; a kernel that fails is raised as std::runtime_error.
+void run(const char* kernel, const Configuration& configuration, Position where, void (*body)(void*),
+         void* closure);
 
 template <typename Kernel>
 class Launch {
@@ -53,7 +55,9 @@ class Launch {
   void operator()(Arguments&&... arguments) {
     std::tuple<std::decay_t<Arguments>...> copied(std::forward<Arguments>(arguments)...);
     auto thread = [&] { std::apply(kernel_, std::as_const(copied)); };
-    run(name_, configuration_, where_, [](void* closure) { (*static_cast<decltype(thread)*>(closure))(); }, &thread);
+    run(
+        name_, configuration_, where_, [](void* closure) { (*static_cast<decltype(thread)*>(closure))(); },
+        &thread);
   }
 
  private:

@@ -1,4 +1,5 @@
-// Loads and stores with a cache hint. Those that bypass the first cache may be asked again for another block's answer.
+// Loads and stores with a cache hint. Those that bypass the first cache may be asked again for another
+// block's answer.
 #pragma once
 
 #include "emulator/synchronise.h"

@@ -1,5 +1,6 @@
-// Device maths beyond what <cmath> has. Fast variants (`__expf`) are as exact as the plain ones: a device's differ by a few
-// units in the last place. A plain `(int)x` of a float that does not fit saturates on a device, and is undefined here.
+// Device maths beyond what <cmath> has. Fast variants (`__expf`) are as exact as the plain ones: a device's
+// differ by a few units in the last place. A plain `(int)x` of a float that does not fit saturates on a
+// device, and is undefined here.
 #pragma once
 
 #include <math.h>
@@ -33,8 +34,8 @@ double rounded_fma(double a, double b, double c, int mode);
 float rounded_float(long double value, int mode);
 double rounded_double(long double value, int mode);
 
-// As PTX's cvt: out of range goes to the nearest end; NaN to 0, or to the top bit alone where 64 bits or a double are
-// involved.
+// As PTX's cvt: out of range goes to the nearest end; NaN to 0, or to the top bit alone where 64 bits or a
+// double are involved.
 template <typename Integer, typename Float>
 Integer to_integer(Float value, int mode) {
   using Limits = std::numeric_limits<Integer>;

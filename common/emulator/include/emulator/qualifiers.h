@@ -1,4 +1,5 @@
-// CUDA's words for functions and variables. `__shared__` is not here: the rewriter replaces each such declaration.
+// CUDA's words for functions and variables. `__shared__` is not here: the rewriter replaces each such
+// declaration.
 #pragma once
 
 #define __host__
@@ -14,7 +15,7 @@
 // The standard library writes `__attribute__((__noinline__))`, which an empty word leaves valid.
 #define __noinline__
 
-// Everything declared between these two belongs to one extension: several emulated ones, and the real CUDA libraries,
-// live side by side in a process.
+// What is declared between these two belongs to one extension: several emulated ones, and the real CUDA
+// libraries, live side by side in a process. Types that a kernel's own structures may hold stay outside.
 #define EMULATOR_BEGIN _Pragma("GCC visibility push(hidden)")
 #define EMULATOR_END _Pragma("GCC visibility pop")

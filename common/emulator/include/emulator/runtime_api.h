@@ -1,14 +1,14 @@
-// The part of CUDA's runtime API that launchers use: errors, one device and its limits, streams, plain memory.
+// The part of CUDA's runtime API that launchers use: errors, one device and its limits, streams, plain
+// memory.
 //
-// Launches and copies happen at once, on the calling thread, in whatever stream. The environment variable EMULATOR_DEVICE
-// changes limits of the device by the names of cudaDeviceProp: "maxGridSize.y=63 sharedMemPerBlock=1024".
+// Launches and copies happen at once, on the calling thread, in whatever stream. The environment variable
+// EMULATOR_DEVICE changes limits of the device by the names of cudaDeviceProp: "maxGridSize.y=63
+// sharedMemPerBlock=1024".
 #pragma once
 
 #include <cstddef>
 
 #include "emulator/types.h"
-
-EMULATOR_BEGIN
 
 enum cudaError {
   cudaSuccess = 0,
@@ -75,7 +75,8 @@ struct cudaDeviceProp {
 using cudaStream_t = struct CUstream_st*;
 constexpr unsigned int cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
 
-cudaError_t cudaGetLastError();   // of this OS thread; cleared by the call
+EMULATOR_BEGIN
+cudaError_t cudaGetLastError();  // of this OS thread; cleared by the call
 cudaError_t cudaPeekAtLastError();
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
@@ -104,8 +105,8 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
 
 namespace emulator {
 
-cudaError_t fail(cudaError_t error);        // makes it the last error of this OS thread, and returns it
-cudaDeviceProp device();                    // as EMULATOR_DEVICE says now
+cudaError_t fail(cudaError_t error);           // makes it the last error of this OS thread, and returns it
+cudaDeviceProp device();                       // as EMULATOR_DEVICE says now
 void allow_dynamic_shared(std::size_t bytes);  // from now on, for every kernel
 std::size_t allowed_dynamic_shared();
 

@@ -13,7 +13,8 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// A double as a float that rounds to the same 16-bit number as the double would: what is cut off sets the last bit.
+// A double as a float that rounds to the same 16-bit number as the double would: what is cut off sets the
+// last bit.
 inline float round_to_odd(double value) {
   float nearest = float(value);
   if (double(nearest) == value || std::isnan(value) || std::isinf(nearest)) return nearest;

@@ -1,8 +1,9 @@
 // Barriers, fences, shuffles and votes.
 //
-// As on devices since Volta: threads that returned count as arrived, whether at __syncthreads or in a mask. A lane that
-// its own mask does not name ends the launch. A shuffle from a lane that is not in the mask reads the pattern of memory
-// that nobody wrote. `__activemask` names the lanes that have not returned: lanes are never masked by a branch here.
+// As on devices since Volta: threads that returned count as arrived, whether at __syncthreads or in a mask. A
+// lane that its own mask does not name ends the launch. A shuffle from a lane that is not in the mask reads
+// the pattern of memory that nobody wrote. `__activemask` names the lanes that have not returned: lanes are
+// never masked by a branch here.
 #pragma once
 
 #include <chrono>
@@ -20,7 +21,8 @@ struct Votes {
 Votes meet_block(Operation operation, int predicate, Position where);
 
 // Lanes meet under an operation and a mask; each leaves `value` and takes what `operation` makes of all.
-std::uint64_t meet_warp(Operation operation, std::uint32_t mask, std::uint64_t value, unsigned source, Position where);
+std::uint64_t meet_warp(Operation operation, std::uint32_t mask, std::uint64_t value, unsigned source,
+                        Position where);
 
 std::uint32_t active_lanes();
 unsigned current_lane();
@@ -35,7 +37,8 @@ inline void ask_again() {
 
 // The lane that PTX's shfl reads from: `b` is taken modulo 32, and one outside of the segment means oneself.
 inline unsigned source_lane(Operation operation, unsigned lane, unsigned b, int width) {
-  const unsigned segment = (32u - unsigned(width)) & 31u, first = lane & segment, last = first | (31u & ~segment);
+  const unsigned segment = (32u - unsigned(width)) & 31u, first = lane & segment,
+                 last = first | (31u & ~segment);
   b &= 31u;
   switch (operation) {
     case Operation::shfl:
@@ -99,18 +102,18 @@ inline int __all_sync(unsigned mask, int predicate, EMULATOR_HERE) {
   return int(emulator::meet_warp(emulator::Operation::all, mask, predicate != 0, 0, where));
 }
 
-#define EMULATOR_SHUFFLES(T)                                                                                     \
-  inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32, EMULATOR_HERE) {                        \
-    return emulator::shuffle(emulator::Operation::shfl, mask, value, unsigned(lane), width, where);              \
-  }                                                                                                              \
-  inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, EMULATOR_HERE) {               \
-    return emulator::shuffle(emulator::Operation::shfl_up, mask, value, delta, width, where);                    \
-  }                                                                                                              \
-  inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, EMULATOR_HERE) {             \
-    return emulator::shuffle(emulator::Operation::shfl_down, mask, value, delta, width, where);                  \
-  }                                                                                                              \
-  inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, EMULATOR_HERE) {               \
-    return emulator::shuffle(emulator::Operation::shfl_xor, mask, value, unsigned(lane_mask), width, where);     \
+#define EMULATOR_SHUFFLES(T)                                                                                 \
+  inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32, EMULATOR_HERE) {                    \
+    return emulator::shuffle(emulator::Operation::shfl, mask, value, unsigned(lane), width, where);          \
+  }                                                                                                          \
+  inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, EMULATOR_HERE) {           \
+    return emulator::shuffle(emulator::Operation::shfl_up, mask, value, delta, width, where);                \
+  }                                                                                                          \
+  inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, EMULATOR_HERE) {         \
+    return emulator::shuffle(emulator::Operation::shfl_down, mask, value, delta, width, where);              \
+  }                                                                                                          \
+  inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, EMULATOR_HERE) {           \
+    return emulator::shuffle(emulator::Operation::shfl_xor, mask, value, unsigned(lane_mask), width, where); \
   }
 
 EMULATOR_SHUFFLES(int)
@@ -123,18 +126,18 @@ EMULATOR_SHUFFLES(float)
 EMULATOR_SHUFFLES(double)
 
 // The lanes of the mask that hold the same value; for `all`, all of them or none, and whether it was all.
-#define EMULATOR_MATCHES(T)                                                                                      \
-  inline unsigned __match_any_sync(unsigned mask, T value, EMULATOR_HERE) {                                      \
-    std::uint64_t bits = 0;                                                                                      \
-    std::memcpy(&bits, &value, sizeof(T));                                                                       \
-    return unsigned(emulator::meet_warp(emulator::Operation::match_any, mask, bits, 0, where));                  \
-  }                                                                                                              \
-  inline unsigned __match_all_sync(unsigned mask, T value, int* same, EMULATOR_HERE) {                           \
-    std::uint64_t bits = 0;                                                                                      \
-    std::memcpy(&bits, &value, sizeof(T));                                                                       \
-    const auto lanes = unsigned(emulator::meet_warp(emulator::Operation::match_all, mask, bits, 0, where));      \
-    *same = lanes != 0;                                                                                          \
-    return lanes;                                                                                                \
+#define EMULATOR_MATCHES(T)                                                                                 \
+  inline unsigned __match_any_sync(unsigned mask, T value, EMULATOR_HERE) {                                 \
+    std::uint64_t bits = 0;                                                                                 \
+    std::memcpy(&bits, &value, sizeof(T));                                                                  \
+    return unsigned(emulator::meet_warp(emulator::Operation::match_any, mask, bits, 0, where));             \
+  }                                                                                                         \
+  inline unsigned __match_all_sync(unsigned mask, T value, int* same, EMULATOR_HERE) {                      \
+    std::uint64_t bits = 0;                                                                                 \
+    std::memcpy(&bits, &value, sizeof(T));                                                                  \
+    const auto lanes = unsigned(emulator::meet_warp(emulator::Operation::match_all, mask, bits, 0, where)); \
+    *same = lanes != 0;                                                                                     \
+    return lanes;                                                                                           \
   }
 
 EMULATOR_MATCHES(int)

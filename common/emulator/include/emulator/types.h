@@ -3,24 +3,14 @@
 
 #include "emulator/qualifiers.h"
 
-EMULATOR_BEGIN
-
-#define EMULATOR_VECTOR_TYPES(name, scalar, align2, align4)                                                     \
-  struct name##1 {                                                                                              \
-    scalar x;                                                                                                   \
-  };                                                                                                            \
-  struct alignas(align2) name##2 {                                                                              \
-    scalar x, y;                                                                                                \
-  };                                                                                                            \
-  struct name##3 {                                                                                              \
-    scalar x, y, z;                                                                                             \
-  };                                                                                                            \
-  struct alignas(align4) name##4 {                                                                              \
-    scalar x, y, z, w;                                                                                          \
-  };                                                                                                            \
-  constexpr name##1 make_##name##1(scalar x) { return {x}; }                                                    \
-  constexpr name##2 make_##name##2(scalar x, scalar y) { return {x, y}; }                                       \
-  constexpr name##3 make_##name##3(scalar x, scalar y, scalar z) { return {x, y, z}; }                          \
+#define EMULATOR_VECTOR_TYPES(name, scalar, align2, align4)                            \
+  struct name##1 { scalar x; };                                                        \
+  struct alignas(align2) name##2 { scalar x, y; };                                     \
+  struct name##3 { scalar x, y, z; };                                                  \
+  struct alignas(align4) name##4 { scalar x, y, z, w; };                               \
+  constexpr name##1 make_##name##1(scalar x) { return {x}; }                           \
+  constexpr name##2 make_##name##2(scalar x, scalar y) { return {x, y}; }              \
+  constexpr name##3 make_##name##3(scalar x, scalar y, scalar z) { return {x, y, z}; } \
   constexpr name##4 make_##name##4(scalar x, scalar y, scalar z, scalar w) { return {x, y, z, w}; }
 
 EMULATOR_VECTOR_TYPES(char, signed char, 2, 4)
@@ -46,6 +36,7 @@ struct dim3 {
 };
 
 // Constant for the code of one thread, and so declared: a compiler may keep them over a barrier.
+EMULATOR_BEGIN
 extern const uint3 threadIdx, blockIdx;
 extern const dim3 blockDim, gridDim;
 extern const int warpSize;

@@ -11,7 +11,8 @@ T gpuAtomicAdd(T* address, T value) {
   return atomicAdd(address, value);
 }
 inline long gpuAtomicAdd(long* address, long value) {  // int64_t, which CUDA's own atomicAdd lacks
-  return long(atomicAdd(reinterpret_cast<unsigned long long*>(address), static_cast<unsigned long long>(value)));
+  return long(
+      atomicAdd(reinterpret_cast<unsigned long long*>(address), static_cast<unsigned long long>(value)));
 }
 template <typename T>
 void gpuAtomicAddNoReturn(T* address, T value) {

@@ -1,4 +1,5 @@
-// Stands for torch's header of this name. Tensors of the emulator are on the CPU, so any device may be guarded.
+// Stands for torch's header of this name. Tensors of the emulator are on the CPU, so any device may be
+// guarded.
 #pragma once
 
 #include <optional>
