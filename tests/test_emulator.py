@@ -299,6 +299,32 @@ def test_an_edit_of_one_file_compiles_one_file(tmp_path, library):
     assert compiled(stage) == 1
 
 
+def test_headers_are_found_and_rewritten_in_folders_that_setup_names(tmp_path):
+    setup = SETUP.replace('.cu"]', '.cu"], include_dirs=["h"]')
+    stage = write(tmp_path, KERNELS.replace('"toy.h"', "<deep/toy.h>"), setup)
+    (tmp_path / "h" / "deep").mkdir(parents=True)
+    (tmp_path / "h" / "deep" / "toy.h").write_text('#include "more.h"\n')
+    more = "#define ANSWER (three())\n__device__ int three() { __shared__ int x; return x = 3; }\n"
+    (tmp_path / "h" / "deep" / "more.h").write_text(more)
+    (tmp_path / "csrc" / "notes.cu").write_text("__managed__ int what_setup_does_not_name;\n")
+    assert in_a_process(build.build(stage, "emulator").path, "call('fill', 3)") == [3.0]
+
+
+def test_a_copy_of_a_stage_compiles_nothing_again(library, tmp_path):
+    before = set((build.BUILD / "objects").iterdir())
+    stage = write(tmp_path)
+    (tmp_path / "setup.py").write_text(SETUP + "# a copy\n")
+    assert not build.build(stage, "emulator").cached
+    assert set((build.BUILD / "objects").iterdir()) == before
+
+
+def test_a_source_outside_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "other.cu").write_text("")
+    stage = write(tmp_path / "toy", setup=SETUP.replace("csrc/toy_kernel.cu", "../other.cu"))
+    with pytest.raises(UserError, match=r"\.\./other\.cu lies outside of the stage's folder"):
+        build.build(stage, "emulator")
+
+
 def test_nothing_is_written_beside_the_sources(tmp_path):
     stage = write(tmp_path, KERNELS + "\n")
     before = sorted(tmp_path.rglob("*"))

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
+from ..errors import UserError
 from ..extension import Extension
 from .rewrite import rewrite
 from .tokens import read
@@ -28,7 +29,6 @@ STANDARD = ("-std=c++20", "-g", "-fPIC", "-fno-gnu-unique")
 STAGE_FLAGS = (*STANDARD, "-O1")
 RUNTIME_FLAGS = (*STANDARD, "-O2", "-fvisibility=hidden")
 JOBS = 2
-SUFFIXES = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp")
 CUDA_LIBRARIES = ("cudart", "c10_cuda", "torch_cuda")
 
 
@@ -64,41 +64,46 @@ def build(folder: Path, extension: Extension, work: Path, objects: Path, log: IO
 
     Raises `UserError` for what the emulator cannot run.
     """
-    copies = rewritten(folder, work, extension.sources)
-    include = [str(INCLUDE), *(str(folder / path) for path in extension.include_dirs if is_wanted(folder / path))]
-    include.append(sysconfig.get_paths()["include"])
-    common = [*extension.defines, *(f"-I{path}" for path in include)]
+    folder, temp = Path(os.path.normpath(folder.absolute())), work / "temp"
+    own_dirs = [path for path in extension.include_dirs if not Path(path).is_absolute()]
+    rewrite_all(folder, temp, extension.sources, own_dirs)
+    include = [INCLUDE, *(temp / path for path in own_dirs), *(folder / path for path in extension.include_dirs)]
+    include.append(Path(sysconfig.get_paths()["include"]))
+    common = [*extension.defines, *(f"-I{path}" for path in include if path == INCLUDE or is_wanted(path))]
     with ThreadPoolExecutor(JOBS) as pool:
         jobs = []
         # The slow ones first: host code includes torch's headers.
         for source in sorted(extension.sources, key=lambda source: source.endswith(".cu")):
             own = preprocessor_flags(extension.nvcc) if source.endswith(".cu") else extension.cxx
             flags = [*common, *own, *STAGE_FLAGS, f"-fdebug-prefix-map={folder}=."]
-            jobs.append((copies[source], flags, folder))
+            jobs.append((temp / os.path.normpath(source), flags, folder))
         for source in runtime_sources():
             jobs.append((source, [f"-I{INCLUDE}", *RUNTIME_FLAGS], HERE))
-        made = list(pool.map(lambda job: compiled(*job, objects, work, lock), jobs))
+        headers = [temp / path for path in own_dirs]
+        made = list(pool.map(lambda job: compiled(*job, headers, objects, temp, lock), jobs))
     for _, output in made:
         log.write(output)
     if any(path is None for path, _ in made):
         return False
     libraries = [f"-l{name}" for name in extension.libraries if name not in CUDA_LIBRARIES]
-    paths = [f"-L{path}" for path in extension.library_dirs if Path(path).exists()]
+    paths = [f"-L{path}" for path in extension.library_dirs if (folder / path).exists()]
     command = [*compiler(), "-shared", *(str(path) for path, _ in made), "-o", str(work / "_C.so")]
     command += [*paths, *libraries, *extension.link_args]
     log.flush()
     return subprocess.run(command, cwd=folder, stdout=log, stderr=log, pass_fds=[lock]).returncode == 0
 
 
-def rewritten(folder: Path, work: Path, sources: Iterable[str]) -> dict[str, Path]:
-    """Copies of a stage's sources and headers, rewritten, under `work`, by their path in the folder."""
-    copies = {}
-    beside = [path for path in (folder / "csrc").rglob("*") if path.suffix in SUFFIXES]
-    for name in dict.fromkeys([*sources, *(str(path.relative_to(folder)) for path in sorted(beside))]):
-        copies[name] = work / "temp" / os.path.relpath(folder / name, folder)
-        copies[name].parent.mkdir(parents=True, exist_ok=True)
-        copies[name].write_text(rewrite(read(folder / name, name)), encoding="utf-8")
-    return copies
+def rewrite_all(folder: Path, temp: Path, sources: Iterable[str], own_dirs: Iterable[str]) -> None:
+    """Copies a stage's sources, and those of its headers that they include, to `temp`, rewritten."""
+    search = [folder / path for path in own_dirs]
+    for source in sources:
+        for path in included(Path(os.path.normpath(folder / source)), search):
+            if not path.is_relative_to(folder):
+                raise UserError(f"{os.path.relpath(path, folder)} lies outside of the stage's folder")
+            name = str(path.relative_to(folder))
+            copy = temp / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(rewrite(read(path, name)), encoding="utf-8")
 
 
 def is_wanted(path: Path) -> bool:
@@ -112,13 +117,13 @@ def preprocessor_flags(flags: Iterable[str]) -> list[str]:
 
 
 def compiled(
-    source: Path, flags: list[str], folder: Path, objects: Path, work: Path, lock: int
+    source: Path, flags: list[str], folder: Path, headers: list[Path], objects: Path, temp: Path, lock: int
 ) -> tuple[Path | None, str]:
     """The object of a source, compiled unless it is there already, and what the compiler said."""
-    target = objects / f"{object_key(source, flags, folder)}.o"
+    target = objects / f"{object_key(included(source, headers), [flag.replace(str(temp), '') for flag in flags])}.o"
     if target.exists():
         return target, ""
-    made = work / "temp" / target.name
+    made = temp / target.name
     command = [*compiler(), "-x", "c++", *flags, "-c", str(source), "-o", str(made)]
     # Run in the stage's folder, so that messages find the learner's own lines through `#line`.
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
@@ -130,29 +135,25 @@ def compiled(
     return target, done.stdout
 
 
-def object_key(source: Path, flags: list[str], folder: Path) -> str:
-    """A hash of a source, of what it includes, of the emulator's headers, and of how it is compiled."""
+def object_key(files: list[Path], flags: list[str]) -> str:
+    """A hash of a source and what it includes, of the emulator's headers, and of how it is compiled."""
     import torch
 
     version = subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout
-    digest = hashlib.sha256("\0".join([version, torch.__version__]).encode())
-    digest.update("\0".join(flag.replace(str(folder), ".") for flag in flags).encode())
-    for path in [*included(source), *sorted(path for path in INCLUDE.rglob("*") if path.is_file())]:
+    # Where the stage lies does not matter, only what is in it: a learner's copy shares the objects.
+    flags = [flag for flag in flags if not flag.startswith("-fdebug-prefix-map")]
+    digest = hashlib.sha256("\0".join([version, torch.__version__, *flags]).encode())
+    for path in [*files, *sorted(path for path in INCLUDE.rglob("*") if path.is_file())]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:20]
 
 
-def included(source: Path) -> list[Path]:
-    """A file and all that it includes with quotes from its own folder on, each once."""
-    found: dict[Path, None] = {}
-
-    def visit(path: Path) -> None:
-        path = path.resolve()
-        if path in found or not path.is_file():
-            return
-        found[path] = None
-        for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(errors="replace"), re.MULTILINE):
-            visit(path.parent / name)
-
-    visit(source)
-    return list(found)
+def included(source: Path, search: Iterable[Path]) -> list[Path]:
+    """A source and all that it includes from its own folder or those in `search`, each file once."""
+    found = [source]
+    for path in found:  # grows on the way
+        text = path.read_text(errors="replace") if path.is_file() else ""
+        for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
+            places = (Path(os.path.normpath(parent / name)) for parent in (path.parent, *search))
+            found += [place for place in places if place.is_file() and place not in found]
+    return found
