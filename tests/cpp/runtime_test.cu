@@ -178,10 +178,13 @@ __global__ void stuck_kernel(int how) {
   __syncthreads();
 }
 TEST(Failures, ThreadsThatWaitForEachOther) {
-  expect_failure(failure_of([] { stuck_kernel<<<1, 32>>>(0); }),
-                 {"kernel stuck_kernel cannot go on: ", "16 threads wait at __syncthreads in ", kBlockLine,
-                  "16 threads wait at __syncwarp in ", kWarpLine});
-  expect_failure(failure_of([] { stuck_kernel<<<1, 32>>>(1); }), {"16 threads wait at __shfl_sync"});
+  expect_failure(
+      failure_of([] { stuck_kernel<<<1, 32>>>(0); }),
+      {"kernel stuck_kernel cannot go on: ",
+       "16 threads, the first of them block (0, 0, 0), thread (16, 0, 0), wait at __syncthreads in ",
+       kBlockLine, "16 threads, the first of them block (0, 0, 0), thread (0, 0, 0), wait at __syncwarp in ",
+       kWarpLine});
+  expect_failure(failure_of([] { stuck_kernel<<<1, 32>>>(1); }), {"thread (1, 0, 0), wait at __shfl_sync"});
 }
 
 __global__ void mask_kernel() { __ballot_sync(0xff, 1); }

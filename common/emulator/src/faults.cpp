@@ -113,6 +113,13 @@ const void* counter_in_kernel(const void* context) {
   Fiber::leave();
 }
 
+void call(const struct sigaction& action, int signal, siginfo_t* info, void* context) {
+  if (action.sa_flags & SA_SIGINFO)
+    action.sa_sigaction(signal, info, context);
+  else
+    action.sa_handler(signal);
+}
+
 void on_fault(int signal, siginfo_t* info, void* context) {
   Fiber* fiber = Fiber::running();
   if (pthread_equal(pthread_self(), owner) && fiber && !failed) {
@@ -123,9 +130,15 @@ void on_fault(int signal, siginfo_t* info, void* context) {
       leave_from(signal);
     }
   }
-  // Not the kernel's fault. Whoever was here before us sees it when the instruction runs again.
-  sigaction(signal, &before[signal], nullptr);
-  if (info->si_code <= 0) raise(signal);
+  // Not the kernel's fault: whoever was here before us has a word, or the process ends as it would without
+  // us.
+  const struct sigaction& previous = before[signal];
+  if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
+    sigaction(signal, &previous, nullptr);
+    if (info->si_code <= 0) raise(signal);
+  } else {
+    call(previous, signal, info, context);
+  }
 }
 
 void arm_timer(long seconds, long nanoseconds) {
@@ -146,23 +159,33 @@ void on_stop(int signal, siginfo_t*, void* context) {
 }
 
 void on_interrupt(int signal, siginfo_t* info, void* context) {
-  const struct sigaction& previous =
-      before[SIGINT];  // Python's makes a note, and raises KeyboardInterrupt later
-  if (previous.sa_flags & SA_SIGINFO)
-    previous.sa_sigaction(signal, info, context);
-  else
-    previous.sa_handler(signal);
+  call(before[SIGINT], signal, info, context);  // Python's makes a note, and raises KeyboardInterrupt later
   stop_reason = Found::interrupt;
   stop_wanted = true;
   if (has_timer) arm_timer(0, 1);
 }
 
-void handle(int signal, void (*handler)(int, siginfo_t*, void*)) {
-  struct sigaction action = {};
+using Handler = void (*)(int, siginfo_t*, void*);
+
+bool is_handled_by(const struct sigaction& action, Handler handler) {
+  return action.sa_flags & SA_SIGINFO && action.sa_sigaction == handler;
+}
+
+// Another extension's runtime may put its handlers over ours while we run, and leave ours when it ends after
+// us. So ours may be there already, and only ours are taken away.
+void handle(int signal, Handler handler) {
+  struct sigaction action = {}, previous;
   action.sa_sigaction = handler;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   sigemptyset(&action.sa_mask);
-  sigaction(signal, &action, &before[signal]);
+  sigaction(signal, &action, &previous);
+  if (!is_handled_by(previous, handler)) before[signal] = previous;
+}
+
+void restore(int signal, Handler handler) {
+  struct sigaction now;
+  sigaction(signal, nullptr, &now);
+  if (is_handled_by(now, handler)) sigaction(signal, &before[signal], nullptr);
 }
 
 const char* fault_name(int signal) {
@@ -180,8 +203,11 @@ const char* fault_name(int signal) {
 
 void put_found_in_words() {
   if (!failed || reason[0]) return;
-  const SourceLine line = line_of(found.counter);
-  const char* in = line.text[0] ? ", in " : "";
+  SourceLine line = line_of(found.counter);
+  if (!found.counter && current && current->operation != Operation::none)
+    std::snprintf(line.text, sizeof(line.text), "%s in %s:%u", name_of(current->operation),
+                  short_name(current->where.file_name()), unsigned(current->where.line()));
+  const char* in = !line.text[0] ? "" : found.counter ? ", in " : ", at ";
   switch (found.what) {
     case Found::fault:
       if (found.signal == SIGSEGV || found.signal == SIGBUS)
@@ -229,9 +255,9 @@ FaultGuard::FaultGuard() {
   sigaltstack(&stack, &stack_before);
   for (int signal : kFaults) handle(signal, on_fault);
   handle(stop_signal(), on_stop);
-  sigaction(SIGINT, nullptr, &before[SIGINT]);
-  if (before[SIGINT].sa_handler != SIG_DFL && before[SIGINT].sa_handler != SIG_IGN)
-    handle(SIGINT, on_interrupt);
+  struct sigaction interrupt;
+  sigaction(SIGINT, nullptr, &interrupt);
+  if (interrupt.sa_handler != SIG_DFL && interrupt.sa_handler != SIG_IGN) handle(SIGINT, on_interrupt);
 
   const char* setting = std::getenv("EMULATOR_TIMEOUT");
   limit = setting ? std::atof(setting) : 60;
@@ -246,9 +272,9 @@ FaultGuard::FaultGuard() {
 FaultGuard::~FaultGuard() {
   if (has_timer) timer_delete(timer);
   has_timer = false;
-  for (int signal : kFaults) sigaction(signal, &before[signal], nullptr);
-  sigaction(stop_signal(), &before[stop_signal()], nullptr);
-  sigaction(SIGINT, &before[SIGINT], nullptr);
+  for (int signal : kFaults) restore(signal, on_fault);
+  restore(stop_signal(), on_stop);
+  restore(SIGINT, on_interrupt);
   if (stack_before.ss_flags & SS_DISABLE) stack_before.ss_size = MINSIGSTKSZ;
   sigaltstack(&stack_before, nullptr);
 }

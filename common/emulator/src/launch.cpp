@@ -127,7 +127,6 @@ void work() {
 
 void resume(Thread* thread) {
   current = thread;
-  thread->operation = Operation::none;
   patience = kPatience;
   set_thread(thread->index, thread->block->index);
   thread->fiber->resume();
@@ -236,20 +235,24 @@ void run(const char* kernel, const Configuration& configuration, Position where,
 
 void make_ready(Thread* thread) { state->ready.push_back(thread); }
 
-void wait(Operation operation, std::uint32_t mask, Position where) {
-  Thread& thread = *current;
-  thread.operation = operation;
-  thread.mask = mask;
-  thread.where = where;
-  thread.fiber = Fiber::running();
+void come_to(Operation operation, std::uint32_t mask, Position where) {
+  current->operation = operation;
+  current->mask = mask;
+  current->where = where;
+}
+
+void wait() {
+  current->fiber = Fiber::running();
   Fiber::suspend();
 }
 
 void give_turn() {
   if (!current) return;
   const InRuntime inside;
+  come_to(Operation::turn, 0, Position{});
   state->turn.push_back(current);
-  wait(Operation::turn, 0, Position{});
+  wait();
+  current->operation = Operation::none;
 }
 
 void fence() {
@@ -260,6 +263,7 @@ void fence() {
 const Thread* current_thread() { return current; }
 const char* current_kernel() { return state ? state->kernel : nullptr; }
 const std::vector<SharedVariable>& shared_variables() { return state->variables; }
+const std::vector<Thread>& threads_of(const Block& block) { return block.threads; }
 const Arena& arena_of(const Block& block) { return block.arena; }
 uint3 index_of(const Block& block) { return block.index; }
 

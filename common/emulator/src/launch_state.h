@@ -75,7 +75,9 @@ class InRuntime {
   }
 };
 
-void wait(Operation operation, std::uint32_t mask, Position where);  // until made ready
+// The thread that runs has come to a call at which it may have to wait.
+void come_to(Operation operation, std::uint32_t mask, Position where);
+void wait();  // until made ready
 void make_ready(Thread* thread);
 void leave_block(Thread& thread);  // it returned: those who waited for it go on
 std::string waiting_threads();     // who waits where, for a launch that cannot go on

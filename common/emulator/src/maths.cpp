@@ -47,7 +47,7 @@ double rounded_double(long double value, int mode) { return rounded<double>(mode
 
 }  // namespace emulator
 
-#if !defined(__GLIBC_PREREQ) || !__GLIBC_PREREQ(2, 41)
+#if EMULATOR_C_LIBRARY < 241
 // The argument is first brought to [-1/4, 1/4], which is exact, and the quarter turns are made up for.
 double sinpi(double a) {
   if (!std::isfinite(a)) return std::nan("");

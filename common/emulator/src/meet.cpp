@@ -1,5 +1,6 @@
 // Barriers of a block, and meetings of a warp's lanes.
 #include <bit>
+#include <cstdio>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -80,13 +81,15 @@ Votes meet_block(Operation operation, int predicate, Position where) {
   demand_kernel(name_of(operation));
   const InRuntime inside;
   Block& block = *current->block;
+  come_to(operation, 0, where);
   block.votes.all++;
   block.votes.ayes += predicate != 0;
   block.at_barrier.push_back(current);
   if (block.at_barrier.size() == block.alive)
     release_barrier(block);
   else
-    wait(operation, 0, where);
+    wait();
+  current->operation = Operation::none;
   return block.decided;
 }
 
@@ -98,6 +101,7 @@ std::uint64_t meet_warp(Operation operation, std::uint32_t mask, std::uint64_t v
   if (!(mask >> thread.lane() & 1))
     abandon("calls %s in %s:%u with mask 0x%08x, which does not name its own lane %u", name_of(operation),
             short_name(where.file_name()), unsigned(where.line()), mask, thread.lane());
+  come_to(operation, mask, where);
   thread.value = value;
   thread.source = source;
 
@@ -108,7 +112,8 @@ std::uint64_t meet_warp(Operation operation, std::uint32_t mask, std::uint64_t v
     which++;
   if (which == warp.open) warp.meetings[warp.open++] = {operation, mask, 0};
   warp.meetings[which].arrived |= 1u << thread.lane();
-  if (!end_meeting(*thread.block, thread.warp(), which)) wait(operation, mask, where);
+  if (!end_meeting(*thread.block, thread.warp(), which)) wait();
+  thread.operation = Operation::none;
   return thread.result;
 }
 
@@ -134,18 +139,27 @@ unsigned current_lane() {
 }
 
 std::string waiting_threads() {
-  std::map<std::string, unsigned> places;
+  struct Group {
+    unsigned count = 0;
+    const Thread* first = nullptr;
+  };
+  std::map<std::string, Group> groups;
   for (const Block* block : state->resident)
     for (const Thread& thread : block->threads) {
       if (thread.operation == Operation::none) continue;
-      std::string place = std::string(name_of(thread.operation)) + " in " +
-                          short_name(thread.where.file_name()) + ":" + std::to_string(thread.where.line());
-      places[place]++;
+      Group& group = groups[std::string(name_of(thread.operation)) + " in " +
+                            short_name(thread.where.file_name()) + ":" + std::to_string(thread.where.line())];
+      if (group.count++ == 0) group.first = &thread;
     }
   std::string text;
-  for (const auto& [place, count] : places)
-    text += (text.empty() ? "" : ", ") + std::to_string(count) +
-            (count == 1 ? " thread waits at " : " threads wait at ") + place;
+  for (const auto& [place, group] : groups) {
+    const uint3 b = group.first->block->index, t = group.first->index;
+    char who[128];
+    std::snprintf(who, sizeof(who), "block (%u, %u, %u), thread (%u, %u, %u)", b.x, b.y, b.z, t.x, t.y, t.z);
+    if (!text.empty()) text += "; ";
+    if (group.count > 1) text += std::to_string(group.count) + " threads, the first of them ";
+    text += std::string(who) + (group.count > 1 ? ", wait at " : " waits at ") + place;
+  }
   return text;
 }
 

@@ -113,11 +113,16 @@ inline void __sincosf(float a, float* sine, float* cosine) noexcept { *sine = ::
 inline float __tanhf(float a) noexcept { return ::tanhf(a); }
 
 // Newer C libraries have these themselves.
-#if !defined(__GLIBC_PREREQ) || !__GLIBC_PREREQ(2, 42)
+#if defined(__GLIBC__)
+#define EMULATOR_C_LIBRARY (__GLIBC__ * 100 + __GLIBC_MINOR__)
+#else
+#define EMULATOR_C_LIBRARY 0
+#endif
+#if EMULATOR_C_LIBRARY < 242
 inline double rsqrt(double a) { return 1 / std::sqrt(a); }
 inline float rsqrtf(float a) { return float(1 / std::sqrt(double(a))); }
 #endif
-#if !defined(__GLIBC_PREREQ) || !__GLIBC_PREREQ(2, 41)
+#if EMULATOR_C_LIBRARY < 241
 double sinpi(double a);
 double cospi(double a);
 inline float sinpif(float a) { return float(sinpi(double(a))); }

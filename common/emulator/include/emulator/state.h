@@ -102,9 +102,10 @@ extern Observer* observer;  // none by default
 
 const char* name_of(Operation operation);  // "__syncthreads"
 
-const Thread* current_thread();                         // null outside kernels
-const char* current_kernel();                           // null outside kernels
-const std::vector<SharedVariable>& shared_variables();  // of the kernel that runs, so far
+const Thread* current_thread();                             // null outside kernels
+const char* current_kernel();                               // null outside kernels
+const std::vector<SharedVariable>& shared_variables();      // of the kernel that runs, so far
+const std::vector<Thread>& threads_of(const Block& block);  // by rank; those that wait have an operation
 const Arena& arena_of(const Block& block);
 uint3 index_of(const Block& block);
 
