@@ -136,6 +136,8 @@ def test_launch_in_the_body_of_a_macro_is_named_after_its_parameters():
         "// asm volatile is only talked about, like tex2D(\n",
         "#error don't\nint x;\n",
         'is_cuda("is_cuda()"); int kernel;',
+        "#include <cuda_fp16.h>\n#include <c10/cuda/CUDAStream.h>\n#include <cuda.h>\n",
+        "#if 0\n#include <mma.h>\n#endif\n",
         "#define __shared__\n",
     ],
 )
@@ -258,6 +260,10 @@ def test_refuses_in_one_line_that_names_thing_and_place(statement):
 def test_refuses_at_file_scope():
     with pytest.raises(UserError, match=r"^csrc/k.cu:2: the emulator has no __managed__ variables$"):
         rewritten("\n__device__ __managed__ int x;")
+    with pytest.raises(UserError, match=r"^csrc/k.cu:2: the emulator has no <cooperative_groups\.h>$"):
+        rewritten("\n#include <cooperative_groups.h>  // for grid barriers")
+    with pytest.raises(UserError, match=r"^csrc/k.cu:1: the emulator has no <cub/cub\.cuh>$"):
+        rewritten('#include "cub/cub.cuh"')
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: no kernel in front of this <<<$"):
         rewritten("#define CONFIGURATION <<<1, 2>>>(x)\n")
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: this <<< has no >>>\( that ends it$"):

@@ -24,6 +24,12 @@ CUDA_PROLOGUE = "#include <cuda_runtime.h>\n"
 NAME_PROLOGUE = "#undef EMULATOR_NAME\n#define EMULATOR_NAME(...) #__VA_ARGS__\n"
 STATEMENTS = ("if", "for", "while", "switch", "return", "else", "do", "case", "co_await", "co_return", "constexpr")
 TEXTURES = re.compile(r"(tex|surf)(1D|2D|3D|Cubemap)\w*|(texture|surface)|cuda(Texture|Surface)Object_t")
+# Headers that come with CUDA. On some machines they are there, and would be of no use.
+CUDA_HEADERS = re.compile(
+    r"(cub|thrust|cuda|cute|cutlass|cooperative_groups)/.*"
+    r"|(cooperative_groups|mma|cuda_|curand|cublas|cudnn|cufft|cusparse|cusolver|nvrtc|nvtx|texture_|surface_)\w*\.h"
+)
+INCLUDE = Path(__file__).parent / "include"
 DEVICE_ENUMS = ("DeviceType", "DispatchKey", "Backend")
 
 
@@ -49,6 +55,10 @@ def refuse(source: Source, functions: list[shared.Function]) -> None:
     for index, token in enumerate(source.tokens):
         if token.kind != "name" or index in source.skipped:
             continue
+        if token.text == "include" and token.directive and source.is_(index - 1, "#"):
+            header = source.rest_of_line(index).strip('<>" ')
+            if CUDA_HEADERS.fullmatch(header) and not (INCLUDE / header).exists():
+                raise source.refuse(index, f"the emulator has no <{header}>")
         if token.text in ("asm", "__asm__", "__asm") and (is_cuda or shared.function_at(index, functions)):
             raise source.refuse(index, "the emulator cannot run inline PTX (asm)")
         if token.text == "__managed__":

@@ -117,11 +117,10 @@ class Source:
 
     def _is_skipped(self, index: int) -> bool:
         """Whether the condition at `#` is certainly false; when in doubt it counts as true."""
-        end = self.text.find("\n", self.tokens[index].start)
-        condition = self.text[self.tokens[index + 1].start : end if end >= 0 else None].partition("//")[0]
-        if condition.split()[1:] == ["0"]:
+        condition = self.rest_of_line(index + 1)
+        if condition == "0":
             return True
-        doubtful = condition.startswith("ifndef") or re.search(r"\|\||!|<|==", condition)
+        doubtful = self.is_(index + 1, "ifndef") or re.search(r"\|\||!|<|==", condition)
         return not doubtful and bool(DEVICE_MACROS.search(condition))
 
     def _bracket(self, index: int, stack: list[int]) -> None:
@@ -180,6 +179,12 @@ class Source:
             gap = index > start and self.tokens[index - 1].end < self.tokens[index].start
             pieces.append(" " * gap + self.tokens[index].text)
         return "".join(pieces)
+
+    def rest_of_line(self, index: int) -> str:
+        """What follows a token in its line, without a comment."""
+        end = self.text.find("\n", self.tokens[index].end)
+        rest = self.text[self.tokens[index].end : end if end >= 0 else None]
+        return re.split(r"//|/\*", rest)[0].strip()
 
     def refuse(self, index: int, reason: str) -> UserError:
         """The one line that says what the emulator cannot run, and where it stands."""
