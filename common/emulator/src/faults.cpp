@@ -171,8 +171,8 @@ bool is_handled_by(const struct sigaction& action, Handler handler) {
   return action.sa_flags & SA_SIGINFO && action.sa_sigaction == handler;
 }
 
-// Another extension's runtime may put its handlers over ours while we run, and leave ours when it ends after
-// us. So ours may be there already, and only ours are taken away.
+// While we run, others may put a handler over ours, which they take away later: ours may be there already,
+// and only ours is taken away.
 void handle(int signal, Handler handler) {
   struct sigaction action = {}, previous;
   action.sa_sigaction = handler;

@@ -13,6 +13,13 @@
 #include "builtin.h"
 #include "launch_state.h"
 
+// One for all extensions of a process, each of which has its own runtime: signal handlers belong to the
+// process. A unique symbol is the same for all, however they were loaded.
+extern "C" {
+__attribute__((visibility("default"))) constinit std::mutex emulator_one_launch{};
+}
+asm(".type emulator_one_launch, %gnu_unique_object");
+
 namespace emulator {
 
 LaunchState* state = nullptr;
@@ -24,7 +31,6 @@ namespace {
 
 constexpr int kPatience = 256;  // polls after which a thread gives others a turn
 
-std::mutex one_launch;
 pthread_t launching_thread;
 bool launching = false;
 
@@ -191,7 +197,7 @@ void run(const char* kernel, const Configuration& configuration, Position where,
          void* closure) {
   if (launching && pthread_equal(launching_thread, pthread_self()))
     abandon("launches another kernel: a launch inside a kernel is not supported");
-  const std::lock_guard lock(one_launch);
+  const std::lock_guard lock(emulator_one_launch);
 
   const cudaDeviceProp properties = device();
   if (const cudaError_t error = refusal(configuration, properties)) {
