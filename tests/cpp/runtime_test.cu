@@ -135,6 +135,21 @@ TEST(Failures, EndlessRecursion) {
                  {"kernel recursion_kernel, ", "overflows its stack", "runtime_test.cu:"});
 }
 
+template <int bytes>
+__global__ void local_kernel(int* out) {
+  volatile char local[bytes];
+  local[threadIdx.x] = char(threadIdx.x);
+  __syncthreads();
+  out[threadIdx.x] = local[threadIdx.x];
+}
+TEST(Failures, LargeLocalArrays) {
+  std::vector<int> out(64);
+  local_kernel<500000><<<1, 64>>>(out.data());
+  EXPECT_EQ(out[63], 63);
+  expect_failure(failure_of([&] { local_kernel<900000><<<1, 64>>>(out.data()); }),
+                 {"kernel local_kernel<900000>, ", "overflows its stack"});
+}
+
 __global__ void endless_kernel(volatile int* flag, int how) {
   if (how == 0)
     while (*flag == 0) {

@@ -1,12 +1,10 @@
 // What would end the process, or never end, ends the launch instead: signals, failed assertions, a limit on
 // time, Ctrl-C.
 #include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <cstdarg>
@@ -45,63 +43,6 @@ bool has_timer;
 double limit;
 int tries;
 Found::What stop_reason;
-struct {
-  const char *begin, *end;
-} own_code;
-
-bool is_own(const void* address) { return address >= own_code.begin && address < own_code.end; }
-
-int find_own_code(dl_phdr_info* info, std::size_t, void*) {
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const auto& header = info->dlpi_phdr[i];
-    const char* begin = reinterpret_cast<const char*>(info->dlpi_addr + header.p_vaddr);
-    const char* end = begin + header.p_memsz;
-    const char* here = reinterpret_cast<const char*>(&find_own_code);
-    if (header.p_type == PT_LOAD && header.p_flags & PF_X && here >= begin && here < end) {
-      own_code = {begin, end};
-      return 1;
-    }
-  }
-  return 0;
-}
-
-const void* counter_of(const void* context) {
-  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
-#if defined(__x86_64__)
-  return reinterpret_cast<const void*>(machine.gregs[REG_RIP]);
-#elif defined(__aarch64__)
-  return reinterpret_cast<const void*>(machine.pc);
-#else
-  return static_cast<void>(machine), nullptr;
-#endif
-}
-
-const char* stack_of(const void* context) {
-  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
-#if defined(__x86_64__)
-  return reinterpret_cast<const char*>(machine.gregs[REG_RSP]);
-#elif defined(__aarch64__)
-  return reinterpret_cast<const char*>(machine.sp);
-#else
-  return static_cast<void>(machine), nullptr;
-#endif
-}
-
-// Where the kernel was: if it was in a library, the call that led there, as far as the stack tells.
-const void* counter_in_kernel(const void* context) {
-  const void* counter = counter_of(context);
-  if (is_own(counter)) return counter;
-  const char* end = Fiber::running()->stack_end();
-  const char* at = stack_of(context);
-  if (!at || at > end || end - at > (1 << 20)) return nullptr;
-  for (; at + sizeof(void*) <= end; at += sizeof(void*)) {
-    const char* candidate;
-    std::memcpy(&candidate, at, sizeof(candidate));
-    if (is_own(candidate)) return candidate - 1;
-  }
-  return nullptr;
-}
-
 // Leaves the kernel from inside a handler. The handler's own stack is not in the way.
 [[noreturn]] void leave_from(int signal) {
   in_kernel = false;
@@ -153,7 +94,7 @@ void on_stop(int signal, siginfo_t*, void* context) {
   if (stop_reason == Found::nothing) stop_reason = Found::timeout;
   stop_wanted = true;
   if (!in_kernel || !Fiber::running()) return;
-  if (!is_own(counter_of(context)) && ++tries < kTries) return;  // perhaps inside malloc or printf
+  if (!is_own_code(counter_of(context)) && ++tries < kTries) return;  // perhaps inside malloc or printf
   found = {stop_reason, signal, nullptr, counter_in_kernel(context)};
   leave_from(signal);
 }
@@ -216,7 +157,7 @@ void put_found_in_words() {
         set_failure("%s%s%s", fault_name(found.signal), in, line.text);
       break;
     case Found::overflow:
-      set_failure("overflows its stack of 128 KiB (endless recursion, or large local arrays)%s%s", in,
+      set_failure("overflows its stack of 512 KiB (endless recursion, or large local arrays)%s%s", in,
                   line.text);
       break;
     case Found::timeout:
@@ -247,7 +188,7 @@ FaultGuard::FaultGuard() {
   stop_wanted = false;
   stop_reason = Found::nothing;
   tries = 0;
-  if (!own_code.begin) dl_iterate_phdr(find_own_code, nullptr);
+  find_own_code();
 
   stack_t stack = {};
   stack.ss_sp = handler_stack();

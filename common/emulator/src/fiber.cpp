@@ -12,8 +12,9 @@
 namespace emulator {
 namespace {
 
-// Only what a thread touches takes memory. Below the stack lies memory that nobody may touch.
-constexpr std::size_t kStack = 128 << 10, kGuard = 64 << 10;
+// As much as a device gives a thread; only what it touches takes memory. Below the stack lies memory that
+// nobody may touch.
+constexpr std::size_t kStack = 512 << 10, kGuard = 64 << 10;
 
 struct Pool {
   std::vector<Fiber*> all, free;

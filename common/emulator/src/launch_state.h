@@ -95,6 +95,13 @@ class FaultGuard {
 const char* failure();
 void set_failure(const char* what, ...) __attribute__((format(printf, 1, 2)));
 
+// For signal handlers, from the context that they are given.
+void find_own_code();                         // once, before
+bool is_own_code(const void* address);        // of this extension, whose kernels and runtime it is
+const void* counter_of(const void* context);  // where the program was
+const void* counter_in_kernel(
+    const void* context);  // the same, or the call of a library that led there; or null
+
 const char* short_name(const char* path);  // relative to the working directory, if below it
 
 }  // namespace emulator

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cinttypes>
@@ -11,6 +12,70 @@
 #include "launch_state.h"
 
 namespace emulator {
+namespace {
+
+struct {
+  const char *begin, *end;
+} own_code;
+
+int find_in(dl_phdr_info* info, std::size_t, void*) {
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const auto& header = info->dlpi_phdr[i];
+    const char* begin = reinterpret_cast<const char*>(info->dlpi_addr + header.p_vaddr);
+    const char* end = begin + header.p_memsz;
+    const char* here = reinterpret_cast<const char*>(&find_in);
+    if (header.p_type == PT_LOAD && header.p_flags & PF_X && here >= begin && here < end) {
+      own_code = {begin, end};
+      return 1;
+    }
+  }
+  return 0;
+}
+
+const char* stack_of(const void* context) {
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return reinterpret_cast<const char*>(machine.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<const char*>(machine.sp);
+#else
+  return static_cast<void>(machine), nullptr;
+#endif
+}
+
+}  // namespace
+
+void find_own_code() {
+  if (!own_code.begin) dl_iterate_phdr(find_in, nullptr);
+}
+
+bool is_own_code(const void* address) { return address >= own_code.begin && address < own_code.end; }
+
+const void* counter_of(const void* context) {
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return reinterpret_cast<const void*>(machine.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<const void*>(machine.pc);
+#else
+  return static_cast<void>(machine), nullptr;
+#endif
+}
+
+// Where the kernel was: if it was in a library, the call that led there, as far as the stack tells.
+const void* counter_in_kernel(const void* context) {
+  const void* counter = counter_of(context);
+  if (is_own_code(counter)) return counter;
+  const char* end = Fiber::running()->stack_end();
+  const char* at = stack_of(context);
+  if (!at || at > end || end - at > (1 << 20)) return nullptr;
+  for (; at + sizeof(void*) <= end; at += sizeof(void*)) {
+    const char* candidate;
+    std::memcpy(&candidate, at, sizeof(candidate));
+    if (is_own_code(candidate)) return candidate - 1;
+  }
+  return nullptr;
+}
 
 Place describe(const Thread* thread) {
   Place place = {};
