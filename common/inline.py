@@ -1,0 +1,118 @@
+"""CUDA code given as text, for the notebooks: built for a GPU or, where there is none, for the emulator.
+
+first = inline("first", cpp_source, cuda_source, ["square"])
+first.square(torch.ones(3, device=device()))
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.machinery
+import importlib.util
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from . import build
+from .console import say
+from .emulator import compile as emulator
+from .errors import UserError
+from .extension import Extension
+
+BINDING = """
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{
+{definitions}
+}}
+"""
+
+
+def device() -> str:
+    """Where the tensors live that an inline module takes: "cuda" with a GPU and nvcc, otherwise "cpu"."""
+    return "cpu" if build.unavailable("cuda") else "cuda"
+
+
+def inline(name: str, cpp_source: str, cuda_source: str, functions: Sequence[str]) -> ModuleType:
+    """Builds a module of two texts, a .cpp and a .cu, and says for what; Python sees the `functions` of the .cpp.
+
+    Nothing is included that the texts do not include, save for the binding. What was built is kept under
+    build/notebooks/. Raises `UserError` with the compiler's first errors, and ImportError for an undefined symbol.
+    """
+    definitions = "\n".join(f'  m.def("{f}", torch::wrap_pybind_function({f}));' for f in functions)
+    host = cpp_source + BINDING.format(definitions=definitions)
+    if device() == "cuda":
+        say(f"{name}: built with nvcc, runs on the GPU")
+        return _on_gpu(name, host, cuda_source)
+    say(f"{name}: no nvcc with a GPU here, so built with g++ for the emulator, from the same text")
+    return _emulated(name, host, cuda_source)
+
+
+def _on_gpu(name: str, host: str, cuda_source: str) -> ModuleType:
+    """By torch's own load_inline."""
+    import torch
+    from torch.utils.cpp_extension import load_inline
+
+    folder = build.BUILD / "notebooks" / f"torch-{torch.__version__}" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "lock").unlink(missing_ok=True)  # of a build that was killed: older versions of torch wait for it
+    try:
+        return load_inline(
+            name,
+            host,
+            cuda_source,
+            extra_cuda_cflags=["-arch=native"],
+            build_directory=str(folder),
+            no_implicit_headers=True,
+        )
+    except RuntimeError as error:
+        raise UserError(f"{name} does not build.\n{build.first_errors(str(error))}") from None
+
+
+def _emulated(name: str, host: str, cuda_source: str) -> ModuleType:
+    """By the emulator, into a folder named after all that goes into it: a new text never meets an old library."""
+    from torch.utils.cpp_extension import include_paths, library_paths
+
+    if reason := build.unavailable("emulator"):
+        raise UserError(f"cannot build {name}: {reason}")
+    text = "\0".join([host, cuda_source, build.compiler() or "", *include_paths()])
+    digest = hashlib.sha256(text.encode() + emulator.fingerprint()).hexdigest()[:16]
+    folder = build.BUILD / "notebooks" / "emulator" / name
+    library = folder / digest / "_C.so"
+    if not library.exists():
+        work = folder / f"{digest}.unfinished"
+        shutil.rmtree(work, ignore_errors=True)
+        (work / "csrc").mkdir(parents=True)
+        (work / "csrc" / "main.cpp").write_text(host)
+        (work / "csrc" / "cuda.cu").write_text(cuda_source)
+        _compile(name, work, include_paths(), library_paths())
+        shutil.rmtree(folder / digest, ignore_errors=True)
+        work.rename(folder / digest)
+    # Of two modules by one name pybind11 would return the first.
+    loader = importlib.machinery.ExtensionFileLoader(f"{name}_{digest}._C", str(library))
+    spec = importlib.util.spec_from_file_location(loader.name, library, loader=loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def _compile(name: str, work: Path, include_dirs: list[str], library_dirs: list[str]) -> None:
+    """Makes `work/_C.so` of what is in `work/csrc/`."""
+    extension = Extension(
+        sources=["csrc/main.cpp", "csrc/cuda.cu"],
+        include_dirs=include_dirs,
+        macros=[],
+        cxx=[],
+        nvcc=[],
+        libraries=["c10", "torch", "torch_cpu", "torch_python"],
+        library_dirs=library_dirs,
+        link_args=[],
+        nvcc_defaults=[],
+        architectures=[],
+    )
+    log = work / "log.txt"
+    with log.open("w") as file:
+        built = emulator.build(work, extension, work, build.BUILD / "objects", file, file.fileno())
+    if not built:
+        raise UserError(f"{name} does not build.\n{build.first_errors(log.read_text(errors='replace'))}")

@@ -1,0 +1,1229 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 03: CUDA kernels over raw pointers
+#
+# In stage 2 the cell is C++, but each of its operations is still a kernel of its own on a GPU. Here you write the
+# kernels. You will see what a launch is, how its threads are shared out, what goes wrong at the edges, in the types
+# and in the maths, and what a kernel needs from the C++ around it.
+#
+# You need notebook 02 and a C++ compiler. No GPU: where there is none, the workbook's emulator runs the same source
+# on the CPU, thread by thread. It is exact about results and says nothing about speed. About 90 minutes; the first
+# run compiles for a minute or two in between.
+
+# %%
+import sys
+from pathlib import Path
+
+here = Path.cwd()
+root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f / "common").is_dir())
+sys.path.insert(0, str(root))
+
+# %%
+# %matplotlib inline
+import os
+import subprocess
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+
+from common.architectures import nvcc
+from common.inline import device, inline
+
+on_gpu = device() == "cuda"
+torch.manual_seed(0)
+print("torch", torch.__version__, "on", torch.cuda.get_device_name() if on_gpu else "the emulator")
+
+
+# %%
+def refused(call, *arguments):
+    """Calls what should fail, and prints the first line of its error."""
+    try:
+        call(*arguments)
+        print("no error")
+    except (RuntimeError, ImportError) as error:
+        print(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
+# %% [markdown] syllabus="3.9a 3.1a 3.1b"
+# ## A launch is a loop over threads
+#
+# To square every element of a tensor, a CPU runs a loop:
+#
+#     for (int64_t k = 0; k < count; ++k) out[k] = x[k] * x[k];
+#
+# A kernel is the body of that loop, and a launch is the loop: `square_kernel<<<blocks, threads>>>(...)` calls the
+# body `blocks * threads` times, in no order that you may rely on. Each call, called a thread, finds out who it is
+# from `blockIdx` and `threadIdx`, and computes its `k` from that. The first and last lines of the body are what the
+# `for` had between its brackets.
+
+# %%
+FIRST_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+__global__ void square_kernel(float* out, const float* x, int64_t count) {
+  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (k >= count) return;
+  out[k] = x[k] * x[k];
+}
+
+void launch_square(float* out, const float* x, int64_t count, cudaStream_t stream) {
+  square_kernel<<<(count + 255) / 256, 256, 0, stream>>>(out, x, count);
+}
+"""
+
+# %% [markdown]
+# That is the `.cu`, which nvcc compiles. It knows pointers and nothing of torch. The `.cpp` knows tensors and nothing
+# of kernels: it takes the pointers out. g++ compiles it. What joins the two files is a declaration: a line in the
+# `.cpp` that says what `launch_square` looks like, and that the linker will find it.
+
+# %%
+FIRST_CPP = """
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+void launch_square(float* out, const float* x, int64_t count, cudaStream_t stream);  // in the .cu
+
+at::Tensor square(const at::Tensor& x) {
+  at::Tensor out = at::empty_like(x);
+  launch_square(out.mutable_data_ptr<float>(), x.const_data_ptr<float>(), x.numel(),
+                c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return out;
+}
+"""
+
+# %% [markdown]
+# `inline` is this workbook's small cover over torch's `load_inline`, which you know from notebook 02. With a GPU and
+# nvcc it calls just that; elsewhere it gives the same two texts to the emulator.
+
+# %%
+first = inline("first", FIRST_CPP, FIRST_CU, ["square"])
+x = torch.randn(1000, device=device())
+print(first.square(x)[:4], "right:", torch.equal(first.square(x), x * x))
+
+# %% [markdown]
+# 1000 elements, and `(1000 + 255) / 256 = 4` blocks of 256 threads: 1024 calls of the body, of which 24 return at
+# once. Rounding the number of blocks *up* is what makes this right for any count, but one:
+
+# %%
+refused(first.square, x[:0])
+
+# %% [markdown]
+# A grid of nothing is an error, not a launch that does nothing. (The real stage returns before the launch.)
+#
+# ## Who does what
+#
+# The second module makes no arithmetic at all: its kernels write down who they are. First over a matrix, as the cell
+# will have it: (B, S), a row for each sequence of the batch.
+
+# %%
+WHO_CU = """
+#include <cuda_runtime.h>
+#include <algorithm>
+#include <cstdint>
+
+// One thread per (row, unit): the batch goes in grid.y. Writes block x, block y and thread x.
+__global__ void matrix_kernel(int64_t* who, int64_t S) {  // [B,S,3]
+  const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, row = blockIdx.y;
+  if (unit >= S) return;
+  int64_t* mine = who + (row * S + unit) * 3;
+  mine[0] = blockIdx.x, mine[1] = blockIdx.y, mine[2] = threadIdx.x;
+}
+
+void launch_matrix(int64_t* who, int64_t B, int64_t S, int64_t threads, cudaStream_t stream) {
+  const dim3 grid((S + threads - 1) / threads, B);
+  matrix_kernel<<<grid, threads, 0, stream>>>(who, S);
+}
+"""
+
+# %% [markdown]
+# The same for a batch of any size: each thread goes on to the row that is `gridDim.y` further down.
+
+# %%
+WHO_CU += """
+__global__ void rows_kernel(int64_t* who, int64_t B, int64_t S) {  // [B,S,3]
+  const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (unit >= S) return;
+  for (int64_t row = blockIdx.y; row < B; row += gridDim.y) {
+    int64_t* mine = who + (row * S + unit) * 3;
+    mine[0] = blockIdx.x, mine[1] = blockIdx.y, mine[2] = threadIdx.x;
+  }
+}
+
+void launch_rows(int64_t* who, int64_t B, int64_t S, int64_t threads, cudaStream_t stream) {
+  const dim3 grid((S + threads - 1) / threads, std::min<int64_t>(B, 65535));
+  rows_kernel<<<grid, threads, 0, stream>>>(who, B, S);
+}
+"""
+
+# %% [markdown]
+# In one dimension this is called a grid-stride loop: any number of elements, with any grid.
+
+# %%
+WHO_CU += """
+__global__ void stride_kernel(int64_t* who, int64_t count) {  // [count,3]
+  const int64_t threads = gridDim.x * int64_t(blockDim.x);
+  for (int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; k < count; k += threads) {
+    who[k * 3] = blockIdx.x, who[k * 3 + 1] = blockIdx.y, who[k * 3 + 2] = threadIdx.x;
+  }
+}
+
+void launch_stride(int64_t* who, int64_t count, int64_t blocks, int64_t threads, cudaStream_t stream) {
+  stride_kernel<<<blocks, threads, 0, stream>>>(who, count);
+}
+"""
+
+# %% [markdown]
+# Three more for what comes below. One with a choice of guards:
+
+# %%
+WHO_CU += """
+__global__ void guard_kernel(float* row, int S, int guard) {  // [S]
+  const int col = blockIdx.x * blockDim.x + threadIdx.x;
+  bool inside = true;                       // 0: no guard
+  if (guard == 1) inside = (col < S) < S;   // 1: as published
+  if (guard == 2) inside = col < S;         // 2: right
+  if (inside) row[col] = col;
+}
+
+void launch_guard(float* row, int64_t S, int64_t guard, int64_t threads, cudaStream_t stream) {
+  guard_kernel<<<1, threads, 0, stream>>>(row, S, guard);
+}
+"""
+
+# %% [markdown]
+# One whose last block computes the place of an element in 32 bits and in 64, and one that loops over a sum:
+
+# %%
+WHO_CU += """
+__global__ void place_kernel(int64_t* place, int S) {  // [2]
+  if (blockIdx.y != gridDim.y - 1) return;
+  const int in_32_bits = blockIdx.y * 3 * S;
+  const int64_t in_64_bits = int64_t(blockIdx.y) * 3 * S;
+  place[0] = in_32_bits, place[1] = in_64_bits;
+}
+
+void launch_place(int64_t* place, int64_t rows, int64_t S, cudaStream_t stream) {
+  place_kernel<<<dim3(1, rows), 1, 0, stream>>>(place, S);
+}
+
+// z = X @ weights.t() + bias, one thread per element of z.
+__global__ void linear_kernel(float* z, const float* X, const float* weights, const float* bias, int64_t K,
+                              int64_t columns) {  // [B,columns], [B,K], [columns,K], [columns]
+  const int64_t column = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, row = blockIdx.y;
+  if (column >= columns) return;
+  float sum = bias[column];
+  for (int64_t k = 0; k < K; ++k) sum += X[row * K + k] * weights[column * K + k];
+  z[row * columns + column] = sum;
+}
+
+void launch_linear(float* z, const float* X, const float* weights, const float* bias, int64_t B, int64_t K,
+                   int64_t columns, cudaStream_t stream) {
+  linear_kernel<<<dim3((columns + 127) / 128, B), 128, 0, stream>>>(z, X, weights, bias, K, columns);
+}
+"""
+
+# %% [markdown]
+# And the C++ for all of them. Tensors are made in Python, so that it stays short.
+
+# %%
+WHO_CPP = """
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+
+void launch_matrix(int64_t* who, int64_t B, int64_t S, int64_t threads, cudaStream_t stream);
+void launch_rows(int64_t* who, int64_t B, int64_t S, int64_t threads, cudaStream_t stream);
+void launch_stride(int64_t* who, int64_t count, int64_t blocks, int64_t threads, cudaStream_t stream);
+void launch_guard(float* row, int64_t S, int64_t guard, int64_t threads, cudaStream_t stream);
+void launch_place(int64_t* place, int64_t rows, int64_t S, cudaStream_t stream);
+void launch_linear(float* z, const float* X, const float* weights, const float* bias, int64_t B, int64_t K,
+                   int64_t columns, cudaStream_t stream);
+
+cudaStream_t stream() { return c10::cuda::getCurrentCUDAStream(); }
+
+void matrix(const Tensor& who, int64_t threads) {
+  launch_matrix(who.mutable_data_ptr<int64_t>(), who.size(0), who.size(1), threads, stream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+void rows(const Tensor& who, int64_t threads) {
+  launch_rows(who.mutable_data_ptr<int64_t>(), who.size(0), who.size(1), threads, stream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+void stride(const Tensor& who, int64_t blocks, int64_t threads) {
+  launch_stride(who.mutable_data_ptr<int64_t>(), who.size(0), blocks, threads, stream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+void guard(const Tensor& row, int64_t guard, int64_t threads) {
+  launch_guard(row.mutable_data_ptr<float>(), row.size(0), guard, threads, stream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+void place(const Tensor& place, int64_t rows, int64_t S) {
+  launch_place(place.mutable_data_ptr<int64_t>(), rows, S, stream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+void linear(const Tensor& z, const Tensor& X, const Tensor& weights, const Tensor& bias) {
+  launch_linear(z.mutable_data_ptr<float>(), X.const_data_ptr<float>(), weights.const_data_ptr<float>(),
+                bias.const_data_ptr<float>(), X.size(0), X.size(1), z.size(1), stream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+"""
+
+# %%
+who = inline("who", WHO_CPP, WHO_CU, ["matrix", "rows", "stride", "guard", "place", "linear"])
+
+
+def asked(call, *shape_and_grid):
+    """What the kernel wrote into a new tensor of this shape: block x, block y, thread x for each element."""
+    shape, *grid = shape_and_grid
+    written = torch.full((*shape, 3), -1, device=device())
+    call(written, *grid)
+    return written.cpu()
+
+
+# %% [markdown] syllabus="3.3a"
+# ### One thread for each element
+#
+# Three rows of ten units, in blocks of four threads:
+
+# %%
+by_matrix = asked(who.matrix, (3, 10), 4)
+print("element [2, 9] was written by block", by_matrix[2, 9, :2].tolist(), "thread", by_matrix[2, 9, 2].item())
+for row in by_matrix:
+    print("  ".join(f"({x},{y}).{thread}" for x, y, thread in row.tolist()))
+
+# %% [markdown]
+# Each block stays within a row, and neighbouring threads have neighbouring elements. That matters on a GPU: the 32
+# threads of a warp read together, and neighbours fit into a few wide reads.
+
+# %% [markdown] syllabus="3.3b"
+# ### The y side of a grid ends at 65535
+#
+# The x side of a grid may have 2³¹ - 1 blocks, y and z only 65535. So the batch in `grid.y` works until somebody has
+# a large one:
+
+# %%
+asked(who.matrix, (65535, 2), 32)
+refused(asked, who.matrix, (65536, 2), 32)
+
+# %% [markdown]
+# Published cells have this limit, and most never check their launch, so it shows as unwritten memory. With a loop
+# over the rows there is none:
+
+# %%
+by_rows = asked(who.rows, (65537, 2), 32)
+print("rows that nobody wrote:", int((by_rows < 0).any(-1).any(-1).sum()))
+print("row 65534 by block y", by_rows[65534, 0, 1].item(), "  row 65535 by block y", by_rows[65535, 0, 1].item())
+
+# %% [markdown] syllabus="3.3d"
+# ### Any size with any grid
+#
+# 19 elements, and a grid that has only 2 blocks of 4 threads:
+
+# %%
+by_stride = asked(who.stride, (19,), 2, 4)
+print("block ", *by_stride[:, 0].tolist())
+print("thread", *by_stride[:, 2].tolist())
+
+# %% [markdown]
+# After the first eight elements the same eight threads take the next eight, and so on. Neighbours still go to
+# neighbours, and the grid can be chosen for the GPU instead of for the data.
+
+# %% [markdown] syllabus="3.3e 3.3f"
+# ### The guard
+#
+# Blocks are whole, sizes are not: 8 threads for a row of 5. To see it without harm, the row is the front of a piece
+# of memory of our own, and what lies behind it is marked with -1.
+
+# %%
+S = 5
+for guard, name in enumerate(("no guard", "(col < S) < S", "col < S")):
+    memory = torch.full((8,), -1.0, device=device())
+    who.guard(memory[:S], guard, 8)
+    print(f"{name:15s} row {memory[:S].int().tolist()}  behind it {memory[S:].int().tolist()}")
+
+# %% [markdown]
+# Without a guard three threads write where another tensor might live. The second line is from a published cell, and
+# writes there just the same. What does its guard say?
+
+# %%
+for col in (0, 4, 5, 7, 1000):
+    print(f"col {col:4d}:  col < S is {col < S!s:5}  (col < S) < S is {(col < S) < S}")
+
+# %% [markdown]
+# `col < S` is 0 or 1, and both are less than 5. It is always true as soon as S is above 1, and no test of values
+# finds it, because the row itself is right. With a GPU, `compute-sanitizer` finds such accesses.
+
+# %% [markdown] syllabus="3.3c"
+# ### 32 bits are not enough
+#
+# `blockIdx` and `blockDim` are 32 bits wide, and so is what they are multiplied to. Where does the last row of gates
+# of shape (65535, 3 · 12000) begin? No tensor is made for this, the kernel only computes the place.
+
+# %%
+places = torch.zeros(2, dtype=torch.int64, device=device())
+who.place(places, 65535, 12000)
+print("in 32 bits {:,}   in 64 bits {:,}".format(*places.tolist()))
+
+# %% [markdown]
+# A negative index: a crash at best. It takes 9 GB of gates to get there, so no small test ever will. Hence
+# `int64_t(blockDim.x)` in each kernel: with one factor of 64 bits the product has them too.
+
+# %% [markdown] syllabus="3.9b 3.7c"
+# ### A loop in the kernel, and why the matrix product stays in ATen
+#
+# The launch is one loop; the kernel may have its own. A thread of `linear_kernel` adds up one element of
+# `z = X @ weights.T + bias`. It is right:
+
+# %%
+X, weights = torch.randn(16, 160, device=device()), torch.randn(384, 160, device=device())
+bias, z = torch.randn(384, device=device()), torch.empty(16, 384, device=device())
+who.linear(z, X, weights, bias)
+print("largest difference to F.linear:", f"{(z - F.linear(X, weights, bias)).abs().max().item():.1e}")
+
+# %% [markdown]
+# But count what its threads read from memory, against what there is:
+
+# %%
+(B, K), columns = X.shape, weights.size(0)
+reads, numbers = B * columns * (2 * K + 1), X.numel() + weights.numel() + bias.numel()
+print(f"{reads:,} reads of {numbers:,} different numbers: each one {reads / numbers:.0f} times")
+
+# %% [markdown]
+# A library's product fetches a tile once for a whole block, keeps it close to the arithmetic, feeds units made for
+# products, and has a version for each shape and GPU. We could not beat it easily, and so stage 3 does not try: the
+# products stay in ATen, and the pointwise rest becomes ours. On a GPU you can measure how far off we would be:
+
+# %%
+if on_gpu:
+    from common.clock import interleave
+
+    X, weights = torch.randn(1024, 2048, device="cuda"), torch.randn(3072, 2048, device="cuda")
+    bias, z = torch.randn(3072, device="cuda"), torch.empty(1024, 3072, device="cuda")
+    calls = [lambda: who.linear(z, X, weights, bias), lambda: F.linear(X, weights, bias)]
+    ours, library = interleave(calls, "cuda", rounds=11, block_seconds=0.02)
+    print(f"B1024 S1024: our loop takes {ours.ratio_to(library):.0f} times as long as the library")
+else:
+    print("no GPU here; how fast the emulator is would say nothing about it")
+
+# %% [markdown]
+# ## Maths on the device
+#
+# The gates need `exp`, `tanh` and a choice. Here is elu in four versions, and its slope in two. In CUDA `fmaxf`,
+# `fminf` and `expf` take and return floats, whatever they are given.
+
+# %%
+MATHS_CU = """
+#include <cuda_runtime.h>
+#include <cmath>
+#include <cstdint>
+
+template <typename scalar_t>
+__device__ scalar_t elu_fmaxf(scalar_t z) { return fmaxf(0, z) + fminf(0, expf(z) - 1); }
+
+template <typename scalar_t>
+__device__ scalar_t elu_literal(scalar_t z) { return z > 0.0 ? z : std::exp(z) - 1.0; }
+
+template <typename scalar_t>
+__device__ scalar_t elu_minus_one(scalar_t z) { return z > 0 ? z : std::exp(z) - 1; }
+
+template <typename scalar_t>
+__device__ scalar_t elu_expm1(scalar_t z) { return z > 0 ? z : std::expm1(z); }
+
+template <typename scalar_t>
+__device__ scalar_t d_elu_mask(scalar_t z) { return scalar_t(z > 0) + scalar_t(z <= 0) * std::exp(z); }
+
+template <typename scalar_t>
+__device__ scalar_t d_elu_ternary(scalar_t z) { return z > 0 ? scalar_t(1) : std::exp(z); }
+"""
+
+# %% [markdown]
+# One kernel calls whichever is asked for. It is a template, since it should work on floats and on doubles, and
+# templates have a catch: code is made for the types that somebody *uses*, and in this file nobody uses any. The last
+# lines ask for the two types explicitly.
+
+# %%
+MATHS_CU += """
+template <typename scalar_t>
+__global__ void apply_kernel(scalar_t* out, const scalar_t* z, int64_t count, int which) {
+  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (k >= count) return;
+  switch (which) {
+    case 0: out[k] = elu_fmaxf(z[k]); break;
+    case 1: out[k] = elu_literal(z[k]); break;
+    case 2: out[k] = elu_minus_one(z[k]); break;
+    case 3: out[k] = elu_expm1(z[k]); break;
+    case 4: out[k] = d_elu_mask(z[k]); break;
+    case 5: out[k] = d_elu_ternary(z[k]); break;
+  }
+}
+
+template <typename scalar_t>
+void launch_apply(scalar_t* out, const scalar_t* z, int64_t count, int which, cudaStream_t stream) {
+  apply_kernel<<<(count + 255) / 256, 256, 0, stream>>>(out, z, count, which);
+}
+"""
+INSTANTIATIONS = """
+template void launch_apply(float*, const float*, int64_t, int, cudaStream_t);
+template void launch_apply(double*, const double*, int64_t, int, cudaStream_t);
+"""
+
+# %% [markdown]
+# On the other side a tensor's type is known only when the program runs, and a template wants it when it is compiled.
+# `AT_DISPATCH_FLOATING_TYPES` stands between; what it is comes below. `half` names its type, and so does `kind`.
+
+# %%
+MATHS_CPP = """
+#include <ATen/Dispatch.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <string>
+
+using at::Tensor;
+
+template <typename scalar_t>
+void launch_apply(scalar_t* out, const scalar_t* z, int64_t count, int which, cudaStream_t stream);
+
+Tensor apply(const Tensor& z, int64_t which) {
+  Tensor out = at::empty_like(z);
+  AT_DISPATCH_FLOATING_TYPES(z.scalar_type(), "apply", [&] {
+    launch_apply<scalar_t>(out.mutable_data_ptr<scalar_t>(), z.const_data_ptr<scalar_t>(), z.numel(), which,
+                           c10::cuda::getCurrentCUDAStream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  });
+  return out;
+}
+
+template <typename T>
+std::string name_of() { return std::string(c10::toString(c10::CppTypeToScalarType<T>::value)); }
+
+std::string kind(const Tensor& x) {
+  return AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "kind", [&] { return name_of<scalar_t>(); });
+}
+
+std::string kind_with_half(const Tensor& x) {
+  return AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "kind_with_half",
+                                         [&] { return name_of<scalar_t>(); });
+}
+
+std::string kind_by_hand(const Tensor& x) {
+  auto body = [](auto zero) { return name_of<decltype(zero)>(); };
+  switch (x.scalar_type()) {
+    case at::kDouble: return body(double());
+    case at::kFloat: return body(float());
+    default: TORCH_CHECK(false, "\\"kind_by_hand\\" not implemented for '", x.scalar_type(), "'");
+  }
+}
+"""
+FUNCTIONS = ["apply", "kind", "kind_with_half", "kind_by_hand"]
+maths = inline("maths", MATHS_CPP, MATHS_CU + INSTANTIATIONS, FUNCTIONS)
+
+# %% [markdown] syllabus="3.2a"
+# ### `fmaxf` narrows
+#
+# In float32 all versions of elu agree. In float64:
+
+# %%
+NAMES = ["elu_fmaxf", "elu_literal", "elu_minus_one", "elu_expm1", "d_elu_mask", "d_elu_ternary"]
+
+
+def apply(name, z):
+    return maths.apply(z, NAMES.index(name))
+
+
+z = torch.linspace(-4, 4, 1000, dtype=torch.float64, device=device())
+for name in NAMES[:4]:
+    error = (apply(name, z) - F.elu(z)).abs().max().item()
+    print(f"{name:14s} {apply(name, z).dtype}, largest error {error:.1e}")
+
+# %% [markdown]
+# The first returns float64, and half of its digits are invented. No compiler warned. Every test in float32 passes.
+# The one test that does not is gradcheck, whose differences of 1e-6 drown in that error:
+
+
+# %%
+class Elu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, z, name):
+        ctx.save_for_backward(z)
+        return apply(name, z)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * apply("d_elu_ternary", ctx.saved_tensors[0]), None
+
+
+z = torch.randn(5, dtype=torch.float64, device=device(), requires_grad=True)
+for name in NAMES[:4]:
+    passed = torch.autograd.gradcheck(Elu.apply, (z, name), raise_exception=False)
+    print(f"{name:14s} gradcheck {'passes' if passed else 'FAILS'}")
+
+# %% [markdown]
+# And all of them have the same, right, backward. In templates, call `std::exp`, `std::expm1`, `std::tanh`: these have
+# a version for each type.
+
+# %% [markdown] syllabus="3.2b"
+# ### A literal promotes
+#
+# `elu_literal` is the opposite mistake. `1.0` is a double, a float beside it becomes one too, and so do the
+# subtraction and the comparison. The result is right to the last digit, and computed where most GPUs are slow: many
+# have one unit for doubles to 32 or 64 for floats. It shows in the instructions. nvcc turns the kernel for floats
+# into PTX, and we count what works on doubles there.
+
+
+# %%
+def double_instructions(name):
+    """How many instructions on doubles nvcc makes of one of the functions above, called for floats."""
+    kernel = f"__global__ void kernel(float* z) {{ z[threadIdx.x] = {name}(z[threadIdx.x]); }}"
+    folder = root / "build" / "notebooks" / "ptx"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.cu").write_text(MATHS_CU.partition("template <typename scalar_t>\n__global__")[0] + kernel)
+    command = [nvcc(), "-ptx", "-arch=sm_90", f"{name}.cu", "-o", f"{name}.ptx"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    lines = (folder / f"{name}.ptx").read_text().splitlines()
+    return sum(".f64" in line and not line.strip().startswith(".reg") for line in lines)
+
+
+if nvcc():
+    for name in NAMES[1:4]:
+        print(f"{name:14s} {double_instructions(name)} instructions on doubles")
+else:
+    print("no nvcc here")
+
+# %% [markdown]
+# nvcc 13.0 makes 4 of them from `elu_literal`, and none from the other two. The cures are `1`, which becomes whatever
+# stands beside it, or `scalar_t(1)`.
+
+# %% [markdown] syllabus="3.2c"
+# ### The slope of elu, by choice and by mask
+#
+# The mask, `(z > 0) + (z <= 0) * exp(z)`, multiplies by 0 what should not count. That is not the same as leaving it
+# out:
+
+# %%
+z = torch.tensor([-2.0, 0.0, 2.0, 80.0, 100.0], device=device())
+print("z      ", z.tolist())
+print("mask   ", apply("d_elu_mask", z).tolist())
+print("ternary", apply("d_elu_ternary", z).tolist())
+
+# %% [markdown]
+# exp(100) is infinite in float32, and 0 times infinity is NaN. In a kernel the choice costs nothing: the compiler
+# makes a select of it, not a branch. The stage does not even need the exponential, since it takes the slope from
+# elu's own output.
+
+# %% [markdown] syllabus="3.2d"
+# ### `expm1`
+#
+# Near zero exp(z) is 1 and a little, and after the subtraction only the little is left, with the few digits that
+# fitted behind the 1.
+
+# %%
+z = -torch.logspace(-7, 0, 200, device=device())
+exact = torch.expm1(z.double())
+errors = {name: ((apply(name, z) - exact) / exact).abs().cpu() for name in ("elu_minus_one", "elu_expm1")}
+for name, error in errors.items():
+    print(f"{name:14s} largest relative error {error.max().item():.0e}")
+
+# %%
+from common.plots import BLUE, STYLE, VERMILION, colour
+
+plt.rcParams.update(STYLE)
+figure, axis = plt.subplots(figsize=(8, 3), layout="constrained")
+for (name, error), ink in zip(errors.items(), (VERMILION, BLUE), strict=True):
+    axis.loglog(-z.cpu(), error.clamp(min=1e-9), ".", color=ink, label=name)
+axis.set(title="Relative error of elu in float32, just below zero", xlabel="-z", ylabel="relative error")
+axis.legend(frameon=False)
+plt.show()
+
+# %% [markdown] syllabus="3.4a 3.4b 3.4c"
+# ## Dispatch over types
+#
+# A macro with a lambda looks like magic. It is a switch. `kind` above is written with it and `kind_by_hand` without;
+# `scalar_t` is no more than the name that the macro gives to the type in each case, and the lambda is compiled once
+# for each.
+
+# %%
+for dtype in (torch.float32, torch.float64):
+    x = torch.zeros(1, dtype=dtype)
+    print(f"{dtype!s:15} kind {maths.kind(x)}, by hand {maths.kind_by_hand(x)}, with half {maths.kind_with_half(x)}")
+for dtype in (torch.float16, torch.bfloat16, torch.int64):
+    print(dtype, end="  kind ")
+    refused(maths.kind, torch.zeros(1, dtype=dtype))
+
+# %% [markdown]
+# Whatever is not in the switch is refused by name; the string that is given to the macro is for this message. Other
+# macros have more cases. `_AND2` adds two types to be named, here float16 and bfloat16:
+
+# %%
+for dtype in (torch.float16, torch.bfloat16):
+    print(dtype, "kind_with_half", maths.kind_with_half(torch.zeros(1, dtype=dtype)))
+refused(maths.kind_with_half, torch.zeros(1, dtype=torch.int64))
+
+# %% [markdown]
+# To see that there is no magic, ask the compiler what it gets to read. `g++ -E` expands the macro; shown are the
+# lines of the switch itself.
+
+# %%
+import sysconfig
+
+from torch.utils.cpp_extension import include_paths
+
+source = """#include <ATen/Dispatch.h>
+#include <ATen/core/Tensor.h>
+void here(const at::Tensor& x) { AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "kind", [&] { body<scalar_t>(); }); }
+"""
+folders = [f"-I{path}" for path in [*include_paths(), sysconfig.get_path("include")]]
+command = [os.environ.get("CXX", "c++"), "-E", "-P", "-std=c++20", *folders, "-x", "c++", "-"]
+expanded = subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
+expanded = expanded[expanded.rindex("void here") :].replace("{", "{\n").replace(";", ";\n").replace("case", "\ncase")
+for line in expanded.splitlines():
+    if any(word in line for word in ("switch (", "case ", "using scalar_t", "body", "default:")):
+        print(line.strip()[:110])
+
+# %% [markdown] syllabus="3.5a 3.5b"
+# ## A `.cu` that knows no torch
+#
+# The kernels above took pointers and sizes, and none of their files included a torch header. This is the price: the
+# dispatch is in the `.cpp`, which sees only a declaration of the template, and so cannot make its code. Without the
+# two lines of explicit instantiation everything compiles, and at import there is a symbol that nobody defines.
+# `c++filt` reads names like that:
+
+# %%
+from common.build import readable
+
+try:
+    inline("not_instantiated", MATHS_CPP, MATHS_CU, FUNCTIONS)
+except ImportError as error:
+    symbol = str(error).partition("undefined symbol: ")[2]
+    print("undefined symbol:", symbol, "or", readable(symbol), sep="\n    ")
+
+# %% [markdown] syllabus="3.5c"
+# ### What it gains
+#
+# An empty kernel, with the three ATen headers that stage 4's `.cu` needs, and with none:
+
+# %%
+import time
+
+from common.emulator.compile import INCLUDE
+
+COMPILER = [nvcc()] if nvcc() else [os.environ.get("CXX", "c++"), "-x", "c++", f"-I{INCLUDE}"]
+HEADERS = {
+    "three ATen headers": ["ATen/core/Tensor.h", "ATen/Dispatch.h", "ATen/core/TensorAccessor.h"],
+    "only cuda_runtime.h": [],
+}
+folder = root / "build" / "notebooks" / "headers"
+folder.mkdir(parents=True, exist_ok=True)
+compile_seconds = {}
+for name, headers in HEADERS.items():
+    lines = [f"#include <{header}>" for header in ["cuda_runtime.h", *headers]] + ["__global__ void kernel() {}"]
+    (folder / "empty.cu").write_text("\n".join(lines) + "\n")
+    start = time.perf_counter()
+    command = [*COMPILER, "-std=c++20", *folders, "-c", "empty.cu", "-o", "empty.o"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    compile_seconds[name] = time.perf_counter() - start
+    print(f"{name:20s}{compile_seconds[name]:6.1f} s with {Path(COMPILER[0]).name}")
+
+# %% [markdown]
+# With `torch/types.h`, which torch's `load_inline` puts in front of a `.cu` unless told not to, it was five times the
+# upper line when this was written. And you compile a kernel dozens of times before it is good.
+
+# %% [markdown] syllabus="3.1c"
+# ## Two files with one name
+#
+# `lltm.cpp` and `lltm.cu` side by side look tidy, and do not build. setuptools takes the name of an object file from
+# the source's, without its ending:
+
+# %%
+folder = root / "build" / "notebooks" / "one_name"
+folder.mkdir(parents=True, exist_ok=True)
+(folder / "lltm.cpp").write_text(FIRST_CPP)
+(folder / "lltm.cu").write_text(FIRST_CU)
+_ = (folder / "setup.py").write_text("""
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CUDAExtension
+
+setup(name="one_name", packages=[], ext_modules=[CUDAExtension("one_name", ["lltm.cpp", "lltm.cu"])],
+      cmdclass={"build_ext": BuildExtension})
+""")
+
+# %%
+# Nothing gets compiled, so any place will do for CUDA, and any architecture.
+settings = {**os.environ, "TORCH_CUDA_ARCH_LIST": "9.0"}
+if not nvcc():
+    settings["CUDA_HOME"] = "/usr/local/cuda"
+command = [sys.executable, "setup.py", "build_ext", "--build-temp", "objects"]
+done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True)
+print(*(line for line in (done.stdout + done.stderr).splitlines() if "multiple rules" in line), sep="\n")
+
+# %% [markdown]
+# With ninja at least it is an error. Without it, setuptools keeps a list with one entry for each object, the second
+# source replaces the first, and the build *succeeds*, without the code of one of the two:
+
+# %%
+from setuptools._distutils.ccompiler import new_compiler
+
+compiler = new_compiler()
+compiler.src_extensions += [".cu"]  # as torch's BuildExtension does
+_, objects, _, _, build = compiler._setup_compile("objects", None, None, ["lltm.cpp", "lltm.cu"], [], [])
+print("to link:   ", objects)
+print("to compile:", build)
+
+# %% [markdown]
+# torch's JIT, `load` and `load_inline`, names a kernel's object `.cuda.o` and has no such trouble, so the mistake
+# waits for the day on which the package is made. Stage 3 calls its files `lltm.cpp` and `lltm_kernel.cu`.
+
+# %% [markdown] syllabus="3.1d 3.1e"
+# ## Checks
+#
+# A kernel believes its arguments. This one adds the gradient through `tanh` as the cell's backward does, and the
+# `.cpp` checks what it is given, with macros as you find them in most published code. But not all of it.
+
+# %%
+CHECKS_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+#include <cmath>
+
+__global__ void d_cell_kernel(float* d_cell, const float* grad_h, const float* new_cell, int64_t count) {
+  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (k >= count) return;
+  const float tanh_new_cell = std::tanh(new_cell[k]);
+  d_cell[k] = grad_h[k] * (1 - tanh_new_cell * tanh_new_cell);
+}
+
+void launch_d_cell(float* d_cell, const float* grad_h, const float* new_cell, int64_t count, cudaStream_t stream) {
+  d_cell_kernel<<<(count + 255) / 256, 256, 0, stream>>>(d_cell, grad_h, new_cell, count);
+}
+"""
+
+# %% [markdown]
+# Into the same module go some functions for the next section: one that writes through a null pointer, and three ways
+# to launch a kernel that adds 1.
+
+# %%
+CHECKS_CU += """
+__global__ void add_one_kernel(float* x, int64_t count) {
+  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (k < count) x[k] += 1;
+}
+
+void launch_add_one(float* x, int64_t count, int threads, cudaStream_t stream) {
+  add_one_kernel<<<(count + threads - 1) / threads, threads, 0, stream>>>(x, count);
+}
+
+__global__ void crash_kernel(volatile float* nowhere) {
+  if (threadIdx.x == 3) nowhere[0] = 1;
+}
+
+void launch_crash(cudaStream_t stream) { crash_kernel<<<2, 32, 0, stream>>>(nullptr); }
+"""
+
+# %%
+CHECKS_CPP = """
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+
+void launch_d_cell(float* d_cell, const float* grad_h, const float* new_cell, int64_t count, cudaStream_t stream);
+void launch_add_one(float* x, int64_t count, int threads, cudaStream_t stream);
+void launch_crash(cudaStream_t stream);
+
+cudaStream_t current() { return c10::cuda::getCurrentCUDAStream(); }
+
+#define CHECK_CUDA(x) TORCH_CHECK(x.is_cuda(), #x " must be a CUDA tensor")
+#define CHECK_CONTIGUOUS(x) TORCH_CHECK(x.is_contiguous(), #x " must be contiguous")
+#define CHECK_INPUT(x) CHECK_CUDA(x); CHECK_CONTIGUOUS(x)
+
+Tensor d_cell(const Tensor& grad_h, const Tensor& new_cell) {
+  CHECK_INPUT(grad_h);  // and new_cell?
+  Tensor d_cell = at::empty_like(grad_h);
+  launch_d_cell(d_cell.mutable_data_ptr<float>(), grad_h.const_data_ptr<float>(),
+                new_cell.const_data_ptr<float>(), grad_h.numel(), current());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return d_cell;
+}
+
+// As a function: one line for each argument, and a message that says what came and what was expected.
+void check(const char* name, const Tensor& tensor, const Tensor& like) {
+  TORCH_CHECK(tensor.device() == like.device(), name, " is on ", tensor.device(), ", expected ", like.device());
+  TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), name, " has dtype ", tensor.scalar_type(),
+              ", expected ", like.scalar_type());
+  TORCH_CHECK(tensor.sizes() == like.sizes(), name, " has shape ", tensor.sizes(), ", expected ", like.sizes());
+  TORCH_CHECK(tensor.is_contiguous(), name, " is not contiguous");
+}
+
+Tensor checked_d_cell(const Tensor& grad_h, const Tensor& new_cell) {
+  CHECK_INPUT(grad_h);
+  check("new_cell", new_cell, grad_h);
+  return d_cell(grad_h, new_cell);
+}
+
+void add_one(const Tensor& x, int64_t threads) {
+  launch_add_one(x.mutable_data_ptr<float>(), x.numel(), threads, current());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+void add_one_unchecked(const Tensor& x, int64_t threads) {
+  launch_add_one(x.mutable_data_ptr<float>(), x.numel(), threads, current());
+}
+
+void add_one_on_default_stream(const Tensor& x) {
+  launch_add_one(x.mutable_data_ptr<float>(), x.numel(), 256, nullptr);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+int64_t device_inside_guard(const Tensor& x) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return c10::cuda::current_device();
+}
+
+void crash() {
+  launch_crash(current());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+"""
+FUNCTIONS = ["d_cell", "checked_d_cell", "add_one", "add_one_unchecked", "add_one_on_default_stream"]
+FUNCTIONS += ["device_inside_guard", "crash"]
+checks = inline("checks", CHECKS_CPP, CHECKS_CU, FUNCTIONS)
+
+# %% [markdown]
+# The macros do their work for `grad_h`:
+
+# %%
+grad_h = torch.ones(2, 4, device=device())
+refused(checks.d_cell, grad_h.t(), grad_h.t())
+refused(checks.d_cell, grad_h.to("meta"), grad_h)
+
+# %% [markdown]
+# Now a `new_cell` with too few rows. So that we may look, it is again the front of our own memory, followed by 100s:
+
+# %%
+memory = torch.zeros(8, device=device())
+memory[4:] = 100
+new_cell = memory[:4].view(1, 4)
+print(checks.d_cell(grad_h, new_cell))
+refused(checks.checked_d_cell, grad_h, new_cell)
+
+# %% [markdown]
+# The slope of tanh at 0 is 1, so the first row is right; the second was computed from memory that `new_cell` does not
+# own, and nothing said so. Published code has exactly this gap, for exactly this tensor. The stage's own checks
+# (`check_arguments` in `csrc/lltm.cpp`) name the argument and what was wrong with it:
+
+# %%
+from common import load
+from common.case import Case, difference, outputs
+
+stage3 = load(3)
+inputs = {name: tensor.detach() for name, tensor in Case(3, 4, 5, device=device()).inputs().items()}
+for wrong in ({"old_cell": inputs["old_cell"][:1]}, {"bias": inputs["bias"].double()}, {"input": inputs["input"][0]}):
+    refused(stage3.lltm, *(inputs | wrong).values())
+
+# %% [markdown] syllabus="3.6c"
+# ## Streams, devices and errors
+#
+# ### Check the launch
+#
+# `<<<...>>>` returns nothing. A launch that a device refuses, such as one with 2048 threads in a block, leaves a note
+# in `cudaGetLastError`, and that is all.
+
+# %%
+x, y = torch.zeros(4, device=device()), torch.zeros(4, device=device())
+checks.add_one_unchecked(x, 2048)
+refused(checks.add_one, y, 256)
+print("x", x.tolist(), "  y", y.tolist())
+
+# %% [markdown]
+# The wrong launch was silent, `x` never got its 1, and the error was reported for the *next* launch, which did
+# nothing wrong and even did its work. With `C10_CUDA_KERNEL_LAUNCH_CHECK()` right after the launch it is where it
+# belongs:
+
+# %%
+refused(checks.add_one, x, 2048)
+
+# %% [markdown] syllabus="3.6d"
+# ### Errors inside a kernel
+#
+# A launch is an order, not a call. On a GPU it returns before the kernel has begun, so a check can only report what
+# is wrong with the *order*. What goes wrong inside comes up later, at some call that waits for the GPU, and after
+# that the process can use the GPU no more. So on a GPU this runs in a process of its own, twice.
+
+# %%
+CRASH = """
+import importlib.util, sys, torch
+spec = importlib.util.spec_from_file_location(sys.argv[1], sys.argv[2])
+checks = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(checks)
+x = torch.zeros(4, device="cuda")
+for name, call in (("crash()", checks.crash), ("x.sum().item(), which is innocent", lambda: x.sum().item())):
+    try:
+        call()
+        print(f"    {name}: no error")
+    except RuntimeError as error:
+        print(f"    {name}:", str(error).splitlines()[0])
+        break
+"""
+if on_gpu:
+    for blocking in ("0", "1"):
+        print(f"CUDA_LAUNCH_BLOCKING={blocking}")
+        settings = {**os.environ, "CUDA_LAUNCH_BLOCKING": blocking}
+        command = [sys.executable, "-c", CRASH, checks.__name__, checks.__file__]
+        print(subprocess.run(command, env=settings, capture_output=True, text=True).stdout)
+else:
+    refused(checks.crash)
+
+# %% [markdown]
+# On a GPU the first run blames an innocent line, far from the culprit; with `CUDA_LAUNCH_BLOCKING=1` each launch
+# waits for its kernel, and the error is reported there. Use it whenever an error makes no sense. The emulator has
+# nothing to wait for: it runs the kernel at the launch, and names kernel, block and thread. And the notebook is still
+# alive:
+
+# %%
+checks.add_one(x, 256)
+print(x.tolist())
+
+# %% [markdown] syllabus="3.6a"
+# ### On the current stream
+#
+# A GPU keeps orders in queues, called streams. Within one the order holds; between two it does not. Torch puts its
+# work on the *current* stream, so a kernel must go there too. The fourth argument in `<<<...>>>` says where; left
+# out, or null, it is the default stream, which is the current one in most programs. Until somebody uses a side
+# stream: this cell fills `x` there, slowly, and adds 1 in both ways.
+
+# %%
+if on_gpu:
+    results = {}
+    for name, add_one in (
+        ("current", lambda x: checks.add_one(x, 256)),
+        ("default", checks.add_one_on_default_stream),
+    ):
+        x = torch.zeros(4, device="cuda")
+        torch.cuda.synchronize()
+        with torch.cuda.stream(torch.cuda.Stream()):
+            torch.cuda._sleep(100_000_000)  # the GPU is busy for some 50 ms
+            x.fill_(41)
+            add_one(x)
+        torch.cuda.synchronize()
+        results[name] = x.tolist()
+else:
+    x = torch.full((4,), 41.0)
+    checks.add_one(x, 256)
+    results = {"current": x.tolist()}
+    print("the emulator has a single stream, and no launch is ever late: no race to be seen")
+for name, result in results.items():
+    print(f"on the {name} stream: {result}")
+
+# %% [markdown]
+# On a GPU the second line ends in 41: the kernel on the default stream did not wait, added 1 to the zeros, and
+# `fill_` came later and covered it. `c10::cuda::getCurrentCUDAStream()` in the call is all it takes.
+
+# %% [markdown] syllabus="3.6b"
+# ### On the right device
+#
+# With several GPUs one of them is current, and a launch goes to it, wherever the tensors live. A guard makes the
+# tensor's device the current one until the end of the function.
+
+# %%
+places = [f"cuda:{k}" for k in range(torch.cuda.device_count())] if on_gpu else ["cpu"]
+for place in places:
+    x = torch.zeros(1, device=place)
+    print(f"tensor on {x.device}: inside the guard device {checks.device_inside_guard(x)} is current")
+print("after it:", torch.cuda.current_device() if on_gpu else "nothing has changed; the emulator has one device")
+
+# %% [markdown]
+# Each function of the stage begins with its checks and a guard, and ends with the check of its launch.
+
+# %% [markdown] syllabus="3.7a 3.7b"
+# ## The kernels of the cell
+#
+# Now all parts are there. This is the forward kernel of stage 3, one pass over memory: 4 numbers in, 5 out.
+
+# %%
+kernels = (root / "stages" / "stage3_cuda_pointers" / "csrc" / "lltm_kernel.cu").read_text()
+forward, backward = kernels.split("// One thread per (row, unit).")[1:]
+print("// One thread per (row, unit)." + forward.rstrip())
+
+# %% [markdown]
+# Nothing in between goes to memory: what stage 2 keeps in half a dozen tensors is in registers here. The backward
+# kernel is made the same way, from the formulas of notebook 01:
+
+# %%
+print(backward[backward.index("    const scalar_t input_gate") : backward.index("constexpr int kThreads")].rstrip())
+
+# %% [markdown]
+# First called directly, without autograd; then the whole cell is held against the float64 reference, in both types,
+# with sizes that fill no block, with a state larger than two, and with an empty batch.
+
+# %%
+from lltm_stage3 import _C
+
+new_h, new_cell, X, gates = _C.forward(*inputs.values())
+d_input, d_weights, d_bias, d_old_h, d_old_cell = _C.backward(
+    new_h, new_cell, inputs["weights"], X, gates, new_cell, [True] * 5
+)
+for name, tensor in {"gates": gates, "new_h": new_h, "new_cell": new_cell, "d_old_cell": d_old_cell}.items():
+    print(f"{name:10s} {tuple(tensor.shape)}")
+for dtype in (torch.float32, torch.float64):
+    for size in ((3, 5, 70), (2, 1, 1025), (0, 4, 8)):
+        case = Case(*size, dtype=dtype, device=device())
+        print(case, "-", difference(case, outputs(stage3.lltm, case)) or "agrees with the reference")
+
+# %% [markdown] syllabus="3.7c 3.7d"
+# ### What stays in ATen
+#
+# The profiler counts what reaches ATen in a step forward and backward, in stage 1's equations and in stages 2 and 3.
+# (Calls that no other ATen call makes, and without views.)
+
+# %%
+os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's messages about itself stay off the page
+from torch.profiler import ProfilerActivity, profile
+
+VIEWS = ("chunk", "detach", "expand", "narrow", "slice", "split", "t", "transpose", "unbind", "unsafe_chunk", "view")
+activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * on_gpu
+
+
+def both_passes(cell, case):
+    inputs, gradients = case.inputs(), case.gradients()
+    return lambda: torch.autograd.grad(cell(*inputs.values()), list(inputs.values()), gradients)
+
+
+def profiled(call):
+    """The names of the ATen calls that no other one makes, views left out, and the kernels on a GPU."""
+    call()
+    with profile(activities=activities, acc_events=True) as profiler:
+        call()
+
+    def is_outermost(event):
+        while (event := event.cpu_parent) is not None:
+            if event.name.startswith("aten::"):
+                return False
+        return True
+
+    operations = [event for event in profiler.events() if event.name.startswith("aten::") and is_outermost(event)]
+    names = [event.name.removeprefix("aten::") for event in operations]
+    on_device = [event for event in profiler.events() if event.device_type.name == "CUDA"]
+    return [name for name in names if name not in VIEWS], on_device
+
+
+# %%
+case = Case(16, 32, 128, device=device())
+cells = {"stage 1": load(1).equations, "stage 2": load(2).lltm, "stage 3": stage3.lltm}
+calls = {name: profiled(both_passes(cell, case)) for name, cell in cells.items()}
+for name, (operations, on_device) in calls.items():
+    print(f"{name}: {len(operations)} ATen calls", f"and {len(on_device)} kernels and copies" if on_gpu else "")
+print("\nleft in stage 3:", ", ".join(calls["stage 3"][0]))
+
+# %% [markdown]
+# Three matrix products, the concatenation in front of them, and a sum for the bias: what a library does well. All
+# that is pointwise has left the list, and two launches have come instead, which the profiler of the CPU does not see.
+# The rest of the list is memory, and it is `empty`, not `zeros`. Each element will be written, so zeros would be one
+# more pass over memory, on a GPU one more kernel:
+
+# %%
+for name, make in (("empty", torch.empty), ("zeros", torch.zeros)):
+    with profile(activities=activities, acc_events=True) as profiler:
+        make(16, 3 * 128, device=device())
+    names = [event.name for event in profiler.events() if event.name.startswith("aten::")]
+    print(f"torch.{name}: {', '.join(names)}")
+
+# %% [markdown]
+# How do you know that each element *is* written? `outputs` above ran with a switch of torch that fills every `empty`
+# with NaN, in C++ as well, and NaN agrees with nothing.
+
+# %% [markdown]
+# ## In pictures
+#
+# Who touches what, drawn from what the kernels themselves wrote. The colour is the block, the number the thread in
+# it. Left a thread for each element, right the grid-stride loop with its eight threads.
+
+# %%
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(10, 2.6), layout="constrained", gridspec_kw={"width_ratios": [10, 8]}
+)
+
+
+def draw(axis, written, blocks, title):
+    """One square for each element: coloured by block, numbered by thread."""
+    axis.imshow(blocks, cmap="Pastel1", vmin=-0.5, vmax=8.5)
+    for row in range(written.shape[0]):
+        for column in range(written.shape[1]):
+            if (thread := written[row, column, 2].item()) >= 0:
+                axis.text(column, row, thread, ha="center", va="center")
+    axis.set(title=title, xticks=range(written.shape[1]), yticks=range(written.shape[0]))
+    axis.grid(False)
+
+
+blocks = (by_matrix[..., 1] * 3 + by_matrix[..., 0]).float()
+draw(left, by_matrix, blocks, "(B, S) = (3, 10), blocks of 4, batch in grid.y")
+left.set(xlabel="unit", ylabel="row")
+padded = torch.cat([by_stride, torch.full((5, 3), -1)]).view(3, 8, 3)
+blocks = padded[..., 0].float().masked_fill(padded[..., 0] < 0, float("nan"))
+draw(right, padded, blocks, "19 elements in memory order, 2 blocks of 4")
+right.set(xlabel="element modulo 8", ylabel="turn of the loop")
+plt.show()
+
+# %% [markdown]
+# Then the calls into ATen by stage, and what the headers cost.
+
+# %%
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 2.4), layout="constrained")
+bars = left.barh(list(calls), [len(operations) for operations, _ in calls.values()], color=[*map(colour, calls)])
+left.bar_label(bars, padding=3)
+left.set_title("ATen calls in a step, forward and backward")
+left.margins(x=0.15)
+bars = right.barh(list(compile_seconds), list(compile_seconds.values()), color=BLUE)
+right.bar_label(bars, fmt="%.1f s", padding=3)
+right.set_title(f"Compiling an empty kernel here, with {Path(COMPILER[0]).name}")
+right.margins(x=0.15)
+for axis in (left, right):
+    axis.invert_yaxis()
+plt.show()
+
+# %% [markdown]
+# And the times, which only a GPU can tell. From docs/results, for each machine that was recorded there:
+
+# %%
+from common import plots, results
+
+machines = [r for r in results.recorded() if any((row["stage"], row["device"]) == (3, "cuda") for row in r["rows"])]
+for result in machines:
+    plots.speedups(result, device="cuda")
+    plt.show()
+if not machines:
+    print("no machine with stage 3 on a GPU is recorded yet; `make bench` measures yours")
+
+# %% [markdown]
+# ## What to take along
+#
+# - A kernel is the body of a loop; the guard is its condition, in 64 bits, and rows beyond 65535 need a loop.
+# - Checks, guard, stream, launch, launch check: in this order, in every function, for every argument.
+# - `std::` maths and `scalar_t(1)`; `expm1` near zero; a choice where a mask would multiply infinity by nothing.
+# - float64 gradcheck sees what float32 hides.
+# - A `.cu` without torch compiles in seconds, and must be told which types to make.
+#
+# Next: `make diff-2-3` for the stage as a diff, then 04: the same kernels with `gates[row][1][unit]`.

@@ -1,0 +1,561 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 04: CUDA kernels over packed accessors
+#
+# The kernels of notebook 03 compute each place in memory by hand, and rely on it that everything is contiguous. Here
+# `gates[row][1][unit]` does both for them. You will see that it is the same element, what an accessor is made of,
+# what it allows that a pointer does not, what it does not check, and what it costs.
+#
+# You need notebook 03 and a C++ compiler; without a GPU the emulator runs the kernels. About 45 minutes; the first
+# run compiles for a minute or two in between.
+
+# %%
+import sys
+from pathlib import Path
+
+here = Path.cwd()
+root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f / "common").is_dir())
+sys.path.insert(0, str(root))
+
+# %%
+# %matplotlib inline
+import os
+import re
+import subprocess
+
+import matplotlib.pyplot as plt
+import torch
+
+from common import load
+from common.architectures import nvcc
+from common.build import readable
+from common.case import Case, difference, outputs
+from common.inline import device, inline
+
+on_gpu = device() == "cuda"
+torch.manual_seed(0)
+print("torch", torch.__version__, "on", torch.cuda.get_device_name() if on_gpu else "the emulator")
+
+# %% [markdown]
+# ## Names for places
+#
+# The gates of a step are a tensor of shape (B, 3S): for each row the input gates, then the output gates, then the
+# candidates. The output gate of a row and unit is at `row * 3 * S + 1 * S + unit`. That is easy to get wrong, and the
+# mistake is silent. The same memory seen as (B, 3, S) has a dimension for the gate:
+
+# %%
+B, S = 2, 4
+flat = torch.arange(B * 3 * S, dtype=torch.float32, device=device()).view(B, 3 * S)
+gates = flat.view(B, 3, S)
+print("the same memory:", gates.data_ptr() == flat.data_ptr(), "  strides", gates.stride())
+row, unit = 1, 2
+print("by hand", flat.view(-1)[row * 3 * S + 1 * S + unit].item(), "  by name", gates[row, 1, unit].item())
+
+# %% [markdown]
+# An accessor brings this to a kernel. `PackedTensorAccessor64<float, 3, RestrictPtrTraits>` says: floats, three
+# dimensions, sizes and strides in 64 bits, and a promise about the pointer, of which more below. The kernels that use
+# it here write down *where* each element is, as a distance from the first one in memory.
+
+# %%
+PLACES_CU = """
+#include <ATen/core/Tensor.h>
+#include <ATen/core/TensorAccessor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+template <typename scalar_t, int dimensions>
+using Accessor = at::PackedTensorAccessor64<scalar_t, dimensions, at::RestrictPtrTraits>;
+
+__global__ void by_name_kernel(Accessor<int64_t, 3> place, Accessor<const float, 3> gates) {  // [B,3,S], any strides
+  const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, row = blockIdx.y;
+  if (unit >= gates.size(2)) return;
+  for (int gate = 0; gate < 3; ++gate) place[row][gate][unit] = &gates[row][gate][unit] - gates.data();
+}
+
+__global__ void by_hand_kernel(int64_t* place, const float* gates, int64_t S) {  // [B,3S]
+  const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, row = blockIdx.y;
+  if (unit >= S) return;
+  for (int gate = 0; gate < 3; ++gate) {
+    const int64_t at = row * 3 * S + gate * S + unit;
+    place[at] = &gates[at] - gates;
+  }
+}
+"""
+
+# %% [markdown]
+# What launches them takes the tensors themselves: the accessors are made at the launch. And a kernel that reads one
+# element, without asking whether there is such an element:
+
+# %%
+PLACES_CU += """
+dim3 grid_for(int64_t B, int64_t S) { return dim3((S + 127) / 128, B); }
+
+void by_name(const Tensor& place, const Tensor& gates) {
+  by_name_kernel<<<grid_for(gates.size(0), gates.size(2)), 128, 0, c10::cuda::getCurrentCUDAStream()>>>(
+      place.packed_accessor64<int64_t, 3, at::RestrictPtrTraits>(),
+      gates.packed_accessor64<const float, 3, at::RestrictPtrTraits>());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+void by_hand(const Tensor& place, const Tensor& gates) {
+  by_hand_kernel<<<grid_for(gates.size(0), gates.size(2)), 128, 0, c10::cuda::getCurrentCUDAStream()>>>(
+      place.mutable_data_ptr<int64_t>(), gates.const_data_ptr<float>(), gates.size(2));
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+__global__ void element_kernel(Accessor<float, 1> out, Accessor<const float, 1> x, int64_t k) { out[0] = x[k]; }
+
+void element(const Tensor& out, const Tensor& x, int64_t k) {
+  element_kernel<<<1, 1, 0, c10::cuda::getCurrentCUDAStream()>>>(
+      out.packed_accessor64<float, 1, at::RestrictPtrTraits>(),
+      x.packed_accessor64<const float, 1, at::RestrictPtrTraits>(), k);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+"""
+
+# %% [markdown]
+# The `.cpp` holds what is for the CPU: a sum over an accessor that is not packed, the sizes of the three kinds, and
+# where they keep the sizes of their tensor.
+
+# %%
+PLACES_CPP = """
+#include <ATen/core/Tensor.h>
+#include <ATen/core/TensorAccessor.h>
+
+#include <vector>
+
+using at::Tensor;
+
+void by_name(const Tensor& place, const Tensor& gates);
+void by_hand(const Tensor& place, const Tensor& gates);
+void element(const Tensor& out, const Tensor& x, int64_t k);
+
+double sum_on_cpu(const Tensor& x) {  // [rows,columns], any strides
+  at::TensorAccessor<float, 2> values = x.accessor<float, 2>();
+  double sum = 0;
+  for (int64_t row = 0; row < values.size(0); ++row)
+    for (int64_t column = 0; column < values.size(1); ++column) sum += values[row][column];
+  return sum;
+}
+
+std::vector<int64_t> bytes() {
+  return {sizeof(at::TensorAccessor<float, 3>), sizeof(at::PackedTensorAccessor32<float, 3>),
+          sizeof(at::PackedTensorAccessor64<float, 3>)};
+}
+
+bool refers_to_the_tensor(const Tensor& x) { return x.accessor<float, 3>().sizes().data() == x.sizes().data(); }
+
+int64_t size_by_32(const Tensor& x) { return x.packed_accessor32<float, 1>().size(0); }
+int64_t size_by_64(const Tensor& x) { return x.packed_accessor64<float, 1>().size(0); }
+"""
+FUNCTIONS = [
+    "by_name",
+    "by_hand",
+    "element",
+    "sum_on_cpu",
+    "bytes",
+    "refers_to_the_tensor",
+    "size_by_32",
+    "size_by_64",
+]
+places = inline("places", PLACES_CPP, PLACES_CU, FUNCTIONS)
+
+
+# %%
+def refused(call, *arguments):
+    """Calls what should fail, and prints the first line of its error."""
+    try:
+        call(*arguments)
+        print("no error")
+    except (RuntimeError, IndexError) as error:
+        print(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
+def asked(call, gates):
+    """The places that a kernel has written down for a tensor of gates."""
+    place = torch.full(gates.shape, -1, device=device())
+    call(place, gates)
+    return place.cpu()
+
+
+# %% [markdown] syllabus="4.1a 4.1b"
+# ### The same element
+#
+# For contiguous gates the accessor goes where stage 3's arithmetic goes:
+
+# %%
+print("by name:", asked(places.by_name, gates)[1].tolist())
+print("by hand:", asked(places.by_hand, gates)[1].tolist())
+
+# %% [markdown]
+# Now gates that lie otherwise in memory: made as (S, 3, B) and turned. The arithmetic still gives the old answer:
+
+# %%
+turned = torch.zeros(S, 3, B, device=device()).permute(2, 1, 0)
+print("shape", tuple(turned.shape), "strides", turned.stride())
+right = turned.storage_offset() + sum(
+    index * stride
+    for index, stride in zip(
+        torch.meshgrid(*map(torch.arange, (B, 3, S)), indexing="ij"), turned.stride(), strict=True
+    )
+)
+for name, call in (("by name", places.by_name), ("by hand", places.by_hand)):
+    place = asked(call, turned)
+    print(f"{name}: {place[1].tolist()}  right: {torch.equal(place.view(-1), right.reshape(-1))}")
+
+# %% [markdown]
+# An accessor multiplies each index by its stride; that is all. `gates[row]` is an accessor of two dimensions, and
+# `gates[row][1]` of one; the compiler sees through all of it and no object is left.
+
+# %% [markdown] syllabus="4.1c"
+# ### On the CPU
+#
+# The plain `TensorAccessor` is for host code: a loop over elements that has no operation in ATen. It takes any
+# strides as well, and refuses another type or number of dimensions.
+
+# %%
+x = torch.arange(12.0).view(3, 4)
+print(places.sum_on_cpu(x), places.sum_on_cpu(x.t()), places.sum_on_cpu(x[:, ::2]), "of", x[:, ::2].sum().item())
+refused(places.sum_on_cpu, x.double())
+refused(places.sum_on_cpu, x[0])
+
+# %% [markdown] syllabus="4.1d"
+# ### Why packed
+#
+# What is in an accessor? For three dimensions, in bytes:
+
+# %%
+for name, size in zip(
+    ("TensorAccessor", "PackedTensorAccessor32", "PackedTensorAccessor64"), places.bytes(), strict=True
+):
+    print(f"{name:24s}{size:3d}")
+print("TensorAccessor refers to the sizes in the tensor:", places.refers_to_the_tensor(torch.zeros(2, 3, 4)))
+
+# %% [markdown]
+# 24 bytes are three pointers: to the data, to the sizes and to the strides. The last two lead into the tensor object,
+# which is in the memory of the host. A kernel that followed them would read an address that means nothing on the GPU.
+# The packed ones hold the numbers themselves, 8 + 2 · 3 · 4 and 8 + 2 · 3 · 8 bytes, and go to the kernel by value,
+# among its arguments.
+
+# %% [markdown] syllabus="4.2a"
+# ## What accessors change
+#
+# ### 32 or 64 bits
+#
+# With 32 bits an index goes as far as 2³¹ elements. A tensor of that size needs no memory if all its elements are
+# one, so we can see what happens there:
+
+# %%
+huge = torch.zeros(1).expand(2**31)
+print("by 64:", places.size_by_64(huge))
+refused(places.size_by_32, huge)
+
+# %% [markdown]
+# It is refused when the accessor is made, and names the other one. What do the 32 bits gain? GPUs compute in 32 bits;
+# an index of 64 takes two registers, and several instructions for a product. nvcc tells how many registers a kernel
+# takes (`-Xptxas -v`). The two kernels below differ in nothing else.
+
+# %%
+from torch.utils.cpp_extension import include_paths
+
+
+def compiled(source, *flags):
+    """What nvcc prints for a source with torch's headers, compiled for an H200 (sm_90)."""
+    folder = root / "build" / "notebooks" / "nvcc"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "kernel.cu").write_text(source)
+    command = [nvcc(), "-std=c++20", "-arch=sm_90", "--expt-relaxed-constexpr", *flags, "kernel.cu"]
+    command += [f"-I{path}" for path in include_paths()]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return readable(done.stdout + done.stderr)
+
+
+def registers(source, *flags):
+    """Registers per thread for each kernel of a source, by the kernel's name."""
+    printed = compiled(source, "-cubin", "-Xptxas", "-v", "-o", "kernel.cubin", *flags)
+    return dict(re.findall(r"entry function '(?:void )?(\w+(?:<\w+>)?).*?Used (\d+) registers", printed, re.DOTALL))
+
+
+INDEX = """
+#include <ATen/core/TensorAccessor.h>
+template <typename index_t>
+__global__ void product(at::GenericPackedTensorAccessor<float, 3, at::RestrictPtrTraits, index_t> x) {
+  const index_t row = blockIdx.y, unit = blockIdx.x * index_t(blockDim.x) + threadIdx.x;
+  x[row][0][unit] = x[row][1][unit] * x[row][2][unit];
+}
+template __global__ void product(at::GenericPackedTensorAccessor<float, 3, at::RestrictPtrTraits, int32_t>);
+template __global__ void product(at::GenericPackedTensorAccessor<float, 3, at::RestrictPtrTraits, int64_t>);
+"""
+if nvcc():
+    found = registers(INDEX)
+    print("32 bits:", found["product<int>"], "registers   64 bits:", found["product<long>"], "registers")
+else:
+    print("no nvcc here")
+
+# %% [markdown]
+# nvcc 13.0 says 12 and 16. Where tensors are known to be small, 32 bits are the better choice; the workbook's cell
+# takes any B and S, and so 64.
+
+# %% [markdown] syllabus="4.2b"
+# ### A promise
+#
+# `RestrictPtrTraits` marks the pointer in the accessor as `__restrict__`: you promise that no other pointer leads to
+# the same elements. It matters when a kernel writes between two reads. This one reads `x[k]`, writes to `out`, and
+# reads `x[k]` again: if `out` may overlap `x`, the second read may find something new, and has to be made. How many
+# reads does nvcc make of it?
+
+# %%
+PROMISE = """
+#include <ATen/core/TensorAccessor.h>
+template <template <typename> class Traits>
+using Accessor = at::PackedTensorAccessor64<float, 1, Traits>;
+
+__global__ void pointers(float* out, float* x) {
+  const int k = threadIdx.x;
+  out[k] = x[k];
+  out[k + 1] = 2 * x[k];
+}
+__global__ void restrict_pointers(float* __restrict__ out, float* __restrict__ x) {
+  const int k = threadIdx.x;
+  out[k] = x[k];
+  out[k + 1] = 2 * x[k];
+}
+__global__ void accessors(Accessor<at::DefaultPtrTraits> out, Accessor<at::DefaultPtrTraits> x) {
+  const int k = threadIdx.x;
+  out[k] = x[k];
+  out[k + 1] = 2 * x[k];
+}
+__global__ void restrict_accessors(Accessor<at::RestrictPtrTraits> out, Accessor<at::RestrictPtrTraits> x) {
+  const int k = threadIdx.x;
+  out[k] = x[k];
+  out[k + 1] = 2 * x[k];
+}
+"""
+if nvcc():
+    compiled(PROMISE, "-ptx", "-o", "kernel.ptx")
+    ptx = (root / "build" / "notebooks" / "nvcc" / "kernel.ptx").read_text()
+    for kernel in ptx.split(".entry ")[1:]:
+        name = readable(kernel.partition("(")[0]).partition("(")[0]
+        print(f"{name:20s}{kernel.count('ld.global')} reads")
+else:
+    print("no nvcc here")
+
+# %% [markdown]
+# nvcc 13.0 makes 2, 1, 2 and 2. For pointers the promise saves a read. Within an accessor it has the same meaning,
+# but this compiler makes no use of it: the pointer is a member of a struct by then. So it costs nothing, helps where
+# a compiler looks deeper, and is no substitute for reading a value once into a variable, as the stage's kernels do. A
+# broken promise is another matter: never give the same tensor as input and output.
+
+# %% [markdown] syllabus="4.2c"
+# ### Strided tensors without a copy
+#
+# Stage 3 calls `contiguous()` on `old_cell`, `grad_h` and `grad_cell`, which copies whatever is not. Stage 4 takes
+# them as they are. Here all three are transposed, as they come out of a model that has its batch last. The profiler
+# sees each `contiguous()` that has to copy; of one that has not, nothing reaches it.
+
+# %%
+os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's messages about itself stay off the page
+from torch.profiler import ProfilerActivity, profile
+
+stages = {"stage 3": load(3).lltm, "stage 4": load(4).lltm}
+B, I, S = 16, 32, 128
+
+
+def transposed(tensor):
+    """The same numbers, column by column in memory."""
+    return tensor.detach().t().contiguous().t()
+
+
+def step(cell, layout):
+    """A step forward and backward; `layout` lays out old_cell and the gradients from above."""
+    case = Case(B, I, S, device=device())
+    inputs = case.inputs()
+    inputs["old_cell"] = layout(inputs["old_cell"]).requires_grad_()
+    gradients = [layout(gradient) for gradient in case.gradients()]
+    return lambda: torch.autograd.grad(cell(*inputs.values()), list(inputs.values()), gradients)
+
+
+def copies(call):
+    """How many tensors `call()` copies to make them contiguous."""
+    call()
+    with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiler:
+        call()
+    return sum(event.name == "aten::contiguous" for event in profiler.events())
+
+
+counted = {}
+for name, cell in stages.items():
+    counted[name] = [copies(step(cell, layout)) for layout in (torch.clone, transposed)]
+    print(f"{name}: {counted[name][0]} copies with contiguous tensors, {counted[name][1]} with transposed ones")
+
+# %% [markdown]
+# A gradient that is one number, expanded, comes from every loss that ends in `sum()`: its strides are zero. Stage 4
+# reads that number again and again; stage 3 first writes it out B · S times. The results are right in both:
+
+# %%
+for layout, grads in (("transposed", "both"), ("sliced", "both"), ("contiguous", "expanded")):
+    case = Case(3, 5, 70, device=device(), layout=layout, grads=grads)
+    for name, cell in stages.items():
+        print(f"{name}, {case}:", difference(case, outputs(cell, case)) or "agrees")
+
+# %% [markdown]
+# A copy is a kernel that reads and writes everything once, and for that the next kernel reads neighbours. Without it
+# neighbouring threads read far apart. Which is better depends on the strides; but the copy is now a choice.
+
+# %% [markdown] syllabus="4.2d"
+# ### Nobody checks bounds
+#
+# An accessor knows its sizes, and does not compare them with an index. Four elements at the front of our own memory,
+# and the kernel asks for number 6:
+
+# %%
+memory = torch.tensor([0.0, 1.0, 2.0, 3.0, 77.0, 77.0, 77.0, 77.0], device=device())
+x, out = memory[:4], torch.zeros(1, device=device())
+places.element(out, x, 6)
+print("element 6 of 4:", out.item())
+refused(lambda: x[6])
+
+# %% [markdown]
+# In Python it is an error, in a kernel somebody else's number. The guard `if (unit >= old_cell.size(1)) return;` is
+# as necessary as before. With a GPU, `compute-sanitizer` finds reads beyond what was allocated.
+
+# %% [markdown] syllabus="4.3a"
+# ## What accessors cost
+#
+# ### Registers
+#
+# Six accessors with sizes and strides are more to hold on to than six pointers and two sizes. nvcc says how much, for
+# the kernels of both stages as they are:
+
+# %%
+FOLDERS = {"stage 3": "stage3_cuda_pointers", "stage 4": "stage4_cuda_accessors"}
+KERNELS = [
+    f"{direction}_kernel<{scalar_t}>" for scalar_t in ("float", "double") for direction in ("forward", "backward")
+]
+# By nvcc 13.0 with torch 2.15, for machines without it.
+found = {"stage 3": [28, 28, 30, 30], "stage 4": [32, 40, 40, 48]}
+if nvcc():
+    for name, folder in FOLDERS.items():
+        csrc = root / "stages" / folder / "csrc"
+        of = registers((csrc / "lltm_kernel.cu").read_text(), f"-I{csrc}")
+        found[name] = [int(of[kernel]) for kernel in KERNELS]
+print("counted here" if nvcc() else "no nvcc here; this is what nvcc 13.0 counted with torch 2.15")
+print(f"{'':26s}{'stage 3':>9s}{'stage 4':>9s}")
+for k, kernel in enumerate(KERNELS):
+    print(f"{kernel:26s}{found['stage 3'][k]:9d}{found['stage 4'][k]:9d}")
+
+# %% [markdown]
+# Is it too much? A multiprocessor of an H200 has 65536 registers and runs up to 2048 threads: 32 each. What takes
+# more leaves room for fewer, and fewer threads hide less of the time that memory takes. Registers are given out by
+# warps, in steps of 8 for each thread; in blocks of 256:
+
+# %%
+for name, counts in found.items():
+    threads = [min(2048, 65536 // (-(-count // 8) * 8 * 256) * 256) for count in counts]
+    print(f"{name}:", ", ".join(f"{kernel} {n / 2048:.0%}" for kernel, n in zip(KERNELS, threads, strict=True)))
+
+# %% [markdown] syllabus="4.3b"
+# ### Time
+#
+# Pointwise kernels are limited by memory, and may well not notice. On a GPU this cell finds out: only the kernels, as
+# the profiler saw them, without Python and launches.
+
+# %%
+if on_gpu:
+    B, I, S = 4096, 32, 1024
+    for name, cell in stages.items():
+        call = step(cell, torch.clone)
+        call()
+        with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
+            for _ in range(20):
+                call()
+        for kernel in ("forward_kernel", "backward_kernel"):
+            events = [event.device_time for event in profiler.events() if kernel in event.name]
+            print(f"{name} {kernel:16s} B{B} S{S}: {torch.tensor(events).median().item():.0f} us")
+else:
+    print("no GPU here, and times of the emulator would say nothing about it")
+
+# %% [markdown]
+# ## In pictures
+#
+# Where each gate is in memory, drawn from what the kernel with the accessor wrote: contiguous gates left, the turned
+# ones right. The colour is the place, the number too. Follow a row of a panel: neighbouring threads have neighbouring
+# units.
+
+# %%
+from common.plots import STYLE, colour
+
+plt.rcParams.update(STYLE)
+figure, axes = plt.subplots(2, 2, figsize=(9, 4.2), layout="constrained")
+for column, (title, tensor) in enumerate({"contiguous": gates, "made as (S, 3, B) and turned": turned}.items()):
+    for row, place in enumerate(asked(places.by_name, tensor)):
+        axis = axes[row, column]
+        axis.imshow(place, cmap="viridis", vmin=0, vmax=tensor.numel() - 1, alpha=0.45, aspect="auto")
+        for (gate, unit), k in {(g, u): place[g, u].item() for g in range(3) for u in range(place.size(1))}.items():
+            axis.text(unit, gate, k, ha="center", va="center")
+        axis.set(title=f"row {row}, {title}", yticks=range(3), xticks=range(place.size(1)))
+        axis.set_yticklabels(["input_gate", "output_gate", "candidate_cell"])
+        axis.grid(False)
+for axis in axes[1]:
+    axis.set_xlabel("unit")
+plt.show()
+
+# %% [markdown]
+# Then what accessors save and what they take: copies of a step on transposed tensors, and registers.
+
+# %%
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(10, 2.6), layout="constrained", gridspec_kw={"width_ratios": [1, 2]}
+)
+bars = left.bar(list(counted), [of[1] for of in counted.values()], color=[*map(colour, counted)], width=0.6)
+left.bar_label(bars)
+left.set(title="copies in a step, transposed", ylim=(0, 3.6), yticks=[])
+for axis in (left, right):
+    axis.grid(False)
+for k, (name, counts) in enumerate(found.items()):
+    ticks = [position + 0.4 * k - 0.2 for position in range(len(KERNELS))]
+    bars = right.bar(ticks, counts, width=0.38, color=colour(name), label=name)
+    right.bar_label(bars, label_type="center", color="white")
+right.axhline(32, color="#1a1a1a", linewidth=1)
+right.annotate("up to 32 all 2048 threads fit", (3.4, 33), va="bottom", fontsize=9)
+right.set_xticks(range(len(KERNELS)), [kernel.replace("_kernel", "\n") for kernel in KERNELS])
+right.set(title="registers per thread (sm_90)", ylim=(0, 56), xlim=(-0.5, 4.6), yticks=[])
+right.legend(frameon=False, loc="upper left", ncols=2)
+plt.show()
+
+# %% [markdown]
+# And the kernels' times on each machine that was recorded in docs/results:
+
+# %%
+from common import plots, results
+
+machines = [r for r in results.recorded() if any(row["stage"] == 4 for row in r.get("kernels", []))]
+for result in machines:
+    plots.kernels(result)
+    plt.show()
+if not machines:
+    print("no machine with the kernels of stage 4 is recorded yet; `make bench` measures yours")
+
+# %% [markdown]
+# ## What to take along
+#
+# - (B, 3, S) instead of (B, 3S): the gate has an index of its own, and the formula is gone.
+# - Packed for kernels, because sizes and strides must travel along; 64 bits unless all is known to be small.
+# - Any strides, without a copy: for a gradient from `sum()` that is one number instead of B · S.
+# - No bounds are checked, and a promise in a struct is not yet a gain.
+# - The price is registers and a `.cu` that includes torch.
+#
+# Next: `make diff-3-4` for the stage as a diff. Stage 5 registers the cell as an operator that PyTorch knows.
