@@ -14,7 +14,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 clang_format := $(python) -c 'import clang_format; clang_format.clang_format()'
 cpp_sources = $(shell find stages common tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: help tour test doctor lab bench report setup clean format lint tables notebooks python any-python torch
+.PHONY: help tour test doctor lab bench report setup clean format lint tables notebooks sanitize python any-python torch
 .DELETE_ON_ERROR:
 
 help:
@@ -71,6 +71,9 @@ lint: setup             ## check format, Python, notebooks and generated tables;
 
 tables: setup           ## rewrite every generated table in README.md, stages/ and docs/
 	@$(python) -m common tables
+
+sanitize: torch         ## every kernel under compute-sanitizer, on a GPU; writes docs/results/sanitizer.json
+	@$(python) -m common sanitize
 
 notebooks: setup        ## write each .ipynb from its .py, without outputs
 	@$(python) -m common notebooks

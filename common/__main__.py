@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     bench = add("bench", "the full measurement, against eager and torch.compile in the same run")
     bench.add_argument("--quick", action="store_true", help="fewer sizes and rounds")
     bench.add_argument("--output", help="where the JSON goes (out/bench.json if left out)")
+    add("sanitize", "every kernel under compute-sanitizer's tools, on a GPU; writes docs/results/sanitizer.json")
     add("report", "the pictures of the last measurement: out/report.html")
     tables = add("tables", "rewrite every generated table in README.md, stages/ and docs/")
     tables.add_argument("--check", action="store_true", help="change nothing; fail if one is out of date")
@@ -74,6 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
             from .bench import bench
 
             return bench(quick=arguments.quick, output=arguments.output)
+        case "sanitize":
+            from .sanitizer import sanitize
+
+            return sanitize()
         case "report":
             from .report import report
 

@@ -19,11 +19,12 @@ from pathlib import Path
 
 import torch
 
-from . import clock, console, machine, results, stages
+from . import clock, console, kernels, machine, results, stages
 from .case import INPUTS, Case
 from .contenders import Contender, Run, WrongResult, contender_of, input_sets, peers, prepare, warm_up
 from .errors import UserError
 from .stages import Stage
+from .tables import recorded_times
 
 GRADS = {"all": INPUTS, "parameters": ("weights", "bias")}
 PASSES = ("forward", "forward+backward")
@@ -40,6 +41,7 @@ class Plan:
     compiled: bool  # against torch.compile too, not eager alone
     rounds: int
     block_seconds: float
+    kernels: bool = False  # the pointwise kernels alone too, on a GPU
 
 
 FULL = Plan(
@@ -48,8 +50,9 @@ FULL = Plan(
     compiled=True,
     rounds=50,
     block_seconds=0.015,
+    kernels=True,
 )
-TOUR = replace(FULL, sizes=dict.fromkeys(FULL.sizes, (SMALL, MEDIUM)), grads=("all",), rounds=30)
+TOUR = replace(FULL, sizes=dict.fromkeys(FULL.sizes, (SMALL, MEDIUM)), grads=("all",), rounds=30, kernels=False)
 GLANCE = replace(TOUR, sizes=dict.fromkeys(FULL.sizes, (SMALL,)), compiled=False)
 
 
@@ -224,8 +227,17 @@ def measure(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], output:
         of_device, missed = in_a_process(measure_device, device, wanted, plan)
         rows += of_device
         not_run += missed
+    of_kernels = []
+    if plan.kernels and "cuda" in devices:
+        with_kernels = [stage for stage in wanted if stage.pointwise_tensors]
+        of_kernels, missed = in_a_process(kernels.measure, with_kernels)
+        not_run += missed
     for entry in not_run:
         console.say(f"  not run: {entry['name']}, {entry['what']} ({entry['device']}): {entry['reason']}")
+    if "cuda" not in devices:
+        for stage in wanted:
+            if only_emulated(stage):
+                console.say("\n" + recorded_times(stage))
     result = {
         "schema": results.SCHEMA,
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -234,6 +246,7 @@ def measure(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], output:
         "versions": machine.versions(),
         "sources": sources,
         "rows": rows,
+        "kernels": of_kernels,
         "not_run": not_run,
     }
     if output:
@@ -270,8 +283,19 @@ def tour(wanted: Sequence[Stage]) -> dict:
     return measure(TOUR, here()[-1:], cells, results.MEASURED)
 
 
-def glance(stage: Stage, device: str) -> list[dict]:
-    """A stage against eager at the small size, in seconds and in this process: the end of `make stage-N`."""
+def only_emulated(stage: Stage) -> bool:
+    """Whether nothing but the emulator runs a stage on CPU tensors."""
+    return "host" not in stage.targets and "emulator" in stage.targets
+
+
+def glance(stage: Stage, target: str, device: str) -> list[dict]:
+    """A stage against eager at the small size, in seconds and in this process: the end of `make stage-N`.
+
+    On the emulator nothing is timed; what other machines have recorded is shown.
+    """
+    if target == "emulator":
+        console.say("\n" + recorded_times(stage))
+        return []
     with ieee():
         contenders = [*peers(device, GLANCE.compiled), contender_of(stage, device)]
         (B, I, S), *_ = GLANCE.sizes[device]

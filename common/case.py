@@ -157,13 +157,14 @@ def tolerance(case: Case, tf32: bool = False) -> float:
 def difference(case: Case, got: dict[str, Tensor | None], tf32: bool = False) -> str | None:
     """None when `got` agrees with the reference, else what differs, where, and by how much."""
     for name, want in expected(case).items():
-        message = _tensor_difference(name, got.get(name), want, case, tolerance(case, tf32))
+        message = tensor_difference(name, got.get(name), want, case, tolerance(case, tf32))
         if message:
             return f"{message} ({case})"
     return None
 
 
-def _tensor_difference(name: str, got: Tensor | None, want: Tensor, case: Case, tolerance: float) -> str | None:
+def tensor_difference(name: str, got: Tensor | None, want: Tensor, case: Case, tolerance: float) -> str | None:
+    """None when one tensor agrees with the reference's; NaN agrees with nothing."""
     if got is None:
         return f"{name} is missing: no gradient arrived"
     if got.shape != want.shape:

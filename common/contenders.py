@@ -152,6 +152,8 @@ def contender_of(stage: Stage, device: str) -> Contender:
     """A stage, built for tensors on `device`. Raises `UserError` when it cannot run on them here."""
     target = next((t for t in stage.targets if t != "emulator" and device in devices(stage, t)), None)
     if target is None:
+        if "emulator" in stage.targets and device == "cpu":
+            raise UserError("only the emulator runs it on CPU tensors, and an emulator's times mean nothing")
         raise UserError(f"it has no code for {device.upper()} tensors")
     seconds = build(stage, target).seconds if has_cpp(stage) else None
     return Contender(f"stage {stage.number}", load(stage.number, target).lltm, stage.number, target, seconds)

@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
 
 from .errors import UserError
-from .results import THIS_MACHINE, device_name, select, size_of, unique
+from .results import THIS_MACHINE, device_name, gb_per_second, select, share_of_copy, size_of, unique
 
 # Okabe and Ito's set, which colour-blind readers can tell apart; eager is the grey that all is measured against.
 INK, GRID = "#1a1a1a", "#dddddd"
@@ -194,6 +194,40 @@ def builds(results: Sequence[dict]) -> Figure | None:
             axis.barh(y, value, color=colour(name), height=0.5)
             axis.annotate(f"{value:.1f}", (value, y), xytext=(4, 0), textcoords="offset points", va="center")
         axis.set_xlim(0, 1.2 * max(v for built in seconds.values() for v in built.values()))
+    return figure
+
+
+def kernels(result: dict) -> Figure | None:
+    """The speed of the stages' kernels as a share of a copy's, a panel a size; None if none was measured."""
+    rows = [row for row in result.get("kernels", []) if row["bytes"]]
+    if not rows:
+        return None
+    names = sorted({row["name"] for row in rows}, key=rung)
+    sizes = list(dict.fromkeys(f"B{row['B']} S{row['S']}" for row in rows))
+    torch = result["versions"]["torch"].partition("+")[0]
+    title = (
+        "Speed of the pointwise kernels alone, by the bytes that they have to read and write\n"
+        f"{device_name(result, 'cuda')}, {rows[0]['dtype']}, torch {torch}"
+    )
+    figure, axes = panels(title, sizes, names, "share of a copy's speed in the same run", sharex=True)
+    figure.set_size_inches(WIDTH, 1.8 + 0.75 * len(names))
+    for axis, size in zip(axes, sizes, strict=True):
+        axis.axvline(1, color=COLOURS["eager"], lw=2)
+        for row in (row for row in rows if f"B{row['B']} S{row['S']}" == size):
+            forward = row["pass"] == "forward"
+            y, share = names.index(row["name"]) + (-0.19 if forward else 0.19), share_of_copy(row)
+            style = {} if forward else {"alpha": 0.55, "hatch": "///", "lw": 0}
+            bar = axis.barh(y, share, color=colour(row["name"]), height=0.34, **style)
+            bar[0].set_edgecolor("white")
+            text = f"{share:.0%}: {gb_per_second(row):,.0f} GB/s, {row['median']:,.0f} us"
+            box = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.85}
+            axis.annotate(text, (0, y), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9, bbox=box)
+        axis.set_xlim(0, 1.1)
+        axis.set_xticks([0, 0.25, 0.5, 0.75, 1])
+        axis.xaxis.set_major_formatter(PercentFormatter(1))
+    kinds = [Patch(color="#666666", label="forward"), Patch(fc="#aaaaaa", hatch="///", ec="white", label="backward")]
+    kinds.append(Line2D([], [], color=COLOURS["eager"], lw=2, label="a copy"))
+    figure.legend(handles=kinds, loc="outside lower right", frameon=False, ncols=3)
     return figure
 
 

@@ -10,11 +10,11 @@ from html import escape
 
 from matplotlib.figure import Figure
 
-from . import console, plots, results
+from . import console, plots, results, stages
 from .errors import UserError
 from .results import THIS_MACHINE, device_name, select, size_in_memory, size_of, unique
 from .stages import ROOT, STAGES
-from .tables import GRADS, LADDER, PASSES, shown_name, timed
+from .tables import GRADS, LADDER, PASSES, recorded_rows, shown_name, timed
 
 PAGE = ROOT / "out" / "report.html"
 CHECKED = ROOT / "out" / "check.json"
@@ -55,9 +55,11 @@ def page(result: dict, recorded: Sequence[dict], checked: Sequence[dict]) -> str
         f"<p>Measured on {escape(result['date'][:10])} (UTC). "
         "Times are medians of one call; each contender was held against the float64 reference before and after.</p>",
         *machine(result),
-        *what_ran(result),
+        *what_ran(result, checked),
         *checks(checked),
         *measurements(result),
+        *kernels(result, recorded),
+        *emulated(checked),
         *beside(result, recorded),
     ]
     body = "\n".join(parts)
@@ -90,7 +92,7 @@ def clock(now: int | None, most: int | None) -> str:
     return ("unknown" if now is None else f"{now}") + (f" of at most {most} MHz" if most else " MHz")
 
 
-def what_ran(result: dict) -> Iterator[str]:
+def what_ran(result: dict, checked: Sequence[dict]) -> Iterator[str]:
     """What was measured, and what was not, with the reason."""
     measured = {row["stage"] for row in result["rows"]}
     yield "<h2>What ran, and what did not</h2>"
@@ -103,6 +105,8 @@ def what_ran(result: dict) -> Iterator[str]:
             state = "not here yet"
         else:
             state = "not measured" if stage.kind == "cell" else "not a cell: nothing to time beside eager"
+            if any(entry["stage"] == stage.number and entry["target"] == "emulator" for entry in checked):
+                state = "checked on the emulator, where nothing is timed"
         rows.append([f"stage {stage.number}", stage.title, state])
     yield table(["stage", "what it is", "state"], rows, words=True)
     if result["not_run"]:
@@ -155,6 +159,30 @@ def ladder(result: dict, device: str, grads: str) -> str:
         kept = size_in_memory(found.get((sizes[-1], "forward")))
         lines.append([shown_name(next(iter(found.values())), result), *cells, kept])
     return table(header, lines, caption=f"Gradients for {GRADS[grads]}")
+
+
+def kernels(result: dict, recorded: Sequence[dict]) -> Iterator[str]:
+    """The pointwise kernels alone: this machine's if it has measured them, and the recorded ones."""
+    pictures = [(one["name"], figure) for one in [result, *recorded] if (figure := plots.kernels(one))]
+    if pictures:
+        yield "<h2>The pointwise kernels alone</h2>"
+    for name, figure in pictures:
+        yield picture(figure, f"Share of a copy's speed ({name})")
+
+
+def emulated(checked: Sequence[dict]) -> Iterator[str]:
+    """The recorded times of the stages that ran on the emulator here."""
+    numbers = sorted({entry["stage"] for entry in checked if entry["target"] == "emulator"})
+    if not numbers:
+        return
+    yield "<h2>Stages on the emulator</h2>"
+    yield "<p>An emulator's times mean nothing. Recorded on GPUs, in microseconds (multiple of eager's):</p>"
+    rows = [row for number in numbers for row in recorded_rows(stages.find(number))]
+    here = {row[0] for row in rows}
+    yield table(["", "machine", "size", *PASSES], rows) if rows else ""
+    for name in (f"stage {number}" for number in numbers):
+        if not any(name in first for first in here):
+            yield f"<p>{name.capitalize()}: nothing recorded yet.</p>"
 
 
 def beside(result: dict, recorded: Sequence[dict]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from .stages import ROOT, Stage
 
 SCHEMA = 1
 RECORDED = ROOT / "docs" / "results"
+SANITIZED = RECORDED / "sanitizer.json"  # not a measurement: what compute-sanitizer said
 MEASURED = ROOT / "out" / "bench.json"
 THIS_MACHINE = "this machine"
 
@@ -32,6 +33,14 @@ ROW_FIELDS = {
     "median": NUMBER, "q1": NUMBER, "q3": NUMBER, "samples": int, "ratio": (*NUMBER, NONE),
     "saved_bytes": int, "saved_input_bytes": int, "saved_output_bytes": int, "build_seconds": (*NUMBER, NONE),
 }  # fmt: skip
+KERNEL_FIELDS = {
+    "name": str, "stage": (int, NONE), "pass": str, "dtype": str, "B": int, "S": int, "kernels": int,
+    "median": NUMBER, "q1": NUMBER, "q3": NUMBER, "samples": int, "bytes": (int, NONE),
+    "copy_gb_per_second": NUMBER, "registers": (int, NONE), "threads_per_block": (int, NONE),
+    "occupancy": (*NUMBER, NONE),
+}  # fmt: skip
+KERNEL_VALUES = {"pass": ("forward", "backward")}
+MOST = 1.03  # of a copy's speed: what is above is no measurement
 NOT_RUN_FIELDS = {"name": str, "device": str, "what": str, "reason": str}
 VALUES = {"device": ("cpu", "cuda"), "maths": ("IEEE", "TF32"), "grads": ("all", "parameters"),
           "pass": ("forward", "forward+backward")}  # fmt: skip
@@ -65,7 +74,7 @@ def read(path: Path) -> dict:
 
 def recorded() -> list[dict]:
     """What docs/results/ holds, in the order of the file names. Raises `UserError` for a quick measurement."""
-    found = [read(path) for path in sorted(RECORDED.glob("*.json"))]
+    found = [read(path) for path in sorted(RECORDED.glob("*.json")) if path.name != SANITIZED.name]
     for result in found:
         if result["quick"]:
             raise UserError(f"docs/results/{result['name']}.json is a quick measurement; record one of `make bench`")
@@ -92,7 +101,7 @@ def validate(result: object, path: Path) -> None:
     def fail(problem: str) -> None:
         raise UserError(f"{shown(path)}: {problem}")
 
-    def fields(name: str, found: object, expected: dict) -> None:
+    def fields(name: str, found: object, expected: dict, values: dict = VALUES) -> None:
         if not isinstance(found, dict):
             fail(f"{name} is {type(found).__name__}, expected an object")
         for field, kind in expected.items():
@@ -100,16 +109,28 @@ def validate(result: object, path: Path) -> None:
                 fail(f"{name} has no field {field!r}")
             if not isinstance(found[field], kind) or (isinstance(found[field], bool) and kind is not bool):
                 fail(f"{name} has {field} = {found[field]!r}, which is of the wrong type")
-            if field in VALUES and found[field] not in VALUES[field]:
-                fail(f"{name} has {field} = {found[field]!r}, expected one of {', '.join(VALUES[field])}")
+            if field in values and found[field] not in values[field]:
+                fail(f"{name} has {field} = {found[field]!r}, expected one of {', '.join(values[field])}")
 
     if isinstance(result, dict) and isinstance(result.get("schema"), int) and result["schema"] != SCHEMA:
         fail(f"has schema {result['schema']}, this version reads {SCHEMA}: measure again with `make bench`")
     fields("the file", result, TOP_FIELDS)
-    for k, row in enumerate(result["rows"]):
-        fields(f"row {k}", row, ROW_FIELDS)
-        if not 0 < row["q1"] <= row["median"] <= row["q3"]:
-            fail(f"row {k} has quartiles out of order: {row['q1']}, {row['median']}, {row['q3']}")
+    if not isinstance(result.get("kernels", []), list):
+        fail("the file has kernels that are no list")
+    kinds = {
+        "row": (result["rows"], ROW_FIELDS, VALUES),
+        "kernel": (result.get("kernels", []), KERNEL_FIELDS, KERNEL_VALUES),
+    }
+    for kind, (rows, expected, values) in kinds.items():
+        for k, row in enumerate(rows):
+            fields(f"{kind} {k}", row, expected, values)
+            if not 0 < row["q1"] <= row["median"] <= row["q3"]:
+                fail(f"{kind} {k} has quartiles out of order: {row['q1']}, {row['median']}, {row['q3']}")
+    for k, row in enumerate(result.get("kernels", [])):
+        try:
+            possible(row)
+        except UserError as error:
+            fail(f"kernel {k}: {error}")
     for k, entry in enumerate(result["not_run"]):
         fields(f"not_run {k}", entry, NOT_RUN_FIELDS)
 
@@ -140,6 +161,37 @@ def size_in_memory(row: dict | None) -> str:
         return "not run"
     size = row["saved_bytes"]
     return f"{size / 2**20:,.1f} MiB" if size >= 2**20 else f"{size / 2**10:,.0f} KiB"
+
+
+# The kernels alone --------------------------------------------------------------------------------------
+
+
+def gb_per_second(row: dict) -> float | None:
+    """The speed of a kernel in GB/s of the bytes that it has to read and write; None where nobody counted them."""
+    return row["bytes"] / row["median"] / 1e3 if row["bytes"] else None
+
+
+def share_of_copy(row: dict) -> float | None:
+    """That speed as a share of a copy's in the same run; also the share of the floor, which is its bytes at that."""
+    speed = gb_per_second(row)
+    return speed / row["copy_gb_per_second"] if speed else None
+
+
+def possible(row: dict) -> None:
+    """Raises `UserError` for a kernel that would be faster than the memory that it reads and writes."""
+    share = share_of_copy(row)
+    if share and share > MOST:
+        raise UserError(
+            f"{row['name']}, {row['pass']}, has {share:.2f} times the speed of a copy, which cannot be: "
+            "it does not touch all its bytes, or finds them in the cache"
+        )
+
+
+def kernel_cells(row: dict) -> list[str]:
+    """What tables say of a kernel: launches, microseconds with quartiles, GB/s and its share of a copy's."""
+    time = f"{row['median']:,.1f} ({row['q1']:,.1f} to {row['q3']:,.1f})"
+    speed, share = gb_per_second(row), share_of_copy(row)
+    return [str(row["kernels"]), time, *([f"{speed:,.0f}", f"{share:.0%}"] if speed else ["", ""])]
 
 
 def device_name(result: dict, device: str) -> str:

@@ -12,13 +12,18 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Stage:
-    """One row of the table. `targets` are in order of preference; the first that this machine can run is used."""
+    """One row of the table. `targets` are in order of preference; the first that this machine can run is used.
+
+    `pointwise_tensors`: how many tensors of B x S numbers the forward and the backward kernel read and write, where
+    the pointwise part is one kernel forward and one backward.
+    """
 
     number: int
     folder_name: str
     kind: str  # "primer", "cell", "sequence" or "program"
     title: str
     targets: tuple[str, ...]
+    pointwise_tensors: tuple[int, int] | None = None
 
     @property
     def folder(self) -> Path:
@@ -39,13 +44,16 @@ class Stage:
 HOST = ("host",)
 CUDA = ("cuda", "emulator")
 BOTH = ("cuda", "host", "emulator")
+# Forward: z (3) and old_cell in, gates (3), new_cell and new_h out.
+# Backward: gates (3), new_cell, grad_h and grad_cell in, d_z (3) and d_old_cell out.
+GATES_KEPT = (9, 10)
 
 STAGES = (
     Stage(0, "stage0_extending_python", "primer", "Extending PyTorch from Python", HOST),
     Stage(1, "stage1_python", "cell", "The LLTM in Python", HOST),
     Stage(2, "stage2_aten", "cell", "C++ with ATen", HOST),
-    Stage(3, "stage3_cuda_pointers", "cell", "CUDA kernels over raw pointers", CUDA),
-    Stage(4, "stage4_cuda_accessors", "cell", "CUDA kernels over packed accessors", CUDA),
+    Stage(3, "stage3_cuda_pointers", "cell", "CUDA kernels over raw pointers", CUDA, GATES_KEPT),
+    Stage(4, "stage4_cuda_accessors", "cell", "CUDA kernels over packed accessors", CUDA, GATES_KEPT),
     Stage(5, "stage5_custom_op", "cell", "A registered operator", BOTH),
     Stage(6, "stage6_fused", "cell", "The fused cell", BOTH),
     Stage(7, "stage7_sequence", "sequence", "The whole sequence in one call", CUDA),

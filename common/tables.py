@@ -13,7 +13,7 @@ from pathlib import Path
 
 from . import console, results, stages
 from .errors import UserError
-from .results import device_name, is_stale, select, size_in_memory, size_of, unique
+from .results import device_name, is_stale, kernel_cells, select, size_in_memory, size_of, unique
 from .stages import ROOT, Stage
 
 Generator = Callable[[Path], str]
@@ -23,6 +23,11 @@ NOTHING = (
 )
 LADDER = "Microseconds of one call; in brackets the multiple of eager's time in the same run, so below one is faster."
 AGAINST = "Microseconds of one call, and the stage's time as a multiple of each peer's: below one is faster."
+KERNELS = (
+    "Kernel time of the pointwise part alone (median and quartiles), the cache flushed before each call. GB/s count "
+    "the bytes that the stage's kernel has to read and write, and their share of a copy's speed in the same run is "
+    "what the least possible time is of the measured one. Registers and occupancy where one kernel does it all."
+)
 GRADS = {"all": "all inputs", "parameters": "weights and bias"}
 PASSES = ("forward", "forward+backward")
 NOISE = 0.03  # a ratio this close to one is no difference
@@ -191,6 +196,64 @@ def results_table(page: Path) -> str:
     )
 
 
+def kernels_table(page: Path) -> str:
+    """The pointwise kernels alone on each recorded GPU: time, speed, registers and occupancy."""
+    parts = [kernels_of(result) for result in results.recorded() if result.get("kernels")]
+    return "\n\n".join([KERNELS, *parts]) if parts else NOTHING
+
+
+def kernels_of(result: dict) -> str:
+    """The kernels of one machine, a line for each contender, size and pass."""
+    header = ["", "size", "pass", "kernels", "microseconds", "GB/s", "of a copy's", "registers", "occupancy"]
+    lines = []
+    for row in sorted(result["kernels"], key=lambda row: (-row["B"] * row["S"], row["pass"] != "forward")):
+        cells = [kernel_name(row, result), f"B{row['B']} S{row['S']}", row["pass"], *kernel_cells(row)]
+        facts = ["" if row["registers"] is None else str(row["registers"])]
+        facts.append("" if row["occupancy"] is None else f"{row['occupancy']:.0%}")
+        lines.append(cells + facts)
+    row = result["kernels"][0]
+    speeds = {f"{row['copy_gb_per_second']:,.0f}" for row in result["kernels"]}
+    torch = result["versions"]["torch"].partition("+")[0]
+    return (
+        f"**{device_name(result, 'cuda')}**, {row['dtype']}, torch {torch}, {result['date'][:10]}; "
+        f"a copy in the same run: {' and '.join(sorted(speeds))} GB/s\n\n{markdown(header, lines, left=3)}"
+    )
+
+
+def kernel_name(row: dict, result: dict) -> str:
+    """A contender's name, marked when the sources of its kernels have changed since."""
+    stale = row["stage"] is not None and is_stale(row, result)
+    return f"{row['name']} (stale: sources changed since)" if stale else row["name"]
+
+
+def sanitizer_table(page: Path) -> str:
+    """What compute-sanitizer says of every kernel and shape class."""
+    from .sanitizer import markdown as sanitizer
+
+    return sanitizer()
+
+
+def recorded_times(stage: Stage) -> str:
+    """The recorded times of a stage on GPUs, as text for a machine that cannot time it."""
+    title, rows = f"Stage {stage.number} runs on the emulator here, where times mean nothing.", recorded_rows(stage)
+    if not rows:
+        return f"{title} On a GPU: nothing recorded yet."
+    table = console.table(["", "machine", "size", *PASSES], rows)
+    return f"{title} Recorded on GPUs, in microseconds\n(in brackets the multiple of eager's):\n{table}"
+
+
+def recorded_rows(stage: Stage) -> list[list[str]]:
+    """A stage's name, machine, size, and times of both passes, for each size that is recorded on CUDA tensors."""
+    lines = []
+    for result in results.recorded():
+        for row in select(result, stage=stage.number, device="cuda", grads="all"):
+            if row["pass"] == "forward":
+                both = same_case(result["rows"], row | {"pass": "forward+backward"}, row["name"])
+                cells = [shown_name(row, result), device_name(result, "cuda"), size_of(row), timed(row), timed(both)]
+                lines.append(cells)
+    return lines
+
+
 def syllabus_table(page: Path) -> str:
     """What is taught, tested and practised."""
     from .syllabus import markdown as syllabus
@@ -202,6 +265,8 @@ GENERATORS: dict[str, Generator] = {
     "stages": stages_table,
     "ladder": ladder,
     "results": results_table,
+    "kernels": kernels_table,
+    "sanitizer": sanitizer_table,
     "syllabus": syllabus_table,
 }
 

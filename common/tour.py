@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 
 from . import build, stages
@@ -25,7 +28,7 @@ def stage(number: int, target: str | None = None) -> int:
 
     from .bench import glance, here
 
-    glance(row, here()[-1])
+    glance(row, target, here()[-1])
     say("\n" + reading(row))
     return 0
 
@@ -40,6 +43,33 @@ def build_stage(stage: Stage, target: str) -> None:
         built = build.build(stage, target)
     if built.cached:
         say(f"    (nothing has changed since it was built, in {built.seconds:.0f} s)")
+
+
+def compile_only(stage: Stage) -> None:
+    """Where nvcc is but no GPU: shows that the kernels build for real GPUs too. Nothing of it runs.
+
+    Two generations stand for all; `make test` compiles for every one that nvcc offers.
+    """
+    if "cuda" not in stage.targets or build.unavailable("compile-only"):
+        return
+    with architectures_of_tour(), step("compile only, with nvcc"):
+        built = build.build(stage, "compile-only")
+    names = ", ".join(json.loads(built.path.read_text()))
+    say(f"    (builds for {names}; there is no GPU here to run it on)")
+
+
+@contextmanager
+def architectures_of_tour() -> Iterator[None]:
+    """`TORCH_CUDA_ARCH_LIST` as given, or else an old and a newer generation (sm_75 and sm_90)."""
+    given = os.environ.get("TORCH_CUDA_ARCH_LIST")
+    os.environ["TORCH_CUDA_ARCH_LIST"] = given or "7.5;9.0"
+    try:
+        yield
+    finally:
+        if given is None:
+            del os.environ["TORCH_CUDA_ARCH_LIST"]
+        else:
+            os.environ["TORCH_CUDA_ARCH_LIST"] = given
 
 
 def check_stage(stage: Stage, target: str) -> list:
@@ -85,6 +115,8 @@ def tour() -> int:
         try:
             target = build.choose(row, None)
             build_stage(row, target)
+            if target == "emulator":
+                compile_only(row)
         except UserError as error:
             say(f"  not run: {error}")
             failed.append(row)

@@ -138,6 +138,30 @@ for device in devices:
 # hundred times. Inputs, weights and outputs are not counted, because the caller holds them anyway.
 
 # %% [markdown]
+# ## The pointwise kernels alone
+
+# %%
+kernels = [figure for one in [result, *recorded] if (figure := plots.kernels(one))]
+for figure in kernels:
+    display(figure)
+if not kernels:
+    print("Not measured here, and not recorded yet: `make bench` on a machine with a GPU measures them.")
+
+# %% [markdown]
+# A kernel that only moves numbers can be as fast as a copy of as many bytes, and no faster. What is missing to 100 % is
+# what a better kernel could still gain without moving fewer bytes; whoever moves fewer beats even that line.
+
+# %% [markdown]
+# ## Stages that only the emulator runs here
+#
+# Its times mean nothing, so none are taken. What GPUs have recorded stands in for them.
+
+# %%
+for stage in stages.cells():
+    if bench.only_emulated(stage) and "cuda" not in devices:
+        print(tables.recorded_times(stage), "\n")
+
+# %% [markdown]
 # ## Time to build
 
 # %%

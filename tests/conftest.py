@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import os
 import shutil
+import subprocess
 from collections import Counter
 
 import pytest
@@ -15,6 +18,7 @@ PROGRAMS = {
     "ninja": "ninja: make setup",
     "git": "git: sudo apt install git",
     "make": "make: sudo apt install make",
+    "cmake": "CMake: sudo apt install cmake",
 }
 NOT_RUN = pytest.StashKey[Counter]()
 
@@ -23,12 +27,24 @@ def lacking(need: str) -> str | None:
     """What brings a need that is not here; None when it is."""
     if need in PROGRAMS:
         return None if shutil.which(need) else PROGRAMS[need]
+    if need == "googletest":
+        return None if has_header("gtest/gtest.h") else "GoogleTest: sudo apt install libgtest-dev"
     if need.startswith("gpu"):
         import torch
 
         count = int(need.partition(":")[2] or 1)
         return None if torch.cuda.device_count() >= count else f"{count} GPU(s) that torch can use: make doctor"
     return None if importlib.util.find_spec(need) else f"the Python package {need}: make setup"
+
+
+@functools.cache
+def has_header(name: str) -> bool:
+    """Whether the C++ compiler finds a header."""
+    compiler = next(filter(shutil.which, (os.environ.get("CXX", "").partition(" ")[0], "c++", "g++")), None)
+    if compiler is None:
+        return False
+    command = [compiler, "-E", "-x", "c++", "-"]
+    return subprocess.run(command, input=f"#include <{name}>\n".encode(), capture_output=True).returncode == 0
 
 
 def pytest_configure(config: pytest.Config) -> None:

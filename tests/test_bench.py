@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import time
 from dataclasses import replace
 
@@ -240,15 +241,50 @@ def test_not_even_one_row_fits():
 
 def test_the_emulator_is_never_timed():
     stage = Stage(3, "stage3_cuda_pointers", "cell", "CUDA kernels", ("cuda", "emulator"))
-    with pytest.raises(UserError, match="it has no code for CPU tensors"):
+    with pytest.raises(
+        UserError, match="only the emulator runs it on CPU tensors, and an emulator's times mean noth"
+    ):
         contender_of(stage, "cpu")
+
+
+def test_a_stage_without_code_for_a_device_says_so():
+    with pytest.raises(UserError, match="it has no code for CPU tensors"):
+        contender_of(Stage(3, "stage3_cuda_pointers", "cell", "CUDA kernels", ("cuda",)), "cpu")
+
+
+def test_on_the_emulator_a_glance_shows_what_others_have_recorded(capsys, monkeypatch):
+    monkeypatch.setattr(clock, "interleave", lambda *_: pytest.fail("something was timed"))
+    stage = stages.find(3)
+    monkeypatch.setattr(results, "recorded", list)
+    assert bench.glance(stage, "emulator", "cpu") == []
+    assert "On a GPU: nothing recorded yet." in capsys.readouterr().out
+    recorded = measurement.measurement("h200", gpu="NVIDIA H200", ratios=measurement.RATIOS | {"stage 3": 0.5})
+    monkeypatch.setattr(results, "recorded", lambda: [recorded])
+    bench.glance(stage, "emulator", "cpu")
+    printed = capsys.readouterr().out
+    assert re.search(r"stage 3.* NVIDIA H200 +B16 I32 S128 +50 \(0\.50\) +200 \(0\.50\)", printed)
+
+
+def test_a_measurement_without_a_gpu_ends_with_what_is_recorded_for_emulated_stages(capfd, monkeypatch):
+    monkeypatch.setattr(results, "recorded", list)
+    found = bench.measure(replace(TINY, grads=("all",), kernels=True), ["cpu"], [stages.find(3)], None)
+    assert found["kernels"] == []
+    assert [entry["name"] for entry in found["not_run"]] == ["every contender", "stage 3"]
+    assert "Stage 3 runs on the emulator here" in capfd.readouterr().out
 
 
 def test_a_stage_that_cannot_run_is_listed_with_its_reason(capfd):
     stage = Stage(3, "stage3_cuda_pointers", "cell", "CUDA kernels", ("cuda", "emulator"))
     rows, not_run = bench.measure_device("cpu", [stage], replace(TINY, grads=("all",)))
     assert {row["name"] for row in rows} == {"eager"}
-    assert not_run == [bench.missing("stage 3", "cpu", "all sizes", "it has no code for CPU tensors")]
+    assert not_run == [
+        bench.missing(
+            "stage 3",
+            "cpu",
+            "all sizes",
+            "only the emulator runs it on CPU tensors, and an emulator's times mean nothing",
+        )
+    ]
 
 
 # torch.compile, maths, and the command --------------------------------------------------------------------------
@@ -301,7 +337,7 @@ def test_a_killed_measurement_is_one_clear_line():
 
 def test_a_glance_prints_the_stage_beside_eager(capsys, monkeypatch):
     monkeypatch.setattr(bench, "GLANCE", replace(TINY, grads=("all",)))
-    rows = bench.glance(stages.find(1), "cpu")
+    rows = bench.glance(stages.find(1), "host", "cpu")
     assert {row["name"] for row in rows} == {"eager", "stage 1"}
     printed = capsys.readouterr().out
     assert "B2 I3 S4 on CPU tensors, gradients for all inputs" in printed

@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 
 from common import load
 from common.case import Case, difference, outputs
-from common.check import Subject, check_subject
+from common.check import Subject, cases, check_subject
 
 equations = load(1).equations
 checked = load(1).lltm
@@ -227,3 +227,12 @@ def test_layouts_are_what_they_say():
             assert all(t.storage_offset() > 0 and t.is_contiguous() for t in inputs.values())
         else:
             assert not any(t.is_contiguous() for t in inputs.values())
+
+
+def test_on_the_emulator_one_dtype_proves_the_loop_over_rows():
+    def largest(target: str, dtype: torch.dtype) -> int:
+        return max(case.B for case in cases(Subject(3, target, "cpu", dtype, equations, 1))["sizes"])
+
+    assert largest("emulator", torch.float32) > 65535
+    assert largest("emulator", torch.float64) == 100
+    assert largest("cuda", torch.float64) == largest("host", torch.float64) > 65535

@@ -97,10 +97,10 @@ def test_other_files_are_refused(tmp_path, text, message):
 
 
 def test_later_versions_may_say_more(tmp_path, made):
-    made["kernels"] = [{"gigabytes_per_second": 4300}]
+    made["sequences"] = [{"gigabytes_per_second": 4300}]
     made["rows"][0]["note"] = "more"
     results.write(made, tmp_path / "more.json")
-    assert results.read(tmp_path / "more.json")["kernels"] == made["kernels"]
+    assert results.read(tmp_path / "more.json")["sequences"] == made["sequences"]
 
 
 def test_selecting_rows():

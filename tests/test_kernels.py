@@ -1,0 +1,265 @@
+"""The pointwise kernels alone: who is measured, how a profile is read, what is refused, tables and pictures."""
+
+import pytest
+import torch
+from measurement import KERNELS, kernel, measurement
+
+from common import kernels, plots, report, results, stages, tables, trace
+from common.contenders import WrongResult
+from common.errors import UserError
+from common.stages import ROOT
+
+with_kernels = pytest.mark.parametrize(
+    "stage", [s for s in stages.cells() if s.pointwise_tensors], ids=lambda s: s.title
+)
+
+
+def both_passes(contender, given):
+    found = contender.forward(given)
+    return found, contender.backward(given, found)
+
+
+# Who is measured ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.needs("g++")
+@with_kernels
+def test_the_kernels_run_without_the_matrix_products(stage, monkeypatch):
+    contender = kernels.pointwise_of(stage, "emulator")
+    for given in kernels.given_sets(7, 70, "cpu"):
+        kernels.check(contender, given, *both_passes(contender, given), "here")
+
+
+def test_eager_is_the_same_function():
+    eager, compiled = kernels.peers()
+    assert (eager.name, compiled.name) == ("eager", "torch.compile")
+    for given in kernels.given_sets(3, 5, "cpu"):
+        kernels.check(eager, given, *both_passes(eager, given), "here")
+
+
+@pytest.mark.parametrize("wrong", ["new_h", "new_cell", "d_z", "d_old_cell"])
+def test_a_wrong_result_is_refused(wrong):
+    eager, _ = kernels.peers()
+    (given, *_) = kernels.given_sets(3, 5, "cpu")
+    found, gradients = both_passes(eager, given)
+    named = dict(zip(("new_h", "new_cell", "d_z", "d_old_cell"), (*found[:2], *gradients), strict=True))
+    named[wrong] = named[wrong].detach().clone()
+    named[wrong][2, 4] = float("nan")
+    new_h, new_cell, *others = named.values()
+    with pytest.raises(WrongResult, match=rf"eager is not timed: here, {wrong} is wrong at \[2, 4\]: got nan"):
+        kernels.check(eager, given, (new_h, new_cell), others, "here")
+
+
+def test_the_products_are_answered_and_what_they_were_asked_is_kept():
+    X, z = torch.ones(2, 3), torch.ones(2, 6)
+    with kernels.WithoutProducts(X, z) as products:
+        assert torch.addmm(torch.zeros(6), torch.zeros(2, 3), torch.zeros(3, 6)) is z
+        assert torch.cat([torch.zeros(2, 1), torch.zeros(2, 2)], 1) is X
+        d_z = torch.full((2, 6), 7.0)
+        assert d_z.mm(torch.zeros(6, 3)) is X
+        assert torch.add(X, X)[0, 0] == 2
+    assert products.asked[torch.ops.aten.mm.default][0] is d_z
+
+
+# How a profile is read ------------------------------------------------------------------------------------------
+
+
+def gpu_event(ts: float, dur: float, cat: str = "kernel", **args: object) -> dict:
+    launch = {"registers per thread": 28, "shared memory": 0, "block": [256, 1, 1], "grid": [16, 8192, 1]}
+    return {"ph": "X", "cat": cat, "name": "forward_kernel", "ts": ts, "dur": dur, "args": {**launch, **args}}
+
+
+def copied(ts: float) -> dict:
+    return gpu_event(ts, 250.0, "gpu_memcpy", bytes=kernels.COPIED)
+
+
+EVENTS = [
+    {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "python"}},
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": 5.0, "dur": 3.0, "args": {}},
+    gpu_event(0.5, 9.0),  # before the first copy: nobody's
+    gpu_event(720.0, 100.0),
+    copied(400.0),
+    gpu_event(10.0, 30.0),
+    gpu_event(50.0, 1.0, "gpu_memset", bytes=4),
+    gpu_event(60.0, 2.0, "gpu_memcpy", bytes=8),
+    copied(1.0),
+]
+
+
+def test_passes_are_what_lies_between_two_copies():
+    copies, work = trace.split(EVENTS, kernels.COPIED)
+    assert copies == [250.0, 250.0]
+    assert [[event["dur"] for event in events] for events in work] == [[30.0, 1.0, 2.0], [100.0]]
+
+
+class H200:
+    max_threads_per_multi_processor = 2048
+    regs_per_multiprocessor = 65536
+    shared_memory_per_multiprocessor = 233472
+
+
+def test_a_row_of_one_kernel(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: H200)
+    contender = kernels.Pointwise("stage 3", None, None, stages.find(3))
+    passes = [[gpu_event(0, 30.0)], [gpu_event(0, 50.0)], [gpu_event(0, 40.0)]]
+    row = kernels.row_of(contender, "backward", kernels.Case(8, 0, 1000), passes, 4300.04)
+    assert (row["q1"], row["median"], row["q3"], row["samples"]) == (35.0, 40.0, 45.0, 3)
+    assert (row["bytes"], row["copy_gb_per_second"]) == (10 * 8 * 1000 * 4, 4300.0)
+    assert (row["kernels"], row["registers"], row["threads_per_block"], row["occupancy"]) == (1, 28, 256, 1.0)
+    assert results.gb_per_second(row) == pytest.approx(8.0)
+    results.validate(measurement() | {"kernels": [row]}, results.MEASURED)
+
+
+def test_a_row_of_several_kernels_is_their_sum():
+    peer = kernels.Pointwise("eager", None, None)
+    row = kernels.row_of(peer, "forward", kernels.Case(8, 0, 10), [[gpu_event(0, 3.0), gpu_event(9, 4.0)]] * 3, 4300)
+    assert (row["median"], row["kernels"], row["registers"], row["bytes"]) == (7.0, 2, None, None)
+
+
+def test_a_pass_without_kernels_is_an_error():
+    peer = kernels.Pointwise("eager", None, None)
+    with pytest.raises(UserError, match="reports no kernel for the forward pass of eager"):
+        kernels.row_of(peer, "forward", kernels.Case(8, 0, 10), [[], []], 4300)
+
+
+@pytest.mark.parametrize(
+    ("threads", "registers", "shared", "expected"),
+    [
+        (256, 28, 0, 1.0),
+        (256, 32, 0, 1.0),
+        (256, 33, 0, 0.75),  # 40 registers a thread, 12 warps a quarter, 6 blocks
+        (256, 64, 0, 0.5),
+        (1024, 33, 0, 0.5),
+        (32, 16, 100_000, 2 / 64),
+    ],
+)
+def test_occupancy(threads, registers, shared, expected):
+    assert trace.occupancy(threads, registers, shared, 2048, 65536, 233472) == pytest.approx(expected, abs=1e-3)
+
+
+# What is refused ------------------------------------------------------------------------------------------------
+
+
+def test_faster_than_a_copy_is_an_error():
+    results.possible(kernel("stage 3", "forward", 281.0))
+    too_fast = kernel("stage 3", "forward", 240.0)
+    with pytest.raises(UserError, match=r"stage 3, forward, has 1.17 times the speed of a copy, which cannot be"):
+        results.possible(too_fast)
+    with pytest.raises(UserError, match=r"kernel 1: stage 3, forward, has 1.17 times"):
+        results.validate(measurement() | {"kernels": [KERNELS[0], too_fast]}, results.MEASURED)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pass": "sideways"}, "kernel 0 has pass = 'sideways'"),
+        ({"registers": "many"}, "kernel 0 has registers = 'many', which is of the wrong type"),
+        ({"median": 0.5}, "kernel 0 has quartiles out of order"),
+    ],
+)
+def test_a_file_with_wrong_kernels_is_refused(changes, message):
+    with pytest.raises(UserError, match=message):
+        results.validate(measurement() | {"kernels": [KERNELS[0] | changes]}, results.MEASURED)
+    with pytest.raises(UserError, match="kernels that are no list"):
+        results.validate(measurement() | {"kernels": None}, results.MEASURED)
+
+
+def test_a_file_from_before_is_still_read():
+    old = measurement()
+    assert "kernels" not in old
+    results.validate(old, results.MEASURED)
+    assert plots.kernels(old) is None
+
+
+def test_a_batch_shrinks_until_it_fits(monkeypatch):
+    def profiled(contenders, B, S):
+        if B > 3:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return [kernel("eager", "forward", 1.0, B, S)], []
+
+    monkeypatch.setattr(kernels, "profiled", profiled)
+    rows, not_run = kernels.measure_size([], 8, 4)
+    assert [row["B"] for row in rows] == [2]
+    assert not_run[0]["reason"] == "the GPU's memory is too small; measured with B2 instead"
+
+
+def test_a_profiler_that_says_nothing_is_named_and_a_wrong_result_ends_it(monkeypatch):
+    def profiled(*_):
+        raise UserError("torch.profiler reports 0 passes on the GPU and 120 were made")
+
+    monkeypatch.setattr(kernels, "profiled", profiled)
+    rows, not_run = kernels.measure_size([], 8, 4)
+    assert rows == []
+    assert "0 passes" in not_run[0]["reason"]
+
+    def wrong(*_):
+        raise WrongResult("stage 3 is not timed")
+
+    monkeypatch.setattr(kernels, "profiled", wrong)
+    with pytest.raises(WrongResult):
+        kernels.measure_size([], 8, 4)
+
+
+# Tables and pictures --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recorded(monkeypatch) -> dict:
+    result = measurement("h200", gpu="NVIDIA H200") | {"kernels": KERNELS}
+    result["sources"]["3"] = results.source_hash(stages.find(3))
+    monkeypatch.setattr(results, "recorded", lambda: [result])
+    return result
+
+
+def test_the_table(recorded):
+    text = tables.kernels_table(ROOT / "README.md")
+    assert "**NVIDIA H200**, float32, torch 2.15.0, 2026-03-14; a copy in the same run: 4,300 GB/s" in text
+    line = "| stage 3 | B8192 S4096 | forward | 1 | 330.0 (326.7 to 333.3) | 3,660 | 85% | 28 | 100% |"
+    assert line in text
+    assert "| eager | B8192 S4096 | backward | 7 | 1,076.0 (1,065.2 to 1,086.8) |  |  |  |  |" in text
+    assert "stale" not in text
+    recorded["sources"]["3"] = "older"
+    assert "| stage 3 (stale: sources changed since) |" in tables.kernels_table(ROOT / "README.md")
+
+
+def test_nothing_recorded(monkeypatch):
+    monkeypatch.setattr(results, "recorded", lambda: [measurement()])
+    assert tables.kernels_table(ROOT / "README.md").startswith("Nothing recorded yet")
+
+
+def test_the_picture(recorded):
+    figure = plots.kernels(recorded)
+    large, small = figure.axes
+    assert [axis.get_title(loc="left") for axis in (large, small)] == ["B8192 S4096", "B4096 S1024"]
+    assert [bar.get_width() for bar in large.patches] == pytest.approx([0.851, 0.780], abs=1e-3)
+    assert [text.get_text() for text in large.texts] == ["85%: 3,660 GB/s, 330 us", "78%: 3,355 GB/s, 400 us"]
+    assert set(large.lines[0].get_xdata()) == {1}
+    assert "NVIDIA H200" in figure.get_suptitle()
+
+
+def test_the_report_shows_them_and_what_stands_in_for_the_emulator(recorded):
+    rows = [{"stage": 3, "target": "emulator", "device": "cpu", "dtype": "float32", "name": "sizes",
+             "outcome": "passed", "message": "", "seconds": 1.0}]  # fmt: skip
+    page = report.page(measurement(), [recorded], rows)
+    assert "The pointwise kernels alone" in page
+    assert "Share of a copy&#x27;s speed (h200)" in page
+    assert "checked on the emulator, where nothing is timed" in page
+    assert "Stage 3: nothing recorded yet." in page
+    assert "The pointwise kernels alone" not in report.page(measurement(), [], [])
+
+
+# On a GPU -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.needs("gpu", "nvcc", "g++")
+def test_kernels_on_a_gpu():
+    wanted = [stage for stage in stages.cells() if stage.pointwise_tensors]
+    rows, not_run = kernels.profiled([*kernels.peers(), *map(kernels.pointwise_of, wanted)], 256, 1000)
+    assert not_run == [] or all("speed of a copy" in entry["reason"] for entry in not_run)  # all in the cache
+    by_name = {(row["name"], row["pass"]): row for row in rows}
+    assert by_name["eager", "forward"]["kernels"] > 3
+    for row in rows:
+        if row["stage"]:
+            assert row["kernels"] == 1
+            assert row["threads_per_block"] == 256
+            assert 0 < row["occupancy"] <= 1

@@ -1,0 +1,47 @@
+"""The tour on a machine without a GPU: what the emulator runs is compiled by nvcc too, where it is there."""
+
+import json
+import os
+
+import pytest
+
+from common import build, stages, tour
+from common.build import Build
+
+
+@pytest.fixture
+def built(tmp_path, monkeypatch) -> list:
+    """Stands in for the builder; notes stage, target and architectures of each build."""
+    path, found = tmp_path / "architectures.json", []
+    path.write_text(json.dumps({"sm_75": 2.0, "sm_90": 1.5}))
+
+    def compile_all(stage, target):
+        found.append((stage.number, target, os.environ["TORCH_CUDA_ARCH_LIST"]))
+        return Build(path, 3.5, cached=False)
+
+    monkeypatch.setattr(build, "build", compile_all)
+    monkeypatch.setattr(build, "unavailable", lambda target: None)
+    return found
+
+
+def test_a_stage_with_kernels_is_compiled_for_two_generations(built, monkeypatch, capsys):
+    monkeypatch.delenv("TORCH_CUDA_ARCH_LIST", raising=False)
+    tour.compile_only(stages.find(3))
+    assert built == [(3, "compile-only", "7.5;9.0")]
+    assert "TORCH_CUDA_ARCH_LIST" not in os.environ
+    assert "builds for sm_75, sm_90; there is no GPU here to run it on" in capsys.readouterr().out
+
+
+def test_the_architectures_of_the_environment_are_kept(built, monkeypatch):
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "8.6")
+    tour.compile_only(stages.find(4))
+    assert built == [(4, "compile-only", "8.6")]
+    assert os.environ["TORCH_CUDA_ARCH_LIST"] == "8.6"
+
+
+def test_nothing_is_compiled_without_nvcc_or_without_kernels(built, monkeypatch, capsys):
+    tour.compile_only(stages.find(2))
+    monkeypatch.setattr(build, "unavailable", lambda target: "no nvcc")
+    tour.compile_only(stages.find(3))
+    assert built == []
+    assert capsys.readouterr().out == ""
