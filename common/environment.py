@@ -109,7 +109,6 @@ def setup() -> int:
         say(f"Packages: all there, torch {installed_version('torch')}.")
         return 0
     torch = [requirement for requirement in wanted if requirement.name == "torch"]
-    others = [requirement for requirement in wanted if requirement.name != "torch"]
     if torch and (old := installed_version("torch")):
         raise UserError(
             f"torch {old} is too old: the workbook needs {torch[0].version}. It stays as it is. To upgrade it: "
@@ -121,7 +120,7 @@ def setup() -> int:
         announce(wanted)
         if torch:
             pip_install(torch, torch_index())
-        if others:
+        if others := [requirement for requirement in missing() if requirement.name != "torch"]:  # torch brings some
             pip_install(others)
     except UserError as error:
         lacking = missing()

@@ -154,6 +154,23 @@ def test_torch_stays_when_the_rest_fails(pip: Pip, monkeypatch: pytest.MonkeyPat
     assert "torch" in pip.installed
 
 
+def test_what_torch_brings_is_not_asked_for_again(pip: Pip, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old setuptools, as Debian's venv has it, is replaced when torch is installed."""
+    pip.installed["setuptools"] = "66.1.1"
+    run = pip.run
+
+    def bring_setuptools(command: list[str], **options: object) -> subprocess.CompletedProcess:
+        done = run(command, **options)
+        if any(each.startswith("torch==") for each in command):
+            pip.installed["setuptools"] = environment.constraints()["setuptools"]
+        return done
+
+    monkeypatch.setattr(environment.subprocess, "run", bring_setuptools)
+    assert environment.setup() == 0
+    assert not any(each.startswith("setuptools") for each in pip.calls[-1])
+    assert environment.missing() == []
+
+
 def test_a_full_disk_is_noticed_before_the_download(monkeypatch: pytest.MonkeyPatch) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(environment.shutil, "disk_usage", lambda place: usage(10**12, 0, 2 * 10**9))

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from common import build, stages
+from common.case import expected, outputs
 from common.check import (
     DTYPES,
     Subject,
@@ -60,6 +61,22 @@ def test_agrees_with_the_reference(place, dtype, case):
 @pytest.mark.parametrize("check", [not_finite, gradcheck, second_derivatives, refusals])
 def test_check(place, dtype, check):
     check(subject(*place, dtype))
+
+
+@every_place
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
+def test_half_precision_is_right_or_refused(place, dtype):
+    one = subject(*place, dtype)
+    case = one.case(3, 5, 70)
+    try:
+        got = outputs(one.lltm, case)
+    except RuntimeError as error:
+        assert f"lltm: input has dtype {'Half' if dtype == torch.float16 else 'BFloat16'}, expected" in str(error)
+        return
+    for name, want in expected(case).items():
+        assert got[name].dtype == dtype
+        error = (got[name].double() - want).abs().max() / want.abs().max()
+        assert error < 8 * torch.finfo(dtype).eps, name
 
 
 @pytest.mark.parametrize("place", on_gpus)

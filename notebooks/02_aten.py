@@ -1,0 +1,1378 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 02: the cell in C++ with ATen
+#
+# The cell moves to C++, with the tensor library that PyTorch itself is written in. You will build the same code in
+# three ways, see what each mistake looks like, find out why the C++ that most tutorials print is *slower* than
+# Python in its backward pass, and make it faster.
+#
+# You need notebook 01 and a C++ compiler. About 90 minutes; the first run compiles for some minutes in between, the
+# next one finds everything built, under `build/notebooks/`.
+
+# %%
+import sys
+from pathlib import Path
+
+here = Path.cwd()
+root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f / "common").is_dir())
+sys.path.insert(0, str(root))
+
+# %%
+import json
+import os
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import matplotlib.pyplot as plt
+import torch
+
+from common import load as load_stage
+from common.case import Case, difference, outputs
+from common.clock import interleave
+
+torch.manual_seed(0)
+print("torch", torch.__version__, "on Python", sys.version.split()[0])
+
+# %% [markdown]
+# Torch builds into the folder that this variable names. A build that is killed can leave its lock there, and older
+# versions of torch would wait for that lock forever.
+
+# %%
+BUILD = root / "build" / "notebooks" / f"torch-{torch.__version__}"
+os.environ["TORCH_EXTENSIONS_DIR"] = str(BUILD)
+BUILD.mkdir(parents=True, exist_ok=True)
+for lock in BUILD.glob("*/lock"):
+    lock.unlink()
+
+# %% [markdown]
+# Three small tools for this notebook. The times of first builds are kept in a file, because a second run finds
+# everything built.
+
+
+# %%
+def run(*command, folder=BUILD):
+    """Runs a command in a folder; returns its exit status and what it printed."""
+    done = subprocess.run([str(word) for word in command], cwd=folder, capture_output=True, text=True)
+    return done.returncode, (done.stdout + done.stderr).strip()
+
+
+def write(name, text):
+    """Writes a file below BUILD, unless it says that already: a newer file would be compiled again."""
+    path = BUILD / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+    return path
+
+
+SECONDS = BUILD / "seconds.json"
+seconds = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
+
+
+def timed(name, build, *arguments, **options):
+    """Calls build(...), and keeps the longest time that this name ever took."""
+    start = time.perf_counter()
+    result = build(*arguments, **options)
+    seconds[name] = max(time.perf_counter() - start, seconds.get(name, 0))
+    SECONDS.write_text(json.dumps(seconds, indent=1))
+    return result
+
+
+# %% [markdown] syllabus="2.1b 2.1c 2.1d"
+# ## Why C++, and what its headers bring
+#
+# Notebook 01 found that a small step spends most of its time not in arithmetic, but on the way to it: in Python and
+# in dispatch. C++ removes the Python. Nothing has to be installed for it: the headers and the libraries to link
+# with are in the torch package.
+
+# %%
+from torch.utils.cpp_extension import include_paths, library_paths
+
+package = Path(torch.__file__).parent
+for kind, paths in (("headers", include_paths()), ("libraries", library_paths())):
+    print(kind, *("torch/" + str(Path(path).relative_to(package)) for path in paths), sep="\n    ")
+
+# %% [markdown]
+# What tutorials include is `torch/extension.h`, and that is all there is in it:
+
+# %%
+text = (package / "include" / "torch" / "extension.h").read_text()
+print(*(line for line in text.splitlines() if line.startswith("#include")), sep="\n")
+
+# %% [markdown]
+# Behind the two lines are ATen (the tensors and their operations), pybind11 (the binding to Python), and torch's own
+# glue, which turns a Python tensor into an `at::Tensor` and back. `g++ -M` lists every file that they pull in. Beside
+# them: the few headers that a small function needs, and the middle way, `torch/python.h`.
+
+# %%
+import sysconfig
+
+HEADERS = {
+    "torch/extension.h": "#include <torch/extension.h>\n",
+    "torch/python.h": "#include <torch/python.h>\n",
+    "narrow headers": """\
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+""",
+}
+COMPILER = os.environ.get("CXX", "c++")
+INCLUDE = [word for path in [*include_paths(), sysconfig.get_path("include")] for word in ("-isystem", path)]
+STANDARD = "-std=c++20" if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 12) else "-std=c++17"
+
+
+def files_behind(name):
+    source = write(f"headers/{name.replace('/', '_').replace(' ', '_')}.cpp", HEADERS[name])
+    status, listed = run(COMPILER, "-M", STANDARD, *INCLUDE, source)
+    assert status == 0, listed
+    return [word for word in listed.split() if word != "\\"]
+
+
+print(f"{'':20s}{'files':>7s}{'ATen':>7s}{'pybind11':>10s}{'glue':>7s}")
+for name in HEADERS:
+    files = files_behind(name)
+    of = [sum(part in file for file in files) for part in ("/ATen/", "/pybind11/", "/torch/csrc/")]
+    print(f"{name:20s}{len(files):7d}{of[0]:7d}{of[1]:10d}{of[2]:7d}")
+
+# %% [markdown]
+# Every file is read again for every source that is compiled. What that costs shows with the smallest useful
+# function, the derivative of the sigmoid from its formula: with $s = \sigma(z)$, $\sigma'(z) = s (1 - s)$.
+
+# %%
+D_SIGMOID = """
+at::Tensor d_sigmoid(const at::Tensor& z) {
+  at::Tensor s = z.sigmoid();
+  return s * (1 - s);
+}
+"""
+
+# %% [markdown]
+# `load_inline` takes source as a string, compiles it and imports the result. `functions=` names what Python shall
+# see. Unless told otherwise it puts `#include <torch/extension.h>` in front.
+
+# %%
+from torch.utils.cpp_extension import load_inline
+
+ALL_OF_IT = """
+bool one_type() { return std::is_same_v<torch::Tensor, at::Tensor>; }
+
+at::Tensor add_many(at::Tensor x, int64_t times) {
+  for (int64_t k = 0; k < times; ++k) x = x + 1;
+  return x;
+}
+"""
+FUNCTIONS = ["d_sigmoid", "one_type", "add_many"]
+first = timed("torch/extension.h", load_inline, "first", D_SIGMOID + ALL_OF_IT, functions=FUNCTIONS)
+first.d_sigmoid(torch.zeros(3))
+
+# %% [markdown]
+# The first C++ of this workbook has run: 0.25 is the slope of the sigmoid at 0. Now the same function with less
+# around it; `no_implicit_headers=True` says that the source brings its own headers.
+
+
+# %%
+def build_with(name):
+    module = "first_" + name.replace("/", "_").replace(".", "_").replace(" ", "_")
+    source = HEADERS[name] + D_SIGMOID
+    return timed(name, load_inline, module, source, functions=["d_sigmoid"], no_implicit_headers=True)
+
+
+middle, narrow = build_with("torch/python.h"), build_with("narrow headers")
+for name in HEADERS:
+    print(f"{name:20s}{seconds[name]:6.1f} s")
+
+# %% [markdown]
+# The compiler's time is almost all headers, and it is paid at every edit. That is why stage 2 lists the dozen that it
+# needs; your editor can do without `torch/extension.h` too. What must be in the list: `ATen/core/Tensor.h` for the
+# type and its methods, `ATen/ops/NAME.h` for a function `at::NAME`, and `torch/csrc/utils/pybind.h` for the binding.
+
+# %% [markdown] syllabus="2.1a"
+# ### What C++ removes
+#
+# The operations stay the same: both of these call ATen's `add` a thousand times. What is missing in the second is
+# the Python between them.
+#
+# From here on torch computes with one thread. What this notebook compares is the way to the kernels; at such sizes a
+# second thread gains nothing, and makes times jump as soon as anything else runs on the machine.
+
+
+# %%
+def add_many(x, times):
+    for _ in range(times):
+        x = x + 1
+    return x
+
+
+torch.set_num_threads(1)
+x = torch.zeros(16)
+python, cpp = interleave([lambda: add_many(x, 1000), lambda: first.add_many(x, 1000)], "cpu", 11, 0.02)
+print("the same numbers:", torch.equal(add_many(x, 1000), first.add_many(x, 1000)))
+print(f"one addition: {python.quartiles()[1] / 1000:.2f} us from Python, {cpp.quartiles()[1] / 1000:.2f} us from C++")
+
+# %% [markdown]
+# A difference of tenths of a microsecond, for each operation. It is worth having where operations are many and
+# small, and nothing beside a large matrix product.
+
+# %% [markdown] syllabus="2.2b"
+# ## Forward and backward in ATen
+#
+# Sources on the web say `torch::Tensor` or `at::Tensor`. There is only one type; the first extension asked the
+# compiler:
+
+# %%
+print("torch::Tensor is at::Tensor:", first.one_type())
+
+# %% [markdown] syllabus="2.2c"
+# ### Three derivatives
+#
+# $\sigma'(z) = s(1-s)$, $\tanh'(z) = 1 - \tanh^2 z$, and $\mathrm{elu}'(z) = 1$ for $z > 0$, $e^z$ otherwise. The
+# last one stands here twice: once with a choice, and once as widely printed, with masks that are 0 or 1.
+
+# %%
+DERIVATIVES = """
+#include <ATen/ops/where.h>
+
+using at::Tensor;
+
+Tensor d_sigmoid(const Tensor& z) {
+  Tensor s = z.sigmoid();
+  return s * (1 - s);
+}
+
+Tensor d_tanh(const Tensor& z) { return 1 - z.tanh().square(); }
+
+Tensor d_elu(const Tensor& z) { return at::where(z > 0, 1.0, z.exp()); }
+
+Tensor d_elu_by_mask(const Tensor& z) {
+  return (z > 0).type_as(z) + (z <= 0).type_as(z) * z.exp();
+}
+"""
+
+# %% [markdown]
+# The forward pass is the Python of stage 1, line for line. It also returns what the backward pass will want.
+
+# %%
+FORWARD = """
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/elu.h>
+
+std::vector<Tensor> forward(const Tensor& input,       // [B,I]
+                            const Tensor& weights,     // [3S,S+I]
+                            const Tensor& bias,        // [3S]
+                            const Tensor& old_h,       // [B,S]
+                            const Tensor& old_cell) {  // [B,S]
+  Tensor X = at::cat({old_h, input}, 1);               // [B,S+I]
+  Tensor z = at::addmm(bias, X, weights.t());          // [B,3S]
+  auto parts = z.chunk(3, 1);                          // [B,S] each
+  Tensor input_gate = parts[0].sigmoid(), output_gate = parts[1].sigmoid();
+  Tensor candidate_cell = at::elu(parts[2]);
+  Tensor new_cell = old_cell + candidate_cell * input_gate;
+  Tensor new_h = new_cell.tanh() * output_gate;
+  return {new_h, new_cell, X, z, input_gate, output_gate, candidate_cell};
+}
+"""
+
+# %% [markdown]
+# The backward pass in the form that is best known: each derivative from its pre-activation, with the functions
+# above. Two things in it are wrong, and one is slow.
+
+# %%
+BACKWARD = """
+std::vector<Tensor> backward(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& weights,
+                             const Tensor& new_cell, const Tensor& X, const Tensor& z,
+                             const Tensor& input_gate, const Tensor& output_gate,
+                             const Tensor& candidate_cell) {
+  auto parts = z.chunk(3, 1);
+  Tensor d_new_cell = grad_h * output_gate * d_tanh(new_cell) + grad_cell;
+  Tensor d_z_i = d_new_cell * candidate_cell * d_sigmoid(parts[0]);
+  Tensor d_z_o = grad_h * new_cell.tanh() * d_sigmoid(parts[1]);
+  Tensor d_z_g = d_new_cell * input_gate * d_elu_by_mask(parts[2]);
+  Tensor d_z = at::cat({d_z_i, d_z_o, d_z_g}, 1);  // [B,3S]
+
+  Tensor d_weights = d_z.t().mm(X);
+  Tensor d_bias = d_z.sum(0, /*keepdim=*/true);
+  Tensor d_X = d_z.mm(weights);
+  const int64_t S = new_cell.size(1);
+  Tensor d_old_h = d_X.narrow(1, 0, S), d_input = d_X.narrow(1, S, X.size(1) - S);
+  return {d_input, d_weights, d_bias, d_old_h, d_new_cell};
+}
+"""
+
+# %%
+NARROW = HEADERS["narrow headers"]
+FUNCTIONS = ["d_sigmoid", "d_tanh", "d_elu", "d_elu_by_mask", "forward", "backward"]
+plain = timed(
+    "plain forward and backward", load_inline, "plain", NARROW + DERIVATIVES + FORWARD + BACKWARD,
+    functions=FUNCTIONS, no_implicit_headers=True, extra_cflags=["-O2"],
+)  # fmt: skip
+
+# %%
+z = torch.linspace(-4, 4, 9, dtype=torch.float64, requires_grad=True)
+for name, function in (("sigmoid", torch.sigmoid), ("tanh", torch.tanh), ("elu", torch.nn.functional.elu)):
+    (by_autograd,) = torch.autograd.grad(function(z).sum(), z)
+    by_hand = getattr(plain, f"d_{name}")(z.detach())
+    print(f"d_{name:8s} largest difference from autograd: {(by_hand - by_autograd).abs().max():.1e}")
+
+# %% [markdown] syllabus="2.2a"
+# ### The forward pass is the same
+#
+# Stage 1 and the C++ above call the same operations in the same order, so the results are equal to the last bit.
+
+# %%
+stage1 = load_stage(1)
+case = Case(B=16, I=32, S=128)
+inputs = list(case.inputs().values())
+with torch.no_grad():
+    in_python, in_cpp = stage1.equations(*inputs), plain.forward(*inputs)
+for name, one, other in zip(("new_h", "new_cell"), in_python, in_cpp, strict=False):
+    print(f"{name:9s} {tuple(one.shape)}  equal: {torch.equal(one, other)}")
+
+# %% [markdown] syllabus="2.2d"
+# ### A wrong shape that nobody sees (!)
+#
+# `d_bias` is summed with `keepdim`, so it has shape (1, 3S), but bias has shape (3S). Put the pair into a Function
+# and ask for the gradient:
+
+
+# %%
+class Plain(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, input, weights, bias, old_h, old_cell):
+        new_h, new_cell, *saved = plain.forward(input, weights, bias, old_h, old_cell)
+        ctx.save_for_backward(weights, new_cell, *saved)
+        return new_h, new_cell
+
+    @staticmethod
+    def backward(ctx, grad_h, grad_cell):
+        return tuple(plain.backward(grad_h, grad_cell, *ctx.saved_tensors))
+
+
+got = outputs(Plain.apply, case)
+print("d_bias has shape", tuple(got["d_bias"].shape), "and differs from the reference:", difference(case, got))
+
+# %% [markdown]
+# Nothing wrong to see: autograd sums a gradient down to the shape of its input. Only a direct call shows it, and
+# that is what a test of the C++ has to make.
+
+# %%
+with torch.no_grad():
+    new_h, new_cell, *saved = plain.forward(*inputs)
+    gradients = plain.backward(*case.gradients(), inputs[1], new_cell, *saved)
+for name, gradient, tensor in zip(("input", "weights", "bias", "old_h", "old_cell"), gradients, inputs, strict=True):
+    remark = "" if gradient.shape == tensor.shape else "   <- not the shape of its input"
+    print(f"d_{name:9s}{tuple(gradient.shape)!s:12s}{tuple(tensor.shape)!s:12s}{remark}")
+
+# %% [markdown] syllabus="2.2e"
+# ### Zero times infinity (!)
+#
+# The mask for $z \le 0$ is 0 at a large z, but $e^z$ is infinite there in float32, and $0 \cdot \infty$ is NaN.
+
+# %%
+large = torch.tensor([-200.0, 0.5, 88.0, 89.0, 1e4])
+print("z            ", large.tolist())
+print("d_elu        ", plain.d_elu(large).tolist())
+print("d_elu_by_mask", plain.d_elu_by_mask(large).tolist())
+
+# %% [markdown]
+# Between 88 and 89 the printed form breaks. `where` computes the infinity too, but then does not pick it. In the
+# cell, one large pre-activation is enough:
+
+# %%
+saturated = Case(B=3, I=5, S=70, bias_shift=1e4)
+print("by mask:", difference(saturated, outputs(Plain.apply, saturated)))
+print("stage 1:", difference(saturated, outputs(stage1.lltm, saturated)))
+
+# %% [markdown] syllabus="2.3a"
+# ## The binding
+#
+# `load_inline` has written the binding by itself. From now on it is ours: `PYBIND11_MODULE(NAME, m)` defines the
+# function `PyInit_NAME`, which Python looks for under the name of the *file* that it imports. Whoever builds the file
+# chooses its name, and passes it on as the macro `TORCH_EXTENSION_NAME`. A fixed name fits only by luck (!).
+
+# %%
+from torch.utils.cpp_extension import load
+
+FIXED = """
+#include <pybind11/pybind11.h>
+PYBIND11_MODULE(my_module, m) { m.def("answer", [] { return 42; }); }
+"""
+try:
+    timed("pybind11 alone", load, "not_my_module", [str(write("sources/fixed.cpp", FIXED))])
+except ImportError as error:
+    print("ImportError:", error)
+
+# %% [markdown] syllabus="2.3b 2.3c 2.3d"
+# ### A binding with names, texts and errors
+#
+# It compiles, and Python cannot find what it looks for. The right one below names its arguments and says what it
+# does. `load` builds it from a file; what that does comes in a moment.
+
+# %%
+BINDING = r"""
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+at::Tensor scale(const at::Tensor& x, double factor) {
+  TORCH_CHECK(x.dim() == 2, "scale: x has ", x.dim(), " dimensions, expected 2");
+  if (factor == 0) throw std::invalid_argument("scale: factor is 0");
+  return x * factor;
+}
+
+void wait(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.doc() = "An example of a binding.";
+  m.def("scale", &scale, "Returns x (rows, columns) times factor.", py::arg("x"), py::arg("factor") = 2.0);
+  m.def("wait_and_hold", &wait);
+  m.def("wait_and_release", &wait, py::call_guard<py::gil_scoped_release>());
+}
+"""
+binding = timed("a binding by hand", load, "binding", [str(write("sources/binding.cpp", BINDING))])
+help(binding.scale)
+
+# %%
+x = torch.ones(1, 3)
+print(binding.scale(x), binding.scale(factor=5, x=x))
+
+# %% [markdown]
+# Errors cross the border with their message: `TORCH_CHECK` arrives as a RuntimeError, `std::invalid_argument` as a
+# ValueError, and an argument that cannot be converted as a TypeError, which pybind11 raises before our code runs.
+
+# %%
+for arguments in ((torch.ones(3),), (x, 0), ([1.0],)):
+    try:
+        binding.scale(*arguments)
+    except Exception as error:
+        print(f"{type(error).__name__}: {str(error).splitlines()[0]}")
+
+# %% [markdown]
+# One thing is not in the file: where torch's libraries are. They are found because torch has loaded them, so
+# `import torch` comes first. In a process of its own:
+
+# %%
+for imports in ("import binding", "import torch; import binding"):
+    status, printed = run(sys.executable, "-c", f"{imports}; print('works')", folder=BUILD / "binding")
+    print(f"{imports:30s} -> {printed.splitlines()[-1]}")
+
+# %% [markdown] syllabus="2.3e"
+# ### The GIL
+#
+# While C++ runs, Python's lock is held, and every other thread of the process stands still, unless the binding
+# releases it. Here a thread counts milliseconds while a call takes half a second.
+
+# %%
+import threading
+
+
+def counted_during(call):
+    ticks, over = [], threading.Event()
+
+    def count():
+        while not over.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    before = len(ticks)
+    call(0.5)
+    counted = len(ticks) - before
+    over.set()
+    thread.join()
+    return counted
+
+
+print("held:    ", counted_during(binding.wait_and_hold), "ticks")
+print("released:", counted_during(binding.wait_and_release), "ticks")
+
+# %% [markdown]
+# `py::call_guard<py::gil_scoped_release>()` is all that stage 2 needs for it. What runs without the lock must not
+# touch a Python object.
+
+# %% [markdown] syllabus="2.4a 2.4b"
+# ## Ahead of time: `setup.py`
+#
+# From scratch: an extension is a `setuptools.Extension`, with the folders and libraries that we saw above.
+
+# %%
+from setuptools import Extension
+from torch.utils.cpp_extension import CppExtension
+
+by_hand = Extension(
+    "lltm_stage2._C", ["csrc/lltm.cpp"], language="c++", include_dirs=include_paths(),
+    library_dirs=library_paths(), libraries=["c10", "torch", "torch_cpu", "torch_python"],
+)  # fmt: skip
+short = CppExtension("lltm_stage2._C", ["csrc/lltm.cpp"])
+print(type(short))
+for name in ("language", "include_dirs", "library_dirs", "libraries"):
+    print(f"{name:13s} the same: {getattr(short, name) == getattr(by_hand, name)}")
+
+# %% [markdown]
+# Concise: `CppExtension` fills that in. Stage 2's whole file:
+
+# %%
+stage2_folder = root / "stages" / "stage2_aten"
+print((stage2_folder / "setup.py").read_text())
+
+# %% [markdown] syllabus="2.4b 2.4c"
+# ### A package that imports from anywhere
+#
+# The copy keeps the stage's own folder clean. `--target` stands for the environment that you would install into, and
+# `-v` shows what the compiler is told.
+
+# %%
+for name in ("__init__.py", "lltm.py", "setup.py", "csrc/lltm.cpp"):
+    write(f"stage2_copy/{name}", (stage2_folder / name).read_text())
+PIP = [sys.executable, "-m", "pip", "install", "--upgrade", "--target", BUILD / "installed"]
+status, log = timed("pip install of stage 2", run, *PIP, "-v", "--no-build-isolation", BUILD / "stage2_copy")
+print(next((line for line in log.splitlines() if "Successfully installed" in line), log))
+
+# %%
+TRY = "import torch, lltm_stage2; print(lltm_stage2.lltm); print(lltm_stage2.__file__)"
+os.environ["PYTHONPATH"] = str(BUILD / "installed")
+status, printed = run(sys.executable, "-c", TRY, folder="/")
+del os.environ["PYTHONPATH"]
+print(printed.replace(str(root), "..."))
+
+# %% [markdown]
+# `BuildExtension` has added the rest to each command: the name for the binding and the C++ standard. With ninja it
+# writes these into a file. Also note the `-O`: it is Python's own, from the flags that Python was built with.
+
+# %%
+ninja_file = next((BUILD / "stage2_copy").rglob("build.ninja"), None)
+flags = (ninja_file.read_text() if ninja_file else log).split()
+print(sorted({flag for flag in flags if flag.startswith(("-DTORCH_EXTENSION_NAME", "-std=", "-O"))}))
+
+# %% [markdown] syllabus="2.4d"
+# ### With build isolation there is no torch
+#
+# By default pip builds in an empty environment with nothing but what the project asks for, and `setup.py` imports
+# torch on line 4. The file `pyproject.toml` below lends pip this environment's setuptools, so that it need not
+# download its own; everything else is as when `--no-build-isolation` is forgotten.
+
+# %%
+import setuptools
+
+site = Path(setuptools.__file__).parents[1]
+write("isolated/setup.py", (stage2_folder / "setup.py").read_text())
+PROJECT = """
+[build-system]
+requires = []
+build-backend = "setuptools.build_meta"
+backend-path = ["lent"]
+"""
+write("isolated/pyproject.toml", PROJECT)
+(BUILD / "isolated" / "lent").mkdir(exist_ok=True)
+for name in ("setuptools", "_distutils_hack"):
+    if not (BUILD / "isolated" / "lent" / name).exists():
+        (BUILD / "isolated" / "lent" / name).symlink_to(site / name)
+status, log = run(*PIP, "--no-color", BUILD / "isolated")
+print("exit status", status)
+print(next((line.strip() for line in log.splitlines() if "torch" in line and "Error" in line), log))
+
+# %% [markdown] syllabus="2.4e"
+# ### `setup.py install` is deprecated (!)
+#
+# Tutorials still end with it. It works on an empty example, and says what it thinks of that:
+
+# %%
+write("old_way/setup.py", "from setuptools import setup\nsetup(name='old_way', py_modules=['old_way'])\n")
+write("old_way/old_way.py", "")
+status, log = run(sys.executable, "setup.py", "install", "--root", "root", folder=BUILD / "old_way")
+print("exit status", status)
+_, found, warning = log.partition("SetuptoolsDeprecationWarning")
+said = [line.strip() for line in (found + warning if found else log).splitlines()]
+print(*[line for line in said if line.strip("*! ")][:4], sep="\n")
+
+# %% [markdown] syllabus="2.5a 2.5b 2.5c"
+# ## Just in time: `load`
+#
+# `load` makes a folder, writes a ninja file, has ninja compile and link, and imports the result. Two small files show
+# when it does what.
+
+# %%
+NUMBER = "int answer() { return 41; }\n"
+MODULE = """
+#include <pybind11/pybind11.h>
+int answer();
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("answer", &answer); }
+"""
+number, module = write("sources/number.cpp", NUMBER), write("sources/module.cpp", MODULE)
+two_files = load("two_files", [str(number), str(module)])
+print(two_files.answer(), "from the folder with", sorted(p.name for p in (BUILD / "two_files").iterdir()))
+
+# %% [markdown]
+# The ninja file is short enough to read: the compiler, its flags, and a line for each thing to be made from others.
+
+# %%
+ninja = (BUILD / "two_files" / "build.ninja").read_text()
+rules = [line for line in ninja.splitlines() if line.startswith(("cxx", "build ", "rule "))]
+print("\n".join(rules).replace(str(root), "..."))
+
+# %% [markdown]
+# Again, unchanged: this process remembers it, and a new process finds it built.
+
+# %%
+start = time.perf_counter()
+load("two_files", [str(number), str(module)])
+print(f"in this process: {1000 * (time.perf_counter() - start):.1f} ms")
+
+FRESH = """
+import sys, time
+from torch.utils.cpp_extension import load
+start = time.perf_counter()
+module = load("two_files", sys.argv[1:], verbose=True)
+print(f"answer {module.answer()} after {time.perf_counter() - start:.1f} s")
+"""
+
+
+def in_a_new_process():
+    status, printed = run(sys.executable, "-c", FRESH, number, module)
+    assert status == 0, printed
+    shown = [line for line in printed.splitlines() if line.startswith(("[1", "[2", "[3", "ninja:", "answer"))]
+    for line in shown:
+        words = line.split()
+        print(line if len(words) < 12 else " ".join([*words[:2], "...", *words[-4:]]).replace(str(root), ""))
+
+
+in_a_new_process()
+
+# %% [markdown]
+# After an edit of one file, ninja compiles that file and links:
+
+# %%
+number.write_text(NUMBER.replace("41", "42"))
+in_a_new_process()
+
+# %% [markdown] syllabus="2.5e"
+# ### In a process that has the old one
+#
+# Python cannot import a module of the same name twice, so `load` gives it another, `two_files_v1`. The name is in
+# every command line: now *all* files are compiled again. `verbose=True` shows it, and at log level INFO also the
+# folder.
+
+# %%
+import logging
+
+logger = logging.getLogger("torch.utils.cpp_extension")
+logger.setLevel(logging.INFO)
+edited = load("two_files", [str(number), str(module)], verbose=True)
+logger.setLevel(logging.ERROR)
+print(two_files.answer(), "is still there beside", edited.answer(), "in", edited.__name__)
+
+# %% [markdown] syllabus="2.5d"
+# ### Absolute paths
+#
+# A relative path is looked up from the folder that the process happens to be in.
+
+# %%
+try:
+    load("relative", ["sources/number.cpp", "sources/module.cpp"])
+except Exception as error:
+    print(f"{type(error).__name__}: {error}".splitlines()[0])
+before = Path.cwd()
+os.chdir(BUILD)
+print("from BUILD it works:", load("relative", ["sources/number.cpp", "sources/module.cpp"]).answer())
+os.chdir(before)
+
+# %% [markdown] syllabus="2.5f"
+# ### No `-O` (!)
+#
+# Stage 2's own source, by `load`, twice: once without options and once with `-O3`. The two build at once, in two
+# threads.
+
+# %%
+source = str(stage2_folder / "csrc" / "lltm.cpp")
+
+
+def build_stage2(name, flags):
+    return timed(f"{name} by load", load, name, [source], extra_cflags=flags)
+
+
+with ThreadPoolExecutor(2) as pool:
+    no_O, O3 = pool.map(build_stage2, ("stage2_no_O", "stage2_O3"), ([], ["-O3"]))
+for module in (no_O, O3):
+    ninja = (Path(module.__file__).parent / "build.ninja").read_text()
+    flags = next(line for line in ninja.splitlines() if line.startswith("cflags")).split()
+    print(f"{module.__name__:15s}", [flag for flag in flags if flag.startswith(("-O", "-std", "-f"))])
+
+
+# %%
+def direct_calls(module, case):
+    """Forward and backward of a stage 2 build, called without autograd around them."""
+    inputs = [tensor.detach() for tensor in case.inputs().values()]
+    _, _, *saved = module.forward(*inputs)
+    everything = [*case.gradients(), inputs[1], *saved, [True] * 5]
+    return lambda: module.forward(*inputs), lambda: module.backward(*everything)
+
+
+case = Case(B=16, I=32, S=128)
+for k, name in enumerate(("forward", "backward")):
+    slow, fast = interleave([direct_calls(module, case)[k] for module in (no_O, O3)], "cpu", 15, 0.02)
+    print(f"{name:9s} no -O {slow.quartiles()[1]:6.1f} us   -O3 {fast.quartiles()[1]:6.1f} us")
+
+# %% [markdown]
+# The kernels are the same, they are in torch's own library. What is slow is everything between them: thousands of
+# small functions from the headers that nobody has inlined. `extra_cflags=["-O2"]` or `-O3` mends it.
+
+# %% [markdown] syllabus="2.5g 2.5h"
+# ### What `load_inline` adds to `load`
+#
+# It writes the strings into a file, with a header in front and a binding behind, and calls the same machinery. Here
+# is the file of the very first extension, which had no line of pybind11 in it:
+
+# %%
+lines = (BUILD / "first" / "main.cpp").read_text().splitlines()
+print(lines[0], "...", *lines[-5:], sep="\n")
+
+# %% [markdown] syllabus="2.5i"
+# ### Precompiled headers
+#
+# The compiler can write down what it knows after reading the headers, and start there the next time. It takes the
+# file `NAME.h.gch` when it is asked for `NAME.h`, if the flags are the same.
+
+# %%
+headers = write("precompiled/narrow.h", NARROW)
+ready = headers.with_suffix(".h.gch")
+ONCE, THEN = "once: precompile the narrow headers", "then: narrow headers, precompiled"
+
+
+def build_precompiled():
+    source = '#include "narrow.h"' + D_SIGMOID
+    options = {"no_implicit_headers": True, "extra_include_paths": [str(headers.parent)]}
+    return load_inline("precompiled", source, functions=["d_sigmoid"], **options)
+
+
+if THEN not in seconds:
+    flags = ["-x", "c++-header", "-DTORCH_API_INCLUDE_EXTENSION_H", "-fPIC", STANDARD, *INCLUDE]
+    status, log = timed(ONCE, run, COMPILER, *flags, headers, "-o", ready)
+    timed(THEN, build_precompiled)
+    print(f"{ready.name} has {ready.stat().st_size / 2**20:.0f} MiB, and is deleted again")
+    ready.unlink()
+for name in ("narrow headers", ONCE, THEN):
+    print(f"{name:38s}{seconds[name]:6.1f} s")
+
+# %% [markdown]
+# `load_inline(..., use_pch=True)` does this for `torch/extension.h`. It puts the file, larger still, into the torch
+# package itself, and the next `load_inline` without the option deletes it: worth it for a session of many small
+# edits, with all of them using it.
+
+# %% [markdown] syllabus="2.6a"
+# ## Compilers and binary interfaces
+#
+# An extension is linked to torch's libraries and to Python's, so it must be built for them: the same torch, the
+# same Python, and a C++ library whose `std::string` has the same layout. What this torch and this Python are:
+
+# %%
+from torch.utils.cpp_extension import get_compiler_abi_compatibility_and_version
+
+print("torch", torch.__version__, "with the C++11 ABI:", torch.compiled_with_cxx11_abi())
+print("Python wants files that end in", sysconfig.get_config_var("EXT_SUFFIX"))
+print("the compiler fits, and its version:", get_compiler_abi_compatibility_and_version(COMPILER))
+
+# %% [markdown] syllabus="2.6b"
+# ### What a mismatch looks like
+#
+# A `std::string` of the old layout is another type, so a function that takes one has another name:
+
+# %%
+STRING = """
+#include <c10/util/Exception.h>
+#include <pybind11/pybind11.h>
+void positive(double x) { TORCH_CHECK(x > 0, "x is ", x, ", expected more than 0"); }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("positive", &positive); }
+"""
+try:
+    load("old_abi", [str(write("sources/old_abi.cpp", STRING))], extra_cflags=["-D_GLIBCXX_USE_CXX11_ABI=0"])
+except ImportError as error:
+    symbol = str(error).split("undefined symbol: ")[1]
+    print("undefined symbol:", symbol)
+    print(run("c++filt", symbol)[1])
+
+# %% [markdown]
+# It compiled and linked, and failed at import. `Ss` at the end of the name is the old string. An undefined symbol
+# with `c10` or `at` in it always means: built for another torch, or with another ABI. For another *Python*, the
+# file is not even looked at:
+
+# %%
+import shutil
+
+(BUILD / "other_python").mkdir(exist_ok=True)
+shutil.copy(BUILD / "binding" / "binding.so", BUILD / "other_python" / "binding.cpython-39-x86_64-linux-gnu.so")
+print(run(sys.executable, "-c", "import torch, binding", folder=BUILD / "other_python")[1].splitlines()[-1])
+print("and yet there is", *(path.name for path in (BUILD / "other_python").iterdir()))
+
+# %% [markdown] syllabus="2.6c"
+# ### Torch looks at the compiler
+#
+# Before it builds, torch asks the compiler for its version. These two only pretend: an old g++, and one that torch
+# does not know.
+
+# %%
+logger.setLevel(logging.WARNING)
+for name in ("g++-4", "tinycc"):
+    pretender = write(f"compilers/{name}", "#!/bin/sh\necho 4.8.5\n")
+    pretender.chmod(0o755)
+    print(name, get_compiler_abi_compatibility_and_version(str(pretender)))
+logger.setLevel(logging.ERROR)
+
+# %% [markdown] syllabus="2.7a"
+# ## The Function around the extension
+#
+# Stage 2's `lltm.py` is what `Plain` above should have been. Its parts, one by one: `backward` returns as many
+# gradients as `forward` has arguments.
+
+# %%
+stage2 = load_stage(2)
+print((stage2_folder / "lltm.py").read_text().partition("\n\n\ndef lltm")[0].partition("import _C\n\n\n")[2])
+
+
+# %% [markdown]
+# Published versions of this cell return a sixth one from C++, the gradient of the gates, and unpack five (!). Both
+# ends of that fail, and not before the first `backward()`:
+
+
+# %%
+class Six(Plain):
+    @staticmethod
+    def backward(ctx, grad_h, grad_cell):
+        gradients = Plain.backward(ctx, grad_h, grad_cell)
+        return (*gradients, gradients[0])
+
+
+class SixIntoFive(Plain):
+    @staticmethod
+    def backward(ctx, grad_h, grad_cell):
+        d_input, d_weights, d_bias, d_old_h, d_old_cell = Six.backward(ctx, grad_h, grad_cell)
+        return d_input, d_weights, d_bias, d_old_h, d_old_cell
+
+
+for function in (Six, SixIntoFive):
+    try:
+        sum(out.sum() for out in function.apply(*inputs)).backward()
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}")
+
+# %% [markdown] syllabus="2.7b 2.7c"
+# ### Second derivatives: silently wrong, or refused
+#
+# The gates were computed inside `forward`, where autograd does not look. In `backward` they are constants to it, so
+# whoever differentiates twice misses every path through them. The squares make the gradient from above depend on the
+# inputs as well.
+
+
+# %%
+def second_derivative(lltm):
+    inputs = list(Case(B=2, I=3, S=4, dtype=torch.float64).inputs().values())
+    loss = sum(out.square().sum() for out in lltm(*inputs))
+    first = torch.autograd.grad(loss, inputs, create_graph=True)
+    sum(gradient.square().sum() for gradient in first).backward()
+    return inputs[2].grad
+
+
+print("of stage 1", second_derivative(stage1.lltm)[:4])
+print("of Plain  ", second_derivative(Plain.apply)[:4])
+
+# %% [markdown]
+# Wrong, and no word said. `gradcheck` passes, because the first derivative is right; `gradgradcheck` tells:
+
+# %%
+from torch.autograd.gradcheck import GradcheckError
+
+small = tuple(Case(B=2, I=3, S=4, dtype=torch.float64).inputs().values())
+print("gradcheck:", torch.autograd.gradcheck(Plain.apply, small))
+try:
+    torch.autograd.gradgradcheck(Plain.apply, small)
+except GradcheckError as error:
+    print("gradgradcheck:", str(error).splitlines()[0])
+
+# %% [markdown]
+# `@once_differentiable` on stage 2's `backward` does not make it right. It says no:
+
+# %%
+try:
+    second_derivative(stage2.lltm)
+except RuntimeError as error:
+    print("RuntimeError:", error)
+
+# %% [markdown] syllabus="2.7d"
+# ### On a GPU
+#
+# ATen picks the kernel for the device where the tensors are. Nothing was rebuilt for this:
+
+# %%
+devices = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+for device in devices:
+    there = Case(B=16, I=32, S=128, device=device)
+    wrong = difference(there, outputs(stage2.lltm, there))
+    print(f"stage 2 on {device}: {wrong or 'agrees with the float64 reference'}")
+if devices == ["cpu"]:
+    print("No GPU that torch can use is here, so the same call on CUDA tensors did not run.")
+
+# %% [markdown] syllabus="2.8a 2.8c 2.8d 2.8e 2.8f 2.8g"
+# ## Why this backward can be slower than autograd's
+#
+# `Plain` computes what autograd kept: sigmoid, tanh and the exponential once more, and each derivative out of several
+# small operations. Two steps lead from there to stage 2. The first uses that each derivative follows from the
+# *activated* value: $s(1-s)$, $1-t^2$, and for elu $\min(e+1, 1)$. The pre-activations need not be kept at all.
+
+# %%
+REUSE = """
+using at::Tensor;
+
+std::vector<Tensor> forward(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                            const Tensor& old_h, const Tensor& old_cell) {
+  Tensor X = at::cat({old_h, input}, 1);
+  auto parts = at::addmm(bias, X, weights.t()).chunk(3, 1);
+  Tensor input_gate = parts[0].sigmoid(), output_gate = parts[1].sigmoid();
+  Tensor candidate_cell = at::elu(parts[2]);
+  Tensor new_cell = old_cell + candidate_cell * input_gate;
+  Tensor new_h = new_cell.tanh() * output_gate;
+  return {new_h, new_cell, X, input_gate, output_gate, candidate_cell};
+}
+
+std::vector<Tensor> through_linear(const Tensor& d_z, const Tensor& d_new_cell, const Tensor& weights,
+                                   const Tensor& X) {
+  const int64_t S = d_new_cell.size(1);
+  Tensor d_X = d_z.mm(weights);
+  Tensor d_old_h = d_X.narrow(1, 0, S), d_input = d_X.narrow(1, S, X.size(1) - S);
+  return {d_input, d_z.t().mm(X), d_z.sum(0), d_old_h, d_new_cell};
+}
+
+std::vector<Tensor> backward(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& weights,
+                             const Tensor& new_cell, const Tensor& X, const Tensor& input_gate,
+                             const Tensor& output_gate, const Tensor& candidate_cell) {
+  Tensor t = new_cell.tanh();
+  Tensor d_new_cell = grad_h * output_gate * (1 - t * t) + grad_cell;
+  Tensor d_z_i = d_new_cell * candidate_cell * input_gate * (1 - input_gate);
+  Tensor d_z_o = grad_h * t * output_gate * (1 - output_gate);
+  Tensor d_z_g = d_new_cell * input_gate * (candidate_cell + 1).clamp_max(1);
+  return through_linear(at::cat({d_z_i, d_z_o, d_z_g}, 1), d_new_cell, weights, X);
+}
+"""
+
+# %% [markdown]
+# The second lets ATen do each derivative in one pass over memory, with the functions that autograd itself calls:
+
+# %%
+ATEN = """
+std::vector<Tensor> aten_backward(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& weights,
+                                  const Tensor& new_cell, const Tensor& X, const Tensor& input_gate,
+                                  const Tensor& output_gate, const Tensor& candidate_cell) {
+  Tensor t = new_cell.tanh();
+  Tensor d_new_cell = at::tanh_backward(grad_h * output_gate, t) + grad_cell;
+  Tensor d_z_i = at::sigmoid_backward(d_new_cell * candidate_cell, input_gate);
+  Tensor d_z_o = at::sigmoid_backward(grad_h * t, output_gate);
+  Tensor d_z_g = at::elu_backward(d_new_cell * input_gate, 1, 1, 1, /*is_result=*/true, candidate_cell);
+  return through_linear(at::cat({d_z_i, d_z_o, d_z_g}, 1), d_new_cell, weights, X);
+}
+"""
+NAMES = ("addmm", "cat", "elu", "elu_backward", "sigmoid_backward", "tanh_backward")
+OPERATIONS = "".join(f"#include <ATen/ops/{name}.h>\n" for name in NAMES)
+steps = timed(
+    "the two steps", load_inline, "steps", NARROW + OPERATIONS + REUSE + ATEN,
+    functions=["forward", "backward", "aten_backward"], no_implicit_headers=True, extra_cflags=["-O2"],
+)  # fmt: skip
+
+# %% [markdown]
+# The third step is stage 2: the gradients of the three gates are written straight into one block (B, 3S), where the
+# matrix products read them, and become those of the pre-activations in place; both sigmoids are one call; tanh is
+# kept; and what nobody asked for is not computed. Open `csrc/lltm.cpp` beside this and find each of these.
+#
+# All of them get the same Function around them, and are held against the reference before anything is timed.
+
+# %%
+from torch.autograd.function import once_differentiable
+
+
+def function_around(forward, backward):
+    class Around(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *inputs):
+            new_h, new_cell, *saved = forward(*inputs)
+            ctx.save_for_backward(inputs[1], new_cell, *saved)
+            return new_h, new_cell
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, grad_h, grad_cell):
+            return tuple(backward(grad_h, grad_cell, *ctx.saved_tensors))
+
+    return Around.apply
+
+
+VERSIONS = {
+    "eager": stage1.equations,
+    "plain C++": function_around(plain.forward, plain.backward),
+    "activations reused": function_around(steps.forward, steps.backward),
+    "ATen's derivatives": function_around(steps.forward, steps.aten_backward),
+    "stage 2": stage2.lltm,
+}
+for name, version in VERSIONS.items():
+    print(f"{name:20s}", difference(case, outputs(version, case)) or "agrees with the reference")
+
+
+# %% [markdown]
+# Measured in turns, A B C A B C, so that whatever else the machine does hits all alike. Once with gradients for all
+# five inputs, and once for weights and bias only, as in the first step of a sequence.
+
+
+# %%
+def passes(lltm, case):
+    """Two calls without arguments: forward alone, and forward with backward."""
+    inputs = list(case.inputs().values())
+    leaves, gradients = [tensor for tensor in inputs if tensor.requires_grad], case.gradients()
+    return lambda: lltm(*inputs), lambda: torch.autograd.grad(lltm(*inputs), leaves, gradients)
+
+
+def measure(versions, case):
+    """For each version, the median microseconds and the ratio to the first one, forward and with backward."""
+    both = [passes(lltm, case) for lltm in versions.values()]
+    columns = [interleave([pair[k] for pair in both], "cpu", 15, 0.02) for k in (0, 1)]
+    return {
+        name: [(column[k].quartiles()[1], column[k].ratio_to(column[0])) for column in columns]
+        for k, name in enumerate(versions)
+    }
+
+
+def show(measured):
+    print(f"{'':22s}{'forward':>12s}{'':9s}{'forward+backward':>18s}")
+    for name, ((forward, forward_ratio), (both, both_ratio)) in measured.items():
+        print(f"{name:22s}{forward:9.1f} us{forward_ratio:7.2f} x{both:14.1f} us{both_ratio:7.2f} x")
+
+
+everything = Case(B=16, I=32, S=128)
+parameters = Case(B=16, I=32, S=128, requires_grad=("weights", "bias"))
+of_everything, of_parameters = measure(VERSIONS, everything), measure(VERSIONS, parameters)
+print("Gradients for all five inputs")
+show(of_everything)
+print("\nGradients for weights and bias only")
+show(of_parameters)
+
+# %% [markdown]
+# Look at forward+backward. The forward passes gain what Python cost, all the same. But the plain backward is slower
+# than autograd's: moving work to C++ as it stands is not enough, the work has to change. Reusing activations and
+# ATen's own derivatives win it back. With all gradients wanted, writing into one block makes little of a difference
+# more at this size; where only weights and bias are wanted, stage 2 is alone in front, since it skips the product for
+# `d_X`. The other versions compute it and drop it.
+
+# %% [markdown] syllabus="2.8b 2.8e"
+# ### Counted
+#
+# The profiler sees every call that reaches ATen, from Python or C++, and what each one allocates. Counted
+# here are allocations of a (B, S) tensor or more: results and temporaries. Bytes saved are those that wait for the
+# backward pass, without inputs and outputs, which the caller holds anyway.
+
+# %%
+os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's messages about itself stay off the page
+from torch.profiler import ProfilerActivity, profile
+
+VIEWS = {f"aten::{name}" for name in ("chunk", "detach", "narrow", "slice", "split", "t", "unbind")}
+
+
+def counts(call, large):
+    """Operations called by no other one, views called by none, and allocations of at least `large` bytes."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler:
+        call()
+
+    def outermost(event):
+        while (event := event.cpu_parent) is not None:
+            if event.name.startswith("aten::"):
+                return False
+        return True
+
+    events = [event for event in profiler.events() if event.name.startswith("aten::")]
+    called = [event.name in VIEWS for event in events if outermost(event)]
+    allocations = sum(event.self_cpu_memory_usage >= large for event in events)
+    return called.count(False), called.count(True), allocations
+
+
+def saved_bytes(lltm, inputs):
+    kept = {}
+
+    def pack(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        results = lltm(*inputs)
+    held = {tensor.untyped_storage().data_ptr() for tensor in (*inputs, *results)}
+    return sum(size for pointer, size in kept.items() if pointer not in held)
+
+
+# %%
+def count(versions):
+    table = {}
+    for name, version in versions.items():
+        _, both = passes(version, everything)
+        both()
+        saved = saved_bytes(version, list(everything.inputs().values())) / 1024
+        table[name] = (*counts(both, large=16 * 128 * 4), saved)
+    return table
+
+
+print(f"{'':22s}{'operations':>12s}{'views':>8s}{'allocations':>14s}{'saved':>10s}")
+for name, (operations, views, allocations, saved) in count(VERSIONS).items():
+    print(f"{name:22s}{operations:12d}{views:8d}{allocations:14d}{saved:6.0f} KiB")
+
+# %% [markdown]
+# The plain version calls the most and allocates the most, and that is what it loses by. In memory it beats eager,
+# which keeps all of `z`: elu saves its input, and that is a view of `z`. Without pre-activations it is about
+# half. Stage 2 keeps tanh as well, a (B, S) more, and has no operation in its backward that repeats the forward.
+# Its views are cheap, but not free.
+
+# %% [markdown] syllabus="2.9a"
+# ## The loop over time, and autograd, in C++
+#
+# The Function is still Python: it is called for every step, twice. C++ has the same class. This is appended to stage
+# 2's own source, whose `forward` and `backward` it calls. The guard in `forward` tells the operations inside that
+# they need not look for autograd any more.
+
+# %%
+AUTOGRAD = """
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct LLTMFunction : torch::autograd::Function<LLTMFunction> {
+  static variable_list forward(AutogradContext* ctx, const Tensor& input, const Tensor& weights,
+                               const Tensor& bias, const Tensor& old_h, const Tensor& old_cell) {
+    at::AutoDispatchBelowADInplaceOrView below_autograd;
+    auto [new_h, new_cell, X, gates, tanh_new_cell] = ::forward(input, weights, bias, old_h, old_cell);
+    ctx->save_for_backward({weights, X, gates, tanh_new_cell});
+    ctx->set_materialize_grads(false);
+    return {new_h, new_cell};
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    TORCH_CHECK(!at::GradMode::is_enabled(), "lltm: second derivatives are not implemented");
+    auto given = [](const Tensor& grad) { return grad.defined() ? std::optional<Tensor>(grad) : std::nullopt; };
+    std::array<bool, 5> needs_input_grad;
+    for (size_t k = 0; k < 5; ++k) needs_input_grad[k] = ctx->needs_input_grad(k);
+    variable_list saved = ctx->get_saved_variables();
+    auto [d_input, d_weights, d_bias, d_old_h, d_old_cell] = ::backward(
+        given(grads[0]), given(grads[1]), saved[0], saved[1], saved[2], saved[3], needs_input_grad);
+    return {d_input, d_weights, d_bias, d_old_h, d_old_cell};
+  }
+};
+
+std::tuple<Tensor, Tensor> lltm(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                const Tensor& old_h, const Tensor& old_cell) {
+  variable_list results = LLTMFunction::apply(input, weights, bias, old_h, old_cell);
+  return {results[0], results[1]};
+}
+"""
+
+# %% [markdown]
+# And the loop, so that Python is called once for a whole sequence:
+
+# %%
+SEQUENCE = """
+std::tuple<Tensor, Tensor, Tensor> lltm_sequence(const Tensor& inputs,  // [T,B,I]
+                                                 const Tensor& weights, const Tensor& bias,
+                                                 Tensor h, Tensor cell) {  // [B,S]
+  std::vector<Tensor> outputs;
+  for (const Tensor& input : inputs.unbind(0)) {
+    std::tie(h, cell) = lltm(input, weights, bias, h, cell);
+    outputs.push_back(h);
+  }
+  return {at::stack(outputs), h, cell};  // [T,B,S], [B,S], [B,S]
+}
+"""
+LOOP_HEADERS = """
+#include <ATen/ops/stack.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/custom_function.h>
+"""
+
+# %%
+cell_source = (stage2_folder / "csrc" / "lltm.cpp").read_text().partition("PYBIND11_MODULE")[0]
+in_cpp = timed(
+    "stage 2 with autograd and loop", load_inline, "in_cpp", LOOP_HEADERS + cell_source + AUTOGRAD + SEQUENCE,
+    functions=["lltm", "lltm_sequence"], no_implicit_headers=True, extra_cflags=["-O2"],
+)  # fmt: skip
+print(difference(everything, outputs(in_cpp.lltm, everything)) or "the cell agrees with the reference")
+
+# %% [markdown]
+# The loop gives what the loop in Python gives, outputs and gradients through all steps:
+
+# %%
+from common.module import lltm_sequence
+
+
+def sequence_inputs(T, B, I, S):
+    inputs = Case(B, I, S).inputs()
+    parameters = [inputs["weights"], inputs["bias"]]
+    steps = torch.randn(T, B, I, generator=torch.Generator().manual_seed(T))
+    return [steps, *parameters, inputs["old_h"].detach(), inputs["old_cell"].detach()], parameters
+
+
+arguments, parameters_of = sequence_inputs(T=20, B=3, I=5, S=70)
+by_python, (last_h, last_cell) = lltm_sequence(stage1.lltm, *arguments)
+by_cpp, cpp_h, cpp_cell = in_cpp.lltm_sequence(*arguments)
+pairs = [("outputs", by_python, by_cpp), ("last h", last_h, cpp_h), ("last cell", last_cell, cpp_cell)]
+for name, k in (("d_weights", 0), ("d_bias", 1)):
+    grads = [torch.autograd.grad(out.sum(), parameters_of, retain_graph=True)[k] for out in (by_python, by_cpp)]
+    pairs.append((name, *grads))
+for name, one, other in pairs:
+    print(f"{name:10s} largest difference {(one - other).abs().max():.1e} of {one.abs().max():.2g}")
+
+# %% [markdown]
+# ### Autograd in C++, measured
+#
+# One step, as before:
+
+# %%
+VERSIONS["autograd in C++"] = in_cpp.lltm
+contenders = {name: VERSIONS[name] for name in ("eager", "stage 2", "autograd in C++")}
+for kept, sizes in ((of_everything, everything), (of_parameters, parameters)):
+    measured = measure(contenders, sizes)
+    kept["autograd in C++"] = measured["autograd in C++"]
+    print("Gradients for", ", ".join(sizes.requires_grad))
+    show(measured)
+
+# %% [markdown]
+# The kernels are the same, and so is their number. What is gone is the Function in Python: in the forward pass it
+# took about as long as all that stage 2 had gained over eager. PyTorch's own operations have their autograd in C++;
+# now this one has too.
+
+# %% [markdown] syllabus="2.9b"
+# ### The loop, measured
+#
+# Forward and backward over whole sequences, per step. Four ways: the loop in Python over eager, over stage 2 and over
+# the cell with autograd in C++, and the loop in C++.
+
+# %%
+LOOPS = {
+    "loop in Python, eager": lambda *arguments: lltm_sequence(stage1.equations, *arguments)[0],
+    "loop in Python, stage 2": lambda *arguments: lltm_sequence(stage2.lltm, *arguments)[0],
+    "loop in Python, autograd in C++": lambda *arguments: lltm_sequence(in_cpp.lltm, *arguments)[0],
+    "loop in C++": lambda *arguments: in_cpp.lltm_sequence(*arguments)[0],
+}
+SIZES = {"B1 I32 S64": (1, 32, 64), "B16 I32 S128": (16, 32, 128), "B64 I64 S256": (64, 64, 256)}
+
+
+def measure_loops(T, size):
+    """For each loop, microseconds per step, forward and backward, and the ratio to the first."""
+    arguments, parameters = sequence_inputs(T, *size)
+    calls = [lambda loop=loop: torch.autograd.grad(loop(*arguments).sum(), parameters) for loop in LOOPS.values()]
+    samples = interleave(calls, "cpu", 9, 0.01)
+    return [(sample.quartiles()[1] / T, sample.ratio_to(samples[0])) for sample in samples]
+
+
+by_length = {T: measure_loops(T, SIZES["B16 I32 S128"]) for T in (4, 16, 64)}
+by_size = {name: measure_loops(16, size) for name, size in SIZES.items()}
+print(f"{'us per step':34s}" + "".join(f"{f'T={T}':>14s}" for T in by_length) + "   (B16 I32 S128)")
+for k, name in enumerate(LOOPS):
+    print(f"{name:34s}" + "".join(f"{rows[k][0]:7.0f}{rows[k][1]:5.2f} x" for rows in by_length.values()))
+print(f"\n{'us per step':34s}" + "".join(f"{name:>14s}" for name in by_size) + "   (T=16)")
+for k, name in enumerate(LOOPS):
+    print(f"{name:34s}" + "".join(f"{rows[k][0]:7.0f}{rows[k][1]:5.2f} x" for rows in by_size.values()))
+
+# %% [markdown]
+# Compare the last two lines: what the *loop* gains beyond autograd in C++ is one call from Python a step, a few
+# microseconds. That is the same at every length, and less and less of a step as it grows. What a sequence can really
+# gain lies elsewhere: one matrix product for all inputs, and fewer, larger kernels.
+
+# %% [markdown]
+# ## In pictures
+#
+# What building costs. The headers decide, not your code.
+
+# %%
+from common.plots import BLUE, COLOURS, GREEN, ORANGE, SKY, STYLE, VERMILION
+
+plt.rcParams.update(STYLE)
+figure, axis = plt.subplots(figsize=(9, 0.35 * len(seconds) + 0.9), layout="constrained")
+names = sorted(seconds, key=seconds.get)
+bars = axis.barh(names, [seconds[name] for name in names], color=BLUE)
+axis.bar_label(bars, fmt="%.1f s", padding=3)
+axis.set_title("Build time of each extension here, first build (some ran two at a time)")
+plt.show()
+
+# %% [markdown]
+# The way from the plain C++ to stage 2, against eager in the same run. Left of the line is faster than eager.
+
+# %%
+INK_OF = [COLOURS["eager"], VERMILION, ORANGE, SKY, BLUE, GREEN]
+figure, axes = plt.subplots(1, 2, figsize=(10, 3.4), sharex=True, sharey=True, layout="constrained")
+for axis, measured in zip(axes, (of_everything, of_parameters), strict=True):
+    title = "all inputs" if measured is of_everything else "weights and bias"
+    rows = list(measured)[::-1]
+    for k, name in enumerate(rows):
+        (_, forward), (_, both) = measured[name]
+        colour = INK_OF[list(measured).index(name)]
+        axis.plot(forward, k + 0.13, "o", color=colour, markerfacecolor="white", markersize=8)
+        axis.plot(both, k - 0.13, "o", color=colour, markersize=8)
+    axis.axvline(1, color="#1a1a1a", linewidth=1)
+    axis.set_yticks(range(len(rows)), rows)
+    axis.set_xlim(left=0)
+    axis.set_xlabel("time as a multiple of eager's")
+    axis.set_title(f"B16 I32 S128, gradients for {title}")
+axes[0].plot([], [], "o", color="#555555", markerfacecolor="white", label="forward")
+axes[0].plot([], [], "o", color="#555555", label="forward+backward")
+axes[0].legend(loc="lower left", frameon=False)
+plt.show()
+
+# %% [markdown]
+# What explains it: the number of operations, of allocations, and the bytes that are kept.
+
+# %%
+counted = count(VERSIONS)
+figure, axes = plt.subplots(1, 3, figsize=(10, 3), sharey=True, layout="constrained")
+rows = list(counted)[::-1]
+panels = {0: "operations", 2: "allocations of (B, S) or more", 3: "KiB saved for backward"}
+for axis, (k, title) in zip(axes, panels.items(), strict=True):
+    bars = axis.barh(rows, [counted[name][k] for name in rows], color=INK_OF[::-1])
+    axis.bar_label(bars, fmt="%.0f", padding=3)
+    axis.set_title(title)
+    axis.margins(x=0.15)
+figure.suptitle("One step forward and backward, B16 I32 S128")
+plt.show()
+
+# %% [markdown]
+# And the loop over time.
+
+# %%
+figure, axes = plt.subplots(1, 2, figsize=(10, 3.2), sharey=True, layout="constrained")
+for axis, table, title in zip(axes, (by_length, by_size), ("B16 I32 S128, T steps", "T=16"), strict=True):
+    places = [f"T={key}" if isinstance(key, int) else key for key in table]
+    for k, (name, colour) in enumerate(zip(LOOPS, (COLOURS["eager"], BLUE, GREEN, VERMILION), strict=True)):
+        axis.plot(places, [rows[k][1] for rows in table.values()], "o-", color=colour, label=name)
+    axis.set_title(title)
+    axis.margins(x=0.15)
+    axis.grid(axis="y")
+axes[0].set_ylim(bottom=0)
+axes[0].set_ylabel("time as a multiple of eager's loop")
+axes[0].legend(frameon=False, loc="lower left")
+plt.show()
+
+# %% [markdown]
+# ## What to take along
+#
+# - C++ saves the Python between operations. What an operation costs, and how many there are, is up to you.
+# - Narrow headers, `TORCH_EXTENSION_NAME`, `--no-build-isolation`, and with `load` always `-O2`.
+# - Compare with a reference, and call the C++ directly as well: autograd forgives wrong shapes.
+# - `once_differentiable` on every Function whose second derivative you have not proven.
+# - Keep activated values, use ATen's own derivatives, write into one block, skip what nobody asked for.
+#
+# Next: `make diff-1-2` for the stage as a diff. Still more than a dozen small kernels run in each step; stage 3 makes
+# one of them.
