@@ -752,26 +752,23 @@ for name, headers in HEADERS.items():
 # ## Two files with one name
 #
 # `lltm.cpp` and `lltm.cu` side by side look tidy, and do not build. setuptools takes the name of an object file from
-# the source's, without its ending:
+# the source's, without its ending. (Torch looks for nvcc before it does anything with a `.cu`. Without nvcc the
+# second file is a `.cc` here, which meets the same rule.)
 
 # %%
 folder = root / "build" / "notebooks" / "one_name"
 folder.mkdir(parents=True, exist_ok=True)
-(folder / "lltm.cpp").write_text(FIRST_CPP)
-(folder / "lltm.cu").write_text(FIRST_CU)
-_ = (folder / "setup.py").write_text("""
+kind, second = ("CUDAExtension", "lltm.cu") if nvcc() else ("CppExtension", "lltm.cc")
+_ = (folder / "setup.py").write_text(f"""
 from setuptools import setup
-from torch.utils.cpp_extension import BuildExtension, CUDAExtension
+from torch.utils.cpp_extension import BuildExtension, {kind}
 
-setup(name="one_name", packages=[], ext_modules=[CUDAExtension("one_name", ["lltm.cpp", "lltm.cu"])],
-      cmdclass={"build_ext": BuildExtension})
+setup(name="one_name", packages=[], ext_modules=[{kind}("one_name", ["lltm.cpp", "{second}"])],
+      cmdclass={{"build_ext": BuildExtension}})
 """)
 
 # %%
-# Nothing gets compiled, so any place will do for CUDA, and any architecture.
-settings = {**os.environ, "TORCH_CUDA_ARCH_LIST": "9.0"}
-if not nvcc():
-    settings["CUDA_HOME"] = "/usr/local/cuda"
+settings = {**os.environ, "TORCH_CUDA_ARCH_LIST": "9.0"}  # nothing gets compiled, so any will do
 command = [sys.executable, "setup.py", "build_ext", "--build-temp", "objects"]
 done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True)
 print(*(line for line in (done.stdout + done.stderr).splitlines() if "multiple rules" in line), sep="\n")
