@@ -530,9 +530,9 @@ for k, (name, counts) in enumerate(found.items()):
     bars = right.bar(ticks, counts, width=0.38, color=colour(name), label=name)
     right.bar_label(bars, label_type="center", color="white")
 right.axhline(32, color="#1a1a1a", linewidth=1)
-right.annotate("up to 32 all 2048 threads fit", (3.4, 33), va="bottom", fontsize=9)
+right.annotate("up to 32 all 2048 threads fit", (3.5, 33), va="bottom", fontsize=9)
 right.set_xticks(range(len(KERNELS)), [kernel.replace("_kernel", "\n") for kernel in KERNELS])
-right.set(title="registers per thread (sm_90)", ylim=(0, 56), xlim=(-0.5, 4.6), yticks=[])
+right.set(title="registers per thread (sm_90)", ylim=(0, 56), xlim=(-0.5, 5.1), yticks=[])
 right.legend(frameon=False, loc="upper left", ncols=2)
 plt.show()
 
