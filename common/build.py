@@ -219,7 +219,7 @@ def first_errors(log: str) -> str:
     lines = [
         line for line in log.splitlines() if re.search(r"\b(error|Error|fatal|undefined|Killed|No space)\b", line)
     ]
-    noise = ("ninja: ", "subprocess.CalledProcessError", "RuntimeError: Error compiling", "FAILED:")
+    noise = ("ninja: ", "subprocess.CalledProcessError", "RuntimeError: Error", "Error building extension", "FAILED:")
     lines = [line for line in lines if not line.startswith(noise)] or log.strip().splitlines()[-10:]
     return "\n".join(f"  {line}" for line in lines[:10])
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from measurement import KERNELS, kernel, measurement
 
-from common import kernels, plots, report, results, stages, tables, trace
+from common import build, kernels, plots, report, results, stages, tables, trace
 from common.contenders import WrongResult
 from common.errors import UserError
 from common.stages import ROOT
@@ -24,9 +24,10 @@ def both_passes(contender, given):
 
 @pytest.mark.needs("g++")
 @with_kernels
-def test_the_kernels_run_without_the_matrix_products(stage, monkeypatch):
-    contender = kernels.pointwise_of(stage, "emulator")
-    for given in kernels.given_sets(7, 70, "cpu"):
+def test_the_kernels_run_without_the_matrix_products(stage):
+    target = build.choose(stage, None)
+    contender = kernels.pointwise_of(stage, target)
+    for given in kernels.given_sets(7, 70, *build.devices(stage, target)):
         kernels.check(contender, given, *both_passes(contender, given), "here")
 
 
