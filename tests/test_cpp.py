@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from cpp.compare import compare
 
 from common import build
 from common.stages import ROOT
@@ -36,18 +38,27 @@ def written(folder: Path) -> list[str]:
 
 
 @functools.cache
-def ctest(folder: Path) -> dict[str, str | None]:
-    """What went wrong in each case of a project, None where nothing did; typed cases as `Suite/0.Name`."""
+def built(folder: Path) -> Path:
+    """The folder that a project is built in, configured and up to date."""
     parts = (sys.executable, sys.version, torch.__version__, build.compiler())
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
     where = ROOT / "build" / "cpp" / f"{name_of(folder)}-{key}"
-    steps = (
-        ["cmake", "-S", str(folder), "-B", str(where), f"-DPython3_EXECUTABLE={sys.executable}"],
-        ["cmake", "--build", str(where), "--parallel", "2"],
-    )
-    for command in steps:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    run("cmake", "-S", str(folder), "-B", str(where), f"-DPython3_EXECUTABLE={sys.executable}")
+    run("cmake", "--build", str(where), "--parallel", "2")
+    return where
+
+
+def run(*command: str) -> str:
+    """What a command prints; it must succeed."""
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    return done.stdout
+
+
+@functools.cache
+def ctest(folder: Path) -> dict[str, str | None]:
+    """What went wrong in each case of a project, None where nothing did; typed cases as `Suite/0.Name`."""
+    where = built(folder)
     report = where / "junit.xml"
     report.unlink(missing_ok=True)
     command = ["ctest", "--test-dir", str(where), "--output-junit", str(report), "--timeout", "120"]
@@ -83,3 +94,25 @@ def test_the_header_is_the_same_in_every_stage():
     headers = [path.read_text() for path in ROOT.glob("stages/*/csrc/lltm_math.h")]
     assert len(headers) > 1
     assert set(headers) == {headers[0]}
+
+
+@functools.cache
+def recordings() -> tuple[dict, dict]:
+    """What every feature returns: on the emulator now, and as recorded from the same sources on an H200."""
+    where = built(CPP)
+    run("cmake", "--build", str(where), "--target", "record", "--parallel", "2")
+    return json.loads(run(str(where / "record"))), json.loads((CPP / "h200.json").read_text())
+
+
+def test_the_emulator_gives_what_a_gpu_gives():
+    emulated, recorded = recordings()
+    assert compare(emulated, recorded) == []
+    assert sum(len(feature["bits"]) for feature in recorded.values()) > 6000
+
+
+def test_one_wrong_bit_is_seen():
+    emulated, recorded = recordings()
+    for name, feature in emulated.items():
+        step = 1 if feature["kind"] == "integers" else 2 * feature["ulp"] + 1
+        wrong = [hex(int(feature["bits"][0], 16) ^ step), *feature["bits"][1:]]
+        assert len(compare({**emulated, name: {**feature, "bits": wrong}}, recorded)) == 1, name

@@ -245,9 +245,9 @@ WRONG = {
     "endless": r"kernel endless.*1 second.*EMULATOR_TIMEOUT.*csrc/toy_kernel\.cu:17",
     "deep": r"kernel deep.*stack",
     "divide": r"kernel divide.*zero",
-    "too_many": "^invalid configuration argument$",
-    "empty": "^invalid configuration argument$",
-    "oversized": "^invalid configuration argument$",
+    "too_many": "^invalid argument$",
+    "empty": "^invalid argument$",
+    "oversized": "^invalid argument$",
     "greedy": "^invalid argument$",
 }
 
@@ -490,7 +490,7 @@ void run(const char* name, float* host, int count) {
     kernels = FOR_NVCC.replace("void run(", "void run_there(") + host
     path = build.build(write(tmp_path, kernels, CUDA_SETUP), "cuda").path
     answers = in_a_process(path, "call('fill', 64); call('reverse', 64); call('too_many', 64)", first="import torch")
-    assert answers == [42.0, 0.0, "invalid configuration argument"]
+    assert answers == [42.0, 0.0, "invalid argument"]
     path = build.build(write(tmp_path, FORMS, CUDA_SETUP), "cuda").path
     assert in_a_process(path, "call('all', 1)", first="import torch") == [19.0]
 

@@ -235,13 +235,13 @@ TEST(Limits, LaunchesThatADeviceRefuses) {
     return error;
   };
   EXPECT_EQ(error_of(1, 1024), cudaSuccess);
-  EXPECT_EQ(error_of(1, 1025), cudaErrorInvalidConfiguration);
-  EXPECT_EQ(error_of(1, dim3(32, 32, 2)), cudaErrorInvalidConfiguration);
-  EXPECT_EQ(error_of(1, dim3(1, 1, 65)), cudaErrorInvalidConfiguration);
-  EXPECT_EQ(error_of(1, 0), cudaErrorInvalidConfiguration);
-  EXPECT_EQ(error_of(0, 1), cudaErrorInvalidConfiguration);
-  EXPECT_EQ(error_of(dim3(1, 65536), 1), cudaErrorInvalidConfiguration);
-  EXPECT_EQ(error_of(dim3(1, 1, 65536), 1), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(error_of(1, 1025), cudaErrorInvalidValue);
+  EXPECT_EQ(error_of(1, dim3(32, 32, 2)), cudaErrorInvalidValue);
+  EXPECT_EQ(error_of(1, dim3(1, 1, 65)), cudaErrorInvalidValue);
+  EXPECT_EQ(error_of(1, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(error_of(0, 1), cudaErrorInvalidValue);
+  EXPECT_EQ(error_of(dim3(1, 65536), 1), cudaErrorInvalidValue);
+  EXPECT_EQ(error_of(dim3(1, 1, 65536), 1), cudaErrorInvalidValue);
   EXPECT_EQ(error_of(1, 1, 48 << 10), cudaSuccess);
   EXPECT_EQ(error_of(1, 1, (48 << 10) + 1), cudaErrorInvalidValue);
   EXPECT_EQ(out, [] {
@@ -260,9 +260,9 @@ TEST(Limits, OfAnotherDevice) {
   fill_kernel<<<dim3(1, 63), 1>>>(out.data(), 1);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   fill_kernel<<<dim3(1, 64), 1>>>(out.data(), 1);
-  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
   fill_kernel<<<1, 129>>>(out.data(), 1);
-  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
   fill_kernel<<<1, 1, 1025>>>(out.data(), 1);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
   cudaDeviceProp properties;

@@ -161,17 +161,16 @@ void run_grid() {
   }
 }
 
-// What a device would say to these sizes.
+// What a device would say to these sizes: one error for all of them, as CUDA 13.0 says on an H200. Older
+// versions of CUDA have cudaErrorInvalidConfiguration for grids and blocks.
 cudaError_t refusal(const Configuration& c, const cudaDeviceProp& device) {
   const unsigned grid[] = {c.grid.x, c.grid.y, c.grid.z}, block[] = {c.block.x, c.block.y, c.block.z};
   for (int axis = 0; axis < 3; axis++) {
-    if (grid[axis] == 0 || grid[axis] > unsigned(device.maxGridSize[axis]))
-      return cudaErrorInvalidConfiguration;
-    if (block[axis] == 0 || block[axis] > unsigned(device.maxThreadsDim[axis]))
-      return cudaErrorInvalidConfiguration;
+    if (grid[axis] == 0 || grid[axis] > unsigned(device.maxGridSize[axis])) return cudaErrorInvalidValue;
+    if (block[axis] == 0 || block[axis] > unsigned(device.maxThreadsDim[axis])) return cudaErrorInvalidValue;
   }
   if (std::uint64_t(c.block.x) * c.block.y * c.block.z > std::uint64_t(device.maxThreadsPerBlock))
-    return cudaErrorInvalidConfiguration;
+    return cudaErrorInvalidValue;
   if (c.shared > std::max(device.sharedMemPerBlock, allowed_dynamic_shared())) return cudaErrorInvalidValue;
   return cudaSuccess;
 }
