@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     stage = add("stage", "build, check and time one stage")
     stage.add_argument("number", type=int)
     stage.add_argument("--target", help="cuda, host or emulator; the best of this machine if left out")
+    stage.add_argument("--seed", type=int, help="the numbers of an earlier check, as its failure names them")
     diff = add("diff", "the difference between two stages: lltm.py, csrc/ and setup.py")
     diff.add_argument("old", type=int)
     diff.add_argument("new", type=int)
@@ -66,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         case "stage":
             from .tour import stage
 
-            return stage(arguments.number, arguments.target)
+            return stage(arguments.number, arguments.target, arguments.seed)
         case "diff":
             from .diff import diff
 

@@ -112,7 +112,8 @@ def gradcheck(subject: Subject) -> None:
         try:
             torch.autograd.gradcheck(subject.lltm, tuple(case.inputs().values()))
         except GradcheckError as error:
-            raise AssertionError(f"gradcheck ({case}): {error}") from None
+            first = str(error).strip().partition("\n")[0]
+            raise AssertionError(f"gradcheck ({case}): {first}") from None
 
 
 def second_derivatives(subject: Subject) -> None:
@@ -212,18 +213,27 @@ def cannot_run(check: Callable[[Subject], None], subject: Subject) -> str | None
 
 def subject(number: int, target: str, device: str, dtype: torch.dtype, seed: int | None = None) -> Subject:
     """One stage's cell, built and loaded. Without a seed, each call draws one, which failures name."""
-    seed = torch.seed() % 10**6 if seed is None else seed
+    seed = fresh_seed() if seed is None else seed
     return Subject(number, target, device, dtype, build.load(number, target).lltm, seed)
 
 
-def subjects(number: int, target: str | None = None) -> list[Subject]:
-    """Every device and dtype of a stage on a target; without one, on the best that this machine has."""
+def fresh_seed() -> int:
+    """Other numbers for each check; a failure names the seed, which gives them again."""
+    return torch.seed() % 10**6
+
+
+def subjects(number: int, target: str | None = None, seed: int | None = None) -> list[Subject]:
+    """Every device and dtype of a stage on a target; without one, on the best that this machine has.
+
+    They share one seed: the one given, or a fresh one.
+    """
     stage = stages.get(number)
     if stage.kind != "cell":
         raise UserError(f"stage {number} is not a cell; there is nothing for this harness to check")
     target = build.choose(stage, target)
     devices = build.devices(stage, target)
-    return [subject(number, target, device, dtype) for device in devices for dtype in DTYPES]
+    seed = fresh_seed() if seed is None else seed
+    return [subject(number, target, device, dtype, seed) for device in devices for dtype in DTYPES]
 
 
 def check(number: int, target: str | None = None) -> list[Result]:

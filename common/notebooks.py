@@ -87,7 +87,8 @@ def lab() -> int:
     if kept:
         say(f"Left as you saved them: {', '.join(kept)}. For a fresh copy, rename yours and run `make lab` again.")
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(COPIES)])
+    as_root = ["--allow-root"] if os.geteuid() == 0 else []  # in a container there is often nobody else
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *as_root, str(COPIES)])
 
 
 def need(*packages: str) -> None:

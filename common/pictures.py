@@ -147,7 +147,7 @@ def _panels(axes: Axes, backward: bool) -> None:
     """The two halves of the cell, and what makes its own line special."""
     for left, right, title in [
         (CONCAT - 0.55, CHUNK + 0.6, "matrix part"),
-        (CHUNK + 0.72, OUT + 0.65, "pointwise part"),
+        (CHUNK + 0.72, OUT + 0.65, "pointwise part (in z the order is z_i, z_o, z_g)"),
     ]:
         _box(axes, (left + right) / 2, 2.27, right - left, 3.65, PANEL, edge="none")
         _text(axes, left + 0.12, 0.53, title, "left", "bottom", quiet=True)

@@ -161,7 +161,7 @@ def saved(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
     """What a forward pass keeps in memory for its backward beside inputs and outputs, a panel a size."""
     rows = [row for row in rows_of(result, device, grads) if row["pass"] == "forward"]
     names, sizes = unique(rows, "name"), unique(rows)
-    title = titled("Kept for backward beside inputs and outputs", result, rows)
+    title = titled("Saved for backward beside inputs and outputs", result, rows)
     figure, axes = panels(title, sizes, names, "KiB")
     for axis, size in zip(axes, sizes, strict=True):
         of_size = [row for row in rows if size_of(row) == size]

@@ -144,14 +144,14 @@ def measurements(result: dict) -> Iterator[str]:
             yield ladder(result, device, grads)
             yield picture(plots.times(result, device, grads), "Time of one call, with quartiles")
             yield picture(plots.speedups(result, device, grads), "Speed-up against eager in the same run")
-            yield picture(plots.saved(result, device, grads), "Memory kept for backward")
+            yield picture(plots.saved(result, device, grads), "Memory saved for backward")
 
 
 def ladder(result: dict, device: str, grads: str) -> str:
     """A line for each contender: its times at each size, and what it keeps at the largest."""
     rows = select(result, device=device, grads=grads)
     sizes = unique(rows)
-    header = ["", *(f"{size}\n{name}" for size in sizes for name in PASSES), f"kept for backward\n{sizes[-1]}"]
+    header = ["", *(f"{size}\n{name}" for size in sizes for name in PASSES), f"saved for backward\n{sizes[-1]}"]
     lines = []
     for name in unique(rows, "name"):
         found = {(size_of(row), row["pass"]): row for row in rows if row["name"] == name}

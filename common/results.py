@@ -156,7 +156,7 @@ def unique(rows: list[dict], fact: str | None = None) -> list:
 
 
 def size_in_memory(row: dict | None) -> str:
-    """The bytes kept for backward, in KiB, or from one MiB on in MiB."""
+    """The bytes saved for backward, in KiB, or from one MiB on in MiB."""
     if row is None:
         return "not run"
     size = row["saved_bytes"]

@@ -117,7 +117,7 @@ def ladder_of(result: dict, device: str, grads: str) -> str:
     """The ladder of one machine: microseconds, in brackets the multiple of eager's time in the same run."""
     rows = select(result, device=device, grads=grads)
     sizes = unique(rows)
-    header = ["", *(f"{size}<br>{name}" for size in sizes for name in PASSES), f"kept for backward<br>{sizes[-1]}"]
+    header = ["", *(f"{size}<br>{name}" for size in sizes for name in PASSES), f"saved for backward<br>{sizes[-1]}"]
     lines = []
     for name in unique(rows, "name"):
         found = {(size_of(row), row["pass"]): row for row in rows if row["name"] == name}
@@ -162,20 +162,17 @@ def verdicts(mine: Sequence[dict], rows: Sequence[dict]) -> Iterator[str]:
         pairs = [(row, other) for row in mine if (other := same_case(rows, row, peer))]
         slower = [(row, other) for row, other in pairs if ratio(row, other) > 1 + NOISE]
         faster = [row for row, other in pairs if ratio(row, other) < 1 - NOISE]
-        places = "; ".join(
-            f"{row['pass']} at {size_of(row)} with gradients for {GRADS[row['grads']]} ({ratio(row, other):.2f})"
-            for row, other in slower
-        )
         alike = len(pairs) - len(slower) - len(faster)
-        lost = f"**slower in {len(slower)}: {places}**" if slower else "slower in none"
-        yield (
-            f"- Against {peer}: faster in {len(faster)} of {len(pairs)} lines, within {NOISE:.0%} in {alike}, {lost}."
-        )
+        lost = "never slower"
+        if slower:
+            places = ", ".join(unique([row for row, _ in slower]))
+            lost = f"**slower in {len(slower)}, by up to {max(ratio(*pair) for pair in slower) - 1:.0%} ({places})**"
+        yield f"- Of {len(pairs)} lines against {peer}: faster in {len(faster)}, about the same in {alike}, {lost}."
     row = mine[-1]
     eager = same_case(rows, row, "eager")
     if eager:
         yield (
-            f"- Kept for backward at {size_of(row)}, beside inputs and outputs: {size_in_memory(row)}; "
+            f"- Saved for backward at {size_of(row)}, beside inputs and outputs: {size_in_memory(row)}; "
             f"by eager {size_in_memory(eager)}."
         )
 

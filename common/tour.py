@@ -16,14 +16,19 @@ from .stages import ROOT, STAGES, Stage
 CHECKED = ROOT / "out" / "check.json"
 
 
-def stage(number: int, target: str | None = None) -> int:
-    """Builds and checks one stage and times it against eager; the status is 1 when a check fails."""
+def stage(number: int, target: str | None = None, seed: int | None = None) -> int:
+    """Builds and checks one stage and times it against eager; the status is 1 when a check fails.
+
+    A check draws fresh numbers unless it is given a `seed`.
+    """
     row = stages.get(number)
     say(f"Stage {row.number}: {row.title}")
     target = build.choose(row, target)
     build_stage(row, target)
-    results = check_stage(row, target)
+    results = check_stage(row, target, seed)
     if any(result.outcome == "failed" for result in results):
+        say("\nIt is wrong, so it is not timed. Begin with the first FAILED line; the others often follow from it.")
+        say(f"For the same numbers again: python -m common stage {number} --seed N, with the seed of that line.")
         return 1
 
     from .bench import glance, here
@@ -42,7 +47,7 @@ def build_stage(stage: Stage, target: str) -> None:
     with step("build"):
         built = build.build(stage, target)
     if built.cached:
-        say(f"    (nothing has changed since it was built, in {built.seconds:.0f} s)")
+        say(f"    (unchanged, so reused; building it took {built.seconds:.0f} s)")
 
 
 def compile_only(stage: Stage) -> None:
@@ -72,13 +77,13 @@ def architectures_of_tour() -> Iterator[None]:
             os.environ["TORCH_CUDA_ARCH_LIST"] = given
 
 
-def check_stage(stage: Stage, target: str) -> list:
-    """Checks a stage on every device and dtype and prints a line for each, then every failure in full."""
+def check_stage(stage: Stage, target: str, seed: int | None = None) -> list:
+    """Checks a stage on every device and dtype and prints a line for each; what fails first is shown in full."""
     from .check import check_subject, subjects
 
     results = []
-    for one in subjects(stage.number, target):
-        rows = []
+    for one in subjects(stage.number, target, seed):
+        failed_before = any(row.outcome == "failed" for row in results)
         dtype = str(one.dtype).removeprefix("torch.")
         with step(f"check {dtype} on {one.device.upper()} tensors"):
             rows = check_subject(one)
@@ -86,7 +91,7 @@ def check_stage(stage: Stage, target: str) -> list:
         counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in ("passed", "failed", "not run")}
         say("    " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count))
         for row in rows:
-            if row.outcome == "failed":
+            if row.outcome == "failed" and not failed_before:
                 say(f"    FAILED {row.name}: {row.message}")
     for name, reason in sorted({(row.name, row.message) for row in results if row.outcome == "not run"}):
         say(f"    not run: {name} ({reason})")

@@ -514,6 +514,7 @@ for name, ours, autograds in zip(("input", "weights", "bias", "old_h", "old_cell
 # %% [markdown]
 # Five gradients, equal to autograd's up to the last bits. Concise: stage 1 keeps the same in `by_hand.py`, and the
 # workbook's harness holds it against a separate reference in float64, at sizes and values that are meant to hurt.
+# (`load(1)` above has imported stage 1's folder as the package `lltm_stage1`.)
 
 # %%
 from lltm_stage1 import by_hand

@@ -46,15 +46,16 @@ torch.manual_seed(0)
 print("torch", torch.__version__, "on Python", sys.version.split()[0])
 
 # %% [markdown]
-# Torch builds into the folder that this variable names. A build that is killed can leave its lock there, and older
-# versions of torch would wait for that lock forever.
+# Torch builds into the folder that this variable names. A build that is killed can leave its lock there, and versions
+# before 2.14 would wait for that lock forever.
 
 # %%
 BUILD = root / "build" / "notebooks" / f"torch-{torch.__version__}"
 os.environ["TORCH_EXTENSIONS_DIR"] = str(BUILD)
 BUILD.mkdir(parents=True, exist_ok=True)
-for lock in BUILD.glob("*/lock"):
-    lock.unlink()
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 14):
+    for lock in BUILD.glob("*/lock"):
+        lock.unlink()
 
 # %% [markdown]
 # Three small tools for this notebook. The times of first builds are kept in a file, because a second run finds

@@ -127,7 +127,7 @@ for one in [result, *recorded]:
 # arguments: what it loses is what the check costs.
 
 # %% [markdown]
-# ## Memory kept for backward
+# ## Memory saved for backward
 
 # %%
 for device in devices:
@@ -148,8 +148,8 @@ if not kernels:
     print("Not measured here, and not recorded yet: `make bench` on a machine with a GPU measures them.")
 
 # %% [markdown]
-# A kernel that only moves numbers can be as fast as a copy of as many bytes, and no faster. What is missing to 100 % is
-# what a better kernel could still gain without moving fewer bytes; whoever moves fewer beats even that line.
+# A kernel that only moves numbers can be as fast as a copy of as many bytes, and no faster. What is missing to 100 %
+# is what a better kernel could still gain without moving fewer bytes; whoever moves fewer beats even that line.
 
 # %% [markdown]
 # ## Stages that only the emulator runs here

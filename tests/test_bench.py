@@ -162,7 +162,7 @@ def test_garbage_collection_is_off_while_timing_and_on_after():
     assert gc.isenabled()
 
 
-# What is kept for backward --------------------------------------------------------------------------------------
+# What is saved for backward --------------------------------------------------------------------------------------
 
 
 class Saving(torch.autograd.Function):
