@@ -201,3 +201,24 @@ def test_load_hangs(sandbox: Sandbox) -> None:
             assert str(os.getpid()) in sandbox.works(page.fixes[1])
         lock.touch()  # left behind, but held by nobody
     assert "optimised" in sandbox.works(sandbox.script(loading))
+
+
+@pytest.mark.needs("g++", "ninja")
+def test_two_sources_of_one_base_name(sandbox: Sandbox) -> None:
+    page = problem("Two sources of one base name")
+    for name in ("lltm.cpp", "lltm.cc", "lltm_kernel.cc"):
+        sandbox.write(f"csrc/{name}", f"int {Path(name).stem};\n")
+
+    def building(sources: str) -> str:
+        # A .cc in place of the .cu, so that no nvcc is needed; ninja does not care.
+        setup = f"""
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+{sources.replace(".cu", ".cc")}
+setup(name="lltm", packages=[], ext_modules=[CppExtension("_C", SOURCES)], cmdclass={{"build_ext": BuildExtension}})
+"""
+        sandbox.write("setup.py", setup)
+        return "python setup.py -q build_ext --build-temp temp --build-lib built"
+
+    assert_printed(page.symptoms[0], sandbox.fails(building('SOURCES = ["csrc/lltm.cpp", "csrc/lltm.cc"]')))
+    sandbox.works(building(page.fixes[0]))

@@ -123,3 +123,27 @@ def test_built_for_another_cuda(sandbox: Sandbox) -> None:
     assert_printed(page.symptoms[0], sandbox.fails(importing))
     sandbox.install(page.fixes[0])
     sandbox.works(importing)
+
+
+@pytest.mark.needs("g++")
+def test_a_template_that_nobody_instantiated(sandbox: Sandbox) -> None:
+    page = problem("A template that nobody instantiated")
+    host = """
+#include <Python.h>
+template <typename scalar_t>
+void launch_forward(scalar_t* x);
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, nullptr};
+PyMODINIT_FUNC PyInit__C() {
+  float x = 0;
+  launch_forward(&x);
+  return PyModule_Create(&module);
+}
+"""
+    kernels = "template <typename scalar_t>\nvoid launch_forward(scalar_t* x) { *x = 1; }\n"
+    source = str(sandbox.write("host.cpp", host))
+    other = str(sandbox.write("kernels.cpp", kernels))
+    sandbox.compile("_C.so", other, source=source)
+    assert_printed(page.symptoms[0], sandbox.fails('python -c "import _C"'))
+    sandbox.write("kernels.cpp", kernels + page.fixes[0])
+    sandbox.compile("_C.so", other, source=source)
+    sandbox.works('python -c "import _C"')
