@@ -16,6 +16,7 @@ import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from . import architectures
 from .environment import Requirement, missing
 from .stages import ROOT
 
@@ -77,7 +78,7 @@ def look() -> Machine:
     smi = output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").splitlines()
     gpus = [line.rpartition(", ") for line in smi if ", " in line]
     compiler = (os.environ.get("CXX") or ("c++" if shutil.which("c++") else "g++")).split()
-    nvcc = find_nvcc()
+    nvcc = architectures.nvcc() or ""
     programs = {
         "c++": find(*compiler, "-dumpfullversion", "-dumpversion"),
         "nvcc": find(nvcc, "--version", after="release "),
@@ -145,12 +146,6 @@ def distribution() -> str:
         return platform.freedesktop_os_release().get("PRETTY_NAME", "")
     except OSError:
         return platform.platform()
-
-
-def find_nvcc() -> str:
-    """Where torch looks for nvcc: CUDA_HOME, then PATH, then /usr/local/cuda."""
-    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    return f"{home}/bin/nvcc" if home else shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
 
 
 def newest_gxx(nvcc: str) -> int | None:

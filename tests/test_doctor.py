@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from common import doctor, facts, stages
+from common import architectures, doctor, facts, stages
 from common.environment import Requirement
 from common.facts import Machine, Program, Torch
 
@@ -205,7 +205,7 @@ def test_programs_are_found_by_what_they_print(tmp_path, monkeypatch: pytest.Mon
     nvcc.write_text("#!/bin/sh\necho 'Copyright 2005-2025'\necho 'release 12.9, V12.9.41'\n")
     nvcc.chmod(0o755)
     monkeypatch.setenv("CUDA_HOME", str(cuda))
-    assert facts.find_nvcc() == str(nvcc)
+    assert architectures.nvcc() == str(nvcc)
     assert facts.find(str(nvcc), "--version", after="release ") == Program(str(nvcc), "12.9")
     assert facts.newest_gxx(str(nvcc)) == 14
     assert facts.find("no-such-program") is None
