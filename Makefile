@@ -12,9 +12,10 @@ any_python := "$(if $(filter .venv/bin/python,$(PYTHON)),$(or $(wildcard $(PYTHO
 
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 clang_format := $(python) -c 'import clang_format; clang_format.clang_format()'
-cpp_sources = $(shell find stages common tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
+cpp_sources = $(shell find stages common tests -not -path '*/wrong/*' '(' -name '*.h' -o -name '*.cpp' \
+	-o -name '*.cu' -o -name '*.cuh' ')')
 
-.PHONY: help tour test doctor lab bench report setup clean format lint tables notebooks sanitize python any-python torch
+.PHONY: finders help tour test doctor emulate lab bench report setup clean format lint tables notebooks sanitize ncu python any-python torch
 .DELETE_ON_ERROR:
 
 help:
@@ -35,6 +36,9 @@ stage-%: torch          ## build, check and time one stage against eager
 
 diff-%: any-python      ## the lesson of a stage: what changed since another
 	@$(any_python) -m common diff $(subst -, ,$*)
+
+emulate: any-python     ## run any CUDA program without a GPU, under all checks: FILE=x.cu ARGS="..." COUNTS=1
+	@$(any_python) -m common emulate "$(FILE)" $(ARGS)
 
 lab: setup              ## JupyterLab on a copy of the notebooks in work/
 	@$(python) -m common lab
@@ -74,6 +78,12 @@ tables: setup           ## rewrite every generated table in README.md, stages/ a
 
 sanitize: torch         ## every kernel under compute-sanitizer, on a GPU; writes docs/results/sanitizer.json
 	@$(python) -m common sanitize
+
+ncu: torch              ## the emulator's counts beside Nsight Compute's, on a GPU; writes docs/results/ncu.json
+	@$(python) -m common ncu
+
+finders: torch          ## who finds the mistakes of tests/checks, on a GPU; writes docs/results/checks.json
+	@$(python) -m common finders
 
 notebooks: setup        ## write each .ipynb from its .py, without outputs
 	@$(python) -m common notebooks

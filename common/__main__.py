@@ -35,10 +35,16 @@ def parser() -> argparse.ArgumentParser:
     diff = add("diff", "the difference between two stages: lltm.py, csrc/ and setup.py")
     diff.add_argument("old", type=int)
     diff.add_argument("new", type=int)
+    emulate = add("emulate", "run any CUDA program without a GPU, under all checks")
+    emulate.add_argument("file")
+    emulate.add_argument("arguments", nargs=argparse.REMAINDER, help="for the program")
     bench = add("bench", "the full measurement, against eager and torch.compile in the same run")
     bench.add_argument("--quick", action="store_true", help="fewer sizes and rounds")
     bench.add_argument("--output", help="where the JSON goes (out/bench.json if left out)")
     add("sanitize", "every kernel under compute-sanitizer's tools, on a GPU; writes docs/results/sanitizer.json")
+    add("finders", "who finds the mistakes of tests/checks, on a GPU; writes docs/results/checks.json")
+    ncu = add("ncu", "the emulator's counts beside Nsight Compute's, on a GPU; writes docs/results/ncu.json")
+    ncu.add_argument("--emulator", action="store_true", help="only the emulator's side anew; needs no GPU")
     add("report", "the pictures of the last measurement: out/report.html")
     tables = add("tables", "rewrite every generated table in README.md, stages/ and docs/")
     tables.add_argument("--check", action="store_true", help="change nothing; fail if one is out of date")
@@ -72,6 +78,10 @@ def run(arguments: argparse.Namespace) -> int:
             from .diff import diff
 
             return diff(arguments.old, arguments.new)
+        case "emulate":
+            from .emulate import emulate
+
+            return emulate(arguments.file, arguments.arguments)
         case "bench":
             from .bench import bench
 
@@ -80,6 +90,14 @@ def run(arguments: argparse.Namespace) -> int:
             from .sanitizer import sanitize
 
             return sanitize()
+        case "finders":
+            from .finders import compare
+
+            return compare()
+        case "ncu":
+            from .ncu import ncu
+
+            return ncu(emulator_only=arguments.emulator)
         case "report":
             from .report import report
 

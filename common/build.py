@@ -114,24 +114,25 @@ def has_cpp(stage: Stage) -> bool:
 def load(number: int, target: str | None = None) -> ModuleType:
     """The module `lltm.py` of a stage, its `_C` built and imported first. See `common.load`."""
     stage = stages.get(number)
-    module = f"{stage.package}.lltm"
-    if module not in sys.modules:
-        target = choose(stage, target)
+    target = choose(stage, target)
+    package = package_of(stage, target)
+    if f"{package}.lltm" not in sys.modules:
         _import(stage, target)
-    loaded = sys.modules[module]
-    if target not in (None, loaded.TARGET):
-        raise UserError(
-            f"stage {number} is loaded for {loaded.TARGET} in this process; load it for {target} in a new one"
-        )
-    return loaded
+    return sys.modules[f"{package}.lltm"]
+
+
+def package_of(stage: Stage, target: str) -> str:
+    """What a stage is imported as: its own name for the best target here, and that with the target for others."""
+    return stage.package if target == choose(stage, None) else f"{stage.package}_{target}"
 
 
 def _import(stage: Stage, target: str) -> None:
     """Imports the stage's folder as a package, with the built `_C` where `from . import _C` will find it."""
+    package = package_of(stage, target)
     if has_cpp(stage):
         import torch  # noqa: F401  (first: the extension is linked against its libraries)
 
-        name = f"{stage.package}._C"
+        name = f"{package}._C"
         library = str(build(stage, target).path)
         loader = importlib.machinery.ExtensionFileLoader(name, library)
         spec = importlib.util.spec_from_file_location(name, library, loader=loader)
@@ -142,16 +143,16 @@ def _import(stage: Stage, target: str) -> None:
             sys.modules.pop(name, None)
             raise UserError(f"stage {stage.number} builds, but does not load: {readable(str(error))}") from None
     spec = importlib.util.spec_from_file_location(
-        stage.package, stage.folder / "__init__.py", submodule_search_locations=[str(stage.folder)]
+        package, stage.folder / "__init__.py", submodule_search_locations=[str(stage.folder)]
     )
-    package = sys.modules[stage.package] = importlib.util.module_from_spec(spec)
+    made = sys.modules[package] = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(package)
+        spec.loader.exec_module(made)
     except BaseException:
-        for name in [name for name in sys.modules if name.split(".")[0] == stage.package]:
+        for name in [name for name in sys.modules if name.split(".")[0] == package]:
             del sys.modules[name]
         raise
-    sys.modules[f"{stage.package}.lltm"].TARGET = target
+    sys.modules[f"{package}.lltm"].TARGET = target
 
 
 def build(stage: Stage, target: str) -> Build:

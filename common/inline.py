@@ -34,19 +34,24 @@ def device() -> str:
     return "cpu" if build.unavailable("cuda") else "cuda"
 
 
-def inline(name: str, cpp_source: str, cuda_source: str, functions: Sequence[str]) -> ModuleType:
+def inline(
+    name: str, cpp_source: str, cuda_source: str, functions: Sequence[str], target: str | None = None
+) -> ModuleType:
     """Builds a module of two texts, a .cpp and a .cu, and says for what; Python sees the `functions` of the .cpp.
 
-    Nothing is included that the texts do not include, save for the binding. What was built is kept under
-    build/notebooks/. Raises `UserError` with the compiler's first errors, and ImportError for an undefined symbol.
+    Nothing is included that the texts do not include, save for the binding. The emulator's reports call the .cu
+    NAME.cu and count its lines from the first that is not empty; `target="emulator"` takes it where there is a GPU,
+    too. What was built is kept under build/notebooks/. Raises `UserError` with the compiler's first errors, and
+    ImportError for an undefined symbol.
     """
     definitions = "\n".join(f'  m.def("{f}", torch::wrap_pybind_function({f}));' for f in functions)
     host = cpp_source + BINDING.format(definitions=definitions)
-    if device() == "cuda":
+    if target != "emulator" and device() == "cuda":
         say(f"{name}: built with nvcc, runs on the GPU")
         return _on_gpu(name, host, cuda_source)
-    say(f"{name}: no nvcc with a GPU here, so built with g++ for the emulator, from the same text")
-    return _emulated(name, host, cuda_source)
+    why = "" if target else "no nvcc with a GPU here, so "
+    say(f"{name}: {why}built with g++ for the emulator, from the same text")
+    return _emulated(name, host, cuda_source.lstrip("\n"))
 
 
 def _on_gpu(name: str, host: str, cuda_source: str) -> ModuleType:
@@ -83,9 +88,9 @@ def _emulated(name: str, host: str, cuda_source: str) -> ModuleType:
     if not library.exists():
         work = folder / f"{digest}.unfinished"
         shutil.rmtree(work, ignore_errors=True)
-        (work / "csrc").mkdir(parents=True)
-        (work / "csrc" / "main.cpp").write_text(host)
-        (work / "csrc" / "cuda.cu").write_text(cuda_source)
+        work.mkdir(parents=True)
+        (work / "main.cpp").write_text(host)  # one name for all: what has the same host code shares its object
+        (work / f"{name}.cu").write_text(cuda_source)
         _compile(name, work, include_paths(), library_paths())
         shutil.rmtree(folder / digest, ignore_errors=True)
         work.rename(folder / digest)
@@ -98,9 +103,9 @@ def _emulated(name: str, host: str, cuda_source: str) -> ModuleType:
 
 
 def _compile(name: str, work: Path, include_dirs: list[str], library_dirs: list[str]) -> None:
-    """Makes `work/_C.so` of what is in `work/csrc/`."""
+    """Makes `work/_C.so` of the two sources in it."""
     extension = Extension(
-        sources=["csrc/main.cpp", "csrc/cuda.cu"],
+        sources=["main.cpp", f"{name}.cu"],
         include_dirs=include_dirs,
         macros=[],
         cxx=[],

@@ -10,7 +10,7 @@ from html import escape
 
 from matplotlib.figure import Figure
 
-from . import console, plots, results, stages
+from . import console, counts, heat, plots, results, stages
 from .errors import UserError
 from .results import THIS_MACHINE, device_name, select, size_in_memory, size_of, unique
 from .stages import ROOT, STAGES
@@ -18,6 +18,10 @@ from .tables import GRADS, LADDER, PASSES, recorded_rows, shown_name, timed
 
 PAGE = ROOT / "out" / "report.html"
 CHECKED = ROOT / "out" / "check.json"
+COUNTED = (
+    "Counted on the emulator at B64 S512 in float32. A request is one warp's; lanes, sectors of 32 bytes and bank "
+    "conflicts are per request. Ideal is how many sectors the same bytes would take without gaps."
+)
 
 STYLE = """
 :root { color-scheme: light; }
@@ -60,6 +64,7 @@ def page(result: dict, recorded: Sequence[dict], checked: Sequence[dict]) -> str
         *measurements(result),
         *kernels(result, recorded),
         *emulated(checked),
+        *counted(checked),
         *beside(result, recorded),
     ]
     body = "\n".join(parts)
@@ -185,6 +190,22 @@ def emulated(checked: Sequence[dict]) -> Iterator[str]:
             yield f"<p>{name.capitalize()}: nothing recorded yet.</p>"
 
 
+def counted(checked: Sequence[dict]) -> Iterator[str]:
+    """What each line of the kernels that ran on the emulator asks of memory: pictures and numbers."""
+    numbers = sorted({entry["stage"] for entry in checked if entry["target"] == "emulator"})
+    wanted = [stages.find(number) for number in numbers if stages.find(number).pointwise_tensors]
+    if not wanted:
+        return
+    yield "<h2>What the kernels ask of memory</h2>"
+    yield f"<p>{COUNTED}</p>"
+    for stage in wanted:
+        found = counts.stage(stage.number)
+        for launch in found.launches:
+            yield picture(heat.source(found, launch.kernel), f"Stage {stage.number}: {launch.kernel} line by line")
+            rows = [[f"line {row.line}", row.space, *counts.numbers(row)] for row in found.of(launch.kernel)]
+            yield table(counts.HEADER, rows, caption=f"Stage {stage.number}: {launch.kernel}, {launch.grid} blocks")
+
+
 def beside(result: dict, recorded: Sequence[dict]) -> Iterator[str]:
     """This machine beside those that others have recorded."""
     everything = [result, *recorded]
@@ -215,7 +236,8 @@ def picture(figure: Figure, caption: str) -> str:
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=150)
     data = base64.b64encode(file.getvalue()).decode()
-    text = escape(f"{caption}. {figure.get_suptitle()}. The numbers are in the tables of this page.", quote=True)
+    title = figure.get_suptitle()
+    text = escape(f"{caption}. {title}{'. ' * bool(title)}The numbers are in the tables of this page.", quote=True)
     return (
         f'<figure><img alt="{text}" src="data:image/png;base64,{data}">'
         f"<figcaption>{escape(caption)}</figcaption></figure>"

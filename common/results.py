@@ -17,7 +17,9 @@ from .stages import ROOT, Stage
 
 SCHEMA = 1
 RECORDED = ROOT / "docs" / "results"
-SANITIZED = RECORDED / "sanitizer.json"  # not a measurement: what compute-sanitizer said
+# No measurements: what compute-sanitizer said of the stages and of the mistakes in tests/checks, and what Nsight
+# Compute counted.
+SANITIZED, COMPARED, PROFILED = RECORDED / "sanitizer.json", RECORDED / "checks.json", RECORDED / "ncu.json"
 MEASURED = ROOT / "out" / "bench.json"
 THIS_MACHINE = "this machine"
 
@@ -74,7 +76,8 @@ def read(path: Path) -> dict:
 
 def recorded() -> list[dict]:
     """What docs/results/ holds, in the order of the file names. Raises `UserError` for a quick measurement."""
-    found = [read(path) for path in sorted(RECORDED.glob("*.json")) if path.name != SANITIZED.name]
+    others = (SANITIZED.name, COMPARED.name, PROFILED.name)
+    found = [read(path) for path in sorted(RECORDED.glob("*.json")) if path.name not in others]
     for result in found:
         if result["quick"]:
             raise UserError(f"docs/results/{result['name']}.json is a quick measurement; record one of `make bench`")

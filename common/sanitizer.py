@@ -100,16 +100,20 @@ def driver(stage: Stage) -> list[str]:
     if not source.exists():
         build.build(stage, "cuda")
         return [sys.executable, "-m", "common.sanitizer", str(stage.number), *sizes]
+    program = compiled(source, f"-I{stage.folder / 'csrc'}", "-O2")
+    return [str(program), *sizes]
+
+
+def compiled(source: Path, *flags: str) -> Path:
+    """The program of one .cu for this machine's GPU, which knows its lines. Raises `UserError` if nvcc refuses it."""
     program = build.BUILD / "sanitize" / source.stem
     program.parent.mkdir(parents=True, exist_ok=True)
     architecture = architectures.of_gpus().split(";")[0].replace(".", "").partition("+")[0]
-    flags = ["-std=c++17", "-O2", "-lineinfo", f"-arch=sm_{architecture}", f"-I{stage.folder / 'csrc'}"]
-    done = subprocess.run(
-        [architectures.nvcc(), *flags, str(source), "-o", str(program)], capture_output=True, text=True
-    )
+    command = [architectures.nvcc(), "-std=c++17", "-lineinfo", f"-arch=sm_{architecture}", *flags]
+    done = subprocess.run([*command, str(source), "-o", str(program)], capture_output=True, text=True)
     if done.returncode:
         raise UserError(f"{results.shown(source)} does not compile.\n{build.first_errors(done.stdout + done.stderr)}")
-    return [str(program), *sizes]
+    return program
 
 
 def run(command: Sequence[str]) -> str:

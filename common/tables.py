@@ -230,6 +230,20 @@ def sanitizer_table(page: Path) -> str:
     return sanitizer()
 
 
+def checks_table(page: Path) -> str:
+    """Who finds which of the mistakes in tests/checks."""
+    from .finders import markdown as checks
+
+    return checks()
+
+
+def ncu_table(page: Path) -> str:
+    """The emulator's counts beside Nsight Compute's."""
+    from .ncu_table import markdown as ncu
+
+    return ncu(page)
+
+
 def recorded_times(stage: Stage) -> str:
     """The recorded times of a stage on GPUs, as text for a machine that cannot time it."""
     title, rows = f"Stage {stage.number} runs on the emulator here, where times mean nothing.", recorded_rows(stage)
@@ -264,6 +278,8 @@ GENERATORS: dict[str, Generator] = {
     "results": results_table,
     "kernels": kernels_table,
     "sanitizer": sanitizer_table,
+    "checks": checks_table,
+    "ncu": ncu_table,
     "syllabus": syllabus_table,
 }
 

@@ -15,11 +15,12 @@
 #
 # In stage 2 the cell is C++, but each of its operations is still a kernel of its own on a GPU. Here you write the
 # kernels. You will see what a launch is, how its threads are shared out, what goes wrong at the edges, in the types
-# and in the maths, and what a kernel needs from the C++ around it.
+# and in the maths, what a kernel needs from the C++ around it, and which mistakes everybody makes once.
 #
 # You need notebook 02 and a C++ compiler. No GPU: where there is none, the workbook's emulator runs the same source
-# on the CPU, thread by thread. It is exact about results and says nothing about speed. About 90 minutes; the first
-# run compiles for a minute or two in between.
+# on the CPU, thread by thread. It is exact about results, says nothing about speed, and watches every access: a wrong
+# kernel is told what it did. So wrong kernels run on the emulator here, also where there is a GPU, whose memory they
+# would spoil. About two hours; the first run compiles for a minute or two in between.
 
 # %%
 import sys
@@ -32,6 +33,7 @@ sys.path.insert(0, str(root))
 # %%
 # %matplotlib inline
 import os
+import re
 import subprocess
 
 import matplotlib.pyplot as plt
@@ -54,6 +56,19 @@ def refused(call, *arguments):
         print("no error")
     except (RuntimeError, ImportError) as error:
         print(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
+def reported(source, call, *arguments):
+    """Calls a kernel on the emulator; prints the report, if there is one, and the lines of the .cu that it names."""
+    try:
+        result = call(*arguments)
+        print("no error")
+        return result
+    except RuntimeError as error:
+        print(str(error).rstrip())
+        lines = source.lstrip("\n").splitlines()
+        for number in sorted({int(number) for number in re.findall(r"(?<!launched )in \w+\.cu:(\d+)", str(error))}):
+            print(f"{number:4d} | {lines[number - 1]}")
 
 
 # %% [markdown] syllabus="3.9a 3.1a 3.1b"
@@ -152,7 +167,8 @@ void launch_matrix(int64_t* who, int64_t B, int64_t S, int64_t threads, cudaStre
 """
 
 # %% [markdown]
-# The same for a batch of any size: each thread goes on to the row that is `gridDim.y` further down.
+# The same for a batch of any size, with at most `most` blocks in y: each thread goes on to the row that is
+# `gridDim.y` further down.
 
 # %%
 WHO_CU += """
@@ -165,8 +181,8 @@ __global__ void rows_kernel(int64_t* who, int64_t B, int64_t S) {  // [B,S,3]
   }
 }
 
-void launch_rows(int64_t* who, int64_t B, int64_t S, int64_t threads, cudaStream_t stream) {
-  const dim3 grid((S + threads - 1) / threads, std::min<int64_t>(B, 65535));
+void launch_rows(int64_t* who, int64_t B, int64_t S, int64_t threads, int64_t most, cudaStream_t stream) {
+  const dim3 grid((S + threads - 1) / threads, std::min(B, most));
   rows_kernel<<<grid, threads, 0, stream>>>(who, B, S);
 }
 """
@@ -207,19 +223,21 @@ void launch_guard(float* row, int64_t S, int64_t guard, int64_t threads, cudaStr
 """
 
 # %% [markdown]
-# One whose last block computes the place of an element in 32 bits and in 64, and one that loops over a sum:
+# One whose last block computes where its row of gates begins, in 32 bits and in 64, and can mark that place; and one
+# that loops over a sum:
 
 # %%
 WHO_CU += """
-__global__ void place_kernel(int64_t* place, int S) {  // [2]
+__global__ void place_kernel(int64_t* place, int8_t* gates, int S, bool in_64_bits) {  // [2], [B,3S] or null
   if (blockIdx.y != gridDim.y - 1) return;
-  const int in_32_bits = blockIdx.y * 3 * S;
-  const int64_t in_64_bits = int64_t(blockIdx.y) * 3 * S;
-  place[0] = in_32_bits, place[1] = in_64_bits;
+  const int narrow = blockIdx.y * 3 * S;
+  const int64_t wide = int64_t(blockIdx.y) * 3 * S;
+  place[0] = narrow, place[1] = wide;
+  if (gates) gates[in_64_bits ? wide : narrow] = 1;
 }
 
-void launch_place(int64_t* place, int64_t rows, int64_t S, cudaStream_t stream) {
-  place_kernel<<<dim3(1, rows), 1, 0, stream>>>(place, S);
+void launch_place(int64_t* place, int8_t* gates, int64_t rows, int64_t S, bool in_64_bits, cudaStream_t stream) {
+  place_kernel<<<dim3(1, rows), 1, 0, stream>>>(place, gates, S, in_64_bits);
 }
 
 // z = X @ weights.t() + bias, one thread per element of z.
@@ -250,10 +268,10 @@ WHO_CPP = """
 using at::Tensor;
 
 void launch_matrix(int64_t* who, int64_t B, int64_t S, int64_t threads, cudaStream_t stream);
-void launch_rows(int64_t* who, int64_t B, int64_t S, int64_t threads, cudaStream_t stream);
+void launch_rows(int64_t* who, int64_t B, int64_t S, int64_t threads, int64_t most, cudaStream_t stream);
 void launch_stride(int64_t* who, int64_t count, int64_t blocks, int64_t threads, cudaStream_t stream);
 void launch_guard(float* row, int64_t S, int64_t guard, int64_t threads, cudaStream_t stream);
-void launch_place(int64_t* place, int64_t rows, int64_t S, cudaStream_t stream);
+void launch_place(int64_t* place, int8_t* gates, int64_t rows, int64_t S, bool in_64_bits, cudaStream_t stream);
 void launch_linear(float* z, const float* X, const float* weights, const float* bias, int64_t B, int64_t K,
                    int64_t columns, cudaStream_t stream);
 
@@ -263,8 +281,8 @@ void matrix(const Tensor& who, int64_t threads) {
   launch_matrix(who.mutable_data_ptr<int64_t>(), who.size(0), who.size(1), threads, stream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
-void rows(const Tensor& who, int64_t threads) {
-  launch_rows(who.mutable_data_ptr<int64_t>(), who.size(0), who.size(1), threads, stream());
+void rows(const Tensor& who, int64_t threads, int64_t most) {
+  launch_rows(who.mutable_data_ptr<int64_t>(), who.size(0), who.size(1), threads, most, stream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 void stride(const Tensor& who, int64_t blocks, int64_t threads) {
@@ -276,7 +294,12 @@ void guard(const Tensor& row, int64_t guard, int64_t threads) {
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 void place(const Tensor& place, int64_t rows, int64_t S) {
-  launch_place(place.mutable_data_ptr<int64_t>(), rows, S, stream());
+  launch_place(place.mutable_data_ptr<int64_t>(), nullptr, rows, S, false, stream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+void mark(const Tensor& place, const Tensor& gates, bool in_64_bits) {
+  launch_place(place.mutable_data_ptr<int64_t>(), gates.mutable_data_ptr<int8_t>(), gates.size(0),
+               gates.size(1) / 3, in_64_bits, stream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 void linear(const Tensor& z, const Tensor& X, const Tensor& weights, const Tensor& bias) {
@@ -287,7 +310,9 @@ void linear(const Tensor& z, const Tensor& X, const Tensor& weights, const Tenso
 """
 
 # %%
-who = inline("who", WHO_CPP, WHO_CU, ["matrix", "rows", "stride", "guard", "place", "linear"])
+FUNCTIONS = ["matrix", "rows", "stride", "guard", "place", "mark", "linear"]
+who = inline("who", WHO_CPP, WHO_CU, FUNCTIONS)
+emulated = inline("who", WHO_CPP, WHO_CU, FUNCTIONS, target="emulator")
 
 
 def asked(call, *shape_and_grid):
@@ -328,9 +353,21 @@ refused(asked, who.matrix, (65536, 2), 32)
 # over the rows there is none:
 
 # %%
-by_rows = asked(who.rows, (65537, 2), 32)
+by_rows = asked(who.rows, (65537, 2), 32, 65535)
 print("rows that nobody wrote:", int((by_rows < 0).any(-1).any(-1).sum()))
 print("row 65534 by block y", by_rows[65534, 0, 1].item(), "  row 65535 by block y", by_rows[65535, 0, 1].item())
+
+# %% [markdown]
+# 65536 rows are a large test for a small limit. The emulator's device has the limits that you give it, by the names
+# of `cudaDeviceProp`: with 63 blocks in y a batch of 64 is too large, too, and the loop's second turn begins there.
+
+# %%
+os.environ["EMULATOR_DEVICE"] = "maxGridSize.y=63"
+small = torch.full((64, 2, 3), -1)
+reported(WHO_CU, emulated.matrix, small, 32)
+emulated.rows(small, 32, 63)
+del os.environ["EMULATOR_DEVICE"]
+print("with the loop: row 62 by block y", small[62, 0, 1].item(), "  row 63 by block y", small[63, 0, 1].item())
 
 # %% [markdown] syllabus="3.3d"
 # ### Any size with any grid
@@ -350,14 +387,17 @@ print("thread", *by_stride[:, 2].tolist())
 # ### The guard
 #
 # Blocks are whole, sizes are not: 8 threads for a row of 5. To see it without harm, the row is the front of a piece
-# of memory of our own, and what lies behind it is marked with -1.
+# of memory of our own, and what lies behind it is marked with -1. The emulator's checks are off for a moment, so that
+# it does what a GPU does:
 
 # %%
+os.environ["EMULATOR_CHECKS"] = "none"
 S = 5
 for guard, name in enumerate(("no guard", "(col < S) < S", "col < S")):
     memory = torch.full((8,), -1.0, device=device())
     who.guard(memory[:S], guard, 8)
     print(f"{name:15s} row {memory[:S].int().tolist()}  behind it {memory[S:].int().tolist()}")
+os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
 # Without a guard three threads write where another tensor might live. The second line is from a published cell, and
@@ -369,7 +409,19 @@ for col in (0, 4, 5, 7, 1000):
 
 # %% [markdown]
 # `col < S` is 0 or 1, and both are less than 5. It is always true as soon as S is above 1, and no test of values
-# finds it, because the row itself is right. With a GPU, `compute-sanitizer` finds such accesses.
+# finds it, because the row itself is right. With its checks on, as they usually are, the emulator does:
+
+# %%
+memory = torch.full((8,), -1.0)
+reported(WHO_CU, emulated.guard, memory[:S], 1, 8)
+
+# %% [markdown]
+# Read it from the top: what, and in which line of the `.cu`; which element of which tensor; who, and how often. Below
+# stands the line. The three threads were stopped before they wrote; the five others did their work:
+
+# %%
+print("row", memory[:S].int().tolist(), " behind it", memory[S:].int().tolist())
+reported(WHO_CU, emulated.guard, memory[:S], 2, 8)
 
 # %% [markdown] syllabus="3.3c"
 # ### 32 bits are not enough
@@ -383,8 +435,23 @@ who.place(places, 65535, 12000)
 print("in 32 bits {:,}   in 64 bits {:,}".format(*places.tolist()))
 
 # %% [markdown]
-# A negative index: a crash at best. It takes 9 GB of gates to get there, so no small test ever will. Hence
-# `int64_t(blockDim.x)` in each kernel: with one factor of 64 bits the product has them too.
+# A negative index: a crash at best. As floats these gates take 9 GB, so no small test ever gets there. Here is a
+# trick for a large one: of memory that nobody has touched only the addresses exist, and of this tensor, with one byte
+# for each element, a single page is all that is ever touched.
+
+# %%
+places = torch.zeros(2, dtype=torch.int64)
+gates = torch.empty(65535, 3 * 12000, dtype=torch.int8)
+print(f"{gates.numel():,} elements; the largest int is {2**31 - 1:,}")
+reported(WHO_CU, emulated.mark, places, gates, False)
+
+# %% [markdown]
+# Far from everything that the kernel was given: that is what an overflow looks like. Hence `int64_t(blockDim.x)` in
+# each kernel: with one factor of 64 bits the product has them too.
+
+# %%
+reported(WHO_CU, emulated.mark, places, gates, True)
+print("the last row begins with", gates[-1, 0].item())
 
 # %% [markdown] syllabus="3.9b 3.7c"
 # ### A loop in the kernel, and why the matrix product stays in ATen
@@ -921,15 +988,25 @@ refused(checks.d_cell, grad_h.to("meta"), grad_h)
 # Now a `new_cell` with too few rows. So that we may look, it is again the front of our own memory, followed by 100s:
 
 # %%
+os.environ["EMULATOR_CHECKS"] = "none"
 memory = torch.zeros(8, device=device())
 memory[4:] = 100
 new_cell = memory[:4].view(1, 4)
 print(checks.d_cell(grad_h, new_cell))
-refused(checks.checked_d_cell, grad_h, new_cell)
+os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
 # The slope of tanh at 0 is 1, so the first row is right; the second was computed from memory that `new_cell` does not
-# own, and nothing said so. Published code has exactly this gap, for exactly this tensor. The stage's own checks
+# own, and nothing said so. Published code has exactly this gap, for exactly this tensor. The emulator's checks know
+# which part of that memory is `new_cell`; and a check on the host needs no emulator:
+
+# %%
+on_cpu = inline("checks", CHECKS_CPP, CHECKS_CU, FUNCTIONS, target="emulator")
+reported(CHECKS_CU, on_cpu.d_cell, grad_h.cpu(), memory.cpu()[:4].view(1, 4))
+refused(checks.checked_d_cell, grad_h, new_cell)
+
+# %% [markdown]
+# The stage's own checks
 # (`check_arguments` in `csrc/lltm.cpp`) name the argument and what was wrong with it:
 
 # %%
@@ -950,10 +1027,12 @@ for wrong in ({"old_cell": inputs["old_cell"][:1]}, {"bias": inputs["bias"].doub
 # in `cudaGetLastError`, and that is all.
 
 # %%
+os.environ["EMULATOR_CHECKS"] = "none"
 x, y = torch.zeros(4, device=device()), torch.zeros(4, device=device())
 checks.add_one_unchecked(x, 2048)
 refused(checks.add_one, y, 256)
 print("x", x.tolist(), "  y", y.tolist())
+os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
 # The wrong launch was silent, `x` never got its 1, and the error was reported for the *next* launch, which did
@@ -962,6 +1041,14 @@ print("x", x.tolist(), "  y", y.tolist())
 
 # %%
 refused(checks.add_one, x, 2048)
+
+# %% [markdown]
+# And where nobody checks, the emulator's own check remembers who it was. It speaks up at the next launch:
+
+# %%
+x, y = torch.zeros(4), torch.zeros(4)
+on_cpu.add_one_unchecked(x, 2048)
+reported(CHECKS_CU, on_cpu.add_one, y, 256)
 
 # %% [markdown] syllabus="3.6d"
 # ### Errors inside a kernel
@@ -992,7 +1079,7 @@ if on_gpu:
         command = [sys.executable, "-c", CRASH, checks.__name__, checks.__file__]
         print(subprocess.run(command, env=settings, capture_output=True, text=True).stdout)
 else:
-    refused(checks.crash)
+    reported(CHECKS_CU, checks.crash)
 
 # %% [markdown]
 # On a GPU the first run blames an innocent line, far from the culprit; with `CUDA_LAUNCH_BLOCKING=1` each launch
@@ -1152,6 +1239,363 @@ for name, make in (("empty", torch.empty), ("zeros", torch.zeros)):
 # How do you know that each element *is* written? `outputs` above ran with a switch of torch that fills every `empty`
 # with NaN, in C++ as well, and NaN agrees with nothing.
 
+# %% [markdown] syllabus="3.8a 3.8b"
+# ## Finding errors
+#
+# Most mistakes in kernels are silent, or come up far from their cause. Two tools look at every access while a kernel
+# runs. Where there is a GPU it is `compute-sanitizer` from the CUDA Toolkit, which is four tools: `memcheck` for bad
+# accesses, `racecheck` for races in shared memory, `initcheck` for memory that nobody wrote, and `synccheck` for
+# barriers. Where there is none it is the emulator, which has all its checks on by itself.
+#
+# To compare them the workbook keeps small wrong programs in `tests/checks`, ordinary ones with a `main`. In this one
+# each of four blocks adds up 64 numbers, rightly, and then adds its sum to the total.
+
+# %%
+PROGRAMS = root / "tests" / "checks"
+name = "wrong_total_without_atomics"
+program = PROGRAMS / "races_grid.cu"
+print(re.search(rf"__global__ void sum\(.*?{name}.*?\n", program.read_text(), re.DOTALL)[0])
+
+# %% [markdown]
+# `make emulate FILE=...` compiles such a program with g++ and runs it; here by the command behind it:
+
+# %%
+command = [sys.executable, "-m", "common", "emulate", str(program.relative_to(root)), name]
+done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+print(done.stderr)
+print("exit status", done.returncode)
+
+# %% [markdown]
+# Two blocks read the total, both add, both write: one sum is lost, sometimes. What does `compute-sanitizer` say?
+# Where there is a GPU this cell asks it; with `-lineinfo` among nvcc's flags it knows lines.
+
+# %%
+from common import finders, results, sanitizer
+
+if on_gpu and (tool := sanitizer.compute_sanitizer()):
+    compiled = str(sanitizer.compiled(program))
+    for option in finders.TOOLS:
+        output, _ = finders.run([tool, "--tool", option, compiled, name])
+        print(f"--- {option}", output, sep="\n")
+else:
+    print("no GPU with compute-sanitizer here")
+
+# %% [markdown]
+# And this is what both said on a machine with a GPU, of four of the programs. "Right line" means that the mistake's
+# own line was named.
+
+# %%
+import json
+
+recorded = json.loads(results.COMPARED.read_text())["rows"] if results.COMPARED.exists() else []
+for case in finders.SHOWN:
+    print(case)
+    for row in (row for row in recorded if row["case"] == case):
+        print(f"    {row['finder']:9s}  {row['outcome']:10s}  {row['message'][:80]}")
+if not recorded:
+    print("not recorded yet: make finders, on a machine with a GPU")
+
+# %% [markdown]
+# In its own words, of the first of them, a guard that lets in one thread too many:
+
+# %%
+for row in recorded:
+    if (row["case"], row["finder"]) == (finders.SHOWN[0], "memcheck"):
+        print(row["said"])
+source = PROGRAMS / "memory_global.cu"
+command = [sys.executable, "-m", "common", "emulate", str(source.relative_to(root)), finders.SHOWN[0]]
+print(subprocess.run(command, cwd=root, capture_output=True, text=True).stderr)
+
+# %% [markdown]
+# `racecheck` looks at shared memory only, so the race for the total is nobody's business there; and a barrier that
+# some threads never reach is no error to `synccheck`. In turn `compute-sanitizer` sees the machine code that really
+# runs, and that of libraries. [docs/emulator.md](../docs/emulator.md) has the whole comparison, and what the emulator
+# cannot show. With a GPU, use both.
+
+# %% [markdown]
+# ## Four mistakes that tests of values miss
+#
+# Each of these has been in published kernels. All have the same few lines of C++ around them: `run` writes into a
+# tensor that is there, `make` into a new one.
+
+# %%
+LAB_CPP = """
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+
+void launch(float* out, const float* x, int64_t B, int64_t S, cudaStream_t stream);  // in the .cu
+
+void run(const Tensor& out, const Tensor& x) {  // x: [B,S]
+  launch(out.mutable_data_ptr<float>(), x.const_data_ptr<float>(), x.size(0), x.size(1),
+         c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+Tensor make(const Tensor& x, int64_t rows, int64_t columns) {
+  Tensor out = at::empty({rows, columns}, x.options());
+  run(out, x);
+  return out;
+}
+"""
+
+
+def lab(name, cuda_source):
+    return inline(name, LAB_CPP, cuda_source, ["run", "make"], target="emulator")
+
+
+# %% [markdown]
+# ### A barrier too few
+#
+# One block adds up a row: in each turn the first half of the threads adds the second half's numbers to its own.
+
+# %%
+SUM_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+__global__ void sum_kernel(float* total, const float* x, int S) {  // [1], [S]; S is a power of two
+  __shared__ float partial[256];
+  const int t = threadIdx.x;
+  partial[t] = x[t];
+  __syncthreads();
+  for (int half = S / 2; half > 0; half /= 2) {
+    if (t < half) partial[t] += partial[t + half];
+  }
+  if (t == 0) *total = partial[0];
+}
+
+void launch(float* out, const float* x, int64_t, int64_t S, cudaStream_t stream) {
+  sum_kernel<<<1, S, 0, stream>>>(out, x, S);
+}
+"""
+wrong = lab("sum", SUM_CU)
+x = torch.arange(64.0).view(1, 64)
+
+# %% [markdown]
+# Without its checks the emulator gives *an* answer, as a GPU does. On a GPU it is most often the right one, because
+# the threads of a warp tend to keep step. `EMULATOR_SEED` shuffles the order of threads:
+
+# %%
+os.environ["EMULATOR_CHECKS"] = "none"
+for seed in ("1", "2", "3"):
+    os.environ["EMULATOR_SEED"] = seed
+    print(f"seed {seed}: {wrong.make(x, 1, 1).item():6.0f}   right is {x.sum().item():.0f}")
+del os.environ["EMULATOR_SEED"]
+os.environ["EMULATOR_CHECKS"] = "all"
+
+# %% [markdown]
+# No lucky order helps against the check: two threads touched one place, one of them wrote, and nothing says who comes
+# first.
+
+# %%
+reported(SUM_CU, wrong.make, x, 1, 1)
+
+# %% [markdown]
+# A barrier behind the `if` orders each turn after the one before:
+
+# %%
+mended = SUM_CU.replace("[t + half];\n", "[t + half];\n    __syncthreads();\n")
+reported(mended, lab("sum", mended).make, x, 1, 1)
+
+# %% [markdown]
+# Why not inside the `if`? There half of the threads never come to it. Devices go on without threads that have
+# returned, so the sum is right, but nobody promises it; the emulator warns, and fails nothing.
+
+# %%
+inside = SUM_CU.replace("partial[t] += partial[t + half];", "{ partial[t] += partial[t + half]; __syncthreads(); }")
+reported(inside, lab("sum", inside).make, x, 1, 1)
+
+# %% [markdown]
+# ### Rows that overlap
+#
+# Three gates for each unit, in rows of 3S. Somebody has written S:
+
+# %%
+SPLIT_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+// One thread per (row, unit), three writes each.
+__global__ void split_kernel(float* gates, const float* x, int64_t S) {  // [B,3S], [B,S]
+  const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, row = blockIdx.y;
+  if (unit >= S) return;
+  for (int gate = 0; gate < 3; ++gate) gates[row * S + gate * S + unit] = x[row * S + unit];
+}
+
+void launch(float* out, const float* x, int64_t B, int64_t S, cudaStream_t stream) {
+  split_kernel<<<dim3((S + 63) / 64, B), 64, 0, stream>>>(out, x, S);
+}
+"""
+x = torch.randn(3, 40)
+reported(SPLIT_CU, lab("split", SPLIT_CU).make, x, 3, 120)
+
+# %% [markdown]
+# Every write is inside of the tensor. What gives it away is that two blocks write to one place. (A wrong stride in a
+# *read* is nobody's race: it reads what somebody rightly wrote elsewhere, and only a comparison of values finds it.)
+
+# %%
+mended = SPLIT_CU.replace("row * S + gate", "row * 3 * S + gate")
+torch.equal(reported(mended, lab("split", mended).make, x, 3, 120), x.repeat(1, 3))
+
+# %% [markdown]
+# ### A sum that starts from anything
+#
+# The gradient of the bias adds up the rows. Many threads add to one place, so they do it with `atomicAdd`, which is
+# right. But what do they add to?
+
+# %%
+D_BIAS_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+__global__ void d_bias_kernel(float* d_bias, const float* d_z, int64_t S) {  // [S], [B,S]
+  const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, row = blockIdx.y;
+  if (unit < S) atomicAdd(&d_bias[unit], d_z[row * S + unit]);
+}
+
+void launch(float* out, const float* x, int64_t B, int64_t S, cudaStream_t stream) {
+  d_bias_kernel<<<dim3((S + 63) / 64, B), 64, 0, stream>>>(out, x, S);
+}
+"""
+d_bias = lab("d_bias", D_BIAS_CU)
+reported(D_BIAS_CU, d_bias.make, x, 1, 40)
+
+# %% [markdown]
+# `make` takes its memory from `at::empty`. On a GPU that is often memory which somebody has just zeroed, and then the
+# mistake passes every test. Here the kernel is right, and the call is to be mended:
+
+# %%
+zeros = torch.zeros(1, 40)
+reported(D_BIAS_CU, d_bias.run, zeros, x)
+print("agrees:", torch.allclose(zeros, x.sum(dim=0)))
+
+# %% [markdown]
+# ### What nobody wrote
+#
+# The number of blocks, rounded *down*: of 120 elements the last 56 get no thread.
+
+# %%
+SQUARE_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+__global__ void square_kernel(float* out, const float* x, int64_t count) {  // both [count]
+  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (k < count) out[k] = x[k] * x[k];
+}
+
+void launch(float* out, const float* x, int64_t B, int64_t S, cudaStream_t stream) {
+  square_kernel<<<B * S / 64, 64, 0, stream>>>(out, x, B * S);
+}
+"""
+square = lab("square", SQUARE_CU)
+out = x * x  # what a right kernel has left here before
+square.run(out, x)
+print("agrees:", torch.equal(out, x * x))
+
+# %% [markdown]
+# It agrees, and it is wrong: those are the results of the kernel *before*. Allocators love to give the same memory
+# again, so this happens without anybody's doing. On the emulator an `at::empty` in C++ begins as NaN, and NaN agrees
+# with nothing. And whoever reads from it is told; here it is the same kernel once more, on the last 64 elements.
+
+# %%
+made = square.make(x, 3, 40)
+print("NaN:", int(made.isnan().sum()), "of", made.numel())
+reported(SQUARE_CU, square.run, out, made.view(1, 120)[:, 56:])
+
+# %%
+mended = SQUARE_CU.replace("B * S / 64", "(B * S + 63) / 64")
+torch.equal(reported(mended, lab("square", mended).make, x, 3, 40), x * x)
+
+# %% [markdown]
+# ## What a kernel asks of memory
+#
+# A GPU does not serve threads, it serves warps. The 32 threads of a warp ask together, and memory answers in sectors
+# of 32 bytes: if neighbours ask for neighbours, 32 floats are 4 sectors; if each asks for something far from the
+# others, they are 32, of which most is thrown away. Pointwise kernels do little but ask memory, so this decides their
+# speed. No GPU is needed to count it: the emulator sees every access.
+
+# %%
+from common import counts, heat, touches
+
+counted = counts.stage(3, B=64, S=512, block=0)
+heat.source(counted, "forward_kernel")
+
+# %% [markdown]
+# Four sectors in each request, as many as the bytes need, and all 32 lanes at work: there is nothing to gain here.
+# Who touches what in `gates`? Each colour is a thread of the first warp, and grey are the other warps of its block:
+
+# %%
+small = counts.stage(3, B=4, S=40, block=0)
+touches.touches(small, "gates", "forward_kernel")
+
+# %% [markdown]
+# The first block has row 0, and its threads write each of the three gates one after another, always side by side. Now
+# let neighbouring threads have neighbouring *rows* instead. That is as right as before, and four replacements in the
+# stage's own file:
+
+# %%
+csrc = root / "stages" / "stage3_cuda_pointers" / "csrc"
+BY_ROW_CU = kernels.replace('#include "lltm_math.h"', (csrc / "lltm_math.h").read_text())
+BY_COLUMN_CU = BY_ROW_CU
+for before, after in (
+    ("const int64_t unit = blockIdx.x", "const int64_t row = blockIdx.x"),
+    ("if (unit >= state_size) return;", "if (row >= batch_size) return;"),
+    (
+        "for (int64_t row = blockIdx.y; row < batch_size; row += gridDim.y)",
+        "for (int64_t unit = blockIdx.y; unit < state_size; unit += gridDim.y)",
+    ),
+    ("<<<grid_for(batch_size, state_size)", "<<<grid_for(state_size, batch_size)"),
+):
+    BY_COLUMN_CU = BY_COLUMN_CU.replace(before, after, 1)
+
+# %%
+FORWARD_CPP = """
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+
+template <typename scalar_t>
+cudaError_t launch_forward(scalar_t* new_h, scalar_t* new_cell, scalar_t* gates, const scalar_t* z,
+                           const scalar_t* old_cell, int64_t batch_size, int64_t state_size, cudaStream_t stream);
+
+void forward(const Tensor& new_h, const Tensor& new_cell, const Tensor& gates, const Tensor& z,
+             const Tensor& old_cell) {
+  C10_CUDA_CHECK(launch_forward(new_h.mutable_data_ptr<float>(), new_cell.mutable_data_ptr<float>(),
+                                gates.mutable_data_ptr<float>(), z.const_data_ptr<float>(),
+                                old_cell.const_data_ptr<float>(), z.size(0), z.size(1) / 3,
+                                c10::cuda::getCurrentCUDAStream()));
+}
+"""
+B, S = 64, 64
+z, old_cell = torch.randn(B, 3 * S), torch.randn(B, S)
+versions, found = {}, {}
+for name, source in (("by row", BY_ROW_CU), ("by column", BY_COLUMN_CU)):
+    module = inline(name.replace(" ", "_"), FORWARD_CPP, source, ["forward"], target="emulator")
+    found[name] = torch.empty(B, S), torch.empty(B, S), torch.empty(B, 3 * S)
+    with counts.of(module, block=0) as versions[name]:
+        module.forward(*found[name], z, old_cell)
+print("the same results:", all(map(torch.equal, found["by row"], found["by column"])))
+for name, version in versions.items():
+    print(f"{name:10s}{version.total('sectors', 'forward_kernel'):7,d} sectors")
+
+# %%
+heat.source(versions["by column"], "forward_kernel")
+
+# %%
+touches.versions(versions, "forward_kernel", "z")
+
+# %% [markdown]
+# Eight times the sectors, for the same numbers. (A cache keeps some of what is thrown away for the next request, so a
+# GPU loses less than that, but it loses.) [docs/emulator.md](../docs/emulator.md) holds such counts against those of
+# Nsight Compute.
+
 # %% [markdown]
 # ## In pictures
 #
@@ -1205,12 +1649,13 @@ plt.show()
 # And the times, which only a GPU can tell. From docs/results, for each machine that was recorded there:
 
 # %%
+from IPython.display import display
+
 from common import plots, results
 
 machines = [r for r in results.recorded() if any((row["stage"], row["device"]) == (3, "cuda") for row in r["rows"])]
 for result in machines:
-    plots.speedups(result, device="cuda")
-    plt.show()
+    display(plots.speedups(result, device="cuda"))
 if not machines:
     print("no machine with stage 3 on a GPU is recorded yet; `make bench` measures yours")
 
@@ -1221,6 +1666,8 @@ if not machines:
 # - Checks, guard, stream, launch, launch check: in this order, in every function, for every argument.
 # - `std::` maths and `scalar_t(1)`; `expm1` near zero; a choice where a mask would multiply infinity by nothing.
 # - float64 gradcheck sees what float32 hides.
+# - Right values prove little: run a new kernel once with every access watched, by the emulator or compute-sanitizer.
+# - Neighbouring threads, neighbouring elements: then a warp asks for 4 sectors and not for 32.
 # - A `.cu` without torch compiles in seconds, and must be told which types to make.
 #
 # Next: `make diff-2-3` for the stage as a diff, then 04: the same kernels with `gates[row][1][unit]`.

@@ -17,8 +17,8 @@
 # `gates[row][1][unit]` does both for them. You will see that it is the same element, what an accessor is made of,
 # what it allows that a pointer does not, what it does not check, and what it costs.
 #
-# You need notebook 03 and a C++ compiler; without a GPU the emulator runs the kernels. About 45 minutes; the first
-# run compiles for a minute or two in between.
+# You need notebook 03 and a C++ compiler; without a GPU the emulator runs the kernels, and wrong ones run there on
+# any machine. About an hour; the first run compiles for a minute or two in between.
 
 # %%
 import sys
@@ -95,8 +95,8 @@ __global__ void by_hand_kernel(int64_t* place, const float* gates, int64_t S) { 
 """
 
 # %% [markdown]
-# What launches them takes the tensors themselves: the accessors are made at the launch. And a kernel that reads one
-# element, without asking whether there is such an element:
+# What launches them takes the tensors themselves: the accessors are made at the launch. And two kernels that read
+# without asking whether there is such an element, or such a gate:
 
 # %%
 PLACES_CU += """
@@ -123,6 +123,47 @@ void element(const Tensor& out, const Tensor& x, int64_t k) {
       x.packed_accessor64<const float, 1, at::RestrictPtrTraits>(), k);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
+
+__global__ void gate_kernel(Accessor<float, 2> out, Accessor<const float, 3> gates, int64_t gate) {  // [B,S], [B,3,S]
+  const int64_t unit = threadIdx.x, row = blockIdx.y;
+  if (unit < gates.size(2)) out[row][unit] = gates[row][gate][unit];
+}
+
+void gate(const Tensor& out, const Tensor& gates, int64_t gate) {
+  gate_kernel<<<dim3(1, gates.size(0)), 32, 0, c10::cuda::getCurrentCUDAStream()>>>(
+      out.packed_accessor64<float, 2, at::RestrictPtrTraits>(),
+      gates.packed_accessor64<const float, 3, at::RestrictPtrTraits>(), gate);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+"""
+
+# %% [markdown]
+# Last, a copy, twice: by a pointer, as if everything were contiguous, and by an accessor.
+
+# %%
+PLACES_CU += """
+__global__ void walk_kernel(float* out, const float* x, int64_t count) {  // both [count]
+  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (k < count) out[k] = x[k];
+}
+
+void walk(const Tensor& out, const Tensor& x) {
+  walk_kernel<<<(x.numel() + 31) / 32, 32, 0, c10::cuda::getCurrentCUDAStream()>>>(
+      out.mutable_data_ptr<float>(), x.const_data_ptr<float>(), x.numel());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+__global__ void copy_kernel(Accessor<float, 2> out, Accessor<const float, 2> x) {  // both [B,S]
+  const int64_t unit = threadIdx.x, row = blockIdx.y;
+  if (unit < x.size(1)) out[row][unit] = x[row][unit];
+}
+
+void copy(const Tensor& out, const Tensor& x) {
+  copy_kernel<<<dim3(1, x.size(0)), 32, 0, c10::cuda::getCurrentCUDAStream()>>>(
+      out.packed_accessor64<float, 2, at::RestrictPtrTraits>(),
+      x.packed_accessor64<const float, 2, at::RestrictPtrTraits>());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
 """
 
 # %% [markdown]
@@ -141,6 +182,9 @@ using at::Tensor;
 void by_name(const Tensor& place, const Tensor& gates);
 void by_hand(const Tensor& place, const Tensor& gates);
 void element(const Tensor& out, const Tensor& x, int64_t k);
+void gate(const Tensor& out, const Tensor& gates, int64_t gate);
+void walk(const Tensor& out, const Tensor& x);
+void copy(const Tensor& out, const Tensor& x);
 
 double sum_on_cpu(const Tensor& x) {  // [rows,columns], any strides
   at::TensorAccessor<float, 2> values = x.accessor<float, 2>();
@@ -160,17 +204,10 @@ bool refers_to_the_tensor(const Tensor& x) { return x.accessor<float, 3>().sizes
 int64_t size_by_32(const Tensor& x) { return x.packed_accessor32<float, 1>().size(0); }
 int64_t size_by_64(const Tensor& x) { return x.packed_accessor64<float, 1>().size(0); }
 """
-FUNCTIONS = [
-    "by_name",
-    "by_hand",
-    "element",
-    "sum_on_cpu",
-    "bytes",
-    "refers_to_the_tensor",
-    "size_by_32",
-    "size_by_64",
-]
+FUNCTIONS = ["by_name", "by_hand", "element", "gate", "walk", "copy"]
+FUNCTIONS += ["sum_on_cpu", "bytes", "refers_to_the_tensor", "size_by_32", "size_by_64"]
 places = inline("places", PLACES_CPP, PLACES_CU, FUNCTIONS)
+emulated = inline("places", PLACES_CPP, PLACES_CU, FUNCTIONS, target="emulator")
 
 
 # %%
@@ -181,6 +218,18 @@ def refused(call, *arguments):
         print("no error")
     except (RuntimeError, IndexError) as error:
         print(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
+def reported(call, *arguments):
+    """Calls a kernel on the emulator; prints the report, if there is one, and the lines of the .cu that it names."""
+    try:
+        call(*arguments)
+        print("no error")
+    except RuntimeError as error:
+        print(str(error).rstrip())
+        lines = PLACES_CU.lstrip("\n").splitlines()
+        for number in sorted({int(number) for number in re.findall(r"(?<!launched )in \w+\.cu:(\d+)", str(error))}):
+            print(f"{number:4d} | {lines[number - 1]}")
 
 
 def asked(call, gates):
@@ -415,22 +464,64 @@ for layout, grads in (("transposed", "both"), ("sliced", "both"), ("contiguous",
 # A copy is a kernel that reads and writes everything once, and for that the next kernel reads neighbours. Without it
 # neighbouring threads read far apart. Which is better depends on the strides; but the copy is now a choice.
 
+# %% [markdown] syllabus="4.2c"
+# ### Strided tensors, walked as if they were not
+#
+# And if stage 3 forgot its `contiguous()`? Three tensors of 3 rows and 4 units, given to a kernel that walks along a
+# pointer: every other column of a larger one, one number expanded, and a transposed one.
+
+# %%
+wide, one, tall = torch.arange(24.0).view(3, 8), torch.ones(1), torch.arange(12.0).view(4, 3)
+STRIDED = {"every other column": wide[:, ::2], "expanded": one.expand(3, 4), "transposed": tall.t()}
+for name, x in STRIDED.items():
+    print(f"--- {name}, strides {x.stride()}")
+    out = torch.empty(3, 4)
+    reported(emulated.walk, out, x)
+    print("agrees:", torch.equal(out, x))
+
+# %% [markdown]
+# The first walks into the columns between, which are no part of `x` though they lie in its storage; the second leaves
+# the storage after a single number. About the third there is nothing to report: each element is read once, but in the
+# wrong order. Memory tells you where a kernel reads, not what it should have read, so the comparison of values stays
+# the first test. By accessor:
+
+# %%
+for name, x in STRIDED.items():
+    out = torch.empty(3, 4)
+    emulated.copy(out, x)
+    print(f"{name}: agrees: {torch.equal(out, x)}")
+
 # %% [markdown] syllabus="4.2d"
 # ### Nobody checks bounds
 #
 # An accessor knows its sizes, and does not compare them with an index. Four elements at the front of our own memory,
-# and the kernel asks for number 6:
+# and the kernel asks for number 6 (the emulator's checks are off, as on a GPU):
 
 # %%
+os.environ["EMULATOR_CHECKS"] = "none"
 memory = torch.tensor([0.0, 1.0, 2.0, 3.0, 77.0, 77.0, 77.0, 77.0], device=device())
 x, out = memory[:4], torch.zeros(1, device=device())
 places.element(out, x, 6)
 print("element 6 of 4:", out.item())
 refused(lambda: x[6])
+os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
 # In Python it is an error, in a kernel somebody else's number. The guard `if (unit >= old_cell.size(1)) return;` is
-# as necessary as before. With a GPU, `compute-sanitizer` finds reads beyond what was allocated.
+# as necessary as before. With its checks on, the emulator compares each index with its dimension:
+
+# %%
+memory = memory.cpu()
+reported(emulated.element, torch.zeros(1), memory[:4], 6)
+
+# %% [markdown]
+# That finds more than the end of memory. A cell has gates 0, 1 and 2. Gate 3 of row 0 is gate 0 of row 1: inside of
+# the tensor, so that a GPU, and `compute-sanitizer` on it, have nothing to say.
+
+# %%
+gates_on_cpu = torch.arange(24.0).view(2, 3, 4)
+reported(emulated.gate, torch.zeros(2, 4), gates_on_cpu, 3)
+reported(emulated.gate, torch.zeros(2, 4), gates_on_cpu, 2)
 
 # %% [markdown] syllabus="4.3a"
 # ## What accessors cost
@@ -491,6 +582,25 @@ else:
 # %% [markdown]
 # ## In pictures
 #
+# Neighbouring threads read neighbours, or they do not: the emulator counts what a warp's request to `old_cell`
+# touches. Left it is contiguous, right transposed, for the forward kernel of stage 4 and a batch of 64 with 64 units.
+
+# %%
+from common import counts, touches
+
+on_cpu, transposing = load(4, "emulator"), {}
+inputs = {name: tensor.detach() for name, tensor in Case(64, 8, 64).inputs().items()}
+for name, layout in (("contiguous", torch.clone), ("transposed", transposed)):
+    with counts.of(on_cpu, block=0) as transposing[name]:
+        on_cpu.lltm(*(inputs | {"old_cell": layout(inputs["old_cell"])}).values())
+    sectors = transposing[name].total("sectors", "forward_kernel")
+    print(f"{name}: {sectors:,d} sectors of 32 bytes in all, to z, old_cell and the results")
+touches.versions(transposing, "forward_kernel", "old_cell")
+
+# %% [markdown]
+# 32 sectors instead of 4, for one of the nine accesses of each thread. The copy that stage 3 makes has to read across
+# the rows, too, at one of its ends. So neither is free; a tensor that is laid out as it will be read is.
+#
 # Where each gate is in memory, drawn from what the kernel with the accessor wrote: contiguous gates left, the turned
 # ones right. The colour is the place, the number too. Follow a row of a panel: neighbouring threads have neighbouring
 # units.
@@ -525,9 +635,9 @@ left.bar_label(bars)
 left.set(title="copies in a step, transposed", ylim=(0, 3.6), yticks=[])
 for axis in (left, right):
     axis.grid(False)
-for k, (name, counts) in enumerate(found.items()):
+for k, (name, numbers) in enumerate(found.items()):
     ticks = [position + 0.4 * k - 0.2 for position in range(len(KERNELS))]
-    bars = right.bar(ticks, counts, width=0.38, color=colour(name), label=name)
+    bars = right.bar(ticks, numbers, width=0.38, color=colour(name), label=name)
     right.bar_label(bars, label_type="center", color="white")
 right.axhline(32, color="#1a1a1a", linewidth=1)
 right.annotate("up to 32 all 2048 threads fit", (3.5, 33), va="bottom", fontsize=9)
@@ -540,12 +650,13 @@ plt.show()
 # And the kernels' times on each machine that was recorded in docs/results:
 
 # %%
+from IPython.display import display
+
 from common import plots, results
 
 machines = [r for r in results.recorded() if any(row["stage"] == 4 for row in r.get("kernels", []))]
 for result in machines:
-    plots.kernels(result)
-    plt.show()
+    display(plots.kernels(result))
 if not machines:
     print("no machine with the kernels of stage 4 is recorded yet; `make bench` measures yours")
 
@@ -555,7 +666,7 @@ if not machines:
 # - (B, 3, S) instead of (B, 3S): the gate has an index of its own, and the formula is gone.
 # - Packed for kernels, because sizes and strides must travel along; 64 bits unless all is known to be small.
 # - Any strides, without a copy: for a gradient from `sum()` that is one number instead of B · S.
-# - No bounds are checked, and a promise in a struct is not yet a gain.
+# - No bounds are checked, but by the emulator; and a promise in a struct is not yet a gain.
 # - The price is registers and a `.cu` that includes torch.
 #
 # Next: `make diff-3-4` for the stage as a diff. Stage 5 registers the cell as an operator that PyTorch knows.

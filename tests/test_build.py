@@ -95,15 +95,22 @@ def test_the_compiler_is_part_of_the_key(toy, monkeypatch, tmp_path):
     assert build.key(toy, "host") != before
 
 
-def test_loads_and_stays_for_one_target(toy, monkeypatch):
-    monkeypatch.setitem(sys.modules, "lltm_stage77", None)  # forgotten again after the test, like its submodules
-    for name in ("lltm_stage77.lltm", "lltm_stage77._C"):
-        monkeypatch.setitem(sys.modules, name, None)
+def test_loads_once_for_a_target(toy, monkeypatch):
+    for name in ("lltm_stage77", "lltm_stage77.lltm", "lltm_stage77._C"):
+        monkeypatch.setitem(sys.modules, name, None)  # forgotten again after the test
         del sys.modules[name]
-    assert build.load(77).lltm() == 42
-    assert build.load(77, "host").TARGET == "host"
-    with pytest.raises(UserError, match="loaded for host in this process; load it for cuda in a new one"):
-        build.load(77, "cuda")
+    loaded = build.load(77)
+    assert loaded.lltm() == 42
+    assert loaded.TARGET == "host"
+    assert build.load(77, "host") is loaded
+
+
+@pytest.mark.needs("g++")
+def test_two_targets_of_a_stage_in_one_process():
+    """On a GPU the tests hold stage 3's kernels on the device and on the emulator against one another."""
+    best, emulated = build.load(3), build.load(3, "emulator")
+    assert emulated.TARGET == "emulator"
+    assert (best is emulated) == (best.TARGET == "emulator")
 
 
 def test_nothing_is_written_beside_the_sources(toy):

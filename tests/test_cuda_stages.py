@@ -34,8 +34,7 @@ def place(number: int) -> str:
 
 def binding(number: int):
     """The compiled module of a stage."""
-    build.load(number)
-    return sys.modules[f"lltm_stage{number}._C"]
+    return sys.modules[f"{build.load(number).__package__}._C"]
 
 
 def tensors(number: int, *size: int, **options: object) -> dict[str, torch.Tensor]:

@@ -22,11 +22,11 @@ def rewritten(text: str, path: str = "csrc/k.cu") -> str:
     return rewrite(Source(path, text)).partition(f'#line 1 "{path}"\n')[2]
 
 
-def launch(kernel: str, configuration: str, between: str = "") -> str:
-    """What a launch becomes."""
+def launch(kernel: str, configuration: str, between: str = "", names: str = "x") -> str:
+    """What a launch becomes; `names` are those of its arguments."""
     return (
-        f'::emulator::launch("{kernel}", [=](auto... emulator_args) {{ {kernel}{between}(emulator_args...); }}, '
-        f"::emulator::config({configuration}))"
+        f'::emulator::launch("{kernel}", "{names}", [=](auto... emulator_args) {{ '
+        f"{kernel}{between}(emulator_args...); }}, ::emulator::config({configuration}))"
     )
 
 
@@ -84,15 +84,16 @@ CONFIGURATIONS = [
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
-@pytest.mark.parametrize("after", ["(x);", "(x, a < b, c >> 2);", "(foo<bar<baz<int>>>(x));", "\n    (x);"])
-def test_finds_where_the_configuration_ends(configuration, after):
-    text = f"kernel<<<{configuration}>>>{after}"
-    assert rewritten(text) == launch("kernel", configuration) + after
+@pytest.mark.parametrize("arguments", ["x", "x, a < b, c >> 2", "foo<bar<baz<int>>>(x)"])
+@pytest.mark.parametrize("blank", ["", "\n    "])
+def test_finds_where_the_configuration_ends(configuration, arguments, blank):
+    text = f"kernel<<<{configuration}>>>{blank}({arguments});"
+    assert rewritten(text) == f"{launch('kernel', configuration, names=arguments)}{blank}({arguments});"
 
 
 def test_several_launches_in_a_line():
     assert rewritten("a<<<1, n < m>>>(x), b<<<2, 3>>>(y); c<<<4, 5>>>(z);") == (
-        f"{launch('a', '1, n < m')}(x), {launch('b', '2, 3')}(y); {launch('c', '4, 5')}(z);"
+        f"{launch('a', '1, n < m')}(x), {launch('b', '2, 3', names='y')}(y); {launch('c', '4, 5', names='z')}(z);"
     )
 
 
@@ -113,10 +114,78 @@ def test_launch_in_a_lambda_in_a_macro_call():
 def test_launch_in_the_body_of_a_macro_is_named_after_its_parameters():
     text = "#define RUN(kernel, n) \\\n  kernel<<<(n), \\\n    32>>>(n)\nRUN(f, 3);\n"
     new = rewrite(Source("csrc/k.cu", text))
-    assert "launch(EMULATOR_NAME(kernel), " in new
+    assert "launch(EMULATOR_NAME(kernel), EMULATOR_NAME(n), " in new
     assert "#define EMULATOR_NAME(...) #__VA_ARGS__\n#line 1" in new
     assert new.partition("#line 1")[2].count("\n") == text.count("\n") + 1
     assert new.endswith("RUN(f, 3);\n")
+
+
+PARAMETERS = {
+    "float* x": "x",
+    "const T* __restrict__ x, T* y, int64_t n": "const x, y, n",
+    "float x[], float y[3][4]": "x, y",
+    "void (*f)(int, float), int (&table)[3]": "f, table",
+    "Accessor<T, 2> x, std::pair<int, float> y": "x, y",
+    "[[maybe_unused]] int x, const __grid_constant__ Params params": "x, params",
+    "unsigned long long x, struct Pair y, ns::Type z": "x, y, z",
+    "T* x /* [B, S] */,  // first\n  int n = f(1, 2)": "x, n",
+    "float*, unsigned int, Foo, ns::Foo, const Foo& n": "a, b, c, d, n",
+}
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS)
+@pytest.mark.parametrize(
+    "head",
+    [
+        "template <typename T> __global__ void k({});",
+        "__global__ void __launch_bounds__(256, 2) k({}) {{ }}",
+        "template <> __global__ void k<int>({}) {{ }}",
+        "static void __global__ k({}) {{ }}",
+        'extern "C" __global__ __attribute__((noinline)) void k({});',
+        "#define KERNEL static __global__\nKERNEL void k({}) {{ }}",
+        "namespace a {{ struct K {{ static __global__ void k({}) {{ }} }}; }}",
+    ],
+)
+def test_a_launch_names_the_parameters_of_its_kernel(head, parameters):
+    arguments = ", ".join("abcdef"[: len(PARAMETERS[parameters].split(", "))])
+    new = rewritten(head.format(parameters) + f"\nvoid f() {{ a::K::k<int><<<1, 2>>>({arguments}); }}")
+    assert f'launch("a::K::k<int>", "{PARAMETERS[parameters]}", ' in new
+
+
+def test_a_launch_names_its_arguments_where_no_parameters_are_seen():
+    file = "__global__ void k(int* p);\n"
+    for text in ('x.data<int>(), "a,b"', "k", ""):
+        escaped = text.replace('"', '\\"')
+        assert f'launch("other", "{escaped}", ' in rewritten(f"{file}other<<<1, 2>>>({text});")
+    assert 'launch("t.k", "x", ' in rewritten(file + "t.k<<<1, 2>>>(x);")
+    assert "EMULATOR_NAME(k), EMULATOR_NAME(x)," in rewritten(file + "#define RUN(k, x) k<<<1, 2>>>(x)\n")
+    assert 'EMULATOR_NAME(k<x>), "p", ' in rewritten(file + "#define RUN(x) k<x><<<1, 2>>>(x)\n")
+    assert "EMULATOR_NAME(__VA_ARGS__)," in rewritten("#define RUN(k, ...) k<<<1, 2>>>(__VA_ARGS__)\n")
+    assert 'launch("k", "p", ' in rewritten(file + "k<<<1, 2>>>(xs...);")
+    assert 'launch("v", "a, b", ' in rewritten(
+        "template <class... T> __global__ void v(T... xs);\nv<<<1, 2>>>(a, b);"
+    )
+
+
+def test_an_overload_is_known_by_the_number_of_its_parameters():
+    file = "__global__ void k(int* p);\n__global__ void k(int* q, int n, int m = 3) {}\n"
+    assert 'launch("k", "p", ' in rewritten(file + "k<<<1, 2>>>(x);")
+    assert 'launch("k", "q, n", ' in rewritten(file + "k<<<1, 2>>>(x, f<a, b>(2));")
+    assert 'launch("k", "q, n, m", ' in rewritten(file + "k<<<1, 2>>>(x, i, i < a);")
+    assert 'launch("k", "x, 1, 2, 3", ' in rewritten(file + "k<<<1, 2>>>(x, 1, 2, 3);")
+
+
+def test_braces_become_values_of_the_parameters_type():
+    file = "__global__ void k(const ns::Pair<int, 2> pair, __grid_constant__ const P p, float x);\n"
+    new = rewritten(file + "k<<<1, 2>>>({1, 2}, {}, {3});").splitlines()[1]
+    assert new.endswith("(ns::Pair<int, 2>{1, 2}, P{}, float{3});")
+
+
+def test_literal_null_pointers():
+    file = "template <class T> __global__ void k(T* x, const T y[], int n, void (*f)(int), std::vector<T*> v);\n"
+    new = rewritten(file + "k<<<1, 2>>>(0, NULL, 0, NULL, 0);").splitlines()[1]
+    assert new.endswith("(nullptr, nullptr, 0, nullptr, 0);")
+    assert rewritten("k<<<1, 2>>>(0, x + 0, 0.0);").endswith("(::emulator::Zero{}, x + 0, 0.0);")
 
 
 @pytest.mark.parametrize(
@@ -146,49 +215,51 @@ def test_leaves_everything_else_alone(text):
 
 
 SHARED = {
-    "__shared__ float x;": "float& x = ::emulator::shared<float>(KEY);",
-    "__shared__ float x[32];": "float (&x)[32] = ::emulator::shared<float[32]>(KEY);",
-    "__shared__ T x[N][N + 1];": "T (&x)[N][(N + 1)] = ::emulator::shared<T[N][(N + 1)]>(KEY);",
-    "__shared__ T x[(N > 3) ? 1 : 2];": "T (&x)[((N > 3) ? 1 : 2)] = ::emulator::shared<T[((N > 3) ? 1 : 2)]>(KEY);",
+    "__shared__ float x;": 'float& x = ::emulator::shared<float>(KEY, "x");',
+    "__shared__ float x[32];": 'float (&x)[32] = ::emulator::shared<float[32]>(KEY, "x");',
+    "__shared__ T x[N][N + 1];": 'T (&x)[N][(N + 1)] = ::emulator::shared<T[N][(N + 1)]>(KEY, "x");',
+    "__shared__ T x[(N > 3) ? 1 : 2];": (
+        'T (&x)[((N > 3) ? 1 : 2)] = ::emulator::shared<T[((N > 3) ? 1 : 2)]>(KEY, "x");'
+    ),
     "__shared__ typename Foo<T>::Storage x;": (
-        "typename Foo<T>::Storage& x = ::emulator::shared<typename Foo<T>::Storage>(KEY);"
+        'typename Foo<T>::Storage& x = ::emulator::shared<typename Foo<T>::Storage>(KEY, "x");'
     ),
     "__shared__ std::pair<int, float> x[4];": (
-        "std::pair<int, float> (&x)[4] = ::emulator::shared<std::pair<int, float>[4]>(KEY);"
+        'std::pair<int, float> (&x)[4] = ::emulator::shared<std::pair<int, float>[4]>(KEY, "x");'
     ),
-    "__shared__ unsigned long long x;": "unsigned long long& x = ::emulator::shared<unsigned long long>(KEY);",
-    "__shared__ struct Pair x;": "struct Pair& x = ::emulator::shared<struct Pair>(KEY);",
-    "static __shared__ int x;": "int& x = ::emulator::shared<int>(KEY);",
-    "volatile __shared__ int x[2];": "volatile int (&x)[2] = ::emulator::shared<volatile int[2]>(KEY);",
-    "float __shared__ x[2];": "float (&x)[2] = ::emulator::shared<float[2]>(KEY);",
-    "__shared__ T* x[2];": "T* (&x)[2] = ::emulator::shared<T*[2]>(KEY);",
+    "__shared__ unsigned long long x;": 'unsigned long long& x = ::emulator::shared<unsigned long long>(KEY, "x");',
+    "__shared__ struct Pair x;": 'struct Pair& x = ::emulator::shared<struct Pair>(KEY, "x");',
+    "static __shared__ int x;": 'int& x = ::emulator::shared<int>(KEY, "x");',
+    "volatile __shared__ int x[2];": 'volatile int (&x)[2] = ::emulator::shared<volatile int[2]>(KEY, "x");',
+    "float __shared__ x[2];": 'float (&x)[2] = ::emulator::shared<float[2]>(KEY, "x");',
+    "__shared__ T* x[2];": 'T* (&x)[2] = ::emulator::shared<T*[2]>(KEY, "x");',
     "__shared__ alignas(16) char x[64];": (
         "struct alignas(16) emulator_aligned_x { char value[64]; }; "
-        "char (&x)[64] = ::emulator::shared<emulator_aligned_x>(KEY).value;"
+        'char (&x)[64] = ::emulator::shared<emulator_aligned_x>(KEY, "x").value;'
     ),
     "__shared__ union { float f; int i; } x;": (
         "using emulator_type_x = union { float f; int i; }; "
-        "emulator_type_x& x = ::emulator::shared<emulator_type_x>(KEY);"
+        'emulator_type_x& x = ::emulator::shared<emulator_type_x>(KEY, "x");'
     ),
-    "extern __shared__ float x[];": "float* x = ::emulator::dynamic_shared<float>();",
-    "extern __shared__ T x[][N];": "T (*x)[N] = ::emulator::dynamic_shared<T[N]>();",
+    "extern __shared__ float x[];": 'float* x = ::emulator::dynamic_shared<float>("x");',
+    "extern __shared__ T x[][N];": 'T (*x)[N] = ::emulator::dynamic_shared<T[N]>("x");',
     "extern __shared__ __align__(sizeof(double)) unsigned char x[];": (
-        "unsigned char* x = ::emulator::dynamic_shared<unsigned char>();"
+        'unsigned char* x = ::emulator::dynamic_shared<unsigned char>("x");'
     ),
-    "extern alignas(16) __shared__ char x[];": "char* x = ::emulator::dynamic_shared<char>();",
+    "extern alignas(16) __shared__ char x[];": 'char* x = ::emulator::dynamic_shared<char>("x");',
 }
 
 
 @pytest.mark.parametrize("declaration", SHARED)
 def test_shared_declarations(declaration):
     new = rewritten(in_function(declaration))
-    assert re.sub(r"\(2\d{4}\)", "(KEY)", new) == in_function(SHARED[declaration])
+    assert re.sub(r"\(2\d{4},", "(KEY,", new) == in_function(SHARED[declaration])
 
 
 def test_several_shared_variables_each_have_a_key():
     text = "__shared__ float a[2], b, *c; __shared__ int d;\n __shared__ int e;"
     new = rewritten(in_function(text))
-    keys = re.findall(r"shared<[^>]*>\((\d+)\)", new)
+    keys = re.findall(r"shared<[^>]*>\((\d+), ", new)
     assert len(keys) == len(set(keys)) == 5
     assert "float (&a)[2] = " in new
     assert "; float& b = " in new
@@ -203,8 +274,9 @@ def test_shared_over_several_lines_keeps_them():
 
 def test_shared_in_a_macro_counts_its_uses():
     new = rewritten("#define TILE(name) __shared__ float name[32]\n" + in_function("TILE(a); TILE(b);"))
-    key = "10020 + 10000000000 * __COUNTER__"
-    assert new.startswith(f"#define TILE(name) float (&name)[32] = ::emulator::shared<float[32]>({key})\n")
+    arguments = "10020 + 10000000000 * __COUNTER__, EMULATOR_NAME(name)"
+    reference = f"float (&name)[32] = ::emulator::shared<float[32]>({arguments})"
+    assert new.startswith(f"#define TILE(name) {reference}\n")
 
 
 def test_shared_at_file_scope_is_found_by_the_functions_that_name_it():
@@ -214,7 +286,8 @@ def test_shared_at_file_scope_is_found_by_the_functions_that_name_it():
     )
     assert rewritten(text).splitlines() == [
         "namespace a {",
-        "static decltype(auto) emulator_shared_x() { int (&x)[2] = ::emulator::shared<int[2]>(20001); return x; };",
+        "static decltype(auto) emulator_shared_x() { "
+        'int (&x)[2] = ::emulator::shared<int[2]>(20001, "x"); return x; };',
         "__global__ void f() { decltype(auto) x = emulator_shared_x(); x[0] = 1; }",
         "void __global__ g() { y.x = 1; }",
         "}",
@@ -234,6 +307,157 @@ def test_host_code_expects_tensors_on_the_cpu():
         "TORCH_LIBRARY_IMPL(lltm, CPU, m) {}\nTORCH_LIBRARY_IMPL(lltm, AutogradCPU, m) {}\n"
         "m.impl(torch::dispatch(c10::DispatchKey::CPU, f)); int CUDA;\n"
     )
+
+
+def told(*names: str, call: str = "variable") -> str:
+    """What follows a declaration of variables."""
+    one = ' static const bool emulator_known_{0} = ::emulator::{1}({0}, "{0}");'
+    return "".join(one.format(name, call) for name in names)
+
+
+VARIABLES = {
+    "__device__ int count;": ["count"],
+    "static __device__ unsigned long long total = 0;": ["total"],
+    "__device__ float table[2][3] = {{1, 2, 3}, {4, 5, 6}};": ["table"],
+    "float __device__ after_type;": ["after_type"],
+    "__device__ int a, *b, c[f(1, 2)] = {1}, d{2};": ["a", "b", "c", "d"],
+    "__device__ std::pair<int, float> pair;": ["pair"],
+    "__device__ __align__(16) float aligned[4];": ["aligned"],
+    "__device__ [[maybe_unused]] volatile int lock;": ["lock"],
+    "__device__ float (*function)(float, int) = add;": ["function"],
+    "__device__ struct Pair { int x, y; } both;": ["both"],
+    "namespace a { namespace { __device__ int inside; } }": ["inside"],
+    "__device__ auto lambda = [](int x) { return x; };": ["lambda"],
+}
+
+
+@pytest.mark.parametrize("text", VARIABLES)
+def test_variables_of_a_file_are_told_of(text):
+    end = text.rindex(";") + 1
+    assert rewritten(text) == text[:end] + told(*VARIABLES[text]) + text[end:]
+
+
+def test_constants_are_for_reading_only():
+    declaration = "__constant__ float weights[3];"
+    assert rewritten(f"{declaration}\nint x;") == f"{declaration}{told('weights', call='constant')}\nint x;"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "extern __device__ int x;",
+        "__device__ float f(float x);",
+        "__device__ float f(float x) noexcept;",
+        "__device__ inline float f(float x) { return x; }",
+        "__device__ A::A() : x{1} { y = 2; }",
+        "__device__ A& A::operator=(const A& a) { x = a.x; return *this; }",
+        "__device__ bool operator<(const A& a, const A& b);",
+        "template <typename T> __device__ T value;",
+        "struct A { __device__ int f(); int x; };",
+        "void f() { __device__ int x; }",
+        "#define GLOBAL __device__ int x;",
+        "auto f = [] __device__ (int x) { return x; };",
+    ],
+)
+def test_what_is_no_variable_of_a_file_stays(text):
+    assert rewritten(text) == text
+
+
+DEVICE_CALLS = {
+    "memcpy(p, &q, sizeof(q));": "::emulator::memcpy(p, &q, sizeof(q));",
+    "std::memset(p, 0, n); ::memmove(p, q, n);": "::emulator::memset(p, 0, n); ::emulator::memmove(p, q, n);",
+    "if (c) return memcpy(p, q, n);": "if (c) return ::emulator::memcpy(p, q, n);",
+    "float* p = (float*)malloc(4); free(p);": "float* p = (float*)::emulator::malloc(4); ::emulator::free(p);",
+    "p->free(x); pool.malloc(3); mine::free(p);": "p->free(x); pool.malloc(3); mine::free(p);",
+    "int* p = new int[3]; delete[] p;": "int* p = new (::emulator::heap()) int[3]; ::emulator::delete_array( p);",
+    "delete f(a, b), delete p->x[2];": "::emulator::delete_one( f(a, b)), ::emulator::delete_one( p->x[2]);",
+    "A* p = new (q) A(1); // memcpy(p, q, n)": "A* p = new (q) A(1); // memcpy(p, q, n)",
+    "g(free); memset_all(p);": "g(free); memset_all(p);",
+}
+
+
+@pytest.mark.parametrize("statement", DEVICE_CALLS)
+def test_device_code_calls_the_emulators_copies_and_heap(statement):
+    statement, new = f"{{ {statement}\n}}", f"{{ {DEVICE_CALLS[statement]}\n}}"
+    assert rewritten(in_function(statement)) == in_function(new)
+    assert rewritten(f"void host() {statement}") == f"void host() {statement}"
+
+
+def tensor(expression: str, name: str | None = None, rest: str = "") -> str:
+    """What an expression in front of `.data_ptr` becomes."""
+    return f'::emulator::tensor("{name or expression}", {expression}{rest})'
+
+
+TENSORS = {
+    "f(x.data_ptr<float>(), y->data_ptr());": f"f({tensor('x')}.data_ptr<float>(), {tensor('y')}->data_ptr());",
+    "x.template data_ptr<T>();": f"{tensor('x')}.template data_ptr<T>();",
+    "x.const_data_ptr<T>();": f"{tensor('x', rest=', true')}.const_data_ptr<T>();",
+    "x.data_ptr<const T>();": f"{tensor('x', rest=', true')}.data_ptr<const T>();",
+    "old.contiguous().mutable_data_ptr<T>() + 3;": f"{tensor('old.contiguous()')}.mutable_data_ptr<T>() + 3;",
+    "this->x.data<float>();": f"{tensor('this->x')}.data<float>();",
+    "std::get<0>(t).data_ptr();": f"{tensor('std::get<0>(t)')}.data_ptr();",
+    "(*grad).data_ptr<T>();": f"{tensor('(*grad)', '*grad')}.data_ptr<T>();",
+    "x[i][j] /* first */ .data_ptr<T>();": f"{tensor('x[i][j]')} /* first */ .data_ptr<T>();",
+    "g ?x.data_ptr<T>():y.data_ptr<T>();": f"g ?{tensor('x')}.data_ptr<T>(): {tensor('y')}.data_ptr<T>();",
+    "ptrs{ts.data_ptr<T>()...};": f"ptrs{{{tensor('ts')}.data_ptr<T>()...}};",
+    "x\n  .view({B, 3})\n  .packed_accessor32<T, 2, at::RestrictPtrTraits>();": (
+        '::emulator::tensor("x.view({B, 3})", x\n  .view({B, 3}))\n'
+        "  .packed_accessor32<T, 2, at::RestrictPtrTraits>();"
+    ),
+    "x.packed_accessor64<const T, 2>();": f"{tensor('x', rest=', true')}.packed_accessor64<const T, 2>();",
+    'x["a"].data_ptr<T>();': '::emulator::tensor("x[\\"a\\"]", x["a"]).data_ptr<T>();',
+    "Tensor y = at::empty({B, S}, x.options());": "Tensor y = ::emulator::fresh(at::empty({B, S}, x.options()));",
+    "::at::empty_like(x).zero_();": "::emulator::fresh(::at::empty_like(x)).zero_();",
+    "return torch::empty({2});": "return ::emulator::fresh(torch::empty({2}));",
+    "x.t().new_empty({2});": "::emulator::fresh(x.t().new_empty({2}));",
+    "at::empty({2}).data_ptr<T>();": (
+        '::emulator::tensor("at::empty({2})", ::emulator::fresh(at::empty({2}))).data_ptr<T>();'
+    ),
+    "a.data_ptr<T*>()->data_ptr<T>();": (
+        '::emulator::tensor("a.data_ptr<T*>()", ::emulator::tensor("a", a).data_ptr<T*>())->data_ptr<T>();'
+    ),
+}
+
+
+@pytest.mark.parametrize("statement", TENSORS)
+def test_tensors_are_named_where_their_memory_is_taken(statement):
+    for path in ("csrc/k.cpp", "csrc/k.cu"):
+        new = rewrite(Source(path, f"void f() {{ {statement} }}\n"))
+        head, _, body = new.partition(f'#line 1 "{path}"\n')
+        assert body == f"void f() {{ {TENSORS[statement]} }}\n"
+        assert head.endswith('#include "emulator/tensor.h"\n')
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "data_ptr<T>();",
+        "x.data;",
+        "x.data();",
+        "&Tensor::data_ptr<T>;",
+        "x.data_ptr;",
+        "x.accessor<T, 2>();",
+        "std::vector<int>{1}.data_ptr();",
+        "at::empty_out(x, {2});",
+        "queue.empty();",
+        "at::native::empty({2});",
+        "empty({2});",
+        "// x.data_ptr<T>()",
+        'f("x.data_ptr<T>()");',
+    ],
+)
+def test_what_is_no_tensors_memory_stays(statement):
+    assert rewrite(Source("csrc/k.cpp", statement)) == f'#line 1 "csrc/k.cpp"\n{statement}'
+
+
+def test_tensors_in_macros_and_in_device_code():
+    assert rewritten("#define PTR(x) (x).data_ptr<float>()\n") == (
+        "#define PTR(x) ::emulator::tensor(EMULATOR_NAME(x), (x)).data_ptr<float>()\n"
+    )
+    pasted = "#define GRAD(x) grad_##x.data_ptr<float>()\n"
+    assert rewritten(pasted) == pasted
+    in_kernel = in_function("x.data_ptr<float>(); at::empty({2});")
+    assert rewritten(in_kernel) == in_kernel
 
 
 REFUSED = {
@@ -290,7 +514,7 @@ def test_host_code_may_launch_beside_device_code():
         "#define DEVICE __host__ __device__\nDEVICE int g();\n__device__ int table[2] = {1, 2};\n"
         "void host() { kernel<<<1, 2>>>(table); }\n"
     )
-    assert launch("kernel", "1, 2") in rewritten(text)
+    assert launch("kernel", "1, 2", names="table") in rewritten(text)
     with pytest.raises(UserError, match=r":6: .*dynamic parallelism"):
         rewritten(text + "DEVICE int h() { kernel<<<1, 2>>>(table); }\n")
 
@@ -302,7 +526,7 @@ def test_branches_of_the_preprocessor_each_close_their_brackets():
     )
     new = rewritten(text)
     assert launch("kernel", "1, 2") in new
-    assert launch("k", "(1), 2") in new
+    assert launch("k", "(1), 2", names="") in new
 
 
 def test_lines_stay_where_they_are():
@@ -312,7 +536,7 @@ def test_lines_stay_where_they_are():
             old, new = text.splitlines(), rewritten(text, path.name).splitlines()
             assert len(old) == len(new)
             changed = [line for line, other in zip(old, new, strict=True) if line != other]
-            assert all(re.search(r"<<<|_kernel<|is_cuda", line) for line in changed)
+            assert all(re.search(r"<<<|_kernel<|is_cuda|data_ptr|accessor64|empty", line) for line in changed)
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess:
@@ -337,3 +561,21 @@ def test_command_line_says_what_is_wrong(tmp_path):
     assert (refused.returncode, missing.returncode) == (1, 1)
     source.write_bytes(b"\xff\xfe")
     assert run(source, "-o", tmp_path / "k.cpp").stderr == f"error: {source} is not text in UTF-8\n"
+
+
+def test_each_variable_of_the_device_tells_its_name():
+    def told(name: str, kind: str = "variable") -> str:
+        return f' static const bool emulator_known_{name} = ::emulator::{kind}({name}, "{name}");'
+
+    text = (
+        "__device__ int first;\n"
+        "__device__ int twice(int x) { return 2 * x; }\n"
+        "__device__ __constant__ float table[2] = {1, 2};\n"
+        "__device__ void f() { g(); }\nvoid h() { g(); }\n__device__ int after_functions;\nint host;\n"
+        "static __device__ volatile int a, b;\n"
+    )
+    expected = text.replace("first;", "first;" + told("first"))
+    expected = expected.replace("2};", "2};" + told("table", "constant"))
+    expected = expected.replace("after_functions;", "after_functions;" + told("after_functions"))
+    expected = expected.replace("a, b;", "a, b;" + told("a") + told("b"))
+    assert rewritten(text) == expected

@@ -5,6 +5,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from counted import counted
 from measurement import measurement
 
 from common import report, results
@@ -78,6 +79,21 @@ def test_clocks_are_shown():
     result = measurement(gpu="NVIDIA H200")
     result["machine"]["gpu_clocks_mhz"] = clocks
     assert "multiprocessors 1755 of at most 1980 MHz, memory 3201 MHz" in Reader(report.page(result, [], [])).text
+
+
+def test_kernels_that_ran_on_the_emulator_are_shown_line_by_line(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(report.counts, "stage", lambda number: asked.append(number) or counted(tmp_path, ["copy<T>"]))
+    entry = CHECKED[0] | {"stage": 3, "target": "emulator"}
+    page = report.page(measurement(), [], [*CHECKED, entry, entry | {"dtype": "float64"}])
+    assert asked == [3]
+    reader = Reader(page)
+    assert "What the kernels ask of memory" in reader.text
+    assert "Stage 3: copy<T>, (2, 1, 1) blocks" in reader.text
+    assert re.search(r"line 12\s+global load\s+4\s+20\s+6\s+3\s+0.3", reader.text)
+    captions = [attributes["alt"] for tag, attributes in reader.tags if tag == "img"]
+    assert "Stage 3: copy<T> line by line. The numbers are in the tables of this page." in captions
+    assert "What the kernels ask of memory" not in report.page(measurement(), [], CHECKED)
 
 
 def test_without_a_measurement_it_says_how_to_make_one(tmp_path, monkeypatch):

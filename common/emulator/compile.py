@@ -15,7 +15,7 @@ import sysconfig
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from ..errors import UserError
 from ..extension import Extension
@@ -24,12 +24,39 @@ from .tokens import read
 
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
-STANDARD = ("-std=c++20", "-g", "-fPIC", "-fno-gnu-unique")
-# -O1 keeps kernels close to their lines; the runtime has nothing to show.
-STAGE_FLAGS = (*STANDARD, "-O1")
-RUNTIME_FLAGS = (*STANDARD, "-O2", "-fvisibility=hidden")
+# Many systems' g++ defines _FORTIFY_SOURCE by itself. It has a longjmp that refuses to go from one stack to another,
+# which is the point of src/fiber.cpp, and checked copies that would escape our own checks.
+STANDARD = ("-std=c++20", "-g", "-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE")
+# -O1 keeps kernels close to their lines. Every load and store calls the runtime (src/hooks.cpp): nothing links the
+# sanitizer's own. A structure is copied in one access, not member by member, and kernels call no function that g++
+# could inline (see qualifiers.h). A stack that overflows must touch its guard.
+CHECKED = (
+    *("-fsanitize=thread", "--param=tsan-distinguish-volatile=1", "-fno-tree-sra", "-fno-semantic-interposition"),
+    "-fstack-clash-protection",
+)
+# Wrong kernels are our business: g++ may not conclude from them that they never happen.
+AS_NVCC = (
+    *("-fwrapv", "-fno-strict-aliasing", "-fno-aggressive-loop-optimizations", "-fno-delete-null-pointer-checks"),
+    "-Wno-volatile",
+)
+STAGE_FLAGS = (*STANDARD, "-O1", *CHECKED, *AS_NVCC)
+RUNTIME_FLAGS = (*STANDARD, "-g0", "-fvisibility=hidden")
+# Sources of the runtime that must be fast: they run at every load and store, or every switch of threads.
+AT_EVERY_ACCESS = (
+    *("access", "barriers", "counts", "fiber", "hooks", "launch", "meet", "memory", "order", "races", "releases"),
+    *("request", "shadow", "shared", "shuffle"),
+)
 JOBS = 2
 CUDA_LIBRARIES = ("cudart", "c10_cuda", "torch_cuda")
+
+
+class Job(NamedTuple):
+    """A source to compile, in `folder`; `versions` of what else goes into its object, by their names."""
+
+    source: Path
+    flags: list[str]
+    folder: Path
+    versions: str = ""
 
 
 def compiler() -> list[str]:
@@ -44,11 +71,6 @@ def knows_cpp20(name_and_version: str | None) -> bool:
         return False
     command = [*compiler(), "-std=c++20", "-fsyntax-only", "-x", "c++", "-"]
     return subprocess.run(command, input=b"#include <source_location>\n", capture_output=True).returncode == 0
-
-
-def runtime_sources() -> list[Path]:
-    """The emulator's own sources."""
-    return sorted((HERE / "src").glob("*.cpp"))
 
 
 def fingerprint() -> bytes:
@@ -70,17 +92,14 @@ def build(folder: Path, extension: Extension, work: Path, objects: Path, log: IO
     include = [INCLUDE, *(temp / path for path in own_dirs), *(folder / path for path in extension.include_dirs)]
     include.append(Path(sysconfig.get_paths()["include"]))
     common = [*extension.defines, *(f"-I{path}" for path in include if path == INCLUDE or is_wanted(path))]
-    with ThreadPoolExecutor(JOBS) as pool:
-        jobs = []
-        # The slow ones first: host code includes torch's headers.
-        for source in sorted(extension.sources, key=lambda source: source.endswith(".cu")):
-            own = preprocessor_flags(extension.nvcc) if source.endswith(".cu") else extension.cxx
-            flags = [*common, *own, *STAGE_FLAGS, f"-fdebug-prefix-map={folder}=."]
-            jobs.append((temp / os.path.normpath(source), flags, folder))
-        for source in runtime_sources():
-            jobs.append((source, [f"-I{INCLUDE}", *RUNTIME_FLAGS], HERE))
-        headers = [temp / path for path in own_dirs]
-        made = list(pool.map(lambda job: compiled(*job, headers, objects, temp, lock), jobs))
+    jobs = []
+    # The slow ones first: host code includes torch's headers.
+    for source in sorted(extension.sources, key=lambda source: source.endswith(".cu")):
+        own = preprocessor_flags(extension.nvcc) if source.endswith(".cu") else extension.cxx
+        places = [f"-fdebug-prefix-map={path}=." for path in (folder, temp)]
+        flags = [*common, *own, *STAGE_FLAGS, *places]
+        jobs.append(Job(temp / os.path.normpath(source), flags, folder, f"torch {torch_version()}"))
+    made = compile_all([*jobs, *runtime_jobs(temp)], [temp / path for path in own_dirs], objects, temp, lock)
     for _, output in made:
         log.write(output)
     if any(path is None for path, _ in made):
@@ -116,18 +135,45 @@ def preprocessor_flags(flags: Iterable[str]) -> list[str]:
     return [flag for flag in flags if flag[:2] in ("-D", "-U", "-I")]
 
 
-def compiled(
-    source: Path, flags: list[str], folder: Path, headers: list[Path], objects: Path, temp: Path, lock: int
-) -> tuple[Path | None, str]:
+def runtime_jobs(temp: Path, *folders: str) -> list[Job]:
+    """What compiles the runtime: its sources in `src`, and those in other folders beside it.
+
+    They share headers and templates, and so take a third of the time when they are compiled together, once for each
+    core. So names must differ within the whole runtime.
+    """
+    sources = [source for folder in ("src", *folders) for source in sorted((HERE / folder).glob("*.cpp"))]
+    bundles = {
+        "fast": [source for source in sources if source.stem in AT_EVERY_ACCESS],
+        "slow": [source for source in sources if source.stem not in (*AT_EVERY_ACCESS, "builtin")],
+    }
+    jobs = [Job(HERE / "src" / "builtin.cpp", [f"-I{INCLUDE}", *RUNTIME_FLAGS, "-O1"], HERE)]
+    for name, bundle in bundles.items():
+        source = temp / f"{name}.cpp"
+        source.write_text("".join(f'#include "{path}"\n' for path in bundle))
+        jobs.append(Job(source, [f"-I{INCLUDE}", *RUNTIME_FLAGS, "-O1" if name == "fast" else "-O0"], HERE))
+    return jobs
+
+
+def compile_all(
+    jobs: list[Job], headers: list[Path], objects: Path, temp: Path, lock: int | None = None
+) -> list[tuple[Path | None, str]]:
+    """For each job the object, None where the compiler failed, and what it said. `headers` are folders."""
+    with ThreadPoolExecutor(JOBS) as pool:
+        return list(pool.map(lambda job: compiled(job, headers, objects, temp, lock), jobs))
+
+
+def compiled(job: Job, headers: list[Path], objects: Path, temp: Path, lock: int | None) -> tuple[Path | None, str]:
     """The object of a source, compiled unless it is there already, and what the compiler said."""
-    target = objects / f"{object_key(included(source, headers), [flag.replace(str(temp), '') for flag in flags])}.o"
+    source, flags, folder, versions = job
+    named = [versions, *(flag.replace(str(temp), "") for flag in flags)]
+    target = objects / f"{object_key(included(source, headers), named)}.o"
     if target.exists():
         return target, ""
     made = temp / target.name
     command = [*compiler(), "-x", "c++", *flags, "-c", str(source), "-o", str(made)]
     # Run in the stage's folder, so that messages find the learner's own lines through `#line`.
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
-    done = subprocess.run(command, cwd=folder, pass_fds=[lock], **output)
+    done = subprocess.run(command, cwd=folder, pass_fds=[lock] if lock else [], **output)
     if done.returncode != 0:
         return None, done.stdout or f"error: {command[0]} ended with status {done.returncode} at {source.name}\n"
     objects.mkdir(parents=True, exist_ok=True)
@@ -137,15 +183,33 @@ def compiled(
 
 def object_key(files: list[Path], flags: list[str]) -> str:
     """A hash of a source and what it includes, of the emulator's headers, and of how it is compiled."""
-    import torch
-
-    version = subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout
     # Where the stage lies does not matter, only what is in it: a learner's copy shares the objects.
     flags = [flag for flag in flags if not flag.startswith("-fdebug-prefix-map")]
-    digest = hashlib.sha256("\0".join([version, torch.__version__, *flags]).encode())
-    for path in [*files, *sorted(path for path in INCLUDE.rglob("*") if path.is_file())]:
+    digest = hashlib.sha256("\0".join([compiler_version(), headers_hash(), *flags]).encode())
+    for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:20]
+
+
+@functools.cache
+def compiler_version() -> str:
+    """What the compiler says of itself."""
+    return subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout
+
+
+def headers_hash() -> str:
+    """A hash of the emulator's headers."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in INCLUDE.rglob("*") if path.is_file()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def torch_version() -> str:
+    """That of the torch whose headers are compiled."""
+    import torch
+
+    return torch.__version__
 
 
 def included(source: Path, search: Iterable[Path]) -> list[Path]:

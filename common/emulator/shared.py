@@ -50,20 +50,23 @@ class Declaration(NamedTuple):
 
 def device_functions(source: Source) -> list[Function]:
     """Every function with a body that is marked `__global__` or `__device__`, also through a macro."""
-    words = {*QUALIFIERS}
-    for directive, body in source.bodies.items():
-        if source.is_(body, *QUALIFIERS, "__host__") and not source.is_(body - 1, ")"):
-            end = source.bounds(body)[1]
-            named = [source.tokens[k].text for k in range(body, end)]
-            if "{" not in named and "(" not in named and words.intersection(named):
-                assert source.tokens[body].directive == directive
-                words.add(source.tokens[body - 1].text)
+    words = qualifiers(source, *QUALIFIERS)
     found = []
     for index, token in enumerate(source.tokens):
         if token.text in words and not (token.directive and index < source.bodies.get(token.directive, 0)):
             opener = body_opener(source, index + 1)
             if opener in source.partner and not (found and found[-1].opener == opener):
                 found.append(Function(index, opener, source.partner[opener]))
+    return found
+
+
+def qualifiers(source: Source, *words: str) -> set[str]:
+    """Some of CUDA's qualifiers, and the macros that stand for them."""
+    found = {*words}
+    for body in source.bodies.values():
+        named = {source.tokens[k].text for k in range(body, source.bounds(body - 1)[1])}
+        if source.is_name(body - 1) and found.intersection(named) and not named & {"{", "(", ";", "="}:
+            found.add(source.tokens[body - 1].text)
     return found
 
 
@@ -110,7 +113,7 @@ def declarations(source: Source, functions: list[Function]) -> list[Edit]:
             key = str(10000 * source.line(index) + source.column(index) + number)
             if token.directive:  # one declaration, but a variable in each place that uses the macro
                 key += " + 10000000000 * __COUNTER__"
-            reference = as_reference(declared, variable, key)
+            reference = as_reference(declared, variable, key, source.quoted(variable.name, index))
             if at_file_scope:
                 name = variable.name
                 reference = f"static decltype(auto) emulator_shared_{name}() {{ {reference}; return {name}; }}"
@@ -209,21 +212,21 @@ def declaration_end(source: Source, index: int) -> int:
     return index
 
 
-def as_reference(declared: Declaration, variable: Variable, key: str) -> str:
-    """The statement that finds a variable in the memory of the block."""
+def as_reference(declared: Declaration, variable: Variable, key: str, shown: str) -> str:
+    """The statement that finds a variable in the memory of the block; `shown` is its name, as a literal."""
     kind, name = variable.type, variable.name
     brackets = [f"[{size}]" if re.fullmatch(r"\w*", size) else f"[({size})]" for size in variable.sizes]
     sizes, inner = "".join(brackets), "".join(brackets[1:])
     if declared.is_dynamic:
-        found = f"::emulator::dynamic_shared<{kind}{inner}>()"
+        found = f"::emulator::dynamic_shared<{kind}{inner}>({shown})"
         if not sizes:
             return f"{kind}& {name} = *{found}"
         return f"{kind} (*{name}){inner} = {found}" if inner else f"{kind}* {name} = {found}"
     target = f"{kind} (&{name}){sizes}" if sizes else f"{kind}& {name}"
     if declared.alignment:
         aligned = f"struct {declared.alignment} emulator_aligned_{name} {{ {kind} value{sizes}; }}"
-        return f"{aligned}; {target} = ::emulator::shared<emulator_aligned_{name}>({key}).value"
-    return f"{target} = ::emulator::shared<{kind}{sizes}>({key})"
+        return f"{aligned}; {target} = ::emulator::shared<emulator_aligned_{name}>({key}, {shown}).value"
+    return f"{target} = ::emulator::shared<{kind}{sizes}>({key}, {shown})"
 
 
 def is_file_scope(source: Source, index: int) -> bool:

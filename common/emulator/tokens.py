@@ -158,6 +158,12 @@ class Source:
                 start -= 1
         return start, end
 
+    def is_parameter(self, index: int) -> bool:
+        """Whether a token in the body of a macro is a parameter of that macro."""
+        body = self.bodies.get(self.tokens[index].directive, 0)
+        start = self.partner.get(body - 1, body) if self.is_(body - 1, ")") else body
+        return start < body <= index and any(self.is_(k, self.tokens[index].text) for k in range(start, body))
+
     def touches(self, index: int) -> bool:
         """Whether nothing but spaces stands between a token and the next."""
         between = self.text[self.tokens[index].end : self.tokens[index + 1].start]
@@ -177,8 +183,16 @@ class Source:
         pieces = []
         for index in range(start, end):
             gap = index > start and self.tokens[index - 1].end < self.tokens[index].start
+            gap = gap and not self.is_(index, ".", "->")  # a chain of calls over several lines
             pieces.append(" " * gap + self.tokens[index].text)
         return "".join(pieces)
+
+    def quoted(self, text: str, index: int) -> str:
+        """A part of the source, beside some token, as a literal. In a macro its parameters may be a part of it."""
+        if self.tokens[index].directive:
+            return f"EMULATOR_NAME({text})"
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        return f'"{escaped}"'
 
     def rest_of_line(self, index: int) -> str:
         """What follows a token in its line, without a comment."""

@@ -420,6 +420,7 @@ __global__ void grid_barrier_kernel(unsigned* out, unsigned* arrived) {
     }
     __syncthreads();
     const unsigned other = __ldcg(out + (gridDim.x - 1 - blockIdx.x) * blockDim.x + t);
+    __threadfence();
     __syncthreads();
     if (t == 0) {
       atomicAdd(arrived + 1, 1u);

@@ -69,6 +69,31 @@ def test_illegal_memory_access_is_found(sandbox: Sandbox, kernel) -> None:
     assert "launch.cu:2" in output
 
 
+def emulate(sandbox: Sandbox, source: str) -> str:
+    """The command that runs a CUDA program, given as text, on the emulator."""
+    return f"cd '{ROOT}' && python -m common emulate '{sandbox.write('unguarded.cu', source)}'"
+
+
+UNGUARDED = (SOURCES / "unguarded.cu").read_text()
+
+
+@pytest.mark.needs("g++")
+def test_a_report_of_the_emulator(sandbox: Sandbox) -> None:
+    page = problem("A report of the emulator")
+    assert_printed(page.symptoms[0], sandbox.fails(emulate(sandbox, UNGUARDED)))
+    assert "EMULATOR_CHECKS=-memory" in sections()["A report of the emulator"]
+    assert "past the end" not in sandbox.run(emulate(sandbox, UNGUARDED), EMULATOR_CHECKS="-memory")[1]
+    sandbox.works(emulate(sandbox, UNGUARDED.replace("  x[i] = 1;\n", page.fixes[0])))
+
+
+@pytest.mark.needs("g++")
+def test_a_kernel_that_does_not_end(sandbox: Sandbox) -> None:
+    page = problem("A kernel that does not end")
+    endless = UNGUARDED.replace("x[i] = 1;", "for (volatile int k = 0; k < 10; k += 0) {}")
+    assert_printed(page.symptoms[0], sandbox.fails(emulate(sandbox, endless), EMULATOR_TIMEOUT="2"))
+    sandbox.works(f"{page.fixes[0]}\n{emulate(sandbox, endless.replace('k += 0', 'k += 1'))}")
+
+
 @pytest.mark.needs("g++")
 def test_wrong_result_on_a_strided_input(sandbox: Sandbox) -> None:
     page = problem("Wrong result on a strided input")

@@ -10,6 +10,7 @@ using __nv_bfloat16 = c10::BFloat16;
 using nv_bfloat16 = c10::BFloat16;
 struct alignas(4) __nv_bfloat162 {
   __nv_bfloat16 x, y;
+  EMULATOR_ASSIGNMENTS(__nv_bfloat162, __nv_bfloat16, &made.x, &made.y)
 };
 using nv_bfloat162 = __nv_bfloat162;
 

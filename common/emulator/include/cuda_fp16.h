@@ -11,6 +11,7 @@ using __half = c10::Half;
 using half = c10::Half;
 struct alignas(4) __half2 {
   __half x, y;
+  EMULATOR_ASSIGNMENTS(__half2, __half, &made.x, &made.y)
 };
 using half2 = __half2;
 

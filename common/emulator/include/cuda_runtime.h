@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "emulator/atomics.h"
+#include "emulator/heap.h"
 #include "emulator/launch.h"
 #include "emulator/loads.h"
 #include "emulator/maths.h"

@@ -26,6 +26,11 @@ void set_thread(uint3 thread, uint3 block) {
   blockIdx = block;
 }
 
+bool is_builtin(const void* address) {
+  const auto in = [&](const auto& variable) { return address >= &variable && address < &variable + 1; };
+  return in(threadIdx) || in(blockIdx) || in(blockDim) || in(gridDim) || in(warpSize);
+}
+
 void set_launch(dim3 grid, dim3 block) {
   gridDim = grid;
   blockDim = block;

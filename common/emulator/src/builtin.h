@@ -6,5 +6,6 @@ EMULATOR_BEGIN
 namespace emulator {
 void set_thread(uint3 thread, uint3 block);
 void set_launch(dim3 grid, dim3 block);
+bool is_builtin(const void* address);  // threadIdx and its kin
 }  // namespace emulator
 EMULATOR_END

@@ -14,7 +14,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "access.h"
+#include "barriers.h"
 #include "launch_state.h"
+#include "report.h"
 
 namespace emulator {
 
@@ -145,12 +148,16 @@ const char* fault_name(int signal) {
 void put_found_in_words() {
   if (!failed || reason[0]) return;
   SourceLine line = line_of(found.counter);
-  if (!found.counter && current && current->operation != Operation::none)
+  const bool waits = !found.counter && current && current->operation > Operation::turn;
+  if (waits)
     std::snprintf(line.text, sizeof(line.text), "%s in %s:%u", name_of(current->operation),
                   short_name(current->where.file_name()), unsigned(current->where.line()));
-  const char* in = !line.text[0] ? "" : found.counter ? ", in " : ", at ";
+  else if (!line.text[0] && current && found.what >= Found::timeout)
+    line = line_of(last_counter);  // it was in the runtime, on behalf of this access
+  const char* in = !line.text[0] ? "" : waits ? ", at " : ", in ";
   switch (found.what) {
     case Found::fault:
+      if (found.signal == SIGSEGV || found.signal == SIGBUS) set_error(cudaErrorIllegalAddress);
       if (found.signal == SIGSEGV || found.signal == SIGBUS)
         set_failure("%s: address %p%s%s", fault_name(found.signal), found.address, in, line.text);
       else
@@ -161,7 +168,9 @@ void put_found_in_words() {
                   line.text);
       break;
     case Found::timeout:
-      set_failure("has not ended after %g seconds (EMULATOR_TIMEOUT)%s%s", limit, in, line.text);
+      set_error(cudaErrorLaunchTimeout);
+      set_failure("has not ended after %g second%s (EMULATOR_TIMEOUT)%s%s%s", limit, limit == 1 ? "" : "s",
+                  in, line.text, waiting_threads().c_str());
       break;
     case Found::interrupt:
       set_failure("was interrupted%s%s", in, line.text);
@@ -226,10 +235,16 @@ const char* failure() {
   return reason;
 }
 
+void set_error(cudaError_t error) {
+  if (state && state->error == cudaSuccess) state->error = error;
+}
+
 void set_failure(const char* what, ...) {
   failed = true;
+  set_error(cudaErrorLaunchFailure);
   if (reason[0]) return;
-  const std::string place = std::string(describe(current).text) + " ";
+  // A program's report says itself who it was.
+  const std::string place = collect_until_exit ? "" : std::string(describe(current).text) + " ";
   const int length = std::snprintf(reason, sizeof(reason), "%s", place.c_str());
   va_list arguments;
   va_start(arguments, what);
@@ -263,8 +278,10 @@ void stop_here() {
 extern "C" __attribute__((visibility("hidden"))) void __assert_fail(const char* assertion, const char* file,
                                                                     unsigned line,
                                                                     const char* function) noexcept {
-  if (emulator::Fiber::running())
+  if (emulator::Fiber::running()) {
+    emulator::set_error(cudaErrorAssert);
     emulator::abandon("fails the assertion `%s` in %s:%u", assertion, emulator::short_name(file), line);
+  }
   using AssertFail = void (*)(const char*, const char*, unsigned, const char*);
   if (const auto original = reinterpret_cast<AssertFail>(dlsym(RTLD_NEXT, "__assert_fail")))
     original(assertion, file, line, function);

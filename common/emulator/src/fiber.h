@@ -24,7 +24,9 @@ class Fiber {
   void resume();                           // from the scheduler: runs until it suspends
   void give_back();                        // it waits at the start of `work` again, or soon will
   bool guards(const void* address) const;  // whether the address is where a stack overflow would touch
+  bool holds(const void* address) const { return address >= bottom_ && address < top_; }
   const char* stack_end() const { return top_; }
+  [[noreturn]] static void drop();  // leaves the running fiber, which starts afresh when taken again
 
  private:
   Fiber();

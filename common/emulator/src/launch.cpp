@@ -5,13 +5,22 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 
+#include "access.h"
+#include "api.h"
+#include "barriers.h"
 #include "builtin.h"
+#include "counts.h"
 #include "launch_state.h"
+#include "refusal.h"
+#include "report.h"
+#include "shuffle.h"
+#include "streams.h"
 
 // One for all extensions of a process, each of which has its own runtime: signal handlers belong to the
 // process. A unique symbol is the same for all, however they were loaded.
@@ -24,7 +33,6 @@ namespace emulator {
 
 LaunchState* state = nullptr;
 Thread* current = nullptr;
-Observer* observer = nullptr;
 volatile bool in_kernel = false;
 
 namespace {
@@ -40,14 +48,6 @@ std::vector<Block*>& spare_blocks() {
   return blocks;
 }
 
-// The order of blocks and of the threads of a block is decided in these two.
-std::uint64_t nth_block(std::uint64_t n) { return n; }
-unsigned nth_thread(unsigned n) { return n; }
-
-uint3 place_in(dim3 size, std::uint64_t number) {
-  return {unsigned(number % size.x), unsigned(number / size.x % size.y), unsigned(number / size.x / size.y)};
-}
-
 void open_block() {
   auto& spare = spare_blocks();
   if (spare.empty()) spare.push_back(new Block);
@@ -56,7 +56,7 @@ void open_block() {
   spare.pop_back();
 
   const unsigned threads = state->threads_per_block, warps = (threads + 31) / 32;
-  block.number = nth_block(state->opened++);
+  block.number = shuffled(state->opened++, state->blocks, 0);
   block.index = place_in(state->configuration.grid, block.number);
   block.threads.resize(threads);
   block.warps.resize(warps);
@@ -67,29 +67,27 @@ void open_block() {
   }
   block.started = 0;
   block.alive = threads;
+  block.returned = block.returned_before = 0;
+  block.is_out_of_step = false;
   block.at_barrier.clear();
   block.votes = {};
   clear_shared(block);
   state->starting = &block;
-  if (observer) observer->block_begins(block);
-}
-
-void close_block(Block* block) {
-  auto& resident = state->resident;
-  resident.erase(std::find(resident.begin(), resident.end(), block));
-  spare_blocks().push_back(block);
+  shadow_block_begins(block);
 }
 
 Thread* start_next_thread() {
   Block* block = state->starting;
   if (!block) return nullptr;
-  const unsigned rank = nth_thread(block->started++);
+  const auto rank = unsigned(shuffled(block->started++, state->threads_per_block, block->number + 1));
   if (block->started == state->threads_per_block) state->starting = nullptr;
   Thread& thread = block->threads[rank];
   thread.index = place_in(state->configuration.block, rank);
   thread.rank = rank;
   thread.block = block;
   thread.operation = Operation::none;
+  thread.was_ended = false;
+  thread.stray = Thread::kNoLane;
   return &thread;
 }
 
@@ -139,40 +137,61 @@ void resume(Thread* thread) {
 }
 
 void run_grid() {
-  while (!failure() && !state->refused) {
+  while (!failure() && !state->shared_refused && !state->is_stuck) {
     if (stop_wanted) {
       stop_here();
     } else if (!state->ready.empty()) {
-      Thread* thread = state->ready.front();
-      state->ready.pop_front();
+      auto& ready = state->ready;
+      std::swap(ready.front(), ready[pick(ready.size())]);
+      Thread* thread = ready.front();
+      ready.pop_front();
       resume(thread);
     } else if (state->starting) {
       Fiber::take().resume();
+    } else if (!state->gathering.empty()) {
+      release_gathering();
     } else if (state->opened < state->blocks && state->resident.size() < state->most_resident) {
       open_block();
     } else if (!state->turn.empty()) {
       state->ready.swap(state->turn);
     } else if (!state->resident.empty()) {
       current = nullptr;
-      set_failure("cannot go on: %s", waiting_threads().c_str());
+      state->is_stuck = true;
+      add_deadlock();
     } else {
       return;
     }
   }
 }
 
-// What a device would say to these sizes: one error for all of them, as CUDA 13.0 says on an H200. Older
-// versions of CUDA have cudaErrorInvalidConfiguration for grids and blocks.
-cudaError_t refusal(const Configuration& c, const cudaDeviceProp& device) {
-  const unsigned grid[] = {c.grid.x, c.grid.y, c.grid.z}, block[] = {c.block.x, c.block.y, c.block.z};
-  for (int axis = 0; axis < 3; axis++) {
-    if (grid[axis] == 0 || grid[axis] > unsigned(device.maxGridSize[axis])) return cudaErrorInvalidValue;
-    if (block[axis] == 0 || block[axis] > unsigned(device.maxThreadsDim[axis])) return cudaErrorInvalidValue;
+// What became of a launch, for the host: an exception for a kernel that failed or was found wrong. A plain
+// program keeps its findings, and goes on with an error of CUDA's.
+void deliver(const std::string& failed, Position where) {
+  if (collect_until_exit) {
+    if (!failed.empty())
+      add({Check::launch, "failed", nullptr, where.file_name(), where.line()},
+          {false, failed, "", "launched in " + line_at(where)});
+    break_device(state->error);
+    return;
   }
-  if (std::uint64_t(c.block.x) * c.block.y * c.block.z > std::uint64_t(device.maxThreadsPerBlock))
-    return cudaErrorInvalidValue;
-  if (c.shared > std::max(device.sharedMemPerBlock, allowed_dynamic_shared())) return cudaErrorInvalidValue;
-  return cudaSuccess;
+  if (!has_findings() && failed.empty()) return;
+  const bool is_wrong = has_errors() || !failed.empty();
+  std::string text = failed;
+  if (has_findings())
+    text += (text.empty() ? "" : "\n") + std::string("the emulator found in ") + state->kernel +
+            ", launched in " + line_at(where) + ":\n" + take_report();
+  else if (!seed_note().empty())
+    text += " (" + seed_note() + ")";
+  if (is_wrong) throw std::runtime_error(text);
+  std::fputs(text.c_str(), stderr);
+}
+
+// What a launch may touch of the host's memory, as far as its arguments tell: from a pointer on.
+std::vector<Touched> uses_of(const std::vector<Argument>& arguments) {
+  std::vector<Touched> uses;
+  for (const Argument& argument : arguments)
+    if (argument.pointer) uses.push_back({argument.pointer, std::size_t(-1), !argument.read_only});
+  return uses;
 }
 
 // Leaves everything as it was before the launch, however that ended.
@@ -181,6 +200,7 @@ struct Cleanup {
     Fiber::abandon_all();
     auto& spare = spare_blocks();
     spare.insert(spare.end(), state->resident.begin(), state->resident.end());
+    unbind();
     state = nullptr;
     current = nullptr;
     in_kernel = false;
@@ -192,23 +212,52 @@ struct Cleanup {
 
 int patience = kPatience;
 
-void run(const char* kernel, const Configuration& configuration, Position where, void (*body)(void*),
-         void* closure) {
+uint3 place_in(dim3 size, std::uint64_t number) {
+  return {unsigned(number % size.x), unsigned(number / size.x % size.y), unsigned(number / size.x / size.y)};
+}
+
+void refuse_in_kernels() {
   if (launching && pthread_equal(launching_thread, pthread_self()))
     abandon("launches another kernel: a launch inside a kernel is not supported");
-  const std::lock_guard lock(emulator_one_launch);
+}
 
-  const cudaDeviceProp properties = device();
-  if (const cudaError_t error = refusal(configuration, properties)) {
-    fail(error);
-    return;
+void submit(LaunchInfo info) {
+  const std::shared_ptr<void> closure(info.closure, info.destroy);
+  const Call call("a launch", info.configuration.where);
+  if (broken()) return;
+  {
+    const std::lock_guard lock(emulator_one_launch);
+    read_settings();
+    raise_unasked();
+    if (is_refused(info.kernel, info.configuration, device(), info.configuration.where)) return;
   }
+  struct Dropping {
+    ~Dropping() { drop_tensors(); }
+  } const after;
+  Work work{"kernel " + std::string(info.kernel), info.configuration.where, nullptr, uses_of(info.arguments)};
+  work.is_launch = true;
+  const cudaStream_t stream = info.configuration.stream;
+  work.run = [info = std::move(info), closure] { run(info); };
+  enqueue(stream, std::move(work));
+}
+
+void run(const LaunchInfo& info) {
+  const std::lock_guard lock(emulator_one_launch);
+  read_settings();
+  looks_at_accesses = any_check() || counting;
+  last_counter = nullptr;
+  const cudaDeviceProp properties = device();
+  const Configuration& configuration = info.configuration;
 
   LaunchState launch;
-  launch.kernel = kernel;
+  launch.kernel = info.kernel;
   launch.configuration = configuration;
-  launch.body = body;
-  launch.closure = closure;
+  launch.body = info.body;
+  launch.closure = info.closure;
+  launch.closure_begin = launch.closure;
+  launch.closure_size = info.closure_size;
+  launch.has_structures = std::any_of(info.arguments.begin(), info.arguments.end(),
+                                      [](const Argument& argument) { return argument.is_structure; });
   launch.threads_per_block = configuration.block.x * configuration.block.y * configuration.block.z;
   launch.blocks = std::uint64_t(configuration.grid.x) * configuration.grid.y * configuration.grid.z;
   launch.most_resident =
@@ -219,7 +268,6 @@ void run(const char* kernel, const Configuration& configuration, Position where,
       allowed_dynamic_shared() ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
 
   std::string failed;
-  cudaError_t refused = cudaSuccess;
   {
     state = &launch;
     launching = true;
@@ -228,14 +276,23 @@ void run(const char* kernel, const Configuration& configuration, Position where,
     const FaultGuard guard;
     Fiber::set_work(work);
     set_launch(configuration.grid, configuration.block);
-    if (observer) observer->launch_begins(kernel, configuration.grid, configuration.block, where);
+    bind(info.arguments);
+    shadow_launch_begins();
+    if (counting) count_launch_begins();
     run_grid();
-    if (observer) observer->launch_ends();
+    shadow_launch_ends();
     if (failure()) failed = failure();
-    refused = launch.refused;
+    deliver(failed, configuration.where);
   }
-  if (refused != cudaSuccess) fail(refused);
-  if (!failed.empty()) throw std::runtime_error(failed);
+  if (launch.shared_refused)
+    refuse_shared(info.kernel, launch.shared_refused, configuration.shared, launch.shared_allowed,
+                  configuration.where);
+}
+
+void close_block(Block* block) {
+  auto& resident = state->resident;
+  resident.erase(std::find(resident.begin(), resident.end(), block));
+  spare_blocks().push_back(block);
 }
 
 void make_ready(Thread* thread) { state->ready.push_back(thread); }
@@ -261,7 +318,7 @@ void give_turn() {
 }
 
 void fence() {
-  if (observer && current) observer->fence(*current);
+  if (current) shadow_fence(*current);
   ask_again();
 }
 

@@ -21,7 +21,7 @@ Result rounded(int mode, Compute compute, volatile Values... values) {
   return result;
 }
 
-constexpr auto add = [](auto a, auto b) { return a + b; };
+constexpr auto plus = [](auto a, auto b) { return a + b; };
 constexpr auto multiply = [](auto a, auto b) { return a * b; };
 constexpr auto divide = [](auto a, auto b) { return a / b; };
 constexpr auto root = [](auto a) { return std::sqrt(a); };
@@ -30,12 +30,12 @@ constexpr auto same = [](auto a) { return a; };
 
 }  // namespace
 
-float rounded_add(float a, float b, int mode) { return rounded<float>(mode, add, a, b); }
+float rounded_add(float a, float b, int mode) { return rounded<float>(mode, plus, a, b); }
 float rounded_multiply(float a, float b, int mode) { return rounded<float>(mode, multiply, a, b); }
 float rounded_divide(float a, float b, int mode) { return rounded<float>(mode, divide, a, b); }
 float rounded_root(float a, int mode) { return rounded<float>(mode, root, a); }
 float rounded_fma(float a, float b, float c, int mode) { return rounded<float>(mode, multiply_add, a, b, c); }
-double rounded_add(double a, double b, int mode) { return rounded<double>(mode, add, a, b); }
+double rounded_add(double a, double b, int mode) { return rounded<double>(mode, plus, a, b); }
 double rounded_multiply(double a, double b, int mode) { return rounded<double>(mode, multiply, a, b); }
 double rounded_divide(double a, double b, int mode) { return rounded<double>(mode, divide, a, b); }
 double rounded_root(double a, int mode) { return rounded<double>(mode, root, a); }

@@ -1,10 +1,11 @@
 // Barriers of a block, and meetings of a warp's lanes.
 #include <bit>
-#include <cstdio>
-#include <map>
 #include <stdexcept>
 #include <string>
 
+#include "access.h"
+#include "barriers.h"
+#include "counts.h"
 #include "launch_state.h"
 
 namespace emulator {
@@ -15,9 +16,11 @@ void demand_kernel(const char* name) {
 }
 
 void release_barrier(Block& block) {
+  check_barrier(block);
   block.decided = block.votes;
   block.votes = {};
-  if (observer) observer->block_barrier(block);
+  shadow_block_barrier(block);
+  if (counting) count_block_barrier(block);
   for (Thread* thread : block.at_barrier)
     if (thread != current) make_ready(thread);
   block.at_barrier.clear();
@@ -67,8 +70,10 @@ bool end_meeting(Block& block, unsigned warp_number, unsigned which) {
   const Meeting meeting = warp.meetings[which];
   if ((meeting.mask & warp.alive) != meeting.arrived) return false;
   Thread* lanes = block.threads.data() + 32 * warp_number;
+  check_meeting(block, warp_number, meeting);
   exchange(meeting, lanes);
-  if (observer) observer->warp_meets(block, warp_number, meeting.arrived);
+  shadow_warp_meets(block, warp_number, meeting.mask);
+  if (counting) count_warp_meets(block, warp_number, meeting.arrived);
   for (unsigned lane = 0; lane < 32; lane++)
     if (meeting.arrived >> lane & 1 && lanes + lane != current) make_ready(lanes + lane);
   warp.meetings[which] = warp.meetings[--warp.open];
@@ -98,9 +103,7 @@ std::uint64_t meet_warp(Operation operation, std::uint32_t mask, std::uint64_t v
   demand_kernel(name_of(operation));
   const InRuntime inside;
   Thread& thread = *current;
-  if (!(mask >> thread.lane() & 1))
-    abandon("calls %s in %s:%u with mask 0x%08x, which does not name its own lane %u", name_of(operation),
-            short_name(where.file_name()), unsigned(where.line()), mask, thread.lane());
+  if (!(mask >> thread.lane() & 1)) refuse_mask(operation, mask, where);
   come_to(operation, mask, where);
   thread.value = value;
   thread.source = source;
@@ -118,19 +121,39 @@ std::uint64_t meet_warp(Operation operation, std::uint32_t mask, std::uint64_t v
 }
 
 void leave_block(Thread& thread) {
-  if (observer) observer->thread_ends(thread);
+  shadow_thread_ends(thread);
   Block& block = *thread.block;
   Warp& warp = block.warps[thread.warp()];
   block.alive--;
+  block.returned += !thread.was_ended;
   warp.alive &= ~(1u << thread.lane());
+  if (counting) count_thread_ends(thread);
   for (unsigned which = warp.open; which-- > 0;)
     if (warp.meetings[which].arrived) end_meeting(block, thread.warp(), which);
   if (block.alive > 0 && block.at_barrier.size() == block.alive) release_barrier(block);
 }
 
-std::uint32_t active_lanes() {
+std::uint32_t active_lanes(Position where) {
   demand_kernel("__activemask");
-  return current->block->warps[current->warp()].alive;
+  const InRuntime inside;
+  come_to(Operation::activemask, 0, where);
+  state->gathering.push_back(current);
+  wait();
+  current->operation = Operation::none;
+  return std::uint32_t(current->result);
+}
+
+void release_gathering() {
+  for (Thread* thread : state->gathering) {
+    const Thread* lanes = thread - thread->lane();
+    thread->result = 0;
+    for (unsigned lane = 0; lane < 32; lane++)
+      if (thread->block->warps[thread->warp()].alive >> lane & 1 &&
+          lanes[lane].operation == Operation::activemask && is_same(lanes[lane].where, thread->where))
+        thread->result |= 1u << lane;
+    make_ready(thread);
+  }
+  state->gathering.clear();
 }
 
 unsigned current_lane() {
@@ -138,37 +161,12 @@ unsigned current_lane() {
   return current->lane();
 }
 
-std::string waiting_threads() {
-  struct Group {
-    unsigned count = 0;
-    const Thread* first = nullptr;
-  };
-  std::map<std::string, Group> groups;
-  for (const Block* block : state->resident)
-    for (const Thread& thread : block->threads) {
-      if (thread.operation == Operation::none) continue;
-      Group& group = groups[std::string(name_of(thread.operation)) + " in " +
-                            short_name(thread.where.file_name()) + ":" + std::to_string(thread.where.line())];
-      if (group.count++ == 0) group.first = &thread;
-    }
-  std::string text;
-  for (const auto& [place, group] : groups) {
-    const uint3 b = group.first->block->index, t = group.first->index;
-    char who[128];
-    std::snprintf(who, sizeof(who), "block (%u, %u, %u), thread (%u, %u, %u)", b.x, b.y, b.z, t.x, t.y, t.z);
-    if (!text.empty()) text += "; ";
-    if (group.count > 1) text += std::to_string(group.count) + " threads, the first of them ";
-    text += std::string(who) + (group.count > 1 ? ", wait at " : " waits at ") + place;
-  }
-  return text;
-}
-
 const char* name_of(Operation operation) {
   static constexpr const char* names[] = {
-      "nothing",           "a turn",           "__syncthreads",    "__syncthreads_count",
-      "__syncthreads_and", "__syncthreads_or", "__syncwarp",       "__shfl_sync",
-      "__shfl_up_sync",    "__shfl_down_sync", "__shfl_xor_sync",  "__ballot_sync",
-      "__any_sync",        "__all_sync",       "__match_any_sync", "__match_all_sync"};
+      "nothing",           "a turn",           "__activemask",  "__syncthreads", "__syncthreads_count",
+      "__syncthreads_and", "__syncthreads_or", "__syncwarp",    "__shfl_sync",   "__shfl_up_sync",
+      "__shfl_down_sync",  "__shfl_xor_sync",  "__ballot_sync", "__any_sync",    "__all_sync",
+      "__match_any_sync",  "__match_all_sync"};
   return names[static_cast<int>(operation)];
 }
 

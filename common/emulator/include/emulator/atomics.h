@@ -11,12 +11,13 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-void tell_observer_of_atomic(void* address, std::size_t size);
+void check_atomic(void* address, std::size_t size, bool is_exchange, const void* counter);
 
-template <typename T, typename Update>
-T atomic(T* address, Update update) {
+// Its own load and store are not looked at, but it as a whole.
+template <bool is_exchange = false, typename T, typename Update>
+__attribute__((no_sanitize("thread"), noinline)) T atomic(T* address, Update update) {
   ask_again();
-  if (observer) tell_observer_of_atomic(address, sizeof(T));
+  check_atomic(address, sizeof(T), is_exchange, __builtin_return_address(0));
   const T old = *address;
   *address = update(old);
   return old;
@@ -39,6 +40,13 @@ T wrapping_add(T a, T b) {
   inline T name##_block(T* address, T value) { return name(address, value); }                  \
   inline T name##_system(T* address, T value) { return name(address, value); }
 
+#define EMULATOR_ATOMIC_EXCHANGE(T)                                                     \
+  inline T atomicExch(T* address, T value) {                                            \
+    return emulator::atomic<true>(address, [=](T) { return value; });                   \
+  }                                                                                     \
+  inline T atomicExch_block(T* address, T value) { return atomicExch(address, value); } \
+  inline T atomicExch_system(T* address, T value) { return atomicExch(address, value); }
+
 #define EMULATOR_ATOMIC_CAS(T)                                                                            \
   inline T atomicCAS(T* address, T compare, T value) {                                                    \
     return emulator::atomic(address, [=](T old) -> T { return old == compare ? value : old; });           \
@@ -47,7 +55,7 @@ T wrapping_add(T a, T b) {
   inline T atomicCAS_system(T* address, T compare, T value) { return atomicCAS(address, compare, value); }
 
 #define EMULATOR_ATOMICS_OF_INTEGERS(T)                    \
-  EMULATOR_ATOMIC(atomicExch, T, value)                    \
+  EMULATOR_ATOMIC_EXCHANGE(T)                              \
   EMULATOR_ATOMIC(atomicMin, T, value < old ? value : old) \
   EMULATOR_ATOMIC(atomicMax, T, value > old ? value : old) \
   EMULATOR_ATOMIC(atomicAnd, T, old& value)                \
@@ -70,7 +78,7 @@ EMULATOR_ATOMIC(atomicAdd, unsigned int, old + value)
 EMULATOR_ATOMIC(atomicAdd, unsigned long long, old + value)
 EMULATOR_ATOMIC(atomicAdd, float, old + value)
 EMULATOR_ATOMIC(atomicAdd, double, old + value)
-EMULATOR_ATOMIC(atomicExch, float, value)
+EMULATOR_ATOMIC_EXCHANGE(float)
 EMULATOR_ATOMIC(atomicSub, int, emulator::wrapping_add(old, int(0u - unsigned(value))))
 EMULATOR_ATOMIC(atomicSub, unsigned int, old - value)
 EMULATOR_ATOMIC(atomicInc, unsigned int, old >= value ? 0 : old + 1)
@@ -78,4 +86,5 @@ EMULATOR_ATOMIC(atomicDec, unsigned int, old == 0 || old > value ? value : old -
 
 #undef EMULATOR_ATOMICS_OF_INTEGERS
 #undef EMULATOR_ATOMIC_CAS
+#undef EMULATOR_ATOMIC_EXCHANGE
 EMULATOR_END

@@ -10,11 +10,15 @@
 #include <source_location>
 #include <vector>
 
+#include "emulator/array_shape.h"
 #include "emulator/types.h"
+
+// The last parameter of what kernels and their hosts call.
+#define EMULATOR_HERE ::emulator::Position where = ::emulator::Position::current()
 
 namespace emulator {
 
-using Position = std::source_location;  // file, line and column of a barrier, a warp function or a launch
+using Position = std::source_location;  // file, line and column of a call or a launch
 
 class Fiber;
 struct Block;
@@ -23,6 +27,7 @@ struct Block;
 enum class Operation : std::uint8_t {
   none,
   turn,  // it gave others a turn, and may go on at any time
+  activemask,
   syncthreads,
   syncthreads_count,
   syncthreads_and,
@@ -50,6 +55,13 @@ struct Thread {
   std::uint64_t value;  // given to the other lanes
   std::uint64_t result;
   unsigned source;  // lane whose value it takes
+  bool was_ended;   // by a check: it did not return
+
+  // The last shuffle, if it took the value of a lane outside of its mask, which may have been thrown away.
+  static constexpr unsigned kNoLane = 32;
+  unsigned stray;  // that lane
+  Position stray_where;
+  std::uint64_t given;  // in exchange
 
   unsigned warp() const { return rank / 32; }
   unsigned lane() const { return rank % 32; }
@@ -59,7 +71,10 @@ struct Thread {
 struct SharedVariable {
   long key;              // from the rewriter: which declaration of the file
   const char* function;  // which function, and which instance of a template
-  std::size_t offset, size;
+  const char* name;
+  std::size_t offset, size;  // in its part of the arena
+  bool is_dynamic;
+  ArrayShape shape;
 };
 
 // Shared memory of one block: static variables from `bytes` on, in order of first use; `extern` ones at
@@ -82,24 +97,7 @@ struct SourceLine {
   char text[512];
 };
 
-// Told of what orders or shares memory between threads. Its functions run on the stack of the thread
-// concerned.
-class Observer {
- public:
-  virtual ~Observer() = default;
-  virtual void launch_begins(const char* /*kernel*/, dim3 /*grid*/, dim3 /*block*/, Position) {}
-  virtual void launch_ends() {}
-  virtual void block_begins(Block&) {}
-  virtual void thread_ends(const Thread&) {}
-  virtual void block_barrier(Block&) {}  // released: all its living threads were there
-  virtual void warp_meets(Block&, unsigned /*warp*/, std::uint32_t) {}   // these lanes were there
-  virtual void atomic(const Thread&, void* /*address*/, std::size_t) {}  // about to happen
-  virtual void fence(const Thread&) {}
-};
-
 EMULATOR_BEGIN
-extern Observer* observer;  // none by default
-
 const char* name_of(Operation operation);  // "__syncthreads"
 
 const Thread* current_thread();                             // null outside kernels
@@ -116,6 +114,7 @@ Place describe(const Thread* thread);
 [[noreturn]] void abandon(const char* what, ...) __attribute__((format(printf, 1, 2)));
 
 SourceLine line_of(const void* program_counter);
+std::vector<SourceLine> lines_of(const std::vector<const void*>& counters);  // in one go
 EMULATOR_END
 
 }  // namespace emulator

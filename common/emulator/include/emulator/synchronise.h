@@ -2,11 +2,11 @@
 //
 // As on devices since Volta: threads that returned count as arrived, whether at __syncthreads or in a mask. A
 // lane that its own mask does not name ends the launch. A shuffle from a lane that is not in the mask reads
-// the pattern of memory that nobody wrote. `__activemask` names the lanes that have not returned: lanes are
-// never masked by a branch here.
+// the pattern of memory that nobody wrote. `__activemask` names the lanes that are at the same call when
+// nothing else can run: those that took the same branch, as on a device that brings lanes together wherever
+// it can.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 
@@ -24,14 +24,14 @@ Votes meet_block(Operation operation, int predicate, Position where);
 std::uint64_t meet_warp(Operation operation, std::uint32_t mask, std::uint64_t value, unsigned source,
                         Position where);
 
-std::uint32_t active_lanes();
+std::uint32_t active_lanes(Position where);
 unsigned current_lane();
 void fence();
 void give_turn();  // lets other threads, also those of blocks not yet open, run first
 
 // Reads that other threads' writes may answer: who asks often enough without waiting gives others a turn.
 extern int patience;
-inline void ask_again() {
+__attribute__((no_sanitize("thread"))) inline void ask_again() {
   if (--patience < 0) give_turn();
 }
 
@@ -64,8 +64,6 @@ T shuffle(Operation operation, std::uint32_t mask, T value, unsigned b, int widt
 
 }  // namespace emulator
 
-#define EMULATOR_HERE ::emulator::Position where = ::emulator::Position::current()
-
 inline void __syncthreads(EMULATOR_HERE) { emulator::meet_block(emulator::Operation::syncthreads, 0, where); }
 inline int __syncthreads_count(int predicate, EMULATOR_HERE) {
   return emulator::meet_block(emulator::Operation::syncthreads_count, predicate, where).ayes;
@@ -87,11 +85,9 @@ inline void __threadfence_system() { emulator::fence(); }
 inline void __nanosleep(unsigned) { emulator::give_turn(); }
 
 inline void __trap() { emulator::abandon("stops at __trap()"); }
-inline long long clock64() {  // of no use as a time
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-}
+long long clock64();  // nanoseconds; of no use as a time
 
-inline unsigned __activemask() { return emulator::active_lanes(); }
+inline unsigned __activemask(EMULATOR_HERE) { return emulator::active_lanes(where); }
 inline unsigned __ballot_sync(unsigned mask, int predicate, EMULATOR_HERE) {
   return unsigned(emulator::meet_warp(emulator::Operation::ballot, mask, predicate != 0, 0, where));
 }

@@ -1,13 +1,45 @@
 // CUDA's vector types with the alignment that its guide lists (four of eight bytes align to 16), and dim3.
 #pragma once
 
+#include <initializer_list>
+#include <type_traits>
+
 #include "emulator/qualifiers.h"
 
+// A vector that is loaded or stored as a whole is one access of all its bytes. g++ would store the parts of a
+// value that was just made, one by one, so such a value is first given an address. The types stay aggregates,
+// trivially copyable, and members of unions: these two are no copy assignments to C++.
+#define EMULATOR_ASSIGNMENTS(type, scalar, ...)                                                \
+  constexpr type& operator=(const type&) = default;                                            \
+  template <typename Same>                                                                     \
+  requires std::is_same_v<Same, type> __forceinline__ constexpr type& operator=(Same&& made) { \
+    return *this = static_cast<const type&>(made);                                             \
+  }                                                                                            \
+  __forceinline__ constexpr type& operator=(std::initializer_list<scalar> values) {            \
+    type made{};                                                                               \
+    scalar* parts[] = {__VA_ARGS__};                                                           \
+    int i = 0;                                                                                 \
+    for (scalar value : values) *parts[i++] = value;                                           \
+    return *this = static_cast<const type&>(made);                                             \
+  }
+
 #define EMULATOR_VECTOR_TYPES(name, scalar, align2, align4)                            \
-  struct name##1 { scalar x; };                                                        \
-  struct alignas(align2) name##2 { scalar x, y; };                                     \
-  struct name##3 { scalar x, y, z; };                                                  \
-  struct alignas(align4) name##4 { scalar x, y, z, w; };                               \
+  struct name##1 {                                                                     \
+    scalar x;                                                                          \
+    EMULATOR_ASSIGNMENTS(name##1, scalar, &made.x)                                     \
+  };                                                                                   \
+  struct alignas(align2) name##2 {                                                     \
+    scalar x, y;                                                                       \
+    EMULATOR_ASSIGNMENTS(name##2, scalar, &made.x, &made.y)                            \
+  };                                                                                   \
+  struct name##3 {                                                                     \
+    scalar x, y, z;                                                                    \
+    EMULATOR_ASSIGNMENTS(name##3, scalar, &made.x, &made.y, &made.z)                   \
+  };                                                                                   \
+  struct alignas(align4) name##4 {                                                     \
+    scalar x, y, z, w;                                                                 \
+    EMULATOR_ASSIGNMENTS(name##4, scalar, &made.x, &made.y, &made.z, &made.w)          \
+  };                                                                                   \
   constexpr name##1 make_##name##1(scalar x) { return {x}; }                           \
   constexpr name##2 make_##name##2(scalar x, scalar y) { return {x, y}; }              \
   constexpr name##3 make_##name##3(scalar x, scalar y, scalar z) { return {x, y, z}; } \

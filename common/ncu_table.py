@@ -1,0 +1,125 @@
+"""The recorded counts of the emulator and of Nsight Compute as tables, with a sentence wherever they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import ncu, patterns, results
+from .tables import markdown as table
+
+# Why a number of the tool's is another one, by kernel, space and number. A test holds that none is missing.
+WHY: dict[tuple[str, str, str], str] = {}
+
+
+def differences(record: dict) -> Iterator[tuple[ncu.Case, str, str, int, int]]:
+    """Each number on which the two do not agree: case, space, number, the emulator's and the tool's."""
+    for launch in record["launches"]:
+        if launch["ncu"] is not None:
+            for space in spaces_of(launch):
+                for what in ncu.NUMBERS[space]:
+                    ours, theirs = (launch[who].get(space, {}).get(what, 0) for who in ("emulator", "ncu"))
+                    if ours != theirs:
+                        yield ncu.Case.of(launch), space, what, ours, theirs
+
+
+def spaces_of(launch: dict) -> list[str]:
+    """The spaces that either has counted."""
+    return [space for space in ncu.NUMBERS if space in launch["emulator"] or space in (launch["ncu"] or {})]
+
+
+def summary(record: dict) -> str:
+    """How many numbers agree, in a sentence."""
+    done = [launch for launch in record["launches"] if launch["ncu"] is not None]
+    total = sum(len(ncu.NUMBERS[space]) for launch in done for space in spaces_of(launch))
+    refused = next((launch["refused"] for launch in record["launches"] if launch["ncu"] is None), None)
+    parts = [f"{total - len(list(differences(record)))} of {total} numbers are the same in ncu."] if total else []
+    if refused:
+        parts.append(f"Not measured in {len(record['launches']) - len(done)} launches: {refused}.")
+    return " ".join(parts)
+
+
+def markdown(page: Path) -> str:
+    """The recorded launches as two tables: the patterns with their counts by hand, and the stages' kernels."""
+    if not results.PROFILED.exists():
+        return "Not counted yet: `make ncu` on a machine with a GPU that lets ncu work."
+    record, notes = ncu.recorded(), {}
+    hand, small, of_stages = patterns.by_hand(), [], []
+    for launch in record["launches"]:
+        kernel = f"`{launch['kernel']}`"
+        for space, *both in cells(launch, notes):
+            if launch["stage"] is None:
+                expected = numbers(with_instructions(hand[launch["kernel"]].get(space, {})), space)
+                small.append([kernel, named(space), expected, *both])
+            else:
+                of_stages.append([f"stage {launch['stage']}", kernel, ncu.Case.of(launch).size, named(space), *both])
+    head = ["emulator", "ncu", "ncu / emulator"]
+    said = "".join(f"\n\n{mark}: {text}" for text, mark in notes.items())
+    return "\n\n".join(
+        [
+            f"{where(record)} {summary(record)}{stale(record)}",
+            table(["kernel", "what", "by hand", *head], small, left=2),
+            table(["", "kernel", "size", "what", *head], of_stages, left=4) + said,
+        ]
+    )
+
+
+def where(record: dict) -> str:
+    """The machine and the versions, if the tool has run."""
+    if not record["machine"]:
+        return "ncu: not measured yet."
+    versions = record["versions"]
+    return (
+        f"ncu {versions['ncu']} on {record['machine']['gpu']}, nvcc {versions['nvcc']}, "
+        f"torch {versions['torch'].partition('+')[0]}, {record['date'][:10]}."
+    )
+
+
+def stale(record: dict) -> str:
+    """Which of the programs have changed since the tool counted them."""
+    known = {name: program.source_hash() for name, program in ncu.programs().items()}
+    changed = [name for name, old in record["sources"].items() if known.get(name) != old]
+    return f"\n\nStale, because the sources have changed since: {', '.join(changed)}." if changed else ""
+
+
+def named(space: str) -> str:
+    """A space, and the numbers that stand in its cells."""
+    return f"{space}: {' / '.join(ncu.NUMBERS[space])}"
+
+
+def numbers(found: dict[str, int], space: str) -> str:
+    """The numbers of a cell."""
+    return " / ".join(f"{found.get(what, 0):,}" for what in ncu.NUMBERS[space])
+
+
+def with_instructions(hand: dict[str, int]) -> dict[str, int]:
+    """Counts by hand, which are of requests: each is an instruction that a warp executes."""
+    return hand | {"instructions": hand.get("requests", 0)}
+
+
+def cells(launch: dict, notes: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    """Space, the emulator's numbers, the tool's, and how they compare, for each space that a launch uses."""
+    for space in spaces_of(launch):
+        ours = launch["emulator"].get(space, {})
+        if launch["ncu"] is None:
+            yield space, numbers(ours, space), f"not measured ({note(launch['refused'], notes)})", ""
+            continue
+        theirs = launch["ncu"].get(space, {})
+        wrong = [what for what in ncu.NUMBERS[space] if ours.get(what, 0) != theirs.get(what, 0)]
+        reasons = dict.fromkeys(WHY.get((launch["kernel"], space, what), "not explained yet") for what in wrong)
+        marks = "".join(f" ({note(reason, notes)})" for reason in reasons)
+        yield space, numbers(ours, space), numbers(theirs, space), ratios(ours, theirs, space) + marks
+
+
+def ratios(ours: dict[str, int], theirs: dict[str, int], space: str) -> str:
+    """The tool's numbers as multiples of ours; one for all where all are the same."""
+    found = []
+    for what in ncu.NUMBERS[space]:
+        mine, other = ours.get(what, 0), theirs.get(what, 0)
+        found.append("1" if mine == other else f"{other / mine:.3g}" if mine else "-")
+    return "1" if set(found) == {"1"} else " / ".join(found)
+
+
+def note(text: str, notes: dict[str, str]) -> str:
+    """The mark of a note; each text is one note."""
+    return notes.setdefault(text, f"note {len(notes) + 1}")

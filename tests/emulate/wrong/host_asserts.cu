@@ -1,0 +1,2 @@
+#include <cassert>
+int main(int argc, char**) { assert(argc == 17); }

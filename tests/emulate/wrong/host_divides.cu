@@ -1,0 +1,4 @@
+int main(int argc, char**) {
+  volatile int zero = argc - argc;
+  return 3 / zero;
+}

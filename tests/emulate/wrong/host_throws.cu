@@ -1,0 +1,6 @@
+#include <stdexcept>
+#include <vector>
+int main() {
+  std::vector<int> few(3);
+  return few.at(3);
+}

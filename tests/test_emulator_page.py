@@ -1,0 +1,68 @@
+"""docs/emulator.md says what is so: its settings and checks are those of the sources, its report is a real one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from test_classic_mistakes import lab, report
+
+from common.emulator.compile import HERE
+from common.stages import ROOT
+
+PAGE = (ROOT / "docs" / "emulator.md").read_text()
+KERNEL = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+__global__ void number_kernel(float* row, int S) {  // [S]
+  const int col = blockIdx.x * blockDim.x + threadIdx.x;
+  if ((col < S) < S) row[col] = col;
+}
+
+void launch(float* out, const float*, int64_t, int64_t S, cudaStream_t stream) {
+  number_kernel<<<1, 8, 0, stream>>>(out, S);
+}
+"""
+
+
+def rows(heading: str) -> list[str]:
+    """The first column of the table under a heading, without its backquotes."""
+    table = PAGE.partition(f"| {heading} |")[2].partition("\n\n")[0]
+    return re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+
+
+def test_every_setting_is_there():
+    sources = "".join(path.read_text() for path in (HERE / "src").glob("*.cpp"))
+    assert set(rows("setting")) == set(re.findall(r'getenv\("(\w+)"\)', sources))
+
+
+def test_every_check_is_there():
+    names = re.search(r"kNames\[\] = \{(.*?)\}", (HERE / "src" / "report.cpp").read_text(), re.DOTALL)[1]
+    assert rows("check") == re.findall(r'"(\w+)"', names)
+
+
+@pytest.mark.needs("g++")
+def test_the_report_is_what_is_printed():
+    shown = re.search(r"```text\n(.*?)```", PAGE, re.DOTALL)[1]
+    row = torch.full((1, 8), -1.0)[:, :5]
+    assert report(lab("guard", KERNEL).run, row, row).rstrip() == shown.rstrip()
+
+
+@pytest.mark.needs("matplotlib")
+def test_the_picture_is_up_to_date(tmp_path):
+    from common import emulator_picture
+
+    def words(path):
+        return re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"))
+
+    assert words(emulator_picture.write(tmp_path)) == words(emulator_picture.FOLDER / "emulator.svg"), (
+        "run python -m common.emulator_picture"
+    )
+    assert "pictures/emulator.svg" in PAGE
+
+
+def test_links_lead_somewhere():
+    for link in re.findall(r"\]\((?!http)([^)#]+)", PAGE):
+        assert (ROOT / "docs" / link).exists(), link
