@@ -75,8 +75,10 @@ std::string describe(const Allocation& allocation) {
   }
   const std::size_t element = element_size(allocation, view);
   const std::string size = std::to_string(allocation.size) + " bytes";
-  text += element ? ", which has " + std::to_string(allocation.size / element) + " elements (" + size
-                  : " (" + size;
+  const std::size_t count = element ? allocation.size / element : 0;
+  text += element
+              ? ", which has " + std::to_string(count) + (count == 1 ? " element (" : " elements (") + size
+              : " (" + size;
   if (allocation.where.line()) text += ", allocated in " + line_at(allocation.where);
   if (!allocation.name.empty() && allocation.name != name_of(allocation))
     text += ", on the host: " + allocation.name;
