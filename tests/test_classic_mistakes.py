@@ -210,7 +210,7 @@ def test_a_barrier_inside_the_if_is_a_warning(capfd):
     wrong = POINTERS["SUM_CU"].replace("partial[t] += partial[t + half];", inside)
     assert lab("sum", wrong).make(x, 1, 1).item() == x.sum()
     said = capfd.readouterr().err
-    assert "warning: 32 of 64 threads returned before the __syncthreads that the others came to" in said
+    assert "warning: 32 of 64 threads ended without the __syncthreads that the others came to" in said
     assert f"in sum.cu:{line(wrong, inside)}:" in said
 
 

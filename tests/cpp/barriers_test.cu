@@ -161,7 +161,7 @@ TEST(Barriers, ReturnBeforeOne) {
   const Told got = told([] { guard_kernel<<<3, 64>>>(100); });
   EXPECT_EQ(got.error, "");
   expect_parts(got.warning,
-               {"warning: 28 of 64 threads returned before the __syncthreads that the others came to, in ",
+               {"warning: 28 of 64 threads ended without the __syncthreads that the others came to, in ",
                 kAfterReturn, "in block (1, 0, 0), the first thread (36, 0, 0)"});
   expect_silent([] { guard_kernel<<<3, 64>>>(128); });  // whole blocks
 }
@@ -182,7 +182,7 @@ TEST(Barriers, ReturnFromALoop) {
   std::vector<int> values(256);
   for (int i = 0; i < 256; i++) values[i] = i;
   const Memory<int> in(values);
-  expect_warning([&] { search_kernel<<<1, 64>>>(in.data(), 42); }, {"1 of 64 threads returned", kSearch});
+  expect_warning([&] { search_kernel<<<1, 64>>>(in.data(), 42); }, {"1 of 64 threads ended without", kSearch});
   expect_silent([&] { search_kernel<<<1, 64>>>(in.data(), 1000); });
 }
 

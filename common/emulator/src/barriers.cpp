@@ -72,11 +72,11 @@ void add_returned(const Block& block) {
   add(cause,
       {true,
        std::to_string(block.returned) + " of " + threads(unsigned(block.threads.size())) +
-           " returned before the " + name_of(block.at_barrier[0]->operation) + " that the others came to",
+           " ended without the " + name_of(block.at_barrier[0]->operation) + " that the others came to",
        at(where),
        "in block " + in_words(block.index) + ", the first thread " + in_words(first->index) +
            "; devices go on without them, but CUDA does not promise it:\n"
-           "let all threads come to the barrier, and put only the work between barriers under an if"});
+           "no return above a barrier, and no if around it; the work between barriers can be under an if"});
 }
 
 // What the lanes of a warp wait for, a line for each way of waiting.

@@ -62,7 +62,8 @@ void add_returned_lanes(const Thread& caller, std::uint32_t gone) {
       {true, std::string("the mask of ") + name_of(caller.operation) + " names lanes that have returned",
        at(caller.where),
        where_in(*caller.block, caller.warp()) + ": the mask " + in_hex(caller.mask) + " names " +
-           names_of(gone) + "; devices since Volta go on without them"});
+           names_of(gone) +
+           ";\ndevices since Volta go on without them, and what is taken from them is undefined"});
 }
 
 // What lanes give each other at two calls, a device may not exchange: at each call it sees the lanes there.

@@ -120,14 +120,27 @@ const char* what_it_did(Kind kind, bool writes, bool before) {
   return before ? " read it" : " reads it";
 }
 
-const char* what_is_missing(const Conflict& conflict) {
+// What would order blocks. Two that store in one line more often have a wrong index than want to share.
+const char* between_blocks(bool is_one_line, bool both_write) {
+  if (is_one_line && both_write)
+    return "if both should, by an atomic; if each has elements of its own, look at the index and its guard";
+  if (is_one_line)
+    return "blocks run in any order: update it by one atomic function, or write to another array";
+  return "nothing orders two blocks but atomics after a __threadfence, or another launch";
+}
+
+std::string what_is_missing(const Conflict& conflict) {
   const Kind now = conflict.access->kind, before = kind_of(conflict.earlier_site);
-  if (!conflict.now.same_block(conflict.earlier))
-    return "nothing orders two blocks but atomics after a __threadfence, or another launch";
+  const bool is_one_line = line_of(conflict.site) == line_of(conflict.earlier_site);
+  const bool both_write = conflict.access->is_write && conflict.earlier_writes;
+  if (!conflict.now.same_block(conflict.earlier)) return between_blocks(is_one_line, both_write);
   if (now == Kind::is_volatile && before == Kind::is_volatile)
     return "no __syncwarp lies between: volatile does not make the lanes of a warp keep step";
-  if (conflict.now.same_warp(conflict.earlier)) return "no __syncwarp or __syncthreads lies between";
-  return "no __syncthreads lies between";
+  const std::string barrier =
+      conflict.now.same_warp(conflict.earlier) ? "__syncwarp or __syncthreads" : "__syncthreads";
+  if (is_one_line && !both_write)
+    return "no " + barrier + " lies between: read into a variable, let all come to a barrier, then write";
+  return "no " + barrier + " lies between the two";
 }
 
 Finding finding_of(const Conflict& conflict) {

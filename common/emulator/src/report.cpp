@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "launch_state.h"
@@ -17,6 +19,7 @@ namespace {
 constexpr const char* kNames[] = {"memory", "initialisation", "races", "barriers",
                                   "launch", "streams",        "leaks"};
 constexpr int kChecks = 7, kMostLines = 24;
+constexpr std::size_t kMostThreads = 100000;
 
 bool on[kChecks] = {true, true, true, true, true, true, true};
 
@@ -24,10 +27,9 @@ bool on[kChecks] = {true, true, true, true, true, true, true};
 struct Entry {
   Finding finding;
   std::string kernel, first;  // "block (0, 1, 0), thread (3, 0, 0)"; empty outside kernels
-  unsigned long count, threads, blocks;
-  const Thread* last_thread;
-  std::uint64_t last_block;
-  unsigned last_rank;
+  unsigned long count;
+  std::set<std::uint64_t> blocks;
+  std::set<std::pair<std::uint64_t, unsigned>> threads;  // block and rank; no more than kMostThreads
 };
 
 struct Findings {
@@ -47,11 +49,9 @@ bool is_told(const char* setting, const char* name) {
 void count(Entry& entry) {
   entry.count++;
   if (!current) return;
-  const std::uint64_t block = current->block->number;
-  if (entry.threads == 0 || block != entry.last_block) entry.blocks++;
-  if (entry.threads == 0 || block != entry.last_block || current->rank != entry.last_rank) entry.threads++;
-  entry.last_block = block;
-  entry.last_rank = current->rank;
+  if (entry.threads.size() == kMostThreads) return;
+  entry.blocks.insert(current->block->number);
+  entry.threads.insert({current->block->number, current->rank});
 }
 
 std::string plural(unsigned long number, const char* what) {
@@ -63,8 +63,10 @@ std::string who(const Entry& entry) {
   if (entry.first.empty()) return entry.count > 1 ? plural(entry.count, "time") : "";
   if (entry.count == 1) return entry.first;
   std::string text = plural(entry.count, "time");
-  if (entry.threads > 1)
-    text += ", by " + plural(entry.threads, "thread") + " of " + plural(entry.blocks, "block");
+  if (entry.threads.size() == kMostThreads)
+    text += ", by more than " + plural(kMostThreads - 1, "thread");
+  else if (entry.threads.size() > 1)
+    text += ", by " + plural(entry.threads.size(), "thread") + " of " + plural(entry.blocks.size(), "block");
   return text + "; first " + entry.first;
 }
 
