@@ -233,7 +233,13 @@ def read_setup_once(folder: Path, work: Path, log: IO[str]) -> Extension | None:
     import torch
 
     names = sorted(str(path.relative_to(folder)) for path in (folder / "csrc").rglob("*"))
-    parts = [(folder / "setup.py").read_text(errors="replace"), torch.__version__, torch.__file__, sys.version, *names]
+    parts = [
+        (folder / "setup.py").read_text(errors="replace"),
+        torch.__version__,
+        torch.__file__,
+        sys.version,
+        *names,
+    ]
     kept = BUILD / "setups" / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:20]}.json"
     if kept.exists():
         (work / "temp").mkdir()
@@ -248,13 +254,18 @@ def read_setup_once(folder: Path, work: Path, log: IO[str]) -> Extension | None:
 
 
 def first_errors(log: str) -> str:
-    """The lines of a compiler's output that say what is wrong, at most ten; its last lines when none does."""
-    lines = [
-        line for line in log.splitlines() if re.search(r"\b(error|Error|fatal|undefined|Killed|No space)\b", line)
-    ]
+    """What a compiler's output says is wrong: at most ten lines, each with the line of the source below it.
+
+    Its last lines when none says so.
+    """
+    says = re.compile(r"\b(error|Error|fatal|undefined|Killed|No space)\b")
     noise = ("ninja: ", "subprocess.CalledProcessError", "RuntimeError: Error", "Error building extension", "FAILED:")
-    lines = [line for line in lines if not line.startswith(noise)] or log.strip().splitlines()[-10:]
-    return "\n".join(f"  {line}" for line in lines[:10])
+    rows, found = log.splitlines(), []
+    for k, row in enumerate(rows):
+        if says.search(row) and not row.startswith(noise) and len(found) < 10:
+            found.append(row)
+            found += [below for below in rows[k + 1 : k + 3] if re.match(r"\s*\d* \| ", below)]
+    return "\n".join(f"  {row}" for row in found or log.strip().splitlines()[-10:])
 
 
 def readable(message: str) -> str:

@@ -24,9 +24,7 @@ def standard() -> str:
     return "-std=c++20" if torch.torch_version.TorchVersion(torch.__version__) >= (2, 12) else "-std=c++17"
 
 
-def build(
-    folder: Path, extension: Extension, work: Path, kept: Path, headers: Path, log: IO[str], lock: int
-) -> bool:
+def build(folder: Path, extension: Extension, work: Path, kept: Path, headers: Path, log: IO[str], lock: int) -> bool:
     """Makes `work/_C.so` of a folder; False when g++ fails, and `log` then says why.
 
     Objects are kept in `kept`, compiled headers of torch in `headers`.

@@ -1,7 +1,7 @@
 """Objects kept by the hash of all that goes into them, so that an edit of one file compiles one file.
 
-Where a source lies does not matter, only what is in it: a stage, its copies and a learner's work share objects. Torch's
-headers, most of the work of compiling a short file, are compiled once where that is asked for (`with_headers`).
+Where a source lies does not matter, only what is in it: a stage, its copies and a learner's work share objects.
+Torch's headers, most of the work of compiling a short file, are compiled once where that is asked for.
 """
 
 from __future__ import annotations
