@@ -1,4 +1,4 @@
-"""Checks a folder against an exercise: `check(find("3/guard"), folder)` gives a `Verdict`, whatever is in the folder."""
+"""Checks a folder against an exercise: `check(find("3/guard"), folder)` gives a `Verdict`, whatever is in it."""
 
 from __future__ import annotations
 
