@@ -1,6 +1,7 @@
 # The workbook's commands; `make` alone lists them. Each calls `python -m common ...` or a standard tool.
 #
 # PYTHON=...       the Python to use. Without it: the active virtual or conda environment, else .venv, made if missing.
+# EX=3/guard       the exercise that a command means. WORK=dir: where your work is, instead of work/.
 # TORCH_INDEX=...  the wheel index that torch comes from; pytorch.org/get-started/locally lists them.
 
 active := $(shell for at in "$$VIRTUAL_ENV" "$$CONDA_PREFIX"; do \
@@ -15,7 +16,7 @@ clang_format := $(python) -c 'import clang_format; clang_format.clang_format()'
 cpp_sources = $(shell find stages common tests -not -path '*/wrong/*' '(' -name '*.h' -o -name '*.cpp' \
 	-o -name '*.cu' -o -name '*.cuh' ')')
 
-.PHONY: finders help tour test doctor emulate lab bench report setup clean format lint tables notebooks sanitize ncu python any-python torch
+.PHONY: prove next check hint solution reset progress watch finders help tour test doctor emulate lab bench report setup clean format lint tables notebooks sanitize ncu python any-python torch
 .DELETE_ON_ERROR:
 
 help:
@@ -43,6 +44,28 @@ emulate: any-python     ## run any CUDA program without a GPU, under all checks:
 lab: setup              ## JupyterLab on a copy of the notebooks in work/
 	@$(python) -m common lab
 
+## Exercises
+next: torch             ## the next exercise: what to do, and where
+	@$(python) -m common next
+
+check: torch            ## check your work: the current exercise, EX=3/guard, or EX=all
+	@$(python) -m common check $(EX)
+
+hint: any-python        ## one hint more each time
+	@$(any_python) -m common hint $(EX)
+
+solution: any-python    ## the solution, as a diff against yours
+	@$(any_python) -m common solution $(EX)
+
+reset: any-python       ## begin an exercise anew; what you had is kept aside
+	@$(any_python) -m common reset $(EX)
+
+progress: any-python    ## which exercises are solved
+	@$(any_python) -m common progress
+
+watch: torch            ## check whenever you save
+	@$(python) -m common watch $(EX)
+
 ## Measure
 bench: torch            ## the full measurement, against eager and torch.compile in the same run
 	@$(python) -m common bench
@@ -53,6 +76,9 @@ report: setup           ## the pictures of the last measurement: out/report.html
 ## The workbook itself
 test: setup             ## run all tests
 	@$(python) -m pytest
+
+prove: setup            ## prove every exercise: starter, solution and each wrong answer
+	@$(python) -m pytest tests/test_exercises.py
 
 setup: python           ## install what is missing; TORCH_INDEX=... takes torch from another wheel index
 	@$(python) -m common setup

@@ -8,6 +8,15 @@ from typing import NoReturn
 
 from .errors import UserError
 
+# Commands that take the name of an exercise.
+EXERCISES = {
+    "check": "check an exercise, or `all` that were begun",
+    "hint": "one hint more",
+    "solution": "the solution, as a diff against one's own",
+    "reset": "a fresh copy of an exercise; the old work is kept aside",
+    "watch": "check an exercise whenever a file is saved",
+}
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose complaints are as short as all others."""
@@ -51,6 +60,11 @@ def parser() -> argparse.ArgumentParser:
     notebooks = add("notebooks", "write each .ipynb from its .py, without outputs")
     notebooks.add_argument("--check", action="store_true", help="change nothing; fail if one is out of date")
     add("lab", "JupyterLab on a copy of the notebooks in work/")
+    add("next", "the next exercise: what to do, and where")
+    for name, help in EXERCISES.items():
+        add(name, help).add_argument("exercise", nargs="?", help="such as 3/guard; the current one if left out")
+    add("prove", "what each variant of an exercise is told").add_argument("exercise")
+    add("progress", "which exercises are solved")
     add("clean", "remove build/ and out/")
     return top
 
@@ -114,6 +128,16 @@ def run(arguments: argparse.Namespace) -> int:
             from .notebooks import lab
 
             return lab()
+        case "next" | "check" | "hint" | "solution" | "reset" | "watch" | "progress":
+            from .exercises import commands
+
+            if arguments.command in EXERCISES:
+                return getattr(commands, arguments.command)(arguments.exercise or None)
+            return commands.progress() if arguments.command == "progress" else commands.next_one()
+        case "prove":
+            from .exercises import commands
+
+            return commands.prove(arguments.exercise)
         case "clean":
             from .build import clean
 

@@ -20,15 +20,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import IO
 
-from . import architectures, stages
+from . import architectures, host, stages
 from .emulator import compile as emulator
 from .errors import UserError
-from .extension import read_setup
+from .extension import Extension, read_setup
 from .stages import ROOT, Stage
 
 BUILD = ROOT / "build"
@@ -157,72 +157,115 @@ def _import(stage: Stage, target: str) -> None:
 
 def build(stage: Stage, target: str) -> Build:
     """Builds the extension of a stage for a target, or finds it built. Raises `UserError` when it does not build."""
+    return build_folder(stage.folder, target, BUILD / f"{stage.package}-{target}", f"stage {stage.number}")
+
+
+def build_folder(folder: Path, target: str, place: Path, name: str, quick: bool = False) -> Build:
+    """Builds the extension of any folder like a stage's, or finds it in `place`, where builds are kept by content.
+
+    `name` is what messages call it. `quick` shares objects and torch's headers with all that is built so: an edit is
+    built in seconds, but for `host` without the flags of setup.py's own build. Raises `UserError` as `build` does.
+    """
     if reason := unavailable(target):
-        raise UserError(f"cannot build stage {stage.number} for {target}: {reason}")
-    folder = BUILD / f"{stage.package}-{target}"
-    final = folder / key(stage, target)
+        raise UserError(f"cannot build {name} for {target}: {reason}")
+    final = place / key_of(folder, target, quick)
     if not final.exists():
         try:
-            with _lock(folder) as lock:
-                for left_behind in folder.glob("*.unfinished"):  # by a build that was killed
+            with _lock(place) as lock:
+                for left_behind in place.glob("*.unfinished"):  # by a build that was killed
                     shutil.rmtree(left_behind)
                 if not final.exists():
-                    return _build(stage, target, final, lock)
+                    return _build(folder, target, final, name, quick, lock)
         except OSError as error:
             reason = error.strerror or error
-            raise UserError(f"cannot build stage {stage.number} in {os.path.relpath(folder)}: {reason}") from None
+            raise UserError(f"cannot build {name} in {os.path.relpath(place)}: {reason}") from None
     return Build(_library(final), json.loads((final / "build.json").read_text())["seconds"], cached=True)
 
 
-def _build(stage: Stage, target: str, final: Path, lock: int) -> Build:
+def _build(folder: Path, target: str, final: Path, name: str, quick: bool, lock: int) -> Build:
     """Builds in a folder beside the final one. The compilers hold the lock too, and so outlive a killed builder."""
     work = final.with_suffix(".unfinished")
     work.mkdir()
     start = time.perf_counter()
     try:
         with (work / "log.txt").open("w") as log:
-            made = _make(stage, target, work, log, lock)
+            made = _make(folder, target, work, quick, log, lock)
     except UserError as error:
         shutil.rmtree(work)
-        raise UserError(f"stage {stage.number} does not build.\n  {error}") from None
+        raise UserError(f"{name} does not build.\n  {error}") from None
     seconds = round(time.perf_counter() - start, 2)
     if not made:
         kept = final.parent / "failed.log"
         (work / "log.txt").replace(kept)
         shutil.rmtree(work)
         errors = first_errors(kept.read_text(errors="replace"))
-        raise UserError(f"stage {stage.number} does not build.\n{errors}\nAll of it: {os.path.relpath(kept)}")
+        raise UserError(f"{name} does not build.\n{errors}\nAll of it: {os.path.relpath(kept)}")
     shutil.rmtree(work / "temp", ignore_errors=True)
     (work / "build.json").write_text(json.dumps({"seconds": seconds}))
     work.rename(final)
     return Build(_library(final), seconds, cached=False)
 
 
-def _make(stage: Stage, target: str, work: Path, log: IO[str], lock: int) -> bool:
-    """Whether the stage could be built into `work`; the log says what went wrong if not."""
-    if target in ("host", "cuda"):
+def _make(folder: Path, target: str, work: Path, quick: bool, log: IO[str], lock: int) -> bool:
+    """Whether the folder could be built into `work`; the log says what went wrong if not."""
+    if target == "cuda" or (target == "host" and not quick):
         options = ["--build-temp", str(work / "temp"), "--build-lib", str(work)]
         command = [sys.executable, "setup.py", "-q", "build_ext", *options]
         environment = {"MAX_JOBS": str(os.cpu_count() or 1), **os.environ}
         if target == "cuda":
             environment["TORCH_CUDA_ARCH_LIST"] = architectures.of_gpus()
-        run = subprocess.run(command, cwd=stage.folder, env=environment, stdout=log, stderr=log, pass_fds=[lock])
+        run = subprocess.run(command, cwd=folder, env=environment, stdout=log, stderr=log, pass_fds=[lock])
         return run.returncode == 0
-    if target == "emulator":
-        extension = read_setup(stage.folder, work, log)
-        return extension is not None and emulator.build(stage.folder, extension, work, BUILD / "objects", log, lock)
-    extension = read_setup(stage.folder, work, log, architectures.offered())
-    return extension is not None and architectures.build(stage.folder, extension, work, log, lock)
+    if target == "compile-only":
+        extension = read_setup(folder, work, log, architectures.offered())
+        return extension is not None and architectures.build(folder, extension, work, log, lock)
+    extension = (read_setup_once if quick else read_setup)(folder, work, log)
+    if extension is None:
+        return False
+    headers = BUILD / "headers"
+    if target == "host":
+        return host.build(folder, extension, work, BUILD / "objects", headers, log, lock)
+    return emulator.build(folder, extension, work, BUILD / "objects", log, lock, headers if quick else None)
+
+
+def read_setup_once(folder: Path, work: Path, log: IO[str]) -> Extension | None:
+    """What a setup.py asks for, asked only once for each text of it and each set of sources' names."""
+    import torch
+
+    names = sorted(str(path.relative_to(folder)) for path in (folder / "csrc").rglob("*"))
+    parts = [
+        (folder / "setup.py").read_text(errors="replace"),
+        torch.__version__,
+        torch.__file__,
+        sys.version,
+        *names,
+    ]
+    kept = BUILD / "setups" / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:20]}.json"
+    if kept.exists():
+        (work / "temp").mkdir()
+        return Extension(**json.loads(kept.read_text()))
+    extension = read_setup(folder, work, log)
+    if extension:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        made = kept.with_suffix(f".{os.getpid()}")
+        made.write_text(json.dumps(asdict(extension)))
+        made.replace(kept)
+    return extension
 
 
 def first_errors(log: str) -> str:
-    """The lines of a compiler's output that say what is wrong, at most ten; its last lines when none does."""
-    lines = [
-        line for line in log.splitlines() if re.search(r"\b(error|Error|fatal|undefined|Killed|No space)\b", line)
-    ]
+    """What a compiler's output says is wrong: at most ten lines, each with the line of the source below it.
+
+    Its last lines when none says so.
+    """
+    says = re.compile(r"\b(error|Error|fatal|undefined|Killed|No space)\b")
     noise = ("ninja: ", "subprocess.CalledProcessError", "RuntimeError: Error", "Error building extension", "FAILED:")
-    lines = [line for line in lines if not line.startswith(noise)] or log.strip().splitlines()[-10:]
-    return "\n".join(f"  {line}" for line in lines[:10])
+    rows, found = log.splitlines(), []
+    for k, row in enumerate(rows):
+        if says.search(row) and not row.startswith(noise) and len(found) < 10:
+            found.append(row)
+            found += [below for below in rows[k + 1 : k + 3] if re.match(r"\s*\d* \| ", below)]
+    return "\n".join(f"  {row}" for row in found or log.strip().splitlines()[-10:])
 
 
 def readable(message: str) -> str:
@@ -237,11 +280,16 @@ def _library(folder: Path) -> Path:
 
 
 def key(stage: Stage, target: str) -> str:
+    """A hash of all that a stage's build depends on."""
+    return key_of(stage.folder, target)
+
+
+def key_of(folder: Path, target: str, quick: bool = False) -> str:
     """A hash of all that a build depends on."""
     import torch
 
     parts = [
-        target,
+        f"{target} quick" if quick else target,
         torch.__version__,
         sys.version,
         compiler() or "",
@@ -254,9 +302,9 @@ def key(stage: Stage, target: str) -> str:
     digest = hashlib.sha256("\0".join(parts).encode())
     if target == "emulator":
         digest.update(emulator.fingerprint())
-    sources = [path for path in (stage.folder / "csrc").rglob("*") if path.is_file()]
-    for path in sorted([stage.folder / "setup.py", *sources]):
-        digest.update(str(path.relative_to(stage.folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    sources = [path for path in (folder / "csrc").rglob("*") if path.is_file()]
+    for path in sorted([folder / "setup.py", *sources]):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:20]
 
 

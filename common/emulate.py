@@ -69,16 +69,20 @@ def check(file: str) -> None:
         raise UserError(f"{file} does not end in .cu: is it a CUDA program?")
 
 
-def build(file: str, work: Path) -> Path:
-    """The program in `work`. Raises `UserError` with the compiler's words when it does not build."""
-    here, source = Path.cwd(), Path(os.path.normpath(Path.cwd() / file))
+def build(file: str, work: Path, here: Path | None = None) -> Path:
+    """The program in `work`; `file` is relative to `here`, else to the current folder, and messages name it so.
+
+    Raises `UserError` with the compiler's words when it does not build.
+    """
+    here = here or Path.cwd()
+    source = Path(os.path.normpath(here / file))
     sources = emulator.included(source, [])
     root = Path(os.path.commonpath([path.parent for path in sources]))
     for path in sources:
         copy = work / "source" / path.relative_to(root)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(rewrite(read(path, os.path.relpath(path))), encoding="utf-8")
-    places = [f"-fdebug-prefix-map={here}=.", f"-fdebug-prefix-map={work / 'source'}={os.path.relpath(root)}"]
+        copy.write_text(rewrite(read(path, os.path.relpath(path, here))), encoding="utf-8")
+    places = [f"-fdebug-prefix-map={here}=.", f"-fdebug-prefix-map={work / 'source'}={os.path.relpath(root, here)}"]
     flags = [f"-I{emulator.INCLUDE}", *FLAGS, *places]
     jobs = [emulator.Job(work / "source" / source.relative_to(root), flags, here)]
     made = emulator.compile_all([*jobs, *emulator.runtime_jobs(work, "program")], [], BUILD / "objects", work)

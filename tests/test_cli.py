@@ -59,7 +59,8 @@ def test_files_that_every_stage_has_are_the_same():
 def test_a_stage_never_imports_common():
     for stage in stages.cells():
         for path in stage.folder.rglob("*.py"):
-            assert "common" not in path.read_text(), path
+            if path.relative_to(stage.folder).parts[0] != "exercises":
+                assert "common" not in path.read_text(), path
 
 
 ROW = '    Stage(10, "stage10_toy", "cell", "A toy", HOST),\n'

@@ -1,24 +1,20 @@
-"""Builds a stage for the emulator: rewrites its sources, compiles them with g++, links them with the runtime.
-
-Objects are kept by the hash of all that goes into them, so that an edit of one file compiles one file.
-"""
+"""Builds a stage for the emulator: rewrites its sources, compiles them with g++, links them with the runtime."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import os
-import re
-import shutil
 import subprocess
 import sysconfig
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
+from .. import objects as shared_objects
 from ..errors import UserError
 from ..extension import Extension
+from ..objects import Job, compiler, included, torch_version, with_headers
 from .rewrite import rewrite
 from .tokens import read
 
@@ -50,22 +46,7 @@ AT_EVERY_ACCESS = (
     *("access", "barriers", "fiber", "hooks", "launch", "meet", "memory", "order", "races", "releases"),
     *("shadow", "shuffle"),
 )
-JOBS = 2
 CUDA_LIBRARIES = ("cudart", "c10_cuda", "torch_cuda")
-
-
-class Job(NamedTuple):
-    """A source to compile, in `folder`; `versions` of what else goes into its object, by their names."""
-
-    source: Path
-    flags: list[str]
-    folder: Path
-    versions: str = ""
-
-
-def compiler() -> list[str]:
-    """The C++ compiler, as the words that begin its command line."""
-    return os.environ.get("CXX", "c++" if shutil.which("c++") else "g++").split()
 
 
 @functools.cache
@@ -85,10 +66,19 @@ def fingerprint() -> bytes:
     return digest.digest()
 
 
-def build(folder: Path, extension: Extension, work: Path, objects: Path, log: IO[str], lock: int) -> bool:
+def build(
+    folder: Path,
+    extension: Extension,
+    work: Path,
+    objects: Path,
+    log: IO[str],
+    lock: int,
+    compiled_headers: Path | None = None,
+) -> bool:
     """Makes `work/_C.so` of a stage's folder; False when g++ fails, and `log` then says why.
 
-    Raises `UserError` for what the emulator cannot run.
+    Objects are kept in `objects`; torch's headers, compiled once, in `compiled_headers` if that is given. Raises
+    `UserError` for what the emulator cannot run.
     """
     folder, temp = Path(os.path.normpath(folder.absolute())), work / "temp"
     own_dirs = [path for path in extension.include_dirs if not Path(path).is_absolute()]
@@ -96,13 +86,15 @@ def build(folder: Path, extension: Extension, work: Path, objects: Path, log: IO
     include = [INCLUDE, *(temp / path for path in own_dirs), *(folder / path for path in extension.include_dirs)]
     include.append(Path(sysconfig.get_paths()["include"]))
     common = [*extension.defines, *(f"-I{path}" for path in include if path == INCLUDE or is_wanted(path))]
-    jobs = []
+    jobs, version = [], f"torch {torch_version()} {headers_hash()}"
     # The slow ones first: host code includes torch's headers.
     for source in sorted(extension.sources, key=lambda source: source.endswith(".cu")):
         own = preprocessor_flags(extension.nvcc) if source.endswith(".cu") else extension.cxx
         places = [f"-fdebug-prefix-map={path}=." for path in (folder, temp)]
         flags = [*common, *own, *STAGE_FLAGS, *places]
-        jobs.append(Job(temp / os.path.normpath(source), flags, folder, f"torch {torch_version()}"))
+        jobs.append(Job(temp / os.path.normpath(source), flags, folder, version))
+    if compiled_headers:
+        jobs = [with_headers(job, compiled_headers, lock) for job in jobs]
     made = compile_all([*jobs, *runtime_jobs(temp)], [temp / path for path in own_dirs], objects, temp, lock)
     for _, output in made:
         log.write(output)
@@ -161,44 +153,10 @@ def runtime_jobs(temp: Path, *folders: str) -> list[Job]:
 def compile_all(
     jobs: list[Job], headers: list[Path], objects: Path, temp: Path, lock: int | None = None
 ) -> list[tuple[Path | None, str]]:
-    """For each job the object, None where the compiler failed, and what it said. `headers` are folders."""
-    with ThreadPoolExecutor(JOBS) as pool:
-        return list(pool.map(lambda job: compiled(job, headers, objects, temp, lock), jobs))
-
-
-def compiled(job: Job, headers: list[Path], objects: Path, temp: Path, lock: int | None) -> tuple[Path | None, str]:
-    """The object of a source, compiled unless it is there already, and what the compiler said."""
-    source, flags, folder, versions = job
-    named = [versions, *(flag.replace(str(temp), "") for flag in flags)]
-    target = objects / f"{object_key(included(source, headers), named)}.o"
-    if target.exists():
-        return target, ""
-    made = temp / target.name
-    command = [*compiler(), "-x", "c++", *flags, "-c", str(source), "-o", str(made)]
-    # Run in the stage's folder, so that messages find the learner's own lines through `#line`.
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
-    done = subprocess.run(command, cwd=folder, pass_fds=[lock] if lock else [], **output)
-    if done.returncode != 0:
-        return None, done.stdout or f"error: {command[0]} ended with status {done.returncode} at {source.name}\n"
-    objects.mkdir(parents=True, exist_ok=True)
-    made.replace(target)
-    return target, done.stdout
-
-
-def object_key(files: list[Path], flags: list[str]) -> str:
-    """A hash of a source and what it includes, of the emulator's headers, and of how it is compiled."""
-    # Where the stage lies does not matter, only what is in it: a learner's copy shares the objects.
-    flags = [flag for flag in flags if not flag.startswith("-fdebug-prefix-map")]
-    digest = hashlib.sha256("\0".join([compiler_version(), headers_hash(), *flags]).encode())
-    for path in files:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:20]
-
-
-@functools.cache
-def compiler_version() -> str:
-    """What the compiler says of itself."""
-    return subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout
+    """As `objects.compile_all`; the emulator's own headers are part of what an object is made of."""
+    version = headers_hash()
+    jobs = [job._replace(versions=f"{job.versions} {version}") for job in jobs]
+    return shared_objects.compile_all(jobs, headers, objects, temp, lock)
 
 
 def headers_hash() -> str:
@@ -207,21 +165,3 @@ def headers_hash() -> str:
     for path in sorted(path for path in INCLUDE.rglob("*") if path.is_file()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
-
-
-def torch_version() -> str:
-    """That of the torch whose headers are compiled."""
-    import torch
-
-    return torch.__version__
-
-
-def included(source: Path, search: Iterable[Path]) -> list[Path]:
-    """A source and all that it includes from its own folder or those in `search`, each file once."""
-    found = [source]
-    for path in found:  # grows on the way
-        text = path.read_text(errors="replace") if path.is_file() else ""
-        for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
-            places = (Path(os.path.normpath(parent / name)) for parent in (path.parent, *search))
-            found += [place for place in places if place.is_file() and place not in found]
-    return found

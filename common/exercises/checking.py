@@ -1,0 +1,115 @@
+"""Checks a folder against an exercise: `check(find("3/guard"), folder)` gives a `Verdict`, whatever is in it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UserError
+from . import variants
+from .exercise import Exercise
+from .process import Confine, LearnerError, Stopped
+
+KINDS = ("passed", "wrong", "build", "error", "crash", "time", "checker")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a check. `message` is all that a learner sees; `kind` is one of `KINDS`.
+
+    "wrong": not what was asked for; "build": does not compile; "error": raised an exception; "crash", "time": the
+    process ended or gave no answer; "checker": our fault, not the learner's.
+    """
+
+    exercise: str
+    passed: bool
+    kind: str
+    message: str
+    seconds: float
+    target: str
+    printed: str = ""  # by the learner's code
+
+
+def check(
+    exercise: Exercise,
+    folder: Path,
+    timeout: float | None = None,
+    target: str | None = None,
+    seed: int | None = None,
+    confine: Confine | None = None,
+) -> Verdict:
+    """Runs the check of an exercise on a learner's folder.
+
+    `timeout` is in seconds, for the learner's code alone. `target` is one of the stage's, the best here without it.
+    `seed` gives the numbers of an earlier check again. `confine` puts the learner's processes into a sandbox.
+    Raises `UserError` only when this machine cannot check the exercise at all.
+    """
+    from .judge import BuildFailure, Failure, Work  # imports torch
+
+    begun = time.perf_counter()
+    work = Work(exercise, Path(folder).resolve(), target, timeout, seed, confine)
+    kind, message = "passed", ""
+    try:
+        if exercise.kind == "write" or any(path.name != "setup.py" for path in work.folder.glob("*.py")):
+            work.start()  # imports torch while we do, and while the compiler runs
+        rule = rule_of(exercise)
+        missing = [name for name in variants.starter(exercise) if not (work.folder / name).is_file()]
+        if missing:
+            raise Failure(f"{missing[0]} is missing. `make reset` gives you a fresh folder and keeps yours")
+        rule(work)
+    except BuildFailure as error:
+        kind, message = "build", str(error)
+    except AssertionError as error:
+        kind, message = "wrong", str(error)
+    except LearnerError as error:
+        kind, message = "error", raised(error)
+    except Stopped as error:
+        kind, message = error.kind, str(error)
+    except UserError:
+        raise
+    except Exception:
+        kind, message = "checker", f"the check itself failed; this is not your mistake.\n{traceback.format_exc()}"
+    finally:
+        work.close()
+    if kind != "passed":
+        message = "\n".join(filter(None, [untouched(exercise, work.folder), message]))
+    seconds = time.perf_counter() - begun
+    return Verdict(exercise.id, kind == "passed", kind, message, seconds, work.target, work.printed)
+
+
+def rule_of(exercise: Exercise):
+    """The function `check` of its check.py."""
+    name = f"check_{exercise.stage}_{exercise.name}"
+    spec = importlib.util.spec_from_file_location(name, exercise.folder / "check.py")
+    module = importlib.util.module_from_spec(spec)
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = before
+    return module.check
+
+
+def raised(error: LearnerError) -> str:
+    """An exception as a learner sees it: what, and in which of their lines."""
+    if str(error).startswith("the emulator found"):
+        return str(error).strip()
+    lines = [f"{error.kind}: {str(error).strip()}"]
+    lines += [f"  {file}:{number}: {text}" for file, number, text in error.where[-3:]]
+    return "\n".join(lines)
+
+
+def untouched(exercise: Exercise, folder: Path) -> str:
+    """Where to begin, for a folder that is still the starter; else nothing."""
+    starter = variants.starter(exercise)
+    try:
+        if any((folder / name).read_text(encoding="utf-8") != text for name, text in starter.items()):
+            return ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+    places = [f"  {file}:{line}: {text}" for file, line, text in variants.todos(starter)]
+    return "\n".join(["This is still the starter. Begin here:", *places]) if places else "This is still the starter."

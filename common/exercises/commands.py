@@ -1,0 +1,230 @@
+"""`make next`, `check`, `hint`, `solution`, `reset`, `progress` and `watch`."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from .. import stages
+from ..console import say
+from ..errors import UserError
+from . import place, variants
+from .exercise import Exercise, every, find, shown
+
+POLL = 0.5  # seconds between two looks at the files
+
+
+def next_one() -> int:
+    """Says what to do now, and where; makes the folder for it."""
+    exercise = first_open()
+    if exercise is None:
+        say("All exercises are solved. `make progress` shows them; `make solution EX=3/guard` shows another way.")
+        return 0
+    folder = place.begin(exercise)
+    done = sum(bool(place.state(one).passed) for one in every())
+    say(f"Exercise {exercise.id}, {done + 1} of {len(every())}: {exercise.minutes} minutes, {exercise.size}\n")
+    say(readable(exercise))
+    say(f"\nYour files are in {shown(folder)}/:")
+    for file, line, text in variants.todos(variants.starter(exercise)):
+        say(f"  {shown(folder / file)}:{line}  {text}")
+    if exercise.kind == "predict":
+        say(f"  {shown(folder / variants.ANSWERS)}")
+    say("\nThen: make check     Stuck: make hint")
+    return 0
+
+
+def check(name: str | None) -> int:
+    """Checks one exercise, the current one, or with `all` each that was begun."""
+    if name == "all":
+        begun = [one for one in every() if place.folder_of(one).exists()]
+        if not begun:
+            raise UserError("nothing is begun yet: make next")
+        results = [check_one(one) for one in begun]
+        say(f"\n{sum(results)} of {len(results)} that you began are solved.")
+        return 0 if all(results) else 1
+    return 0 if check_one(current(name)) else 1
+
+
+def check_one(exercise: Exercise) -> bool:
+    """Checks the learner's folder and says how it went."""
+    from .checking import check as judge
+
+    folder = place.begin(exercise)
+    verdict = judge(exercise, folder)
+    place.record(exercise, verdict.passed)
+    where = {"cuda": ", on the GPU", "emulator": ", on the emulator"}.get(verdict.target, "")
+    if verdict.printed:
+        lines = verdict.printed.splitlines()
+        say("Your code printed:")
+        say(
+            "\n".join(f"  | {line}" for line in lines[:20])
+            + (f"\n  | ... {len(lines) - 20} lines more" if lines[20:] else "")
+        )
+    if verdict.passed:
+        say(f"exercise {exercise.id}: solved ({verdict.seconds:.1f} s{where})")
+        say("make next goes on; make solution shows ours beside yours.")
+        return True
+    say(f"exercise {exercise.id}: not yet ({verdict.seconds:.1f} s{where})")
+    say(verdict.message)
+    hints, seen = len(exercise.hints), place.state(exercise).hints
+    if seen < hints:
+        say(f"\nStuck? make hint{'' if is_current(exercise) else f' EX={exercise.id}'} ({seen} of {hints} shown)")
+    return False
+
+
+def hint(name: str | None) -> int:
+    """Shows one hint more each time."""
+    exercise = current(name)
+    seen = place.state(exercise).hints
+    hints = exercise.hints
+    if seen < len(hints):
+        seen = place.update(exercise, hints=seen + 1).hints
+    for number, text in enumerate(hints[:seen], 1):
+        say(f"Hint {number} of {len(hints)}: {text}\n")
+    if seen == len(hints):
+        say(f"These are all. make solution{ex_of(exercise)} shows ours.")
+    return 0
+
+
+def solution(name: str | None) -> int:
+    """Shows our solution as a diff against the learner's files."""
+    exercise = current(name, solved=True)
+    folder = place.folder_of(exercise)
+    ours = variants.solution(exercise)
+    yours = {file: _read(folder / file) for file in ours} if folder.exists() else variants.starter(exercise)
+    shown_any = False
+    for file, text in ours.items():
+        lines = list(difflib.unified_diff(
+            yours.get(file, "").splitlines(), text.splitlines(), f"yours/{file}", f"ours/{file}", lineterm="", n=2
+        ))  # fmt: skip
+        if lines:
+            shown_any = True
+            say("\n".join(coloured(line) for line in lines) if sys.stdout.isatty() else "\n".join(lines))
+    if not shown_any:
+        say(f"Yours is ours, letter for letter: exercise {exercise.id}.")
+    return 0
+
+
+def reset(name: str | None) -> int:
+    """Puts the learner's folder aside and makes a fresh one."""
+    exercise = current(name)
+    kept = place.reset(exercise)
+    say(f"{shown(place.folder_of(exercise))}/ is as new.")
+    if kept:
+        say(f"What you had is in {shown(kept)}/.")
+    return 0
+
+
+def progress() -> int:
+    """A bar for each stage."""
+    exercises = every()
+    for number in dict.fromkeys(exercise.stage for exercise in exercises):
+        here = [exercise for exercise in exercises if exercise.stage == number]
+        done = [exercise for exercise in here if place.state(exercise).passed]
+        points = sum(exercise.points for exercise in done), sum(exercise.points for exercise in here)
+        say(f"Stage {number}  {'█' * len(done)}{'░' * (len(here) - len(done))}  {len(done)} of {len(here)}, "
+            f"{points[0]} of {points[1]} points   {stages.find(number).title}")  # fmt: skip
+        for exercise in here:
+            known = place.state(exercise)
+            mark = "✓" if known.passed else "·" if place.folder_of(exercise).exists() else " "
+            hints = f", {known.hints} hint{'s' if known.hints > 1 else ''}" if known.hints else ""
+            say(f"  {mark} {exercise.id:<28} {exercise.title} ({exercise.minutes} min{hints})")
+    return 0
+
+
+def prove(name: str) -> int:
+    """Shows what the starter, the solution and each wrong answer of an exercise are told: for its author to read."""
+    from .checking import check as judge
+
+    exercise = find(name)
+    wrong = {f"wrong/{name}": files for name, files in variants.wrong(exercise).items()}
+    for name, files in {
+        "starter": variants.starter(exercise), "solution": variants.solution(exercise), **wrong
+    }.items():  # fmt: skip
+        with tempfile.TemporaryDirectory() as folder:
+            place.write(files, Path(folder) / exercise.name)
+            verdict = judge(exercise, Path(folder) / exercise.name)
+        say(f"--- {name}: {verdict.kind} ({verdict.seconds:.1f} s, {verdict.target})")
+        say(f"{verdict.message}\n" if verdict.message else "")
+    return 0
+
+
+def watch(name: str | None) -> int:
+    """Checks whenever a file was saved, until the exercise is solved and the next one begins."""
+    exercise = current(name)
+    folder = place.begin(exercise)
+    say(f"Watching {shown(folder)}/; every time you save, it is checked. Ctrl-C ends this.")
+    seen = None
+    while True:
+        now = stamps(folder)
+        if now != seen:
+            seen = now
+            say()
+            if check_one(exercise) and name is None:
+                following = first_open()
+                if following is None:
+                    return next_one()
+                exercise, folder, seen = following, place.begin(following), stamps(place.folder_of(following))
+                say()
+                next_one()
+        time.sleep(POLL)
+
+
+def stamps(folder: Path) -> dict[Path, int]:
+    """When each file was written."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def first_open() -> Exercise | None:
+    """The first exercise that has not been solved; None when all have been."""
+    return next((exercise for exercise in every() if not place.state(exercise).passed), None)
+
+
+def current(name: str | None, solved: bool = False) -> Exercise:
+    """The exercise of that name; without one, the first open one, or with `solved` the one that was solved last."""
+    if name:
+        return find(name)
+    if solved:
+        done = [exercise for exercise in every() if place.state(exercise).passed]
+        if done:
+            return max(done, key=lambda exercise: place.state(exercise).passed)
+    exercise = first_open()
+    if exercise is None:
+        raise UserError("all exercises are solved; name one: EX=3/guard")
+    return exercise
+
+
+def is_current(exercise: Exercise) -> bool:
+    """Whether commands without EX mean this one."""
+    return exercise == first_open()
+
+
+def ex_of(exercise: Exercise) -> str:
+    """What a command needs to mean this exercise."""
+    return "" if is_current(exercise) else f" EX={exercise.id}"
+
+
+def readable(exercise: Exercise) -> str:
+    """The task for a terminal: a link is its text and where that lies."""
+
+    def place_of(link: re.Match) -> str:
+        if "://" in link[2]:
+            return f"{link[1]} ({link[2]})"
+        return f"{link[1]} ({shown(Path(os.path.normpath(exercise.folder / link[2])))})"
+
+    return re.sub(r"\[([^\]]+)\]\(([^)]+)\)", place_of, exercise.task.strip())
+
+
+def coloured(line: str) -> str:
+    """A line of a diff for a terminal."""
+    colour = {"+": "32", "-": "31", "@": "36"}.get(line[:1])
+    return f"\033[{colour}m{line}\033[0m" if colour else line
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

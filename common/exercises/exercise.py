@@ -1,0 +1,191 @@
+"""One exercise: what its exercise.ini says. The folder's other files are described in docs/teaching.md."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import stages
+from ..errors import UserError
+from ..stages import ROOT, Stage
+
+MANIFEST = "exercise.ini"
+KINDS = ("write", "file", "predict")
+NEEDS = ("cpp", "emulator")
+
+
+@dataclass(frozen=True)
+class Region:
+    """Lines of a stage's own source that the learner writes, from one that contains `first` to one with `last`."""
+
+    name: str
+    file: str
+    after: str  # the search starts at the line that contains this; at the top if empty
+    first: str
+    last: str
+    todo: str  # what the comment in the starter says
+    placeholder: str  # what keeps the starter compiling
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of the kind `predict`, with the answer that check.py measures."""
+
+    name: str
+    ask: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One row of `every()`; `folder` is where its own files are."""
+
+    folder: Path
+    stage: int
+    name: str
+    order: int
+    kind: str
+    title: str
+    minutes: int
+    size: str
+    syllabus: tuple[str, ...]
+    points: int
+    needs: tuple[str, ...]
+    seconds: int  # that the learner's code may take, builds aside
+    builds: bool  # whether the starter builds; it does not where the build is the exercise
+    regions: tuple[Region, ...]
+    questions: tuple[Question, ...]
+
+    @property
+    def id(self) -> str:
+        """What commands call it: `3/guard`."""
+        return f"{self.stage}/{self.name}"
+
+    @property
+    def source(self) -> Stage:
+        """The stage that it belongs to."""
+        return stages.get(self.stage)
+
+    @property
+    def task(self) -> str:
+        """The README: its first line is the title."""
+        return (self.folder / "README.md").read_text(encoding="utf-8")
+
+    @property
+    def hints(self) -> list[str]:
+        """From a question to nearly the answer."""
+        text = (self.folder / "hints.md").read_text(encoding="utf-8")
+        return [hint.strip() for hint in re.split(r"^---\s*$", text, flags=re.MULTILINE)]
+
+
+def every() -> list[Exercise]:
+    """All exercises in the order of stages, then of their `order`; those of the folders in EXERCISES too.
+
+    Such a folder is a teacher's own, and holds `N/NAME/exercise.ini`. Raises `UserError` for a wrong manifest.
+    """
+    found = [
+        read(path.parent, stage.number)
+        for stage in stages.STAGES
+        for path in stage.folder.glob(f"exercises/*/{MANIFEST}")
+    ]
+    for folder in filter(None, os.environ.get("EXERCISES", "").split(os.pathsep)):
+        here = list(Path(folder).expanduser().glob(f"[0-9]/*/{MANIFEST}"))
+        if not here:
+            raise UserError(f"EXERCISES: there is no N/NAME/{MANIFEST} in {folder}")
+        found += [read(path.parent.resolve(), int(path.parent.parent.name)) for path in here]
+    by_id: dict[str, Exercise] = {}
+    for exercise in found:
+        by_id[exercise.id] = exercise  # a teacher's replaces ours of the same name
+    return sorted(by_id.values(), key=lambda exercise: (exercise.stage, exercise.order, exercise.name))
+
+
+def find(name: str) -> Exercise:
+    """The exercise called `3/guard`, or `guard` where only one stage has it. Raises `UserError` for any other."""
+    wanted = name.strip("/")
+    for prefix in ("work/", "stages/"):
+        wanted = wanted.removeprefix(prefix)
+    all_here = every()
+    found = [exercise for exercise in all_here if wanted in (exercise.id, exercise.name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UserError(f"which {name}? {', '.join(exercise.id for exercise in found)}")
+    stage = wanted.partition("/")[0]
+    near = [exercise.id for exercise in all_here if str(exercise.stage) == stage] or [e.id for e in all_here]
+    raise UserError(f"there is no exercise {name!r}; there are {', '.join(near)}")
+
+
+def read(folder: Path, stage: int) -> Exercise:
+    """The exercise in a folder. Raises `UserError`, with the exercise's name, for what its manifest lacks."""
+    manifest = configparser.ConfigParser(
+        interpolation=None, delimiters=("=",), comment_prefixes=(";",), default_section="nothing"
+    )
+    name = f"{stage}/{folder.name}"
+    try:
+        manifest.read_string((folder / MANIFEST).read_text(encoding="utf-8"))
+        head = manifest["exercise"]
+        kind = _one_of(head["kind"], KINDS, "kind")
+        regions = [_region(manifest[section]) for section in manifest.sections() if section.startswith("region ")]
+        questions = [
+            Question(
+                section.removeprefix("question ").strip(),
+                _text(manifest[section]["ask"]),
+                manifest[section]["answer"],
+            )
+            for section in manifest.sections()
+            if section.startswith("question ")
+        ]
+        if (kind == "write") != bool(regions) or (kind == "predict") != bool(questions):
+            raise ValueError("kind `write` has regions, kind `predict` has questions, and no other kind has them")
+        return Exercise(
+            folder=folder,
+            stage=stage,
+            name=folder.name,
+            order=int(head["order"]),
+            kind=kind,
+            title=head["title"],
+            minutes=int(head["minutes"]),
+            size=head["size"],
+            syllabus=tuple(head["syllabus"].split()),
+            points=int(head.get("points", "1")),
+            needs=tuple(_one_of(need, NEEDS, "needs") for need in head.get("needs", "").split()),
+            seconds=int(head.get("seconds", "60")),
+            builds=_one_of(head.get("builds", "yes"), ("yes", "no"), "builds") == "yes",
+            regions=tuple(regions),
+            questions=tuple(questions),
+        )
+    except KeyError as error:
+        raise UserError(f"exercise {name}: {MANIFEST} has no {error.args[0]}") from None
+    except (OSError, ValueError, configparser.Error) as error:
+        raise UserError(f"exercise {name}: {MANIFEST}: {error}") from None
+
+
+def _region(section: configparser.SectionProxy) -> Region:
+    return Region(
+        name=section.name.removeprefix("region ").strip(),
+        file=section["file"],
+        after=section.get("after", ""),
+        first=section["from"],
+        last=section["to"],
+        todo=_text(section["todo"]),
+        placeholder=_text(section.get("placeholder", "")),
+    )
+
+
+def _one_of(value: str, allowed: tuple[str, ...], what: str) -> str:
+    if value not in allowed:
+        raise ValueError(f"{what} = {value}: it is one of {', '.join(allowed)}")
+    return value
+
+
+def _text(value: str) -> str:
+    """Several lines; one that is indented deeper, or begins with # or ;, starts with a `|` that is dropped."""
+    return "\n".join(re.sub(r"^\| ?", "", line) for line in value.strip("\n").splitlines())
+
+
+def shown(path: Path) -> str:
+    """A path as a learner would type it: from the root of the workbook if it lies there."""
+    return os.path.relpath(path, ROOT) if path.is_relative_to(ROOT) else str(path)

@@ -1,0 +1,213 @@
+"""The learner's process: imports what a learner wrote and does what the judge asks, over two pipes.
+
+It is run as a script and sees nothing of `common` but wire.py. Usage: learner.py FOLDER READ_FD WRITE_FD.
+Whatever happens here, the judge only ever reads frames of tensors, numbers and texts.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import faulthandler
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import signal
+import sys
+import traceback
+import types
+import warnings
+from pathlib import Path
+
+import wire  # stands beside this script
+
+FOLDER = Path(sys.argv[1]).resolve()
+PACKAGE = "lltm_exercise"
+KEPT_GRAPHS = 16
+
+
+class Learner:
+    """What is loaded, the graphs of past calls, and what is being counted."""
+
+    def __init__(self) -> None:
+        self.library: str | None = None
+        self.graphs: collections.OrderedDict[int, tuple] = collections.OrderedDict()
+        self.calls = 0
+        self.counting: Counting | None = None
+
+    def load(self, library: str | None) -> None:
+        """Makes the folder a package, `library` its `_C`."""
+        self.library = library
+        init = FOLDER / "__init__.py"
+        package = types.ModuleType(PACKAGE)
+        package.__path__, package.__file__ = [str(FOLDER)], str(init)
+        sys.modules[PACKAGE] = package
+        if library:
+            name = f"{PACKAGE}._C"
+            loader = importlib.machinery.ExtensionFileLoader(name, library)
+            spec = importlib.util.spec_from_file_location(name, library, loader=loader)
+            package._C = sys.modules[name] = importlib.util.module_from_spec(spec)
+            loader.exec_module(package._C)
+
+    def function(self, module: str, name: str) -> object:
+        """What a module of the learner's calls by that name."""
+        found = importlib.import_module(f"{PACKAGE}.{module}")
+        for part in name.split("."):
+            if not hasattr(found, part):
+                raise AttributeError(f"{module} has no {name}")
+            found = getattr(found, part)
+        return found
+
+    def names(self, module: str) -> list[str]:
+        """What a module defines."""
+        return [name for name in vars(importlib.import_module(f"{PACKAGE}.{module}")) if not name.startswith("__")]
+
+    def doc(self, module: str, name: str) -> str:
+        """A function's docstring; pybind11 puts the signature there."""
+        return self.function(module, name).__doc__ or ""
+
+    def call(self, module: str, name: str, arguments: list, keywords: dict, may_change: bool) -> dict:
+        """The value of a call, and the number of its graph where gradients can be asked for."""
+        function = self.function(module, name)
+        tensors = [one for one in flat([arguments, list(keywords.values())]) if isinstance(one, torch.Tensor)]
+        before = [] if may_change else [(one, one.detach().clone(), one._version) for one in tensors]
+        with self.counting or contextlib.nullcontext():
+            value = function(*arguments, **keywords)
+        outputs = [one for one in flat(value) if isinstance(one, torch.Tensor)]
+        changed = [k for k, (now, old, version) in enumerate(before) if is_changed(now, old, version)]
+        graph = None
+        if any(one.requires_grad for one in outputs):
+            self.calls += 1
+            graph = self.calls
+            self.graphs[graph] = ([one for one in tensors if one.requires_grad], outputs)
+            if len(self.graphs) > KEPT_GRAPHS:
+                self.graphs.popitem(last=False)
+        same = [next((k for k, given in enumerate(tensors) if given is one), None) for one in outputs]
+        return {"value": value, "graph": graph, "changed": changed, "same": same}
+
+    def backward(self, graph: int, gradients: list) -> list:
+        """The gradients of a call's arguments, None for one that autograd could not reach."""
+        inputs, outputs = self.graphs[graph]
+        pairs = [(out, grad) for out, grad in zip(outputs, gradients, strict=True) if grad is not None]
+        before = [(grad, grad.clone(), grad._version) for _, grad in pairs]
+        heads, grads = zip(*pairs, strict=True)
+        with self.counting or contextlib.nullcontext():
+            found = list(torch.autograd.grad(heads, inputs, grads, allow_unused=True, retain_graph=True))
+        for change in before:
+            if is_changed(*change):
+                raise RuntimeError("backward changes the gradient that it was given; others may read the same memory")
+        return found
+
+    def count(self) -> None:
+        """From now on ATen calls, bytes saved for backward and what kernels do are counted."""
+        self.counting = Counting(self.library)
+
+    def counted(self) -> dict:
+        """What was counted since."""
+        counting, self.counting = self.counting, None
+        return counting.end()
+
+
+class Counting:
+    """ATen's calls by name and the bytes that autograd keeps, within `with`; the emulator's counts from now on."""
+
+    def __init__(self, library: str | None) -> None:
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        calls = self.calls = collections.Counter()
+        saved = self.saved = {}
+
+        class Mode(TorchDispatchMode):
+            def __torch_dispatch__(self, function, kinds, arguments=(), keywords=None):
+                calls[function._schema.name.removeprefix("aten::")] += 1
+                return function(*arguments, **(keywords or {}))
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            storage = tensor.untyped_storage()
+            saved[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        self.mode, self.keep = Mode, keep
+        emulator = ctypes.CDLL(library) if library else None
+        self.emulator = emulator if hasattr(emulator, "emulator_counts_begin") else None
+        if self.emulator:
+            self.emulator.emulator_counts_begin.argtypes = [ctypes.c_longlong, ctypes.c_uint, ctypes.c_uint]
+            self.emulator.emulator_counts_end.restype = ctypes.c_char_p
+            self.emulator.emulator_counts_begin(-1, 0, 2**32 - 1)
+
+    def __enter__(self) -> None:
+        self.contexts = contextlib.ExitStack()
+        self.contexts.enter_context(torch.autograd.graph.saved_tensors_hooks(self.keep, lambda tensor: tensor))
+        self.contexts.enter_context(self.mode())
+
+    def __exit__(self, *_: object) -> None:
+        self.contexts.close()
+
+    def end(self) -> dict:
+        """The numbers."""
+        kernels = self.emulator.emulator_counts_end().decode() if self.emulator else None
+        return {"calls": dict(self.calls), "saved": sum(self.saved.values()), "kernels": kernels}
+
+
+def is_changed(now: torch.Tensor, before: torch.Tensor, version: int) -> bool:
+    """Whether a tensor holds other numbers, also where a pointer went past autograd's counter of versions."""
+    if now.device.type == "meta":
+        return False
+    return not torch.equal(now.detach().nan_to_num(), before.nan_to_num())
+
+
+def flat(value: object) -> list:
+    """The leaves of a tree."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [leaf for one in value for leaf in flat(one)] if isinstance(value, list | tuple) else [value]
+
+
+def described(error: BaseException) -> dict:
+    """An exception, with the learner's own lines of its traceback."""
+    where = []
+    if isinstance(error, SyntaxError) and error.filename:
+        where = [[os.path.relpath(error.filename, FOLDER), error.lineno or 0, (error.text or "").strip()]]
+    else:
+        for frame in traceback.extract_tb(error.__traceback__):
+            if not frame.filename.startswith("<") and Path(frame.filename).resolve().is_relative_to(FOLDER):
+                where.append([os.path.relpath(frame.filename, FOLDER), frame.lineno, frame.line])
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    return {"kind": type(error).__name__, "message": message.replace(f"{PACKAGE}.", ""), "where": where}
+
+
+def main() -> None:
+    """Answers until the judge hangs up."""
+    requests, answers = os.fdopen(int(sys.argv[2]), "rb"), os.fdopen(int(sys.argv[3]), "wb")
+    learner = Learner()
+
+    def read(count: int) -> bytes:
+        data = requests.read(count)
+        if len(data) < count:
+            os._exit(0)
+        return data
+
+    while True:
+        request = wire.unpack(read)
+        try:
+            answer = wire.pack({"answer": getattr(learner, request["do"])(**request["with"])})
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            answer = wire.pack({"error": described(error)})
+        for part in answer:
+            answers.write(part)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # this script's folder: a learner's `import wire` is not ours
+    faulthandler.enable(all_threads=False)
+    faulthandler.register(signal.SIGUSR1, all_threads=False)
+    import torch
+
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", message=".*determinis.*")
+    # `empty()`, in C++ too, starts as NaN, so that an output which nobody wrote cannot pass.
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    main()

@@ -1,0 +1,130 @@
+"""Objects kept by the hash of all that goes into them, so that an edit of one file compiles one file.
+
+Where a source lies does not matter, only what is in it: a stage, its copies and a learner's work share objects.
+Torch's headers, most of the work of compiling a short file, are compiled once where that is asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+JOBS = 2
+OUTPUT = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
+# What a binding begins with, and what torch's header of any one operation includes beside that operation. So nothing
+# that a source forgets to include is there by chance.
+BINDING = re.compile(r'^\s*#\s*include\s*[<"](torch/extension\.h|torch/csrc/utils/pybind\.h)[>"]', re.MULTILINE)
+OF_EVERY_OPERATION = (
+    *("ATen/Context.h", "ATen/DeviceGuard.h", "ATen/TensorUtils.h", "ATen/TracerMode.h", "ATen/core/Generator.h"),
+    *("ATen/core/Reduction.h", "ATen/core/Tensor.h", "c10/core/Scalar.h", "c10/core/Storage.h"),
+    *("c10/core/TensorOptions.h", "c10/util/Deprecated.h"),
+)
+
+
+class Job(NamedTuple):
+    """A source to compile, in `folder`; `versions` of what else goes into its object, by their names."""
+
+    source: Path
+    flags: list[str]
+    folder: Path
+    versions: str = ""
+
+
+def compiler() -> list[str]:
+    """The C++ compiler, as the words that begin its command line."""
+    return os.environ.get("CXX", "c++" if shutil.which("c++") else "g++").split()
+
+
+@functools.cache
+def compiler_version() -> str:
+    """What the compiler says of itself."""
+    return subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout
+
+
+def torch_version() -> str:
+    """That of the torch whose headers are compiled."""
+    import torch
+
+    return torch.__version__
+
+
+def compile_all(
+    jobs: list[Job], headers: list[Path], objects: Path, temp: Path, lock: int | None = None
+) -> list[tuple[Path | None, str]]:
+    """For each job the object, None where the compiler failed, and what it said. `headers` are folders."""
+    with ThreadPoolExecutor(JOBS) as pool:
+        return list(pool.map(lambda job: compiled(job, headers, objects, temp, lock), jobs))
+
+
+def compiled(job: Job, headers: list[Path], objects: Path, temp: Path, lock: int | None) -> tuple[Path | None, str]:
+    """The object of a source, compiled unless it is there already, and what the compiler said."""
+    source, flags, folder, versions = job
+    named = [versions, *(flag.replace(str(temp), "") for flag in flags)]
+    target = objects / f"{object_key(included(source, headers), named)}.o"
+    if target.exists():
+        return target, ""
+    made = temp / target.name
+    # Run in the source's folder and named from there, or through `#line`: so messages give the learner's own names.
+    name = source.relative_to(folder) if source.is_relative_to(folder) else source
+    command = [*compiler(), "-x", "c++", *flags, "-c", str(name), "-o", str(made)]
+    done = subprocess.run(command, cwd=folder, pass_fds=[lock] if lock else [], **OUTPUT)
+    if done.returncode != 0:
+        return None, done.stdout or f"error: {command[0]} ended with status {done.returncode} at {source.name}\n"
+    objects.mkdir(parents=True, exist_ok=True)
+    made.replace(target)
+    return target, done.stdout
+
+
+def object_key(files: list[Path], flags: list[str]) -> str:
+    """A hash of a source and what it includes, and of how it is compiled."""
+    # Where the stage lies does not matter, only what is in it: a learner's copy shares the objects.
+    flags = [flag for flag in flags if not re.match(r"-f(debug|file)-prefix-map", flag)]
+    digest = hashlib.sha256("\0".join([compiler_version(), *flags]).encode())
+    for path in files:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:20]
+
+
+def included(source: Path, search: Iterable[Path]) -> list[Path]:
+    """A source and all that it includes from its own folder or those in `search`, each file once."""
+    found = [source]
+    for path in found:  # grows on the way
+        text = path.read_text(errors="replace") if path.is_file() else ""
+        for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
+            places = (Path(os.path.normpath(parent / name)) for parent in (path.parent, *search))
+            found += [place for place in places if place.is_file() and place not in found]
+    return found
+
+
+def with_headers(job: Job, places: Path, lock: int | None = None) -> Job:
+    """The job with torch's headers compiled before, once for all sources with these flags.
+
+    A source that has no binding, and so none of torch's heavy headers, stays as it is; so does every source when the
+    headers cannot be compiled. What is compiled is kept in `places`: 300 to 700 MB for each set of flags.
+    """
+    binding = BINDING.search(job.source.read_text(errors="replace"))
+    if not binding:
+        return job
+    flags = [flag for flag in job.flags if not re.match(r"-f(debug|file)-prefix-map|-W", flag)]
+    text = "".join(f"#include <{name}>\n" for name in (*OF_EVERY_OPERATION, binding[1]))
+    named = "\0".join([compiler_version(), job.versions, text, *flags])
+    folder = places / hashlib.sha256(named.encode()).hexdigest()[:20]
+    header = folder / "torch.h"
+    if not (folder / "torch.h.gch").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        header.write_text(text)
+        made = folder / f"{os.getpid()}.unfinished"
+        command = [*compiler(), "-x", "c++-header", *flags, str(header), "-o", str(made)]
+        if subprocess.run(command, pass_fds=[lock] if lock else [], **OUTPUT).returncode != 0:
+            made.unlink(missing_ok=True)
+            return job
+        made.replace(folder / "torch.h.gch")
+    return job._replace(flags=["-include", str(header), *job.flags])
