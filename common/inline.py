@@ -118,6 +118,7 @@ def _compile(name: str, work: Path, include_dirs: list[str], library_dirs: list[
     )
     log = work / "log.txt"
     with log.open("w") as file:
-        built = emulator.build(work, extension, work, build.BUILD / "objects", file, file.fileno())
+        kept, headers = build.BUILD / "objects", build.BUILD / "headers"
+        built = emulator.build(work, extension, work, kept, file, file.fileno(), headers)
     if not built:
         raise UserError(f"{name} does not build.\n{build.first_errors(log.read_text(errors='replace'))}")

@@ -204,10 +204,11 @@ void launch_double(float* x, int64_t count) { double_kernel<<<1, 32>>>(x, count)
 
 @pytest.fixture(scope="module")
 def inline_builds(tmp_path_factory):
-    """A build folder for the whole file that borrows the objects which are there already."""
+    """A build folder for the whole file that borrows the objects and headers which are there already."""
     folder = tmp_path_factory.mktemp("inline")
-    (build.BUILD / "objects").mkdir(parents=True, exist_ok=True)
-    (folder / "objects").symlink_to(build.BUILD / "objects")
+    for kept in ("objects", "headers"):
+        (build.BUILD / kept).mkdir(parents=True, exist_ok=True)
+        (folder / kept).symlink_to(build.BUILD / kept)
     return folder
 
 
