@@ -5,63 +5,14 @@ The kernels are the notebooks' own texts, so that what a learner sees there is w
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable
-from functools import cache
-from types import ModuleType
 
 import pytest
 import torch
-
-from common.inline import inline
-from common.notebooks import FOLDER
+from labs import ACCESSORS, POINTERS, checks, lab, places, who
 
 pytestmark = pytest.mark.needs("g++")
-
-
-@cache
-def texts(notebook: str) -> dict[str, object]:
-    """Every text and list of texts that a notebook assigns to a name, with what it adds to them."""
-    found: dict[str, object] = {}
-    for statement in ast.parse((FOLDER / f"{notebook}.py").read_text()).body:
-        if not isinstance(statement, ast.Assign | ast.AugAssign):
-            continue
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-        try:
-            value = ast.literal_eval(statement.value)
-        except ValueError:
-            continue
-        if isinstance(target, ast.Name) and isinstance(value, str | list):
-            found[target.id] = value if isinstance(statement, ast.Assign) else found[target.id] + value
-    return found
-
-
-POINTERS, ACCESSORS = texts("03_cuda_pointers"), texts("04_cuda_accessors")
-
-
-@cache
-def lab(name: str, cuda_source: str) -> ModuleType:
-    """One of the small kernels of notebook 03, with the host code that they share."""
-    return inline(name, POINTERS["LAB_CPP"], cuda_source, ["run", "make"], target="emulator")
-
-
-@cache
-def who() -> ModuleType:
-    functions = ["matrix", "rows", "guard", "mark"]
-    return inline("who", POINTERS["WHO_CPP"], POINTERS["WHO_CU"], functions, target="emulator")
-
-
-@cache
-def checks() -> ModuleType:
-    functions = ["d_cell", "checked_d_cell", "add_one", "add_one_unchecked", "crash"]
-    return inline("checks", POINTERS["CHECKS_CPP"], POINTERS["CHECKS_CU"], functions, target="emulator")
-
-
-@cache
-def places() -> ModuleType:
-    functions = ["element", "gate", "walk", "copy"]
-    return inline("places", ACCESSORS["PLACES_CPP"], ACCESSORS["PLACES_CU"], functions, target="emulator")
 
 
 def line(text: str, code: str) -> int:
@@ -139,6 +90,25 @@ def test_an_argument_that_nobody_checked(silent):
     assert "new_cell, a tensor of shape (1, 4), float" in said
     assert "4 times, by 4 threads of 1 block; first block (0, 0, 0), thread (4, 0, 0)" in said
     silent(checks().d_cell, grad_h, memory.view(2, 4))
+
+
+@pytest.mark.syllabus("3.1d")
+def test_checks_say_what_is_wrong_with_which_argument(silent):
+    grad_h, new_cell = torch.ones(2, 4), torch.zeros(2, 4)
+    for d_cell in (checks().d_cell, checks().checked_d_cell):
+        with pytest.raises(RuntimeError, match="^grad_h must be contiguous"):
+            d_cell(grad_h.t(), new_cell.t())
+        with pytest.raises(RuntimeError, match="^grad_h must be a CUDA tensor"):
+            d_cell(grad_h.to("meta"), new_cell)
+    for wrong, words in (
+        (new_cell[:1], r"has shape \[1, 4\], expected \[2, 4\]"),
+        (new_cell.double(), "has dtype Double, expected Float"),
+        (new_cell.to("meta"), "is on meta, expected cpu"),
+        (torch.zeros(4, 2).t(), "is not contiguous"),
+    ):
+        with pytest.raises(RuntimeError, match=f"^new_cell {words}"):
+            checks().checked_d_cell(grad_h, wrong)
+    assert torch.equal(silent(checks().checked_d_cell, grad_h, new_cell), grad_h)
 
 
 @pytest.mark.syllabus("3.6d", "3.8b")

@@ -1,0 +1,58 @@
+"""The code that the notebooks show as text, and the modules of kernels they make of it, built for the emulator."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from types import ModuleType
+
+from common.inline import inline
+from common.notebooks import FOLDER
+
+
+@cache
+def texts(notebook: str) -> dict[str, object]:
+    """Every text and list of texts that a notebook assigns to a name, with what it adds to them."""
+    found: dict[str, object] = {}
+    for statement in ast.parse((FOLDER / f"{notebook}.py").read_text()).body:
+        if not isinstance(statement, ast.Assign | ast.AugAssign):
+            continue
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+        try:
+            value = ast.literal_eval(statement.value)
+        except ValueError:
+            continue
+        if isinstance(target, ast.Name) and isinstance(value, str | list):
+            found[target.id] = value if isinstance(statement, ast.Assign) else found[target.id] + value
+    return found
+
+
+ATEN, POINTERS, ACCESSORS = texts("02_aten"), texts("03_cuda_pointers"), texts("04_cuda_accessors")
+
+
+@cache
+def lab(name: str, cuda_source: str) -> ModuleType:
+    """One of the small kernels of notebook 03, with the host code that they share."""
+    return inline(name, POINTERS["LAB_CPP"], cuda_source, ["run", "make"], target="emulator")
+
+
+@cache
+def who() -> ModuleType:
+    functions = ["matrix", "rows", "stride", "guard", "place", "mark", "linear"]
+    return inline("who", POINTERS["WHO_CPP"], POINTERS["WHO_CU"], functions, target="emulator")
+
+
+CHECKS = ["d_cell", "checked_d_cell", "add_one", "add_one_unchecked", "add_one_on_default_stream"]
+CHECKS += ["device_inside_guard", "crash"]
+
+
+@cache
+def checks(target: str | None = "emulator") -> ModuleType:
+    """For the emulator, or, with `target=None` and a GPU, for that."""
+    return inline("checks", POINTERS["CHECKS_CPP"], POINTERS["CHECKS_CU"], CHECKS, target=target)
+
+
+@cache
+def places() -> ModuleType:
+    functions = ACCESSORS["FUNCTIONS"]
+    return inline("places", ACCESSORS["PLACES_CPP"], ACCESSORS["PLACES_CU"], functions, target="emulator")
