@@ -133,6 +133,7 @@ def test_make_emulate_shows_it(tmp_path):
 
 @pytest.mark.needs("g++")
 @pytest.mark.parametrize("number", [3, 4])
+@pytest.mark.syllabus("3.7a", "3.7b")
 def test_a_stages_kernels(number):
     """As ncu counts them on an H200: see docs/results/README.md."""
     found = counts.stage(number, 64, 512)

@@ -225,6 +225,7 @@ def test_nothing_recorded(tmp_path, monkeypatch):
 
 
 @pytest.mark.needs("gpu", "nvcc", "compute-sanitizer")
+@pytest.mark.syllabus("3.8a")
 def test_a_tool_finds_a_planted_mistake():
     program = mistakes.PROGRAMS / "memory_global.cu"
     (case,) = [case for case in mistakes.cases(program) if case.name == "wrong_guard_off_by_one"]

@@ -253,6 +253,7 @@ def test_the_report_shows_them_and_what_stands_in_for_the_emulator(recorded):
 
 
 @pytest.mark.needs("gpu", "nvcc", "g++")
+@pytest.mark.syllabus("1.4a", "3.7a", "3.7b")
 def test_kernels_on_a_gpu():
     wanted = [stage for stage in stages.cells() if stage.pointwise_tensors]
     rows, not_run = kernels.profiled([*kernels.peers(), *map(kernels.pointwise_of, wanted)], 256, 1000)

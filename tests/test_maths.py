@@ -263,6 +263,7 @@ def test_second_derivatives_are_right_when_gates_are_computed_again(given):
     assert torch.autograd.gradgradcheck(Recomputed.apply, leaves)
 
 
+@pytest.mark.syllabus("2.7b")
 def test_second_derivatives_are_silently_wrong_with_saved_gates(given):
     leaves = [given[name].requires_grad_() for name in INPUTS]
     assert torch.autograd.gradcheck(SavedGates.apply, leaves), "the first derivatives are right"

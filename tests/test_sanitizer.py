@@ -198,6 +198,7 @@ def test_the_driver_in_cuda_compiles(tmp_path):
 
 
 @pytest.mark.needs("gpu", "nvcc", "compute-sanitizer")
+@pytest.mark.syllabus("3.8a")
 def test_a_planted_mistake_is_found(monkeypatch, tmp_path):
     folder = tmp_path / "csrc"
     shutil.copytree(STAGE.folder / "csrc", folder)

@@ -80,12 +80,14 @@ def test_half_precision_is_right_or_refused(place, dtype):
 
 
 @pytest.mark.parametrize("place", on_gpus)
+@pytest.mark.syllabus("3.6a")
 def test_works_on_the_current_stream(place):
     side_stream(subject(*place, torch.float32))
 
 
 @pytest.mark.needs("gpu:2")
 @pytest.mark.parametrize("place", on_gpus)
+@pytest.mark.syllabus("3.6b")
 def test_works_on_a_second_device(place):
     second_device(subject(*place, torch.float32))
 

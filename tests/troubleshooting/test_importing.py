@@ -48,6 +48,7 @@ def test_the_source_folder_hides_the_package(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.needs("g++", "pip")
+@pytest.mark.syllabus("2.6a", "2.6b")
 def test_built_for_another_version_of_python(sandbox: Sandbox) -> None:
     page = problem("Built for another version of Python")
     sandbox.compile("installed/lltm_stage2/_C.cpython-38-x86_64-linux-gnu.so")
@@ -61,6 +62,7 @@ def test_built_for_another_version_of_python(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.needs("g++")
+@pytest.mark.syllabus("2.3a")
 def test_a_fixed_name_in_the_binding(sandbox: Sandbox) -> None:
     page = problem("A fixed name in the binding")
 
@@ -77,6 +79,7 @@ def test_a_fixed_name_in_the_binding(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.needs("g++")
+@pytest.mark.syllabus("2.3c")
 def test_extension_imported_before_torch(sandbox: Sandbox) -> None:
     page = problem("Extension imported before torch")
     sandbox.compile("_C.so", f"-L{TORCH / 'lib'}", "-Wl,--no-as-needed", "-lc10")
@@ -85,6 +88,7 @@ def test_extension_imported_before_torch(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.needs("g++", "pip")
+@pytest.mark.syllabus("2.6a", "2.6b")
 def test_built_with_another_torch(sandbox: Sandbox) -> None:
     page = problem("Built with another torch")
     c10 = ctypes.CDLL(str(TORCH / "lib" / "libc10.so"))

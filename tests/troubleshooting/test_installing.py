@@ -13,6 +13,7 @@ from troubleshooting.sandbox import (
 
 
 @pytest.mark.needs("g++", "pip")
+@pytest.mark.syllabus("2.4d")
 def test_pip_cannot_see_torch(sandbox: Sandbox) -> None:
     page = problem("pip cannot see torch")
     sandbox.package("setup_torch.py")
