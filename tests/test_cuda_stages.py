@@ -232,3 +232,21 @@ def test_inline_names_the_line_that_does_not_compile(inline_folder):
     with pytest.raises(UserError, match=r"wrong does not build.\n.*(?:cuda.cu[:(]5|wrong.cu:4:).*") as error:
         inline("wrong", HOST, KERNEL.replace("count) x[", "counted) x["), ["twice"])
     assert "counted" in str(error.value)
+
+
+@pytest.mark.syllabus("3.1b")
+def test_a_forward_declaration_joins_the_two_files(inline_folder):
+    declaration = "void launch_double(float* x, int64_t count);\n"
+    assert declaration in HOST
+    with pytest.raises(UserError, match=r"launch_double.* (?:was not declared|undeclared)"):
+        inline("undeclared", HOST.replace(declaration, ""), KERNEL, ["twice"])
+    with pytest.raises(ImportError, match=r"undefined symbol: .*launch_double"):  # what was declared nobody defines
+        inline(
+            "twice",
+            HOST,
+            KERNEL.replace("launch_double(float* x, int64_t", "launch_double(float* x, int32_t"),
+            ["twice"],
+        )
+    x = torch.ones(3, device=device())
+    inline("twice", HOST, KERNEL, ["twice"]).twice(x)
+    assert x.tolist() == [2] * 3

@@ -21,6 +21,7 @@ from torch.utils.cpp_extension import load, load_inline
 
 from common.build import load as load_stage
 from common.case import GRADS, LAYOUTS, Case, difference, outputs
+from common.clock import interleave
 from common.module import lltm_sequence
 from common.stages import ROOT, get
 
@@ -68,7 +69,12 @@ def inline(folder: Path) -> ModuleType:
     source = from_notebook("LOOP_HEADERS") + cell + from_notebook("AUTOGRAD", "SEQUENCE")
     (folder / "inline").mkdir()
     return load_inline(
-        "inline", source, functions=FUNCTIONS, no_implicit_headers=True, build_directory=str(folder / "inline")
+        "inline",
+        source,
+        functions=FUNCTIONS,
+        no_implicit_headers=True,
+        extra_cflags=["-O1"],
+        build_directory=str(folder / "inline"),
     )
 
 
@@ -127,6 +133,79 @@ def test_load(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert (build / "lltm.o").stat().st_mtime_ns == compiled  # not compiled again
 
 
+TWO_FILES = {
+    "number.cpp": "int answer() { return 41; }\n",
+    "module.cpp": """
+#include <Python.h>
+int answer();
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "two_files"};
+PyMODINIT_FUNC PyInit_two_files() {
+  PyObject* self = PyModule_Create(&definition);
+  PyModule_AddIntConstant(self, "answer", answer());
+  return self;
+}
+""",
+}
+LOAD = """
+import logging, sys
+from torch.utils.cpp_extension import load
+logging.getLogger("torch.utils.cpp_extension").setLevel(logging.INFO)
+module = load("two_files", ["number.cpp", "module.cpp"], verbose="verbose" in sys.argv)
+print("answer", module.answer)
+"""
+
+
+@pytest.mark.syllabus("2.5b", "2.5c", "2.5e")
+def test_after_an_edit_only_what_changed_is_compiled_and_verbose_shows_it(tmp_path: Path) -> None:
+    """In processes of their own: one that has the module already would have to give it another name."""
+    for name, text in TWO_FILES.items():
+        (tmp_path / name).write_text(text)
+
+    def loaded(*options: str) -> str:
+        environment = {**os.environ, "TORCH_EXTENSIONS_DIR": str(tmp_path / "build")}
+        command, both = (
+            [sys.executable, "-c", LOAD, *options],
+            {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT},
+        )
+        done = subprocess.run(command, cwd=tmp_path, env=environment, text=True, **both)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    objects = [tmp_path / "build" / "two_files" / name for name in ("number.o", "module.o")]
+    quiet = loaded()
+    assert "answer 41" in quiet
+    assert " -c " not in quiet
+    assert str(tmp_path / "build") not in quiet
+    before = [path.stat().st_mtime_ns for path in objects]
+    (tmp_path / "number.cpp").write_text(TWO_FILES["number.cpp"].replace("41", "42"))
+    shown = loaded("verbose")
+    assert "answer 42" in shown
+    assert [path.stat().st_mtime_ns == time for path, time in zip(objects, before, strict=True)] == [False, True]
+    compiled = [line for line in shown.splitlines() if line.startswith("[") and " -c " in line]
+    assert len(compiled) == 1, shown
+    assert "number.cpp" in compiled[0]
+    assert str(tmp_path / "build") in shown.replace(compiled[0], ""), "the folder, at log level INFO"
+
+
+@pytest.mark.needs("setuptools")
+@pytest.mark.syllabus("2.4e")
+def test_setup_py_install_warns_that_it_is_deprecated(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text("from setuptools import setup\nsetup(name='old', py_modules=['old'])\n")
+    (tmp_path / "old.py").write_text("")
+
+    def said(*command: str) -> str:
+        done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    assert "SetuptoolsDeprecationWarning: setup.py install is deprecated" in said(
+        "setup.py", "install", "--root", "r"
+    )
+    options = ["--no-build-isolation", "--no-index", "--no-deps", "--target", "installed", "."]
+    assert "eprecat" not in said("-m", "pip", "install", "--disable-pip-version-check", *options)
+    assert (tmp_path / "installed" / "old.py").exists()
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.syllabus("2.5g", "2.5h", "2.7d")
 def test_load_inline(inline: ModuleType, device: str) -> None:
@@ -169,3 +248,32 @@ def test_the_loop_in_cpp_equals_the_loop_in_python(inline: ModuleType, T: int, d
     names = ("outputs", "h", "cell", "d_inputs", "d_weights", "d_bias", "d_h0", "d_cell0")
     for name, one, other in zip(names, got, expected, strict=True):
         torch.testing.assert_close(one, other, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.syllabus("2.9b")
+def test_the_loop_in_cpp_gains_most_where_steps_are_small(inline: ModuleType) -> None:
+    """Both loops over the same build, forward and backward on one thread, in turns; with autograd as each has it."""
+
+    def ratio(T: int, B: int, I: int, S: int) -> float:
+        given = Case(B, I, S).inputs()
+        parameters = [given["weights"], given["bias"]]
+        arguments = [torch.randn(T, B, I), *parameters, given["old_h"].detach(), given["old_cell"].detach()]
+        cell = cell_around(inline)
+
+        def in_python() -> None:
+            torch.autograd.grad(lltm_sequence(cell, *arguments)[0].sum(), parameters)
+
+        def in_cpp() -> None:
+            torch.autograd.grad(inline.lltm_sequence(*arguments)[0].sum(), parameters)
+
+        python, cpp = interleave([in_python, in_cpp], "cpu", 9, 0.01)
+        return cpp.ratio_to(python)
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        by_length, large = [ratio(T, 1, 32, 64) for T in (4, 32)], ratio(8, 64, 64, 512)
+    finally:
+        torch.set_num_threads(threads)
+    assert max(by_length) < 0.95, by_length
+    assert large > max(by_length), "the larger a step, the less of it is the loop"
