@@ -1,0 +1,163 @@
+"""What the notebooks say of GPUs and of times, held against what is recorded of an H200, which they quote."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from common import results
+
+SMALL, LARGE = (16, 32, 128), (64, 1024, 128)  # B, I, S
+
+
+@pytest.fixture(scope="module")
+def machine() -> dict:
+    return results.read(results.RECORDED / "h200.json")
+
+
+def row_of(machine: dict, **wanted: object) -> dict:
+    """The only row with these values; gradients for all inputs unless told otherwise."""
+    wanted = {"grads": "all", "maths": "IEEE", **wanted}
+    (row,) = [row for row in machine["rows"] if all(row[key] == value for key, value in wanted.items())]
+    return row
+
+
+def step(machine: dict, name: str, device: str, size: tuple[int, int, int], passes: str) -> dict:
+    B, I, S = size
+    return row_of(machine, name=name, device=device, B=B, I=I, S=S, **{"pass": passes})
+
+
+def kernels_of(machine: dict, name: str) -> dict[tuple[str, int, int], dict]:
+    """The rows of the pointwise kernels of one contender, by pass and size."""
+    return {(row["pass"], row["B"], row["S"]): row for row in machine["kernels"] if row["name"] == name}
+
+
+def devices(machine: dict) -> list[str]:
+    return sorted({row["device"] for row in machine["rows"]})
+
+
+def test_both_devices_were_measured(machine):
+    assert devices(machine) == ["cpu", "cuda"]
+    assert {row["name"] for row in machine["kernels"]} == {"eager", "torch.compile", "stage 3", "stage 4"}
+
+
+@pytest.mark.syllabus("1.3d", "1.4b")
+def test_the_small_step_is_mostly_overhead(machine):
+    """29 times the arithmetic takes a few times as long: so most of the small step is not arithmetic."""
+
+    def products(size: tuple[int, int, int]) -> int:
+        B, I, S = size
+        return B * (S + I) * 3 * S
+
+    more = products(LARGE) / products(SMALL)
+    for device in devices(machine):
+        for passes in ("forward", "forward+backward"):
+            small, large = (step(machine, "eager", device, size, passes)["median"] for size in (SMALL, LARGE))
+            arithmetic = large / more  # at most this in the small one
+            assert arithmetic < 0.5 * small
+
+
+@pytest.mark.syllabus("1.4c")
+def test_torch_compile_is_not_always_faster(machine):
+    rows = [row for row in machine["rows"] if row["name"] == "torch.compile"]
+    assert any(row["ratio"] > 1 for row in rows)
+    assert any(row["ratio"] < 1 for row in rows)
+    eager, compiled = (kernels_of(machine, name) for name in ("eager", "torch.compile"))
+    assert all(compiled[key]["kernels"] < row["kernels"] for key, row in eager.items()), "fewer kernels"
+
+
+@pytest.mark.syllabus("2.8b")
+def test_stage_2_keeps_less_for_backward_than_eager(machine):
+    rows = [row for row in machine["rows"] if row["name"] == "stage 2"]
+    assert rows
+    for row in rows:
+        same = {key: row[key] for key in ("device", "grads", "B", "I", "S", "pass")}
+        eager = row_of(machine, name="eager", **same)
+        X, block = 4 * row["B"] * (row["S"] + row["I"]), 4 * row["B"] * row["S"]
+        assert row["saved_bytes"] == X + 4 * block
+        assert eager["saved_bytes"] == X + 7 * block
+
+
+@pytest.mark.syllabus("2.8g")
+def test_the_backward_of_stage_2_is_faster_than_autograds(machine):
+    for device in devices(machine):
+        for size in (SMALL, LARGE):
+
+            def backward(name: str, device=device, size=size) -> float:
+                both, forward = (
+                    step(machine, name, device, size, passes)["median"] for passes in ("forward+backward", "forward")
+                )
+                return both - forward
+
+            assert backward("stage 2") < backward("eager")
+
+
+@pytest.mark.syllabus("3.7a", "3.7b")
+def test_a_pass_of_stage_3_is_one_kernel(machine):
+    eager, stage = kernels_of(machine, "eager"), kernels_of(machine, "stage 3")
+    assert eager.keys() == stage.keys()
+    assert {row["kernels"] for row in stage.values()} == {1}
+    for key, row in stage.items():
+        assert row["median"] < 0.6 * eager[key]["median"]
+
+
+@pytest.mark.syllabus("4.3a")
+def test_accessors_take_more_registers_than_pointers(machine):
+    pointers, accessors = kernels_of(machine, "stage 3"), kernels_of(machine, "stage 4")
+    for key, row in accessors.items():
+        assert row["registers"] > pointers[key]["registers"]
+        assert row["occupancy"] <= pointers[key]["occupancy"]
+
+
+@pytest.mark.syllabus("4.3b")
+def test_the_kernels_over_accessors_take_a_little_longer(machine):
+    pointers, accessors = kernels_of(machine, "stage 3"), kernels_of(machine, "stage 4")
+    assert pointers.keys() == accessors.keys()
+    for key, row in accessors.items():
+        assert 1 < row["median"] / pointers[key]["median"] < 1.15
+
+
+# compute-sanitizer ----------------------------------------------------------------------------------------------
+
+
+def said(finder: str, case: str) -> dict:
+    """What a tool said of one of the programs in tests/checks."""
+    (row,) = [
+        row
+        for row in json.loads(results.COMPARED.read_text())["rows"]
+        if (row["finder"], row["case"]) == (finder, case)
+    ]
+    return row
+
+
+@pytest.mark.syllabus("3.8a")
+@pytest.mark.parametrize(
+    ("finder", "wrong", "right", "message"),
+    [
+        ("memcheck", "wrong_guard_off_by_one", "right_guard", "Invalid __global__ read of size 4 bytes"),
+        (
+            "racecheck",
+            "wrong_no_barrier_after_the_load",
+            "right_barrier_after_the_load",
+            "Race reported between Write access",
+        ),
+    ],
+)
+def test_compute_sanitizer_finds_bad_accesses_and_races(finder, wrong, right, message):
+    assert said(finder, wrong)["outcome"] == "right line"
+    assert message in said(finder, wrong)["message"]
+    assert said(finder, right)["outcome"] == "silent"
+
+
+@pytest.mark.syllabus("3.8a")
+def test_compute_sanitizer_has_nothing_to_say_of_the_stages():
+    rows = json.loads(results.SANITIZED.read_text())["rows"]
+    assert {row["tool"] for row in rows} == {"memcheck", "racecheck", "initcheck", "synccheck"}
+    assert {row["outcome"] for row in rows} == {"clean"}
+
+
+@pytest.mark.syllabus("4.1d")
+def test_a_kernel_cannot_follow_a_pointer_to_memory_of_the_host():
+    assert said("memcheck", "wrong_host_array")["outcome"] == "right line"
+    assert said("no tool", "wrong_host_array")["status"] != 0, "the program itself ends in an error"

@@ -1,0 +1,123 @@
+"""What notebook 01 says of clocks, and of where the time of a step goes: tried on stage 1, on one thread."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+import torch.nn.functional as F
+from labs import texts
+from profiled import operations
+
+from common import load
+from common.case import Case
+from common.clock import Samples, interleave
+from common.stages import ROOT
+
+SMALL, LARGE = (16, 32, 128), (64, 1024, 128)  # B, I, S
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def microseconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return (time.perf_counter() - start) * 1e6
+
+
+def step(size: tuple[int, int, int]) -> Callable[[], object]:
+    """A call of forward and backward."""
+    lltm, case = load(1).equations, Case(*size)
+    arguments, gradients = list(case.inputs().values()), case.gradients()
+    return lambda: torch.autograd.grad(lltm(*arguments), arguments, gradients)
+
+
+# Clocks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.syllabus("1.3a")
+def test_the_first_call_is_the_slowest():
+    command = [sys.executable, "-c", texts("01_python")["script"]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    first, *later = (int(found) for found in re.findall(r"call \d: +(\d+) us", done.stdout))
+    assert len(later) == 4, done.stderr
+    assert first > 2 * statistics.median(later)
+
+
+@pytest.mark.needs("gpu")
+@pytest.mark.syllabus("1.3b")
+def test_a_clock_that_does_not_wait_has_timed_the_launch():
+    def launch() -> None:
+        torch.cuda._sleep(100_000_000)  # some 50 ms of work for the GPU
+
+    torch.cuda.synchronize()
+    launched, waited = microseconds(launch), microseconds(torch.cuda.synchronize)
+    assert waited > 10 * launched, "the next one to wait pays"
+    right = microseconds(lambda: (launch(), torch.cuda.synchronize()))
+    assert right > 0.5 * waited
+    (sample,) = interleave([launch], "cuda", 1, 0.0)
+    assert sample.flat[0] > 0.5 * waited, "the workbook's clock waits"
+
+
+@pytest.mark.syllabus("1.3c")
+def test_disturbances_move_the_mean_and_leave_the_median():
+    """Every 20th call is held up, as if by somebody else; each call's own part is timed as well."""
+    call, alone, disturbed = step(SMALL), [], []
+    for k in range(400):
+        start = time.perf_counter()
+        call()
+        alone.append((time.perf_counter() - start) * 1e6)
+        if k % 20 == 0:
+            time.sleep(0.005)
+        disturbed.append((time.perf_counter() - start) * 1e6)
+    assert all(late >= own for late, own in zip(disturbed, alone, strict=True)), "it only ever adds"
+    assert statistics.mean(disturbed) - statistics.mean(alone) > 200
+    before, after = (Samples([times]).quartiles() for times in (alone, disturbed))
+    for one, other in zip(before, after, strict=True):
+        assert other - one < 100
+
+
+# One step -------------------------------------------------------------------------------------------------------
+
+
+def matrix_products(size: tuple[int, int, int]) -> Callable[[], object]:
+    """Those of a step and nothing else: one forward, two backward."""
+    input, weights, bias, old_h, _ = (tensor.detach() for tensor in Case(*size).inputs().values())
+    X, d_z = torch.cat([old_h, input], dim=1), torch.randn(size[0], weights.size(0))
+    return lambda: (F.linear(X, weights, bias), d_z @ weights, d_z.T @ X)
+
+
+@pytest.mark.syllabus("1.3d", "1.4b")
+def test_two_sizes_tell_two_stories():
+    """The share of a step that its matrix products take, and that it takes with nothing to compute."""
+
+    def shares(size: tuple[int, int, int]) -> tuple[float, float]:
+        whole, *parts = interleave([step(size), matrix_products(size), step((1, 1, 1))], "cpu", 9, 0.01)
+        products, overhead = (part.ratio_to(whole) for part in parts)
+        return products, overhead
+
+    products, overhead = shares(SMALL)
+    assert overhead > max(0.4, products), "mostly overhead: Python, dispatch and autograd"
+    products, overhead = shares(LARGE)
+    assert products > max(0.5, overhead), "mostly matrix product"
+
+
+@pytest.mark.syllabus("1.4a")
+def test_the_profiler_counts_the_operations_of_a_step():
+    arguments = [tensor.detach() for tensor in Case(*SMALL).inputs().values()]
+    forward = operations(lambda: load(1).equations(*arguments))
+    assert forward == ["cat", "linear", "sigmoid", "sigmoid", "elu", "mul", "add", "tanh", "mul"]
+    backward = operations(step(SMALL))[len(forward) :]
+    assert {"mm", "tanh_backward", "sigmoid_backward", "elu_backward", "sum"} <= set(backward)
