@@ -18,7 +18,6 @@ from torch.utils.cpp_extension import load_inline
 
 from common import build
 from common.case import Case, Cell, difference, outputs
-from common.clock import interleave
 from common.contenders import Contender, Run, input_sets
 
 pytestmark = pytest.mark.needs("g++", "ninja")
@@ -308,25 +307,3 @@ def test_the_bytes_that_each_version_keeps_for_backward(versions):
     for name, numbers in expected.items():
         run = Run(Contender(name, versions[name]), input_sets(case), backward=False)
         assert run.saved_bytes()["saved_bytes"] == 4 * numbers, name
-
-
-def ratio_of_backward(versions: dict[str, Cell], name: str, *size: int) -> float:
-    """The time of a version's backward pass on one thread, as a multiple of eager's, in turns with it."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        calls = [backward_of(versions[each], Case(*size)) for each in ("eager", name)]
-        eager, other = interleave(calls, "cpu", 9, 0.01)
-        return other.ratio_to(eager)
-    finally:
-        torch.set_num_threads(threads)
-
-
-@pytest.mark.syllabus("2.8a")
-def test_the_plain_backward_can_lose_to_autograds(versions):
-    assert ratio_of_backward(versions, "plain", 1024, 8, 128) > 1.1
-
-
-@pytest.mark.syllabus("2.8g")
-def test_the_backward_of_stage_2_is_faster_than_autograds(versions):
-    assert ratio_of_backward(versions, "stage 2", 16, 32, 128) < 0.95

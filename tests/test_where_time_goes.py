@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-import torch.nn.functional as F
 from labs import texts
 from profiled import operations
 
@@ -90,28 +89,6 @@ def test_disturbances_move_the_mean_and_leave_the_median():
 
 
 # One step -------------------------------------------------------------------------------------------------------
-
-
-def matrix_products(size: tuple[int, int, int]) -> Callable[[], object]:
-    """Those of a step and nothing else: one forward, two backward."""
-    input, weights, bias, old_h, _ = (tensor.detach() for tensor in Case(*size).inputs().values())
-    X, d_z = torch.cat([old_h, input], dim=1), torch.randn(size[0], weights.size(0))
-    return lambda: (F.linear(X, weights, bias), d_z @ weights, d_z.T @ X)
-
-
-@pytest.mark.syllabus("1.3d", "1.4b")
-def test_two_sizes_tell_two_stories():
-    """The share of a step that its matrix products take, and that it takes with nothing to compute."""
-
-    def shares(size: tuple[int, int, int]) -> tuple[float, float]:
-        whole, *parts = interleave([step(size), matrix_products(size), step((1, 1, 1))], "cpu", 9, 0.01)
-        products, overhead = (part.ratio_to(whole) for part in parts)
-        return products, overhead
-
-    products, overhead = shares(SMALL)
-    assert overhead > max(0.4, products), "mostly overhead: Python, dispatch and autograd"
-    products, overhead = shares(LARGE)
-    assert products > max(0.5, overhead), "mostly matrix product"
 
 
 @pytest.mark.syllabus("1.4a")
