@@ -182,7 +182,8 @@ TEST(Barriers, ReturnFromALoop) {
   std::vector<int> values(256);
   for (int i = 0; i < 256; i++) values[i] = i;
   const Memory<int> in(values);
-  expect_warning([&] { search_kernel<<<1, 64>>>(in.data(), 42); }, {"1 of 64 threads ended without", kSearch});
+  expect_warning([&] { search_kernel<<<1, 64>>>(in.data(), 42); },
+                 {"1 of 64 threads ended without", kSearch});
   expect_silent([&] { search_kernel<<<1, 64>>>(in.data(), 1000); });
 }
 
