@@ -65,7 +65,5 @@ def clean(ran: Ran, case: str) -> str:
 def words(arguments: Sequence[object]) -> list[str]:
     """Arguments for a command line."""
     return [
-        str(number)
-        for one in arguments
-        for number in (one.flatten().tolist() if isinstance(one, Tensor) else [one])
+        str(number) for one in arguments for number in (one.flatten().tolist() if isinstance(one, Tensor) else [one])
     ]

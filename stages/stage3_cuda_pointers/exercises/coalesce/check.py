@@ -20,6 +20,7 @@ def check(work):
             raise Failure(f"{case}: right, but {stored:,.0f} results are stored: some are computed more than once")
         sectors, needed = counted.total("sectors", space="global"), 2 * -(-count // 8)
         if sectors > 1.05 * needed + 2:
+            table = as_table(counted)
             raise Failure(
-                f"{case}: right, but {sectors:,} sectors are moved where the numbers fill {needed:,}\n{as_table(counted)}"
+                f"{case}: right, but {sectors:,} sectors are moved where the numbers fill {needed:,}\n{table}"
             )

@@ -16,9 +16,9 @@ def check(work):
         [(row * 3 + gate) * S + unit, block * threads + thread, ((row + 1) * 3 * S + threads - 1) // threads], dim=1
     )
     got, _ = printed(work, "places.cu", [questions], want.shape, f"{len(questions)} questions", torch.int64)
-    for name, got, want in zip(FUNCTIONS, got.T, want.T, strict=True):
-        if (got != want).any():
-            raise Failure(explained(name, questions, got, want))
+    for name, answers, right in zip(FUNCTIONS, got.T, want.T, strict=True):
+        if (answers != right).any():
+            raise Failure(explained(name, questions, answers, right))
 
 
 def draw(numbers, most):

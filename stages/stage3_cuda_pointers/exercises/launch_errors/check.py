@@ -19,10 +19,9 @@ def check(work):
         for one, said in zip(threads, lines, strict=False):
             is_refused = one > limit
             if (said == "cudaSuccess") == is_refused:
-                raise Failure(
-                    f"{case}:\nthe launch with {one} threads {'is refused' if is_refused else 'succeeds'}, but {said} "
-                    f"is returned. {explained(count, is_refused, refused_before)}"
-                )
+                what = f"the launch with {one} threads {'is refused' if is_refused else 'succeeds'}"
+                why = explained(count, is_refused, refused_before)
+                raise Failure(f"{case}:\n{what}, but {said} is returned.\n{why}".rstrip())
             refused_before = is_refused
         got = torch.tensor([float(line) for line in lines[len(threads) :]])
         same("x", got, x * 2 ** sum(one <= limit for one in threads), case)

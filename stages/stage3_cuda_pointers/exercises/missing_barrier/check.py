@@ -14,7 +14,8 @@ def check(work):
             got, counted = printed(work, "statistics.cu", [B, S, x], (B, 2), case, EMULATOR_SEED=seed)
         except Failure as failure:
             if "(races)" in str(failure) and "__syncwarp" in work.text("statistics.cu"):
-                raise Failure(f"{failure}\n__syncwarp waits for the 32 threads of a warp only; a block has four") from None
+                note = "__syncwarp waits for the 32 threads of a warp only; a block has four warps"
+                raise Failure(f"{failure}\n{note}") from None
             raise
         want = torch.stack([x.double().mean(1), x.double().var(1, unbiased=False)], dim=1)
         same("mean, variance", got, want, case, torch.float32, 1e-5)

@@ -11,7 +11,8 @@ def check(work):
     measured = measure(Work(work.exercise, work.exercise.folder / "files"))
     block = (said["block_x"], said["block_y"]) == (measured["block_x"], measured["block_y"])
     require(block, f"block ({said['block_x']}, {said['block_y']}) does not write element [{ROW}, {UNIT}]")
-    require(said["thread"] != UNIT, f"thread = {UNIT}: a block has 32 threads, 0 to 31; {UNIT} is its number in the row")
+    threads = f"thread = {UNIT}: a block has 32 threads, 0 to 31; {UNIT} is its number in the row"
+    require(said["thread"] != UNIT, threads)
     one_row = measured["turned_away"] // B
     require(said["turned_away"] != one_row, f"turned_away = {one_row}: that is in one row, and there are {B}")
     times = B * measured["sectors_of_row_0"]

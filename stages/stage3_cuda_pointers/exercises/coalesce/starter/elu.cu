@@ -11,8 +11,7 @@ constexpr int kThreads = 128, kEach = 8;  // elements of a thread
 // Each thread computes up to eight elements.
 __global__ void elu_kernel(float* out, const float* x, int64_t count) {  // [count]
   const int64_t first = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) * kEach;
-  for (int64_t k = first; k < first + kEach && k < count; ++k)
-    out[k] = x[k] > 0 ? x[k] : std::expm1(x[k]);
+  for (int64_t k = first; k < first + kEach && k < count; ++k) out[k] = x[k] > 0 ? x[k] : std::expm1(x[k]);
 }
 
 int main(int words_count, char** words) {

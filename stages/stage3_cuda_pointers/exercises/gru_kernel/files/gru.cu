@@ -17,7 +17,7 @@ __global__ void gru_kernel(double* __restrict__ new_h,             // [B,S]
                            const double* __restrict__ from_h,      // [B,3S], same order
                            const double* __restrict__ h,           // [B,S]
                            int64_t B, int64_t S) {
-  // BEGIN SOLUTION kernel: find this thread's unit and leave if there is none; then compute new_h in each of its rows.
+  // BEGIN SOLUTION kernel: leave if this thread has no unit; then new_h in each of its rows.
   const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   if (unit >= S) return;
   for (int64_t row = blockIdx.y; row < B; row += gridDim.y) {
