@@ -430,7 +430,13 @@ def refused(function: Callable, *arguments: object, names: Sequence[str] = (), *
 
 
 def default_target(exercise: Exercise) -> str:
-    """What this machine builds the exercise's stage for: a GPU if there is one, else the emulator; host for C++."""
+    """What this machine builds the exercise's stage for: a GPU if there is one, else the emulator; host for C++.
+
+    Programs run on the emulator everywhere, for its report and its counts.
+    """
+    is_built = exercise.kind == "write" or (exercise.folder / "files" / "setup.py").exists()
+    if "emulator" in exercise.needs and not is_built:
+        return "emulator"
     return build.choose(exercise.source, None)
 
 
