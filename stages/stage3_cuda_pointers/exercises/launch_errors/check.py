@@ -9,7 +9,7 @@ def check(work):
     good = [draw(numbers, 1, limit) for _ in range(3)]
     bad = [draw(numbers, limit + 1, 5000) for _ in range(2)]
     for count, threads in ((70, [good[0], *bad, *good[1:]]), (1, [bad[1], good[0]]), (0, [good[1]])):
-        case = f"count={count}, threads={', '.join(map(str, threads))}, of which a block may have {limit}"
+        case = f"count={count}, launches with {', '.join(map(str, threads))} threads, {limit} are allowed in a block"
         x = torch.randn(count, generator=numbers)
         arguments = map(str, [count, *x.tolist(), *threads])
         ran = work.program("twice.cu", *arguments, counting=True, EMULATOR_DEVICE=f"maxThreadsPerBlock={limit}")
