@@ -152,8 +152,9 @@ def _part(got: Tensor, wrong: Tensor, how: str = "wrong") -> str | None:
         if first == 0 and not lines[1:].any():
             return f"only the first {name} is {how}"
         last = size - 1 - int(lines.flip(0).int().argmax())
-        if first == 0 and lines[: last + 1].float().mean() > 0.9:
-            return f"the first {last + 1} {name}s are {how}, the others right"
+        if first < last < size - 1 and lines[first : last + 1].float().mean() > 0.9:
+            which = f"the first {last + 1} {name}s" if first == 0 else f"{name}s {first} to {last}"
+            return f"{which} are {how}, the others right"
         every = int(lines.sum())
         step = {int(k) for k in lines.nonzero().flatten().diff()}
         if every > 2 and len(step) == 1 and (stride := step.pop()) > 1:

@@ -181,7 +181,8 @@ def run(
     ended = threading.Event()
 
     def watch() -> None:
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # keeps its number until the group is ended
+        with contextlib.suppress(ChildProcessError):  # it was waited for below: its time was up
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # keeps its number until the group is ended
         ended.set()
 
     threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,69 @@
+"""For checks of whole CUDA programs: numbers go in as arguments, come back printed, and the emulator has its say.
+
+from common.exercises.programs import printed
+
+def check(work):
+    got, counted = printed(work, "scale.cu", [3, 70, x], (3, 70), "B=3, S=70")
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ..counts import Counted
+from .judge import Failure, Ran, Work
+
+NO_PROBLEM = "no problem found"  # and no check was switched off
+OUTPUT = 3  # lines that are shown of what is no list of numbers
+
+
+def printed(
+    work: Work,
+    file: str,
+    arguments: Sequence[object],
+    shape: Sequence[int],
+    case: str,
+    dtype: torch.dtype = torch.float32,
+    **variables: str,
+) -> tuple[Tensor, Counted]:
+    """The numbers that a program prints, as a tensor of this shape, and what its kernels asked of memory.
+
+    A tensor among the arguments is given number by number. `case` says in messages what they were. Raises `Failure`,
+    with the report, for anything that the emulator has to say, and for an output that is something else.
+    """
+    ran = work.program(file, *words(arguments), counting=True, **variables)
+    text = clean(ran, case)
+    try:
+        numbers = [float(word) for word in text.split()]
+    except ValueError:
+        lines = "\n".join(f"  | {line}" for line in text.splitlines()[:OUTPUT])
+        raise Failure(f"{case}: the program prints something else than numbers:\n{lines}") from None
+    if len(numbers) != math.prod(shape):
+        raise Failure(f"{case}: the program prints {len(numbers)} numbers, expected {math.prod(shape)}")
+    return torch.tensor(numbers, dtype=torch.float64).to(dtype).view(*shape), ran.counted
+
+
+def clean(ran: Ran, case: str) -> str:
+    """What a program printed. Raises `Failure` unless it ended with 0 and every check of the emulator was content."""
+    text, found, report = ran.output.partition("the emulator found:")
+    if found:
+        raise Failure(f"{case}: {found}{report}")
+    text, _, verdict = ran.output.rpartition("emulator: ")
+    if ran.status is None:
+        raise Failure(f"{case}: the program does not end")
+    if ran.status != 0:
+        raise Failure(f"{case}: the program ends with status {ran.status}\n{text}".rstrip())
+    if not verdict.endswith(NO_PROBLEM) or ran.counted is None:
+        raise Failure(f"{case}: {verdict or 'the program ends before its end'}")
+    return text
+
+
+def words(arguments: Sequence[object]) -> list[str]:
+    """Arguments for a command line."""
+    return [
+        str(number) for one in arguments for number in (one.flatten().tolist() if isinstance(one, Tensor) else [one])
+    ]

@@ -1,0 +1,47 @@
+import torch
+
+from common.exercises.judge import require, same
+from common.exercises.programs import printed
+
+I = 5
+
+
+def check(work):
+    numbers = work.numbers()
+    for B, S, device in ((3, 70, ""), (1, 33, ""), (70, 2, "maxGridSize.y=63")):
+        case = f"B={B}, S={S}" + (f", a device with {device}" if device else "")
+        cell = torch.nn.GRUCell(I, S, dtype=torch.float64)
+        for parameter in cell.parameters():
+            parameter.data = torch.randn(parameter.shape, generator=numbers, dtype=torch.float64) / 2
+        x, h = (torch.randn(B, size, generator=numbers, dtype=torch.float64) for size in (I, S))
+        with torch.no_grad():
+            want = cell(x, h)
+            from_input = torch.nn.functional.linear(x, cell.weight_ih, cell.bias_ih)
+            from_h = torch.nn.functional.linear(h, cell.weight_hh, cell.bias_hh)
+        got, counted = printed(
+            work, "gru.cu", [B, S, from_input, from_h, h], (B, S), case, torch.float64, EMULATOR_DEVICE=device
+        )
+        same("new_h", got, want, case, torch.float64, suspects=suspects(from_input, from_h, h))
+        read = counted.total("bytes", space="global load")
+        require(read >= 7 * 8 * B * S, f"{case}: seven numbers go into each of new_h, and the kernel reads fewer")
+
+
+def suspects(from_input, from_h, h):
+    """What new_h might be instead, by how one says it."""
+
+    def gru(reset_of=0, update_of=1, on_sum=False, exchanged=False):
+        i, s = from_input.chunk(3, 1), from_h.chunk(3, 1)
+        reset, update = torch.sigmoid(i[reset_of] + s[reset_of]), torch.sigmoid(i[update_of] + s[update_of])
+        candidate = torch.tanh(reset * (i[2] + s[2]) if on_sum else i[2] + reset * s[2])
+        update = 1 - update if exchanged else update
+        return (1 - update) * candidate + update * h
+
+    i, s = from_input.chunk(3, 1), from_h.chunk(3, 1)
+    without = torch.sigmoid(i[1] + s[1])
+    return {
+        "update and 1 - update are exchanged": gru(exchanged=True),
+        "reset is multiplied with the sum; it belongs to from_h's part alone": gru(on_sum=True),
+        "the reset gate and the update gate are exchanged": gru(1, 0),
+        "reset is not used": (1 - without) * torch.tanh(i[2] + s[2]) + without * h,
+        "this is h, unchanged": h,
+    }

@@ -1,0 +1,51 @@
+import torch
+
+from common.exercises.judge import Failure
+from common.exercises.programs import printed
+
+FUNCTIONS = ("place_of", "number_of", "blocks_for")
+SMALL = (100, 3, 70, 70, 1000, 256, 256)  # above each number of a question: see places.cu
+LARGE = (2_000_000, 3, 40_000, 40_000, 2**31 - 1, 1024, 1024)
+MIDDLE = (100_000, 3, 13_000, 13_000, 2**23, 600, 256)  # many between 2**31 and 2**32
+
+
+def check(work):
+    questions = torch.cat([draw(work.numbers(), most) for most in (SMALL, MIDDLE, LARGE)])
+    row, gate, unit, S, block, threads, thread = questions.T
+    want = torch.stack(
+        [(row * 3 + gate) * S + unit, block * threads + thread, ((row + 1) * 3 * S + threads - 1) // threads], dim=1
+    )
+    got, _ = printed(work, "places.cu", [questions], want.shape, f"{len(questions)} questions", torch.int64)
+    for name, answers, right in zip(FUNCTIONS, got.T, want.T, strict=True):
+        if (answers != right).any():
+            raise Failure(explained(name, questions, answers, right))
+
+
+def draw(numbers, most):
+    """Questions, of shape (20, 7): numbers in the upper half of what is below `most`, gates 0, 1 and 2."""
+    most = torch.tensor(most)
+    drawn = (most - torch.rand(20, len(most), generator=numbers, dtype=torch.float64) * most / 2 - 1).long()
+    drawn[:, 1] = torch.randint(3, (20,), generator=numbers)
+    return drawn
+
+
+def explained(name, questions, got, want):
+    """Which question is answered wrong first, and why."""
+    k = int((got != want).int().argmax())
+    row, gate, unit, S, block, threads, thread = questions[k].tolist()
+    call = {
+        "place_of": f"place_of({row}, {gate}, {unit}, {S})",
+        "number_of": f"number_of({block}, {threads}, {thread})",
+        "blocks_for": f"blocks_for({row + 1}, {S}, {threads})",
+    }[name]
+    lines = [f"{call} is {got[k]:,}, expected {want[k]:,}; {int((got != want).sum())} of {len(got)} are wrong"]
+    off = got - want
+    if name == "blocks_for":
+        lines.append("A count that large does not fit into 32 bits: the largest int is 2,147,483,647")
+    elif (off % 2**32 == 0).all():
+        unsigned = (got >= 0).all() and (got > 2**31).any()
+        kind = "an unsigned int, which ends at 4,294,967,295" if unsigned else "an int, which ends at 2,147,483,647"
+        lines.append(f"It is off by {abs(int(off[k])) // 2**32} times 2**32: a product is taken in {kind}")
+    else:
+        lines.append("It is not off by a multiple of 2**32, so it did not overflow: is it rounded?")
+    return "\n".join(lines)

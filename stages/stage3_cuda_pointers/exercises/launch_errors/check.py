@@ -1,0 +1,42 @@
+import torch
+
+from common.exercises.judge import Failure, require, same
+
+
+def check(work):
+    numbers = work.numbers()
+    limit = 32 * draw(numbers, 8, 30)  # this device's, and no other's
+    good = [draw(numbers, 1, limit) for _ in range(3)]
+    bad = [draw(numbers, limit + 1, 5000) for _ in range(2)]
+    for count, threads in ((70, [good[0], *bad, *good[1:]]), (1, [bad[1], good[0]]), (0, [good[1]])):
+        case = f"count={count}, launches with {', '.join(map(str, threads))} threads, {limit} are allowed in a block"
+        x = torch.randn(count, generator=numbers)
+        arguments = map(str, [count, *x.tolist(), *threads])
+        ran = work.program("twice.cu", *arguments, counting=True, EMULATOR_DEVICE=f"maxThreadsPerBlock={limit}")
+        lines = ran.output.split("the emulator found:")[0].split("emulator: ")[0].split()
+        require(ran.counted is not None and len(lines) == len(threads) + count, f"{case}:\n{ran.output}")
+        refused_before = False
+        for one, said in zip(threads, lines, strict=False):
+            is_refused = one > limit
+            if (said == "cudaSuccess") == is_refused:
+                what = f"the launch with {one} threads {'is refused' if is_refused else 'succeeds'}"
+                why = explained(count, is_refused, refused_before)
+                raise Failure(f"{case}:\n{what}, but {said} is returned.\n{why}".rstrip())
+            refused_before = is_refused
+        got = torch.tensor([float(line) for line in lines[len(threads) :]])
+        same("x", got, x * 2 ** sum(one <= limit for one in threads), case)
+        require(ran.status == 0, f"{case}:\n{ran.output}")
+
+
+def draw(numbers, least, most):
+    """A whole number."""
+    return int(torch.randint(least, most + 1, (), generator=numbers))
+
+
+def explained(count, is_refused, refused_before):
+    """What a wrong answer looks like."""
+    if is_refused:
+        return "A refused launch is known at once, and is no error of the work that one can wait for"
+    if count == 0:
+        return "A grid of no blocks is refused. Where nothing is to be done, launch nothing"
+    return "That is the error of the launch before, which was not cleared" if refused_before else ""

@@ -1,0 +1,22 @@
+import torch
+
+from common.exercises.judge import Failure, require, same
+from common.exercises.programs import printed
+
+
+def check(work):
+    numbers = work.numbers()
+    for B, S in ((3, 70), (2, 300), (5, 1), (1, 128)):
+        case = f"B={B}, S={S}"
+        x = torch.randn(B, S, generator=numbers)
+        seed = str(int(torch.randint(1, 1000, (), generator=numbers)))  # the order of threads
+        try:
+            got, counted = printed(work, "statistics.cu", [B, S, x], (B, 2), case, EMULATOR_SEED=seed)
+        except Failure as failure:
+            if "(races)" in str(failure) and "__syncwarp" in work.text("statistics.cu"):
+                note = "__syncwarp waits for the 32 threads of a warp only; a block has four warps"
+                raise Failure(f"{failure}\n{note}") from None
+            raise
+        want = torch.stack([x.double().mean(1), x.double().var(1, unbiased=False)], dim=1)
+        same("mean, variance", got, want, case, torch.float32, 1e-5)
+        require(counted.total("lanes", space="shared") > 0, f"{case}: the threads of a block share nothing any more")

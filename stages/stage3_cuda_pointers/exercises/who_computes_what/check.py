@@ -1,0 +1,40 @@
+import math
+
+from common.exercises.judge import Failure, Work, require
+from common.exercises.programs import printed
+
+B, S, ROW, UNIT = 3, 70, 2, 37
+
+
+def check(work):
+    said = {question.name: work.number(question.name) for question in work.exercise.questions}
+    measured = measure(Work(work.exercise, work.exercise.folder / "files"))
+    block = (said["block_x"], said["block_y"]) == (measured["block_x"], measured["block_y"])
+    require(block, f"block ({said['block_x']}, {said['block_y']}) does not write element [{ROW}, {UNIT}]")
+    threads = f"thread = {UNIT}: a block has 32 threads, 0 to 31; {UNIT} is its number in the row"
+    require(said["thread"] != UNIT, threads)
+    one_row = measured["turned_away"] // B
+    require(said["turned_away"] != one_row, f"turned_away = {one_row}: that is in one row, and there are {B}")
+    times = B * measured["sectors_of_row_0"]
+    require(
+        said["sectors"] != times,
+        f"sectors = {times}: {B} times row 0 it would be, if each row began at the border of a sector",
+    )
+    for name, number in measured.items():
+        if said[name] != number:
+            raise Failure(f"{name} = {said[name]}: the emulator counts {'more' if said[name] < number else 'less'}")
+
+
+def measure(program):
+    """The answers, by the names of the questions."""
+    (x, y, thread), counted = printed(program, "who.cu", [B, S, ROW, UNIT], (3,), f"B={B}, S={S}")
+    [launch] = counted.launches
+    _, row_0 = printed(program, "who.cu", [1, S, 0, 0], (3,), f"B=1, S={S}")
+    return {
+        "block_x": int(x),
+        "block_y": int(y),
+        "thread": int(thread),
+        "turned_away": math.prod(launch.grid) * math.prod(launch.block) - counted.total("lanes"),
+        "sectors_of_row_0": row_0.total("sectors"),
+        "sectors": counted.total("sectors"),
+    }
