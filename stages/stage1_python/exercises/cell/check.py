@@ -36,7 +36,7 @@ def mistakes(input, weights, bias, old_h, old_cell):
     _, last = reference.forward(input, swapped, bias, old_h, old_cell)
     input_gate = torch.sigmoid((torch.cat([old_h, input], dim=1) @ weights.T + bias)[:, :S])
     _, right = reference.forward(input, weights, bias, old_h, old_cell)
-    forgets = "old_cell is multiplied by something, as by the forget gate of an LSTM or a GRU; here it is only added to"
+    forgets = "old_cell is multiplied by something, as by the forget gate of an LSTM; here it is only added to"
     return {
         "old_h and input are in the other order in X": last,
         forgets: right - input_gate * old_cell,
