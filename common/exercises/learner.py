@@ -100,6 +100,14 @@ class Learner:
                 raise RuntimeError("backward changes the gradient that it was given; others may read the same memory")
         return found
 
+    def second(self, graph: int, gradients: list) -> list:
+        """Second derivatives of a call: those of the sum of its squared gradients. They may be refused."""
+        inputs, outputs = self.graphs[graph]
+        grads = [gradient.detach().requires_grad_() for gradient in gradients]
+        first = torch.autograd.grad(outputs, inputs, grads, allow_unused=True, create_graph=True)
+        total = sum(one.square().sum() for one in first if one is not None)
+        return list(torch.autograd.grad(total, inputs, allow_unused=True, retain_graph=True))
+
     def count(self) -> None:
         """From now on ATen calls, bytes saved for backward and what kernels do are counted."""
         self.counting = Counting(self.library)
