@@ -106,7 +106,11 @@ class Learner:
         grads = [gradient.detach().requires_grad_() for gradient in gradients]
         first = torch.autograd.grad(outputs, inputs, grads, allow_unused=True, create_graph=True)
         total = sum(one.square().sum() for one in first if one is not None)
-        return list(torch.autograd.grad(total, inputs, allow_unused=True, retain_graph=True))
+        total.backward(retain_graph=True)  # `grad` of the inputs alone would not reach the refusal
+        found = [one.grad for one in inputs]
+        for one in inputs:
+            one.grad = None
+        return found
 
     def count(self) -> None:
         """From now on ATen calls, bytes saved for backward and what kernels do are counted."""
