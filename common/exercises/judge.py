@@ -246,6 +246,7 @@ class Function:
         self.work, self.module, self.name = work, module, name
         self.may_change_arguments = False
         self.same: list[int | None] = []  # for each tensor of the last result: which argument it is, if one
+        self.graph: int | None = None  # of the last call
 
     @property
     def doc(self) -> str:
@@ -267,7 +268,7 @@ class Function:
             raise Failure(
                 f"{self.name} changes what it is given (tensor {which} of its arguments): others still need it"
             )
-        self.same = found["same"]
+        self.same, self.graph = found["same"], found["graph"]
         value = found["value"]
         needing = [one for one in tensors if one.requires_grad]
         if found["graph"] is None or not needing or not torch.is_grad_enabled():
@@ -275,6 +276,14 @@ class Function:
         outputs = [one for one in _flat(value) if isinstance(one, Tensor)]
         attached = iter(_Attach.apply(self.work.process, found["graph"], outputs, *needing))
         return _map(value, lambda tensor: next(attached))
+
+
+    def second_derivatives(self, *gradients: Tensor) -> list[Tensor | None]:
+        """Of the last call, with these gradients from above: the gradient of the sum of its squared gradients.
+
+        Raises `LearnerError` where the learner's code refuses to be differentiated twice.
+        """
+        return self.work.process.ask("second", graph=self.graph, gradients=list(gradients))
 
 
 class _Attach(torch.autograd.Function):

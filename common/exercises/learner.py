@@ -100,6 +100,18 @@ class Learner:
                 raise RuntimeError("backward changes the gradient that it was given; others may read the same memory")
         return found
 
+    def second(self, graph: int, gradients: list) -> list:
+        """Second derivatives of a call: those of the sum of its squared gradients. They may be refused."""
+        inputs, outputs = self.graphs[graph]
+        grads = [gradient.detach().requires_grad_() for gradient in gradients]
+        first = torch.autograd.grad(outputs, inputs, grads, allow_unused=True, create_graph=True)
+        total = sum(one.square().sum() for one in first if one is not None)
+        total.backward(retain_graph=True)  # `grad` of the inputs alone would not reach the refusal
+        found = [one.grad for one in inputs]
+        for one in inputs:
+            one.grad = None
+        return found
+
     def count(self) -> None:
         """From now on ATen calls, bytes saved for backward and what kernels do are counted."""
         self.counting = Counting(self.library)

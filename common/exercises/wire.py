@@ -96,13 +96,13 @@ def _described(tensor: Tensor) -> dict:
 
 def _span(tensor: Tensor) -> int:
     """The number of elements from the first to the last, with those between that are not its own."""
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or tensor.device.type == "meta":
         return 0
     return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _bytes(tensor: Tensor) -> bytes:
-    if tensor.numel() == 0 or tensor.device.type == "meta":
+    if _span(tensor) == 0:
         return b""
     flat = tensor.detach().as_strided((_span(tensor),), (1,))
     return flat.cpu().resolve_conj().view(torch.uint8).numpy().tobytes()

@@ -1,0 +1,45 @@
+import torch
+
+from common import reference
+from common.exercises.judge import LearnerError, agree, cases, require, same
+
+
+def check(work):
+    cell = work.cell()
+    gates_not_batch(work, cell)
+    case = work.case(3, 5, 70, dtype=torch.float64)
+    inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
+    results = cell(*inputs.values())
+    if isinstance(results, tuple) and len(results) == 2:
+        same("new_cell", results[1], reference.forward(**inputs)[1], case, suspects=mistakes(**inputs))
+    agree(cell, cases(work))
+
+
+def gates_not_batch(work, cell):
+    """At B=3, S=1 z is 3 by 3, and a cut along the wrong dimension raises nothing."""
+    try:
+        results = cell(*work.case(3, 2, 1).inputs().values())
+    except LearnerError:
+        return  # shows better at sizes that are not special
+    for name, result in zip(("new_h", "new_cell"), results or (), strict=False):
+        require(
+            getattr(result, "shape", None) != (3, 3),
+            f"{name} has shape (3, 3), expected (3, 1) (B=3, I=2, S=1): z was cut along the batch, dimension 0. "
+            "There is no error at this size because z is 3 by 3",
+        )
+
+
+def mistakes(input, weights, bias, old_h, old_cell):
+    """What new_cell may be instead."""
+    S = old_cell.size(1)
+    swapped = torch.cat([weights[:, -S:], weights[:, :-S]], dim=1)
+    _, last = reference.forward(input, swapped, bias, old_h, old_cell)
+    input_gate = torch.sigmoid((torch.cat([old_h, input], dim=1) @ weights.T + bias)[:, :S])
+    _, right = reference.forward(input, weights, bias, old_h, old_cell)
+    forgets = "old_cell is multiplied by something, as by the forget gate of an LSTM; here it is only added to"
+    return {
+        "old_h and input are in the other order in X": last,
+        forgets: right - input_gate * old_cell,
+        f"{forgets} ": right - (1 - input_gate) * old_cell,
+        "old_cell is missing": right - old_cell,
+    }

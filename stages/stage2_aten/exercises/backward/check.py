@@ -1,0 +1,48 @@
+from common.case import backward
+from common.exercises.judge import Failure, agree, cases, require
+
+NAMES = ("input", "weights", "bias", "old_h", "old_cell")
+
+
+def check(work):
+    agree(work.cell(), cases(work))
+    only_what_is_needed(work)
+    called_directly(work)
+
+
+def called_directly(work):
+    """Autograd sums a gradient down to its input's shape, so only a direct call shows a wrong one."""
+    case = work.case(3, 5, 70)
+    inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
+    extension = work.load("_C")
+    _, _, *saved = extension.forward(*inputs.values())
+    found = extension.backward(*case.gradients(), inputs["weights"], *saved, [True] * 5)
+    for name, gradient in zip(NAMES, found, strict=True):
+        got, want = tuple(gradient.shape), tuple(inputs[name].shape)
+        require(
+            got == want,
+            f"d_{name} has shape {got}, expected {want}. Called through autograd it looks right, because autograd "
+            "sums a gradient down to the shape of its input; called directly it does not",
+        )
+    nothing = extension.backward(*case.gradients(), inputs["weights"], *saved, [False] * 5)
+    for name, gradient in zip(NAMES, nothing, strict=True):
+        require(gradient is None, f"d_{name} is a tensor though needs_input_grad says that nobody wants it")
+    if any(one is not None for one in extension.backward(None, None, inputs["weights"], *saved, [True] * 5)):
+        raise Failure("without grad_h and grad_cell there is no gradient: all five stay undefined")
+
+
+def only_what_is_needed(work):
+    """Matrix products are counted, for some arguments only."""
+    cell = work.cell()
+    for names, most in ((("weights", "bias"), 1), (("input", "old_h"), 1), (("bias", "old_cell"), 0)):
+        case = work.case(3, 5, 70, requires_grad=names)
+        inputs = case.inputs()
+        results = cell(*inputs.values())
+        with work.counting() as counted:
+            backward(results, inputs, case.gradients())
+        products = sum(counted.calls.get(name, 0) for name in ("mm", "addmm", "matmul", "bmm"))
+        require(
+            products <= most,
+            f"with gradients for {' and '.join(names)} only, backward makes {products} matrix products, "
+            f"expected {most}: skip those that needs_input_grad does not ask for",
+        )

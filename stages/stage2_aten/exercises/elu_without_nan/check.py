@@ -1,0 +1,39 @@
+import math
+
+import torch
+
+from common.exercises.judge import require, same
+
+
+def check(work):
+    d_elu = work.load("_C").d_elu
+    numbers = work.numbers()
+    for shape in ((3, 70), (33,), (2, 1, 5)):
+        for dtype in (torch.float32, torch.float64):
+            z = 2 * torch.randn(shape, generator=numbers, dtype=dtype)
+            compare(d_elu, z)
+            compare(d_elu, z.transpose(0, -1))
+    for dtype in (torch.float32, torch.float64):
+        largest = math.log(torch.finfo(dtype).max)
+        offset = torch.rand(7, generator=numbers, dtype=dtype)
+        compare(d_elu, torch.cat([largest + 1 + offset, -largest - offset, 1e4 * offset]))
+        compare(d_elu, torch.tensor([0.0, 1e-30, -1e-30, math.inf, -math.inf], dtype=dtype))
+
+
+def compare(d_elu, z):
+    got, want = d_elu(z), torch.where(z > 0, 1.0, torch.exp(z.double()))
+    if isinstance(got, torch.Tensor) and got.shape == z.shape and got.isnan().any():
+        worst = z[got.isnan()].flatten()[0].item()
+        exponential = z.new_tensor(worst).exp().item()
+        require(
+            False,
+            f"d_elu({worst:g}) is NaN in {z.dtype}, expected {float(worst > 0):g}: exp({worst:g}) is {exponential:g} "
+            "there, and 0 * inf is NaN",
+        )
+    suspects = {
+        "this is z, unchanged": z,
+        "this takes z for the result of elu: z + 1 where exp(z) belongs": torch.where(z > 0, 1.0, z.double() + 1),
+        "this is elu itself, not its derivative": torch.nn.functional.elu(z.double()),
+        "this is 1 for z <= 0, too": torch.ones_like(z),
+    }
+    same("d_elu(z)", got, want, f"z {tuple(z.shape)}, {z.dtype}", z.dtype, suspects=suspects)

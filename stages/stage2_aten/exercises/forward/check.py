@@ -1,0 +1,70 @@
+import torch
+
+from common import reference
+from common.exercises.judge import Failure, LearnerError, agree, cases, require, same
+
+
+def check(work):
+    returned(work)
+    agree(work.cell(), cases(work))
+    refusals(work, work.cell())
+
+
+def returned(work):
+    """What backward reads is what it is said to be."""
+    case = work.case(3, 5, 70, dtype=torch.float64)
+    inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
+    found = work.load("_C").forward(*inputs.values())
+    require(
+        isinstance(found, tuple | list) and len(found) == 5,
+        "forward returns something else than new_h, new_cell, X, gates and tanh_new_cell",
+    )
+    X = torch.cat([inputs["old_h"], inputs["input"]], dim=1)
+    z = X @ inputs["weights"].T + inputs["bias"]
+    z_i, z_o, z_g = z.chunk(3, dim=1)
+    new_h, new_cell = reference.forward(**inputs)
+    gates = torch.cat([torch.sigmoid(z_i), torch.sigmoid(z_o), torch.nn.functional.elu(z_g)], dim=1)
+    want = {"X": X, "gates": gates, "new_cell": new_cell, "tanh_new_cell": torch.tanh(new_cell), "new_h": new_h}
+    order = ("new_h", "new_cell", "X", "gates", "tanh_new_cell")
+    other = torch.cat([inputs["input"], inputs["old_h"]], dim=1)
+    suspects = {
+        "these are the pre-activations z: backward reads the activated gates": z,
+        "old_h and input are in the other order": other,
+        "elu has gone over all three": torch.nn.functional.elu(z),
+        "the sigmoid has gone over all three": torch.sigmoid(z),
+    }
+    for name, tensor in want.items():
+        others = {f"this should be {key}": value for key, value in want.items() if key != name}
+        same(name, found[order.index(name)], tensor, case, case.dtype, suspects=suspects | others)
+
+
+def refusals(work, cell):
+    """Each argument is refused in each way in which it may not fit."""
+    B, I, S = 3, 5, 70
+    right = work.case(B, I, S).inputs()
+    for name, wrong in (
+        ("bias", right["bias"][:1]),
+        ("bias", right["bias"].double()),
+        ("bias", right["bias"].detach().to("meta")),
+        ("old_cell", right["old_cell"][:1]),
+        ("old_cell", right["old_cell"].double()),
+        ("old_h", right["old_h"][:, :-1]),
+        ("old_h", right["old_h"][:1]),
+        ("weights", right["weights"][:-1]),
+        ("weights", right["weights"][0]),
+        ("weights", right["weights"][:, :-1]),
+        ("input", right["input"][0]),
+        ("input", right["input"].detach().long()),
+    ):
+        shown = f"{name} of shape {tuple(wrong.shape)}, {wrong.dtype}, on {wrong.device}"
+        try:
+            cell(*(right | {name: wrong}).values())
+        except LearnerError as error:
+            said = str(error).partition("\n")[0]
+            if not said.startswith(f"lltm: {name} "):
+                raise Failure(
+                    f"{shown} is refused, but the message is {said!r}; it should begin with 'lltm: {name} has', "
+                    "and come from check_arguments"
+                ) from None
+        else:
+            raise Failure(f"{shown} is not refused (B={B}, I={I}, S={S}): it is stretched, or read as something else")

@@ -1,0 +1,89 @@
+import torch
+
+from common.case import backward
+from common.exercises.judge import Failure, LearnerError, agree, cases, require
+
+ARGUMENTS = {
+    "forward": ("input", "weights", "bias", "old_h", "old_cell"),
+    "backward": ("grad_h", "grad_cell", "weights", "X", "gates", "tanh_new_cell", "needs_input_grad"),
+}
+
+
+def check(work):
+    binding(work)
+    cell = work.cell()
+    agree(cell, cases(work))
+    saved(work, cell)
+    unused_output(work, cell)
+    twice(work, cell)
+
+
+def binding(work):
+    """Names of functions and arguments, and the lock of Python."""
+    extension = work.load("_C")
+    for function, names in ARGUMENTS.items():
+        require(function in dir(extension), f"the module _C has no {function}: m.def gives a function its name")
+        text = getattr(extension, function).doc
+        for name in names:
+            require(f"{name}: " in text, f"help(_C.{function}) shows no argument {name}: py::arg gives it its name")
+    code = work.text("csrc/lltm.cpp").partition("PYBIND11_MODULE")[2]
+    require(
+        code.count("gil_scoped_release") >= 2,
+        "while forward or backward computes, no other thread of Python can run: release its lock, the GIL, with "
+        "py::call_guard",
+    )
+
+
+def saved(work, cell):
+    """Tensors are saved where autograd can watch over them."""
+    B, I, S = 3, 5, 70
+    with work.counting() as counted:
+        cell(*work.case(B, I, S).inputs().values())
+    least = 4 * (B * (S + I) + 3 * B * S + B * S)
+    require(
+        counted.saved >= least,
+        f"save_for_backward got {counted.saved} bytes; X, gates and tanh_new_cell alone are {least}. Nobody notices "
+        "changes of a tensor that is kept as an attribute of ctx",
+    )
+
+
+def unused_output(work, cell):
+    """No zeros are made for an output without a gradient, and no products for an input without one."""
+    calls = {}
+    for grads in ("both", "cell only"):
+        case = work.case(3, 5, 70, grads=grads)
+        inputs = case.inputs()
+        results = cell(*inputs.values())
+        with work.counting() as counted:
+            backward(results, inputs, case.gradients())
+        calls[grads] = counted.all_calls
+    require(
+        calls["cell only"] < calls["both"],
+        f"backward makes {calls['both']} calls of ATen with both gradients and {calls['cell only']} when new_h has "
+        "none: autograd made zeros for it. set_materialize_grads(False) gives None instead",
+    )
+    case = work.case(3, 5, 70, requires_grad=("bias",))
+    inputs = case.inputs()
+    results = cell(*inputs.values())
+    with work.counting() as counted:
+        backward(results, inputs, case.gradients())
+    require(
+        "mm" not in counted.calls, "only bias needs a gradient, and backward multiplies matrices: needs_input_grad"
+    )
+
+
+def twice(work, cell):
+    """Second derivatives are refused in so many words."""
+    case = work.case(3, 5, 7, dtype=torch.float64)
+    cell(*case.inputs().values())
+    try:
+        cell.second_derivatives(*case.gradients())
+    except LearnerError as error:
+        said = str(error).partition("\n")[0]
+        if "once_differentiable" not in said:
+            raise Failure(
+                f"a second derivative ends in {said!r}, which tells nobody why. Refuse it plainly: "
+                "once_differentiable"
+            ) from None
+    else:
+        raise Failure("a second derivative comes without an error, and is wrong: autograd cannot see into C++")

@@ -1,0 +1,15 @@
+import torch
+
+from common.exercises.judge import same
+
+
+def check(work):
+    mix = work.load("_C").mix
+    numbers = work.numbers()
+    for shape in ((3, 7), (1, 33)):
+        for dtype in (torch.float32, torch.float64):
+            a, b = (torch.randn(shape, generator=numbers, dtype=dtype) for _ in "ab")
+            share = float(torch.rand((), generator=numbers, dtype=torch.float64))
+            mixture = a.double() * share + b.double() * (1 - share)
+            want = torch.cat([a.double(), b.double(), mixture], dim=1)
+            same("mix(a, b, share)", mix(a, b, share), want, f"a and b {shape}, {dtype}", dtype)

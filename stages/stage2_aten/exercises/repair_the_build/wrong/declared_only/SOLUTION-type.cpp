@@ -1,0 +1,3 @@
+using at::Tensor;
+
+Tensor blend(const Tensor& a, const Tensor& b, float share);

@@ -1,0 +1,52 @@
+import json
+
+from common.exercises.judge import Failure, agree, cases, require
+
+# Runs setup.py up to where it would begin to build.
+READER = """
+import json, setuptools, distutils.core, torch
+from torch.utils.cpp_extension import BuildExtension
+setup = distutils.core.run_setup("setup.py", ["build_ext"], stop_after="init")
+command = setup.cmdclass.get("build_ext")
+print("\\n" + json.dumps({
+    "name": setup.metadata.name, "version": setup.metadata.version, "packages": setup.packages or [],
+    "folders": dict(setup.package_dir or {}), "extensions": [one.name for one in setup.ext_modules or []],
+    "torch": any("torch" in path for one in setup.ext_modules or [] for path in one.include_dirs),
+    "command": bool(command) and (command is BuildExtension or getattr(command, "cmd_class", None) is BuildExtension
+                                  or (isinstance(command, type) and issubclass(command, BuildExtension))),
+}))
+"""
+PACKAGE = "lltm_stage2"
+
+
+def check(work):
+    ran = work.python("-c", READER, TORCH_CPP_LOG_LEVEL="ERROR")
+    try:
+        told = json.loads(ran.output.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        raise Failure("\n".join(["setup.py cannot be run:", *ran.output.strip().splitlines()[-4:]])) from None
+    described(told)
+    agree(work.cell(), cases(work, [(3, 5, 70)]))
+
+
+def described(told):
+    """Raises `Failure` for what setup.py tells wrong."""
+    require(told["name"] == PACKAGE, f"the name is {told['name']}, expected {PACKAGE}")
+    require(told["version"] == "1.0", f"the version is {told['version']}, expected 1.0")
+    require(
+        PACKAGE in told["packages"],
+        f"packages is {told['packages']}: without {PACKAGE} in it no Python file is installed",
+    )
+    folder = told["folders"].get(PACKAGE, PACKAGE)
+    require(folder in (".", "./", ""), f"package_dir says that {PACKAGE} lies in {folder!r}; it is this folder, '.'")
+    require(bool(told["extensions"]), "there are no ext_modules, so nothing is compiled")
+    require(
+        told["extensions"] == [f"{PACKAGE}._C"],
+        f"the extension is called {told['extensions'][0]}, so it is installed outside of the package, and "
+        f"`from . import _C` does not find it; expected {PACKAGE}._C",
+    )
+    require(told["torch"], "the extension has no include_dirs of torch: a CppExtension fills them in")
+    require(
+        told["command"],
+        "cmdclass has no BuildExtension as build_ext: nobody passes TORCH_EXTENSION_NAME and torch's flags",
+    )

@@ -1,0 +1,3 @@
+#include "number.h"
+
+int number() { return 41; }

@@ -1,0 +1,4 @@
+// What both files know.
+#pragma once
+
+int number();

@@ -1,0 +1,3 @@
+#include "number.h"
+
+int sum() { return number() + 1; }
