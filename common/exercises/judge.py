@@ -29,7 +29,8 @@ from .exercise import Exercise
 from .process import LearnerError, Process, Stopped
 from .variants import ANSWERS, read_answers
 
-__all__ = ["Case", "Failure", "LearnerError", "Stopped", "Work", "agree", "cases", "refused", "require", "same"]
+__all__ = ["BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work", "agree", "cases", "refused", "require",
+           "same"]  # fmt: skip
 
 SMALL = (3, 5, 70)  # B, I, S: two warps and a rest
 SIZES = (SMALL, (1, 4, 33), (5, 3, 1), (2, 1, 300))
