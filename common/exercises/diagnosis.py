@@ -152,7 +152,7 @@ def _part(got: Tensor, wrong: Tensor, how: str = "wrong") -> str | None:
         if first == 0 and not lines[1:].any():
             return f"only the first {name} is {how}"
         last = size - 1 - int(lines.flip(0).int().argmax())
-        if first == 0 and lines[: last + 1].float().mean() > 0.9:
+        if first == 0 and last + 1 < size and lines[: last + 1].float().mean() > 0.9:
             return f"the first {last + 1} {name}s are {how}, the others right"
         every = int(lines.sum())
         step = {int(k) for k in lines.nonzero().flatten().diff()}
