@@ -29,7 +29,8 @@ from .exercise import Exercise
 from .process import LearnerError, Process, Stopped
 from .variants import ANSWERS, read_answers
 
-__all__ = ["Case", "Failure", "LearnerError", "Stopped", "Work", "agree", "cases", "refused", "require", "same"]
+__all__ = ["BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work", "agree", "cases", "refused", "require",
+           "same"]  # fmt: skip
 
 LAST_WORDS = 2  # seconds for a program to say where it was when its time was up
 SMALL = (3, 5, 70)  # B, I, S: two warps and a rest
@@ -82,6 +83,7 @@ class Work:
         self.seed = fresh_seed() if seed is None else seed
         self.target = target or default_target(exercise)
         self.process: Process | None = None
+        self.variables: dict[str, str] = {}  # of the process's environment, beside ours
         self.loaded = False
         self.built: Path | None = None
         self.printed = ""
@@ -123,12 +125,12 @@ class Work:
     def start(self) -> None:
         """Starts the learner's process, which imports torch while the compiler runs."""
         if self.process is None:
-            self.process = Process(self.folder, self.seconds, self.confine)
+            self.process = Process(self.folder, self.seconds, self.confine, **self.variables)
 
-    def restart(self) -> None:
-        """A fresh process: nothing that was remembered in the old one is there."""
+    def restart(self, **variables: str) -> None:
+        """A fresh process, with these in its environment: nothing that was remembered in the old one is there."""
         self.close()
-        self.process, self.loaded = None, False
+        self.process, self.loaded, self.variables = None, False, variables
 
     def __enter__(self) -> Work:
         return self

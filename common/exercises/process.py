@@ -43,7 +43,7 @@ class Stopped(Exception):
 class Process:
     """A process for a learner's folder. It starts at once; what it is asked first waits until torch is imported."""
 
-    def __init__(self, folder: Path, seconds: float, confine: Confine | None = None) -> None:
+    def __init__(self, folder: Path, seconds: float, confine: Confine | None = None, **variables: str) -> None:
         self.folder, self.seconds = folder, seconds
         to_read, self.to_write = os.pipe()
         self.from_read, to_answer = os.pipe()
@@ -51,7 +51,7 @@ class Process:
         self.process = subprocess.Popen(
             confine(command, folder) if confine else command,
             cwd=folder,
-            env=environment(),
+            env=environment() | variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

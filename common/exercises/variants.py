@@ -120,7 +120,7 @@ def _span(exercise: Exercise, region: Region, lines: list[str]) -> tuple[int, in
     """The first line of a region and the one behind its last."""
 
     def at(text: str, start: int, unique: bool) -> int:
-        hits = [k for k in range(start, len(lines)) if text in lines[k]]
+        hits = [k for k in range(start, len(lines)) if _is_at(text, lines[k])]
         if not hits or (unique and len(hits) > 1):
             what = "is not" if not hits else f"is {len(hits)} times"
             raise UserError(f"exercise {exercise.id}: region {region.name}: {text!r} {what} in {region.file}")
@@ -129,6 +129,11 @@ def _span(exercise: Exercise, region: Region, lines: list[str]) -> tuple[int, in
     start = at(region.after, 0, unique=True) if region.after else 0
     begin = at(region.first, start, unique=not region.after)
     return begin, at(region.last, begin, unique=False) + 1
+
+
+def _is_at(text: str, line: str) -> bool:
+    """Whether a line contains a text, or begins with it where that is written `^text`."""
+    return line.startswith(text[1:]) if text.startswith("^") else text in line
 
 
 def _with_parts(name: str, text: str, choose: Callable[[_Part], list[str]]) -> str:

@@ -89,7 +89,7 @@ def _described(tensor: Tensor) -> dict:
         "size": list(tensor.shape),
         "stride": list(tensor.stride()),
         "offset": tensor.storage_offset() % 16,  # enough to keep how it is aligned
-        "bytes": _span(tensor) * tensor.element_size(),
+        "bytes": 0 if tensor.device.type == "meta" else _span(tensor) * tensor.element_size(),
         "requires_grad": tensor.requires_grad,
     }
 

@@ -15,3 +15,4 @@
     d_z[at_gates] = d_new_cell * candidate_cell * d_sigmoid(input_gate);
     d_z[at_gates + state_size] = d_new_h * tanh_new_cell * d_sigmoid(output_gate);
     d_z[at_gates + 2 * state_size] = d_new_cell * input_gate * d_elu(candidate_cell);
+  }

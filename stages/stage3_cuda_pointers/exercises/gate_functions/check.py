@@ -1,0 +1,66 @@
+import torch
+
+from common.exercises.judge import agree, cases, require, same
+
+LARGE = 1e4
+
+
+def check(work):
+    cell = work.cell()
+    for dtype in (torch.float32, torch.float64):
+        ordinary = 2 * torch.randn(41, generator=work.numbers(), dtype=torch.float64)
+        one_each(work, ordinary.to(work.device, dtype), f"41 values, {dtype}")
+    tiny = -torch.logspace(-7, -4, 41).to(work.device)
+    same("elu(z)", activated(work, tiny)[2], torch.expm1(tiny.double()), "z from -1e-7 to -1e-4, float32",
+         torch.float32, suspects={LOST: torch.exp(tiny) - 1})  # fmt: skip
+    large = torch.tensor([-LARGE, LARGE], device=work.device)
+    for name, result in zip(("sigmoid", "", "elu"), activated(work, large), strict=True):
+        for z, value in zip(large.tolist(), result.tolist(), strict=True):
+            require(value == value, f"{name}({z:.0f}) is NaN: a product with 0 does not leave out an infinity")
+    one_each(work, large, "z = -10000 and 10000")
+    agree(cell, cases(work))
+    require("__device__" in work.text("csrc/lltm_math.h"), "the emulator takes all functions, but nvcc does not let "
+            "a kernel call one without __device__: __host__ __device__ __forceinline__ stands before the type")  # fmt: skip
+
+
+LOST = "this is exp(z) - 1 as it stands, which loses the digits of a small z behind the 1"
+
+
+def one_each(work, z, what):
+    """Each function alone; the derivatives get the outputs of torch's functions."""
+    exact = z.double()
+    s, t, e = exact.sigmoid(), exact.tanh(), torch.nn.functional.elu(exact)
+    sigmoid, output, elu = activated(work, z)
+    same("sigmoid(z)", sigmoid, s, what, z.dtype)
+    same("elu(z)", elu, e, what, z.dtype)
+    d_sigmoid, d_tanh, d_elu = derivatives(work, s.to(z.dtype), z, e.to(z.dtype))
+    from_z = "this is the derivative as a function of z, but what it gets is the function's output"
+    same("d_sigmoid(s)", d_sigmoid, s * (1 - s), what, z.dtype, suspects={from_z: s.sigmoid() * (1 - s.sigmoid())})
+    same("d_tanh(t)", d_tanh, 1 - t * t, what, z.dtype, suspects={from_z: 1 - t.tanh() ** 2})
+    want = torch.where(exact > 0, 1.0, e + 1)
+    same("d_elu(e)", d_elu, want, what, z.dtype, suspects={from_z: torch.where(exact > 0, 1.0, e.exp())})
+
+
+def activated(work, z):
+    """sigmoid, sigmoid and elu of z, [S]: the gates that forward returns when weights are zero and the bias is z."""
+    S = len(z)
+    zero = z.new_zeros
+    *_, gates = work.load("_C").forward(zero(1, 1), zero(3 * S, S + 1), z.repeat(3), zero(1, S), zero(1, S))
+    return gates[0].chunk(3)
+
+
+def derivatives(work, s, new_cell, e):
+    """d_sigmoid(s), d_tanh(tanh(new_cell)) and d_elu(e), [S] each, from backward with ones for all that multiplies."""
+    ones = torch.ones_like(s)
+    S = len(s)
+
+    def backward(grad_h, grad_cell, input_gate, output_gate, candidate_cell):
+        gates = torch.cat([input_gate, output_gate, candidate_cell])[None]
+        weights, X = s.new_zeros(3 * S, S + 1), s.new_zeros(1, S + 1)
+        found = work.load("_C").backward(grad_h, grad_cell, weights, X, gates, new_cell[None], [True] * 5)
+        return [*found[2].chunk(3), found[4][0]]  # d_bias of one row is d_z
+
+    d_sigmoid, *_ = backward(None, ones[None], s, ones, ones)
+    *_, d_tanh = backward(ones[None], None, ones, ones, ones)
+    _, _, d_elu, _ = backward(None, ones[None], ones, ones, e)
+    return d_sigmoid, d_tanh, d_elu

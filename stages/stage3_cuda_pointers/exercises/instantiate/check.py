@@ -1,0 +1,19 @@
+import re
+
+from common.exercises.judge import BuildFailure, Failure, agree, cases
+
+ADVICE = (
+    "lltm.cpp calls this, and lltm_kernel.cu makes no function of just these types (`long` is int64_t). "
+    "Compare each argument, and go through the list of instantiations"
+)
+
+
+def check(work):
+    try:
+        agree(work.cell(), cases(work, [(3, 5, 70)]))
+    except BuildFailure as failure:
+        if re.search(r"undefined symbol: .*launch_\w+ward", str(failure)):
+            raise BuildFailure(f"{failure}\n{ADVICE}") from None
+        raise
+    if '"lltm_kernel.cu' in work.text("csrc/lltm.cpp"):
+        raise Failure("lltm.cpp includes the kernels: then nvcc would have to compile all of torch's headers")
