@@ -84,6 +84,7 @@ class Work:
         self.loaded = False
         self.built: Path | None = None
         self.printed = ""
+        self.variables: dict[str, str] = {}
 
     # A module ------------------------------------------------------------------------------------------------
 
@@ -122,12 +123,12 @@ class Work:
     def start(self) -> None:
         """Starts the learner's process, which imports torch while the compiler runs."""
         if self.process is None:
-            self.process = Process(self.folder, self.seconds, self.confine)
+            self.process = Process(self.folder, self.seconds, self.confine, self.variables)
 
-    def restart(self) -> None:
-        """A fresh process: nothing that was remembered in the old one is there."""
+    def restart(self, **variables: str) -> None:
+        """A fresh process, with these environment variables: nothing that was remembered in the old one is there."""
         self.close()
-        self.process, self.loaded = None, False
+        self.process, self.loaded, self.variables = None, False, variables
 
     def __enter__(self) -> Work:
         return self
