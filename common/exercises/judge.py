@@ -81,10 +81,10 @@ class Work:
         self.seed = fresh_seed() if seed is None else seed
         self.target = target or default_target(exercise)
         self.process: Process | None = None
+        self.variables: dict[str, str] = {}  # of the process's environment, beside ours
         self.loaded = False
         self.built: Path | None = None
         self.printed = ""
-        self.variables: dict[str, str] = {}
 
     # A module ------------------------------------------------------------------------------------------------
 
@@ -123,10 +123,10 @@ class Work:
     def start(self) -> None:
         """Starts the learner's process, which imports torch while the compiler runs."""
         if self.process is None:
-            self.process = Process(self.folder, self.seconds, self.confine, self.variables)
+            self.process = Process(self.folder, self.seconds, self.confine, **self.variables)
 
     def restart(self, **variables: str) -> None:
-        """A fresh process, with these environment variables: nothing that was remembered in the old one is there."""
+        """A fresh process, with these in its environment: nothing that was remembered in the old one is there."""
         self.close()
         self.process, self.loaded, self.variables = None, False, variables
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import wire
@@ -43,13 +43,7 @@ class Stopped(Exception):
 class Process:
     """A process for a learner's folder. It starts at once; what it is asked first waits until torch is imported."""
 
-    def __init__(
-        self,
-        folder: Path,
-        seconds: float,
-        confine: Confine | None = None,
-        variables: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, folder: Path, seconds: float, confine: Confine | None = None, **variables: str) -> None:
         self.folder, self.seconds = folder, seconds
         to_read, self.to_write = os.pipe()
         self.from_read, to_answer = os.pipe()
@@ -57,7 +51,7 @@ class Process:
         self.process = subprocess.Popen(
             confine(command, folder) if confine else command,
             cwd=folder,
-            env={**environment(), **(variables or {})},
+            env=environment() | variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
