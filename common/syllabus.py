@@ -6,7 +6,7 @@ A tag counts for a notebook section only if the section has a code cell. docs/sy
 from __future__ import annotations
 
 import ast
-import json
+import configparser
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -139,10 +139,12 @@ def tags_in_tests(path: Path, root: Path) -> list[Tag]:
 
 
 def tags_in_manifest(path: Path, root: Path) -> list[Tag]:
-    """The numbers that an exercise practises: the list `syllabus` of its manifest.json."""
-    place, manifest = path.relative_to(root), json.loads(path.read_text(encoding="utf-8"))
-    title = manifest.get("title", path.parent.name)
-    return [Tag(number, title, str(place.parent), f"{place}:1") for number in manifest.get("syllabus", [])]
+    """The numbers that an exercise practises: `syllabus` of its exercise.ini."""
+    manifest = configparser.ConfigParser(interpolation=None, delimiters=("=",), comment_prefixes=(";",))
+    manifest.read_string(path.read_text(encoding="utf-8"), str(path))
+    head, place = manifest["exercise"], path.relative_to(root)
+    title = head.get("title", path.parent.name)
+    return [Tag(number, title, str(place.parent), f"{place}:1") for number in head.get("syllabus", "").split()]
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def coverage(root: Path = ROOT) -> Coverage:
         lines,
         collect(tags_in_notebook, "notebooks/*.py", claims),
         collect(tags_in_tests, "tests/**/test_*.py", claims),
-        collect(tags_in_manifest, "stages/*/exercises/*/manifest.json", [line.number for line in lines]),
+        collect(tags_in_manifest, "stages/*/exercises/*/exercise.ini", [line.number for line in lines]),
     )
 
 

@@ -272,6 +272,13 @@ def syllabus_table(page: Path) -> str:
     return syllabus()
 
 
+def exercises_table(page: Path) -> str:
+    """The exercises of the stage that the page belongs to."""
+    from .exercises.table import of_stage
+
+    return of_stage(page)
+
+
 GENERATORS: dict[str, Generator] = {
     "stages": stages_table,
     "ladder": ladder,
@@ -281,6 +288,7 @@ GENERATORS: dict[str, Generator] = {
     "checks": checks_table,
     "ncu": ncu_table,
     "syllabus": syllabus_table,
+    "exercises": exercises_table,
 }
 
 

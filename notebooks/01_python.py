@@ -129,6 +129,15 @@ except RuntimeError as error:
 # The bare equations would have stretched that one row of `old_cell` over the batch, without a word. So the check is
 # there for the wrong calls; the right ones come out the same.
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `1/cell`. `make check EX=1/cell` in a terminal hands out the files and checks what you wrote; the
+# cell below checks it here.
+
+# %%
+from common.exercises import show
+
+show("1/cell")
+
 # %% [markdown] syllabus="1.1e"
 # ## The wrong axis
 #
@@ -468,6 +477,9 @@ check("d_input, I first", d_X[:, :I], input)
 # %% [markdown]
 # Cut in the other order, the shape is right and the numbers belong to something else. That was the whole backward:
 # five gradients, two matrix products, and the rest is pointwise.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `1/backward_by_hand`. `show("1/backward_by_hand")` in a cell checks it here.
 
 # %% [markdown] syllabus="1.2e"
 # ## As an `autograd.Function`
@@ -874,6 +886,9 @@ for size in (SMALL, LARGE):
 # spends most of its time on something else. The large one is mostly matrix product, and no rewriting of the rest
 # will gain much. The two sizes stay with us to the end.
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `1/honest_clock`. `show("1/honest_clock")` in a cell checks it here.
+
 # %% [markdown] syllabus="1.4a"
 # ## Where the time goes
 #
@@ -1003,6 +1018,9 @@ draw_shares(shares, "What a step is made of")
 # At the small size about half of forward, and more than half with backward, goes into arranging the work. Python and
 # dispatch cost about the same at every size, so the more there is to compute, the less they matter. This is what C++
 # and fused kernels can win: fewer calls, not faster arithmetic.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `1/count_calls`. `show("1/count_calls")` in a cell checks it here.
 
 # %% [markdown] syllabus="1.4c"
 # ## The first competitor: `torch.compile`

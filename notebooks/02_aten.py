@@ -397,6 +397,15 @@ saturated = Case(B=3, I=5, S=70, bias_shift=1e4)
 print("by mask:", difference(saturated, outputs(Plain.apply, saturated)))
 print("stage 1:", difference(saturated, outputs(stage1.lltm, saturated)))
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `2/forward`, `2/backward` and `2/elu_without_nan`. `make check EX=2/forward` in a terminal hands out
+# the files and checks what you wrote; the cell below checks it here.
+
+# %%
+from common.exercises import show
+
+show("2/forward")
+
 # %% [markdown] syllabus="2.3a"
 # ## The binding
 #
@@ -509,6 +518,9 @@ print("released:", counted_during(binding.wait_and_release), "ticks")
 # `py::call_guard<py::gil_scoped_release>()` is all that stage 2 needs for it. What runs without the lock must not
 # touch a Python object.
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `2/bind_a_function`. `show("2/bind_a_function")` in a cell checks it here.
+
 # %% [markdown] syllabus="2.4a 2.4b"
 # ## Ahead of time: `setup.py`
 #
@@ -603,6 +615,9 @@ print("exit status", status)
 _, found, warning = log.partition("SetuptoolsDeprecationWarning")
 said = [line.strip() for line in (found + warning if found else log).splitlines()]
 print(*[line for line in said if line.strip("*! ")][:4], sep="\n")
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `2/setup_py`. `show("2/setup_py")` in a cell checks it here.
 
 # %% [markdown] syllabus="2.5a 2.5b 2.5c"
 # ## Just in time: `load`
@@ -777,6 +792,9 @@ for name in ("narrow headers", ONCE, THEN):
 # package itself, and the next `load_inline` without the option deletes it: worth it for a session of many small
 # edits, with all of them using it.
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `2/what_rebuilds`. `show("2/what_rebuilds")` in a cell checks it here.
+
 # %% [markdown] syllabus="2.6a"
 # ## Compilers and binary interfaces
 #
@@ -835,6 +853,9 @@ for name in ("g++-4", "tinycc"):
     pretender.chmod(0o755)
     print(name, get_compiler_abi_compatibility_and_version(str(pretender)))
 logger.setLevel(logging.ERROR)
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `2/repair_the_build`. `show("2/repair_the_build")` in a cell checks it here.
 
 # %% [markdown] syllabus="2.7a"
 # ## The Function around the extension
@@ -928,6 +949,9 @@ for device in devices:
     print(f"stage 2 on {device}: {wrong or 'agrees with the float64 reference'}")
 if devices == ["cpu"]:
     print("No GPU that torch can use is here, so the same call on CUDA tensors did not run.")
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `2/function`. `show("2/function")` in a cell checks it here.
 
 # %% [markdown] syllabus="2.8a 2.8c 2.8d 2.8e 2.8f 2.8g"
 # ## Why this backward can be slower than autograd's
@@ -1141,6 +1165,9 @@ for name, (operations, views, allocations, saved) in count(VERSIONS).items():
 # half. Stage 2 keeps tanh as well, a (B, S) more, and has no operation in its backward that repeats the forward.
 # Its views are cheap, but not free.
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `2/fewer_bytes`. `show("2/fewer_bytes")` in a cell checks it here.
+
 # %% [markdown] syllabus="2.9a"
 # ## The loop over time, and autograd, in C++
 #
@@ -1292,6 +1319,9 @@ for k, name in enumerate(LOOPS):
 # Compare the last two lines: what the *loop* gains beyond autograd in C++ is one call from Python a step, a few
 # microseconds. That is the same at every length, and less and less of a step as it grows. What a sequence can really
 # gain lies elsewhere: one matrix product for all inputs, and fewer, larger kernels.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `2/loop_in_cpp`. `show("2/loop_in_cpp")` in a cell checks it here.
 
 # %% [markdown]
 # ## In pictures

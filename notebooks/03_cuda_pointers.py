@@ -490,6 +490,15 @@ if on_gpu:
 else:
     print("no GPU here; how fast the emulator is would say nothing about it")
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `3/who_computes_what`, `3/guard`, `3/index_of_64_bits` and `3/launch`. `make check
+# EX=3/who_computes_what` in a terminal hands out the files and checks what you wrote; the cell below checks it here.
+
+# %%
+from common.exercises import show
+
+show("3/who_computes_what")
+
 # %% [markdown]
 # ## Maths on the device
 #
@@ -722,6 +731,9 @@ axis.set(title="Relative error of elu in float32, just below zero", xlabel="-z",
 axis.legend(frameon=False)
 plt.show()
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `3/gate_functions`. `show("3/gate_functions")` in a cell checks it here.
+
 # %% [markdown] syllabus="3.4a 3.4b 3.4c"
 # ## Dispatch over types
 #
@@ -766,6 +778,9 @@ expanded = expanded[expanded.rindex("void here") :].replace("{", "{\n").replace(
 for line in expanded.splitlines():
     if any(word in line for word in ("switch (", "case ", "using scalar_t", "body", "default:")):
         print(line.strip()[:110])
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `3/host_forward`. `show("3/host_forward")` in a cell checks it here.
 
 # %% [markdown] syllabus="3.5a 3.5b"
 # ## A `.cu` that knows no torch
@@ -814,6 +829,9 @@ for name, headers in HEADERS.items():
 # %% [markdown]
 # With `torch/types.h`, which torch's `load_inline` puts in front of a `.cu` unless told not to, it was five times the
 # upper line when this was written. And you compile a kernel dozens of times before it is good.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `3/instantiate`. `show("3/instantiate")` in a cell checks it here.
 
 # %% [markdown] syllabus="3.1c"
 # ## Two files with one name
@@ -1018,6 +1036,9 @@ inputs = {name: tensor.detach() for name, tensor in Case(3, 4, 5, device=device(
 for wrong in ({"old_cell": inputs["old_cell"][:1]}, {"bias": inputs["bias"].double()}, {"input": inputs["input"][0]}):
     refused(stage3.lltm, *(inputs | wrong).values())
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `3/host_checks`. `show("3/host_checks")` in a cell checks it here.
+
 # %% [markdown] syllabus="3.6c"
 # ## Streams, devices and errors
 #
@@ -1142,6 +1163,9 @@ print("after it:", torch.cuda.current_device() if on_gpu else "nothing has chang
 # %% [markdown]
 # Each function of the stage begins with its checks and a guard, and ends with the check of its launch.
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `3/launch_errors`. `show("3/launch_errors")` in a cell checks it here.
+
 # %% [markdown] syllabus="3.7a 3.7b"
 # ## The kernels of the cell
 #
@@ -1238,6 +1262,10 @@ for name, make in (("empty", torch.empty), ("zeros", torch.zeros)):
 # %% [markdown]
 # How do you know that each element *is* written? `outputs` above ran with a switch of torch that fills every `empty`
 # with NaN, in C++ as well, and NaN agrees with nothing.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `3/forward_kernel`, `3/backward_kernel`, `3/strided_gradient`, `3/gru_kernel` and `3/gru_backward`.
+# `show("3/forward_kernel")` in a cell checks it here.
 
 # %% [markdown] syllabus="3.8a 3.8b"
 # ## Finding errors
@@ -1511,6 +1539,9 @@ reported(SQUARE_CU, square.run, out, made.view(1, 120)[:, 56:])
 mended = SQUARE_CU.replace("B * S / 64", "(B * S + 63) / 64")
 torch.equal(reported(mended, lab("square", mended).make, x, 3, 40), x * x)
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `3/missing_barrier` and `3/unwritten`. `show("3/missing_barrier")` in a cell checks it here.
+
 # %% [markdown]
 # ## What a kernel asks of memory
 #
@@ -1595,6 +1626,9 @@ touches.versions(versions, "forward_kernel", "z")
 # Eight times the sectors, for the same numbers. (A cache keeps some of what is thrown away for the next request, so a
 # GPU loses less than that, but it loses.) [docs/emulator.md](../docs/emulator.md) holds such counts against those of
 # Nsight Compute.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `3/coalesce` and `3/fewer_launches`. `show("3/coalesce")` in a cell checks it here.
 
 # %% [markdown]
 # ## In pictures

@@ -298,6 +298,15 @@ print("TensorAccessor refers to the sizes in the tensor:", places.refers_to_the_
 # The packed ones hold the numbers themselves, 8 + 2 · 3 · 4 and 8 + 2 · 3 · 8 bytes, and go to the kernel by value,
 # among its arguments.
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `4/element_address` and `4/accessor_forward`. `make check EX=4/element_address` in a terminal hands
+# out the files and checks what you wrote; the cell below checks it here.
+
+# %%
+from common.exercises import show
+
+show("4/element_address")
+
 # %% [markdown] syllabus="4.2a"
 # ## What accessors change
 #
@@ -523,6 +532,10 @@ gates_on_cpu = torch.arange(24.0).view(2, 3, 4)
 reported(emulated.gate, torch.zeros(2, 4), gates_on_cpu, 3)
 reported(emulated.gate, torch.zeros(2, 4), gates_on_cpu, 2)
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `4/accessor_backward`, `4/accessor_conversion`, `4/host_side` and `4/no_copy`.
+# `show("4/accessor_backward")` in a cell checks it here.
+
 # %% [markdown] syllabus="4.3a"
 # ## What accessors cost
 #
@@ -578,6 +591,9 @@ if on_gpu:
             print(f"{name} {kernel:16s} B{B} S{S}: {torch.tensor(events).median().item():.0f} us")
 else:
     print("no GPU here, and times of the emulator would say nothing about it")
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `4/registers_and_time`. `show("4/registers_and_time")` in a cell checks it here.
 
 # %% [markdown]
 # ## In pictures
@@ -659,6 +675,9 @@ for result in machines:
     display(plots.kernels(result))
 if not machines:
     print("no machine with the kernels of stage 4 is recorded yet; `make bench` measures yours")
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `4/peephole_cell`. `show("4/peephole_cell")` in a cell checks it here.
 
 # %% [markdown]
 # ## What to take along

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -51,7 +50,7 @@ def root(tmp_path: Path) -> Path:
         "docs/claims.txt": CLAIMS,
         "notebooks/01_python.py": NOTEBOOK,
         "tests/cpp/test_cell.py": '@pytest.mark.syllabus("1.1a", "1.2a")\ndef test_adds():\n    pass\n',
-        "stages/stage1_python/exercises/add/manifest.json": json.dumps({"title": "Add", "syllabus": ["1.2"]}),
+        "stages/stage1_python/exercises/add/exercise.ini": "[exercise]\ntitle = Add\nsyllabus = 1.2\n",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -132,7 +131,11 @@ def test_tags_on_classes_and_methods(root):
             "02_aten.py:3: '1.1z'",
         ),
         ("tests/test_wrong.py", 'x = 1\n@pytest.mark.syllabus("7.7a")\ndef test_it(): pass\n', "wrong.py:2: '7.7a'"),
-        ("stages/stage1_python/exercises/x/manifest.json", '{"syllabus": ["1.3"]}', "manifest.json:1: '1.3'"),
+        (
+            "stages/stage1_python/exercises/x/exercise.ini",
+            "[exercise]\ntitle = X\nsyllabus = 1.2 1.3\n",
+            "exercise.ini:1: '1.3'",
+        ),
     ],
 )
 def test_an_unknown_tag_is_an_error_with_file_and_line(root, place, text, where):

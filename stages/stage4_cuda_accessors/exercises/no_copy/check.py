@@ -1,0 +1,58 @@
+import torch
+
+from common import reference
+from common.exercises.judge import require, same
+
+SIZES = ((3, 70), (1, 33), (5, 300))
+
+
+def check(work):
+    step = work.load("_C").step
+    numbers = work.numbers()
+    for B, S in SIZES:
+        for dtype in (torch.float32, torch.float64):
+            for layout, laid_out in LAYOUTS.items():
+                z, old_cell = (
+                    laid_out(torch.randn(shape, generator=numbers, dtype=torch.float64).to(work.device, dtype))
+                    for shape in ((B, 3, S), (B, S))
+                )
+                what = f"{layout}, B={B}, S={S}, {str(dtype).removeprefix('torch.')}"
+                compare(step(z, old_cell), z, old_cell, what)
+    nothing_is_wasted(work, step)
+
+
+def nothing_is_wasted(work, step):
+    """Counts what a call does beside its kernel; a call before it may not leave anything behind for it."""
+    z, old_cell = (LAYOUTS["transposed"](torch.randn(shape)).to(work.device) for shape in ((4, 3, 64), (4, 64)))
+    step(z, old_cell)
+    with work.counting() as counted:
+        step(z, old_cell)
+    names = ", ".join(f"{number} {name}" for name, number in sorted(counted.calls.items()))
+    empty = sum(number for name, number in counted.calls.items() if name.startswith(("empty", "new_empty")))
+    require(
+        counted.all_calls == empty <= 2,
+        f"step calls ATen {counted.all_calls} times with transposed tensors: {names}. Two allocations without values "
+        "are enough: the kernel reads any strides and writes every element of its results",
+    )
+    require(empty > 0, "step allocates nothing: the next call would overwrite the results of this one")
+
+
+LAYOUTS = {
+    "contiguous": lambda tensor: tensor,
+    "transposed": lambda tensor: tensor.transpose(0, -1).contiguous().transpose(0, -1),
+    "sliced": lambda tensor: torch.stack([tensor, torch.full_like(tensor, torch.nan)], dim=-1)[..., 0],
+    "expanded": lambda tensor: tensor.flatten()[0].expand(tensor.shape),
+}
+
+
+def compare(results, z, old_cell, what):
+    """Holds both results against the reference."""
+    B, S = old_cell.shape
+    flat_z = z.reshape(B, 3 * S)
+    want, words = reference.pointwise_forward(flat_z, old_cell), "old_cell is walked as if it were contiguous"
+    in_memory = old_cell.untyped_storage().nbytes() >= old_cell.numel() * old_cell.element_size()
+    walked = old_cell.as_strided((B, S), (S, 1)) if in_memory else old_cell
+    for name, got, right, wrong in zip(
+        ("new_h", "new_cell"), results, want, reference.pointwise_forward(flat_z, walked), strict=True
+    ):
+        same(name, got, right, what, old_cell.dtype, suspects={words: wrong})

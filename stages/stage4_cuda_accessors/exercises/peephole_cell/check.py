@@ -1,0 +1,66 @@
+from dataclasses import replace
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from common.exercises.judge import same
+
+NAMES = ("new_h", "new_cell", "d_peepholes", "d_z", "d_old_cell")
+# What a cell may miss, and which of `pointwise`'s switches gives its numbers.
+MISTAKES = {
+    "the output gate sees old_cell, where it should see new_cell": {"output_sees": "old"},
+    "the input gate's peephole is not used": {"input_sees": "nothing"},
+    "the output gate's peephole is not used": {"output_sees": "nothing"},
+    "nothing goes back through the output gate's peephole to new_cell": {"output_sees": "new, but is deaf"},
+    "nothing goes back through the input gate's peephole to old_cell": {"input_sees": "old, but is deaf"},
+}
+
+
+def check(work):
+    cell = work.load("peephole").pointwise
+    for B, S in ((3, 70), (1, 33), (5, 300)):
+        for dtype in (torch.float32, torch.float64):
+            compare(cell, work.case(B, 1, S, dtype=dtype))
+    for changes in ({"layout": "transposed"}, {"layout": "sliced"}, {"grads": "expanded"}):
+        compare(cell, work.case(3, 1, 70, dtype=torch.float64, **changes))
+
+
+def compare(cell, case):
+    """Holds a call, forward and backward, against the equations in float64."""
+    inputs, gradients = given(case), case.gradients()
+    precise = [tensor.double() for tensor in inputs]
+    want = results(pointwise, precise, gradients)
+    wrong = {words: results(partial(pointwise, **switch), precise, gradients) for words, switch in MISTAKES.items()}
+    got = results(cell, inputs, gradients)
+    for name in NAMES:
+        suspects = {words: tensors[name] for words, tensors in wrong.items()}
+        same(name, got[name], want[name], case, suspects=suspects)
+
+
+def given(case):
+    """z (B, 3, S), peepholes (2, S) and old_cell (B, S), in the layout of the case."""
+    one = case.inputs()["old_cell"].detach()
+    z = replace(case, B=3 * case.B, seed=case.seed + 2).inputs()["old_h"].detach()
+    peepholes = replace(case, B=2, seed=case.seed + 3).inputs()["old_h"].detach()
+    return z.unflatten(0, (case.B, 3)), peepholes, one
+
+
+def results(cell, inputs, gradients):
+    """Outputs and gradients of a cell by name."""
+    inputs = [tensor.detach().requires_grad_() for tensor in inputs]
+    outputs = cell(*inputs)
+    gradients = [gradient.to(output.dtype) for gradient, output in zip(gradients, outputs, strict=True)]
+    d_z, d_peepholes, d_old_cell = torch.autograd.grad(outputs, inputs, gradients, allow_unused=True)
+    return dict(zip(NAMES, (*(output.detach() for output in outputs), d_peepholes, d_z, d_old_cell), strict=True))
+
+
+def pointwise(z, peepholes, old_cell, input_sees="old", output_sees="new"):
+    """The equations of the README, with switches for what is easily forgotten."""
+    z_i, z_o, z_g = z.unbind(dim=1)
+    seen = {"old": old_cell, "old, but is deaf": old_cell.detach(), "nothing": torch.zeros_like(old_cell)}
+    input_gate = torch.sigmoid(z_i + peepholes[0] * seen[input_sees])
+    new_cell = old_cell + F.elu(z_g) * input_gate
+    seen |= {"new": new_cell, "new, but is deaf": new_cell.detach()}
+    output_gate = torch.sigmoid(z_o + peepholes[1] * seen[output_sees])
+    return torch.tanh(new_cell) * output_gate, new_cell

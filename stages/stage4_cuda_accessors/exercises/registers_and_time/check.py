@@ -1,0 +1,38 @@
+from common import results
+from common.exercises.judge import Failure, require
+
+
+def check(work):
+    budget, registers, occupancy, slower = (
+        work.number(name) for name in ("budget", "registers", "occupancy", "slower")
+    )
+    three, four = recorded("stage 3"), recorded("stage 4")
+    require(
+        budget * 2048 == 65536, f"budget = {budget}: 2048 threads would take {budget * 2048:,} registers of 65,536"
+    )
+    more = "more" if registers < four["registers"] else "fewer"
+    require(
+        abs(registers - four["registers"]) <= 6,
+        f"registers = {registers}: nvcc counted {more}. Each stride that is used takes registers, and so does "
+        "each place that is computed with it",
+    )
+    threads = 65536 // (four["registers"] * 256) * 256
+    require(
+        occupancy == round(100 * four["occupancy"]),
+        f"occupancy = {occupancy}: with {four['registers']} registers {threads} of 2048 threads fit",
+    )
+    percent = 100 * (four["median"] / three["median"] - 1)
+    require(
+        abs(slower - percent) <= 4,
+        f"slower = {slower}: it took {four['median']:.0f} us, and stage 3's kernel {three['median']:.0f} us. Memory "
+        "limits both, and the threads that still run keep it nearly as busy",
+    )
+
+
+def recorded(name):
+    """The backward kernel of a stage as it was measured on an H200."""
+    for result in results.recorded():
+        for row in result.get("kernels", []) if result["name"] == "h200" else []:
+            if (row["name"], row["pass"], row["B"], row["S"]) == (name, "backward", 8192, 4096):
+                return row
+    raise Failure(f"docs/results/h200.json has no backward kernel of {name} at B8192 S4096")
