@@ -279,7 +279,6 @@ class Function:
         attached = iter(_Attach.apply(self.work.process, found["graph"], outputs, *needing))
         return _map(value, lambda tensor: next(attached))
 
-
     def second_derivatives(self, *gradients: Tensor) -> list[Tensor | None]:
         """Of the last call, with these gradients from above: the gradient of the sum of its squared gradients.
 
@@ -329,6 +328,11 @@ def agree(cell: Callable[..., tuple[Tensor, Tensor]], these: Iterable[Case], gra
         got, want = dict(zip(("new_h", "new_cell"), results, strict=True)), expected(case)
         _all_same(case, got, {name: want[name] for name in got}, before)
         if gradients:
+            for name in ("new_h", "new_cell"):
+                require(
+                    got[name].requires_grad or not case.requires_grad,
+                    f"{name} is a constant to autograd ({case}): it has no grad_fn. Is something detached?",
+                )
             got |= backward(results, inputs, grads)
             _all_same(case, got, {name: want[name] for name in GRADIENTS if name in want}, before)
         before = {name: tensor for name, tensor in got.items() if tensor is not None}

@@ -4,13 +4,14 @@ from common.exercises.judge import Failure, agree, cases, require
 
 # Runs setup.py up to where it would begin to build.
 READER = """
-import json, setuptools, distutils.core, torch
+import json, os, setuptools, distutils.core, torch
 from torch.utils.cpp_extension import BuildExtension
 setup = distutils.core.run_setup("setup.py", ["build_ext"], stop_after="init")
 command = setup.cmdclass.get("build_ext")
 print("\\n" + json.dumps({
     "name": setup.metadata.name, "version": setup.metadata.version, "packages": setup.packages or [],
     "folders": dict(setup.package_dir or {}), "extensions": [one.name for one in setup.ext_modules or []],
+    "missing": [str(path) for one in setup.ext_modules or [] for path in one.sources if not os.path.exists(path)],
     "torch": any("torch" in path for one in setup.ext_modules or [] for path in one.include_dirs),
     "command": bool(command) and (command is BuildExtension or getattr(command, "cmd_class", None) is BuildExtension
                                   or (isinstance(command, type) and issubclass(command, BuildExtension))),
@@ -45,6 +46,8 @@ def described(told):
         f"the extension is called {told['extensions'][0]}, so it is installed outside of the package, and "
         f"`from . import _C` does not find it; expected {PACKAGE}._C",
     )
+    missing = ", ".join(told["missing"])
+    require(not missing, f"there is no source {missing}: paths begin at the folder of setup.py")
     require(told["torch"], "the extension has no include_dirs of torch: a CppExtension fills them in")
     require(
         told["command"],
