@@ -1164,7 +1164,7 @@ print("after it:", torch.cuda.current_device() if on_gpu else "nothing has chang
 # Each function of the stage begins with its checks and a guard, and ends with the check of its launch.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `3/launch_errors`. `show("3/launch_errors")` in a cell checks it here.
+# **Your turn:** `3/when_it_shows` and `3/launch_errors`. `show("3/launch_errors")` in a cell checks it here.
 
 # %% [markdown] syllabus="3.7a 3.7b"
 # ## The kernels of the cell
