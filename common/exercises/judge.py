@@ -29,8 +29,8 @@ from .exercise import Exercise
 from .process import LearnerError, Process, Stopped
 from .variants import ANSWERS, read_answers
 
-__all__ = ["BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work", "agree", "cases", "refused", "require",
-           "same"]  # fmt: skip
+__all__ = ["BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work", "agree", "cases", "refused",
+           "require", "same"]  # fmt: skip
 
 LAST_WORDS = 2  # seconds for a program to say where it was when its time was up
 SMALL = (3, 5, 70)  # B, I, S: two warps and a rest
