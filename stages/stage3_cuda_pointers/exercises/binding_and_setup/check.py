@@ -13,8 +13,8 @@ NO_NVCC = (
     "no kernels: CUDAExtension calls nvcc"
 )
 SAVED = (
-    "_C.backward is called with other arguments than it has: it wants grad_h, grad_cell, weights, X, gates, new_cell, "
-    "needs_input_grad. What has lltm.py saved?"
+    "_C.backward is called with other arguments than it has: it wants grad_h, grad_cell, weights, X, gates, "
+    "new_cell, needs_input_grad. What has lltm.py saved?"
 )
 
 
