@@ -279,7 +279,6 @@ class Function:
         attached = iter(_Attach.apply(self.work.process, found["graph"], outputs, *needing))
         return _map(value, lambda tensor: next(attached))
 
-
     def second_derivatives(self, *gradients: Tensor) -> list[Tensor | None]:
         """Of the last call, with these gradients from above: the gradient of the sum of its squared gradients.
 
@@ -375,7 +374,8 @@ def _thirds(got: object, want: Tensor, tolerance: float) -> list[str]:
 def suspects(case: Case, name: str, before: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """What an output or a gradient of the cell might be instead, under what one says then."""
     inputs = {other: tensor.detach() for other, tensor in case.inputs().items()}
-    grad_h, grad_cell = (torch.zeros(case.B, case.S) if grad is None else grad for grad in case.gradients())
+    zeros = torch.zeros(case.B, case.S, device=case.device)
+    grad_h, grad_cell = (zeros if grad is None else grad for grad in case.gradients())
     found = {f"this is {other}, an argument, unchanged": tensor for other, tensor in inputs.items()}
     found |= {"this is grad_h, unchanged": grad_h, "this is grad_cell, unchanged": grad_cell}
     found |= {f"this should be {other}": tensor for other, tensor in expected(case).items() if other != name}
