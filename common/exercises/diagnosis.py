@@ -65,7 +65,7 @@ def looks_like(
         return "right to 7 digits, so something is computed in float32: a literal such as 1.0f, or a float variable"
     some = want.abs().max() > 0
     for words, suspect in suspects.items():
-        if suspect is not None and suspect.shape == want.shape and _is(got, suspect.double()):
+        if suspect is not None and suspect.shape == want.shape and _is(got, suspect.detach().cpu().double()):
             return words
     if some and got.numel() > 1 and (got == got.flatten()[0]).all():
         return (

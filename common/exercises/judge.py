@@ -29,8 +29,8 @@ from .exercise import Exercise
 from .process import LearnerError, Process, Stopped
 from .variants import ANSWERS, read_answers
 
-__all__ = ["BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work", "agree", "cases", "refused", "require",
-           "same"]  # fmt: skip
+__all__ = ["BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work", "agree", "cases", "refused",
+           "require", "same"]  # fmt: skip
 
 LAST_WORDS = 2  # seconds for a program to say where it was when its time was up
 SMALL = (3, 5, 70)  # B, I, S: two warps and a rest
@@ -379,7 +379,8 @@ def _thirds(got: object, want: Tensor, tolerance: float) -> list[str]:
 def suspects(case: Case, name: str, before: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """What an output or a gradient of the cell might be instead, under what one says then."""
     inputs = {other: tensor.detach() for other, tensor in case.inputs().items()}
-    grad_h, grad_cell = (torch.zeros(case.B, case.S) if grad is None else grad for grad in case.gradients())
+    zeros = torch.zeros(case.B, case.S, device=case.device)
+    grad_h, grad_cell = (zeros if grad is None else grad for grad in case.gradients())
     found = {f"this is {other}, an argument, unchanged": tensor for other, tensor in inputs.items()}
     found |= {"this is grad_h, unchanged": grad_h, "this is grad_cell, unchanged": grad_cell}
     found |= {f"this should be {other}": tensor for other, tensor in expected(case).items() if other != name}

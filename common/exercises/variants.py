@@ -42,6 +42,11 @@ def solution(exercise: Exercise) -> Files:
     return files
 
 
+def without_answers(exercise: Exercise) -> Files:
+    """The solution with nothing at all where the learner writes."""
+    return _base(exercise, lambda part: [])
+
+
 def wrong(exercise: Exercise) -> dict[str, Files]:
     """Each wrong answer by its name. Raises `UserError` for one that replaces nothing that there is."""
     folders = sorted(path for path in (exercise.folder / "wrong").glob("*") if path.is_dir())

@@ -15,4 +15,6 @@ def check(work):
     try:
         agree(work.cell(), [work.case(65537, 1, 1)], gradients=False)
     except Failure as failure:
-        raise Failure(f"{failure}\nA grid has at most 65535 blocks in y: who computes the rows that come after?") from None
+        raise Failure(
+            f"{failure}\nA grid has at most 65535 blocks in y: who computes the rows that come after?"
+        ) from None

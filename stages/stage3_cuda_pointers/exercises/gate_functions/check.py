@@ -19,10 +19,13 @@ def check(work):
             require(value == value, f"{name}({z:.0f}) is NaN: a product with 0 does not leave out an infinity")
     one_each(work, large, "z = -10000 and 10000")
     agree(cell, cases(work))
-    require("__device__" in work.text("csrc/lltm_math.h"), "the emulator takes all functions, but nvcc does not let "
-            "a kernel call one without __device__: __host__ __device__ __forceinline__ stands before the type")  # fmt: skip
+    require("__device__" in work.text("csrc/lltm_math.h"), HOST_ONLY)
 
 
+HOST_ONLY = (
+    "the emulator lets a kernel call any function, nvcc only one that is marked: __host__ __device__ "
+    "__forceinline__ stand before the type"
+)
 LOST = "this is exp(z) - 1 as it stands, which loses the digits of a small z behind the 1"
 
 
@@ -30,7 +33,7 @@ def one_each(work, z, what):
     """Each function alone; the derivatives get the outputs of torch's functions."""
     exact = z.double()
     s, t, e = exact.sigmoid(), exact.tanh(), torch.nn.functional.elu(exact)
-    sigmoid, output, elu = activated(work, z)
+    sigmoid, _, elu = activated(work, z)
     same("sigmoid(z)", sigmoid, s, what, z.dtype)
     same("elu(z)", elu, e, what, z.dtype)
     d_sigmoid, d_tanh, d_elu = derivatives(work, s.to(z.dtype), z, e.to(z.dtype))
@@ -50,7 +53,7 @@ def activated(work, z):
 
 
 def derivatives(work, s, new_cell, e):
-    """d_sigmoid(s), d_tanh(tanh(new_cell)) and d_elu(e), [S] each, from backward with ones for all that multiplies."""
+    """d_sigmoid(s), d_tanh(tanh(new_cell)) and d_elu(e), [S] each, from backward with ones for all else."""
     ones = torch.ones_like(s)
     S = len(s)
 

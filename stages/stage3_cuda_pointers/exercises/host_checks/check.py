@@ -22,7 +22,9 @@ def check(work):
         else:
             turned_away(work, right | {name: tensor}, (name,), given, shown(tensor, what))
     every = {name: tensor.half() for name, tensor in right.items()}
-    turned_away(work, every, ("input",), "dtype Half, which the kernels are not made for, in all five tensors", "Half")
+    turned_away(
+        work, every, ("input",), "dtype Half, which the kernels are not made for, in all five tensors", "Half"
+    )
     every = {name: tensor.to("meta") for name, tensor in right.items()}
     turned_away(work, every, ("input",), "device meta, which is not CUDA, in all five tensors", "meta")
     agree(work.cell(), cases(work, [(B, I, S), (1, 1, 1), (0, 4, 8)]))

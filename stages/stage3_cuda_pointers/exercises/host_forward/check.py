@@ -23,9 +23,13 @@ def check(work):
     with work.counting() as counted:
         work.cell()(*inputs.values())
     filled = [name for name in counted.calls if re.match(r"(new_)?(zero|fill|ones|full)", name)]
-    require(not filled, f"ATen is asked for {', '.join(filled)}: the kernel writes every element, so empty_like will do")
+    require(
+        not filled, f"ATen is asked for {', '.join(filled)}: the kernel writes every element, so empty_like will do"
+    )
     copies = [name for name in counted.calls if re.match(r"clone|copy_|contiguous", name)]
-    require(not copies, f"contiguous tensors are copied ({', '.join(copies)}): contiguous() copies only where it must")
+    require(
+        not copies, f"contiguous tensors are copied ({', '.join(copies)}): contiguous() copies only where it must"
+    )
     written = re.search(r"\bforward\((.*?)\n}", re.sub(r"//.*|#include.*", "", work.text("csrc/lltm.cpp")), re.DOTALL)
     for pattern, message in SEEN.items():
         require(written and re.search(pattern, written[1]), message)

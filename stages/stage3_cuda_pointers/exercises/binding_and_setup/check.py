@@ -1,0 +1,55 @@
+import re
+
+import torch
+
+from common.exercises.judge import BuildFailure, Failure, LearnerError, agree, cases, require
+
+NAMES = {
+    "forward": ("input", "weights", "bias", "old_h", "old_cell"),
+    "backward": ("grad_h", "grad_cell", "weights", "X", "gates", "new_cell", "needs_input_grad"),
+}
+NO_NVCC = (
+    "the emulator compiles a .cu whatever the class, but CppExtension would hand it to the C++ compiler, which knows "
+    "no kernels: CUDAExtension calls nvcc"
+)
+SAVED = (
+    "_C.backward is called with other arguments than it has: it wants grad_h, grad_cell, weights, X, gates, "
+    "new_cell, needs_input_grad. What has lltm.py saved?"
+)
+
+
+def check(work):
+    try:
+        extension = work.load("_C")
+    except BuildFailure as failure:
+        if "launch_" in str(failure):
+            raise BuildFailure(f"{failure}\nIt is in csrc/lltm_kernel.cu. Does setup.py name that file?") from None
+        raise
+    setup = re.sub(r"#.*", "", work.text("setup.py"))
+    require("CUDAExtension(" in setup, NO_NVCC)
+    require(
+        re.search(r"lltm_stage3\b", setup),
+        "the package is still called lltm_stage2: installed, it would replace that one",
+    )
+    names = dir(extension)
+    for name, arguments in NAMES.items():
+        require(name in names, f"the module has no {name}: m.def in PYBIND11_MODULE gives it one")
+        text = getattr(extension, name).doc.strip()
+        for argument in arguments:
+            require(f"{argument}:" in text, f"help({name}) shows {text.splitlines()[0]}: the argument {argument} has "
+                    "no name. py::arg gives it one")  # fmt: skip
+        require(len(text.splitlines()) > 1, f"help({name}) shows no docstring: m.def takes it as a text")
+    case = work.case(3, 5, 70)
+    inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
+    _, new_cell, X, gates = extension.forward(**inputs)
+    given = {"grad_h": torch.ones_like(new_cell), "grad_cell": None, "weights": inputs["weights"], "X": X}
+    extension.backward(**given, gates=gates, new_cell=new_cell, needs_input_grad=[True] * 5)
+    try:
+        agree(work.cell(), cases(work))
+    except LearnerError as error:
+        if "incompatible function arguments" not in str(error):
+            raise
+        raise Failure(SAVED) from None
+    binding = work.text("csrc/lltm.cpp").partition("PYBIND11_MODULE")[2]
+    require(binding.count("gil_scoped_release") >= 2, "no other Python thread runs during a call: give each m.def a "
+            "py::call_guard<py::gil_scoped_release>()")  # fmt: skip

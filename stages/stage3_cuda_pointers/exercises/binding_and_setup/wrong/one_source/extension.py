@@ -1,0 +1,1 @@
+ext_modules=[CUDAExtension(f"{PACKAGE}._C", ["csrc/lltm.cpp"])],

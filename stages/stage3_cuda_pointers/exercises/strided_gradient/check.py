@@ -1,0 +1,35 @@
+import re
+
+from common.exercises.judge import Failure, LearnerError, agree, cases, require
+
+ADVICE = {
+    "expanded": "This gradient came from a bare sum(): one number with strides of zero, not B*S numbers in rows",
+    "transposed": "These gradients are transposed: behind their pointers the numbers come in another order",
+    "sliced": "These gradients are slices: behind their pointers other numbers lie between",
+    "h only": "new_cell was not used here, so grad_cell is nullopt and counts as zero",
+    "cell only": "new_h was not used here, so grad_h is nullopt and counts as zero",
+}
+SEEN = {
+    r"Guard\b": "there is no device guard: with tensors on a second GPU the kernel would be launched on the first",
+    r"getCurrentCUDAStream": "the launch is not on the current stream, so it would not wait for what ATen does there",
+}
+
+
+def check(work):
+    extension, inputs = work.load("_C"), [tensor.detach() for tensor in work.case(3, 5, 70).inputs().values()]
+    for case in sorted(cases(work), key=lambda case: case.layout != "contiguous"):  # the lesson's own come first
+        try:
+            agree(work.cell(), [case])
+        except (Failure, LearnerError) as error:
+            advice = ADVICE.get(case.grads) or ADVICE.get(case.layout)
+            if "freed" in str(error):
+                advice = "contiguous() had to copy this one, and the copy was gone before the launch: give it a name"
+            if advice is None:
+                raise
+            raise Failure(f"{str(error).strip()}\n{advice}") from None
+    _, new_cell, X, gates = extension.forward(*inputs)
+    none = extension.backward(None, None, inputs[1], X, gates, new_cell, [True] * 5)
+    require(all(one is None for one in none), "without any gradient from above there is none: backward returns {}")
+    written = re.search(r"\bbackward\(\n(.*?)\n}", re.sub(r"//.*", "", work.text("csrc/lltm.cpp")), re.DOTALL)
+    for pattern, message in SEEN.items():
+        require(written and re.search(pattern, written[1]), message)
