@@ -166,9 +166,9 @@ class Work:
         inputs = list(case.inputs().values())
         with self.counting() as forward:
             results = cell(*inputs)
-        with self.counting() as backward_:
+        with self.counting() as back:
             torch.autograd.grad(results, inputs, case.gradients())
-        for name, counted, enough in zip(("forward", "backward"), (forward, backward_), most, strict=True):
+        for name, counted, enough in zip(("forward", "backward"), (forward, back), most, strict=True):
             calls = ", ".join(f"{number} {call}" for call, number in counted.calls.items())
             require(
                 counted.all_calls <= enough,
