@@ -875,6 +875,9 @@ print("to compile:", build)
 # torch's JIT, `load` and `load_inline`, names a kernel's object `.cuda.o` and has no such trouble, so the mistake
 # waits for the day on which the package is made. Stage 3 calls its files `lltm.cpp` and `lltm_kernel.cu`.
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `3/binding_and_setup`. `show("3/binding_and_setup")` in a cell checks it here.
+
 # %% [markdown] syllabus="3.1d 3.1e"
 # ## Checks
 #
@@ -1164,7 +1167,7 @@ print("after it:", torch.cuda.current_device() if on_gpu else "nothing has chang
 # Each function of the stage begins with its checks and a guard, and ends with the check of its launch.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `3/when_it_shows` and `3/launch_errors`. `show("3/launch_errors")` in a cell checks it here.
+# **Your turn:** `3/launch_errors` and `3/when_it_shows`. `show("3/launch_errors")` in a cell checks it here.
 
 # %% [markdown] syllabus="3.7a 3.7b"
 # ## The kernels of the cell

@@ -157,6 +157,25 @@ class Work:
             counted.kernels = counts.Counted()
             counts.fill(counted.kernels, json.loads(found["kernels"]), self.folder)
 
+    def by_kernels(self, most: tuple[int, int] = (5, 5)) -> None:
+        """Raises `Failure` when a call of the cell asks ATen for more than allocations and matrix products.
+
+        `most` is for forward and backward. Who computes the pointwise part with ATen has written no kernel.
+        """
+        case, cell = self.case(*SMALL), self.cell()
+        inputs = list(case.inputs().values())
+        with self.counting() as forward:
+            results = cell(*inputs)
+        with self.counting() as back:
+            torch.autograd.grad(results, inputs, case.gradients())
+        for name, counted, enough in zip(("forward", "backward"), (forward, back), most, strict=True):
+            calls = ", ".join(f"{number} {call}" for call, number in counted.calls.items())
+            require(
+                counted.all_calls <= enough,
+                f"{name} calls ATen {counted.all_calls} times where {enough} are enough ({calls}): "
+                "the pointwise part belongs into one kernel",
+            )
+
     def ours(self) -> Work:
         """The same for the stage's own sources, in another process: to measure, or to time beside. Close it after."""
         return Work(self.exercise, self.exercise.source.folder, self.target, self.seconds, self.seed)

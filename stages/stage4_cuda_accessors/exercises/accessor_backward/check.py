@@ -12,3 +12,4 @@ def check(work):
             "strides of zero: an accessor knows that, a place computed by hand does not"
         ) from None
     agree(work.cell(), cases(work))
+    work.by_kernels()

@@ -3,6 +3,7 @@ from common.exercises.judge import Failure, LearnerError, agree, cases
 
 def check(work):
     agree(work.cell(), [*cases(work), work.case(0, 5, 70)])
+    work.by_kernels()
     if work.target == "emulator":
         a_failed_launch_is_told(work)
 

@@ -4,7 +4,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from common.exercises.judge import same
+from common.exercises.judge import require, same
 
 NAMES = ("new_h", "new_cell", "d_peepholes", "d_z", "d_old_cell")
 # What a cell may miss, and which of `pointwise`'s switches gives its numbers.
@@ -24,6 +24,21 @@ def check(work):
             compare(cell, work.case(B, 1, S, dtype=dtype))
     for changes in ({"layout": "transposed"}, {"layout": "sliced"}, {"grads": "expanded"}):
         compare(cell, work.case(3, 1, 70, dtype=torch.float64, **changes))
+    by_its_kernels(work, cell)
+
+
+def by_its_kernels(work, cell):
+    """Around the kernels there are allocations, and in backward the five calls that make d_peepholes."""
+    case = work.case(3, 1, 70)
+    inputs = [tensor.requires_grad_() for tensor in given(case)]
+    with work.counting() as forward:
+        outputs = cell(*inputs)
+    with work.counting() as back:
+        torch.autograd.grad(outputs, inputs, case.gradients())
+    for name, counted, most in (("forward", forward, 0), ("backward", back, 5)):
+        allocations = sum(number for call, number in counted.calls.items() if call.startswith("empty"))
+        computes = f"{name} computes with ATen ({', '.join(counted.calls)}): write it in the kernel"
+        require(counted.all_calls - allocations <= most, computes)
 
 
 def compare(cell, case):
