@@ -98,7 +98,8 @@ def raised(error: LearnerError) -> str:
     """An exception as a learner sees it: what, and in which of their lines."""
     if str(error).startswith("the emulator found"):
         return str(error).strip()
-    lines = [f"{error.kind}: {str(error).strip()}"]
+    what = "your code calls exit(), which has no place in it" if error.kind == "SystemExit" else ""
+    lines = [what or f"{error.kind}: {str(error).strip()}"]
     lines += [f"  {file}:{number}: {text}" for file, number, text in error.where[-3:]]
     return "\n".join(lines)
 

@@ -25,7 +25,7 @@ def next_one() -> int:
     if exercise is None:
         say("All exercises are solved. `make progress` shows them; `make solution EX=3/guard` shows another way.")
         return 0
-    folder = place.begin(exercise)
+    folder = begun(exercise)
     done = sum(bool(place.state(one).passed) for one in every())
     say(f"Exercise {exercise.id}, {done + 1} of {len(every())}: {exercise.minutes} minutes, {exercise.size}\n")
     say(readable(exercise))
@@ -54,7 +54,7 @@ def check_one(exercise: Exercise) -> bool:
     """Checks the learner's folder and says how it went."""
     from .checking import check as judge
 
-    folder = place.begin(exercise)
+    folder = begun(exercise)
     verdict = judge(exercise, folder)
     place.record(exercise, verdict.passed)
     where = {"cuda": ", on the GPU", "emulator": ", on the emulator"}.get(verdict.target, "")
@@ -157,7 +157,7 @@ def prove(name: str) -> int:
 def watch(name: str | None) -> int:
     """Checks whenever a file was saved, until the exercise is solved and the next one begins."""
     exercise = current(name)
-    folder = place.begin(exercise)
+    folder = begun(exercise)
     say(f"Watching {shown(folder)}/; every time you save, it is checked. Ctrl-C ends this.")
     seen = None
     while True:
@@ -178,6 +178,18 @@ def watch(name: str | None) -> int:
 def stamps(folder: Path) -> dict[Path, int]:
     """When each file was written."""
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def begun(exercise: Exercise) -> Path:
+    """The learner's folder, made if it is not there, and with what an update of the workbook has changed."""
+    folder = place.begin(exercise)
+    changed = place.renew(exercise)
+    if changed.renewed:
+        say(f"The workbook has newer files, and you had not changed yours: renewed {', '.join(changed.renewed)}.\n")
+    if changed.kept:
+        say(f"The workbook has newer files, but you changed yours, so they are kept: {', '.join(changed.kept)}.\n"
+            f"make reset{ex_of(exercise)} gives you the new ones, and keeps yours aside.\n")  # fmt: skip
+    return folder
 
 
 def first_open() -> Exercise | None:

@@ -316,6 +316,9 @@ def agree(cell: Callable[..., tuple[Tensor, Tensor]], these: Iterable[Case], gra
         got, want = dict(zip(("new_h", "new_cell"), results, strict=True)), expected(case)
         _all_same(case, got, {name: want[name] for name in got}, before)
         if gradients:
+            for name, result, grad in zip(("new_h", "new_cell"), results, grads, strict=True):
+                if grad is not None and not result.requires_grad:
+                    raise Failure(f"{name} has no gradient: autograd does not know how it was computed ({case})")
             got |= backward(results, inputs, grads)
             _all_same(case, got, {name: want[name] for name in GRADIENTS if name in want}, before)
         before = {name: tensor for name, tensor in got.items() if tensor is not None}
