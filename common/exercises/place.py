@@ -160,7 +160,7 @@ def record(exercise: Exercise, passed: bool) -> State:
     """Writes down that it was checked."""
     with locked():
         before = state(exercise)
-        now = before.passed or (time.strftime("%Y-%m-%d %H:%M") if passed else "")
+        now = before.passed or (time.strftime("%Y-%m-%d %H:%M:%S") if passed else "")
         return _write_state(exercise, tries=before.tries + 1, passed=now)
 
 
