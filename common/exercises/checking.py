@@ -41,20 +41,24 @@ def check(
     target: str | None = None,
     seed: int | None = None,
     confine: Confine | None = None,
+    ahead: bool = True,
 ) -> Verdict:
     """Runs the check of an exercise on a learner's folder.
 
     `timeout` is in seconds, for the learner's code alone. `target` is one of the stage's, the best here without it.
     `seed` gives the numbers of an earlier check again. `confine` puts the learner's processes into a sandbox.
+    `ahead`: the learner's process starts while the compiler runs, which is quicker; without it only when there is
+    something to run in it, which takes less of the processor.
     Raises `UserError` only when this machine cannot check the exercise at all.
     """
     from .judge import BuildFailure, Failure, Work  # imports torch
 
     begun = time.perf_counter()
     work = Work(exercise, Path(folder).resolve(), target, timeout, seed, confine)
+    work.ahead = ahead
     kind, message = "passed", ""
     try:
-        if exercise.kind == "write" or any(path.name != "setup.py" for path in work.folder.glob("*.py")):
+        if ahead and (exercise.kind == "write" or any(path.name != "setup.py" for path in work.folder.glob("*.py"))):
             work.start()  # imports torch while we do, and while the compiler runs
         rule = rule_of(exercise)
         missing = [name for name in variants.starter(exercise) if not (work.folder / name).is_file()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import configparser
 import contextlib
+import hashlib
 import json
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from .. import build, counts, emulate
+from .. import build, counts, emulate, pruning
 from ..case import Case
 from ..check import fresh_seed
 from ..errors import UserError
@@ -34,6 +35,9 @@ __all__ = [
     "SIZES", "SMALL", "Case", "Failure", "LearnerError", "Stopped", "Work",
     "agree", "cases", "refused", "require", "same",
 ]  # fmt: skip
+
+# Bytes under build/ that may be kept, by what they are.
+MOST = {"exercises/*/*/*": 10**9, "headers/*": 3 * 10**9, "objects/*": 2 * 10**9}
 
 
 @dataclass
@@ -77,6 +81,7 @@ class Work:
         self.seconds = seconds or exercise.seconds
         self.seed = fresh_seed() if seed is None else seed
         self.target = target or default_target(exercise)
+        self.ahead = True  # whether the learner's process starts before there is something to run in it
         self.process: Process | None = None
         self.loaded = False
         self.built: Path | None = None
@@ -90,9 +95,11 @@ class Work:
 
     def load(self, module: str = "lltm") -> Module:
         """A module of the folder, such as `lltm`, or `_C` for the extension itself; C++ is built first."""
-        self.start()
+        if self.ahead:
+            self.start()
         if not self.loaded:
             library = str(self.library()) if self.has_cpp else None
+            self.start()
             try:
                 self.process.ask("load", library=library)
             except LearnerError as error:  # a symbol that nothing defines shows only now
@@ -109,11 +116,14 @@ class Work:
     def library(self) -> Path:
         """The built extension. Raises `BuildFailure` with the compiler's words."""
         if self.built is None:
-            place = build.BUILD / "exercises" / self.target
+            place = place_of(self.folder) / self.target
             try:
-                self.built = build.build_folder(self.folder, self.target, place, "your code", quick=True).path
+                made = build.build_folder(self.folder, self.target, place, "your code", quick=True)
             except UserError as error:
                 raise BuildFailure(str(error)) from None
+            self.built = made.path
+            if not made.cached:
+                prune()
         return self.built
 
     def start(self) -> None:
@@ -219,6 +229,27 @@ class Work:
 
 class BuildFailure(Failure):
     """The learner's code does not build."""
+
+
+def place_of(folder: Path) -> Path:
+    """Where builds of a learner's folder are kept: its own, so that none waits for another, or finds its errors."""
+    return build.BUILD / "exercises" / hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+
+
+def forget(folder: Path) -> None:
+    """Removes the builds of a learner's folder; objects and headers, which others share, stay."""
+    pruning.remove(place_of(folder))
+
+
+def prune() -> None:
+    """Keeps what exercises leave in build/ within MOST."""
+    for pattern, most in MOST.items():
+        pruning.prune((path for path in build.BUILD.glob(pattern) if is_entry(path)), most)
+
+
+def is_entry(path: Path) -> bool:
+    """Whether this is something that was built, and not the lock or the log beside it."""
+    return path.suffix == ".o" or (path.is_dir() and path.suffix == "" and not path.name.startswith("."))
 
 
 def default_target(exercise: Exercise) -> str:
