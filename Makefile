@@ -77,8 +77,8 @@ report: setup           ## the pictures of the last measurement: out/report.html
 test: setup             ## run all tests
 	@$(python) -m pytest
 
-prove: setup            ## prove every exercise: starter, solution and each wrong answer
-	@$(python) -m pytest tests/test_exercises.py
+prove: setup            ## prove every exercise, or EX=3/guard: starter, solution, wrong answers; writes tests/proof.json
+	@PROVE=all $(python) -m pytest tests/test_exercises.py $(if $(EX),-k "$(EX)")
 
 setup: python           ## install what is missing; TORCH_INDEX=... takes torch from another wheel index
 	@$(python) -m common setup

@@ -29,6 +29,7 @@ from . import architectures, host, stages
 from .emulator import compile as emulator
 from .errors import UserError
 from .extension import Extension, read_setup
+from .pruning import used
 from .stages import ROOT, Stage
 
 BUILD = ROOT / "build"
@@ -168,7 +169,7 @@ def build_folder(folder: Path, target: str, place: Path, name: str, quick: bool 
     """
     if reason := unavailable(target):
         raise UserError(f"cannot build {name} for {target}: {reason}")
-    final = place / key_of(folder, target, quick)
+    final = used(place / key_of(folder, target, quick))
     if not final.exists():
         try:
             with _lock(place) as lock:

@@ -41,20 +41,24 @@ def check(
     target: str | None = None,
     seed: int | None = None,
     confine: Confine | None = None,
+    ahead: bool = True,
 ) -> Verdict:
     """Runs the check of an exercise on a learner's folder.
 
     `timeout` is in seconds, for the learner's code alone. `target` is one of the stage's, the best here without it.
     `seed` gives the numbers of an earlier check again. `confine` puts the learner's processes into a sandbox.
+    `ahead`: the learner's process starts while the compiler runs, which is quicker; without it only when there is
+    something to run in it, which takes less of the processor.
     Raises `UserError` only when this machine cannot check the exercise at all.
     """
     from .judge import BuildFailure, Failure, Work  # imports torch
 
     begun = time.perf_counter()
     work = Work(exercise, Path(folder).resolve(), target, timeout, seed, confine)
+    work.ahead = ahead
     kind, message = "passed", ""
     try:
-        if exercise.kind == "write" or any(path.name != "setup.py" for path in work.folder.glob("*.py")):
+        if ahead and (exercise.kind == "write" or any(path.name != "setup.py" for path in work.folder.glob("*.py"))):
             work.start()  # imports torch while we do, and while the compiler runs
         rule = rule_of(exercise)
         missing = [name for name in variants.starter(exercise) if not (work.folder / name).is_file()]
@@ -98,7 +102,8 @@ def raised(error: LearnerError) -> str:
     """An exception as a learner sees it: what, and in which of their lines."""
     if str(error).startswith("the emulator found"):
         return str(error).strip()
-    lines = [f"{error.kind}: {str(error).strip()}"]
+    what = "your code calls exit(), which has no place in it" if error.kind == "SystemExit" else ""
+    lines = [what or f"{error.kind}: {str(error).strip()}"]
     lines += [f"  {file}:{number}: {text}" for file, number, text in error.where[-3:]]
     return "\n".join(lines)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import re
@@ -17,17 +18,21 @@ from . import place, variants
 from .exercise import Exercise, every, find, shown
 
 POLL = 0.5  # seconds between two looks at the files
+WATCHED = ("*", "csrc/*")  # what a build or a program leaves goes deeper
+WATCHED_KINDS = (".py", ".cpp", ".cu", ".h", ".cuh", ".ini", ".toml")
+MARKS = {True: "✓", False: "·", None: " "}  # solved, begun, not yet begun
 
 
 def next_one() -> int:
     """Says what to do now, and where; makes the folder for it."""
     exercise = first_open()
     if exercise is None:
-        say("All exercises are solved. `make progress` shows them; `make solution EX=3/guard` shows another way.")
+        say("All exercises are solved. `make progress` shows them, `make solution EX=...` ours beside yours.")
         return 0
-    folder = place.begin(exercise)
-    done = sum(bool(place.state(one).passed) for one in every())
-    say(f"Exercise {exercise.id}, {done + 1} of {len(every())}: {exercise.minutes} minutes, {exercise.size}\n")
+    folder = begun(exercise)
+    exercises = every()
+    number = exercises.index(exercise) + 1
+    say(f"Exercise {exercise.id} ({number} of {len(exercises)}): {exercise.minutes} minutes, {exercise.size}\n")
     say(readable(exercise))
     say(f"\nYour files are in {shown(folder)}/:")
     for file, line, text in variants.todos(variants.starter(exercise)):
@@ -54,7 +59,7 @@ def check_one(exercise: Exercise) -> bool:
     """Checks the learner's folder and says how it went."""
     from .checking import check as judge
 
-    folder = place.begin(exercise)
+    folder = begun(exercise)
     verdict = judge(exercise, folder)
     place.record(exercise, verdict.passed)
     where = {"cuda": ", on the GPU", "emulator": ", on the emulator"}.get(verdict.target, "")
@@ -85,18 +90,19 @@ def hint(name: str | None) -> int:
     if seen < len(hints):
         seen = place.update(exercise, hints=seen + 1).hints
     for number, text in enumerate(hints[:seen], 1):
-        say(f"Hint {number} of {len(hints)}: {text}\n")
+        say(f"Hint {number} of {len(hints)} for {exercise.id}:\n{text}\n")
     if seen == len(hints):
-        say(f"These are all. make solution{ex_of(exercise)} shows ours.")
+        say(f"That is the last one. make solution EX={exercise.id} shows ours.")
     return 0
 
 
 def solution(name: str | None) -> int:
-    """Shows our solution as a diff against the learner's files."""
+    """Shows our solution as a diff against the learner's files: of the exercise solved last, if none is named."""
     exercise = current(name, solved=True)
     folder = place.folder_of(exercise)
     ours = variants.solution(exercise)
     yours = {file: _read(folder / file) for file in ours} if folder.exists() else variants.starter(exercise)
+    say(f"Exercise {exercise.id}: yours (-) and ours (+)")
     shown_any = False
     for file, text in ours.items():
         lines = list(difflib.unified_diff(
@@ -106,7 +112,7 @@ def solution(name: str | None) -> int:
             shown_any = True
             say("\n".join(coloured(line) for line in lines) if sys.stdout.isatty() else "\n".join(lines))
     if not shown_any:
-        say(f"Yours is ours, letter for letter: exercise {exercise.id}.")
+        say("They are the same, letter for letter.")
     return 0
 
 
@@ -123,17 +129,22 @@ def reset(name: str | None) -> int:
 def progress() -> int:
     """A bar for each stage."""
     exercises = every()
-    for number in dict.fromkeys(exercise.stage for exercise in exercises):
+    numbers = list(dict.fromkeys(exercise.stage for exercise in exercises))
+    widest = max(sum(exercise.stage == number for exercise in exercises) for number in numbers)
+    for number in numbers:
         here = [exercise for exercise in exercises if exercise.stage == number]
         done = [exercise for exercise in here if place.state(exercise).passed]
-        points = sum(exercise.points for exercise in done), sum(exercise.points for exercise in here)
-        say(f"Stage {number}  {'█' * len(done)}{'░' * (len(here) - len(done))}  {len(done)} of {len(here)}, "
-            f"{points[0]} of {points[1]} points   {stages.find(number).title}")  # fmt: skip
+        bar = ("█" * len(done) + "░" * (len(here) - len(done))).ljust(widest)
+        points = f"{sum(exercise.points for exercise in done)} of {sum(exercise.points for exercise in here)} points"
+        say(f"Stage {number}  {bar}  {len(done)} of {len(here)}, {points}   {stages.find(number).title}")
         for exercise in here:
             known = place.state(exercise)
-            mark = "✓" if known.passed else "·" if place.folder_of(exercise).exists() else " "
+            mark = MARKS[True if known.passed else False if place.folder_of(exercise).exists() else None]
             hints = f", {known.hints} hint{'s' if known.hints > 1 else ''}" if known.hints else ""
             say(f"  {mark} {exercise.id:<28} {exercise.title} ({exercise.minutes} min{hints})")
+    solved = sum(bool(place.state(exercise).passed) for exercise in exercises)
+    say(f"\n{solved} of {len(exercises)} solved ({MARKS[True]}); {MARKS[False]} is begun."
+        + (f" Next: {first_open().id} (make next)" if first_open() else ""))  # fmt: skip
     return 0
 
 
@@ -155,29 +166,47 @@ def prove(name: str) -> int:
 
 
 def watch(name: str | None) -> int:
-    """Checks whenever a file was saved, until the exercise is solved and the next one begins."""
+    """Checks whenever a file was saved; without a name it goes on to the next exercise until all are solved."""
     exercise = current(name)
-    folder = place.begin(exercise)
-    say(f"Watching {shown(folder)}/; every time you save, it is checked. Ctrl-C ends this.")
+    say(f"Watching {shown(begun(exercise))}/: every time you save, it is checked. Ctrl-C ends this.")
     seen = None
     while True:
-        now = stamps(folder)
-        if now != seen:
-            seen = now
-            say()
-            if check_one(exercise) and name is None:
-                following = first_open()
-                if following is None:
-                    return next_one()
-                exercise, folder, seen = following, place.begin(following), stamps(place.folder_of(following))
-                say()
-                next_one()
-        time.sleep(POLL)
+        now = stamps(place.folder_of(exercise))
+        if now == seen:
+            time.sleep(POLL)
+            continue
+        seen = now
+        say(f"\n--- {time.strftime('%H:%M:%S')}")
+        if not check_one(exercise) or name is not None:
+            continue
+        say()
+        exercise = first_open()
+        if exercise is None:
+            return next_one()
+        seen = stamps(begun(exercise))
+        next_one()
 
 
 def stamps(folder: Path) -> dict[Path, int]:
-    """When each file was written."""
-    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    """When each of the learner's files was written."""
+    found = {}
+    for path in (path for pattern in WATCHED for path in folder.glob(pattern)):
+        with contextlib.suppress(OSError):  # an editor has just replaced it
+            if path.suffix in WATCHED_KINDS and not path.name.startswith("."):
+                found[path] = path.stat().st_mtime_ns
+    return found
+
+
+def begun(exercise: Exercise) -> Path:
+    """The learner's folder, made if it is not there, and with what an update of the workbook has changed."""
+    folder = place.begin(exercise)
+    changed = place.renew(exercise)
+    if changed.renewed:
+        say(f"The workbook has newer files, and you had not changed yours: renewed {', '.join(changed.renewed)}.\n")
+    if changed.kept:
+        say(f"The workbook has newer files, but you changed yours, so they are kept: {', '.join(changed.kept)}.\n"
+            f"make reset{ex_of(exercise)} gives you the new ones, and keeps yours aside.\n")  # fmt: skip
+    return folder
 
 
 def first_open() -> Exercise | None:

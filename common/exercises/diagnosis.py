@@ -140,7 +140,7 @@ def _part(got: Tensor, wrong: Tensor, how: str = "wrong") -> str | None:
         others = [k for k in range(wrong.dim()) if k != axis % wrong.dim()]
         lines = wrong.any(dim=others) if others else wrong
         size, first = len(lines), int(lines.int().argmax())
-        if size < 3:
+        if size < 3 or lines.all():
             continue
         if first > 0 and not lines[:first].any() and lines[first:].float().mean() > 0.9:
             zero = not got.movedim(axis, 0)[first:].any()
@@ -158,7 +158,8 @@ def _part(got: Tensor, wrong: Tensor, how: str = "wrong") -> str | None:
         every = int(lines.sum())
         step = {int(k) for k in lines.nonzero().flatten().diff()}
         if every > 2 and len(step) == 1 and (stride := step.pop()) > 1:
-            return f"every {stride}th {name} is {how}, from {first} on"
+            which = {2: "second", 3: "third"}.get(stride, f"{stride}th")
+            return f"every {which} {name} is {how}, from {first} on"
     return None
 
 

@@ -1,4 +1,4 @@
-"""What a check.py works with: `Work`, the learner's side, and comparisons that say what is wrong.
+"""What a check.py works with: `Work`, the learner's side (remote.py), and comparisons (comparing.py).
 
 from common.exercises.judge import Failure, agree, cases, same
 
@@ -10,35 +10,35 @@ from __future__ import annotations
 
 import configparser
 import contextlib
+import hashlib
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
-from .. import build, counts, emulate, reference
-from ..case import Case, backward, expected, tolerance
+from .. import build, counts, emulate, pruning
+from ..case import Case
 from ..check import fresh_seed
 from ..errors import UserError
-from . import diagnosis, process
+from . import process
+from .comparing import SIZES, SMALL, Failure, agree, cases, refused, require, same
 from .exercise import Exercise
 from .process import LearnerError, Process, Stopped
+from .remote import Function, Module
 from .variants import ANSWERS, read_answers
 
-__all__ = ["BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work", "agree", "cases", "refused",
-           "require", "same"]  # fmt: skip
+__all__ = [
+    "SIZES", "SMALL", "BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work",
+    "agree", "cases", "refused", "require", "same",
+]  # fmt: skip
 
 LAST_WORDS = 2  # seconds for a program to say where it was when its time was up
-SMALL = (3, 5, 70)  # B, I, S: two warps and a rest
-SIZES = (SMALL, (1, 4, 33), (5, 3, 1), (2, 1, 300))
-
-
-class Failure(AssertionError):
-    """The exercise is not solved, and this is what the learner is told."""
+# Bytes under build/ that may be kept, by what they are.
+MOST = {"exercises/*/*/*": 10**9, "headers/*": 3 * 10**9, "objects/*": 2 * 10**9}
 
 
 @dataclass
@@ -82,6 +82,7 @@ class Work:
         self.seconds = seconds or exercise.seconds
         self.seed = fresh_seed() if seed is None else seed
         self.target = target or default_target(exercise)
+        self.ahead = True  # whether the learner's process starts before there is something to run in it
         self.process: Process | None = None
         self.variables: dict[str, str] = {}  # of the process's environment, beside ours
         self.loaded = False
@@ -96,9 +97,11 @@ class Work:
 
     def load(self, module: str = "lltm") -> Module:
         """A module of the folder, such as `lltm`, or `_C` for the extension itself; C++ is built first."""
-        self.start()
+        if self.ahead:
+            self.start()
         if not self.loaded:
             library = str(self.library()) if self.has_cpp else None
+            self.start()
             try:
                 self.process.ask("load", library=library)
             except LearnerError as error:  # a symbol that nothing defines shows only now
@@ -115,11 +118,14 @@ class Work:
     def library(self) -> Path:
         """The built extension. Raises `BuildFailure` with the compiler's words."""
         if self.built is None:
-            place = build.BUILD / "exercises" / self.target
+            place = place_of(self.folder) / self.target
             try:
-                self.built = build.build_folder(self.folder, self.target, place, "your code", quick=True).path
+                made = build.build_folder(self.folder, self.target, place, "your code", quick=True)
             except UserError as error:
                 raise BuildFailure(str(error)) from None
+            self.built = made.path
+            if not made.cached:
+                prune()
         return self.built
 
     def start(self) -> None:
@@ -247,221 +253,25 @@ class BuildFailure(Failure):
     """The learner's code does not build."""
 
 
-class Module:
-    """A module in the learner's process: `module.function(...)` calls there."""
-
-    def __init__(self, work: Work, name: str) -> None:
-        self._work, self._name = work, name
-
-    def __getattr__(self, name: str) -> Function:
-        return Function(self._work, self._name, name)
-
-    def __dir__(self) -> list[str]:
-        return self._work.process.ask("names", module=self._name)
+def place_of(folder: Path) -> Path:
+    """Where builds of a learner's folder are kept: its own, so that none waits for another, or finds its errors."""
+    return build.BUILD / "exercises" / hashlib.sha256(str(folder).encode()).hexdigest()[:12]
 
 
-class Function:
-    """A function in the learner's process. What it returns is here; gradients are asked of its backward there."""
-
-    def __init__(self, work: Work, module: str, name: str) -> None:
-        self.work, self.module, self.name = work, module, name
-        self.may_change_arguments = False
-        self.same: list[int | None] = []  # for each tensor of the last result: which argument it is, if one
-        self.graph: int | None = None  # of the last call
-
-    @property
-    def doc(self) -> str:
-        """Its docstring; pybind11 puts the signature there."""
-        return self.work.process.ask("doc", module=self.module, name=self.name)
-
-    def __call__(self, *arguments: object, **keywords: object) -> object:
-        tensors = [one for one in _flat([list(arguments), list(keywords.values())]) if isinstance(one, Tensor)]
-        found = self.work.process.ask(
-            "call",
-            module=self.module,
-            name=self.name,
-            arguments=list(arguments),
-            keywords=keywords,
-            may_change=self.may_change_arguments,
-        )
-        if found["changed"]:
-            which = ", ".join(f"number {k + 1}" for k in found["changed"])
-            raise Failure(
-                f"{self.name} changes what it is given (tensor {which} of its arguments): others still need it"
-            )
-        self.same, self.graph = found["same"], found["graph"]
-        value = found["value"]
-        needing = [one for one in tensors if one.requires_grad]
-        if found["graph"] is None or not needing or not torch.is_grad_enabled():
-            return _map(value, lambda tensor: tensor.detach())
-        outputs = [one for one in _flat(value) if isinstance(one, Tensor)]
-        attached = iter(_Attach.apply(self.work.process, found["graph"], outputs, *needing))
-        return _map(value, lambda tensor: next(attached))
-
-    def second_derivatives(self, *gradients: Tensor) -> list[Tensor | None]:
-        """Of the last call, with these gradients from above: the gradient of the sum of its squared gradients.
-
-        Raises `LearnerError` where the learner's code refuses to be differentiated twice.
-        """
-        return self.work.process.ask("second", graph=self.graph, gradients=list(gradients))
+def forget(folder: Path) -> None:
+    """Removes the builds of a learner's folder; objects and headers, which others share, stay."""
+    pruning.remove(place_of(folder))
 
 
-class _Attach(torch.autograd.Function):
-    """Ties results of the learner's process to the arguments here, so that backward is asked for there."""
-
-    @staticmethod
-    def forward(ctx, process, graph, outputs, *inputs):
-        ctx.process, ctx.graph = process, graph
-        ctx.set_materialize_grads(False)
-        results = tuple(output.detach() for output in outputs)
-        ctx.mark_non_differentiable(*(r for r, o in zip(results, outputs, strict=True) if not o.requires_grad))
-        return results
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, *gradients):
-        return None, None, None, *ctx.process.ask("backward", graph=ctx.graph, gradients=list(gradients))
+def prune() -> None:
+    """Keeps what exercises leave in build/ within MOST."""
+    for pattern, most in MOST.items():
+        pruning.prune((path for path in build.BUILD.glob(pattern) if is_entry(path)), most)
 
 
-# Comparisons ------------------------------------------------------------------------------------------------------
-
-
-def cases(work: Work, sizes: Iterable[tuple[int, int, int]] = SIZES) -> list[Case]:
-    """Calls of the cell that together find what goes wrong: sizes, both dtypes, layouts, gradients, extremes."""
-    found = [work.case(*size, dtype=dtype) for size in sizes for dtype in (torch.float32, torch.float64)]
-    found += [work.case(*SMALL, dtype=torch.float64, layout=layout) for layout in ("transposed", "sliced", "offset")]
-    found += [work.case(*SMALL, dtype=torch.float64, grads=grads) for grads in ("h only", "cell only", "expanded")]
-    found.append(work.case(*SMALL, bias_shift=1e4))
-    # Other numbers in each, so that a result that was kept from the one before is wrong.
-    return [replace(case, seed=case.seed + 10 * k) for k, case in enumerate(found)]
-
-
-def agree(cell: Callable[..., tuple[Tensor, Tensor]], these: Iterable[Case], gradients: bool = True) -> None:
-    """Raises `Failure`, with what it looks like, when outputs or gradients of a case are not the reference's."""
-    before: dict[str, Tensor] = {}
-    for case in these:
-        inputs, grads = case.inputs(), case.gradients()
-        results = cell(*inputs.values())
-        if not (isinstance(results, tuple | list) and len(results) == 2):
-            raise Failure(f"the cell returns {_brief(results)}, expected the pair (new_h, new_cell)")
-        got, want = dict(zip(("new_h", "new_cell"), results, strict=True)), expected(case)
-        _all_same(case, got, {name: want[name] for name in got}, before)
-        if gradients:
-            for name in ("new_h", "new_cell"):
-                require(
-                    got[name].requires_grad or not case.requires_grad,
-                    f"{name} is a constant to autograd ({case}): it has no grad_fn. Is something detached?",
-                )
-            got |= backward(results, inputs, grads)
-            _all_same(case, got, {name: want[name] for name in GRADIENTS if name in want}, before)
-        before = {name: tensor for name, tensor in got.items() if tensor is not None}
-
-
-# The one that says most comes first: what reaches the others went through it.
-GRADIENTS = ("d_old_cell", "d_bias", "d_weights", "d_old_h", "d_input")
-
-
-def _all_same(
-    case: Case, got: Mapping[str, object], want: Mapping[str, Tensor], before: Mapping[str, Tensor]
-) -> None:
-    """Raises `Failure` for the first of `want` that differs, with a word on the others."""
-    wrong = [name for name in want if diagnosis.difference("", got[name], want[name], case.dtype, tolerance(case))]
-    if not wrong:
-        return
-    name, others = wrong[0], wrong[1:]
-    try:
-        same(name, got[name], want[name], case, suspects=suspects(case, name, before))
-    except Failure as failure:
-        lines = [str(failure)]
-        if name == "d_bias" and case.S > 1:
-            lines += _thirds(got[name], want[name], tolerance(case))
-        right = [one for one in want if one not in wrong]
-        lines += [f"Wrong too: {', '.join(others)}"] if others else []
-        lines += [f"Right: {', '.join(right)}"] if right else []
-        raise Failure("\n".join(lines)) from None
-
-
-def _thirds(got: object, want: Tensor, tolerance: float) -> list[str]:
-    """Which gates' thirds of d_bias, the sum of d_z over the batch, are wrong."""
-    if not isinstance(got, Tensor) or got.shape != want.shape:
-        return []
-    gates = ("input gate", "output gate", "candidate cell")
-    parts = zip(gates, got.detach().chunk(3), want.chunk(3), strict=True)
-    wrong = [gate for gate, g, w in parts if diagnosis.difference("", g, w, None, tolerance)]
-    return (
-        [f"Of its thirds, those of the {' and the '.join(wrong)} are wrong, the others right"]
-        if len(wrong) < 3
-        else []
-    )
-
-
-def suspects(case: Case, name: str, before: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What an output or a gradient of the cell might be instead, under what one says then."""
-    inputs = {other: tensor.detach() for other, tensor in case.inputs().items()}
-    zeros = torch.zeros(case.B, case.S, device=case.device)
-    grad_h, grad_cell = (zeros if grad is None else grad for grad in case.gradients())
-    found = {f"this is {other}, an argument, unchanged": tensor for other, tensor in inputs.items()}
-    found |= {"this is grad_h, unchanged": grad_h, "this is grad_cell, unchanged": grad_cell}
-    found |= {f"this should be {other}": tensor for other, tensor in expected(case).items() if other != name}
-    if name in before:
-        found["this is the result of the call before: a buffer that was not written again"] = before[name]
-    for words, order in (
-        ("the input gate and the output gate are exchanged", (1, 0, 2)),
-        ("the input gate and the candidate cell are exchanged", (2, 1, 0)),
-        ("the output gate and the candidate cell are exchanged", (0, 2, 1)),
-    ):
-        swapped = inputs | {key: torch.cat([inputs[key].chunk(3)[k] for k in order]) for key in ("weights", "bias")}
-        found[words] = dict(zip(("new_h", "new_cell"), reference.forward(**swapped), strict=True)).get(name)
-    if name.startswith("d_"):
-        for words, given in (
-            ("grad_cell is not used: new_cell is a result, too", (grad_h, torch.zeros_like(grad_cell))),
-            (
-                "grad_h is not used: new_cell gets a gradient through new_h, too",
-                (torch.zeros_like(grad_h), grad_cell),
-            ),
-        ):
-            found[words] = reference.backward(*given, **inputs)[name]
-    return {words: tensor for words, tensor in found.items() if tensor is not None}
-
-
-def same(
-    name: str,
-    got: object,
-    want: Tensor,
-    case: Case | str = "",
-    dtype: torch.dtype | None = None,
-    tolerance_: float | None = None,
-    suspects: Mapping[str, Tensor] | None = None,
-) -> None:
-    """Raises `Failure` when a tensor is not what it should be: where, by how much, and what it looks like.
-
-    `case` says what was called: sizes, dtype. `suspects`: see `diagnosis.difference`.
-    """
-    if isinstance(case, Case):
-        dtype, tolerance_ = case.dtype, tolerance_ or tolerance(case)
-    message = diagnosis.difference(name, got, want, dtype, tolerance_, suspects)
-    if message:
-        first, *others = message.splitlines()
-        raise Failure("\n".join([f"{first} ({case})" if str(case) else first, *others]))
-
-
-def require(condition: bool, message: str) -> None:
-    """Raises `Failure` with the message unless the condition holds."""
-    if not condition:
-        raise Failure(message)
-
-
-def refused(function: Callable, *arguments: object, names: Sequence[str] = (), **keywords: object) -> str:
-    """The message with which arguments are refused. Raises `Failure` when they are not, or `names` are not in it."""
-    given = ", ".join(_brief(one) for one in [*arguments, *keywords.values()])
-    try:
-        function(*arguments, **keywords)
-    except LearnerError as error:
-        said = str(error).partition("\n")[0]
-        if names and not any(name in said for name in names):
-            raise Failure(f"{given} is refused, but the message {said!r} names none of {', '.join(names)}") from None
-        return said
-    raise Failure(f"not refused: {given}")
+def is_entry(path: Path) -> bool:
+    """Whether this is something that was built, and not the lock or the log beside it."""
+    return path.suffix == ".o" or (path.is_dir() and path.suffix == "" and not path.name.startswith("."))
 
 
 def default_target(exercise: Exercise) -> str:
@@ -473,31 +283,6 @@ def default_target(exercise: Exercise) -> str:
     if "emulator" in exercise.needs and not is_built:
         return "emulator"
     return build.choose(exercise.source, None)
-
-
-def _brief(value: object) -> str:
-    """A value in few words."""
-    if isinstance(value, Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
-    if isinstance(value, tuple | list):
-        return f"a {type(value).__name__} of {len(value)}"
-    return f"{value!r:.60}"
-
-
-def _flat(value: object) -> list:
-    """The leaves of a tree."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    return [leaf for one in value for leaf in _flat(one)] if isinstance(value, list | tuple) else [value]
-
-
-def _map(value: object, change: Callable[[Tensor], Tensor]) -> object:
-    """The tree with each tensor changed."""
-    if isinstance(value, dict):
-        return {key: _map(one, change) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_map(one, change) for one in value)
-    return change(value) if isinstance(value, Tensor) else value
 
 
 def _made(folder: Path) -> Path:

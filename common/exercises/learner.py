@@ -53,7 +53,11 @@ class Learner:
 
     def function(self, module: str, name: str) -> object:
         """What a module of the learner's calls by that name."""
-        found = importlib.import_module(f"{PACKAGE}.{module}")
+        try:
+            found = importlib.import_module(f"{PACKAGE}.{module}")
+        except SyntaxError as error:  # one without a name: the file is no text
+            error.filename = error.filename or str(FOLDER / f"{module}.py")
+            raise
         for part in name.split("."):
             if not hasattr(found, part):
                 raise AttributeError(f"{module} has no {name}")
@@ -193,7 +197,7 @@ def described(error: BaseException) -> dict:
 def main() -> None:
     """Answers until the judge hangs up."""
     requests, answers = os.fdopen(int(sys.argv[2]), "rb"), os.fdopen(int(sys.argv[3]), "wb")
-    learner = Learner()
+    learner, process = Learner(), os.getpid()
 
     def read(count: int) -> bytes:
         data = requests.read(count)
@@ -202,18 +206,24 @@ def main() -> None:
         return data
 
     while True:
-        request = wire.unpack(read)
         try:
-            answer = wire.pack({"answer": getattr(learner, request["do"])(**request["with"])})
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
-            answer = wire.pack({"error": described(error)})
-        for part in answer:
-            answers.write(part)
-        answers.flush()
+            request = wire.unpack(read)
+            try:
+                answer = wire.pack({"answer": getattr(learner, request["do"])(**request["with"])})
+            except (Exception, SystemExit, KeyboardInterrupt) as error:
+                answer = wire.pack({"error": described(error)})
+            if os.getpid() != process:  # what was forked must not answer, too
+                os._exit(0)
+            for part in answer:
+                answers.write(part)
+            answers.flush()
+        except OSError:  # the learner's code has closed our pipes
+            os._exit(wire.PIPE_LOST)
 
 
 if __name__ == "__main__":
     sys.path.pop(0)  # this script's folder: a learner's `import wire` is not ours
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: when the judge is killed, this ends too
     faulthandler.enable(all_threads=False)
     faulthandler.register(signal.SIGUSR1, all_threads=False)
     import torch

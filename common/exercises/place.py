@@ -1,11 +1,13 @@
 """The learner's own: `work/N/NAME/` for each exercise, and what was done so far. Nothing here is ever overwritten.
 
-WORK=dir names another folder than work/. What is known of an exercise is a small file of its own, replaced whole: an
+WORK=dir names another folder than work/. An update of the workbook renews the files that the learner has not touched,
+and no other. What is known of an exercise is a small file of its own, replaced whole: an
 interrupted run, or two terminals at once, leave the old one or the new one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -20,7 +22,7 @@ from pathlib import Path
 from ..errors import UserError
 from ..stages import ROOT
 from . import variants
-from .exercise import Exercise
+from .exercise import Exercise, shown
 
 KEPT = "before"  # where `reset` puts old work
 
@@ -32,7 +34,16 @@ class State:
     hints: int = 0
     passed: str = ""  # date and time
     tries: int = 0
-    starter: dict[str, str] = field(default_factory=dict)  # a hash of each file's text
+    starter: dict[str, str] = field(default_factory=dict)  # a hash of each file as it was handed out
+    newer: dict[str, str] = field(default_factory=dict)  # and of what it is now, where the learner's was kept
+
+
+@dataclass(frozen=True)
+class Renewed:
+    """What an update of the workbook changed: files that were renewed, and those that the learner had changed."""
+
+    renewed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
 
 def root() -> Path:
@@ -52,19 +63,46 @@ def begin(exercise: Exercise) -> Path:
     if folder.exists():
         return folder
     files = variants.starter(exercise)
-    unfinished = folder.with_name(f".{folder.name}.{os.getpid()}")
-    try:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        write(files, unfinished)
-        with locked():
-            if folder.exists():  # another terminal was faster
-                shutil.rmtree(unfinished)
-            else:
-                unfinished.rename(folder)
-                update(exercise, starter={name: digest(text) for name, text in files.items()})
-    except OSError as error:
-        raise UserError(f"cannot write {folder}: {error.strerror}. WORK=dir names another folder") from None
+    with locked():
+        for left_behind in folder.parent.glob(f".{folder.name}.unfinished"):  # by a run that was interrupted
+            shutil.rmtree(left_behind)
+        if not folder.exists():  # another terminal may have been faster
+            unfinished = folder.with_name(f".{folder.name}.unfinished")
+            write(files, unfinished)
+            _write_state(exercise, starter={name: digest(text) for name, text in files.items()}, newer={})
+            unfinished.rename(folder)
     return folder
+
+
+def renew(exercise: Exercise) -> Renewed:
+    """After an update of the workbook: renews the files that the learner has not touched, and adds new ones.
+
+    A file is untouched when it is what was handed out. Of those that were touched, each is reported once.
+    """
+    folder, known = folder_of(exercise), state(exercise)
+    files = variants.starter(exercise)
+    changed = {name: text for name, text in files.items() if known.starter.get(name) != digest(text)}
+    if not folder.exists() or not known.starter or not changed:
+        return Renewed()
+    renewed, kept = [], []
+    with locked():
+        starter, newer = dict(known.starter), dict(known.newer)
+        for name, text in changed.items():
+            path = folder / name
+            now = path.read_bytes() if path.is_file() else None
+            if now == text.encode():
+                starter[name] = digest(text)
+            elif (now is None and name not in starter and not path.exists()) or (
+                now is not None and digest(now) == starter.get(name)
+            ):
+                _replace(path, text)
+                starter[name] = digest(text)
+                renewed.append(name)
+            elif newer.get(name) != digest(text):
+                newer[name] = digest(text)
+                kept.append(name)
+        _write_state(exercise, starter=starter, newer=newer)
+    return Renewed(tuple(renewed), tuple(kept))
 
 
 def write(files: variants.Files, folder: Path) -> None:
@@ -88,7 +126,7 @@ def reset(exercise: Exercise) -> Path | None:
                 kept = kept.with_name(f"{exercise.stage}-{exercise.name}-{stamp}-{number}")
             kept.parent.mkdir(parents=True, exist_ok=True)
             folder.rename(kept)
-    update(exercise, hints=0)
+        _write_state(exercise, hints=0)
     begin(exercise)
     return kept
 
@@ -98,44 +136,69 @@ def state(exercise: Exercise) -> State:
     path = _state_path(exercise)
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
-        return State(**{one.name: known[one.name] for one in fields(State) if one.name in known})
+        found = State(**{name: value for name, value in dict(known).items() if name in State.__dataclass_fields__})
+        if not known or any(
+            type(getattr(found, one.name)) is not type(getattr(State(), one.name)) for one in fields(State)
+        ):
+            raise ValueError("a value of another type")
     except FileNotFoundError:
         return State()
     except (OSError, ValueError, TypeError):
-        path.replace(path.with_suffix(".broken"))
+        with contextlib.suppress(OSError):
+            path.replace(path.with_suffix(".broken"))
         return State()
+    return found
 
 
 def update(exercise: Exercise, **changes: object) -> State:
     """Writes down what changed."""
-    path = _state_path(exercise)
-    new = replace(state(exercise), **changes)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made = path.with_suffix(f".{os.getpid()}")
-    made.write_text(json.dumps(asdict(new), indent=1), encoding="utf-8")
-    made.replace(path)
-    return new
+    with locked():
+        return _write_state(exercise, **changes)
 
 
 def record(exercise: Exercise, passed: bool) -> State:
     """Writes down that it was checked."""
-    before = state(exercise)
-    now = before.passed or (time.strftime("%Y-%m-%d %H:%M") if passed else "")
-    return update(exercise, tries=before.tries + 1, passed=now)
+    with locked():
+        before = state(exercise)
+        now = before.passed or (time.strftime("%Y-%m-%d %H:%M:%S") if passed else "")
+        return _write_state(exercise, tries=before.tries + 1, passed=now)
 
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """One command at a time changes the learner's folder."""
-    root().mkdir(parents=True, exist_ok=True)
-    with (root() / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    """One command at a time changes the learner's folder; it must not be asked for twice by the same one.
+
+    Raises `UserError` when nothing can be written there.
+    """
+    try:
+        root().mkdir(parents=True, exist_ok=True)
+        with (root() / ".lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise UserError(
+            f"cannot write in {shown(root())}/: {error.strerror or error}. WORK=dir names another folder"
+        ) from None
 
 
-def digest(text: str) -> str:
+def digest(text: str | bytes) -> str:
     """A short name for a text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()[:16]
+
+
+def _write_state(exercise: Exercise, **changes: object) -> State:
+    """Replaces the file whole, so that an interrupted run leaves the old one or the new one. Within `locked`."""
+    path, new = _state_path(exercise), replace(state(exercise), **changes)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(path, json.dumps(asdict(new), indent=1))
+    return new
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = path.with_name(f".{path.name}.new")
+    made.write_text(text, encoding="utf-8")
+    made.replace(path)
 
 
 def _state_path(exercise: Exercise) -> Path:

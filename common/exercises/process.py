@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import select
 import signal
 import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import wire
+from .ending import MARK, end, finish, has_ended, killed_for_memory, limit_memory, meaning
 
 SCRIPT = Path(__file__).with_name("learner.py")
 MOST_OUTPUT = 100_000  # bytes that are kept of what a learner's code prints
 STACK = "Stack (most recent call first):"  # as faulthandler writes it
+MUCH_OUTPUT = 10_000_000  # bytes from which on printing may be what took the time
 START_SECONDS = 60  # to import torch, on a slow disk
 # Puts a command into a sandbox: `confine(command, readable folder)` gives the command to run. See common/grading.
 Confine = Callable[[Sequence[str], Path], Sequence[str]]
@@ -47,18 +49,19 @@ class Process:
         self.folder, self.seconds = folder, seconds
         to_read, self.to_write = os.pipe()
         self.from_read, to_answer = os.pipe()
+        self.mark, self.killed_before = uuid.uuid4().hex, killed_for_memory()
         command = [sys.executable, "-s", str(SCRIPT), str(folder), str(to_read), str(to_answer)]
         self.process = subprocess.Popen(
             confine(command, folder) if confine else command,
             cwd=folder,
-            env=environment() | variables,
+            env=environment() | variables | {MARK: self.mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             pass_fds=[to_read, to_answer],
             start_new_session=True,
-            preexec_fn=limit_memory,
         )
+        limit_memory(self.process.pid)
         os.close(to_read)
         os.close(to_answer)
         self.printed = Printed(self.process.stdout)
@@ -72,55 +75,60 @@ class Process:
         deadline = begun + max(0.0, limit)
         try:
             send(self.to_write, wire.pack({"do": do, "with": arguments}), deadline)
-            answer = wire.unpack(lambda count: receive(self.from_read, count, deadline))
+            answer = wire.unpack(lambda count: receive(self.from_read, count, deadline, self.has_ended))
+            error = LearnerError(**answer["error"]) if "error" in answer else None
+            answer = answer.get("answer")
         except TimeoutError:
             raise self._late() from None
         except (OSError, EOFError):
             raise self._ended() from None
-        except (ValueError, KeyError, TypeError, RuntimeError) as error:
+        except Exception:  # anything at all may have been written there
             self.close()
-            raise Stopped("crash", f"your code wrote to the judge's pipe ({error})") from None
+            raise Stopped("crash", "your code wrote into a file that it did not open: the check's pipe") from None
         self.used += 0 if self.is_new else time.monotonic() - begun
         self.is_new = False
-        if not isinstance(answer, dict) or not ("answer" in answer or "error" in answer):
-            raise Stopped("crash", "your code wrote to the judge's pipe")
-        if "error" in answer:
-            raise LearnerError(**answer["error"])
-        return answer["answer"]
+        if error:
+            raise error
+        return answer
+
+    def has_ended(self) -> bool:
+        """Whether it has; a process that it forked may still hold its pipes."""
+        return has_ended(self.process)
 
     def _late(self) -> Stopped:
         """Asks where it is, and ends it."""
-        os.killpg(self.process.pid, signal.SIGUSR1)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGUSR1)
         time.sleep(0.3)
         self.close()
-        where = self.printed.stack(self.folder)
+        where, printed = self.printed.stack(self.folder), self.printed.total
+        if printed > MUCH_OUTPUT:
+            return Stopped("time", f"no answer within {self.seconds:g} s: your code prints and prints"
+                                   f" ({printed / 1e6:,.0f} MB so far){where}")  # fmt: skip
         return Stopped("time", f"no answer within {self.seconds:g} s: an endless loop?{where}")
 
     def _ended(self) -> Stopped:
         """Why nothing comes any more."""
-        try:
-            status = self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self.close()
-            return Stopped("crash", "your code closed the judge's pipe")
+        deadline = time.monotonic() + 2
+        while not self.has_ended() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        closed = not self.has_ended()
         self.close()
+        status = self.process.returncode
+        if closed or status == wire.PIPE_LOST:
+            return Stopped("crash", "your code closed a file that it did not open: the check's pipe")
         if status < 0:
-            name = signal.Signals(-status).name
-            meaning = {"SIGSEGV": "memory that is not there was touched", "SIGABRT": "the program gave up"}
-            meaning |= {"SIGFPE": "a whole number was divided by zero", "SIGKILL": "the memory did not suffice"}
-            said = f" ({meaning[name]})" if name in meaning else ""
-            return Stopped("crash", f"your code crashed: {name}{said}{self.printed.stack(self.folder)}")
+            what, where = meaning(-status, self.killed_before), self.printed.stack(self.folder)
+            return Stopped("crash", f"your code crashed: {what}{where}")
         return Stopped("crash", f"your code ended the process with status {status}: exit() has no place in it")
 
     def close(self) -> None:
         """Ends the process and all that it started."""
-        if self.process.returncode is None or self.to_write >= 0:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-        for end in (self.to_write, self.from_read):
-            if end >= 0:
-                os.close(end)
+        if self.process.returncode is None:
+            end(self.process, self.mark)
+        for pipe in (self.to_write, self.from_read):
+            if pipe >= 0:
+                os.close(pipe)
         self.to_write = self.from_read = -1
         self.printed.thread.join(2)
 
@@ -129,18 +137,17 @@ class Printed:
     """What a process prints, read as it comes and kept up to a limit."""
 
     def __init__(self, pipe) -> None:
-        self.pipe, self.data, self.dropped = pipe, bytearray(), 0
+        self.pipe, self.data, self.total = pipe, bytearray(), 0
         self.thread = threading.Thread(target=self._drain, daemon=True)
         self.thread.start()
 
     def _drain(self) -> None:
         while piece := os.read(self.pipe.fileno(), 1 << 16):
-            room = MOST_OUTPUT - len(self.data)
+            self.total += len(piece)
+            self.data += piece
             # The end of it says where a crash was, so room is made by dropping the middle.
-            if room < len(piece):
-                self.dropped += len(piece) - max(room, 0)
-                del self.data[MOST_OUTPUT // 2 : MOST_OUTPUT // 2 + len(piece) - max(room, 0)]
-            self.data += piece[-MOST_OUTPUT // 2 :]
+            if len(self.data) > 2 * MOST_OUTPUT:
+                del self.data[MOST_OUTPUT // 2 : -MOST_OUTPUT // 2]
         self.pipe.close()
 
     @property
@@ -149,7 +156,8 @@ class Printed:
         text = self.data.decode(errors="replace")
         for mark in ("Fatal Python error:", STACK):
             text = text.partition(mark)[0]
-        return text.strip() + (f"\n(and {self.dropped:,} bytes more)" if self.dropped else "")
+        more = self.total - len(self.data)
+        return text.strip() + (f"\n(and {more:,} bytes more)" if more else "")
 
     def stack(self, folder: Path) -> str:
         """Where the learner's code was, as faulthandler wrote it; empty when it does not say."""
@@ -167,42 +175,26 @@ def run(
     command: Sequence[str], folder: Path, seconds: float, confine: Confine | None = None, **variables: str
 ) -> tuple[int | None, str]:
     """Runs a program of the learner's in `folder`: its status, None when its time was up, and what it printed."""
+    mark = uuid.uuid4().hex
     process = subprocess.Popen(
         confine(command, folder) if confine else command,
         cwd=folder,
-        env=environment() | variables,
+        env=environment() | {MARK: mark} | variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        preexec_fn=limit_memory,
     )
+    limit_memory(process.pid)
     printed = Printed(process.stdout)
-    ended = threading.Event()
-
-    def watch() -> None:
-        with contextlib.suppress(ChildProcessError):  # it was waited for below: its time was up
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # keeps its number until the group is ended
-        ended.set()
-
-    threading.Thread(target=watch, daemon=True).start()
-    in_time = ended.wait(seconds)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    status = process.wait()
+    in_time = finish(process, seconds, mark)
     printed.thread.join(2)
-    return (status if in_time else None), printed.text
+    return (process.returncode if in_time else None), printed.text
 
 
 def environment() -> dict[str, str]:
     """What a learner's process inherits: enough to find programs, and no byte code beside the sources."""
     return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "MALLOC_PERTURB_": "170"}
-
-
-def limit_memory() -> None:
-    """For the new process: no more memory than there is."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
 
 
 def send(pipe: int, parts: Sequence[bytes], deadline: float) -> None:
@@ -216,13 +208,20 @@ def send(pipe: int, parts: Sequence[bytes], deadline: float) -> None:
             left = left[os.write(pipe, left) :]
 
 
-def receive(pipe: int, count: int, deadline: float) -> bytes:
+def receive(pipe: int, count: int, deadline: float, has_ended: Callable[[], bool]) -> bytes:
     """Exactly that many bytes; TimeoutError when they do not come, EOFError when nobody will write them."""
     data = bytearray()
     while len(data) < count:
-        if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        left = deadline - time.monotonic()
+        was_there = not has_ended()
+        if select.select([pipe], [], [], min(0.2, max(0.0, left)))[0]:
+            piece = os.read(pipe, min(count - len(data), 1 << 20))
+        elif was_there and left > 0:
+            continue
+        elif was_there:
             raise TimeoutError
-        piece = os.read(pipe, min(count - len(data), 1 << 20))
+        else:
+            piece = b""
         if not piece:
             raise EOFError
         data += piece

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 MOST = 2**30  # bytes of a frame
+PIPE_LOST = 77  # how a learner's process ends that can no longer answer
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (
@@ -29,6 +30,9 @@ def pack(value: object) -> list[bytes]:
     text = json.dumps(
         {"value": encode(value, tensors), "tensors": [_described(tensor) for tensor in tensors]}
     ).encode()
+    size = sum(_span(tensor) * tensor.element_size() for tensor in tensors)
+    if size + len(text) > MOST:
+        raise ValueError(f"tensors of {size / 1e6:,.0f} MB: a check takes no more than {MOST / 1e6:,.0f} MB")
     parts = [_bytes(tensor) for tensor in tensors]
     return [struct.pack("<QQ", len(text), sum(map(len, parts))), text, *parts]
 

@@ -1,0 +1,170 @@
+"""Comparisons of a learner's results with the reference's: a `Failure` says what is wrong and what it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from .. import reference
+from ..case import Case, backward, expected, tolerance
+from . import diagnosis
+from .process import LearnerError
+
+if TYPE_CHECKING:
+    from .judge import Work
+
+SMALL = (3, 5, 70)  # B, I, S: two warps and a rest
+SIZES = (SMALL, (1, 4, 33), (5, 3, 1), (2, 1, 300))
+
+
+class Failure(AssertionError):
+    """The exercise is not solved, and this is what the learner is told."""
+
+
+def cases(work: Work, sizes: Iterable[tuple[int, int, int]] = SIZES) -> list[Case]:
+    """Calls of the cell that together find what goes wrong: sizes, both dtypes, layouts, gradients, extremes."""
+    found = [work.case(*size, dtype=dtype) for size in sizes for dtype in (torch.float32, torch.float64)]
+    found += [work.case(*SMALL, dtype=torch.float64, layout=layout) for layout in ("transposed", "sliced", "offset")]
+    found += [work.case(*SMALL, dtype=torch.float64, grads=grads) for grads in ("h only", "cell only", "expanded")]
+    found.append(work.case(*SMALL, bias_shift=1e4))
+    # Other numbers in each, so that a result that was kept from the one before is wrong.
+    return [replace(case, seed=case.seed + 10 * k) for k, case in enumerate(found)]
+
+
+def agree(cell: Callable[..., tuple[Tensor, Tensor]], these: Iterable[Case], gradients: bool = True) -> None:
+    """Raises `Failure`, with what it looks like, when outputs or gradients of a case are not the reference's."""
+    before: dict[str, Tensor] = {}
+    for case in these:
+        inputs, grads = case.inputs(), case.gradients()
+        results = cell(*inputs.values())
+        if not (isinstance(results, tuple | list) and len(results) == 2):
+            raise Failure(f"the cell returns {_brief(results)}, expected the pair (new_h, new_cell)")
+        got, want = dict(zip(("new_h", "new_cell"), results, strict=True)), expected(case)
+        _all_same(case, got, {name: want[name] for name in got}, before)
+        if gradients:
+            for name, result, grad in zip(("new_h", "new_cell"), results, grads, strict=True):
+                if grad is not None and not result.requires_grad:
+                    raise Failure(f"{name} has no gradient: autograd does not know how it was computed ({case})")
+            got |= backward(results, inputs, grads)
+            _all_same(case, got, {name: want[name] for name in GRADIENTS if name in want}, before)
+        before = {name: tensor for name, tensor in got.items() if tensor is not None}
+
+
+# The one that says most comes first: what reaches the others went through it.
+GRADIENTS = ("d_old_cell", "d_bias", "d_weights", "d_old_h", "d_input")
+
+
+def _all_same(
+    case: Case, got: Mapping[str, object], want: Mapping[str, Tensor], before: Mapping[str, Tensor]
+) -> None:
+    """Raises `Failure` for the first of `want` that differs, with a word on the others."""
+    wrong = [name for name in want if diagnosis.difference("", got[name], want[name], case.dtype, tolerance(case))]
+    if not wrong:
+        return
+    name, others = wrong[0], wrong[1:]
+    try:
+        same(name, got[name], want[name], case, suspects=suspects(case, name, before))
+    except Failure as failure:
+        lines = [str(failure)]
+        if name == "d_bias" and case.S > 1:
+            lines += _thirds(got[name], want[name], tolerance(case))
+        right = [one for one in want if one not in wrong]
+        lines += [f"Wrong too: {', '.join(others)}"] if others else []
+        lines += [f"Right: {', '.join(right)}"] if right else []
+        raise Failure("\n".join(lines)) from None
+
+
+def _thirds(got: object, want: Tensor, tolerance: float) -> list[str]:
+    """Which gates' thirds of d_bias, the sum of d_z over the batch, are wrong."""
+    if not isinstance(got, Tensor) or got.shape != want.shape:
+        return []
+    gates = ("input gate", "output gate", "candidate cell")
+    parts = zip(gates, got.detach().chunk(3), want.chunk(3), strict=True)
+    wrong = [gate for gate, g, w in parts if diagnosis.difference("", g, w, None, tolerance)]
+    return (
+        [f"Of its thirds, those of the {' and the '.join(wrong)} are wrong, the others right"]
+        if len(wrong) < 3
+        else []
+    )
+
+
+def suspects(case: Case, name: str, before: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What an output or a gradient of the cell might be instead, under what one says then."""
+    inputs = {other: tensor.detach() for other, tensor in case.inputs().items()}
+    zeros = torch.zeros(case.B, case.S, device=case.device)
+    grad_h, grad_cell = (zeros if grad is None else grad for grad in case.gradients())
+    found = {f"this is {other}, an argument, unchanged": tensor for other, tensor in inputs.items()}
+    found |= {"this is grad_h, unchanged": grad_h, "this is grad_cell, unchanged": grad_cell}
+    found |= {f"this should be {other}": tensor for other, tensor in expected(case).items() if other != name}
+    if name in before:
+        found["this is the result of the call before: a buffer that was not written again"] = before[name]
+    for words, order in (
+        ("the input gate and the output gate are exchanged", (1, 0, 2)),
+        ("the input gate and the candidate cell are exchanged", (2, 1, 0)),
+        ("the output gate and the candidate cell are exchanged", (0, 2, 1)),
+    ):
+        swapped = inputs | {key: torch.cat([inputs[key].chunk(3)[k] for k in order]) for key in ("weights", "bias")}
+        found[words] = dict(zip(("new_h", "new_cell"), reference.forward(**swapped), strict=True)).get(name)
+    if name.startswith("d_"):
+        for words, given in (
+            ("grad_cell is not used: new_cell is a result, too", (grad_h, torch.zeros_like(grad_cell))),
+            (
+                "grad_h is not used: new_cell gets a gradient through new_h, too",
+                (torch.zeros_like(grad_h), grad_cell),
+            ),
+        ):
+            found[words] = reference.backward(*given, **inputs)[name]
+    return {words: tensor for words, tensor in found.items() if tensor is not None}
+
+
+def same(
+    name: str,
+    got: object,
+    want: Tensor,
+    case: Case | str = "",
+    dtype: torch.dtype | None = None,
+    tolerance_: float | None = None,
+    suspects: Mapping[str, Tensor] | None = None,
+) -> None:
+    """Raises `Failure` when a tensor is not what it should be: where, by how much, and what it looks like.
+
+    `case` says what was called: sizes, dtype. `suspects`: see `diagnosis.difference`.
+    """
+    if isinstance(case, Case):
+        dtype, tolerance_ = case.dtype, tolerance_ or tolerance(case)
+    message = diagnosis.difference(name, got, want, dtype, tolerance_, suspects)
+    if message:
+        first, *others = message.splitlines()
+        raise Failure("\n".join([f"{first} ({case})" if str(case) else first, *others]))
+
+
+def require(condition: bool, message: str) -> None:
+    """Raises `Failure` with the message unless the condition holds."""
+    if not condition:
+        raise Failure(message)
+
+
+def refused(function: Callable, *arguments: object, names: Sequence[str] = (), **keywords: object) -> str:
+    """The message with which arguments are refused. Raises `Failure` when they are not, or `names` are not in it."""
+    given = ", ".join(_brief(one) for one in [*arguments, *keywords.values()])
+    try:
+        function(*arguments, **keywords)
+    except LearnerError as error:
+        said = str(error).partition("\n")[0]
+        if names and not any(name in said for name in names):
+            raise Failure(f"{given} is refused, but the message {said!r} names none of {', '.join(names)}") from None
+        return said
+    raise Failure(f"not refused: {given}")
+
+
+def _brief(value: object) -> str:
+    """A value in few words."""
+    if isinstance(value, Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return f"{value!r:.60}"

@@ -1,0 +1,103 @@
+"""How a learner's process ends: with all that it started, and what its end means."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+MARK = "EXERCISE_PROCESS"  # a variable that all processes of one learner's process inherit
+CRASHES = {
+    "SIGSEGV": "memory that is not there was touched",
+    "SIGBUS": "memory that is not there was touched",
+    "SIGABRT": "the program gave up",
+    "SIGFPE": "a whole number was divided by zero",
+    "SIGILL": "no instruction of this processor was where a function should be",
+}
+
+
+def finish(process: subprocess.Popen, seconds: float, mark: str = "") -> bool:
+    """Waits until a process ends, or its time is up; then ends all that it started. Whether it ended by itself."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # keeps its number until the group is ended
+        ended.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        return ended.wait(seconds)
+    finally:
+        end(process, mark)
+
+
+def has_ended(process: subprocess.Popen) -> bool:
+    """Whether a process has ended; its number stays its own until `end`."""
+    if process.returncode is not None:
+        return True
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def end(process: subprocess.Popen, mark: str = "") -> None:
+    """Ends a process and all that it started; with its mark those too that left its session."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for _ in range(100):  # each time those that were forked meanwhile
+        left = marked(mark) if mark else []
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not left:
+            return
+        time.sleep(0.01)
+
+
+def marked(mark: str) -> list[int]:
+    """The processes that inherited a mark."""
+    wanted, found = f"{MARK}={mark}".encode(), []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if wanted in (place / "environ").read_bytes().split(b"\0"):
+                found.append(int(place.name))
+    return found
+
+
+def killed_for_memory() -> int | None:
+    """How often the system ended a process because memory ran out; None where it does not say."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return None
+
+
+def meaning(number: int, killed_before: int | None) -> str:
+    """The name of the signal that ended a process, and what it means.
+
+    `killed_before` is `killed_for_memory()` from before the process was started.
+    """
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    said = CRASHES.get(name)
+    if name == "SIGKILL":
+        killed = killed_for_memory()
+        if killed is None or killed_before is None:
+            said = "the memory did not suffice, or your code sends this signal to itself"
+        elif killed > killed_before:
+            said = "the memory did not suffice"
+        else:
+            said = "something sent this signal to it; the memory did suffice"
+    return f"{name} ({said})" if said else name
+
+
+def limit_memory(pid: int) -> None:
+    """For a new process: no more memory than there is."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        resource.prlimit(pid, resource.RLIMIT_DATA, (memory, memory))

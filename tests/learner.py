@@ -1,0 +1,60 @@
+"""What tests of the exercises' runner share: an exercise of their own, and a learner who writes any answer to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from common.exercises import exercise, place, variants
+from common.exercises.checking import Verdict, check
+from common.exercises.exercise import Exercise
+
+MANIFEST = """[exercise]
+order = {order}
+kind = file
+title = A number
+minutes = 2
+size = one line
+syllabus = 1.1
+seconds = 3
+"""
+CHECK = """from common.exercises.judge import require
+
+
+def check(work):
+    require(work.load("answer").number() == 42, "the number is 42")
+"""
+ANSWER = """def number():
+    # BEGIN SOLUTION: return the number.
+    return 42
+    # BEGIN STARTER
+    # return 0
+    # END STARTER
+    # END SOLUTION
+"""
+
+
+def write(folder: Path, name: str = "number", order: int = 10, rule: str = CHECK, answer: str = ANSWER) -> Path:
+    """Writes a small exercise of stage 1 into `folder`/1/`name`: a Python file, and nothing to build."""
+    here = folder / "1" / name
+    files = {
+        "exercise.ini": MANIFEST.format(order=order),
+        "README.md": "# A number\n\nReturn 42.\n",
+        "hints.md": "Which number?\n---\nIt is 42.\n",
+        "check.py": rule,
+        "files/answer.py": answer,
+        "wrong/one_less/SOLUTION.py": "return 41\n",
+        "wrong/one_less/says.txt": "the number is 42\n",
+    }
+    place.write(files, here)
+    return here
+
+
+def read(folder: Path, **changes: object) -> Exercise:
+    """The exercise that `write` makes."""
+    return exercise.read(write(folder, **changes), 1)
+
+
+def checked(one: Exercise, folder: Path, answer: str) -> Verdict:
+    """The verdict on a file answer.py."""
+    place.write({**variants.starter(one), "answer.py": answer}, folder)
+    return check(one, folder)

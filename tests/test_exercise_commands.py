@@ -1,0 +1,228 @@
+"""The exercises' commands, as a learner meets them: what each says, and that `watch` checks on save."""
+
+from __future__ import annotations
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+
+import learner
+import pytest
+
+from common.errors import UserError
+from common.exercises import commands, every, find, place
+from common.stages import ROOT
+
+SOLVED = "def number():\n    return 42\n"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Two exercises, the first of all, and a folder for their work."""
+    learner.write(tmp_path / "exercises", "number", order=-2)
+    learner.write(tmp_path / "exercises", "again", order=-1)
+    monkeypatch.setenv("EXERCISES", str(tmp_path / "exercises"))
+    monkeypatch.setenv("WORK", str(tmp_path / "work"))
+    monkeypatch.setattr(commands, "POLL", 0.05)
+    return tmp_path / "work" / "1"
+
+
+def judged(monkeypatch, passed: bool) -> None:
+    """Replaces the judge: these tests are about what is said around it."""
+    from common.exercises import checking
+
+    def check(exercise, folder):
+        kind, message = ("passed", "") if passed else ("wrong", "the number is 42")
+        return checking.Verdict(exercise.id, passed, kind, message, 1.0, "host")
+
+    monkeypatch.setattr(checking, "check", check)
+
+
+def test_next_says_what_and_where(here, capsys):
+    assert commands.next_one() == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"Exercise 1/number (1 of {len(every())}): 2 minutes, one line\n\n# A number\n")
+    assert f"{here}/number/answer.py:2  TODO: return the number." in said
+    assert (here / "number" / "answer.py").exists()
+    assert said.endswith("Then: make check     Stuck: make hint\n")
+
+
+def test_an_update_is_announced(here, capsys, tmp_path):
+    commands.next_one()
+    source = tmp_path / "exercises" / "1" / "number" / "files" / "answer.py"
+    source.write_text(learner.ANSWER.replace("return 0", "return 1"))
+    capsys.readouterr()
+    commands.next_one()
+    assert "you had not changed yours: renewed answer.py." in capsys.readouterr().out
+    (here / "number" / "answer.py").write_text(SOLVED)
+    source.write_text(learner.ANSWER)
+    commands.next_one()
+    said = capsys.readouterr().out
+    assert "you changed yours, so they are kept: answer.py.\nmake reset gives you the new ones" in said
+    assert (here / "number" / "answer.py").read_text() == SOLVED
+
+
+def test_check_leads_on(here, capsys, monkeypatch):
+    judged(monkeypatch, passed=False)
+    assert commands.check(None) == 1
+    said = capsys.readouterr().out
+    assert said == ("exercise 1/number: not yet (1.0 s)\nthe number is 42\n\nStuck? make hint (0 of 2 shown)\n")
+    assert commands.check("1/again") == 1
+    assert "Stuck? make hint EX=1/again (0 of 2 shown)" in capsys.readouterr().out
+    judged(monkeypatch, passed=True)
+    assert commands.check(None) == 0
+    assert capsys.readouterr().out.startswith("exercise 1/number: solved (1.0 s)\nmake next goes on;")
+    assert commands.first_open().id == "1/again"
+
+
+def test_check_all(here, capsys, monkeypatch):
+    with pytest.raises(UserError, match="nothing is begun yet: make next"):
+        commands.check("all")
+    judged(monkeypatch, passed=True)
+    commands.check("number")
+    assert commands.check("all") == 0
+    assert "1 of 1 that you began are solved." in capsys.readouterr().out
+
+
+def test_one_hint_more_each_time(here, capsys):
+    said = []
+    for _ in range(3):
+        commands.hint(None)
+        said.append(capsys.readouterr().out)
+    assert said[0] == "Hint 1 of 2 for 1/number:\nWhich number?\n\n"
+    assert said[1].startswith(said[0] + "Hint 2 of 2 for 1/number:\nIt is 42.\n")
+    assert said[1].endswith("That is the last one. make solution EX=1/number shows ours.\n")
+    assert said[2] == said[1]
+
+
+def test_the_solution_beside_ones_own(here, capsys, monkeypatch):
+    commands.next_one()
+    (here / "number" / "answer.py").write_text(SOLVED.replace("42", "40 + 2"))
+    capsys.readouterr()
+    commands.solution("number")
+    said = capsys.readouterr().out
+    assert said.startswith("Exercise 1/number: yours (-) and ours (+)\n--- yours/answer.py\n+++ ours/answer.py\n")
+    assert "-    return 40 + 2\n+    return 42" in said
+    (here / "number" / "answer.py").write_text(SOLVED)
+    commands.solution("number")
+    assert "They are the same, letter for letter." in capsys.readouterr().out
+
+
+def test_the_solution_of_what_was_solved_last(here, capsys):
+    commands.solution(None)
+    assert "Exercise 1/number" in capsys.readouterr().out
+    for name in ("1/again", "1/number"):
+        place.record(find(name), passed=True)
+        time.sleep(1.1)
+    commands.solution(None)
+    assert "Exercise 1/number" in capsys.readouterr().out
+
+
+def test_reset_says_where_the_old_work_is(here, capsys):
+    commands.reset("number")
+    assert capsys.readouterr().out == f"{here}/number/ is as new.\n"
+    (here / "number" / "answer.py").write_text(SOLVED)
+    commands.reset("number")
+    kept = capsys.readouterr().out.rpartition("What you had is in ")[2].removesuffix("/.\n")
+    assert (here / kept / "answer.py").read_text() == SOLVED
+
+
+def test_progress_has_a_bar_for_each_stage(here, capsys):
+    place.record(find("1/again"), passed=True)
+    place.update(find("1/number"), hints=2)
+    place.begin(find("1/number"))
+    assert commands.progress() == 0
+    lines = capsys.readouterr().out.splitlines()
+    stage_1 = sum(exercise.stage == 1 for exercise in every())
+    assert lines[0].startswith("Stage 1  █" + "░" * (stage_1 - 1))
+    assert f"  1 of {stage_1}, 1 of " in lines[0]
+    assert lines[1] == "  · 1/number                     A number (2 min, 2 hints)"
+    assert lines[2] == "  ✓ 1/again                      A number (2 min)"
+    assert lines[-1] == f"1 of {len(every())} solved (✓); · is begun. Next: 1/number (make next)"
+    assert {line[6] for line in lines if line.startswith("Stage")} == {str(one.stage) for one in every()}
+
+
+def test_all_solved(here, capsys):
+    for exercise in every():
+        place.record(exercise, passed=True)
+    assert commands.next_one() == 0
+    assert capsys.readouterr().out.startswith("All exercises are solved.")
+    with pytest.raises(UserError, match="all exercises are solved; name one"):
+        commands.check(None)
+
+
+def test_an_unknown_exercise(here):
+    with pytest.raises(UserError, match="there is no exercise '1/nubmer'; there are 1/number, 1/again"):
+        commands.check("1/nubmer")
+
+
+def test_a_build_in_the_folder_is_no_save(here):
+    place.begin(find("1/number"))
+    before = commands.stamps(here / "number")
+    for name in ("build/lib/answer.py", ".answer.py.swp", "answer.so", "out/temp/a.cpp"):
+        place.write({name: ""}, here / "number")
+    assert commands.stamps(here / "number") == before
+    place.write({"csrc/more.cu": ""}, here / "number")
+    assert commands.stamps(here / "number") != before
+
+
+def test_watch_checks_on_save_and_goes_on(here):
+    for exercise in every():
+        if exercise.id not in ("1/number", "1/again"):
+            place.record(exercise, passed=True)
+    command = [sys.executable, "-m", "common", "watch"]
+    watching = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines: queue.Queue[str] = queue.Queue()
+
+    def read() -> None:
+        for line in watching.stdout:
+            lines.put(line)
+
+    threading.Thread(target=read, daemon=True).start()
+
+    def until(words: str) -> None:
+        said = []
+        while not said or words not in said[-1]:
+            try:
+                said.append(lines.get(timeout=60))
+            except queue.Empty:
+                raise AssertionError(f"{words!r} was not said, but {''.join(said)}") from None
+
+    try:
+        until("every time you save, it is checked")
+        until("exercise 1/number: not yet")
+        until("Stuck?")
+        made = here / "number" / "new.txt"  # as many editors save: a new file takes the old one's place
+        made.write_text(SOLVED.replace("42", "41"))
+        made.replace(here / "number" / "answer.py")
+        until("the number is 42")
+        until("Stuck?")
+        (here / "number" / "answer.py").write_text(SOLVED)
+        until("exercise 1/number: solved")
+        until("Exercise 1/again")
+        until("Then: make check")
+        (here / "again" / "answer.py").write_text(SOLVED)
+        until("exercise 1/again: solved")
+        until("All exercises are solved.")
+        assert watching.wait(timeout=30) == 0
+    finally:
+        watching.kill()
+        watching.wait()
+        watching.stdout.close()
+
+
+def test_ctrl_c_ends_watch_quietly(here):
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "common", "watch", "1/number"]
+    watching = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert watching.stdout.readline().startswith("Watching ")
+    time.sleep(0.5)
+    watching.send_signal(2)
+    _, complaint = watching.communicate(timeout=60)
+    assert watching.returncode == 130
+    assert complaint == "interrupted\n"

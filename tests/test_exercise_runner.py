@@ -1,0 +1,217 @@
+"""Whatever a learner's code does, the runner lives, leaves no process behind, and says what happened."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import learner
+import pytest
+
+from common.exercises import ending, place, process, variants
+from common.exercises.checking import check
+
+# What number() does, and what the learner is told then.
+HOSTILE = {
+    "exit": ("import sys; sys.exit(3)", "error", "your code calls exit(), which has no place in it\n  answer.py:4:"),
+    "os_exit": ("os._exit(0)", "crash", "your code ended the process with status 0: exit() has no place in it"),
+    "endless loop": (
+        "while True: pass",
+        "time",
+        "no answer within 3 s: an endless loop?\n  answer.py:4, in number",
+    ),
+    "segfault": (
+        "import ctypes; ctypes.string_at(0)",
+        "crash",
+        "your code crashed: SIGSEGV (memory that is not there was touched)\n  answer.py:4, in number",
+    ),
+    "its own SIGKILL": ("os.kill(os.getpid(), 9)", "crash", "your code crashed: SIGKILL ("),
+    "closed pipes": ("os.closerange(3, 100)", "crash", "closed a file that it did not open: the check's pipe"),
+    "closed and waits": (
+        "os.closerange(3, 100)\n    import time; time.sleep(1000)",
+        "crash",
+        "closed a file that it did not open: the check's pipe",
+    ),
+    "other words": (
+        "import sys; os.write(int(sys.argv[3]), b'x' * 5000)",
+        "crash",
+        "wrote into a file that it did not open: the check's pipe",
+    ),
+    "no frame of ours": (
+        "import sys, wire; [os.write(int(sys.argv[3]), part) for part in wire.pack({'error': {'a': 1}})]",
+        "crash",
+        "wrote into a file that it did not open: the check's pipe",
+    ),
+    "forked and left behind": ("return 42 if os.fork() else os.execlp('sleep', 'sleep', '1000')", "passed", ""),
+    "forked and away": (
+        "if os.fork() == 0:\n        os.setsid()\n        os.execlp('sleep', 'sleep', '1000')\n    return 42",
+        "passed",
+        "",
+    ),
+    "answers twice": ("os.fork()\n    return 41", "wrong", "the number is 42"),
+    "ends while its child lives": (
+        "if os.fork() == 0:\n        os.setsid()\n        os.execlp('sleep', 'sleep', '1000')\n    os._exit(1)",
+        "crash",
+        "your code ended the process with status 1",
+    ),
+    "forks without end": ("while True:\n        if os.fork() > 0: os.wait()", "time", "no answer within 3 s"),
+    "huge tensor": ("import torch; return torch.zeros(10**13)", "error", "RuntimeError: "),
+    "huge result": (
+        "import torch; return torch.empty(1_100_000_000, dtype=torch.uint8)",
+        "error",
+        "ValueError: tensors of 1,100 MB: a check takes no more than 1,074 MB",
+    ),
+    "prints and prints": (
+        "while True: os.write(1, b'x' * 10**6)",
+        "time",
+        "no answer within 3 s: your code prints and prints (",
+    ),
+    "prints much": ("os.write(1, b'x' * 10**8)\n    return 42", "passed", ""),
+    "raises": ("raise ValueError('no number')", "error", "ValueError: no number\n  answer.py:4: raise ValueError"),
+    "no such function": (
+        "pass\n\ndef other(): pass\n\nnumber = None\ndel number",
+        "error",
+        "AttributeError: answer has no number",
+    ),
+    "what cannot be handed over": ("return object()", "error", "TypeError: a object cannot be handed over"),
+}
+
+
+@pytest.fixture
+def exercise(tmp_path):
+    return learner.read(tmp_path / "exercises")
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory):
+    """What becomes of each, two at a time, and the processes that are there in the end."""
+    folder = tmp_path_factory.mktemp("hostile")
+    one = learner.read(folder / "exercises")
+    before = set(left())
+
+    def judged(what: str):
+        answer = f"import os\n\ndef number():\n    {HOSTILE[what][0]}\n"
+        return learner.checked(one, folder / what, answer)
+
+    with ThreadPoolExecutor(2) as pool:
+        found = dict(zip(HOSTILE, pool.map(judged, HOSTILE), strict=True))
+    return found, set(left()) - before
+
+
+def left() -> list[int]:
+    """The processes of learners that are still there."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"{ending.MARK}=".encode() in (path / "environ").read_bytes():
+                found.append(int(path.name))
+    return found
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_the_runner_lives_and_says_what_happened(verdicts, what):
+    _, kind, message = HOSTILE[what]
+    verdict = verdicts[0][what]
+    assert verdict.kind == kind, verdict.message
+    assert message in verdict.message
+    assert "Traceback" not in verdict.message
+    assert verdict.seconds < 60
+
+
+def test_no_process_is_left(verdicts):
+    assert not verdicts[1]
+
+
+def test_who_prints_much_sees_its_ends(exercise, tmp_path):
+    answer = "import os\n\ndef number():\n    os.write(1, b'first' + b'-' * 10**8 + b'last')\n    return 42\n"
+    printed = learner.checked(exercise, tmp_path / "work", answer).printed
+    assert len(printed) < 3 * process.MOST_OUTPUT
+    assert printed.startswith("first")
+    assert "last" in printed
+    assert "bytes more)" in printed
+
+
+@pytest.mark.parametrize(
+    ("counted", "words"),
+    [
+        ((4, 5), "the memory did not suffice)"),
+        ((4, 4), "something sent this signal to it"),
+        ((None, None), "the memory did not suffice, or your code sends"),
+    ],
+)
+def test_lack_of_memory_is_named_only_where_the_system_says_so(monkeypatch, counted, words):
+    before, after = counted
+    monkeypatch.setattr(ending, "killed_for_memory", lambda: after)
+    assert words in ending.meaning(signal.SIGKILL, before)
+
+
+def test_a_signal_without_a_name(monkeypatch):
+    assert ending.meaning(signal.SIGRTMIN + 3, None) == f"signal {signal.SIGRTMIN + 3}"
+
+
+BROKEN = {
+    "a syntax error": ({"answer.py": "def number(:\n"}, "error", "SyntaxError: invalid syntax\n  answer.py:1: def"),
+    "not a text": ({"answer.py": b"\xff\xfe\x00"}, "error", "answer.py"),
+    "missing": ({"answer.py": None}, "wrong", "answer.py is missing. `make reset` gives you a fresh folder"),
+    "an import that fails": ({"answer.py": "import nothing_like_this\n"}, "error", "No module named"),
+    "our modules' names": (
+        {"torch.py": "1 / 0\n", "wire.py": "1 / 0\n", "answer.py": "def number(): return 42\n"},
+        "passed",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken_files(exercise, tmp_path, what):
+    files, kind, message = BROKEN[what]
+    folder = tmp_path / "work"
+    place.write(variants.starter(exercise), folder)
+    for name, text in files.items():
+        (folder / name).unlink(missing_ok=True)
+        if text is not None:
+            (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    verdict = check(exercise, folder)
+    assert verdict.kind == kind, verdict.message
+    assert message in verdict.message
+
+
+def test_a_check_of_ours_that_fails_is_not_blamed_on_the_learner(tmp_path):
+    exercise = learner.read(tmp_path / "exercises", rule="def check(work):\n    1 / 0\n")
+    verdict = learner.checked(exercise, tmp_path / "work", "")
+    assert verdict.kind == "checker"
+    assert "this is not your mistake" in verdict.message
+
+
+def test_what_is_printed_reaches_the_learner(exercise, tmp_path):
+    answer = "def number():\n    print('here I am')\n    return 42\n"
+    assert learner.checked(exercise, tmp_path / "work", answer).printed == "here I am"
+
+
+def test_who_kills_the_runner_leaves_nothing(exercise, tmp_path):
+    folder, ready = tmp_path / "work", tmp_path / "ready"
+    place.write(variants.starter(exercise), folder)
+    endless = f"def number():\n    open({str(ready)!r}, 'w').close()\n    while True: pass\n"
+    (folder / "answer.py").write_text(endless)
+    code = f"""
+        from pathlib import Path
+        from common.exercises import checking, exercise
+        checking.check(exercise.read(Path({str(exercise.folder)!r}), 1), Path({str(folder)!r}), timeout=100)
+    """
+    before = set(left())
+    runner = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)])
+    deadline = time.monotonic() + 100
+    while not ready.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert set(left()) - before
+    runner.kill()
+    runner.wait()
+    while set(left()) - before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert set(left()) <= before
