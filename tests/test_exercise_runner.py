@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import pytest
 
 from common.exercises import ending, place, process, variants
 from common.exercises.checking import check
+from common.stages import ROOT
 
 # What number() does, and what the learner is told then.
 HOSTILE = {
@@ -83,6 +86,17 @@ HOSTILE = {
 }
 
 
+OURS = f"TEST_{uuid.uuid4().hex}"  # a variable of this run: others may check exercises on this machine, too
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ours():
+    """Everything that is started from here on inherits the variable."""
+    os.environ[OURS] = "1"
+    yield
+    del os.environ[OURS]
+
+
 @pytest.fixture
 def exercise(tmp_path):
     return learner.read(tmp_path / "exercises")
@@ -93,7 +107,6 @@ def verdicts(tmp_path_factory):
     """What becomes of each, two at a time, and the processes that are there in the end."""
     folder = tmp_path_factory.mktemp("hostile")
     one = learner.read(folder / "exercises")
-    before = set(left())
 
     def judged(what: str):
         answer = f"import os\n\ndef number():\n    {HOSTILE[what][0]}\n"
@@ -101,15 +114,16 @@ def verdicts(tmp_path_factory):
 
     with ThreadPoolExecutor(2) as pool:
         found = dict(zip(HOSTILE, pool.map(judged, HOSTILE), strict=True))
-    return found, set(left()) - before
+    return found, left()
 
 
 def left() -> list[int]:
-    """The processes of learners that are still there."""
+    """The processes of learners that this run has started and that are still there."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if f"{ending.MARK}=".encode() in (path / "environ").read_bytes():
+            variables = (path / "environ").read_bytes()
+            if f"{ending.MARK}=".encode() in variables and OURS.encode() in variables:
                 found.append(int(path.name))
     return found
 
@@ -194,24 +208,57 @@ def test_what_is_printed_reaches_the_learner(exercise, tmp_path):
     assert learner.checked(exercise, tmp_path / "work", answer).printed == "here I am"
 
 
-def test_who_kills_the_runner_leaves_nothing(exercise, tmp_path):
-    folder, ready = tmp_path / "work", tmp_path / "ready"
-    place.write(variants.starter(exercise), folder)
-    endless = f"def number():\n    open({str(ready)!r}, 'w').close()\n    while True: pass\n"
-    (folder / "answer.py").write_text(endless)
-    code = f"""
-        from pathlib import Path
+PROGRAMS = {
+    "ends": ("print('said')", 0, "said"),
+    "with a status": ("sys.exit(3)", 3, ""),
+    "crashes": ("os.abort()", -signal.SIGABRT, ""),
+    "never ends": ("print('said', flush=True); time.sleep(1000)", None, "said"),
+    "leaves a child": ("if os.fork() == 0: os.setsid(); time.sleep(1000)", 0, ""),
+    "closes its output": ("os.close(1); os.close(2); time.sleep(1000)", None, ""),
+    "prints and prints": ("while True: os.write(1, b'x' * 10**6)", None, "xxx"),
+}
+
+
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_a_program_ends_with_all_that_it_started(tmp_path, what):
+    code, status, said = PROGRAMS[what]
+    found, printed = process.run([sys.executable, "-c", f"import os, sys, time\n{code}"], tmp_path, 1)
+    assert found == status
+    assert printed.startswith(said)
+    assert len(printed) < 3 * process.MOST_OUTPUT
+    assert not left()
+
+
+RUNNERS = {
+    "a check": """
         from common.exercises import checking, exercise
-        checking.check(exercise.read(Path({str(exercise.folder)!r}), 1), Path({str(folder)!r}), timeout=100)
-    """
-    before = set(left())
-    runner = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)])
+        checking.check(exercise.read(Path({exercise!r}), 1), Path({folder!r}), timeout=100)
+        """,
+    "a program": """
+        from common.exercises import process
+        endless = "import answer; answer.number()"
+        process.run([sys.executable, "-c", endless], Path({folder!r}), 100)
+        """,
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "number"), [("a check", signal.SIGINT), ("a check", signal.SIGKILL), ("a program", signal.SIGKILL)]
+)
+def test_who_ends_the_runner_leaves_no_process_and_all_files(exercise, tmp_path, what, number):
+    folder, ready = tmp_path / "work", tmp_path / "ready"
+    endless = f"def number():\n    open({str(ready)!r}, 'w').close()\n    while True: pass\n"
+    place.write({"answer.py": endless}, folder)
+    code = RUNNERS[what].format(exercise=str(exercise.folder), folder=str(folder))
     deadline = time.monotonic() + 100
+    code = f"import sys\nfrom pathlib import Path\n{textwrap.dedent(code)}"
+    runner = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.DEVNULL)
     while not ready.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert set(left()) - before
-    runner.kill()
-    runner.wait()
-    while set(left()) - before and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert set(left()) <= before
+        time.sleep(0.05)
+    assert left()
+    runner.send_signal(number)
+    assert runner.wait(timeout=30) != 0
+    while left() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left()
+    assert (folder / "answer.py").read_text() == endless

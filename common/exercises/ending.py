@@ -7,11 +7,15 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 MARK = "EXERCISE_PROCESS"  # a variable that all processes of one learner's process inherit
+# prctl(PR_SET_PDEATHSIG, SIGKILL), which outlasts exec
+TIE = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
 CRASHES = {
     "SIGSEGV": "memory that is not there was touched",
     "SIGBUS": "memory that is not there was touched",
@@ -19,6 +23,11 @@ CRASHES = {
     "SIGFPE": "a whole number was divided by zero",
     "SIGILL": "no instruction of this processor was where a function should be",
 }
+
+
+def tied(command: Sequence[str]) -> list[str]:
+    """The command line of a program that ends when whoever started it does, also when that is killed."""
+    return [sys.executable, "-I", "-S", "-c", TIE, *command]
 
 
 def finish(process: subprocess.Popen, seconds: float, mark: str = "") -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import wire
-from .ending import MARK, end, finish, has_ended, killed_for_memory, limit_memory, meaning
+from .ending import MARK, end, finish, has_ended, killed_for_memory, limit_memory, meaning, tied
 
 SCRIPT = Path(__file__).with_name("learner.py")
 MOST_OUTPUT = 100_000  # bytes that are kept of what a learner's code prints
@@ -177,7 +177,7 @@ def run(
     """Runs a program of the learner's in `folder`: its status, None when its time was up, and what it printed."""
     mark = uuid.uuid4().hex
     process = subprocess.Popen(
-        confine(command, folder) if confine else command,
+        confine(command, folder) if confine else tied(command),
         cwd=folder,
         env=environment() | {MARK: mark} | variables,
         stdin=subprocess.DEVNULL,
