@@ -1079,7 +1079,7 @@ def measure(versions, case):
     }
 
 
-def show(measured):
+def print_times(measured):
     print(f"{'':22s}{'forward':>12s}{'':9s}{'forward+backward':>18s}")
     for name, ((forward, forward_ratio), (both, both_ratio)) in measured.items():
         print(f"{name:22s}{forward:9.1f} us{forward_ratio:7.2f} x{both:14.1f} us{both_ratio:7.2f} x")
@@ -1089,9 +1089,9 @@ everything = Case(B=16, I=32, S=128)
 parameters = Case(B=16, I=32, S=128, requires_grad=("weights", "bias"))
 of_everything, of_parameters = measure(VERSIONS, everything), measure(VERSIONS, parameters)
 print("Gradients for all five inputs")
-show(of_everything)
+print_times(of_everything)
 print("\nGradients for weights and bias only")
-show(of_parameters)
+print_times(of_parameters)
 
 # %% [markdown]
 # Look at forward+backward. The forward passes gain what Python cost, all the same. But the plain backward is slower
@@ -1275,7 +1275,7 @@ for kept, sizes in ((of_everything, everything), (of_parameters, parameters)):
     measured = measure(contenders, sizes)
     kept["autograd in C++"] = measured["autograd in C++"]
     print("Gradients for", ", ".join(sizes.requires_grad))
-    show(measured)
+    print_times(measured)
 
 # %% [markdown]
 # The kernels are the same, and so is their number. What is gone is the Function in Python: in the forward pass it
