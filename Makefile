@@ -16,7 +16,7 @@ clang_format := $(python) -c 'import clang_format; clang_format.clang_format()'
 cpp_sources = $(shell find stages common tests -not -path '*/wrong/*' '(' -name '*.h' -o -name '*.cpp' \
 	-o -name '*.cu' -o -name '*.cuh' ')')
 
-.PHONY: prove next check hint solution reset progress watch finders help tour test doctor emulate lab bench report setup clean format lint tables notebooks sanitize ncu python any-python torch
+.PHONY: grade prove next check hint solution reset progress watch finders help tour test doctor emulate lab bench report setup clean format lint tables notebooks sanitize ncu python any-python torch
 .DELETE_ON_ERROR:
 
 help:
@@ -65,6 +65,10 @@ progress: any-python    ## which exercises are solved
 
 watch: torch            ## check whenever you save
 	@$(python) -m common watch $(EX)
+
+grade: torch            ## grade a class: DIR=submissions/, a folder in it for each student; docs/teaching.md
+	@$(python) -m common grade "$(DIR)" --only "$(EX)" --csv "$(CSV)" --json "$(JSON)" --jobs "$(or $(JOBS),0)" \
+		--sandbox "$(SANDBOX)" --image "$(IMAGE)"
 
 ## Measure
 bench: torch            ## the full measurement, against eager and torch.compile in the same run

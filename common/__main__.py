@@ -65,6 +65,14 @@ def parser() -> argparse.ArgumentParser:
         add(name, help).add_argument("exercise", nargs="?", help="such as 3/guard; the current one if left out")
     add("prove", "what each variant of an exercise is told").add_argument("exercise")
     add("progress", "which exercises are solved")
+    grade = add("grade", "a table of a class's work: out/grades.csv and out/grades.json")
+    grade.add_argument("folder", help="holds a folder for each student, laid out as work/ is")
+    grade.add_argument("--only", help="exercises, such as '3/guard 3/backward_kernel'; all if left out")
+    grade.add_argument("--csv", help="where the table goes")
+    grade.add_argument("--json", help="where every message goes")
+    grade.add_argument("--sandbox", help="bubblewrap, podman, docker or none")
+    grade.add_argument("--image", help="for podman and docker: see docs/teaching.md")
+    grade.add_argument("--jobs", type=int, help="students at a time")
     add("clean", "remove build/ and out/")
     return top
 
@@ -138,6 +146,18 @@ def run(arguments: argparse.Namespace) -> int:
             from .exercises import commands
 
             return commands.prove(arguments.exercise)
+        case "grade":
+            from .exercises.grade import grade
+
+            return grade(
+                arguments.folder,
+                only=(arguments.only or "").split(),
+                kind=arguments.sandbox,
+                image=arguments.image,
+                jobs=arguments.jobs,
+                csv_path=arguments.csv,
+                json_path=arguments.json,
+            )
         case "clean":
             from .build import clean
 

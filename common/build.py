@@ -26,13 +26,13 @@ from types import ModuleType
 from typing import IO
 
 from . import architectures, host, stages
+from .cache import BUILD, kept
 from .emulator import compile as emulator
 from .errors import UserError
 from .extension import Extension, read_setup
 from .pruning import used
 from .stages import ROOT, Stage
 
-BUILD = ROOT / "build"
 # Variables that change what a compiler makes.
 FLAGS = (
     "CC",
@@ -169,7 +169,7 @@ def build_folder(folder: Path, target: str, place: Path, name: str, quick: bool 
     """
     if reason := unavailable(target):
         raise UserError(f"cannot build {name} for {target}: {reason}")
-    final = used(place / key_of(folder, target, quick))
+    final = used(kept(place / key_of(folder, target, quick)))
     if not final.exists():
         try:
             with _lock(place) as lock:
@@ -196,11 +196,11 @@ def _build(folder: Path, target: str, final: Path, name: str, quick: bool, lock:
         raise UserError(f"{name} does not build.\n  {error}") from None
     seconds = round(time.perf_counter() - start, 2)
     if not made:
-        kept = final.parent / "failed.log"
-        (work / "log.txt").replace(kept)
+        failed = final.parent / "failed.log"
+        (work / "log.txt").replace(failed)
         shutil.rmtree(work)
-        errors = first_errors(kept.read_text(errors="replace"))
-        raise UserError(f"{name} does not build.\n{errors}\nAll of it: {os.path.relpath(kept)}")
+        errors = first_errors(failed.read_text(errors="replace"))
+        raise UserError(f"{name} does not build.\n{errors}\nAll of it: {os.path.relpath(failed)}")
     shutil.rmtree(work / "temp", ignore_errors=True)
     (work / "build.json").write_text(json.dumps({"seconds": seconds}))
     work.rename(final)
@@ -241,16 +241,16 @@ def read_setup_once(folder: Path, work: Path, log: IO[str]) -> Extension | None:
         sys.version,
         *names,
     ]
-    kept = BUILD / "setups" / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:20]}.json"
-    if kept.exists():
+    answer = kept(BUILD / "setups" / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:20]}.json")
+    if answer.exists():
         (work / "temp").mkdir()
-        return Extension(**json.loads(kept.read_text()))
+        return Extension(**json.loads(answer.read_text()))
     extension = read_setup(folder, work, log)
     if extension:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        made = kept.with_suffix(f".{os.getpid()}")
+        answer.parent.mkdir(parents=True, exist_ok=True)
+        made = answer.with_suffix(f".{os.getpid()}")
         made.write_text(json.dumps(asdict(extension)))
-        made.replace(kept)
+        made.replace(answer)
     return extension
 
 

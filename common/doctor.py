@@ -14,6 +14,7 @@ from .facts import Machine, look
 from .stages import ROOT, STAGES, Stage, find
 
 OLDEST_TORCH = "2.11"
+OLDEST_BUBBLEWRAP = "0.8"  # the first that can forbid new namespaces inside
 OLDEST_GXX = "10"  # the first to know -std=c++20, which torch passes
 GPU_TORCH = "a build of torch that fits, by the table at pytorch.org/get-started/locally"
 
@@ -201,6 +202,17 @@ def cpp_tests(machine: Machine) -> Finding:
     return Finding("ok", "C++ tests", f"CMake {machine.programs['cmake'].version}, GoogleTest")
 
 
+def grading(machine: Machine) -> Finding:
+    """Bubblewrap keeps the submissions of a class apart from the teacher's files, for `make grade`."""
+    found = machine.programs.get("bwrap")
+    fix = "sudo apt install bubblewrap (Fedora: sudo dnf install bubblewrap)"
+    if found is None:
+        return Finding("note", "grading", "no bubblewrap: optional, only teachers need it (make grade)", fix)
+    if release(found.version) < release(OLDEST_BUBBLEWRAP):
+        return Finding("note", "grading", f"bubblewrap {found.version}, {OLDEST_BUBBLEWRAP} or newer is needed", fix)
+    return Finding("ok", "grading", f"bubblewrap {found.version}")
+
+
 def variables(machine: Machine) -> Finding:
     """What in the environment changes a build."""
     if not machine.variables:
@@ -211,7 +223,7 @@ def variables(machine: Machine) -> Finding:
 
 PROBES = (
     *(system, resources, disk, folders, python, torch, packages, compiler, build_tools),
-    *(gpu, nvcc, extras, cpp_tests, variables),
+    *(gpu, nvcc, extras, cpp_tests, grading, variables),
 )
 NEEDS_OF_A_BUILD = (torch, folders, disk, python, compiler)
 

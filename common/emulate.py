@@ -38,7 +38,7 @@ def emulate(file: str, arguments: list[str]) -> int:
     check(file)
     if not emulator.knows_cpp20(compiler()):
         raise UserError("no C++ compiler that knows C++20 (g++ 11 or newer); `make doctor` says what to install")
-    BUILD.mkdir(exist_ok=True)
+    BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="program-", dir=BUILD) as work:
         program = build(file, Path(work))
         if os.environ.get("COUNTS", "0") in ("", "0"):

@@ -26,6 +26,7 @@ BUILD_VARIABLES = (
     *("CUDA_HOME", "CUDA_PATH", "NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS"),
     *("TORCH_CUDA_ARCH_LIST", "TORCH_EXTENSIONS_DIR", "CUDA_VISIBLE_DEVICES"),
 )
+PROGRAMS = ("make", "ninja", "cmake", "bwrap", "compute-sanitizer", "ncu")
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def look() -> Machine:
     programs = {
         "c++": find(*compiler, "-dumpfullversion", "-dumpversion"),
         "nvcc": find(nvcc, "--version", after="release "),
-        **{name: find(name, "--version") for name in ("make", "ninja", "cmake", "compute-sanitizer", "ncu")},
+        **{name: find(name, "--version") for name in PROGRAMS},
     }
     return Machine(
         system=platform.system(),

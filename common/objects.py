@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from .cache import kept
 from .pruning import used
 
 JOBS = 2
@@ -70,7 +71,7 @@ def compiled(job: Job, headers: list[Path], objects: Path, temp: Path, lock: int
     """The object of a source, compiled unless it is there already, and what the compiler said."""
     source, flags, folder, versions = job
     named = [versions, *(flag.replace(str(temp), "") for flag in flags)]
-    target = used(objects / f"{object_key(included(source, headers), named)}.o")
+    target = used(kept(objects / f"{object_key(included(source, headers), named)}.o"))
     if target.exists():
         return target, ""
     made = temp / target.name
@@ -118,7 +119,8 @@ def with_headers(job: Job, places: Path, lock: int | None = None) -> Job:
     flags = [flag for flag in job.flags if not re.match(r"-f(debug|file)-prefix-map|-W", flag)]
     text = "".join(f"#include <{name}>\n" for name in (*OF_EVERY_OPERATION, binding[1]))
     named = "\0".join([compiler_version(), job.versions, text, *flags])
-    folder = used(places / hashlib.sha256(named.encode()).hexdigest()[:20])
+    name = hashlib.sha256(named.encode()).hexdigest()[:20]
+    folder = used(kept(places / name / "torch.h.gch").parent)
     header = folder / "torch.h"
     if not (folder / "torch.h.gch").exists():
         folder.mkdir(parents=True, exist_ok=True)

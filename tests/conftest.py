@@ -19,6 +19,7 @@ PROGRAMS = {
     "git": "git: sudo apt install git",
     "make": "make: sudo apt install make",
     "cmake": "CMake: sudo apt install cmake",
+    "bwrap": "bubblewrap: sudo apt install bubblewrap",
 }
 NOT_RUN = pytest.StashKey[Counter]()
 

@@ -23,7 +23,7 @@ HEALTHY = Machine(
         "nvcc": Program("/usr/local/cuda/bin/nvcc", "13.2"),
         **{
             name: Program(f"/usr/bin/{name}", "1.0")
-            for name in ("make", "ninja", "cmake", "compute-sanitizer", "ncu")
+            for name in ("make", "ninja", "cmake", "bwrap", "compute-sanitizer", "ncu")
         },
     },
     nvcc_on_path=True,
@@ -99,6 +99,8 @@ def test_nothing_is_lacking_on_a_healthy_machine() -> None:
         (doctor.compiler, having("c++", "18.1", "/usr/bin/clang++"), "note", "tested with g++", "g++"),
         (doctor.build_tools, without("make"), "lacks", "no make", "apt install make"),
         (doctor.build_tools, without("ninja"), "note", "no ninja", "make setup"),
+        (doctor.grading, without("bwrap"), "note", "no bubblewrap", "apt install bubblewrap"),
+        (doctor.grading, having("bwrap", "0.6.1"), "note", "0.6.1, 0.8 or newer", "apt install bubblewrap"),
         (doctor.gpu, NO_GPU, "note", "no NVIDIA GPU", "nvidia.com/drivers"),
         (doctor.gpu, replace(HEALTHY, torch=Torch("2.15.0")), "lacks", "is a CPU build", "get-started/locally"),
         (doctor.gpu, replace(HEALTHY, torch=None), "note", "torch is not there", ""),

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from ..errors import UserError
 from . import variants
+from .confined import Confined
 from .exercise import Exercise
-from .process import Confine, LearnerError, Stopped
+from .process import LearnerError, Stopped
 
 KINDS = ("passed", "wrong", "build", "error", "crash", "time", "checker")
 
@@ -40,13 +41,13 @@ def check(
     timeout: float | None = None,
     target: str | None = None,
     seed: int | None = None,
-    confine: Confine | None = None,
+    confined: Confined | None = None,
     ahead: bool = True,
 ) -> Verdict:
     """Runs the check of an exercise on a learner's folder.
 
     `timeout` is in seconds, for the learner's code alone. `target` is one of the stage's, the best here without it.
-    `seed` gives the numbers of an earlier check again. `confine` puts the learner's processes into a sandbox.
+    `seed` gives the numbers of an earlier check again. `confined` are sandboxes for a stranger's work.
     `ahead`: the learner's process starts while the compiler runs, which is quicker; without it only when there is
     something to run in it, which takes less of the processor.
     Raises `UserError` only when this machine cannot check the exercise at all.
@@ -54,7 +55,7 @@ def check(
     from .judge import BuildFailure, Failure, Work  # imports torch
 
     begun = time.perf_counter()
-    work = Work(exercise, Path(folder).resolve(), target, timeout, seed, confine)
+    work = Work(exercise, Path(folder).resolve(), target, timeout, seed, confined)
     work.ahead = ahead
     kind, message = "passed", ""
     try:
@@ -88,7 +89,7 @@ def check(
 def rule_of(exercise: Exercise):
     """The function `check` of its check.py."""
     name = f"check_{exercise.stage}_{exercise.name}"
-    spec = importlib.util.spec_from_file_location(name, exercise.folder / "check.py")
+    spec = importlib.util.spec_from_file_location(name, exercise.rule)
     module = importlib.util.module_from_spec(spec)
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:

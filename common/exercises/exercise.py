@@ -5,14 +5,14 @@ from __future__ import annotations
 import configparser
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import stages
 from ..errors import UserError
 from ..stages import ROOT, Stage
 
-MANIFEST = "exercise.ini"
+MANIFEST, RULE = "exercise.ini", "check.py"
 KINDS = ("write", "file", "predict")
 NEEDS = ("cpp", "emulator")
 
@@ -44,6 +44,7 @@ class Exercise:
     """One row of `every()`; `folder` is where its own files are."""
 
     folder: Path
+    rule: Path  # check.py, or a teacher's instead of it
     stage: int
     name: str
     order: int
@@ -84,22 +85,33 @@ class Exercise:
 def every() -> list[Exercise]:
     """All exercises in the order of stages, then of their `order`; those of the folders in EXERCISES too.
 
-    Such a folder is a teacher's own, and holds `N/NAME/exercise.ini`. Raises `UserError` for a wrong manifest.
+    Such a folder is a teacher's own, and holds exercises as `N/NAME/`, or of one of ours only a check.py, which then
+    replaces ours. Raises `UserError` for a wrong manifest.
     """
     found = [
         read(path.parent, stage.number)
         for stage in stages.STAGES
         for path in stage.folder.glob(f"exercises/*/{MANIFEST}")
     ]
+    by_id = {exercise.id: exercise for exercise in found}
     for folder in filter(None, os.environ.get("EXERCISES", "").split(os.pathsep)):
-        here = list(Path(folder).expanduser().glob(f"[0-9]/*/{MANIFEST}"))
-        if not here:
-            raise UserError(f"EXERCISES: there is no N/NAME/{MANIFEST} in {folder}")
-        found += [read(path.parent.resolve(), int(path.parent.parent.name)) for path in here]
-    by_id: dict[str, Exercise] = {}
-    for exercise in found:
-        by_id[exercise.id] = exercise  # a teacher's replaces ours of the same name
+        by_id |= {exercise.id: exercise for exercise in _private(Path(folder).expanduser().resolve(), by_id)}
     return sorted(by_id.values(), key=lambda exercise: (exercise.stage, exercise.order, exercise.name))
+
+
+def _private(folder: Path, ours: dict[str, Exercise]) -> list[Exercise]:
+    """A teacher's exercises, and ours with another check."""
+    found = [read(path.parent, int(path.parent.parent.name)) for path in folder.glob(f"[0-9]/*/{MANIFEST}")]
+    for path in folder.glob(f"[0-9]/*/{RULE}"):
+        name = f"{path.parent.parent.name}/{path.parent.name}"
+        if (path.parent / MANIFEST).exists():
+            continue
+        if name not in ours:
+            raise UserError(f"EXERCISES: {path.parent} has no {MANIFEST}, and there is no exercise {name} to check")
+        found.append(replace(ours[name], rule=path))
+    if not found:
+        raise UserError(f"EXERCISES: there is no N/NAME/{MANIFEST} in {folder}")
+    return found
 
 
 def find(name: str) -> Exercise:
@@ -142,6 +154,7 @@ def read(folder: Path, stage: int) -> Exercise:
             raise ValueError("kind `write` has regions, kind `predict` has questions, and no other kind has them")
         return Exercise(
             folder=folder,
+            rule=folder / RULE,
             stage=stage,
             name=folder.name,
             order=int(head["order"]),

@@ -26,6 +26,7 @@ from ..check import fresh_seed
 from ..errors import UserError
 from . import process
 from .comparing import SIZES, SMALL, Failure, agree, cases, refused, require, same
+from .confined import Confined
 from .exercise import Exercise
 from .process import LearnerError, Process, Stopped
 from .remote import Function, Module
@@ -76,9 +77,9 @@ class Work:
         target: str | None = None,
         seconds: float | None = None,
         seed: int | None = None,
-        confine: process.Confine | None = None,
+        confined: Confined | None = None,
     ) -> None:
-        self.exercise, self.folder, self.confine = exercise, folder, confine
+        self.exercise, self.folder, self.confined = exercise, folder, confined
         self.seconds = seconds or exercise.seconds
         self.seed = fresh_seed() if seed is None else seed
         self.target = target or default_target(exercise)
@@ -120,6 +121,9 @@ class Work:
         if self.built is None:
             place = place_of(self.folder) / self.target
             try:
+                if self.confined:
+                    self.built = self.confined.library(self.folder, self.target)
+                    return self.built
                 made = build.build_folder(self.folder, self.target, place, "your code", quick=True)
             except UserError as error:
                 raise BuildFailure(str(error)) from None
@@ -131,7 +135,8 @@ class Work:
     def start(self) -> None:
         """Starts the learner's process, which imports torch while the compiler runs."""
         if self.process is None:
-            self.process = Process(self.folder, self.seconds, self.confine, **self.variables)
+            confine = self.confined.command if self.confined else None
+            self.process = Process(self.folder, self.seconds, confine, **self.variables)
 
     def restart(self, **variables: str) -> None:
         """A fresh process, with these in its environment: nothing that was remembered in the old one is there."""
@@ -204,21 +209,24 @@ class Work:
     def program(self, file: str, *arguments: str, counting: bool = False, **variables: str) -> Ran:
         """Builds a CUDA program with its own `main` for the emulator and runs it. Its report follows its output."""
         with tempfile.TemporaryDirectory(prefix="program-", dir=_made(build.BUILD)) as work:
-            try:
-                program = emulate.build(file, Path(work), self.folder)
-            except UserError as error:
-                raise BuildFailure(str(error)) from None
             path = Path(work) / "counts.json"
             variables["EMULATOR_TIMEOUT"] = f"{max(1, self.seconds - LAST_WORDS):g}"
             variables |= {"EMULATOR_COUNTS": str(path)} if counting else {}
-            command = [str(program), *arguments]
-            status, output = process.run(command, self.folder, self.seconds, self.confine, **variables)
-            counted = counts.read(path, self.folder) if path.exists() else None
-        return Ran(status, output, counted)
+            try:
+                if self.confined:
+                    ran = self.confined.program(file, arguments, self.folder, self.seconds, variables, path)
+                else:
+                    program = emulate.build(file, Path(work), self.folder)
+                    ran = process.run([str(program), *arguments], self.folder, self.seconds, **variables)
+            except UserError as error:
+                raise BuildFailure(str(error)) from None
+            return Ran(*ran, counts.read(path, self.folder) if path.exists() else None)
 
     def python(self, *arguments: str, **variables: str) -> Ran:
         """Runs `python ARGUMENTS` in the learner's folder."""
-        return Ran(*process.run([sys.executable, *arguments], self.folder, self.seconds, self.confine, **variables))
+        if self.confined:
+            return Ran(*self.confined.python(arguments, self.folder, self.seconds, variables))
+        return Ran(*process.run([sys.executable, *arguments], self.folder, self.seconds, **variables))
 
     # Answers -------------------------------------------------------------------------------------------------
 

@@ -22,8 +22,9 @@ MOST_OUTPUT = 100_000  # bytes that are kept of what a learner's code prints
 STACK = "Stack (most recent call first):"  # as faulthandler writes it
 MUCH_OUTPUT = 10_000_000  # bytes from which on printing may be what took the time
 START_SECONDS = 60  # to import torch, on a slow disk
-# Puts a command into a sandbox: `confine(command, readable folder)` gives the command to run. See common/grading.
-Confine = Callable[[Sequence[str], Path], Sequence[str]]
+FLOOD = 50_000_000  # bytes that a stranger's code may print
+# Puts a command into a sandbox: `confine(command, folder, environment)` gives the command to run (confined.py).
+Confine = Callable[[Sequence[str], Path, dict[str, str]], Sequence[str]]
 
 
 class LearnerError(RuntimeError):
@@ -50,11 +51,12 @@ class Process:
         to_read, self.to_write = os.pipe()
         self.from_read, to_answer = os.pipe()
         self.mark, self.killed_before = uuid.uuid4().hex, killed_for_memory()
+        given = environment() | variables
         command = [sys.executable, "-s", str(SCRIPT), str(folder), str(to_read), str(to_answer)]
         self.process = subprocess.Popen(
-            confine(command, folder) if confine else command,
+            confine(command, folder, given) if confine else command,
             cwd=folder,
-            env=environment() | variables | {MARK: self.mark},
+            env=given | {MARK: self.mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -64,7 +66,7 @@ class Process:
         limit_memory(self.process.pid)
         os.close(to_read)
         os.close(to_answer)
-        self.printed = Printed(self.process.stdout)
+        self.printed = Printed(self.process.stdout, FLOOD if confine else None)
         self.used = 0.0  # seconds that its answers have taken
         self.is_new = True
 
@@ -87,6 +89,8 @@ class Process:
             raise Stopped("crash", "your code wrote into a file that it did not open: the check's pipe") from None
         self.used += 0 if self.is_new else time.monotonic() - begun
         self.is_new = False
+        if self.printed.is_flood:
+            raise self._flood()
         if error:
             raise error
         return answer
@@ -115,12 +119,19 @@ class Process:
         closed = not self.has_ended()
         self.close()
         status = self.process.returncode
+        if self.printed.is_flood:
+            return self._flood()
         if closed or status == wire.PIPE_LOST:
             return Stopped("crash", "your code closed a file that it did not open: the check's pipe")
         if status < 0:
             what, where = meaning(-status, self.killed_before), self.printed.stack(self.folder)
             return Stopped("crash", f"your code crashed: {what}{where}")
         return Stopped("crash", f"your code ended the process with status {status}: exit() has no place in it")
+
+    def _flood(self) -> Stopped:
+        """Ends one that printed too much."""
+        self.close()
+        return Stopped("crash", f"your code printed more than {FLOOD // 10**6} MB: in an endless loop?")
 
     def close(self) -> None:
         """Ends the process and all that it started."""
@@ -134,10 +145,10 @@ class Process:
 
 
 class Printed:
-    """What a process prints, read as it comes and kept up to a limit."""
+    """What a process prints, read as it comes and kept up to a limit; beyond `most` bytes nobody listens any more."""
 
-    def __init__(self, pipe) -> None:
-        self.pipe, self.data, self.total = pipe, bytearray(), 0
+    def __init__(self, pipe, most: int | None = None) -> None:
+        self.pipe, self.most, self.data, self.total = pipe, most, bytearray(), 0
         self.thread = threading.Thread(target=self._drain, daemon=True)
         self.thread.start()
 
@@ -148,7 +159,14 @@ class Printed:
             # The end of it says where a crash was, so room is made by dropping the middle.
             if len(self.data) > 2 * MOST_OUTPUT:
                 del self.data[MOST_OUTPUT // 2 : -MOST_OUTPUT // 2]
+            if self.is_flood:
+                break
         self.pipe.close()
+
+    @property
+    def is_flood(self) -> bool:
+        """Whether it was more than it may."""
+        return self.most is not None and self.total > self.most
 
     @property
     def text(self) -> str:
@@ -171,13 +189,11 @@ class Printed:
         return ""
 
 
-def run(
-    command: Sequence[str], folder: Path, seconds: float, confine: Confine | None = None, **variables: str
-) -> tuple[int | None, str]:
+def run(command: Sequence[str], folder: Path, seconds: float, **variables: str) -> tuple[int | None, str]:
     """Runs a program of the learner's in `folder`: its status, None when its time was up, and what it printed."""
     mark = uuid.uuid4().hex
     process = subprocess.Popen(
-        confine(command, folder) if confine else tied(command),
+        tied(command),
         cwd=folder,
         env=environment() | {MARK: mark} | variables,
         stdin=subprocess.DEVNULL,

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 MOST = 2**30  # bytes of a frame
+MOST_TEXT = 2**24  # of them, of what is no tensor
 PIPE_LOST = 77  # how a learner's process ends that can no longer answer
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -40,7 +41,7 @@ def pack(value: object) -> list[bytes]:
 def unpack(read: Callable[[int], bytes]) -> object:
     """The tree of the next frame; `read(n)` gives n bytes. Raises ValueError for what is no frame."""
     size, rest = struct.unpack("<QQ", read(16))
-    if size + rest > MOST:
+    if size > MOST_TEXT or size + rest > MOST:
         raise ValueError(f"a message of {size + rest} bytes")
     head, data = json.loads(read(size)), bytearray(read(rest))
     tensors, at = [], 0

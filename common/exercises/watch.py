@@ -1,0 +1,116 @@
+"""Runs a command and ends it, with all that it has started, when they take more than they may together.
+
+    python -I -S watch.py MEMORY PROCESSES FILE_SIZE COMMAND...
+
+MEMORY and FILE_SIZE are bytes, PROCESSES counts threads too. The kernel has limits for one process, and for all of a
+user's; nothing but a control group, which an ordinary user seldom may make, has one for what a command has started.
+So this looks ten times a second. It imports little, and of the standard library only: it starts with every process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+
+INTERVAL = 0.1  # seconds
+CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGKILL)
+KEPT_FREE = 0.05  # of the machine's memory
+OPEN_FILES = 512
+
+
+def family(pid: int) -> tuple[list[int], int]:
+    """A process with all its descendants, and the number of their threads."""
+    pids, threads = [pid], 0
+    for parent in pids:  # grows on the way
+        try:
+            tasks = os.listdir(f"/proc/{parent}/task")  # noqa: PTH208 (pathlib takes longer to import than this runs)
+        except OSError:  # ended meanwhile
+            continue
+        threads += len(tasks)
+        for task in tasks:
+            pids += map(int, read(f"/proc/{parent}/task/{task}/children").split())
+    return pids, threads
+
+
+def memory(pid: int) -> int:
+    """The bytes that a process takes for itself: without the files that it has mapped, which others share."""
+    fields = dict(line.split(":", 1) for line in read(f"/proc/{pid}/status").splitlines())
+    return sum(int(fields.get(name, "0").split()[0]) for name in ("RssAnon", "RssShmem", "VmSwap")) * 1024
+
+
+def machine(name: str) -> int:
+    """A line of /proc/meminfo, in bytes."""
+    return next(int(line.split()[1]) for line in read("/proc/meminfo").splitlines() if line.startswith(name)) * 1024
+
+
+def read(path: str) -> str:
+    """The text of a file; empty if it is gone."""
+    try:
+        with open(path) as file:  # noqa: PTH123
+            return file.read()
+    except OSError:
+        return ""
+
+
+def excess(pid: int, most_memory: int, most_threads: int, shared_before: int) -> str | None:
+    """What a process and its descendants take too much of; None when they keep within the limits."""
+    pids, threads = family(pid)
+    if threads > most_threads:
+        return f"it started more than {most_threads} processes and threads"
+    # Files in memory that nobody has mapped lie in no process; only the machine's sum shows them.
+    if max(sum(map(memory, pids)), machine("Shmem:") - shared_before) > most_memory:
+        return f"it took more than {most_memory / 2**30:.1f} GB of memory"
+    if machine("MemAvailable:") < KEPT_FREE * machine("MemTotal:"):
+        return "the machine was about to run out of memory"
+    return None
+
+
+def ask(pid: int) -> None:
+    """Passes SIGUSR1 on to the command: bubblewrap's grandchild, its child being the first process inside."""
+    for descendant in family(pid)[0][2:3]:
+        with contextlib.suppress(OSError):
+            os.kill(descendant, signal.SIGUSR1)
+
+
+def prepare(file_size: int) -> None:
+    """In the new process: limits that the kernel keeps, and the last place in everything that it shares out."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # for all but those who wait for it
+    os.nice(5)
+    with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+        file.write("1000")
+
+
+def main() -> int:
+    """Runs the command; ends as it does, by SIGKILL if it had to be ended."""
+    most_memory, most_threads, file_size = map(int, sys.argv[1:4])
+    process = subprocess.Popen(sys.argv[4:], close_fds=False, preexec_fn=lambda: prepare(file_size))
+    # The judge's question where a submission is; within the sandbox it has to be asked from here.
+    signal.signal(signal.SIGUSR1, lambda *_: ask(process.pid))
+    parent, shared_before = os.getppid(), machine("Shmem:")
+    while True:
+        try:
+            status = process.wait(INTERVAL)
+            break
+        except subprocess.TimeoutExpired:
+            reason = excess(process.pid, most_memory, most_threads, shared_before)
+        if reason or os.getppid() != parent:
+            process.kill()
+            process.wait()
+            if reason:
+                print(f"\nsandbox: ended, {reason}", file=sys.stderr, flush=True)
+            status = 128 + signal.SIGKILL
+            break
+    if status - 128 in CRASHES:  # how bubblewrap says that a signal ended its command
+        os.kill(os.getpid(), status - 128)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
