@@ -13,6 +13,4 @@ static PyObject* triple(PyObject*, PyObject* x) {
 static PyMethodDef methods[] = {{"triple", triple, METH_O, "Three times a number."}, {}};
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, methods};
 
-PyMODINIT_FUNC PyInit__C() {
-  return PyModule_Create(&module);
-}
+PyMODINIT_FUNC PyInit__C() { return PyModule_Create(&module); }
