@@ -18,3 +18,4 @@ def check(work):
         raise Failure(
             f"{failure}\nA grid has at most 65535 blocks in y: who computes the rows that come after?"
         ) from None
+    work.by_kernels()

@@ -33,3 +33,4 @@ def check(work):
     written = re.search(r"\bforward\((.*?)\n}", re.sub(r"//.*|#include.*", "", work.text("csrc/lltm.cpp")), re.DOTALL)
     for pattern, message in SEEN.items():
         require(written and re.search(pattern, written[1]), message)
+    work.by_kernels()

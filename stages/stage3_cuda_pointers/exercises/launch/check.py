@@ -21,8 +21,9 @@ def check(work):
     except LearnerError as error:
         raise Failure(f"B=3, I=5, S=0: {first(error)}\n{EMPTY}") from None
     launched(work, work.case(65537, 1, 1), TALL, gradients=False)
+    work.by_kernels()
     if work.target == "emulator":  # can be told to have a smaller grid than its launchers think
-        work.restart(EMULATOR_DEVICE="maxGridSize.y=2")
+        work.restart(EMULATOR_DEVICE="maxGridSize.y=2", EMULATOR_CHECKS="-launch")
         for which in ("forward", "backward"):
             try:
                 refused(work, which)
