@@ -95,17 +95,14 @@ class Case:
 @contextmanager
 def nan_in_fresh_memory() -> Iterator[None]:
     """`empty()`, in C++ too, starts as NaN, so that an output which nobody wrote cannot pass."""
-    before = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
+    before = torch.get_deterministic_debug_mode()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*determinis.*")
-        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.set_deterministic_debug_mode("warn")
         try:
             yield
         finally:
-            torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+            torch.set_deterministic_debug_mode(before)
 
 
 def outputs(lltm: Cell, case: Case) -> dict[str, Tensor | None]:

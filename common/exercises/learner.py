@@ -230,6 +230,7 @@ if __name__ == "__main__":
 
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", message=".*determinis.*")
-    # `empty()`, in C++ too, starts as NaN, so that an output which nobody wrote cannot pass.
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # `empty()`, in C++ too, starts as NaN, so that an output which nobody wrote cannot pass. The same by
+    # torch.use_deterministic_algorithms would import Inductor first, which takes as long as importing torch.
+    torch.set_deterministic_debug_mode("warn")
     main()
