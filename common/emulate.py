@@ -82,7 +82,9 @@ def build(file: str, work: Path, here: Path | None = None) -> Path:
         copy = work / "source" / path.relative_to(root)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(rewrite(read(path, os.path.relpath(path, here))), encoding="utf-8")
-    places = [f"-fdebug-prefix-map={here}=.", f"-fdebug-prefix-map={work / 'source'}={os.path.relpath(root, here)}"]
+    copies = work / "source"  # which the compiler is given by a path from here, where that is shorter
+    maps = {here: ".", copies: os.path.relpath(root, here), os.path.relpath(copies, here): os.path.relpath(root, here)}
+    places = [f"-fdebug-prefix-map={path}={name}" for path, name in maps.items()]
     flags = [f"-I{emulator.INCLUDE}", *FLAGS, *places]
     jobs = [emulator.Job(work / "source" / source.relative_to(root), flags, here)]
     made = emulator.compile_all([*jobs, *emulator.runtime_jobs(work, "program")], [], BUILD / "objects", work)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.machinery
 import importlib.util
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,7 +87,7 @@ def _emulated(name: str, host: str, cuda_source: str) -> ModuleType:
     folder = build.BUILD / "notebooks" / "emulator" / name
     library = folder / digest / "_C.so"
     if not library.exists():
-        work = folder / f"{digest}.unfinished"
+        work = folder / f"{digest}.{os.getpid()}.unfinished"  # two processes may want the same at once
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         (work / "main.cpp").write_text(host)  # one name for all: what has the same host code shares its object

@@ -223,7 +223,7 @@ def test_each_compiler_sees_only_what_it_must():
 
 def files_behind_cuda(source: str, folder: Path) -> list[str]:
     """The files behind a source that includes CUDA's headers, for which the emulator's stand."""
-    done = compile(source, "-M", f"-I{INCLUDE}", f"-I{folder}")
+    done = compile(source, "-std=c++20", "-M", f"-I{INCLUDE}", f"-I{folder}")
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -233,7 +233,7 @@ def test_a_cu_without_torchs_headers_is_read_in_half_the_time():
     def seconds(number: int) -> float:
         csrc = stages.get(number).folder / "csrc"
         includes = re.findall(r"^#include .*\n", (csrc / "lltm_kernel.cu").read_text(), re.MULTILINE)
-        folders = [f"-I{INCLUDE}", f"-I{csrc}", *TORCH_HEADERS]
+        folders = ["-std=c++20", f"-I{INCLUDE}", f"-I{csrc}", *TORCH_HEADERS]
         return seconds_to_read("".join(includes), headers=folders)
 
     assert seconds(3) < seconds(4) / 2

@@ -347,7 +347,7 @@ def test_a_compile_error_shows_the_learners_line_once(tmp_path, target):
     shown = str(error.value).splitlines()
     assert shown[0] == "stage 78 does not build."
     assert re.match(rf"  csrc/toy_kernel\.cu(:{line}:|\({line}\)).*error.*undeclared", shown[1])
-    assert sum("undeclared" in line for line in shown) == 1
+    assert sum("error" in line and "undeclared" in line for line in shown) == 1
     assert not list(build.BUILD.glob("*/*.unfinished"))
 
 

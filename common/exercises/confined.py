@@ -17,12 +17,15 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from .. import cache
 from ..errors import UserError
 from ..stages import ROOT
 from . import ending, process, wire
-from .sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from .sandbox import Sandbox
 
 BUILDER = Path(__file__).with_name("builder.py")
 BUILD_SECONDS = 300
