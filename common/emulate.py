@@ -83,7 +83,8 @@ def build(file: str, work: Path, here: Path | None = None) -> Path:
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(rewrite(read(path, os.path.relpath(path, here))), encoding="utf-8")
     copies = work / "source"  # which the compiler is given by a path from here, where that is shorter
-    maps = {here: ".", copies: os.path.relpath(root, here), os.path.relpath(copies, here): os.path.relpath(root, here)}
+    named = os.path.relpath(root, here)
+    maps = {here: ".", copies: named, os.path.relpath(copies, here): named}
     places = [f"-fdebug-prefix-map={path}={name}" for path, name in maps.items()]
     flags = [f"-I{emulator.INCLUDE}", *FLAGS, *places]
     jobs = [emulator.Job(work / "source" / source.relative_to(root), flags, here)]
