@@ -279,6 +279,13 @@ def exercises_table(page: Path) -> str:
     return of_stage(page)
 
 
+def wrong_answers_table(page: Path) -> str:
+    """Every exercise's wrong answers, and what is said to them."""
+    from .exercises.table import wrong_answers
+
+    return wrong_answers(page)
+
+
 GENERATORS: dict[str, Generator] = {
     "stages": stages_table,
     "ladder": ladder,
@@ -289,6 +296,7 @@ GENERATORS: dict[str, Generator] = {
     "ncu": ncu_table,
     "syllabus": syllabus_table,
     "exercises": exercises_table,
+    "wrong-answers": wrong_answers_table,
 }
 
 

@@ -1,13 +1,14 @@
-"""Exercises as tables: the outcome of checks in a notebook, `show("3/guard")`, and a stage's list for its README."""
+"""Exercises as tables: outcomes in a notebook, `show("3/guard")`, a stage's list for its README, wrong answers."""
 
 from __future__ import annotations
 
 import html
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
-from . import place
+from . import place, variants
 from .exercise import Exercise, every, find, shown
 
 HEADER = ("exercise", "outcome", "what the check says")
@@ -71,3 +72,17 @@ def of_stage(page: Path) -> str:
         link = f"[`{one.id}`]({one.folder.relative_to(page.parent).as_posix()})"
         rows.append([link, one.title, KINDS[one.kind], f"{one.minutes} min", ", ".join(one.syllabus)])
     return markdown(["exercise", "title", "kind", "time", "practises"], rows, left=5)
+
+
+def wrong_answers(page: Path) -> str:
+    """For each exercise its wrong answers, each with words of what the learner is told then, in Markdown."""
+    from ..tables import markdown
+
+    rows = []
+    for one in every():
+        first = f"[{one.id}]({Path(os.path.relpath(one.folder, page.parent)).as_posix()})"
+        for name in variants.wrong(one):
+            said = " … ".join(f"`{words}`" for words in variants.says(one, name)).replace("|", "\\|")
+            rows.append([first, name.replace("_", " "), said])
+            first = ""
+    return markdown(["exercise", "wrong answer", "words of what the learner is told"], rows, left=3)
