@@ -66,6 +66,9 @@ def folders(machine: Machine) -> Finding:
     if machine.unwritable:
         fix = f"sudo chown -R $USER {machine.unwritable}"
         return Finding("lacks", "folders", f"{machine.unwritable} cannot be written to", fix)
+    if machine.builds:
+        fix = "a clone of your own, for commands that write to out/: tour, bench, report"
+        return Finding("note", "folders", f"builds go to {machine.builds}", fix)
     return Finding("ok", "folders", "build/ and out/ can be written to")
 
 

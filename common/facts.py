@@ -16,7 +16,7 @@ import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import architectures
+from . import architectures, cache
 from .environment import Requirement, missing
 from .stages import ROOT
 
@@ -70,6 +70,7 @@ class Machine:
     memory: int  # bytes
     disk_free: int  # bytes
     unwritable: str  # the folder that commands write to and cannot; empty if they can
+    builds: str = ""  # where builds go when the workbook itself cannot be written; empty if it can
     lacking: tuple[Requirement, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
 
@@ -103,6 +104,7 @@ def look() -> Machine:
         memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         disk_free=shutil.disk_usage(ROOT).free,
         unwritable=unwritable(),
+        builds="" if cache.BUILD == ROOT / "build" else str(cache.BUILD),
         lacking=tuple(missing()),
         variables={name: os.environ[name] for name in BUILD_VARIABLES if os.environ.get(name)},
     )
@@ -194,8 +196,8 @@ def shares_cxx_library(compiler: list[str]) -> bool:
 
 def unwritable() -> str:
     """The first folder that commands write to and this user cannot; empty if there is none."""
-    for folder in (ROOT / "build", ROOT / "out"):
-        nearest = folder if folder.exists() else ROOT
+    for folder in (cache.BUILD, ROOT / "out") if cache.BUILD.is_relative_to(ROOT) else (cache.BUILD,):
+        nearest = next(path for path in (folder, *folder.parents) if path.exists())
         if not os.access(nearest, os.W_OK):
             return str(nearest)
     return ""

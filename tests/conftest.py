@@ -19,13 +19,14 @@ PROGRAMS = {
     "git": "git: sudo apt install git",
     "make": "make: sudo apt install make",
     "cmake": "CMake: sudo apt install cmake",
-    "bwrap": "bubblewrap: sudo apt install bubblewrap",
 }
 NOT_RUN = pytest.StashKey[Counter]()
 
 
 def lacking(need: str) -> str | None:
     """What brings a need that is not here; None when it is."""
+    if need == "bwrap":
+        return cannot_isolate()
     if need in PROGRAMS:
         return None if shutil.which(need) else PROGRAMS[need]
     if need == "googletest":
@@ -36,6 +37,14 @@ def lacking(need: str) -> str | None:
         count = int(need.partition(":")[2] or 1)
         return None if torch.cuda.device_count() >= count else f"{count} GPU(s) that torch can use: make doctor"
     return None if importlib.util.find_spec(need) else f"the Python package {need}: make setup"
+
+
+@functools.cache
+def cannot_isolate() -> str | None:
+    """Why bubblewrap does not work here; where it is installed, too, as in a container without rights."""
+    from common.exercises import sandbox
+
+    return sandbox.unavailable(sandbox.Sandbox("bubblewrap"))
 
 
 @functools.cache

@@ -60,6 +60,7 @@ def test_nothing_is_lacking_on_a_healthy_machine() -> None:
         (doctor.resources, replace(HEALTHY, memory=8 * 2**30), "note", "8 cores, 8 GB", "MAX_JOBS=4"),
         (doctor.disk, replace(HEALTHY, disk_free=5 * 10**8), "lacks", "0 GB free, 1 GB", "make clean"),
         (doctor.disk, replace(HEALTHY, torch=None, disk_free=5 * 10**9), "lacks", "10 GB", "make clean"),
+        (doctor.folders, replace(HEALTHY, builds="/home/me/.cache/x"), "note", "builds go to /home/me", "a clone"),
         (doctor.folders, replace(HEALTHY, unwritable="/book"), "lacks", "/book", "chown -R $USER /book"),
         (
             doctor.compiler,
