@@ -336,6 +336,33 @@ def test_without_a_sandbox_it_works_when_asked_and_says_so(tmp_path, capsys):
     assert (tmp_path / "g.csv").read_text().splitlines()[1] == "ada,2,2,2,"
 
 
+def test_what_cannot_be_written_is_said_before_anything_is_graded(tmp_path, monkeypatch):
+    (tmp_path / "class" / "ada").mkdir(parents=True)
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(grade, "prepare", lambda *_: pytest.fail("too late"))
+    with pytest.raises(UserError, match="cannot write"):
+        grade.grade(
+            str(tmp_path / "class"), only=["1/double"], kind="none", csv_path=str(tmp_path / "file" / "g.csv")
+        )
+
+
+def test_what_was_graded_is_written_when_something_stops_the_rest(tmp_path, monkeypatch):
+    for student in ("ada", "bob"):
+        (tmp_path / "class" / student).mkdir(parents=True)
+
+    def row(student, exercises, box):
+        if student.name == "bob":
+            raise KeyboardInterrupt
+        return grade.Row(student.name, ())
+
+    monkeypatch.setattr(grade, "prepare", lambda *_: None)
+    monkeypatch.setattr(grade, "row", row)
+    paths = {"csv_path": str(tmp_path / "g.csv"), "json_path": str(tmp_path / "g.json")}
+    with pytest.raises(KeyboardInterrupt):
+        grade.grade(str(tmp_path / "class"), only=["1/double"], kind="none", jobs=1, **paths)
+    assert [line.split(",")[0] for line in (tmp_path / "g.csv").read_text().splitlines()] == ["student", "ada"]
+
+
 def test_a_mistake_is_one_line(tmp_path):
     for arguments, message in (
         ([""], "error: whose work? make grade DIR=submissions/"),

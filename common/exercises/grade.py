@@ -78,21 +78,32 @@ def grade(
         raise UserError("whose work? make grade DIR=submissions/, with a folder in it for each student")
     exercises = [find(name) for name in only] or every()
     students = submissions.students(Path(folder))
+    paths = Path(csv_path or CSV), Path(json_path or JSON)
     box = sandbox.choose(kind or None, image or "")
     jobs = jobs or max(1, (os.cpu_count() or 1) // 2)
     how = f"in {box.kind}, without network" if box else "WITHOUT a sandbox: what is handed in can do all that you can"
     say(f"{len(students)} students, {len(exercises)} exercises, {how}; {jobs} at a time")
+    report([], exercises, box, paths)  # what cannot be written is said now
     started = time.perf_counter()
     with step("our own solutions first"):
         for exercise in exercises:
             prepare(exercise, box)
-    with ThreadPoolExecutor(jobs) as pool:
-        rows = list(pool.map(lambda student: told(row(student, exercises, box)), students))
-    paths = Path(csv_path or CSV), Path(json_path or JSON)
-    for path, text in zip(paths, (as_csv(rows, exercises), as_json(rows, exercises, box)), strict=True):
-        write(path, text)
+    rows: list[Row] = []
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        for made in pool.map(lambda student: row(student, exercises, box), students):
+            rows.append(told(made))
+            report(rows, exercises, box, paths)  # as far as it is, should something stop us
+    finally:
+        pool.shutdown(cancel_futures=True)
     say(f"{time.perf_counter() - started:.0f} s; written: {', '.join(map(shown, paths))}")
     return 0
+
+
+def report(rows: Sequence[Row], exercises: Sequence[Exercise], box: Sandbox | None, paths: tuple[Path, Path]) -> None:
+    """Writes the CSV and the JSON. Raises `UserError` when that cannot be."""
+    for path, text in zip(paths, (as_csv(rows, exercises), as_json(rows, exercises, box)), strict=True):
+        write(path, text)
 
 
 def prepare(exercise: Exercise, box: Sandbox | None) -> None:

@@ -164,7 +164,7 @@ def unavailable(sandbox: Sandbox) -> str | None:
     """Why a sandbox does not work on this machine, and what would make it; None when it does."""
     program = "bwrap" if sandbox.kind == "bubblewrap" else sandbox.kind
     if not shutil.which(program):
-        return f"{sandbox.kind} is not installed: sudo apt install {sandbox.kind} (Fedora: sudo dnf install ...)"
+        return f"{sandbox.kind} is not installed: sudo apt install {sandbox.kind} (on Fedora, dnf)"
     if sandbox.kind == "bubblewrap":
         version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()[-1]
         if release(version) < release(OLDEST_BUBBLEWRAP):
