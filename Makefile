@@ -2,6 +2,7 @@
 #
 # PYTHON=...       the Python to use. Without it: the active virtual or conda environment, else .venv, made if missing.
 # EX=3/guard       the exercise that a command means. WORK=dir: where your work is, instead of work/.
+# EXERCISES=dir    a teacher's own exercises and checks. BUILD_DIR=dir: where builds go, instead of build/.
 # TORCH_INDEX=...  the wheel index that torch comes from; pytorch.org/get-started/locally lists them.
 
 active := $(shell for at in "$$VIRTUAL_ENV" "$$CONDA_PREFIX"; do \

@@ -83,7 +83,8 @@ def grade(
     jobs = jobs or max(1, (os.cpu_count() or 1) // 2)
     how = f"in {box.kind}, without network" if box else "WITHOUT a sandbox: what is handed in can do all that you can"
     say(f"{len(students)} students, {len(exercises)} exercises, {how}; {jobs} at a time")
-    report([], exercises, box, paths)  # what cannot be written is said now
+    for path in paths:
+        write(path)  # what cannot be written is said now
     started = time.perf_counter()
     with step("our own solutions first"):
         for exercise in exercises:
@@ -232,11 +233,14 @@ def as_json(rows: Sequence[Row], exercises: Sequence[Exercise], box: Sandbox | N
     )
 
 
-def write(path: Path, text: str) -> None:
-    """Writes a file. Raises `UserError` when that cannot be."""
+def write(path: Path, text: str | None = None) -> None:
+    """Writes a file; without a text only tries to. Raises `UserError` when that cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n" * (not text.endswith("\n")))
+        if text is None:
+            path.open("a").close()
+        else:
+            path.write_text(text if text.endswith("\n") else f"{text}\n")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
 
