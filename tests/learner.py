@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 from common.exercises import exercise, place, variants
@@ -58,3 +59,8 @@ def checked(one: Exercise, folder: Path, answer: str) -> Verdict:
     """The verdict on a file answer.py."""
     place.write({**variants.starter(one), "answer.py": answer}, folder)
     return check(one, folder)
+
+
+def hear_ctrl_c() -> None:
+    """For a new process: one that starts in the background, as in CI, does not hear Ctrl-C otherwise."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -218,7 +218,13 @@ def test_ctrl_c_ends_watch_quietly(here):
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "common", "watch", "1/number"]
     watching = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=learner.hear_ctrl_c,
     )
     assert watching.stdout.readline().startswith("Watching ")
     time.sleep(0.5)

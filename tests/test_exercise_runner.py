@@ -66,7 +66,7 @@ HOSTILE = {
     "forks without end": ("while True:\n        if os.fork() > 0: os.wait()", "time", "no answer within 3 s"),
     "huge tensor": ("import torch; return torch.zeros(10**13)", "error", "RuntimeError: "),
     "huge result": (
-        "import torch; return torch.empty(1_100_000_000, dtype=torch.uint8)",
+        "import torch; return torch.frombuffer(bytearray(1_100_000_000), dtype=torch.uint8)",
         "error",
         "ValueError: tensors of 1,100 MB: a check takes no more than 1,074 MB",
     ),
@@ -252,7 +252,8 @@ def test_who_ends_the_runner_leaves_no_process_and_all_files(exercise, tmp_path,
     code = RUNNERS[what].format(exercise=str(exercise.folder), folder=str(folder))
     deadline = time.monotonic() + 100
     code = f"import sys\nfrom pathlib import Path\n{textwrap.dedent(code)}"
-    runner = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-c", code]
+    runner = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, preexec_fn=learner.hear_ctrl_c)
     while not ready.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert left()
