@@ -74,7 +74,7 @@ def test_check_leads_on(here, capsys, monkeypatch):
     assert "Stuck? make hint EX=1/again (0 of 2 shown)" in capsys.readouterr().out
     judged(monkeypatch, passed=True)
     assert commands.check(None) == 0
-    assert capsys.readouterr().out.startswith("exercise 1/number: solved (1.0 s)\nmake next goes on;")
+    assert capsys.readouterr().out.startswith("exercise 1/number: solved (1.0 s)\nmake next goes on, with 1/again;")
     assert commands.first_open().id == "1/again"
 
 

@@ -104,7 +104,8 @@ def raised(error: LearnerError) -> str:
     if str(error).startswith("the emulator found"):
         return str(error).strip()
     what = "your code calls exit(), which has no place in it" if error.kind == "SystemExit" else ""
-    lines = [what or f"{error.kind}: {str(error).strip()}"]
+    said = str(error).partition("\n\nInvoked with:")[0].strip()  # where pybind11 prints every tensor
+    lines = [what or f"{error.kind}: {said}"]
     lines += [f"  {file}:{number}: {text}" for file, number, text in error.where[-3:]]
     return "\n".join(lines)
 

@@ -35,10 +35,13 @@ def next_one() -> int:
     say(f"Exercise {exercise.id} ({number} of {len(exercises)}): {exercise.minutes} minutes, {exercise.size}\n")
     say(readable(exercise))
     say(f"\nYour files are in {shown(folder)}/:")
-    for file, line, text in variants.todos(variants.starter(exercise)):
+    starter = variants.starter(exercise)
+    todos = variants.todos(starter)
+    for file, line, text in todos:
         say(f"  {shown(folder / file)}:{line}  {text}")
-    if exercise.kind == "predict":
-        say(f"  {shown(folder / variants.ANSWERS)}")
+    for file, text in variants.solution(exercise).items():
+        if not todos and text != starter.get(file):
+            say(f"  {shown(folder / file)}")
     say("\nThen: make check     Stuck: make hint")
     return 0
 
@@ -72,7 +75,9 @@ def check_one(exercise: Exercise) -> bool:
         )
     if verdict.passed:
         say(f"exercise {exercise.id}: solved ({verdict.seconds:.1f} s{where})")
-        say("make next goes on; make solution shows ours beside yours.")
+        following = first_open()
+        goes_on = f"make next goes on, with {following.id}" if following else "That was the last one"
+        say(f"{goes_on}; make solution shows ours beside yours.")
         return True
     say(f"exercise {exercise.id}: not yet ({verdict.seconds:.1f} s{where})")
     say(verdict.message)
@@ -244,7 +249,8 @@ def readable(exercise: Exercise) -> str:
     def place_of(link: re.Match) -> str:
         if "://" in link[2]:
             return f"{link[1]} ({link[2]})"
-        return f"{link[1]} ({shown(Path(os.path.normpath(exercise.folder / link[2])))})"
+        place = shown(Path(os.path.normpath(exercise.folder / link[2].partition("#")[0])))
+        return place if place.endswith(link[1].strip("`")) else f"{link[1]} ({place})"
 
     return re.sub(r"\[([^\]]+)\]\(([^)]+)\)", place_of, exercise.task.strip())
 

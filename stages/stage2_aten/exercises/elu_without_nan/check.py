@@ -13,7 +13,7 @@ def check(work):
             z = 2 * torch.randn(shape, generator=numbers, dtype=dtype)
             compare(d_elu, z)
             compare(d_elu, z.transpose(0, -1))
-    for dtype in (torch.float32, torch.float64):
+    for dtype in (torch.float32, torch.float64, torch.float16):
         largest = math.log(torch.finfo(dtype).max)
         offset = torch.rand(7, generator=numbers, dtype=dtype)
         compare(d_elu, torch.cat([largest + 1 + offset, -largest - offset, 1e4 * offset]))

@@ -1,3 +1,5 @@
+import re
+
 import torch
 
 from common.exercises.judge import agree, cases, require, same
@@ -19,9 +21,16 @@ def check(work):
             require(value == value, f"{name}({z:.0f}) is NaN: a product with 0 does not leave out an infinity")
     one_each(work, large, "z = -10000 and 10000")
     agree(cell, cases(work))
-    require("__device__" in work.text("csrc/lltm_math.h"), HOST_ONLY)
+    text = re.sub(r"//.*", "", work.text("csrc/lltm_math.h"))
+    require("__device__" in text, HOST_ONLY)
+    double = re.search(r"(?<![\w.])(?<!scalar_t\()\d+\.\d*(?![\w.])", text)
+    require(not double, f"{double and double[0]} {PROMOTES}")
 
 
+PROMOTES = (
+    "is a double, and so is all that is computed with it, for floats too: a whole number takes the type of its "
+    "neighbour (this is read in your source: the digits are right)"
+)
 HOST_ONLY = (
     "the emulator lets a kernel call any function, nvcc only one that is marked: __host__ __device__ "
     "__forceinline__ stand before the type"

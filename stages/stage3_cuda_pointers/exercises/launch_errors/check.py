@@ -20,6 +20,7 @@ def check(work):
             is_refused = one > limit
             if (said == "cudaSuccess") == is_refused:
                 what = f"the launch with {one} threads {'is refused' if is_refused else 'succeeds'}"
+                what = what if count else "to double no numbers is no error"
                 why = explained(count, is_refused, refused_before)
                 raise Failure(f"{case}:\n{what}, but {said} is returned.\n{why}".rstrip())
             refused_before = is_refused

@@ -12,7 +12,7 @@ def a_failed_launch_is_told(work):
     """A device that has no room for any block refuses every launch: somebody must ask, or nobody hears of it."""
     case = work.case(3, 5, 70)
     inputs = list(case.inputs().values())
-    work.restart(EMULATOR_DEVICE="maxThreadsPerBlock=1")
+    work.restart(EMULATOR_DEVICE="maxThreadsPerBlock=1", EMULATOR_CHECKS="-launch")
     try:
         work.cell()(*inputs)
     except LearnerError as error:
