@@ -6,10 +6,12 @@ import contextlib
 import difflib
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
+from types import FrameType
 
 from .. import stages
 from ..console import say
@@ -174,8 +176,10 @@ def watch(name: str | None) -> int:
     """Checks whenever a file was saved; without a name it goes on to the next exercise until all are solved."""
     exercise = current(name)
     say(f"Watching {shown(begun(exercise))}/: every time you save, it is checked. Ctrl-C ends this.")
-    seen = None
+    seen, pressed = None, ctrl_c()
     while True:
+        if pressed:
+            raise KeyboardInterrupt
         now = stamps(place.folder_of(exercise))
         if now == seen:
             time.sleep(POLL)
@@ -190,6 +194,20 @@ def watch(name: str | None) -> int:
             return next_one()
         seen = stamps(begun(exercise))
         next_one()
+
+
+def ctrl_c() -> list[int]:
+    """Fills with each Ctrl-C from now on, which raises as always; one that comes while torch is imported is lost."""
+    pressed: list[int] = []
+    usual = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        pressed.append(number)
+        usual(number, frame)
+
+    if callable(usual):
+        signal.signal(signal.SIGINT, note)
+    return pressed
 
 
 def stamps(folder: Path) -> dict[Path, int]:
