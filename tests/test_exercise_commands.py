@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -228,7 +229,8 @@ def test_ctrl_c_ends_watch_quietly(here):
     )
     assert watching.stdout.readline().startswith("Watching ")
     time.sleep(0.5)
-    watching.send_signal(2)
+    watching.send_signal(signal.SIGINT)
     _, complaint = watching.communicate(timeout=60)
-    assert watching.returncode == 130
+    # Python ends itself by the signal where it came while C code was running Python: 130 to a shell, too.
+    assert watching.returncode in (130, -signal.SIGINT)
     assert complaint == "interrupted\n"
