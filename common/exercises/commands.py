@@ -197,13 +197,15 @@ def watch(name: str | None) -> int:
 
 
 def ctrl_c() -> list[int]:
-    """Fills with each Ctrl-C from now on, which raises as always; one that comes while torch is imported is lost."""
+    """Fills with each Ctrl-C from now on. It raises as always, but not while torch is imported, which would abort."""
     pressed: list[int] = []
     usual = signal.getsignal(signal.SIGINT)
 
     def note(number: int, frame: FrameType | None) -> None:
         pressed.append(number)
-        usual(number, frame)
+        spec = getattr(sys.modules.get("torch"), "__spec__", None)
+        if not getattr(spec, "_initializing", False):
+            usual(number, frame)
 
     if callable(usual):
         signal.signal(signal.SIGINT, note)
