@@ -87,8 +87,9 @@ def build(file: str, work: Path, here: Path | None = None) -> Path:
     maps = {here: ".", copies: named, os.path.relpath(copies, here): named}
     places = [f"-fdebug-prefix-map={path}={name}" for path, name in maps.items()]
     flags = [f"-I{emulator.INCLUDE}", *FLAGS, *places]
-    jobs = [emulator.Job(work / "source" / source.relative_to(root), flags, here)]
-    made = emulator.compile_all([*jobs, *emulator.runtime_jobs(work, "program")], [], BUILD / "objects", work)
+    job = emulator.Job(work / "source" / source.relative_to(root), flags, here)
+    jobs = emulator.versioned([job, *emulator.runtime_jobs(work, "program")])
+    made = emulator.compile_all(jobs, [], BUILD / "objects", work)
     for path, output in made:
         if path is None:
             raise UserError(f"{file} does not compile\n{output.rstrip()}")

@@ -73,7 +73,7 @@ HOSTILE = {
         "No space left on device",
     ),
     "prints a gigabyte": ("for _ in range(10**6):\n    print('x' * 1000)" + RIGHT, "printed more than 50 MB"),
-    "never ends": ("while True:\n    pass" + RIGHT, "no answer within 4 s: an endless loop?\n  answer.py:1"),
+    "never ends": ("while True: pass\n" + RIGHT, "no answer within 4 s: an endless loop?\n  answer.py:1"),
     "takes all memory": ("x = []\nwhile True:\n    x.append(bytearray(b'1' * 10**8))" + RIGHT, ""),
     "leaves": ("import os\nos._exit(0)" + RIGHT, "your code ended the process with status 0"),
     "crashes": ("import ctypes\nctypes.string_at(0)" + RIGHT, "your code crashed: SIGSEGV"),

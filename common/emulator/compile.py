@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
-from .. import objects as shared_objects
 from ..errors import UserError
 from ..extension import Extension
-from ..objects import Job, compiler, included, torch_version, with_headers
+from ..objects import Job, compile_all, compiler, included, torch_version, with_headers
 from .rewrite import rewrite
 from .tokens import read
 
@@ -86,16 +85,17 @@ def build(
     include = [INCLUDE, *(temp / path for path in own_dirs), *(folder / path for path in extension.include_dirs)]
     include.append(Path(sysconfig.get_paths()["include"]))
     common = [*extension.defines, *(f"-I{path}" for path in include if path == INCLUDE or is_wanted(path))]
-    jobs, version = [], f"torch {torch_version()} {headers_hash()}"
+    jobs = []
     # The slow ones first: host code includes torch's headers.
     for source in sorted(extension.sources, key=lambda source: source.endswith(".cu")):
         own = preprocessor_flags(extension.nvcc) if source.endswith(".cu") else extension.cxx
         places = [f"-fdebug-prefix-map={path}=." for path in (folder, temp)]
         flags = [*common, *own, *STAGE_FLAGS, *places]
-        jobs.append(Job(temp / os.path.normpath(source), flags, folder, version))
+        jobs.append(Job(temp / os.path.normpath(source), flags, folder, f"torch {torch_version()}"))
+    jobs = versioned([*jobs, *runtime_jobs(temp)])
     if compiled_headers:
         jobs = [with_headers(job, compiled_headers, lock) for job in jobs]
-    made = compile_all([*jobs, *runtime_jobs(temp)], [temp / path for path in own_dirs], objects, temp, lock)
+    made = compile_all(jobs, [temp / path for path in own_dirs], objects, temp, lock)
     for _, output in made:
         log.write(output)
     if any(path is None for path, _ in made):
@@ -150,13 +150,10 @@ def runtime_jobs(temp: Path, *folders: str) -> list[Job]:
     return jobs
 
 
-def compile_all(
-    jobs: list[Job], headers: list[Path], objects: Path, temp: Path, lock: int | None = None
-) -> list[tuple[Path | None, str]]:
-    """As `objects.compile_all`; the emulator's own headers are part of what an object is made of."""
+def versioned(jobs: Iterable[Job]) -> list[Job]:
+    """The jobs, with the emulator's own headers as a part of what their objects are made of."""
     version = headers_hash()
-    jobs = [job._replace(versions=f"{job.versions} {version}") for job in jobs]
-    return shared_objects.compile_all(jobs, headers, objects, temp, lock)
+    return [job._replace(versions=f"{job.versions} {version}") for job in jobs]
 
 
 def headers_hash() -> str:

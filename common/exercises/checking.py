@@ -34,6 +34,11 @@ class Verdict:
     target: str
     printed: str = ""  # by the learner's code
 
+    @property
+    def where(self) -> str:
+        """Where it ran, as a learner is told behind the seconds; nothing of what runs anywhere."""
+        return {"cuda": ", on the GPU", "emulator": ", on the emulator"}.get(self.target, "")
+
 
 def check(
     exercise: Exercise,
@@ -112,11 +117,8 @@ def raised(error: LearnerError) -> str:
 
 def untouched(exercise: Exercise, folder: Path) -> str:
     """Where to begin, for a folder that is still the starter; else nothing."""
-    starter = variants.starter(exercise)
-    try:
-        if any((folder / name).read_text(encoding="utf-8") != text for name, text in starter.items()):
-            return ""
-    except (OSError, UnicodeDecodeError):
+    if not variants.is_starter(exercise, folder):
         return ""
+    starter = variants.starter(exercise)
     places = [f"  {file}:{line}: {text}" for file, line, text in variants.todos(starter)]
     return "\n".join(["This is still the starter. Begin here:", *places]) if places else "This is still the starter."

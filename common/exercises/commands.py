@@ -67,7 +67,6 @@ def check_one(exercise: Exercise) -> bool:
     folder = begun(exercise)
     verdict = judge(exercise, folder)
     place.record(exercise, verdict.passed)
-    where = {"cuda": ", on the GPU", "emulator": ", on the emulator"}.get(verdict.target, "")
     if verdict.printed:
         lines = verdict.printed.splitlines()
         say("Your code printed:")
@@ -76,12 +75,12 @@ def check_one(exercise: Exercise) -> bool:
             + (f"\n  | ... {len(lines) - 20} lines more" if lines[20:] else "")
         )
     if verdict.passed:
-        say(f"exercise {exercise.id}: solved ({verdict.seconds:.1f} s{where})")
+        say(f"exercise {exercise.id}: solved ({verdict.seconds:.1f} s{verdict.where})")
         following = first_open()
         goes_on = f"make next goes on, with {following.id}" if following else "That was the last one"
         say(f"{goes_on}; make solution shows ours beside yours.")
         return True
-    say(f"exercise {exercise.id}: not yet ({verdict.seconds:.1f} s{where})")
+    say(f"exercise {exercise.id}: not yet ({verdict.seconds:.1f} s{verdict.where})")
     say(verdict.message)
     hints, seen = len(exercise.hints), place.state(exercise).hints
     if seen < hints:

@@ -24,6 +24,7 @@ from ..console import say, step
 from ..errors import UserError
 from ..stages import ROOT
 from . import Exercise, every, find, place, sandbox, submissions, variants
+from .exercise import shown
 from .sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def mark(student: Path, exercise: Exercise, box: Sandbox | None) -> Mark:
         if source is None:
             return made("not handed in")
         submissions.copy(source, copy)
-        if is_untouched(exercise, copy):
+        if variants.is_starter(exercise, copy):
             return made("untouched")
         verdict = checked(exercise, copy, box)
         if verdict.passed:
@@ -172,14 +173,6 @@ def mark(student: Path, exercise: Exercise, box: Sandbox | None) -> Mark:
 def by_the_sandbox(printed: str) -> str:
     """What the watch or the fence has said; anybody can print such a line, and has nothing from it."""
     return next((line for line in printed.splitlines() if line.startswith("sandbox: ")), "")
-
-
-def is_untouched(exercise: Exercise, folder: Path) -> bool:
-    """Whether a copy holds the starter and no change."""
-    try:
-        return all((folder / name).read_text() == text for name, text in variants.starter(exercise).items())
-    except (OSError, UnicodeDecodeError):
-        return False
 
 
 def told(row: Row) -> Row:
@@ -243,8 +236,3 @@ def write(path: Path, text: str | None = None) -> None:
             path.write_text(text if text.endswith("\n") else f"{text}\n")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
-
-
-def shown(path: Path) -> str:
-    """A path as one would type it."""
-    return os.path.relpath(path) if Path(path).absolute().is_relative_to(Path.cwd()) else str(path)

@@ -75,12 +75,12 @@ class Learner:
     def call(self, module: str, name: str, arguments: list, keywords: dict, may_change: bool) -> dict:
         """The value of a call, and the number of its graph where gradients can be asked for."""
         function = self.function(module, name)
-        tensors = [one for one in flat([arguments, list(keywords.values())]) if isinstance(one, torch.Tensor)]
-        before = [] if may_change else [(one, one.detach().clone(), one._version) for one in tensors]
+        tensors = [one for one in wire.flat([arguments, list(keywords.values())]) if isinstance(one, torch.Tensor)]
+        before = [] if may_change else [(one, one.detach().clone()) for one in tensors]
         with self.counting or contextlib.nullcontext():
             value = function(*arguments, **keywords)
-        outputs = [one for one in flat(value) if isinstance(one, torch.Tensor)]
-        changed = [k for k, (now, old, version) in enumerate(before) if is_changed(now, old, version)]
+        outputs = [one for one in wire.flat(value) if isinstance(one, torch.Tensor)]
+        changed = [k for k, (now, old) in enumerate(before) if is_changed(now, old)]
         graph = None
         if any(one.requires_grad for one in outputs):
             self.calls += 1
@@ -95,7 +95,7 @@ class Learner:
         """The gradients of a call's arguments, None for one that autograd could not reach."""
         inputs, outputs = self.graphs[graph]
         pairs = [(out, grad) for out, grad in zip(outputs, gradients, strict=True) if grad is not None]
-        before = [(grad, grad.clone(), grad._version) for _, grad in pairs]
+        before = [(grad, grad.clone()) for _, grad in pairs]
         heads, grads = zip(*pairs, strict=True)
         with self.counting or contextlib.nullcontext():
             found = list(torch.autograd.grad(heads, inputs, grads, allow_unused=True, retain_graph=True))
@@ -167,18 +167,11 @@ class Counting:
         return {"calls": dict(self.calls), "saved": sum(self.saved.values()), "kernels": kernels}
 
 
-def is_changed(now: torch.Tensor, before: torch.Tensor, version: int) -> bool:
+def is_changed(now: torch.Tensor, before: torch.Tensor) -> bool:
     """Whether a tensor holds other numbers, also where a pointer went past autograd's counter of versions."""
     if now.device.type == "meta":
         return False
     return not torch.equal(now.detach().nan_to_num(), before.nan_to_num())
-
-
-def flat(value: object) -> list:
-    """The leaves of a tree."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    return [leaf for one in value for leaf in flat(one)] if isinstance(value, list | tuple) else [value]
 
 
 def described(error: BaseException) -> dict:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .comparing import Failure
+from .wire import flat
 
 if TYPE_CHECKING:
     from .judge import Work
@@ -45,7 +46,7 @@ class Function:
         return self.work.process.ask("doc", module=self.module, name=self.name)
 
     def __call__(self, *arguments: object, **keywords: object) -> object:
-        tensors = [one for one in _flat([list(arguments), list(keywords.values())]) if isinstance(one, Tensor)]
+        tensors = [one for one in flat([list(arguments), list(keywords.values())]) if isinstance(one, Tensor)]
         found = self.work.process.ask(
             "call",
             module=self.module,
@@ -64,7 +65,7 @@ class Function:
         needing = [one for one in tensors if one.requires_grad]
         if found["graph"] is None or not needing or not torch.is_grad_enabled():
             return _map(value, lambda tensor: tensor.detach())
-        outputs = [one for one in _flat(value) if isinstance(one, Tensor)]
+        outputs = [one for one in flat(value) if isinstance(one, Tensor)]
         attached = iter(_Attach.apply(self.work.process, found["graph"], outputs, *needing))
         return _map(value, lambda tensor: next(attached))
 
@@ -91,13 +92,6 @@ class _Attach(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, *gradients):
         return None, None, None, *ctx.process.ask("backward", graph=ctx.graph, gradients=list(gradients))
-
-
-def _flat(value: object) -> list:
-    """The leaves of a tree."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    return [leaf for one in value for leaf in _flat(one)] if isinstance(value, list | tuple) else [value]
 
 
 def _map(value: object, change: Callable[[Tensor], Tensor]) -> object:

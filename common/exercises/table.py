@@ -57,9 +57,8 @@ def _row(exercise: Exercise) -> tuple[str, str, str]:
         return name, "not checked", str(error)
     place.record(exercise, verdict.passed)
     outcome = "solved" if verdict.passed else "not yet"
-    where = {"cuda": ", on the GPU", "emulator": ", on the emulator"}.get(verdict.target, "")
     said = verdict.message or f"make solution EX={exercise.id} shows ours beside yours"
-    return name, f"{outcome} ({verdict.seconds:.0f} s{where})", said
+    return name, f"{outcome} ({verdict.seconds:.0f} s{verdict.where})", said
 
 
 def of_stage(page: Path) -> str:

@@ -34,6 +34,14 @@ def starter(exercise: Exercise) -> Files:
     return files
 
 
+def is_starter(exercise: Exercise, folder: Path) -> bool:
+    """Whether a folder holds the starter and no change."""
+    try:
+        return all((folder / name).read_text(encoding="utf-8") == text for name, text in starter(exercise).items())
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def solution(exercise: Exercise) -> Files:
     """What passes."""
     files = _base(exercise, lambda part: part.solution)

@@ -52,6 +52,13 @@ def unpack(read: Callable[[int], bytes]) -> object:
     return decode(head["value"], tensors)
 
 
+def flat(value: object) -> list:
+    """The leaves of a tree."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [leaf for one in value for leaf in flat(one)] if isinstance(value, list | tuple) else [value]
+
+
 def encode(value: object, tensors: list[Tensor]) -> object:
     """A tree as JSON can hold it; its tensors are put in a list."""
     if isinstance(value, Tensor):
