@@ -55,8 +55,8 @@ check: torch            ## check your work: the current exercise, EX=3/guard, or
 hint: any-python        ## one hint more each time
 	@$(any_python) -m common hint $(EX)
 
-solution: any-python    ## the solution, as a diff against yours
-	@$(any_python) -m common solution $(EX)
+solution: any-python    ## the solution, as a diff against yours; TAKE=1 goes on with it
+	@$(any_python) -m common solution $(EX) $(if $(TAKE),--take)
 
 reset: any-python       ## begin an exercise anew; what you had is kept aside
 	@$(any_python) -m common reset $(EX)

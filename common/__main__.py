@@ -62,7 +62,10 @@ def parser() -> argparse.ArgumentParser:
     add("lab", "JupyterLab on a copy of the notebooks in work/")
     add("next", "the next exercise: what to do, and where")
     for name, help in EXERCISES.items():
-        add(name, help).add_argument("exercise", nargs="?", help="such as 3/guard; the current one if left out")
+        command = add(name, help)
+        command.add_argument("exercise", nargs="?", help="such as 3/guard; the current one if left out")
+        if name == "solution":
+            command.add_argument("--take", action="store_true", help="go on with it; what you have is kept aside")
     add("prove", "what each variant of an exercise is told").add_argument("exercise")
     add("progress", "which exercises are solved")
     grade = add("grade", "a table of a class's work: out/grades.csv and out/grades.json")
@@ -139,6 +142,8 @@ def run(arguments: argparse.Namespace) -> int:
         case "next" | "check" | "hint" | "solution" | "reset" | "watch" | "progress":
             from .exercises import commands
 
+            if arguments.command == "solution":
+                return commands.solution(arguments.exercise or None, arguments.take)
             if arguments.command in EXERCISES:
                 return getattr(commands, arguments.command)(arguments.exercise or None)
             return commands.progress() if arguments.command == "progress" else commands.next_one()

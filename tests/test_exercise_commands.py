@@ -13,8 +13,9 @@ import time
 import learner
 import pytest
 
+from common.console import wrapped
 from common.errors import UserError
-from common.exercises import commands, every, find, place
+from common.exercises import commands, every, find, place, variants
 from common.stages import ROOT
 
 SOLVED = "def number():\n    return 42\n"
@@ -46,7 +47,7 @@ def test_next_says_what_and_where(here, capsys):
     assert commands.next_one() == 0
     said = capsys.readouterr().out
     assert said.startswith(f"Exercise 1/number (1 of {len(every())}): 2 minutes, one line\n\n# A number\n")
-    assert f"{here}/number/answer.py:2  TODO: return the number." in said
+    assert f"  {here}/number/answer.py:2\n      TODO: return the number." in said
     assert (here / "number" / "answer.py").exists()
     assert said.endswith("Then: make check     Stuck: make hint\n")
 
@@ -112,6 +113,33 @@ def test_the_solution_beside_ones_own(here, capsys, monkeypatch):
     assert "They are the same, letter for letter." in capsys.readouterr().out
 
 
+def test_the_solution_taken_over(here, capsys):
+    mine = here / "number" / "answer.py"
+    commands.next_one()
+    mine.write_text(SOLVED.replace("42", "40 + 2"))
+    capsys.readouterr()
+    commands.solution("number")
+    assert "make solution EX=1/number TAKE=1" in capsys.readouterr().out
+    commands.solution("number", take=True)
+    said = capsys.readouterr().out
+    assert said.startswith(f"{here}/number/ has our solution now.\n")
+    kept = said.rpartition("What you had is in ")[2].removesuffix("/.\n")
+    assert "40 + 2" in (here / kept / "answer.py").read_text()
+    assert mine.read_text() == variants.solution(find("1/number"))["answer.py"]
+
+
+def test_a_task_fits_the_terminal():
+    code = "    make check " + "x" * 100
+    text = f"# A title\n\n{'word ' * 40}\nmore\n\n{code}\n\n- {'one ' * 30}\n- two"
+    lines = wrapped(text, 60).splitlines()
+    assert code in lines
+    assert all(len(line) <= 60 for line in lines if line != code)
+    assert lines[0] == "# A title"
+    assert lines[-1] == "- two"
+    assert sum(line.startswith("  one") for line in lines) == 2  # what goes on hangs under its item
+    assert " ".join("\n".join(lines).split()) == " ".join(text.split())
+
+
 def test_the_solution_of_what_was_solved_last(here, capsys):
     commands.solution(None)
     assert "Exercise 1/number" in capsys.readouterr().out
@@ -151,8 +179,8 @@ def test_all_solved(here, capsys):
         place.record(exercise, passed=True)
     assert commands.next_one() == 0
     assert capsys.readouterr().out.startswith("All exercises are solved.")
-    with pytest.raises(UserError, match="all exercises are solved; name one"):
-        commands.check(None)
+    assert commands.hint(None) == 0  # of the one that was solved last
+    assert capsys.readouterr().out.startswith("Hint 1 of")
 
 
 def test_an_unknown_exercise(here):

@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 
-from common.exercises.comparing import Failure, same
+from common.case import Case
+from common.exercises.comparing import Failure, agree, same
 from common.exercises.diagnosis import difference, looks_like
 
 ROWS, COLUMNS = 6, 70
@@ -174,3 +175,21 @@ def test_the_sizes_are_behind_the_first_line(want):
     first, *_, last = str(failure.value).splitlines()
     assert first.endswith("(B=6, S=70)")
     assert last == "It looks like this: the sign is the wrong way round"
+
+
+def test_a_wrong_gate_is_named_once():
+    case = Case(3, 5, 70, dtype=torch.float64, seed=1)
+
+    def cell(input, weights, bias, old_h, old_cell):
+        bias = bias.clone()
+        bias.register_hook(lambda d_bias: torch.cat([0.5 * d_bias[:70], d_bias[70:]]))
+        z = torch.cat([old_h, input], dim=1) @ weights.t() + bias
+        z_i, z_o, z_g = z.chunk(3, dim=1)
+        new_cell = old_cell + torch.nn.functional.elu(z_g) * z_i.sigmoid()
+        return new_cell.tanh() * z_o.sigmoid(), new_cell
+
+    with pytest.raises(Failure) as failure:
+        agree(cell, [case])
+    said = str(failure.value)
+    assert "Of its thirds, those of the input gate are wrong, the others right" in said
+    assert "It looks like" not in said

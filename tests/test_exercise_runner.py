@@ -203,6 +203,34 @@ def test_a_check_of_ours_that_fails_is_not_blamed_on_the_learner(tmp_path):
     assert "this is not your mistake" in verdict.message
 
 
+def test_what_a_check_returns_is_told_to_who_passed(tmp_path):
+    rule = learner.CHECK + "    return 'counted just now: 42'\n"
+    exercise = learner.read(tmp_path / "exercises", rule=rule)
+    verdict = learner.checked(exercise, tmp_path / "work", "def number():\n    return 42\n")
+    assert verdict.passed
+    assert verdict.message == "counted just now: 42"
+
+
+BAD_SHAPE = """import torch
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        return x + 2 * y
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, 2 * grad[:1]
+def number():
+    x, y = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3, requires_grad=True)
+    Double.apply(x, y).sum().backward()
+"""
+
+
+def test_a_gradients_index_is_explained(exercise, tmp_path):
+    said = learner.checked(exercise, tmp_path / "work", BAD_SHAPE).message
+    assert "returned an invalid gradient at index 1" in said
+    assert "(indices count the arguments of forward, from 0)" in said
+
+
 def test_what_is_printed_reaches_the_learner(exercise, tmp_path):
     answer = "def number():\n    print('here I am')\n    return 42\n"
     assert learner.checked(exercise, tmp_path / "work", answer).printed == "here I am"

@@ -22,6 +22,8 @@ KINDS = ("passed", "wrong", "build", "error", "crash", "time", "checker")
 class Verdict:
     """What became of a check. `message` is all that a learner sees; `kind` is one of `KINDS`.
 
+    "passed": `message` is what the check returned, such as what it counted, mostly nothing.
+
     "wrong": not what was asked for; "build": does not compile; "error": raised an exception; "crash", "time": the
     process ended or gave no answer; "checker": our fault, not the learner's.
     """
@@ -70,7 +72,7 @@ def check(
         missing = [name for name in variants.starter(exercise) if not (work.folder / name).is_file()]
         if missing:
             raise Failure(f"{missing[0]} is missing. `make reset` gives you a fresh folder and keeps yours")
-        rule(work)
+        message = rule(work) or ""
     except BuildFailure as error:
         kind, message = "build", str(error)
     except AssertionError as error:
@@ -110,6 +112,8 @@ def raised(error: LearnerError) -> str:
         return str(error).strip()
     what = "your code calls exit(), which has no place in it" if error.kind == "SystemExit" else ""
     said = str(error).partition("\n\nInvoked with:")[0].strip()  # where pybind11 prints every tensor
+    if "returned an invalid gradient at index" in said:
+        said += " (indices count the arguments of forward, from 0)"
     lines = [what or f"{error.kind}: {said}"]
     lines += [f"  {file}:{number}: {text}" for file, number, text in error.where[-3:]]
     return "\n".join(lines)

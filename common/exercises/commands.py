@@ -9,12 +9,13 @@ import re
 import signal
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 from types import FrameType
 
 from .. import stages
-from ..console import say
+from ..console import say, wrapped
 from ..errors import UserError
 from . import place, variants
 from .exercise import Exercise, every, find, shown
@@ -35,12 +36,13 @@ def next_one() -> int:
     exercises = every()
     number = exercises.index(exercise) + 1
     say(f"Exercise {exercise.id} ({number} of {len(exercises)}): {exercise.minutes} minutes, {exercise.size}\n")
-    say(readable(exercise))
+    say(wrapped(readable(exercise)))
     say(f"\nYour files are in {shown(folder)}/:")
     starter = variants.starter(exercise)
     todos = variants.todos(starter)
     for file, line, text in todos:
-        say(f"  {shown(folder / file)}:{line}  {text}")
+        say(f"  {shown(folder / file)}:{line}")
+        say(textwrap.indent(wrapped(text), "      "))
     for file, text in variants.solution(exercise).items():
         if not todos and text != starter.get(file):
             say(f"  {shown(folder / file)}")
@@ -78,6 +80,8 @@ def check_one(exercise: Exercise) -> bool:
         say(f"exercise {exercise.id}: solved ({verdict.seconds:.1f} s{verdict.where})")
         following = first_open()
         goes_on = f"make next goes on, with {following.id}" if following else "That was the last one"
+        if verdict.message:
+            say(verdict.message)
         say(f"{goes_on}; make solution shows ours beside yours.")
         return True
     say(f"exercise {exercise.id}: not yet ({verdict.seconds:.1f} s{verdict.where})")
@@ -96,15 +100,20 @@ def hint(name: str | None) -> int:
     if seen < len(hints):
         seen = place.update(exercise, hints=seen + 1).hints
     for number, text in enumerate(hints[:seen], 1):
-        say(f"Hint {number} of {len(hints)} for {exercise.id}:\n{text}\n")
+        say(f"Hint {number} of {len(hints)} for {exercise.id}:\n{wrapped(text)}\n")
     if seen == len(hints):
         say(f"That is the last one. make solution EX={exercise.id} shows ours.")
     return 0
 
 
-def solution(name: str | None) -> int:
-    """Shows our solution as a diff against the learner's files: of the exercise solved last, if none is named."""
+def solution(name: str | None, take: bool = False) -> int:
+    """Shows our solution as a diff against the learner's files: of the exercise solved last, if none is named.
+
+    With `take` the learner's folder becomes ours, and what was in it is kept aside.
+    """
     exercise = current(name, solved=True)
+    if take:
+        return taken(exercise)
     folder = place.folder_of(exercise)
     ours = variants.solution(exercise)
     yours = {file: _read(folder / file) for file in ours} if folder.exists() else variants.starter(exercise)
@@ -119,6 +128,17 @@ def solution(name: str | None) -> int:
             say("\n".join(coloured(line) for line in lines) if sys.stdout.isatty() else "\n".join(lines))
     if not shown_any:
         say("They are the same, letter for letter.")
+    else:
+        say(f"\nTo go on with ours: make solution EX={exercise.id} TAKE=1 (yours is kept aside)")
+    return 0
+
+
+def taken(exercise: Exercise) -> int:
+    """Puts the learner's folder aside and our solution in its place."""
+    kept = place.reset(exercise, variants.solution(exercise))
+    say(f"{shown(place.folder_of(exercise))}/ has our solution now.")
+    if kept:
+        say(f"What you had is in {shown(kept)}/.")
     return 0
 
 
@@ -239,17 +259,17 @@ def first_open() -> Exercise | None:
 
 
 def current(name: str | None, solved: bool = False) -> Exercise:
-    """The exercise of that name; without one, the first open one, or with `solved` the one that was solved last."""
+    """The exercise of that name; without one, the first open one.
+
+    With `solved`, or when none is open, it is the one that was solved last.
+    """
     if name:
         return find(name)
-    if solved:
-        done = [exercise for exercise in every() if place.state(exercise).passed]
-        if done:
-            return max(done, key=lambda exercise: place.state(exercise).passed)
-    exercise = first_open()
-    if exercise is None:
-        raise UserError("all exercises are solved; name one: EX=3/guard")
-    return exercise
+    done = [exercise for exercise in every() if place.state(exercise).passed]
+    opened = first_open()
+    if opened is None or (solved and done):
+        return max(done, key=lambda exercise: place.state(exercise).passed)
+    return opened
 
 
 def is_current(exercise: Exercise) -> bool:

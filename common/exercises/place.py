@@ -113,8 +113,11 @@ def write(files: variants.Files, folder: Path) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def reset(exercise: Exercise) -> Path | None:
-    """Puts the learner's folder aside and makes a fresh one; where the old one is now, None if there was none."""
+def reset(exercise: Exercise, files: variants.Files | None = None) -> Path | None:
+    """Puts the learner's folder aside and makes a fresh one, of the starter with these files in place of its own.
+
+    Returns where the old one is now, None if there was none.
+    """
     folder, kept = folder_of(exercise), None
     with locked():
         if folder.exists():
@@ -127,7 +130,9 @@ def reset(exercise: Exercise) -> Path | None:
             kept.parent.mkdir(parents=True, exist_ok=True)
             folder.rename(kept)
         _write_state(exercise, hints=0)
-    begin(exercise)
+    folder = begin(exercise)
+    for name, text in (files or {}).items():
+        _replace(folder / name, text)
     return kept
 
 

@@ -150,7 +150,7 @@ bool is_null(const std::byte* address) { return address < reinterpret_cast<const
     const std::string which = null_arguments();
     refuse(access, "null", nullptr, verb(access) + " through a null pointer",
            which.empty() ? "address " + address_text(access.address)
-                         : which + " was null at the launch: was it never allocated?");
+                         : which + " was null at the launch: never allocated, or left out and not asked about?");
   }
   std::string detail =
       "address " + address_text(access.address) + ", far from everything that the kernel was given";

@@ -74,7 +74,8 @@ std::string describe(const Allocation& allocation) {
     return text;
   }
   const std::size_t element = element_size(allocation, view);
-  const std::string size = std::to_string(allocation.size) + " bytes";
+  const std::string each = element > 8 ? ", " + std::to_string(element) + " each" : "";
+  const std::string size = std::to_string(allocation.size) + " bytes" + each;
   const std::size_t count = element ? allocation.size / element : 0;
   text += element
               ? ", which has " + std::to_string(count) + (count == 1 ? " element (" : " elements (") + size

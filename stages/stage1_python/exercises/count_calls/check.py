@@ -13,3 +13,4 @@ def check(work):
     require(forward == first.all_calls, f"forward = {forward}: counted just now, there are {more_or_fewer}")
     close = abs(backward - second.all_calls) <= 3
     require(close, f"backward = {backward}: counted just now, there are {second.all_calls}")
+    return f"Counted just now: {first.all_calls} in forward, {second.all_calls} in backward."

@@ -19,7 +19,8 @@ def check(work):
     flag = work.answers()["optimisation"].strip(" .")
     found = measured(work.exercise.folder)
     for name, why in WHY.items():
-        require(said[name] == found[name], f"{name} = {said[name]}: load compiled {found[name]} just now: {why}")
+        more_or_fewer = "more" if said[name] < found[name] else "fewer"
+        require(said[name] == found[name], f"{name} = {said[name]}: load compiled {more_or_fewer} just now: {why}")
     require(
         flag.lower() == found["optimisation"].lower(),
         f"optimisation = {flag}: in the ninja file that load wrote just now it is {found['optimisation']}. "
