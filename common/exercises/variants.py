@@ -13,10 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import UserError
+from .diffs import patched
 from .exercise import Exercise, Region
 
 Files = dict[str, str]
 SAYS = "says.txt"
+DIFF = ".diff"
 ANSWERS = "answers.ini"
 COMMENTS = {".py": "#", ".sh": "#", ".toml": "#", ".txt": "#", ".ini": "#"}  # all others: //
 COMMENT = re.compile(r"\s*(?://|#) (.*)")
@@ -27,8 +29,8 @@ MARK = re.compile(r"^\s*(?://|#)\s*(?P<what>BEGIN STARTER|END STARTER|END SOLUTI
 def starter(exercise: Exercise) -> Files:
     """What the learner begins with."""
     files = _base(exercise, lambda part: part.starter)
-    beside = exercise.folder / "starter"
-    files |= {name: text for name, text in _texts(beside).items() if name in files or exercise.kind == "file"}
+    for name, text in _texts(exercise.folder / "starter").items():
+        _replace(exercise, files, name, text, f"starter/{name}")
     if exercise.kind == "predict":
         files[ANSWERS] = _questions(exercise)
     return files
@@ -203,11 +205,20 @@ def _wrong(exercise: Exercise, folder: Path) -> Files:
         return part.indented(given[file])
 
     files = _base(exercise, choose)
-    for name in given.keys() - used:
-        if name not in files:
-            raise UserError(f"exercise {exercise.id}: wrong/{folder.name}/{name} replaces nothing")
-        files[name] = given[name]
+    for name in sorted(given.keys() - used):
+        _replace(exercise, files, name, given[name], f"wrong/{folder.name}/{name}")
     return files
+
+
+def _replace(exercise: Exercise, files: Files, name: str, text: str, what: str) -> None:
+    """Puts a text in place of the file of that name, or changes it where the name ends with `.diff`."""
+    changed = name.removesuffix(DIFF)
+    if changed not in files:
+        raise UserError(f"exercise {exercise.id}: {what} replaces nothing")
+    try:
+        files[changed] = text if changed == name else patched(files[changed], text)
+    except ValueError as error:
+        raise UserError(f"exercise {exercise.id}: {what} does not fit {changed}: {error}") from None
 
 
 def _questions(exercise: Exercise, answers: dict[str, str] | None = None) -> str:

@@ -1,7 +1,0 @@
-samples = []
-for _ in range(calls):
-    start = machine.clock()
-    machine.launch()
-    machine.synchronize()
-    samples.append(machine.clock() - start)
-return statistics.median(samples)

@@ -1,9 +1,0 @@
-for _ in range(10):
-    machine.launch()
-samples = []
-for _ in range(calls):
-    start = machine.clock()
-    machine.launch()
-    machine.synchronize()
-    samples.append(machine.clock() - start)
-return statistics.median(samples)

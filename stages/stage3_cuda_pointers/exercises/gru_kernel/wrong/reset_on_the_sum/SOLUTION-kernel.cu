@@ -1,9 +1,0 @@
-const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-if (unit >= S) return;
-for (int64_t row = blockIdx.y; row < B; row += gridDim.y) {
-  const int64_t at = row * S + unit, at_gates = row * 3 * S + unit;
-  const double reset = sigmoid(from_input[at_gates] + from_h[at_gates]);
-  const double update = sigmoid(from_input[at_gates + S] + from_h[at_gates + S]);
-  const double candidate = std::tanh(reset * (from_input[at_gates + 2 * S] + from_h[at_gates + 2 * S]));
-  new_h[at] = (1 - update) * candidate + update * h[at];
-}

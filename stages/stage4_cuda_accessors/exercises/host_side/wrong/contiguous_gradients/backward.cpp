@@ -1,8 +1,0 @@
-  // A gradient that never came is one zero, seen as (B, S) through strides of zero.
-  auto or_zero = [&](const std::optional<Tensor>& grad) {
-    return grad ? grad->contiguous() : at::zeros({}, gates.options()).expand({B, S});
-  };
-  Tensor d_gates = at::empty_like(gates);  // [B,3,S]
-  Tensor d_new_cell = at::empty_like(new_cell);
-  launch_backward(d_gates, d_new_cell, or_zero(grad_h), or_zero(grad_cell), gates, new_cell);
-  Tensor d_z = d_gates.view({B, 3 * S});
