@@ -25,8 +25,13 @@ pytestmark = [pytest.mark.needs("g++"), pytest.mark.usefixtures("private")]
 
 RIGHT = "\n\ndef double(x):\n    return 2 * x\n"
 RETURNS_X = "\n\ndef double(x):\n    return x\n"
-SAY = "import json, os, struct, sys\ndef say(text, size=0):\n    text = json.dumps(text).encode()\n" \
-    "    os.write(int(sys.argv[3]), struct.pack('<QQ', len(text), size) + text + b'1' * min(size, 8))\n"  # fmt: skip
+SAY = """import contextlib, json, os, struct
+def say(text, size=0):
+    text = json.dumps(text).encode()
+    for file in range(3, 64):  # the pipe is one of them
+        with contextlib.suppress(OSError):
+            os.write(file, struct.pack('<QQ', len(text), size) + text + b'1' * min(size, 8))
+"""
 
 # What is handed in for 1/double, beside what must be said about it. Most would be right if it got away with the rest.
 WRONG = {

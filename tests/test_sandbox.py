@@ -362,7 +362,7 @@ def test_none_must_be_asked_for():
 
 @pytest.mark.parametrize("kind", ["podman", "docker"])
 def test_the_command_line_of_a_container(kind, folder, tmp_path):
-    """Not run here: only what is asked of podman and docker."""
+    """What is asked of podman and docker; a run needs one of them, and an image."""
     box = Sandbox(kind, readable=(Path("/opt/env"),), limits=LIMITS, image="course:2026")
     started = box.command(["python3", "-c", "1"], folder, {"ADDED": "yes"}, readable=[tmp_path])
     inner = started[started.index(kind) :]

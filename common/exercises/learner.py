@@ -1,6 +1,6 @@
-"""The learner's process: imports what a learner wrote and does what the judge asks, over two pipes.
+"""The learner's process: imports what a learner wrote and does what the judge asks, on stdin, with answers on stdout.
 
-It is run as a script and sees nothing of `common` but wire.py. Usage: learner.py FOLDER READ_FD WRITE_FD.
+It is run as a script and sees nothing of `common` but wire.py. Usage: learner.py FOLDER.
 Whatever happens here, the judge only ever reads frames of tensors, numbers and texts.
 """
 
@@ -20,6 +20,7 @@ import traceback
 import types
 import warnings
 from pathlib import Path
+from typing import BinaryIO
 
 import wire  # stands beside this script
 
@@ -187,9 +188,18 @@ def described(error: BaseException) -> dict:
     return {"kind": type(error).__name__, "message": message.replace(f"{PACKAGE}.", ""), "where": where}
 
 
-def main() -> None:
+def pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Where the judge's requests come from, and answers go; from now on what is printed goes to stderr."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return requests, answers
+
+
+def main(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answers until the judge hangs up."""
-    requests, answers = os.fdopen(int(sys.argv[2]), "rb"), os.fdopen(int(sys.argv[3]), "wb")
     learner, process = Learner(), os.getpid()
 
     def read(count: int) -> bytes:
@@ -217,6 +227,7 @@ def main() -> None:
 if __name__ == "__main__":
     sys.path.pop(0)  # this script's folder: a learner's `import wire` is not ours
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: when the judge is killed, this ends too
+    requests, answers = pipes()
     faulthandler.enable(all_threads=False)
     faulthandler.register(signal.SIGUSR1, all_threads=False)
     import torch
@@ -226,4 +237,4 @@ if __name__ == "__main__":
     # `empty()`, in C++ too, starts as NaN, so that an output which nobody wrote cannot pass. The same by
     # torch.use_deterministic_algorithms would import Inductor first, which takes as long as importing torch.
     torch.set_deterministic_debug_mode("warn")
-    main()
+    main(requests, answers)

@@ -48,25 +48,21 @@ class Process:
 
     def __init__(self, folder: Path, seconds: float, confine: Confine | None = None, **variables: str) -> None:
         self.folder, self.seconds = folder, seconds
-        to_read, self.to_write = os.pipe()
-        self.from_read, to_answer = os.pipe()
         self.mark, self.killed_before = uuid.uuid4().hex, killed_for_memory()
         given = environment() | variables
-        command = [sys.executable, "-s", str(SCRIPT), str(folder), str(to_read), str(to_answer)]
+        command = [sys.executable, "-s", str(SCRIPT), str(folder)]
         self.process = subprocess.Popen(
             confine(command, folder, given) if confine else command,
             cwd=folder,
             env=given | {MARK: self.mark},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=[to_read, to_answer],
+            stdin=subprocess.PIPE,  # requests
+            stdout=subprocess.PIPE,  # answers; what the learner's code prints goes to stderr
+            stderr=subprocess.PIPE,
+            bufsize=0,
             start_new_session=True,
         )
         limit_memory(self.process.pid)
-        os.close(to_read)
-        os.close(to_answer)
-        self.printed = Printed(self.process.stdout, FLOOD if confine else None)
+        self.printed = Printed(self.process.stderr, FLOOD if confine else None)
         self.used = 0.0  # seconds that its answers have taken
         self.is_new = True
 
@@ -76,8 +72,8 @@ class Process:
         limit = self.seconds - self.used + (START_SECONDS if self.is_new else 0)
         deadline = begun + max(0.0, limit)
         try:
-            send(self.to_write, wire.pack({"do": do, "with": arguments}), deadline)
-            answer = wire.unpack(lambda count: receive(self.from_read, count, deadline, self.has_ended))
+            send(self.process.stdin.fileno(), wire.pack({"do": do, "with": arguments}), deadline)
+            answer = wire.unpack(lambda count: receive(self.process.stdout.fileno(), count, deadline, self.has_ended))
             error = LearnerError(**answer["error"]) if "error" in answer else None
             answer = answer.get("answer")
         except TimeoutError:
@@ -137,10 +133,8 @@ class Process:
         """Ends the process and all that it started."""
         if self.process.returncode is None:
             end(self.process, self.mark)
-        for pipe in (self.to_write, self.from_read):
-            if pipe >= 0:
-                os.close(pipe)
-        self.to_write = self.from_read = -1
+        for pipe in (self.process.stdin, self.process.stdout):
+            pipe.close()
         self.printed.thread.join(2)
 
 

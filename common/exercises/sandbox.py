@@ -13,6 +13,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,14 +65,15 @@ class Sandbox:
         fence = {"PYTHONPATH": str(FENCE), "FENCE": ":".join(str(path.resolve()) for path in readable)}
         variables = [f"{name}={value}" for name, value in {**clean(environment), **fence}.items()]
         command = ["sh", "-c", COPY, "sh", *command]
+        container = "" if self.kind == "bubblewrap" else f"lltm-{uuid.uuid4().hex}"
         if self.kind == "bubblewrap":
             # Begun with these variables: a process may see those that its ancestors began with.
             inner = ["env", "-i", *variables, *_bubblewrap(readable, folder, self.limits), *command]
         else:
-            inner = [*_container(self, variables, readable, folder), *command]
+            inner = [*_container(self, container, variables, readable, folder), *command]
         limits = [str(n) for n in (self.limits.memory, self.limits.processes, self.limits.files)]
         # -I, -S: quick to start, and nothing of the environment or the current folder is imported.
-        return [sys.executable, "-I", "-S", str(WATCH), *limits, *inner]
+        return [sys.executable, "-I", "-S", str(WATCH), *limits, container, *inner]
 
 
 def _bubblewrap(readable: Sequence[Path], folder: Path, limits: Limits) -> list[str]:
@@ -119,10 +122,12 @@ def _parents(path: Path) -> list[str]:
     return [word for each in reversed(path.parents[:-1]) for word in ("--perms", "0755", "--dir", str(each))]
 
 
-def _container(sandbox: Sandbox, variables: Sequence[str], readable: Sequence[Path], folder: Path) -> list[str]:
+def _container(
+    sandbox: Sandbox, name: str, variables: Sequence[str], readable: Sequence[Path], folder: Path
+) -> list[str]:
     """What comes before a command that podman or docker runs."""
     limits, here = sandbox.limits, str(folder.absolute())
-    options = ["--rm", "--interactive", "--init", "--pull=never", "--network=none", "--read-only"]
+    options = [f"--name={name}", "--rm", "--interactive", "--init", "--pull=never", "--network=none", "--read-only"]
     options += [f"--user={NOBODY}:{NOBODY}", "--cap-drop=ALL", "--security-opt=no-new-privileges"]
     options += [f"--memory={limits.memory}", f"--memory-swap={limits.memory}", f"--pids-limit={limits.processes}"]
     options += [f"--ulimit=fsize={limits.files}", "--ulimit=core=0"]
@@ -169,8 +174,10 @@ def unavailable(sandbox: Sandbox) -> str | None:
         version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()[-1]
         if release(version) < release(OLDEST_BUBBLEWRAP):
             return f"bubblewrap {version} is too old: {OLDEST_BUBBLEWRAP} or newer is needed"
-    trial = sandbox.command(["true"], FENCE, os.environ)
-    done = subprocess.run(trial, capture_output=True, text=True, errors="replace")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # whoever runs inside is another user
+        trial = sandbox.command(["true"], Path(folder), os.environ)
+        done = subprocess.run(trial, capture_output=True, text=True, errors="replace")
     if done.returncode == 0:
         return None
     said = " ".join(done.stderr.split()) or f"status {done.returncode}"

@@ -1,10 +1,11 @@
 """Runs a command and ends it, with all that it has started, when they take more than they may together.
 
-    python -I -S watch.py MEMORY PROCESSES FILE_SIZE COMMAND...
+    python -I -S watch.py MEMORY PROCESSES FILE_SIZE CONTAINER COMMAND...
 
-MEMORY and FILE_SIZE are bytes, PROCESSES counts threads too. The kernel has limits for one process, and for all of a
-user's; nothing but a control group, which an ordinary user seldom may make, has one for what a command has started.
-So this looks ten times a second. It imports little, and of the standard library only: it starts with every process.
+MEMORY and FILE_SIZE are bytes, PROCESSES counts threads too. CONTAINER is the name of the one that COMMAND runs, or
+empty: what is in that is no child of ours. The kernel has limits for one process, and for all of a user's; nothing
+but a control group, which an ordinary user seldom may make, has one for what a command has started. So this looks ten
+times a second. It imports little, and of the standard library only: it starts with every process.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ INTERVAL = 0.1  # seconds
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGKILL)
 KEPT_FREE = 0.05  # of the machine's memory
 OPEN_FILES = 512
+MARK = "EXERCISE_PROCESS"  # as in ending.py, which takes longer to import than this may
 
 
 def family(pid: int) -> tuple[list[int], int]:
@@ -69,11 +71,29 @@ def excess(pid: int, most_memory: int, most_threads: int, shared_before: int) ->
     return None
 
 
-def ask(pid: int) -> None:
-    """Passes SIGUSR1 on to the command: bubblewrap's grandchild, its child being the first process inside."""
-    for descendant in family(pid)[0][2:3]:
+def ask(pid: int, container: str) -> None:
+    """Passes SIGUSR1 on to the command, where its client does that, or else to bubblewrap's grandchild.
+
+    Bubblewrap's child is the first process inside.
+    """
+    for descendant in [pid] if container else family(pid)[0][2:3]:
         with contextlib.suppress(OSError):
             os.kill(descendant, signal.SIGUSR1)
+
+
+def removed_at_the_end(client: str, container: str) -> None:
+    """Starts a process that ends a container, which outlives its client, when this one has ended, by SIGKILL too.
+
+    It waits in a session of its own and without the mark by which everything else of ours is found and ended.
+    """
+    ours_alone, _ = os.pipe()  # whose other end closes with us
+    command = 'read _; "$0" kill "$1"; "$0" rm --force "$1"'
+    environment = {name: value for name, value in os.environ.items() if name != MARK}
+    nothing = subprocess.DEVNULL
+    subprocess.Popen(
+        ["sh", "-c", command, client, container],
+        stdin=ours_alone, stdout=nothing, stderr=nothing, env=environment, start_new_session=True,
+    )  # fmt: skip
 
 
 def prepare(file_size: int) -> None:
@@ -90,9 +110,12 @@ def prepare(file_size: int) -> None:
 def main() -> int:
     """Runs the command; ends as it does, by SIGKILL if it had to be ended."""
     most_memory, most_threads, file_size = map(int, sys.argv[1:4])
-    process = subprocess.Popen(sys.argv[4:], close_fds=False, preexec_fn=lambda: prepare(file_size))
+    container, command = sys.argv[4], sys.argv[5:]
+    if container:
+        removed_at_the_end(command[0], container)
+    process = subprocess.Popen(command, close_fds=False, preexec_fn=lambda: prepare(file_size))
     # The judge's question where a submission is; within the sandbox it has to be asked from here.
-    signal.signal(signal.SIGUSR1, lambda *_: ask(process.pid))
+    signal.signal(signal.SIGUSR1, lambda *_: ask(process.pid, container))
     parent, shared_before = os.getppid(), machine("Shmem:")
     while True:
         try:
