@@ -209,7 +209,7 @@ def test_a_class_is_one_table(graded):
     assert graded["marks"]["late"]["2/triple"]["outcome"] == "not handed in"
     assert graded["marks"]["began"]["1/double"]["outcome"] == "untouched"
     assert graded["result"]["exercises"][0] == {"id": "1/double", "title": "Double a tensor", "points": 2}
-    assert graded["result"]["sandbox"] == "bubblewrap"
+    assert graded["result"]["sandbox"] == (os.environ.get("SANDBOX") or "bubblewrap")
 
 
 @isolated
