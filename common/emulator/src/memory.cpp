@@ -149,8 +149,9 @@ bool is_null(const std::byte* address) { return address < reinterpret_cast<const
   if (is_null(access.address)) {
     const std::string which = null_arguments();
     refuse(access, "null", nullptr, verb(access) + " through a null pointer",
-           which.empty() ? "address " + address_text(access.address)
-                         : which + " was null at the launch: never allocated, or left out and not asked about?");
+           which.empty()
+               ? "address " + address_text(access.address)
+               : which + " was null at the launch: never allocated, or left out and not asked about?");
   }
   std::string detail =
       "address " + address_text(access.address) + ", far from everything that the kernel was given";
