@@ -15,6 +15,8 @@ logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
 def load(number: int, target: str | None = None) -> ModuleType:
     """The Python module of a stage, built first if needed; `load(2).lltm(...)` calls the cell.
 
+    `load(0)` is stage 0's package, which has no cell: `load(0).functions`.
+
     `target` is one of `cuda`, `host` and `emulator`; without it, the best that this machine can run.
     Raises `common.errors.UserError` when the stage is not here, cannot run here, or does not build.
     """

@@ -116,10 +116,16 @@ def load(number: int, target: str | None = None) -> ModuleType:
     """The module `lltm.py` of a stage, its `_C` built and imported first. See `common.load`."""
     stage = stages.get(number)
     target = choose(stage, target)
-    package = package_of(stage, target)
-    if f"{package}.lltm" not in sys.modules:
+    name = module_of(stage, target)
+    if name not in sys.modules:
         _import(stage, target)
-    return sys.modules[f"{package}.lltm"]
+    return sys.modules[name]
+
+
+def module_of(stage: Stage, target: str) -> str:
+    """The module that `load` returns: `lltm` of the stage's package, and for a primer the package itself."""
+    package = package_of(stage, target)
+    return package if stage.kind == "primer" else f"{package}.lltm"
 
 
 def package_of(stage: Stage, target: str) -> str:
@@ -153,7 +159,7 @@ def _import(stage: Stage, target: str) -> None:
         for name in [name for name in sys.modules if name.split(".")[0] == package]:
             del sys.modules[name]
         raise
-    sys.modules[f"{package}.lltm"].TARGET = target
+    sys.modules[module_of(stage, target)].TARGET = target
 
 
 def build(stage: Stage, target: str) -> Build:

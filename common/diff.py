@@ -6,14 +6,22 @@ import subprocess
 import sys
 
 from . import stages
+from .errors import UserError
 from .stages import ROOT, Stage
 
 LESSON = ("lltm.py", "csrc", "setup.py")
 
 
 def diff(old: int, new: int) -> int:
-    """Shows lltm.py, csrc/ and setup.py of two stages as one diff; the status is 0 whether they differ or not."""
-    print(text(stages.get(old), stages.get(new), colour=sys.stdout.isatty()), end="")
+    """Shows lltm.py, csrc/ and setup.py of two stages as one diff; the status is 0 whether they differ or not.
+
+    Raises `UserError` for a stage that has none of these.
+    """
+    sides = [stages.get(old), stages.get(new)]
+    for stage in sides:
+        if not any((stage.folder / name).exists() for name in LESSON):
+            raise UserError(f"stage {stage.number} ({stage.title}) has no cell to compare; read its README")
+    print(text(*sides, colour=sys.stdout.isatty()), end="")
     return 0
 
 

@@ -259,7 +259,7 @@ def outlook(stage: Stage, machine: Machine) -> list[str]:
 
 
 def doctor() -> int:
-    """Prints every finding and where each stage can run; the status is 0 when stages 1 and 2 can run here."""
+    """Prints every finding and where each stage can run; the status is 0 when stages 0 to 2 can run here."""
     return report(look())
 
 
@@ -276,6 +276,6 @@ def report(machine: Machine) -> int:
         say(f"  {stage.number}  {stage.title:<36}  {first}")
         for line in others:
             say(f"{'':43}{line}")
-    basic = all(not obstacles(find(number), "host", machine) for number in (1, 2))
-    say("\nStages 1 and 2 " + ("can run here: make tour" if basic else "need what is named beside them first."))
+    basic = all(not obstacles(find(number), "host", machine) for number in (0, 1, 2))
+    say("\nStages 0 to 2 " + ("can run here: make tour" if basic else "need what is named beside them first."))
     return 0 if basic else 1

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from . import build, stages
+from . import build, notebooks, stages
 from .console import say, step
 from .errors import UserError
 from .stages import ROOT, STAGES, Stage
@@ -27,13 +27,14 @@ def stage(number: int, target: str | None = None, seed: int | None = None) -> in
     build_stage(row, target)
     results = check_stage(row, target, seed)
     if any(result.outcome == "failed" for result in results):
-        say("\nIt is wrong, so it is not timed. Begin with the first FAILED line; the others often follow from it.")
+        not_timed = ", so it is not timed" if row.kind == "cell" else ""
+        say(f"\nIt is wrong{not_timed}. Begin with the first FAILED line; the others often follow from it.")
         say(f"For the same numbers again: python -m common stage {number} --seed N, with the seed of that line.")
         return 1
+    if row.kind == "cell":
+        from .bench import glance, here
 
-    from .bench import glance, here
-
-    glance(row, target, here()[-1])
+        glance(row, target, here()[-1])
     say("\n" + reading(row))
     return 0
 
@@ -78,7 +79,14 @@ def architectures_of_tour() -> Iterator[None]:
 
 
 def check_stage(stage: Stage, target: str, seed: int | None = None) -> list:
-    """Checks a stage on every device and dtype and prints a line for each; what fails first is shown in full."""
+    """Checks a stage on every device and dtype and prints a line for each; what fails first is shown in full.
+
+    A primer has checks of its own, and a line for each of them.
+    """
+    if stage.kind == "primer":
+        from .primer import check
+
+        return check(seed)
     from .check import check_subject, subjects
 
     results = []
@@ -100,9 +108,12 @@ def check_stage(stage: Stage, target: str, seed: int | None = None) -> list:
 
 def reading(stage: Stage) -> str:
     """What to read after a stage."""
-    lines = [f"Read stages/{stage.folder_name}/README.md, and its notebook with `make lab`."]
-    later = [other for other in STAGES if other.number > stage.number and other.is_here and other.kind == stage.kind]
-    if later:
+    names = [source.stem for source in notebooks.sources() if source.stem.startswith(f"{stage.number:02}")]
+    lines = [f"Read stages/{stage.folder_name}/README.md, and in `make lab` {' and '.join(names) or 'its notebook'}."]
+    later = [other for other in stages.cells() if other.number > stage.number]
+    if stage.kind == "primer":
+        lines.append(f"Next: `make stage-{later[0].number}`, the first that has the cell.")
+    elif later:
         lines.append(f"Next: `make diff-{stage.number}-{later[0].number}`, then `make stage-{later[0].number}`.")
     else:
         lines.append("Next: `make tour` compares all stages; the stages after this one are not here yet.")
