@@ -1,5 +1,5 @@
 """Extending PyTorch from Python: small, complete modules, each a subject of its own."""
 
-from . import functions
+from . import functions, linear
 
-__all__ = ["functions"]
+__all__ = ["functions", "linear"]

@@ -1,6 +1,121 @@
-"""Small functions with a gradient of their own, each for one thing that `torch.autograd.Function` is for."""
+"""Small functions with a gradient of their own, each for one thing that `torch.autograd.Function` is good for."""
 
+import numpy
 import torch
+import torch.nn.functional as F
+from torch.autograd.function import once_differentiable
+
+
+class Interp(torch.autograd.Function):
+    # Written in two parts: what is computed, and what backward needs of it.
+    @staticmethod
+    def forward(x, knots, values):
+        y = numpy.interp(x.detach().numpy(), knots, values)  # autograd sees nothing of this
+        return torch.as_tensor(y, dtype=x.dtype)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.knots, ctx.values = inputs
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    def backward(ctx, grad_y):
+        (x,) = ctx.saved_tensors
+        slopes = numpy.diff(ctx.values) / numpy.diff(ctx.knots)
+        slopes = numpy.concatenate([[0.0], slopes, [0.0]])  # outside the knots it is constant
+        slope = slopes[numpy.searchsorted(ctx.knots, x.detach().numpy())]
+        return grad_y * torch.as_tensor(slope, dtype=x.dtype), None, None
+
+
+def interp(x, knots, values):
+    """The line through the points (knots, values) at each element of x, a CPU tensor of any shape.
+
+    `knots` and `values` are lists of numbers, of one length, the knots increasing; no gradient is computed for them.
+    Raises RuntimeError for others.
+    """
+    if len(knots) != len(values) or len(knots) < 2:
+        raise RuntimeError(
+            f"interp: there are {len(knots)} knots and {len(values)} values, expected as many, 2 or more"
+        )
+    if not (numpy.diff(knots) > 0).all():
+        raise RuntimeError(f"interp: knots are {list(knots)}, expected increasing numbers")
+    return Interp.apply(x, knots, values)
+
+
+class Swish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, beta):
+        ctx.save_for_backward(x)
+        ctx.beta = beta  # a number, so an attribute
+        return F.silu(beta * x) / beta
+
+    @staticmethod
+    @once_differentiable  # silu_backward has no derivative of its own
+    def backward(ctx, grad_y):
+        (x,) = ctx.saved_tensors
+        return torch.ops.aten.silu_backward(grad_y, ctx.beta * x), None
+
+
+def swish(x, beta=1.0):
+    """The product x * sigmoid(beta * x), of x's shape. Keeps x alone for backward, which is one kernel."""
+    return Swish.apply(x, beta)
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.set_materialize_grads(False)
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad_y):
+        if grad_y is None:  # nobody needs it, so nothing is computed
+            return None, None
+        return grad_y * ctx.factor, None
+
+
+def scale(x, factor):
+    """The product x * factor, where `factor` is a number."""
+    return Scale.apply(x, factor)
+
+
+class Exp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        x.exp_()
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x)  # the output: exp is its own derivative
+        return x
+
+    @staticmethod
+    def backward(ctx, grad_y):
+        (y,) = ctx.saved_tensors
+        return grad_y * y
+
+
+def exp_(x):
+    """Overwrites x with exp(x) and returns it. Raises RuntimeError for a leaf that requires a gradient."""
+    return Exp.apply(x)
+
+
+class Clip(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, low, high):
+        inside = ((x >= low) & (x <= high)).to(x.dtype)
+        ctx.mark_non_differentiable(inside)
+        ctx.save_for_backward(inside)
+        return x.clamp(low, high), inside
+
+    @staticmethod
+    def backward(ctx, grad_y, grad_inside):
+        (inside,) = ctx.saved_tensors
+        return grad_y * inside, None, None
+
+
+def clip(x, low, high):
+    """The elements of x held within [low, high], and a mask of x's shape and dtype: 1 where x was inside, else 0."""
+    return Clip.apply(x, low, high)
 
 
 class Cube(torch.autograd.Function):
@@ -17,6 +132,6 @@ class Cube(torch.autograd.Function):
 
 
 def cube(x):
-    """The cube of each element of x, of any shape. The slope that backward needs is kept as a second output, which ties it to the graph."""
+    """The cube of each element of x. Its slope is computed once; as an output it belongs to the graph."""
     y, _ = Cube.apply(x)
     return y

@@ -1,0 +1,78 @@
+"""A fully connected layer: the Function that computes it, and the module that holds what is learnt."""
+
+import math
+
+import torch
+
+
+class LinearFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, input, weight, bias):
+        ctx.save_for_backward(input, weight)
+        if bias is None:
+            return input.mm(weight.t())
+        return torch.addmm(bias, input, weight.t())
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        input, weight = ctx.saved_tensors
+        d_input = d_weight = d_bias = None
+        if ctx.needs_input_grad[0]:
+            d_input = grad_output.mm(weight)
+        if ctx.needs_input_grad[1]:
+            d_weight = grad_output.t().mm(input)
+        if ctx.needs_input_grad[2]:  # False where bias is None
+            d_bias = grad_output.sum(dim=0)
+        return d_input, d_weight, d_bias
+
+
+def linear(input, weight, bias=None):
+    """The affine map input @ weight.T + bias.
+
+    Shapes: input (B, I), weight (O, I), bias (O) or None. Returns (B, O).
+    Raises RuntimeError for arguments that do not fit together.
+    """
+    check_arguments(input, weight, bias)
+    return LinearFunction.apply(input, weight, bias)
+
+
+def check_arguments(input, weight, bias):
+    # Without this, a bias of shape (1) or (B, O) would be stretched, or stretch, without a word.
+    for name, tensor in ("input", input), ("weight", weight):
+        if tensor.dim() != 2:
+            raise RuntimeError(f"linear: {name} has shape {tuple(tensor.shape)}, expected two dimensions")
+    O, I = weight.size(0), input.size(1)
+    expected = [("weight", weight, (O, I))] + ([] if bias is None else [("bias", bias, (O,))])
+    for name, tensor, shape in expected:
+        if tensor.dtype != input.dtype:
+            raise RuntimeError(f"linear: {name} has dtype {tensor.dtype}, but input has {input.dtype}")
+        if tensor.shape != shape:
+            raise RuntimeError(
+                f"linear: {name} has shape {tuple(tensor.shape)}, but weight of shape {tuple(weight.shape)} "
+                f"and input of shape {tuple(input.shape)} call for {shape}"
+            )
+
+
+class Linear(torch.nn.Module):
+    """The layer as a module. Its parameters start uniformly distributed within ±1/sqrt(in_features)."""
+
+    def __init__(self, in_features, out_features, bias=True):
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = torch.nn.Parameter(torch.empty(out_features, in_features))
+        if bias:
+            self.bias = torch.nn.Parameter(torch.empty(out_features))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        bound = 1 / math.sqrt(self.in_features) if self.in_features else 0.0
+        for parameter in self.parameters():
+            torch.nn.init.uniform_(parameter, -bound, bound)
+
+    def forward(self, input):
+        return linear(input, self.weight, self.bias)
+
+    def extra_repr(self):
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
