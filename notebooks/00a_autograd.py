@@ -47,7 +47,7 @@ print("torch", torch.__version__, "on Python", sys.version.split()[0])
 def attempt(call):
     try:
         print(call())
-    except (RuntimeError, TypeError) as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         print(f"{type(error).__name__}: {str(error).splitlines()[0]}")
 
 
@@ -69,8 +69,8 @@ x = torch.tensor(2.0, requires_grad=True)
 print(f"{plain_cube(x):g}, then {first:g}, {second:g} and {third:g}; by hand x³, 3x², 6x and 6")
 
 # %% [markdown]
-# A Function would replace that by code which can be wrong. So a plain function is the first choice, and this notebook
-# is about the cases in which it is not enough.
+# A Function would replace that by code which can be wrong. So a plain function is the first choice, and this
+# notebook is about the cases in which it is not enough.
 
 # %% [markdown] syllabus="0.1f"
 # ## A hook is enough
@@ -135,8 +135,8 @@ print(y)
 print("gradient of y + x² at x:", torch.autograd.grad((y + x**2).sum(), x)[0], "= slopes 0, 1, -1.5 plus 2x")
 
 # %% [markdown]
-# As a picture, over many places at once. Concise, it is in `stages/stage0_extending_python/functions.py`, with a check
-# of the knots:
+# As a picture, over many places at once. Concise, it is in `stages/stage0_extending_python/functions.py`, with a
+# check of the knots:
 
 # %%
 from common import load
@@ -148,6 +148,7 @@ y = stage0.functions.interp(places, knots, values)
 plt.plot(places.detach(), y.detach(), label="interp")
 plt.plot(places.detach(), slope, "--", label="its slope, by our backward")
 plt.plot(knots, values, "ko", label="knots")
+plt.title("NumPy computes, torch differentiates")
 plt.xlabel("x")
 plt.legend()
 plt.show()
@@ -192,9 +193,9 @@ x = torch.randn(1000, 1000, requires_grad=True)
 print(f"the formula keeps {saved_bytes(lambda x: plain_swish(x, 1.5), x):,} bytes for a million numbers")
 
 # %% [markdown]
-# That is the sigmoid. But the sigmoid can be had again from x, and torch has one kernel for all of it: up to a factor
-# swish is `silu`, whose derivative autograd takes by `silu_backward`. All operations that autograd calls can be called
-# by anybody, under `torch.ops.aten`.
+# That is the sigmoid. But the sigmoid can be had again from x, and torch has one kernel for all of it: up to a
+# factor swish is `silu`, whose derivative autograd takes by `silu_backward`. All operations that autograd calls can
+# be called by anybody, under `torch.ops.aten`.
 
 
 # %%
@@ -247,8 +248,8 @@ for name, function in (("formula", plain_swish), ("Function", Swish.apply)):
 # %% [markdown] syllabus="0.2a"
 # ## The parts of a Function
 #
-# `forward` may also come in two parts: `forward` without `ctx`, which only computes, and `setup_context`, which keeps
-# what backward needs.
+# `forward` may also come in two parts: `forward` without `ctx`, which only computes, and `setup_context`, which
+# keeps what backward needs.
 
 
 # %%
@@ -319,31 +320,42 @@ print("forward:", torch.autograd.grad(WrongSquare.forward(x), x), "which is auto
 
 # %% [markdown]
 # Called directly, forward is a function like any other: the Function is not recorded, and its backward never runs.
-# `apply` itself takes no keywords:
+#
+# `apply` is not like any other function. Older versions of torch refuse every keyword; newer ones take a keyword for
+# a place in the row of arguments, and fail where a default before it was left out:
+
 
 # %%
-attempt(lambda: Swish.apply(x, beta=1.5))
-attempt(lambda: Swish.apply(x))
+class Affine(Function):
+    @staticmethod
+    def forward(ctx, x, factor=1.0, shift=0.0):
+        ctx.factor = factor
+        return factor * x + shift
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.factor, None, None
+
+
+attempt(lambda: Affine.apply(x, shift=5.0))
 
 # %% [markdown]
-# What torch prints for a keyword depends on its version, and one of forward's own defaults is of no use either:
-# backward is asked for as many gradients as `apply` got arguments. So every Function gets a plain function around it,
-# which has the defaults, the checks and the docstring:
+# So a Function gets a plain function around it, which has the keywords, the defaults, the checks and the docstring:
 
 
 # %%
-def swish(x, beta=1.0):
-    """x * sigmoid(beta * x)."""
-    return Swish.apply(x, beta)
+def affine(x, factor=1.0, shift=0.0):
+    """The map factor * x + shift."""
+    return Affine.apply(x, factor, shift)
 
 
-print(swish(x), swish(x, beta=1.5))
+print(affine(x, shift=5.0))
 
 # %% [markdown] syllabus="0.2b"
 # ## What is tracked
 #
-# An argument may be anything, a number, a text, a list. Tracked are tensors that are arguments themselves; one inside
-# a list or a dict is not:
+# An argument may be anything, a number, a text, a list. Tracked are tensors that are arguments themselves; one
+# inside a list or a dict is not:
 
 
 # %%
@@ -377,8 +389,8 @@ print("each an argument:", TotalOfMany.apply(a, b))
 # %% [markdown] syllabus="0.2c 0.2d"
 # ## As many gradients as arguments
 #
-# backward gets one gradient for each output and returns one for each argument of forward, in its order; None for what
-# has none. `returned` here makes the same backward return more or fewer:
+# backward gets one gradient for each output and returns one for each argument of forward, in its order; None for
+# what has none. `returned` here makes the same backward return more or fewer:
 
 
 # %%
@@ -401,9 +413,9 @@ for Shifted.returned in (1, 2, 3, 4):
     attempt(lambda: torch.autograd.grad(Shifted.apply(x, 5).sum(), x)[0])
 
 # %% [markdown]
-# Two arguments came, so one gradient is too few; three and four are right as well. Nones at the end that nobody asked
-# for are dropped, and so one backward serves calls with and without the optional `name`. A gradient at the end is not:
-# it would have nowhere to go. Nor is a gradient for what is no tensor.
+# Two arguments came, so one gradient is too few; three and four are right as well. Nones at the end that nobody
+# asked for are dropped, and so one backward serves calls with and without the optional `name`. A gradient at the end
+# is not: it would have nowhere to go. Nor is a gradient for what is no tensor.
 
 
 # %%
@@ -425,8 +437,8 @@ attempt(lambda: torch.autograd.grad(ForANumber.apply(x, 5).sum(), x))
 # %% [markdown] syllabus="0.2e"
 # ## Gradients that nobody wants
 #
-# A frozen weight, or an input of data, needs no gradient. `ctx.needs_input_grad` has a truth value for each argument,
-# and what is not wanted need not be computed:
+# A frozen weight, or an input of data, needs no gradient. `ctx.needs_input_grad` has a truth value for each
+# argument, and what is not wanted need not be computed:
 
 
 # %%
@@ -676,8 +688,8 @@ for zeros in (True, False):
 attempt(lambda: torch.autograd.grad(Both.apply(x, 5, False)[1].sum(), x)[0])
 
 # %% [markdown]
-# Whoever asks for None has to handle it everywhere. Multiplication by a constant shows how, and that it pays: where no
-# gradient comes, none is computed. With one output None comes only from a Function above that returned it.
+# Whoever asks for None has to handle it everywhere. Multiplication by a constant shows how, and that it pays: where
+# no gradient comes, none is computed. With one output None comes only from a Function above that returned it.
 
 
 # %%
@@ -786,16 +798,16 @@ for name, after in (("y.sum()", torch.sum), ("y ** 2", torch.square)):
 
 # %% [markdown]
 # One Function, two failures. Below a plain sum the incoming gradient is a constant, the slope is another, and torch
-# finds nothing to differentiate. Below a square the incoming gradient is 2y, which depends on x: now there is a graph,
-# with one of its two branches missing, and 288 comes out for 480. A test with `sum()` would have called this mistake a
-# loud one.
+# finds nothing to differentiate. Below a square the incoming gradient is 2y, which depends on x: now there is a
+# graph, with one of its two branches missing, and 288 comes out for 480. A test with `sum()` would have called this
+# mistake a loud one.
 
 # %% [markdown] syllabus="0.4d"
 # ### Right
 #
 # Either save x alone and compute from it, as Square does, or let the graph know the intermediate: what forward
-# *returns* has a history. So the slope becomes a second output. Its own gradient arrives when somebody differentiates
-# the first one's, and its derivative, 6x, is ours to give as well:
+# *returns* has a history. So the slope becomes a second output. Its own gradient arrives when somebody
+# differentiates the first one's, and its derivative, 6x, is ours to give as well:
 
 
 # %%
@@ -876,8 +888,9 @@ attempt(lambda: derivatives(CubeOnce.apply, torch.square))
 attempt(lambda: derivatives(CubeOnce.apply, torch.sum))
 
 # %% [markdown]
-# So "appears to not have been used" may mean `once_differentiable`. With `allow_unused=True`, which the first message
-# goes on to recommend, None comes back, and the refusal is never heard. Below a plain sum there is no graph at all.
+# So "appears to not have been used" may mean `once_differentiable`. With `allow_unused=True`, which the first
+# message goes on to recommend, None comes back, and the refusal is never heard. Below a plain sum there is no graph
+# at all.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/second_derivatives`: five versions of a function, predict what each gives. Then `0/cube`.
@@ -916,8 +929,8 @@ print(jacobian_of_backward(cube, x))
 
 
 # %% [markdown]
-# Concise, it is `gradcheck(function, inputs)`, which also tries gradients that are None and outputs one at a time. What
-# it prints when the two disagree, here for a cube with a wrong factor:
+# Concise, it is `gradcheck(function, inputs)`, which also tries gradients that are None and outputs one at a time.
+# What it prints when the two disagree, here for a cube with a wrong factor:
 
 
 # %%
@@ -943,19 +956,20 @@ except RuntimeError as error:
 steps = torch.logspace(-10, 0, 60, dtype=torch.float64)
 errors = {}
 for dtype in (torch.float64, torch.float32):
-    at = torch.tensor([1.3], dtype=dtype, requires_grad=True)
-    exact = 3 * 1.3**2
-    errors[dtype] = [abs(numerical_jacobian(plain_cube, at, e).item() - exact) / exact for e in steps.tolist()]
+    at = torch.linspace(1, 2, 200, dtype=dtype)  # the mean over many places
+    slopes = [(plain_cube(at + e) - plain_cube(at - e)) / (2 * e) for e in steps.tolist()]
+    errors[dtype] = [(slope / (3 * at**2) - 1).abs().mean().item() for slope in slopes]
     best = min(zip(errors[dtype], steps.tolist(), strict=True))
     print(f"{dtype}: at best {best[0]:.0e} off, at eps {best[1]:.0e}")
 
 # %%
 for dtype, error in errors.items():
-    plt.loglog(steps, torch.tensor(error).clamp(min=1e-13), label=str(dtype))
+    plt.loglog(steps, error, label=str(dtype))
 plt.axvline(1e-6, color="grey", linestyle=":", label="eps of gradcheck")
 plt.axhline(1e-3, color="grey", linestyle="--", label="rtol of gradcheck")
 plt.xlabel("eps")
-plt.ylabel("relative error of the difference")
+plt.ylabel("relative error")
+plt.title("The central difference of x³, for each step")
 plt.legend()
 plt.show()
 
@@ -974,8 +988,8 @@ print("and a warning:", str(said[0].message)[:70], "...")
 print("in float64:", gradcheck(torch.sin, x.detach().double().requires_grad_()))
 
 # %% [markdown]
-# `atol` and `rtol` say how far the two may be apart, 1e-5 plus a thousandth if nothing else is given. A thousandth is
-# much:
+# `atol` and `rtol` say how far the two may be apart, 1e-5 plus a thousandth if nothing else is given. A thousandth
+# is much:
 
 
 # %%
@@ -998,13 +1012,13 @@ x = torch.tensor([0.5], dtype=torch.float64, requires_grad=True)
 for SinOff.factor in (1.01, 1.0001, 1.0):
     usual = gradcheck(SinOff.apply, x, raise_exception=False)
     strict = gradcheck(SinOff.apply, x, rtol=1e-7, atol=1e-8, raise_exception=False)
-    print(f"wrong by {SinOff.factor - 1:.4%}: passes {usual!s:5}; with rtol=1e-7, atol=1e-8: {strict}")
+    print(f"wrong by {SinOff.factor - 1:.2%}: passes {usual!s:5}; with rtol=1e-7, atol=1e-8: {strict}")
 
 # %% [markdown] syllabus="0.5d"
 # ### What it cannot see
 #
-# It proves that backward is the derivative of forward, at the places, sizes and layouts that you gave. Four Functions
-# that pass and are wrong; the first is CubeKeepsSlope from above.
+# It proves that backward is the derivative of forward, at the places, sizes and layouts that you gave. Four
+# Functions that pass and are wrong; the first is CubeKeepsSlope from above.
 
 
 # %%
@@ -1112,8 +1126,8 @@ for given in (arguments, arguments[:2]):
 # ### The module around it
 #
 # A Function has no state. What is learnt belongs to an `nn.Module`, as an `nn.Parameter`: that is how optimizers and
-# `state_dict` find it. The module also says how it starts, uniformly within ±1/√I as `torch.nn.Linear`. From scratch,
-# and beside it one that keeps plain tensors:
+# `state_dict` find it. The module also says how it starts, uniformly within ±1/√I as `torch.nn.Linear`. From
+# scratch, and beside it one that keeps plain tensors:
 
 
 # %%
@@ -1146,8 +1160,8 @@ for kind in (MyLinear, PlainTensors):
     attempt(lambda module=module: f"             {type(torch.optim.SGD(module.parameters(), 0.1)).__name__}: fine")
 
 # %% [markdown]
-# Both compute, and both have gradients. But the optimizer finds nothing in the second, nothing of it is saved, and in
-# a larger network not even the optimizer would complain: the layer would just never learn.
+# Both compute, and both have gradients. But the optimizer finds nothing in the second, nothing of it is saved, and
+# in a larger network not even the optimizer would complain: the layer would just never learn.
 
 # %% [markdown] syllabus="0.6c"
 # ### No bias: `register_parameter(name, None)`
@@ -1208,6 +1222,7 @@ for _ in range(60):
     losses.append(loss.item())
 plt.semilogy(losses)
 plt.axhline(0.1**2, color="grey", linestyle=":", label="the noise")
+plt.title("Our layer learns")
 plt.xlabel("step")
 plt.ylabel("loss")
 plt.legend()
@@ -1224,8 +1239,8 @@ show("0/linear")
 # ## What to take along
 #
 # - A plain function first, a hook for a gradient on its way, a Function for what torch cannot see or should not keep.
-# - A gradient for each argument; tensors by `save_for_backward`, the rest on `ctx`; never change what comes in, unless
-#   `mark_dirty` says so.
+# - A gradient for each argument; tensors by `save_for_backward`, the rest on `ctx`; never change what comes in,
+#   unless `mark_dirty` says so.
 # - `gradcheck` in float64, with inputs of every kind; second derivatives right, by `gradgradcheck`, or refused.
 #
 # `make stage-0` checks the functions of this notebook's stage. Next: `00b_torch_function`, for types of your own, or

@@ -37,20 +37,20 @@ def linear(input, weight, bias=None):
 
 
 def check_arguments(input, weight, bias):
-    # Without this, a bias of shape (1) or (B, O) would be stretched, or stretch, without a word.
+    # Without this, a bias of shape (1) would be stretched without a word.
     for name, tensor in ("input", input), ("weight", weight):
         if tensor.dim() != 2:
             raise RuntimeError(f"linear: {name} has shape {tuple(tensor.shape)}, expected two dimensions")
-    O, I = weight.size(0), input.size(1)
-    expected = [("weight", weight, (O, I))] + ([] if bias is None else [("bias", bias, (O,))])
-    for name, tensor, shape in expected:
-        if tensor.dtype != input.dtype:
+    O, I = weight.shape
+    if input.size(1) != I:
+        raise RuntimeError(f"linear: input has {input.size(1)} columns, but weight of shape {(O, I)} calls for {I}")
+    if bias is not None and bias.shape != (O,):
+        raise RuntimeError(
+            f"linear: bias has shape {tuple(bias.shape)}, but weight of shape {(O, I)} calls for ({O},)"
+        )
+    for name, tensor in ("weight", weight), ("bias", bias):
+        if tensor is not None and tensor.dtype != input.dtype:
             raise RuntimeError(f"linear: {name} has dtype {tensor.dtype}, but input has {input.dtype}")
-        if tensor.shape != shape:
-            raise RuntimeError(
-                f"linear: {name} has shape {tuple(tensor.shape)}, but weight of shape {tuple(weight.shape)} "
-                f"and input of shape {tuple(input.shape)} call for {shape}"
-            )
 
 
 class Linear(torch.nn.Module):
