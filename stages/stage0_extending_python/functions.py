@@ -28,15 +28,15 @@ class Interp(torch.autograd.Function):
 
 
 def interp(x, knots, values):
-    """The line through the points (knots, values) at each element of x, a CPU tensor of any shape.
+    """The line through the points (knots, values) at each element of x, a floating-point CPU tensor of any shape.
 
     `knots` and `values` are lists of numbers, of one length, the knots increasing; no gradient is computed for them.
     Raises RuntimeError for others.
     """
-    if len(knots) != len(values) or len(knots) < 2:
-        raise RuntimeError(
-            f"interp: there are {len(knots)} knots and {len(values)} values, expected as many, 2 or more"
-        )
+    if not x.is_floating_point():
+        raise RuntimeError(f"interp: x has dtype {x.dtype}, expected a floating-point dtype")
+    if not len(knots) == len(values) >= 2:
+        raise RuntimeError(f"interp: {len(knots)} knots and {len(values)} values, expected as many, two or more")
     if not (numpy.diff(knots) > 0).all():
         raise RuntimeError(f"interp: knots are {list(knots)}, expected increasing numbers")
     return Interp.apply(x, knots, values)

@@ -1,0 +1,26 @@
+import torch
+
+from common.exercises.judge import require, same
+
+
+def check(work):
+    cube, numbers = work.load("functions").cube, work.numbers()
+    for shape in ((7,), (3, 4), (1,)):
+        x = torch.randn(shape, generator=numbers, dtype=torch.float64, requires_grad=True)
+        grad = torch.randn(shape, generator=numbers, dtype=torch.float64)
+        at = x.detach()
+        y = cube(x)
+        same("cube(x)", y, at**3, f"shape {shape}", torch.float64)
+        require(y.requires_grad, "cube(x) has no gradient: autograd has not seen how it was computed")
+        (first,) = torch.autograd.grad(y, x, grad, allow_unused=True)
+        same("the first derivative", first, 3 * at**2 * grad, f"shape {shape}", torch.float64)
+        # Of the sum of the squared first derivatives, which are 3 x² grad.
+        (second,) = cube.second_derivatives(grad)
+        suspects = {
+            "the slope is taken for a constant: grad_slope is not used": torch.zeros_like(at),
+            "the derivative of 3x² is not 3x": 18 * at**3 * grad**2,
+        }
+        second = torch.zeros_like(at) if second is None else second
+        same(
+            "the second derivative", second, 36 * at**3 * grad**2, f"shape {shape}", torch.float64, suspects=suspects
+        )

@@ -1,0 +1,29 @@
+import random
+
+from common.exercises.judge import Failure, require
+
+WRONG = {
+    "PositiveOnly": "where x is negative",
+    "NegativeOnly": "where x is positive",
+    "RowByRow": "where x does not lie in memory row by row",
+    "SlopeKept": "in the second derivative",
+    "Off": "by a ten-thousandth",
+}
+RIGHT = ("Sine", "Square")
+
+
+def check(work):
+    given = (work.exercise.folder / "files" / "suspects.py").read_text(encoding="utf-8")
+    require(
+        work.text("suspects.py") == given,
+        "suspects.py has been changed. verdict.py is yours",
+    )
+    trial, chance = work.load("suspects").trial, random.Random(work.seed)
+    said = {name: trial(name) for name in chance.sample([*RIGHT, *WRONG], len(RIGHT) + len(WRONG))}
+    for name, verdict in said.items():
+        if not isinstance(verdict, bool):
+            raise Failure(f"is_right returns {verdict!r:.60} for {name}, expected True or False")
+    for name in RIGHT:
+        require(said[name], f"{name} is right, and your test says that it is wrong")
+    missed = [f"{name} is wrong {where}" for name, where in WRONG.items() if said[name]]
+    require(not missed, "\n".join(["Your test says of these that they are right:", *missed]))

@@ -1,0 +1,40 @@
+import torch
+
+from common.exercises.judge import Failure, LearnerError, require, same
+
+
+def check(work):
+    given = (work.exercise.folder / "files" / "trial.py").read_text(encoding="utf-8")
+    require(work.text("trial.py") == given, "trial.py has been changed. It uses tanh_; in_place.py is yours")
+    trial, numbers = work.load("trial"), work.numbers()
+    for shape, dtype in (((3, 5), torch.float64), ((70,), torch.float32), ((1,), torch.float64)):
+        start = torch.randn(shape, generator=numbers, dtype=torch.float64).to(dtype).requires_grad_()
+        grad = torch.randn(shape, generator=numbers, dtype=torch.float64).to(dtype)
+        case = f"shape {shape}, {str(dtype).removeprefix('torch.')}"
+        with work.counting() as counted:
+            x = trial.used_afterwards(start)
+        y = torch.tanh(start.detach().double())
+        same("x after tanh_(x)", x, y, case, dtype)
+        made = {
+            name: counted.calls[name] for name in ("clone", "tanh", "empty_like", "copy_") if name in counted.calls
+        }
+        require(not made, f"{', '.join(made)}: that makes a second tensor of x's size ({case})")
+        require(x.requires_grad, f"x has no gradient after tanh_(x) ({case})")
+        (d_start,) = torch.autograd.grad(x, start, grad, allow_unused=True)
+        around = "the gradient goes around tanh_: autograd does not know that x was changed"
+        suspects = {around: grad.double(), "this is 1 - y * y without the gradient from above": 1 - y * y}
+        same("the gradient of x", d_start, grad.double() * (1 - y * y), case, dtype, suspects=suspects)
+    noticed(trial.of_a_leaf, start, "leaf", "tanh_ of a leaf that requires a gradient is not refused")
+    message = "x was changed before backward, and nobody noticed: the gradient is that of other numbers"
+    noticed(trial.changed_before_backward, start, "modified by an inplace operation", message)
+
+
+def noticed(call, start, words, message):
+    """Raises `Failure` unless the call is refused, by autograd itself."""
+    try:
+        call(start)
+    except LearnerError as error:
+        if words in str(error):
+            return
+        raise
+    raise Failure(message)

@@ -1,0 +1,1 @@
+return grad * (1 - ctx.y * ctx.y)

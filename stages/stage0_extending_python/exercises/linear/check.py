@@ -1,0 +1,88 @@
+import itertools
+import json
+
+import torch
+
+from common.exercises.judge import Failure, require, same
+
+# Run in the learner's folder: what is to be seen of two layers, as JSON.
+LOOK = """
+import json, torch
+from linear import Linear
+from torch.nn.functional import linear
+layers = {"with bias": Linear(16, 3), "without": Linear(16, 3, bias=False), "wide": Linear(100, 400)}
+seen = {}
+for name, layer in layers.items():
+    given = torch.randn(2, layer.in_features)
+    parts = {key: list(value.shape) for key, value in layer.named_parameters()}
+    seen[name] = {"parameters": parts, "shown": str(layer),
+                  "largest": max([p.abs().max().item() for p in layer.parameters()], default=0.0),
+                  "same": torch.allclose(layer(given), linear(given, layer.weight, layer.bias), atol=1e-5)}
+try:
+    layers["without"].bias = torch.zeros(3)
+    seen["refused"] = False
+except TypeError:
+    seen["refused"] = True
+print("seen:" + json.dumps(seen))
+"""
+
+
+def check(work):
+    gradients(work)
+    ran = work.python("-c", LOOK)
+    last = (ran.output.splitlines() or [""])[-1]
+    if ran.status != 0 or not last.startswith("seen:"):
+        raise Failure(f"a program that makes Linear(16, 3) and Linear(16, 3, bias=False) ends in an error:\n{last}")
+    module(json.loads(last.removeprefix("seen:")))
+
+
+def gradients(work):
+    """Every gradient, for each combination of those that are wanted."""
+    linear, numbers = work.load("linear").linear, work.numbers()
+    for has_bias, (B, I, O) in ((True, (3, 5, 4)), (False, (1, 7, 2))):
+        shapes = {"input": (B, I), "weight": (O, I)} | ({"bias": (O,)} if has_bias else {})
+        for count in range(1, len(shapes) + 1):
+            for wanted in itertools.combinations(shapes, count):
+                tensors = {name: drawn(numbers, *shape, leaf=name in wanted) for name, shape in shapes.items()}
+                case = f"B={B}, I={I}, O={O}, gradients for {', '.join(wanted)}" + "; no bias" * (not has_bias)
+                agree(linear, tensors, wanted, drawn(numbers, B, O), case)
+
+
+def agree(linear, tensors, wanted, grad, case):
+    """Output and gradients against torch's own layer."""
+    output, want = (function(*tensors.values()) for function in (linear, torch.nn.functional.linear))
+    same("the output", output, want.detach(), case, torch.float64)
+    require(output.requires_grad, f"the output has no gradient: autograd has not seen how it was computed ({case})")
+    leaves = [tensors[name] for name in wanted]
+    got, expected = (torch.autograd.grad(y, leaves, grad, allow_unused=True) for y in (output, want))
+    suspects = {"this is the mean over the batch, not the sum": grad.mean(dim=0)} if len(grad) > 1 else {}
+    for name, mine, theirs in zip(wanted, got, expected, strict=True):
+        same(f"d_{name}", mine, theirs, case, torch.float64, suspects=suspects)
+
+
+def drawn(numbers, *shape, leaf=False):
+    """Fresh numbers."""
+    return torch.randn(shape, generator=numbers, dtype=torch.float64).requires_grad_(leaf)
+
+
+def module(seen):
+    """What others find in the module."""
+    for name, made, sizes, shapes in (
+        ("with bias", "Linear(16, 3)", (16, 3), {"weight": [3, 16], "bias": [3]}),
+        ("without", "Linear(16, 3, bias=False)", (16, 3), {"weight": [3, 16]}),
+        ("wide", "Linear(100, 400)", (100, 400), {"weight": [400, 100], "bias": [400]}),
+    ):
+        layer, found = seen[name], listed(seen[name]["parameters"]) or "nothing"
+        require(found == listed(shapes), f"in {made} an optimizer finds {found}, expected {listed(shapes)}")
+        require(layer["same"], f"{made} of an input is not linear(input, weight, bias)")
+        bound, what = sizes[0] ** -0.5, f"the largest parameter of a fresh {made} is {layer['largest']:.4f}"
+        require(0.5 * bound < layer["largest"] <= bound, f"{what}; 1/sqrt(in_features) is {bound:.4f}")
+        shown = f"Linear(in_features={sizes[0]}, out_features={sizes[1]}, bias={'bias' in shapes})"
+        require(layer["shown"] == shown, f"{made} is printed as {layer['shown']}, expected {shown}")
+    message = "Linear(16, 3, bias=False) takes a plain tensor for its bias, which no optimizer would find"
+    require(seen["refused"], message)
+
+
+def listed(shapes):
+    """Names and shapes as text."""
+    return ", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())

@@ -1,0 +1,3 @@
+bound = 1 / math.sqrt(self.out_features)
+for parameter in self.parameters():
+    torch.nn.init.uniform_(parameter, -bound, bound)

@@ -1,0 +1,35 @@
+import torch
+
+from common.exercises.judge import Failure, require, same
+
+SIZES = ((9, 3, torch.float64), (70, 4, torch.float32), (5, 5, torch.float32), (6, 1, torch.float64))  # N, K
+
+
+def check(work):
+    smooth, numbers = work.load("smooth").smooth, work.numbers()
+    for N, K, dtype in SIZES:
+        signal = torch.randn(N, generator=numbers, dtype=torch.float64)
+        kernel = torch.randn(K, generator=numbers, dtype=torch.float64)
+        grad = torch.randn(N - K + 1, generator=numbers, dtype=torch.float64).to(dtype)
+        case = f"N={N}, K={K}, {str(dtype).removeprefix('torch.')}"
+        given = signal.to(dtype).requires_grad_()
+        y = smooth(given, kernel.tolist())
+        if not isinstance(y, torch.Tensor):
+            raise Failure(f"smooth returns {type(y).__name__}, expected a tensor ({case})")
+        same("smooth(signal, kernel)", y, slid(given.detach().double(), kernel), case, dtype)
+        require(y.requires_grad, f"y has no gradient: autograd has not seen how it was computed ({case})")
+        (d_signal,) = torch.autograd.grad(y, given, grad, allow_unused=True)
+        suspects = {"the kernel runs the same way as in forward": gradient(given, grad, kernel.flip(0))}
+        same("d_signal", d_signal, gradient(given, grad, kernel), case, dtype, suspects=suspects)
+
+
+def slid(signal, kernel):
+    """The task's sum, of windows of the signal and the reversed kernel."""
+    return signal.unfold(0, len(kernel), 1) @ kernel.flip(0)
+
+
+def gradient(signal, grad, kernel):
+    """What autograd makes of that."""
+    leaf = signal.detach().double().requires_grad_()
+    (found,) = torch.autograd.grad(slid(leaf, kernel), leaf, grad.double())
+    return found

@@ -1,0 +1,417 @@
+"""Stage 0's Functions: when to write one, its parts, and what ctx is for (0.1 to 0.3)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+import pytest
+import torch
+from torch.autograd import Function, gradcheck
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from common import load
+from common.primer import autograd
+
+functions, linear = load(0).functions, load(0).linear
+KNOTS, VALUES = [0.0, 1.0, 3.0], [1.0, 2.0, -5.0]
+
+
+def leaf(*values: float) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+
+
+def gradient(y: torch.Tensor, x: torch.Tensor) -> list:
+    return torch.autograd.grad(y.sum(), x)[0].tolist()
+
+
+class Doubled(Function):
+    """What many of the tests vary: twice its first argument."""
+
+    @staticmethod
+    def forward(ctx, x, *others):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+# 0.1 ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.syllabus("0.1a")
+def test_numpy_is_refused_unseen_or_wrapped():
+    x = leaf(-0.5, 0.5, 2.0)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        numpy.interp(x, KNOTS, VALUES)
+    unseen = torch.as_tensor(numpy.interp(x.detach().numpy(), KNOTS, VALUES))
+    assert not unseen.requires_grad
+    wrapped = functions.interp(x, KNOTS, VALUES)
+    assert torch.equal(wrapped, unseen)
+    assert gradient(wrapped, x) == [0.0, 1.0, -3.5]
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 3), ()])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_interp_keeps_shape_and_dtype(shape, dtype):
+    x = torch.rand(shape, dtype=dtype, requires_grad=True)
+    y = functions.interp(x.t() if x.dim() == 2 else x, KNOTS, VALUES)
+    assert y.dtype == dtype
+    (d_x,) = torch.autograd.grad(y.sum(), x)
+    assert (d_x.shape, d_x.dtype) == (x.shape, dtype)
+
+
+@pytest.mark.parametrize(
+    ("knots", "values", "message"),
+    [
+        ([0.0, 1.0], [0.0], "2 knots and 1 values"),
+        ([1.0, 0.0], [0.0, 0.0], "knots are"),
+        ([0.0], [0.0], "two or more"),
+    ],
+)
+def test_interp_refuses_what_is_no_line(knots, values, message):
+    with pytest.raises(RuntimeError, match=f"interp: .*{message}"):
+        functions.interp(leaf(0.5), knots, values)
+    with pytest.raises(RuntimeError, match="interp: x has dtype"):
+        functions.interp(torch.tensor([1]), KNOTS, VALUES)
+
+
+@pytest.mark.syllabus("0.1b")
+def test_swish_keeps_nothing_beside_its_input():
+    x = torch.randn(100, 30, requires_grad=True)
+    assert autograd.saved_bytes(functions.swish, x) == 0
+    assert autograd.saved_bytes(lambda x: x * torch.sigmoid(x), x) == x.numel() * 4
+
+
+class Counted(TorchDispatchMode):
+    """Counts the operations, views aside."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+        self.count += function is not torch.ops.aten.detach.default
+        return function(*arguments, **(keywords or {}))
+
+
+@pytest.mark.syllabus("0.1c")
+def test_swish_is_one_node_and_fewer_operations():
+    x, grad, counts = torch.randn(9, requires_grad=True), torch.randn(9), []
+    assert "AccumulateGrad" in functions.swish(x, 1.5).grad_fn.next_functions[0][0].name()
+    for function in (functions.swish, lambda x, beta: x * torch.sigmoid(beta * x)):
+        with Counted() as counted:
+            torch.autograd.grad(function(x, 1.5), x, grad)
+        counts.append(counted.count)
+    assert counts == [5, 8]
+
+
+@pytest.mark.syllabus("0.1d")
+def test_a_plain_function_has_all_derivatives():
+    x = leaf(2.0)
+    y, found = x * x * x, []
+    for _ in range(3):
+        (y,) = torch.autograd.grad(y, x, create_graph=True)
+        found.append(y.item())
+    assert found == [12, 12, 6]
+
+
+@pytest.mark.syllabus("0.1e", "0.6b")
+def test_state_is_found_only_in_parameters():
+    module = linear.Linear(3, 2)
+    plain = torch.nn.Module()
+    plain.weight = torch.zeros(2, 3, requires_grad=True)
+    assert [name for name, _ in module.named_parameters()] == ["weight", "bias"] == list(module.state_dict())
+    assert not list(plain.parameters())
+    assert not plain.state_dict()
+    before = module.weight.detach().clone()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    module(torch.randn(5, 3)).square().sum().backward()
+    optimizer.step()
+    assert not torch.equal(module.weight, before)
+    with pytest.raises(ValueError, match="empty parameter list"):
+        torch.optim.SGD(plain.parameters(), lr=0.1)
+
+
+@pytest.mark.syllabus("0.1f")
+def test_a_hook_sees_and_changes_a_gradient():
+    x, seen = leaf(1.0, 2.0), []
+    y = x * 10
+    y.register_hook(lambda grad: seen.append(grad.tolist()))
+    y.register_hook(lambda grad: grad.clamp(max=1.0))
+    assert gradient(y * torch.tensor([0.5, 7.0]), x) == [5, 10]
+    assert seen == [[0.5, 7.0]]
+
+
+# 0.2 ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.syllabus("0.2a")
+def test_both_forms_give_the_same_gradients():
+    class Together(Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def backward(ctx, grad):
+            a, b = ctx.saved_tensors
+            return grad * b, grad * a
+
+    class Apart(Together):
+        @staticmethod
+        def forward(a, b):
+            return a * b
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+    a, b = leaf(2.0), leaf(5.0)
+    for kind in (Together, Apart):
+        assert [one.item() for one in torch.autograd.grad(kind.apply(a, b), (a, b))] == [5, 2]
+    assert torch.func.grad(Apart.apply)(torch.tensor(2.0), torch.tensor(5.0)) == 5
+    with pytest.raises(RuntimeError, match="setup_context"):
+        torch.func.grad(Together.apply)(torch.tensor(2.0), torch.tensor(5.0))
+
+
+@pytest.mark.syllabus("0.2b")
+def test_only_tensors_passed_directly_are_tracked():
+    class First(Function):
+        @staticmethod
+        def forward(ctx, several):
+            return next(iter(several.values() if isinstance(several, dict) else several)) * 1
+
+    x = leaf(1.0)
+    assert not First.apply([x]).requires_grad
+    assert not First.apply({"x": x}).requires_grad
+    assert First.apply(x.unsqueeze(0)).requires_grad
+
+
+@pytest.mark.syllabus("0.2c", "0.2d")
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda grad: grad, r"expected 2, got 1"),
+        (lambda grad: (grad, None), None),
+        (lambda grad: (grad, None, None, None), None),
+        (lambda grad: (grad, None, grad), r"expected 2, got 3"),
+        (lambda grad: (grad, grad), r"different than None at position 2"),
+    ],
+)
+def test_a_gradient_for_each_argument(returned, message):
+    class Kind(Doubled):
+        @staticmethod
+        def backward(ctx, grad):
+            return returned(grad * 2)
+
+    x = leaf(1.0)
+    if message is None:
+        assert gradient(Kind.apply(x, "text"), x) == [2]
+    else:
+        with pytest.raises(RuntimeError, match=message):
+            gradient(Kind.apply(x, "text"), x)
+
+
+@pytest.mark.syllabus("0.2e")
+def test_what_nobody_needs_is_not_computed():
+    class Products(TorchDispatchMode):
+        count = 0
+
+        def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+            self.count += function is torch.ops.aten.mm.default
+            return function(*arguments, **(keywords or {}))
+
+    for needed in ((True, True), (True, False), (False, True)):
+        input, weight = (torch.randn(4, 3).requires_grad_(need) for need in needed)
+        output = linear.linear(input, weight)
+        with Products() as products:
+            output.backward(torch.randn(4, 4))
+        assert products.count == sum(needed)
+
+
+@pytest.mark.syllabus("0.2f")
+def test_a_changed_gradient_is_wrong_elsewhere():
+    class InPlace(Doubled):
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.mul_(2)
+
+    for kind, expected in ((Doubled, [3, 30]), (InPlace, [4, 40])):
+        start = leaf(1.0, 1.0)
+        x = start * 1
+        (kind.apply(x) + x).backward(torch.tensor([1.0, 10.0], dtype=torch.float64))
+        assert start.grad.tolist() == expected
+        assert gradcheck(kind.apply, leaf(1.0))  # alone it is right
+
+
+@pytest.mark.syllabus("0.2g")
+def test_forward_alone_never_meets_backward():
+    class Wrong(Function):
+        @staticmethod
+        def forward(x):
+            return x * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 1000
+
+    x = leaf(3.0)
+    assert gradient(Wrong.apply(x), x) == [1000]
+    assert gradient(Wrong.forward(x), x) == [6]
+
+
+@pytest.mark.syllabus("0.2h")
+def test_keywords_and_defaults_come_from_a_plain_function():
+    class Affine(Function):
+        @staticmethod
+        def forward(ctx, x, factor=1.0, shift=0.0):
+            return factor * x + shift
+
+    with pytest.raises(TypeError):
+        Affine.apply(leaf(1.0), shift=5.0)
+    x = leaf(1.0)
+    assert torch.equal(functions.swish(x), functions.swish(x, beta=1.0))
+    assert not torch.equal(functions.swish(x), functions.swish(x, beta=2.0))
+
+
+# 0.3 ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.syllabus("0.3a", "0.3b", "0.3c")
+@pytest.mark.parametrize("what", ["input", "output", "intermediate"])
+def test_a_saved_tensor_is_watched_and_an_attribute_is_not(what):
+    class Tripled(Function):
+        @staticmethod
+        def forward(ctx, x, by_attribute):
+            kept = {"input": x, "output": x * 1, "intermediate": x * 1}
+            Tripled.kept, y = kept[what], kept["output"]
+            ctx.factor = 3  # no tensor
+            if by_attribute:
+                ctx.kept = kept[what]
+            else:
+                ctx.save_for_backward(kept[what])
+            return y
+
+        @staticmethod
+        def backward(ctx, grad):
+            kept = ctx.kept if hasattr(ctx, "kept") else ctx.saved_tensors[0]
+            return grad * ctx.factor * kept, None
+
+    x = leaf(2.0)
+    for by_attribute in (False, True):
+        y = Tripled.apply(x, by_attribute)
+        assert gradient(y, x) == [6]
+        y = Tripled.apply(x, by_attribute)
+        with torch.no_grad():
+            (y if what == "output" else Tripled.kept).mul_(10)
+        if by_attribute:
+            assert gradient(y, x) == [60]  # of other numbers, and nobody says so
+        else:
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                gradient(y, x)
+        x = leaf(2.0)
+
+
+@pytest.mark.syllabus("0.3c")
+def test_what_is_no_tensor_cannot_be_saved():
+    class Kind(Doubled):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(3)
+
+    with pytest.raises(TypeError, match="can only save variables"):
+        Kind.apply(leaf(1.0))
+
+
+class Untold(functions.Exp):
+    """exp_ without mark_dirty."""
+
+    @staticmethod
+    def forward(ctx, x):
+        x.exp_()
+        ctx.save_for_backward(x)
+        return x
+
+
+@pytest.mark.syllabus("0.3d", "0.3e")
+def test_mark_dirty_rewrites_the_history():
+    for call, expected, name in (
+        (functions.exp_, [1.0, math.e], "ExpBackward"),
+        (Untold.apply, [1.0, 1.0], "MulBackward0"),  # silently around it
+    ):
+        start = leaf(0.0, 1.0)
+        x = start * 1
+        call(x)
+        assert x.tolist() == [1.0, math.e]
+        assert x.grad_fn.name() == name
+        assert gradient(x, start) == expected
+
+
+@pytest.mark.syllabus("0.3d")
+def test_a_leaf_is_refused_only_if_autograd_knows():
+    with pytest.raises(RuntimeError, match="leaf"):
+        functions.exp_(leaf(0.0))
+    Untold.apply(leaf(0.0))
+
+
+@pytest.mark.syllabus("0.3f")
+def test_a_mask_needs_a_mark_and_indices_do_not():
+    class Masked(Function):
+        @staticmethod
+        def forward(ctx, x, mark):
+            mask = (x > 0).to(x.dtype)
+            if mark:
+                ctx.mark_non_differentiable(mask)
+            return x * mask, mask, x.argsort()
+
+        @staticmethod
+        def backward(ctx, grad_y, grad_mask, grad_order):
+            return grad_y * 0, None
+
+    x = leaf(-1.0, 2.0)
+    assert [y.requires_grad for y in Masked.apply(x, False)] == [True, True, False]
+    assert [y.requires_grad for y in Masked.apply(x, True)] == [True, False, False]
+    assert gradient(Masked.apply(x, False)[1], x) == [0, 0]
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        gradient(Masked.apply(x, True)[1], x)
+
+
+@pytest.mark.syllabus("0.3g", "0.3h")
+def test_an_unused_output_gives_zeros_or_none():
+    arrived = []
+
+    class Both(Function):
+        @staticmethod
+        def forward(ctx, x, materialize):
+            ctx.set_materialize_grads(materialize)
+            return x * 5, x + 5
+
+        @staticmethod
+        def backward(ctx, grad_product, grad_sum):
+            arrived.append(None if grad_sum is None else grad_sum.tolist())
+            return grad_product * 5, None
+
+    x = leaf(1.0)
+    for materialize in (True, False):
+        assert gradient(Both.apply(x, materialize)[0], x) == [5]
+    assert arrived == [[0.0], None]
+    with pytest.raises(TypeError, match="NoneType"):
+        gradient(Both.apply(x, False)[1], x)
+
+
+@pytest.mark.syllabus("0.3h")
+def test_a_multiplication_by_a_constant_passes_none_on():
+    class Stop(Doubled):
+        @staticmethod
+        def backward(ctx, grad):
+            return None
+
+    x = leaf(1.0)
+    assert gradient(functions.scale(x, -3.0), x) == [-3]
+    y = Stop.apply(functions.scale(x, -3.0))
+    assert torch.autograd.grad(y, x, torch.ones_like(y), allow_unused=True) == (None,)
