@@ -15,8 +15,8 @@
 #
 # Every extension in this workbook ends in the same few lines of Python: an `autograd.Function`, which says how a
 # result is computed and what its gradient is. This notebook takes that class apart on functions of one line, before
-# there is any C++ to distract. Three `00` notebooks are first steps and can be skipped: `01_python` needs none of
-# them, and points here where it helps.
+# there is any C++ to distract. If you have written one before, go to `01_python`, and come back when a gradient is
+# wrong: much of this page is about gradients that are wrong and say nothing.
 #
 # You need Python and PyTorch. About 60 minutes.
 

@@ -34,9 +34,11 @@ ANSWER = """def number():
 """
 
 
-def write(folder: Path, name: str = "number", order: int = 10, rule: str = CHECK, answer: str = ANSWER) -> Path:
-    """Writes a small exercise of stage 1 into `folder`/1/`name`: a Python file, and nothing to build."""
-    here = folder / "1" / name
+def write(
+    folder: Path, name: str = "number", order: int = 10, rule: str = CHECK, answer: str = ANSWER, stage: int = 1
+) -> Path:
+    """Writes a small exercise of a stage into `folder`/`stage`/`name`: a Python file, and nothing to build."""
+    here = folder / str(stage) / name
     files = {
         "exercise.ini": MANIFEST.format(order=order),
         "README.md": "# A number\n\nReturn 42.\n",

@@ -24,12 +24,12 @@ SOLVED = "def number():\n    return 42\n"
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """Two exercises, the first of all, and a folder for their work."""
-    learner.write(tmp_path / "exercises", "number", order=-2)
-    learner.write(tmp_path / "exercises", "again", order=-1)
+    learner.write(tmp_path / "exercises", "number", order=-2, stage=0)
+    learner.write(tmp_path / "exercises", "again", order=-1, stage=0)
     monkeypatch.setenv("EXERCISES", str(tmp_path / "exercises"))
     monkeypatch.setenv("WORK", str(tmp_path / "work"))
     monkeypatch.setattr(commands, "POLL", 0.05)
-    return tmp_path / "work" / "1"
+    return tmp_path / "work" / "0"
 
 
 def judged(monkeypatch, passed: bool) -> None:
@@ -46,7 +46,7 @@ def judged(monkeypatch, passed: bool) -> None:
 def test_next_says_what_and_where(here, capsys):
     assert commands.next_one() == 0
     said = capsys.readouterr().out
-    assert said.startswith(f"Exercise 1/number (1 of {len(every())}): 2 minutes, one line\n\n# A number\n")
+    assert said.startswith(f"Exercise 0/number (1 of {len(every())}): 2 minutes, one line\n\n# A number\n")
     assert f"  {here}/number/answer.py:2\n      TODO: return the number." in said
     assert (here / "number" / "answer.py").exists()
     assert said.endswith("Then: make check     Stuck: make hint\n")
@@ -54,7 +54,7 @@ def test_next_says_what_and_where(here, capsys):
 
 def test_an_update_is_announced(here, capsys, tmp_path):
     commands.next_one()
-    source = tmp_path / "exercises" / "1" / "number" / "files" / "answer.py"
+    source = tmp_path / "exercises" / "0" / "number" / "files" / "answer.py"
     source.write_text(learner.ANSWER.replace("return 0", "return 1"))
     capsys.readouterr()
     commands.next_one()
@@ -71,13 +71,13 @@ def test_check_leads_on(here, capsys, monkeypatch):
     judged(monkeypatch, passed=False)
     assert commands.check(None) == 1
     said = capsys.readouterr().out
-    assert said == ("exercise 1/number: not yet (1.0 s)\nthe number is 42\n\nStuck? make hint (0 of 2 shown)\n")
-    assert commands.check("1/again") == 1
-    assert "Stuck? make hint EX=1/again (0 of 2 shown)" in capsys.readouterr().out
+    assert said == ("exercise 0/number: not yet (1.0 s)\nthe number is 42\n\nStuck? make hint (0 of 2 shown)\n")
+    assert commands.check("0/again") == 1
+    assert "Stuck? make hint EX=0/again (0 of 2 shown)" in capsys.readouterr().out
     judged(monkeypatch, passed=True)
     assert commands.check(None) == 0
-    assert capsys.readouterr().out.startswith("exercise 1/number: solved (1.0 s)\nmake next goes on, with 1/again;")
-    assert commands.first_open().id == "1/again"
+    assert capsys.readouterr().out.startswith("exercise 0/number: solved (1.0 s)\nmake next goes on, with 0/again;")
+    assert commands.first_open().id == "0/again"
 
 
 def test_check_all(here, capsys, monkeypatch):
@@ -94,9 +94,9 @@ def test_one_hint_more_each_time(here, capsys):
     for _ in range(3):
         commands.hint(None)
         said.append(capsys.readouterr().out)
-    assert said[0] == "Hint 1 of 2 for 1/number:\nWhich number?\n\n"
-    assert said[1].startswith(said[0] + "Hint 2 of 2 for 1/number:\nIt is 42.\n")
-    assert said[1].endswith("That is the last one. make solution EX=1/number shows ours.\n")
+    assert said[0] == "Hint 1 of 2 for 0/number:\nWhich number?\n\n"
+    assert said[1].startswith(said[0] + "Hint 2 of 2 for 0/number:\nIt is 42.\n")
+    assert said[1].endswith("That is the last one. make solution EX=0/number shows ours.\n")
     assert said[2] == said[1]
 
 
@@ -106,7 +106,7 @@ def test_the_solution_beside_ones_own(here, capsys, monkeypatch):
     capsys.readouterr()
     commands.solution("number")
     said = capsys.readouterr().out
-    assert said.startswith("Exercise 1/number: yours (-) and ours (+)\n--- yours/answer.py\n+++ ours/answer.py\n")
+    assert said.startswith("Exercise 0/number: yours (-) and ours (+)\n--- yours/answer.py\n+++ ours/answer.py\n")
     assert "-    return 40 + 2\n+    return 42" in said
     (here / "number" / "answer.py").write_text(SOLVED)
     commands.solution("number")
@@ -119,13 +119,13 @@ def test_the_solution_taken_over(here, capsys):
     mine.write_text(SOLVED.replace("42", "40 + 2"))
     capsys.readouterr()
     commands.solution("number")
-    assert "make solution EX=1/number TAKE=1" in capsys.readouterr().out
+    assert "make solution EX=0/number TAKE=1" in capsys.readouterr().out
     commands.solution("number", take=True)
     said = capsys.readouterr().out
     assert said.startswith(f"{here}/number/ has our solution now.\n")
     kept = said.rpartition("What you had is in ")[2].removesuffix("/.\n")
     assert "40 + 2" in (here / kept / "answer.py").read_text()
-    assert mine.read_text() == variants.solution(find("1/number"))["answer.py"]
+    assert mine.read_text() == variants.solution(find("0/number"))["answer.py"]
 
 
 def test_a_task_fits_the_terminal():
@@ -142,12 +142,12 @@ def test_a_task_fits_the_terminal():
 
 def test_the_solution_of_what_was_solved_last(here, capsys):
     commands.solution(None)
-    assert "Exercise 1/number" in capsys.readouterr().out
-    for name in ("1/again", "1/number"):
+    assert "Exercise 0/number" in capsys.readouterr().out
+    for name in ("0/again", "0/number"):
         place.record(find(name), passed=True)
         time.sleep(1.1)
     commands.solution(None)
-    assert "Exercise 1/number" in capsys.readouterr().out
+    assert "Exercise 0/number" in capsys.readouterr().out
 
 
 def test_reset_says_where_the_old_work_is(here, capsys):
@@ -160,18 +160,31 @@ def test_reset_says_where_the_old_work_is(here, capsys):
 
 
 def test_progress_has_a_bar_for_each_stage(here, capsys):
-    place.record(find("1/again"), passed=True)
-    place.update(find("1/number"), hints=2)
-    place.begin(find("1/number"))
+    place.record(find("0/again"), passed=True)
+    place.update(find("0/number"), hints=2)
+    place.begin(find("0/number"))
     assert commands.progress() == 0
     lines = capsys.readouterr().out.splitlines()
-    stage_1 = sum(exercise.stage == 1 for exercise in every())
-    assert lines[0].startswith("Stage 1  █" + "░" * (stage_1 - 1))
-    assert f"  1 of {stage_1}, 1 of " in lines[0]
-    assert lines[1] == "  · 1/number                     A number (2 min, 2 hints)"
-    assert lines[2] == "  ✓ 1/again                      A number (2 min)"
-    assert lines[-1] == f"1 of {len(every())} solved (✓); · is begun. Next: 1/number (make next)"
+    stage_0 = sum(exercise.stage == 0 for exercise in every())
+    assert lines[0].startswith("Stage 0  █" + "░" * (stage_0 - 1))
+    assert f"  1 of {stage_0}, 1 of " in lines[0]
+    assert lines[1] == "  · 0/number                     A number (2 min, 2 hints)"
+    assert lines[2] == "  ✓ 0/again                      A number (2 min)"
+    assert lines[-1] == f"1 of {len(every())} solved (✓); · is begun. Next: 0/number (make next)"
     assert {line[6] for line in lines if line.startswith("Stage")} == {str(one.stage) for one in every()}
+
+
+def test_a_primer_that_was_skipped_stays_aside(here):
+    place.record(find("1/cell"), passed=True)
+    assert commands.first_open().id == "1/count_calls"
+    place.record(find("0/again"), passed=True)  # not skipped, after all
+    assert commands.first_open().id == "0/number"
+
+
+def test_a_skipped_primer_comes_last(here):
+    for exercise in every():
+        place.record(exercise, passed=exercise.stage != 0)
+    assert commands.first_open().id == "0/number"
 
 
 def test_all_solved(here, capsys):
@@ -184,12 +197,12 @@ def test_all_solved(here, capsys):
 
 
 def test_an_unknown_exercise(here):
-    with pytest.raises(UserError, match="there is no exercise '1/nubmer'; there are 1/number, 1/again"):
-        commands.check("1/nubmer")
+    with pytest.raises(UserError, match="there is no exercise '0/nubmer'; there are 0/number, 0/again"):
+        commands.check("0/nubmer")
 
 
 def test_a_build_in_the_folder_is_no_save(here):
-    place.begin(find("1/number"))
+    place.begin(find("0/number"))
     before = commands.stamps(here / "number")
     for name in ("build/lib/answer.py", ".answer.py.swp", "answer.so", "out/temp/a.cpp"):
         place.write({name: ""}, here / "number")
@@ -200,7 +213,7 @@ def test_a_build_in_the_folder_is_no_save(here):
 
 def test_watch_checks_on_save_and_goes_on(here):
     for exercise in every():
-        if exercise.id not in ("1/number", "1/again"):
+        if exercise.id not in ("0/number", "0/again"):
             place.record(exercise, passed=True)
     command = [sys.executable, "-m", "common", "watch"]
     watching = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -222,7 +235,7 @@ def test_watch_checks_on_save_and_goes_on(here):
 
     try:
         until("every time you save, it is checked")
-        until("exercise 1/number: not yet")
+        until("exercise 0/number: not yet")
         until("Stuck?")
         made = here / "number" / "new.txt"  # as many editors save: a new file takes the old one's place
         made.write_text(SOLVED.replace("42", "41"))
@@ -230,11 +243,11 @@ def test_watch_checks_on_save_and_goes_on(here):
         until("the number is 42")
         until("Stuck?")
         (here / "number" / "answer.py").write_text(SOLVED)
-        until("exercise 1/number: solved")
-        until("Exercise 1/again")
+        until("exercise 0/number: solved")
+        until("Exercise 0/again")
         until("Then: make check")
         (here / "again" / "answer.py").write_text(SOLVED)
-        until("exercise 1/again: solved")
+        until("exercise 0/again: solved")
         until("All exercises are solved.")
         assert watching.wait(timeout=30) == 0
     finally:
@@ -245,7 +258,7 @@ def test_watch_checks_on_save_and_goes_on(here):
 
 def test_ctrl_c_ends_watch_quietly(here):
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "common", "watch", "1/number"]
+    command = [sys.executable, "-m", "common", "watch", "0/number"]
     watching = subprocess.Popen(
         command,
         cwd=ROOT,

@@ -15,7 +15,7 @@ SOURCES = [pytest.param(source, id=source.stem) for source in notebooks.sources(
 
 
 def test_there_are_notebooks():
-    assert {source.stem for source in notebooks.sources()} >= {"01_python", "02_aten", "compare"}
+    assert {source.stem for source in notebooks.sources()} >= {"00a_autograd", "01_python", "02_aten", "compare"}
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -254,8 +254,15 @@ def begun(exercise: Exercise) -> Path:
 
 
 def first_open() -> Exercise | None:
-    """The first exercise that has not been solved; None when all have been."""
-    return next((exercise for exercise in every() if not place.state(exercise).passed), None)
+    """The first exercise that has not been solved; None when all have been.
+
+    Whoever has begun with a stage behind the primer has skipped that: its exercises come last.
+    """
+    solved = {exercise.stage for exercise in every() if place.state(exercise).passed}
+    primers = {stage.number for stage in stages.STAGES if stage.kind == "primer"}
+    skipped = primers - solved if solved else set()
+    opened = [exercise for exercise in every() if not place.state(exercise).passed]
+    return min(opened, key=lambda exercise: exercise.stage in skipped, default=None)
 
 
 def current(name: str | None, solved: bool = False) -> Exercise:
