@@ -216,7 +216,8 @@ print(f"the Function keeps {saved_bytes(lambda x: Swish.apply(x, 1.5), x):,} byt
 print("equal results:", torch.allclose(Swish.apply(x, 1.5), plain_swish(x, 1.5), atol=1e-6))
 
 # %% [markdown]
-# For autograd it is one operation, too. Count what runs, forward and backward; each is a kernel on a GPU:
+# For autograd it is one node of the graph, and what runs in it is up to you. Count the operations of both, forward
+# and backward; each is a kernel on a GPU:
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -852,8 +853,8 @@ for name, version in versions.items():
 # %% [markdown] syllabus="0.4f"
 # ### Refusing: `once_differentiable`
 #
-# A backward in C++ or NumPy is not recorded at all, so its second derivative would be silently wrong, too. If nobody
-# needs it, one line turns that into a refusal, and every stage of this workbook has it:
+# What runs in NumPy or in a kernel of your own is not recorded at all, so such a backward has the same fate. If
+# nobody needs the second derivative, one line turns it into a refusal; every backward of stages 1 to 4 has it:
 
 # %%
 from torch.autograd.function import once_differentiable
@@ -886,14 +887,16 @@ attempt(lambda: second_by_backward(CubeOnce.apply))
 # %%
 attempt(lambda: derivatives(CubeOnce.apply, torch.square))
 attempt(lambda: derivatives(CubeOnce.apply, torch.sum))
+x = torch.tensor(2.0, requires_grad=True)
+(first,) = torch.autograd.grad(CubeOnce.apply(x) ** 2, x, create_graph=True)
+print("with allow_unused=True:", torch.autograd.grad(first, x, allow_unused=True))
 
 # %% [markdown]
-# So "appears to not have been used" may mean `once_differentiable`. With `allow_unused=True`, which the first
-# message goes on to recommend, None comes back, and the refusal is never heard. Below a plain sum there is no graph
-# at all.
+# So "appears to not have been used" may mean `once_differentiable`. Below a plain sum there is no graph
+# at all. And `allow_unused=True`, which the first message recommends, only turns the refusal into a None.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/second_derivatives`: five versions of a function, predict what each gives. Then `0/cube`.
+# **Your turn:** `0/second_derivatives`: four Functions, and what each of them will give. Then `0/cube`.
 
 # %%
 show("0/second_derivatives", "0/cube")
@@ -929,8 +932,8 @@ print(jacobian_of_backward(cube, x))
 
 
 # %% [markdown]
-# Concise, it is `gradcheck(function, inputs)`, which also tries gradients that are None and outputs one at a time.
-# What it prints when the two disagree, here for a cube with a wrong factor:
+# Concise, it is `gradcheck(function, inputs)`, which also tries gradients that are None. What it prints when
+# the two disagree, here for a cube with a wrong factor:
 
 
 # %%

@@ -486,6 +486,7 @@ check("d_input, I first", d_X[:, :I], input)
 #
 # Now autograd shall run our backward instead of its own. Forward computes the outputs and names the tensors that
 # backward will need; backward takes the gradient of each output and returns one for each argument of forward.
+# `00a_autograd` takes such a class apart.
 
 
 # %%
