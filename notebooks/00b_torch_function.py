@@ -46,7 +46,7 @@ def attempt(call):
     try:
         print(call())
     except Exception as error:
-        print(f"{type(error).__name__}: {str(error).splitlines()[0]}")
+        print(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
 
 
 # %% [markdown] syllabus="0.7a"
@@ -165,8 +165,8 @@ attempt(lambda: torch.mean(ScalarTensor(5, 2.0)))
 attempt(lambda: torch.mean(input=ScalarTensor(5, 2.0)))
 
 # %% [markdown]
-# No: arguments that were given by name arrive by name. **An override has the parameters of torch's function, under the
-# same names.**
+# No: arguments that were given by name arrive by name. **An override has the parameters of torch's function, under
+# the same names.**
 
 
 # %%
@@ -473,14 +473,14 @@ attempt(lambda: torch.add(pixels, sound))
 # %% [markdown] syllabus="0.9d"
 # ### A tensor that keeps a log
 
-
 # %%
-class Logging(torch.Tensor):
-    calls = []
+calls = []
 
+
+class Logging(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        cls.calls.append(torch.overrides.resolve_name(func))
+        calls.append(torch.overrides.resolve_name(func))
         return super().__torch_function__(func, types, args, kwargs)
 
 
@@ -488,7 +488,7 @@ x = torch.randn(3, 4).as_subclass(Logging)
 y = F.softmax(x @ torch.randn(4, 2), dim=1)  # an operator, then a function written in Python
 y.sum().item()  # methods
 x.shape, x.T, x.requires_grad  # attributes
-print(*Logging.calls, sep="\n")
+print(*calls, sep="\n")
 
 # %% [markdown]
 # Functions, methods, and attributes, whose getters end in `__get__`. What it does not see is what is inside:
@@ -558,7 +558,8 @@ class Sourced:
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        sources = next(one.sources for one in args if isinstance(one, Sourced))
+        carriers = [one for one in args if isinstance(one, Sourced)]
+        sources = carriers[0].sources if carriers else ()
         args = [one.tensor if isinstance(one, Sourced) else one for one in args]
         return cls(func(*args, **kwargs), sources)
 
@@ -577,9 +578,9 @@ attempt(lambda: torch.sum(one, dim=0))
 attempt(lambda: torch.sum(one))
 
 # %% [markdown]
-# `torch.sum(one, dim=0)` worked and `torch.sum(one)` does not, because **`kwargs` arrives as `None` where a call has no
-# keyword arguments**. Functions in Python hand over a dictionary, so that `F.relu` worked. The default in the signature
-# does not help: it *is* `None`.
+# `torch.sum(one, dim=0)` worked and `torch.sum(one)` does not, because **`kwargs` arrives as `None` where a call has
+# no keyword arguments**. Functions in Python hand over a dictionary, so that `F.relu` worked. The default in the
+# signature does not help: it *is* `None`.
 
 
 # %%
@@ -602,10 +603,9 @@ attempt(lambda: torch.sum(torch.add(one, 1)))
 attempt(lambda: torch.cat((torch.ones(1), one)))
 
 # %% [markdown]
-# torch looks into lists and tuples, and finds a wrapper there. Our search through `args` does not: nothing but plain
-# arguments is looked at. A wrapper that is in there and is not taken out would be handed over again, without end. The
-# third mistake is its mirror image: `torch.max` with a dimension returns a tuple of two tensors, and all of it is
-# wrapped as if it were one.
+# torch looks into lists and tuples and finds a wrapper there. We did not look, so the call was made with the wrapper
+# still in it, and torch handed it over again, without end. The third mistake is its mirror image: `torch.max` with a
+# dimension returns a tuple of two tensors, and all of it is wrapped as if it were one.
 
 # %%
 attempt(lambda: torch.max(one, 0))
@@ -623,8 +623,8 @@ attempt(lambda: torch.add(one, two))
 
 # %% [markdown]
 # Numbers of both cameras, and only one is named: the first carrier won, because nobody had said what should happen.
-# For sources the answer is the union. For units it might be an error, for a sum of uncertainties a formula. **A wrapper
-# must say how metadata is merged.**
+# For sources the answer is the union. For units it might be an error, for a sum of uncertainties a formula. **A
+# wrapper must say how metadata is merged.**
 
 # %%
 from torch.utils._pytree import tree_leaves
@@ -644,7 +644,7 @@ class Sourced(Sourced):
 # %%
 one, two = Sourced(torch.ones(2), {"camera 1"}), Sourced(torch.ones(2), {"camera 2"})
 attempt(lambda: torch.add(one, two))
-attempt(lambda: torch.cat([torch.zeros(1), one, two]).sources)
+attempt(lambda: torch.cat([torch.zeros(1), one, two]))
 attempt(lambda: torch.max(one, 0))
 attempt(lambda: F.linear(one, weight=Sourced(torch.ones(3, 2), {"a model"})))
 attempt(lambda: torch.numel(one))
@@ -721,6 +721,8 @@ order(A, none, yes)
 # stands:
 
 # %%
+import contextlib
+
 from torch.overrides import get_ignored_functions, get_overridable_functions
 
 listed = get_overridable_functions()
@@ -735,10 +737,8 @@ print(f"{'attributes':22}{sum(len(functions) == 1 for functions in listed.values
 # %%
 for function in (torch.tensor, torch.is_tensor, torch.as_tensor, torch.rand_like, torch.normal):
     asked.clear()
-    try:
+    with contextlib.suppress(TypeError, RuntimeError):
         function(A())
-    except (TypeError, RuntimeError):
-        pass
     print(f"{function.__name__:10} ignored: {function in get_ignored_functions()}  asks the type: {bool(asked)}")
 
 # %% [markdown]
@@ -748,7 +748,7 @@ for function in (torch.tensor, torch.is_tensor, torch.as_tensor, torch.rand_like
 # %% [markdown] syllabus="0.12c"
 # ### A test of one's own type
 #
-# How much does a table with three functions cover? Counting names is quick:
+# How much does a table of three overrides cover? Counting names is quick:
 
 # %%
 everything = {function for functions in listed.values() for function in functions}
@@ -789,11 +789,11 @@ axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.2), ncols=3)
 plt.show()
 
 # %% [markdown]
-# The table covers what is in it. Converting covers every function, but hardly a method and no attribute: those belong
-# to `Tensor`, and a class that is none has none. The subclass has it all; the one or two it misses ask whether a tensor
-# is a view of another, and `as_subclass` makes one.
+# The table covers what is in it. Converting covers every function, but hardly a method and no attribute: those
+# belong to `Tensor`, and a class that is none has none. The subclass has it all; the few that it misses can tell that
+# it is a view of another tensor, for that is what `as_subclass` makes.
 #
-# Such a count belongs into the tests of a type: a new version of torch brings new functions, and the test says what
+# Such a count belongs in the tests of a type: a new version of torch brings new functions, and the test says what
 # became of them.
 
 # %% [markdown] tags=["exercise"]

@@ -9,10 +9,10 @@ import torch
 
 from ..check import Result, fresh_seed
 from ..console import say
-from . import autograd
+from . import autograd, overrides
 from .checks import Check
 
-PARTS: tuple[ModuleType, ...] = (autograd,)
+PARTS: tuple[ModuleType, ...] = (autograd, overrides)
 
 
 def check(seed: int | None = None) -> list[Result]:

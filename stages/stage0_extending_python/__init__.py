@@ -1,5 +1,5 @@
 """Extending PyTorch from Python: small, complete modules, each a subject of its own."""
 
-from . import functions, linear
+from . import coverage, functions, linear, scaled_identity, tensor_likes
 
-__all__ = ["functions", "linear"]
+__all__ = ["coverage", "functions", "linear", "scaled_identity", "tensor_likes"]

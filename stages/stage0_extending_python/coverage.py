@@ -10,12 +10,12 @@ from torch.utils._pytree import tree_leaves
 
 
 def overridable():
-    """{namespace: functions} of all that can be overridden; one that stands in two namespaces counts in the first."""
+    """{namespace: functions} of all that can be overridden, each once: where it is listed first."""
     found, seen = {}, set()
     for namespace, functions in get_overridable_functions().items():
         is_place = isinstance(namespace, (ModuleType, type))  # the others are attributes, such as Tensor.shape
         name = namespace.__name__ if is_place else "attributes of Tensor"
-        found.setdefault(name, []).extend(function for function in functions if function not in seen)
+        found.setdefault(name, []).extend(one for one in dict.fromkeys(functions) if one not in seen)
         seen.update(functions)
     return found
 
@@ -59,7 +59,7 @@ def numbers(function, argument):
 
 def is_plain(one):
     """Whether this is a number, or an ordinary tensor of numbers."""
-    return type(one) in (bool, int, float) or isinstance(one, torch.Tensor) and one.layout == torch.strided
+    return type(one) in (bool, int, float) or (isinstance(one, torch.Tensor) and one.layout == torch.strided)
 
 
 def same(got, want):

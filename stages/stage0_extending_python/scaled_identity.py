@@ -79,8 +79,8 @@ def dense(operand, other):
     return operand.tensor(other if isinstance(other, torch.Tensor) else None)
 
 
-# Each override has the parameters of torch's own function, under the same names. It returns NotImplemented for what it
-# leaves to others.
+# Each override has the parameters of torch's own function, under the same names. What it does not do itself it leaves
+# to others, by NotImplemented.
 
 
 @implements(torch.mean)
@@ -93,7 +93,7 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
 
 @implements(torch.add, torch.Tensor.add)
 def add(input, other, *, alpha=1, out=None):
-    """input + alpha * other: two scaled identities of one size make a third, anything else a tensor."""
+    """The sum input + alpha * other: two scaled identities of one size make a third, anything else a tensor."""
     if isinstance(out, ScalarTensor):
         return NotImplemented
     both = isinstance(input, ScalarTensor) and isinstance(other, ScalarTensor)
@@ -104,7 +104,10 @@ def add(input, other, *, alpha=1, out=None):
 
 @implements(torch.matmul, torch.Tensor.matmul)
 def matmul(input, other, *, out=None):
-    """The matrix product: the other factor times a number, so that no matrix is made for it."""
+    """The matrix product: the other factor times a number, so that no matrix is made for it.
+
+    Infinity and NaN stay where they are in that factor; the zeros of a matrix would spread them over a column.
+    """
     if out is not None:
         return NotImplemented
     columns, rows = length(input, -1), length(other, 0)
