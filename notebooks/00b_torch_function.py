@@ -653,7 +653,7 @@ attempt(lambda: torch.numel(one))
 # Stage 0 keeps it in `tensor_likes.py`, with what it cannot do refused.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/carry_units`. `show("0/carry_units")` in a cell checks it here.
+# **Your turn:** `0/carry_rate`. `show("0/carry_rate")` in a cell checks it here.
 
 # %% [markdown] syllabus="0.11a 0.11b"
 # ## Who is asked first

@@ -1,0 +1,67 @@
+import torch
+import torch.nn.functional as F
+
+from common.exercises.judge import Failure, LearnerError, require, same
+
+# Each call with tensors, and which of its signals carry a rate there.
+WANT = {
+    "F.relu(a)": (lambda a, b, plain: F.relu(a), "a"),
+    "torch.sum(a, dim=0)": (lambda a, b, plain: a.sum(dim=0), "a"),
+    "torch.sum(a)": (lambda a, b, plain: a.sum(), "a"),
+    "torch.add(a, b)": (lambda a, b, plain: a + b, "ab"),
+    "plain + a": (lambda a, b, plain: plain + a, "a"),
+    "torch.cat([a, b])": (lambda a, b, plain: torch.cat([a, b]), "ab"),
+    "torch.cat([plain, b], dim=1)": (lambda a, b, plain: torch.cat([plain, b], dim=1), "b"),
+    "torch.stack(tensors=[a, b])": (lambda a, b, plain: torch.stack([a, b]), "ab"),
+    "F.linear(a, weight=b, bias=None)": (lambda a, b, plain: F.linear(a, b), "ab"),
+    "torch.max(a, dim=0)": (lambda a, b, plain: tuple(a.max(dim=0)), "a"),
+    "torch.split(b, 1)": (lambda a, b, plain: b.split(1), "b"),
+    "torch.numel(a)": (lambda a, b, plain: a.numel(), "a"),
+}
+
+
+def check(work):
+    given = (work.exercise.folder / "files" / "trial.py").read_text(encoding="utf-8")
+    require(work.text("trial.py") == given, "trial.py has been changed. It is what is tried; signal.py is yours")
+    numbers = work.numbers()
+    for call, (want, carriers) in WANT.items():
+        low, high = (int(rate) for rate in 8000 + torch.randint(40_000, (2,), generator=numbers).cumsum(0) + 1)
+        a, b, plain = torch.randn(3, 4, 4, generator=numbers)
+        for rates in ((low, low), (low, low + high), (low + high, low)):
+            found = tried(work, call, a, rates[0], b, rates[1], plain)
+            if carriers == "ab" and rates[0] != rates[1]:
+                if "refused" not in found:
+                    rate = found["results"][0][1]
+                    raise Failure(
+                        f"{call}: signals of {rates[0]} and {rates[1]} Hz became one of {rate}. Refuse them"
+                    )
+                both = all(str(rate) in found["refused"] for rate in rates)
+                require(both, f"{call} is refused, but the message {found['refused']!r} does not name both rates")
+                continue
+            require("refused" not in found, f"{call} is refused, and has only one rate: {found.get('refused')}")
+            agree(call, found["results"], want(a, b, plain), rates[carriers == "b"])
+
+
+def tried(work, call, *given):
+    """What the learner's class makes of a call. Raises `Failure` for one that never ends."""
+    try:
+        return work.load("trial").trial(call, *given)
+    except LearnerError as error:
+        if error.kind == "RecursionError":
+            raise Failure(
+                f"{call} never ends: torch was called with a Signal still in its arguments, and handed it over again"
+            ) from None
+        raise LearnerError(error.kind, f"{call}: {error}", error.where) from None
+
+
+def agree(call, results, want, rate):
+    """Raises `Failure` unless these are the results, and each tensor of them has the rate."""
+    want = list(want) if isinstance(want, tuple) else [want]
+    require(len(results) == len(want), f"{call} gives {len(results)} results, expected {len(want)}")
+    for (got, carried), one in zip(results, want, strict=True):
+        if not isinstance(one, torch.Tensor):
+            require(got == one, f"{call} gives {got}, expected {one}")
+            require(carried is None, f"{call} gives a number, which has no rate, but {carried} Hz came with it")
+            continue
+        same(call, got, one, "as Signals")
+        require(carried == rate, f"{call} has the rate {carried}, expected {rate}")

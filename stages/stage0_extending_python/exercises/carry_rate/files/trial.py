@@ -1,0 +1,31 @@
+"""What `make check` calls. Leave this file as it is: signal.py is yours."""
+
+import torch
+import torch.nn.functional as F
+
+from .signal import Signal
+
+CALLS = {
+    "F.relu(a)": lambda a, b, plain: F.relu(a),
+    "torch.sum(a, dim=0)": lambda a, b, plain: torch.sum(a, dim=0),
+    "torch.sum(a)": lambda a, b, plain: torch.sum(a),
+    "torch.add(a, b)": lambda a, b, plain: torch.add(a, b),
+    "plain + a": lambda a, b, plain: plain + a,
+    "torch.cat([a, b])": lambda a, b, plain: torch.cat([a, b]),
+    "torch.cat([plain, b], dim=1)": lambda a, b, plain: torch.cat([plain, b], dim=1),
+    "torch.stack(tensors=[a, b])": lambda a, b, plain: torch.stack(tensors=[a, b]),
+    "F.linear(a, weight=b, bias=None)": lambda a, b, plain: F.linear(a, weight=b, bias=None),
+    "torch.max(a, dim=0)": lambda a, b, plain: torch.max(a, dim=0),
+    "torch.split(b, 1)": lambda a, b, plain: torch.split(b, 1),
+    "torch.numel(a)": lambda a, b, plain: torch.numel(a),
+}
+
+
+def trial(call, a, rate_a, b, rate_b, plain):
+    """What a call returns, in a list, each signal as [tensor, rate]; or the words with which it is refused."""
+    try:
+        result = CALLS[call](Signal(a, rate_a), Signal(b, rate_b), plain)
+    except ValueError as error:
+        return {"refused": str(error)}
+    results = list(result) if isinstance(result, tuple) else [result]
+    return {"results": [[one.tensor, one.rate] if isinstance(one, Signal) else [one, None] for one in results]}

@@ -1,0 +1,50 @@
+import torch
+import torch.nn.functional as F
+
+from common.exercises.judge import Failure, LearnerError, require, same
+
+PRODUCTS = (
+    "torch.matmul(a, b)",
+    "torch.matmul(input=a, other=b)",
+    "torch.mm(a, b)",
+    "a.matmul(b)",
+    "a.mm(b)",
+    "a @ b",
+    "F.linear(a, b.T)",
+)
+# Each call: what it gives with tensors, and how many products of m * k * n are in it.
+WANT = {call: (lambda a, b: a @ b, 1) for call in PRODUCTS} | {
+    "F.linear(a, weight=b.T, bias=bias)": (lambda a, b: F.linear(a, b.T) + 1, 1),
+    "torch.relu(a @ b) @ b.T": (lambda a, b: torch.relu(a @ b) @ b.T, 2),
+    "a * 2 + a.sum()": (lambda a, b: a * 2 + a.sum(), 0),
+    "torch.cat([a, a])": (lambda a, b: torch.cat([a, a]), 0),
+}
+
+
+def check(work):
+    given = (work.exercise.folder / "files" / "trial.py").read_text(encoding="utf-8")
+    require(work.text("trial.py") == given, "trial.py has been changed. It is what is tried; counting.py is yours")
+    numbers = work.numbers()
+    for call, (want, products) in WANT.items():
+        for which in ("a", "ab", "b") if call in PRODUCTS else ("a", "ab"):
+            m, k, n = (int(size) for size in torch.randint(2, 9, (3,), generator=numbers))
+            a, b = torch.randn(m, k, generator=numbers), torch.randn(k, n, generator=numbers)
+            counting = " and ".join(which)
+            try:
+                found = work.load("trial").trial(call, a, b, which)
+            except LearnerError as error:
+                if error.kind != "RecursionError":
+                    raise LearnerError(error.kind, f"{call}: {error}", error.where) from None
+                raise Failure(
+                    f"{call} never ends: the operation is run with the protocol still on, and is handed over again"
+                ) from None
+            same(call, found["result"], want(a, b), f"m={m}, k={k}, n={n}, of Counting: {counting}")
+            require(
+                found["kind"] == "Counting",
+                f"{call} makes a {found['kind']}, expected a Counting: what is done with it goes uncounted",
+            )
+            require(
+                found["counted"] == products * m * k * n,
+                f"{call}, of Counting: {counting}: counted {found['counted']}, expected {products * m * k * n} "
+                f"(m={m}, k={k}, n={n})",
+            )

@@ -1,0 +1,29 @@
+"""What `make check` calls. Leave this file as it is: counting.py is yours."""
+
+import torch
+import torch.nn.functional as F
+
+from .counting import Counting, multiplications
+
+CALLS = {
+    "torch.matmul(a, b)": torch.matmul,
+    "torch.matmul(input=a, other=b)": lambda a, b: torch.matmul(input=a, other=b),
+    "torch.mm(a, b)": torch.mm,
+    "a.matmul(b)": lambda a, b: a.matmul(b),
+    "a.mm(b)": lambda a, b: a.mm(b),
+    "a @ b": lambda a, b: a @ b,
+    "F.linear(a, b.T)": lambda a, b: F.linear(a, b.T),
+    "F.linear(a, weight=b.T, bias=bias)": lambda a, b: F.linear(a, weight=b.T, bias=torch.ones(b.size(1))),
+    "torch.relu(a @ b) @ b.T": lambda a, b: torch.relu(a @ b) @ b.T,
+    "a * 2 + a.sum()": lambda a, b: a * 2 + a.sum(),
+    "torch.cat([a, a])": lambda a, b: torch.cat([a, a]),
+}
+
+
+def trial(call, a, b, which):
+    """The result of a call with two matrices, those named in `which` as Counting; and how much was counted."""
+    given = [tensor.as_subclass(Counting) if name in which else tensor for name, tensor in (("a", a), ("b", b))]
+    before = multiplications[0]
+    result = CALLS[call](*given)
+    counted = multiplications[0] - before
+    return {"kind": type(result).__name__, "result": result.as_subclass(torch.Tensor), "counted": counted}
