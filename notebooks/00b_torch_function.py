@@ -373,8 +373,8 @@ for text, call in spellings.items():
 # %% [markdown]
 # The function arrives under its name, an alias such as `subtract` under its own, and the method under that of the
 # method. Operators go two ways. `+`, on either side, is the method `add`, because C++ binds both to one function.
-# `**`, and most operators whose tensor is on the *right*, are written in Python and arrive as `__pow__`, `__rsub__`,
-# `__rmatmul__`, with the tensor first in `args`, though it stands last in what you wrote.
+# Those that are written in Python have names of their own: `__pow__`, and `__rsub__` and `__rmatmul__` where the
+# tensor is on the right. These get the tensor first in `args`, though it stands last in what you wrote.
 #
 # Many tutorials register `torch.Tensor.__add__`. It never comes:
 

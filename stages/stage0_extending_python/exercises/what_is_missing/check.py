@@ -31,7 +31,7 @@ def check(work):
         got = trial.asked(function, *others)
         require(
             got is want,
-            f"asks({function}) is {got!r:.40}, and called with a type that notices it {'asks' if want else 'asks not'}",
+            f"asks({function}) is {got!r:.40}, but a call of it {'asks the type' if want else 'asks no type'}",
         )
     require(trial.broken() is False, "asks of a function that asks nobody and fails by itself should be False")
 
