@@ -77,6 +77,8 @@ attempt(lambda: torch.mean(TwoNumbers(5, 2.0)))
 attempt(lambda: torch.mean(TwoNumbers(5, 2.0).tensor()))
 
 # %% [markdown] syllabus="0.7b 0.7c"
+# ### A table of overrides
+#
 # torch wants a tensor, and this is none. What a function asks next is whether the argument's class has a
 # `__torch_function__`. Let us see what would arrive there:
 
@@ -700,6 +702,8 @@ order(B, A2, A, B)
 # moves `B`: it is a base of nobody.
 
 # %% [markdown] syllabus="0.11c"
+# ### The first answer
+#
 # The first answer other than `NotImplemented` is the result, and nobody is asked after it:
 
 # %%
@@ -732,6 +736,8 @@ for namespace, functions in listed.items():
 print(f"{'attributes':22}{sum(len(functions) == 1 for functions in listed.values()):5}  such as shape, T, grad")
 
 # %% [markdown] syllabus="0.12b"
+# ### What cannot be overridden
+#
 # The counterpart is `get_ignored_functions`, which is documented as what cannot be overridden. Ask a few:
 
 # %%

@@ -20,6 +20,8 @@ WANT = {
     "d @ tensor": lambda d, e, tensor: d @ tensor,
     "torch.matmul(d, e)": lambda d, e, tensor: d @ e,
 }
+# Operations of ATen that make or multiply matrices.
+MATRICES = ("bmm", "diag", "diag_embed", "diagonal_scatter", "eye", "fill_diagonal_", "mm", "new_zeros", "zeros")
 
 
 def check(work):
@@ -60,7 +62,7 @@ def compare(work, call, want, given):
     same(call, found, want(*matrices), f"N={len(d)}", suspects=suspects)
     needs_matrix = "add" in call or "+" in call
     made = [name.partition(".")[0] for name in counted.calls]
-    dear = [name for name in made if name in ("diag", "diag_embed", "diagonal_scatter", "eye", "mm", "bmm", "matmul")]
+    dear = [name for name in made if name in MATRICES]
     require(
         not dear or (needs_matrix and not is_two),
         f"{call} calls {', '.join(dear)}: a diagonal matrix scales rows or columns. One product with N numbers does",
