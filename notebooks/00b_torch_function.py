@@ -751,6 +751,25 @@ for function in (torch.tensor, torch.is_tensor, torch.as_tensor, torch.rand_like
 # `torch.tensor` and its like never ask: they look at what is inside. But `rand_like` is in the list and asks all the
 # same. Read the list as what torch's own tests leave out, and try what matters to you.
 
+# %% [markdown]
+# ### A mode sees all calls
+#
+# There is a `__torch_function__` that needs no argument of its type: that of a mode. Within `with`, it is handed
+# every call, `torch.tensor` too. The mode is off while it is being asked, so that it may call the function.
+
+# %%
+from torch.overrides import TorchFunctionMode
+
+
+class Listening(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        print(torch.overrides.resolve_name(func))
+        return func(*args, **(kwargs or {}))
+
+
+with Listening():
+    F.softmax(torch.tensor([1.0, 2.0]) + torch.ones(2), dim=0)
+
 # %% [markdown] syllabus="0.12c"
 # ### A test of one's own type
 #
