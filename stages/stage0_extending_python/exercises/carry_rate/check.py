@@ -64,4 +64,5 @@ def agree(call, results, want, rate):
             require(carried is None, f"{call} gives a number, which has no rate, but {carried} Hz came with it")
             continue
         same(call, got, one, "as Signals")
+        require(carried is not None, f"{call} gives a plain tensor: its rate is lost")
         require(carried == rate, f"{call} has the rate {carried}, expected {rate}")
