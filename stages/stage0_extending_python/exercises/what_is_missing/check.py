@@ -33,7 +33,9 @@ def check(work):
             got is want,
             f"asks({function}) is {got!r:.40}, but a call of it {'asks the type' if want else 'asks no type'}",
         )
-    require(trial.broken() is False, "asks of a function that asks nobody and fails by itself should be False")
+    for want in (False, True):
+        got, what = trial.of_a_new_one(want), "asks" if want else "fails without asking"
+        require(got is want, f"asks is {got!r:.40} of a new function that {what}")
 
 
 def wanted(handled, namespace):

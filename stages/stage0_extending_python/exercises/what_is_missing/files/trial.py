@@ -25,10 +25,12 @@ def asked(function, *others):
     return asks(named(function), *others)
 
 
-def broken():
-    """Whether something is said to ask that asks nobody, and raises an error of its own."""
+def of_a_new_one(does_ask):
+    """Whether a new function is said to ask, which may ask indeed, and then raises an error of its own."""
 
     def function(probe):
-        raise ArithmeticError("nobody was asked")
+        if does_ask:
+            torch.relu(input=probe)
+        raise ArithmeticError("however it ends")
 
     return asks(function)
