@@ -95,9 +95,9 @@ print(torch.mean(Listener(5, 2.0)))
 print(torch.cat([torch.ones(1, 5), Listener(5, 2.0)], dim=0))
 
 # %% [markdown]
-# `func` is torch's own function, `types` are the classes that override it (a plain tensor does not, and is not
-# listed), and the rest is the call. An argument in a list is found, too. What is returned is the result, whatever it
-# is.
+# `func` is torch's own function, `types` are the classes that override it, and the rest is the call. (A plain tensor
+# overrides nothing; only functions that are written in Python, such as `torch.einsum`, list it all the same.) An
+# argument in a list is found, too. What is returned is the result, whatever it is.
 #
 # Now a table: from torch's function to ours, filled by a decorator. What is not in the table is answered with
 # `NotImplemented`.
