@@ -49,7 +49,7 @@ def numbers(function, argument):
     """The tensors and numbers that a call returns; an empty list where it fails or returns anything else."""
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")
-        torch.manual_seed(0)  # of which dropout makes the same each time
+        torch.default_generator.manual_seed(0)  # of which dropout makes the same each time
         try:
             found = tree_leaves(function(argument))
         except Exception:  # whatever a function says to an argument that it does not take
