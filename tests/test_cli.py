@@ -21,6 +21,11 @@ def common(*arguments: str, cwd=ROOT) -> subprocess.CompletedProcess:
     [
         (["stage", "9"], "error: stage 9 (Training on many GPUs) is not here yet; the stages that are: "),
         (["stage", "99"], "error: there is no stage 99; the stages are 0 to 9"),
+        (["stage", "0", "--target", "cuda"], "error: stage 0 has no target 'cuda'; it has host"),
+        (
+            ["diff", "0", "1"],
+            "error: stage 0 (Extending PyTorch from Python) has no cell to compare; read its README",
+        ),
         (["diff", "1", "99"], "error: there is no stage 99; the stages are 0 to 9"),
         (["diff", "1", "7"], "error: stage 7 (The whole sequence in one call) is not here yet"),
         (["stage", "2", "--target", "tpu"], "error: stage 2 has no target 'tpu'; it has host"),

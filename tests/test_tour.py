@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from common import build, stages, tour
+from common import bench, build, report, stages, tour
 from common.build import Build
 
 
@@ -45,3 +45,16 @@ def test_nothing_is_compiled_without_nvcc_or_without_kernels(built, monkeypatch,
     tour.compile_only(stages.find(3))
     assert built == []
     assert capsys.readouterr().out == ""
+
+
+def test_the_primer_is_checked_and_not_timed(tmp_path, monkeypatch):
+    timed = []
+    monkeypatch.setattr(tour, "STAGES", (stages.find(0),))
+    monkeypatch.setattr(tour, "CHECKED", tmp_path / "out" / "check.json")
+    monkeypatch.setattr(bench, "measure", lambda preset, devices, cells, path: timed.append(cells))
+    monkeypatch.setattr(report, "report", lambda: 0)
+    assert tour.tour() == 0
+    assert timed == [[]]
+    rows = json.loads((tmp_path / "out" / "check.json").read_text())
+    assert {(row["stage"], row["outcome"]) for row in rows} == {(0, "passed")}
+    assert "stage 0" in "".join(report.checks(rows))

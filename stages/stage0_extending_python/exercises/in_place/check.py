@@ -12,7 +12,7 @@ def check(work):
         grad = torch.randn(shape, generator=numbers, dtype=torch.float64).to(dtype)
         case = f"shape {shape}, {str(dtype).removeprefix('torch.')}"
         with work.counting() as counted:
-            x = trial.used_afterwards(start)
+            x, made_by = trial.used_afterwards(start)
         y = torch.tanh(start.detach().double())
         same("x after tanh_(x)", x, y, case, dtype)
         made = {
@@ -24,6 +24,7 @@ def check(work):
         around = "the gradient goes around tanh_: autograd does not know that x was changed"
         suspects = {around: grad.double(), "this is 1 - y * y without the gradient from above": 1 - y * y}
         same("the gradient of x", d_start, grad.double() * (1 - y * y), case, dtype, suspects=suspects)
+        require(made_by == "TanhInPlaceBackward", f"x was made by {made_by}, not by TanhInPlace")
     noticed(trial.of_a_leaf, start, "leaf", "tanh_ of a leaf that requires a gradient is not refused")
     message = "x was changed before backward, and nobody noticed: the gradient is that of other numbers"
     noticed(trial.changed_before_backward, start, "modified by an inplace operation", message)

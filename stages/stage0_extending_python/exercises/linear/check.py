@@ -28,6 +28,10 @@ print("seen:" + json.dumps(seen))
 
 
 def check(work):
+    require(
+        "LinearFunction.apply(" in work.text("linear.py"),
+        "linear no longer calls LinearFunction.apply: it is LinearFunction that is practised here",
+    )
     gradients(work)
     ran = work.python("-c", LOOK)
     last = (ran.output.splitlines() or [""])[-1]
