@@ -109,7 +109,7 @@ def check_stage(stage: Stage, target: str, seed: int | None = None) -> list:
 def reading(stage: Stage) -> str:
     """What to read after a stage."""
     names = [source.stem for source in notebooks.sources() if source.stem.startswith(f"{stage.number:02}")]
-    lines = [f"Read stages/{stage.folder_name}/README.md, and in `make lab` {' and '.join(names) or 'its notebook'}."]
+    lines = [f"Read stages/{stage.folder_name}/README.md, and in `make lab` {', '.join(names) or 'its notebook'}."]
     later = [other for other in stages.cells() if other.number > stage.number]
     if stage.kind == "primer":
         lines.append(f"Next: `make stage-{later[0].number}`, the first that has the cell.")

@@ -102,7 +102,8 @@ def test_swish_is_one_node_and_fewer_operations():
         with Counted() as counted:
             torch.autograd.grad(function(x, 1.5), x, grad)
         counts.append(counted.count)
-    assert counts == [5, 8]
+    ours, formula = counts
+    assert ours == 5 < formula
 
 
 @pytest.mark.syllabus("0.1d")
