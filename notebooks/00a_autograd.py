@@ -109,7 +109,7 @@ print("gradient of y + x² at x:", torch.autograd.grad((y + x**2).sum(), x)[0], 
 # %% [markdown]
 # The gradient is silently without the part that went through NumPy. From scratch, a Function has two methods:
 # `forward` computes, and `backward` turns the gradient of its output into those of its arguments. `ctx` carries what
-# the second needs from the first.
+# the second needs from the first. Within forward nothing is recorded, so NumPy may have x.
 
 
 # %%
@@ -118,7 +118,7 @@ class Interp(Function):
     def forward(ctx, x, knots, values):
         ctx.save_for_backward(x)
         ctx.knots, ctx.values = knots, values
-        return torch.as_tensor(numpy.interp(x.detach().numpy(), knots, values), dtype=x.dtype)
+        return torch.as_tensor(numpy.interp(x.numpy(), knots, values), dtype=x.dtype)
 
     @staticmethod
     def backward(ctx, grad_y):

@@ -1,6 +1,6 @@
 import random
 
-from common.exercises.judge import Failure, require
+from common.exercises.judge import Failure, LearnerError, require
 
 WRONG = {
     "PositiveOnly": "where x is negative",
@@ -19,11 +19,22 @@ def check(work):
         "suspects.py has been changed. verdict.py is yours",
     )
     trial, chance = work.load("suspects").trial, random.Random(work.seed)
-    said = {name: trial(name) for name in chance.sample([*RIGHT, *WRONG], len(RIGHT) + len(WRONG))}
-    for name, verdict in said.items():
-        if not isinstance(verdict, bool):
-            raise Failure(f"is_right returns {verdict!r:.60} for {name}, expected True or False")
+    said = {name: verdict(trial, name) for name in chance.sample([*RIGHT, *WRONG], len(RIGHT) + len(WRONG))}
     for name in RIGHT:
         require(said[name], f"{name} is right, and your test says that it is wrong")
     missed = [f"{name} is wrong {where}" for name, where in WRONG.items() if said[name]]
     require(not missed, "\n".join(["Your test says of these that they are right:", *missed]))
+
+
+def verdict(trial, name):
+    """What the learner's test says of one of them."""
+    try:
+        said = trial(name)
+    except LearnerError as error:
+        if error.kind != "GradcheckError":
+            raise
+        raise Failure(
+            f"is_right ends in a GradcheckError for {name}: raise_exception=False makes an answer of it"
+        ) from None
+    require(isinstance(said, bool), f"is_right returns {said!r:.60} for {name}, expected True or False")
+    return said
