@@ -144,6 +144,10 @@ def run(arguments: argparse.Namespace) -> int:
 
             if arguments.command == "solution":
                 return commands.solution(arguments.exercise or None, arguments.take)
+            if arguments.command == "watch":
+                from .exercises.on_save import watch
+
+                return watch(arguments.exercise or None)
             if arguments.command in EXERCISES:
                 return getattr(commands, arguments.command)(arguments.exercise or None)
             return commands.progress() if arguments.command == "progress" else commands.next_one()

@@ -15,7 +15,7 @@ import pytest
 
 from common.console import wrapped
 from common.errors import UserError
-from common.exercises import commands, every, find, place, variants
+from common.exercises import commands, every, find, on_save, place, variants
 from common.stages import ROOT
 
 SOLVED = "def number():\n    return 42\n"
@@ -28,7 +28,7 @@ def here(tmp_path, monkeypatch):
     learner.write(tmp_path / "exercises", "again", order=-1, stage=0)
     monkeypatch.setenv("EXERCISES", str(tmp_path / "exercises"))
     monkeypatch.setenv("WORK", str(tmp_path / "work"))
-    monkeypatch.setattr(commands, "POLL", 0.05)
+    monkeypatch.setattr(on_save, "POLL", 0.05)
     return tmp_path / "work" / "0"
 
 
@@ -203,12 +203,12 @@ def test_an_unknown_exercise(here):
 
 def test_a_build_in_the_folder_is_no_save(here):
     place.begin(find("0/number"))
-    before = commands.stamps(here / "number")
+    before = on_save.stamps(here / "number")
     for name in ("build/lib/answer.py", ".answer.py.swp", "answer.so", "out/temp/a.cpp"):
         place.write({name: ""}, here / "number")
-    assert commands.stamps(here / "number") == before
+    assert on_save.stamps(here / "number") == before
     place.write({"csrc/more.cu": ""}, here / "number")
-    assert commands.stamps(here / "number") != before
+    assert on_save.stamps(here / "number") != before
 
 
 def test_watch_checks_on_save_and_goes_on(here):

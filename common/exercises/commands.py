@@ -1,18 +1,14 @@
-"""`make next`, `check`, `hint`, `solution`, `reset`, `progress` and `watch`."""
+"""`make next`, `check`, `hint`, `solution`, `reset` and `progress`."""
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
 import re
-import signal
 import sys
 import tempfile
 import textwrap
-import time
 from pathlib import Path
-from types import FrameType
 
 from .. import stages
 from ..console import say, wrapped
@@ -20,9 +16,6 @@ from ..errors import UserError
 from . import place, variants
 from .exercise import Exercise, every, find, shown
 
-POLL = 0.5  # seconds between two looks at the files
-WATCHED = ("*", "csrc/*")  # what a build or a program leaves goes deeper
-WATCHED_KINDS = (".py", ".cpp", ".cu", ".h", ".cuh", ".ini", ".toml")
 MARKS = {True: "✓", False: "·", None: " "}  # solved, begun, not yet begun
 
 
@@ -189,56 +182,6 @@ def prove(name: str) -> int:
         say(f"--- {name}: {verdict.kind} ({verdict.seconds:.1f} s, {verdict.target})")
         say(f"{verdict.message}\n" if verdict.message else "")
     return 0
-
-
-def watch(name: str | None) -> int:
-    """Checks whenever a file was saved; without a name it goes on to the next exercise until all are solved."""
-    exercise = current(name)
-    say(f"Watching {shown(begun(exercise))}/: every time you save, it is checked. Ctrl-C ends this.")
-    seen, pressed = None, ctrl_c()
-    while True:
-        if pressed:
-            raise KeyboardInterrupt
-        now = stamps(place.folder_of(exercise))
-        if now == seen:
-            time.sleep(POLL)
-            continue
-        seen = now
-        say(f"\n--- {time.strftime('%H:%M:%S')}")
-        if not check_one(exercise) or name is not None:
-            continue
-        say()
-        exercise = first_open()
-        if exercise is None:
-            return next_one()
-        seen = stamps(begun(exercise))
-        next_one()
-
-
-def ctrl_c() -> list[int]:
-    """Fills with each Ctrl-C from now on. It raises as always, but not while torch is imported, which would abort."""
-    pressed: list[int] = []
-    usual = signal.getsignal(signal.SIGINT)
-
-    def note(number: int, frame: FrameType | None) -> None:
-        pressed.append(number)
-        spec = getattr(sys.modules.get("torch"), "__spec__", None)
-        if not getattr(spec, "_initializing", False):
-            usual(number, frame)
-
-    if callable(usual):
-        signal.signal(signal.SIGINT, note)
-    return pressed
-
-
-def stamps(folder: Path) -> dict[Path, int]:
-    """When each of the learner's files was written."""
-    found = {}
-    for path in (path for pattern in WATCHED for path in folder.glob(pattern)):
-        with contextlib.suppress(OSError):  # an editor has just replaced it
-            if path.suffix in WATCHED_KINDS and not path.name.startswith("."):
-                found[path] = path.stat().st_mtime_ns
-    return found
 
 
 def begun(exercise: Exercise) -> Path:
