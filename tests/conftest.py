@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,8 @@ def lacking(need: str) -> str | None:
     """What brings a need that is not here; None when it is."""
     if need == "bwrap":
         return cannot_isolate()
+    if need == "cuobjdump":
+        return None if cuobjdump() else "cuobjdump, a part of the CUDA Toolkit; torch's CUDA wheels bring one with Triton"
     if need in PROGRAMS:
         return None if shutil.which(need) else PROGRAMS[need]
     if need == "googletest":
@@ -37,6 +40,15 @@ def lacking(need: str) -> str | None:
         count = int(need.partition(":")[2] or 1)
         return None if torch.cuda.device_count() >= count else f"{count} GPU(s) that torch can use: make doctor"
     return None if importlib.util.find_spec(need) else f"the Python package {need}: make setup"
+
+
+def cuobjdump() -> Path | None:
+    """The toolkit's, or the one that torch's CUDA wheels bring along."""
+    if found := shutil.which("cuobjdump"):
+        return Path(found)
+    triton = importlib.util.find_spec("triton")
+    beside = Path(triton.origin).parent / "backends" / "nvidia" / "bin" / "cuobjdump" if triton else None
+    return beside if beside and beside.exists() else None
 
 
 @functools.cache

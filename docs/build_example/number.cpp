@@ -1,0 +1,4 @@
+// A library of one function.
+#include "number.h"
+
+extern "C" int number() { return NUMBER; }

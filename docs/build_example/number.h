@@ -1,0 +1,3 @@
+#pragma once
+
+#define NUMBER 41

@@ -1,0 +1,187 @@
+"""docs/build.md does what it says: its commands are run, section by section, and print what stands below them.
+
+A block ```` ```sh ```` must succeed and ```` ```sh fails ```` must fail; the ```` ```text ```` that follows is all that
+it prints to stdout, where `...` stands for any text in a line, or, alone in one, for any lines.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import cuobjdump as cuobjdump_here
+from troubleshooting.sandbox import Sandbox
+
+from common.stages import ROOT
+
+PAGE = (ROOT / "docs" / "build.md").read_text()
+EXAMPLE = ROOT / "docs" / "build_example"
+nvcc = pytest.mark.needs("g++", "nvcc", "ninja")
+cuobjdump = pytest.mark.needs("cuobjdump")
+plain = pytest.mark.needs("g++", "ninja")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A block of the page: what to type, whether it must fail, and what it prints, None where the page is silent."""
+
+    text: str
+    fails: bool
+    prints: str | None
+
+
+def sections(page: str = PAGE) -> dict[str, list[Command]]:
+    """The commands of each section by its title. Before the first section is what a reader types once."""
+    parts = re.split(r"^## (.+)$", page, flags=re.MULTILINE)
+    return {title: commands(text) for title, text in zip(parts[1::2], parts[2::2], strict=True) if "```sh" in text}
+
+
+def commands(text: str) -> list[Command]:
+    block = r"^```sh( fails)?\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?"
+    found = re.findall(block, text, re.MULTILINE | re.DOTALL)
+    assert len(found) == len(re.findall(r"^```sh", text, re.MULTILINE))
+    return [Command(command, bool(fails), prints or None) for fails, command, prints in found]
+
+
+def pattern(shown: str) -> str:
+    """The regular expression for what a `text` block shows."""
+    lines = [
+        r"(?:.*\n)*?" if line == "..." else ".*".join(map(re.escape, line.split("..."))) + r"\n"
+        for line in shown.splitlines()
+    ]
+    return "".join(lines)
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Sandbox:
+    """A copy of the example, and what the page says to set; a toolkit in which nvlink finds what it needs."""
+    sandbox = Sandbox(tmp_path)
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    sandbox.environment |= {"TORCH_CUDA_ARCH_LIST": "9.0", "TORCH_CPP_LOG_LEVEL": "ERROR", "MAX_JOBS": "2"}
+    if shutil.which("nvcc"):
+        sandbox.environment["CUDA_HOME"] = str(whole_toolkit(tmp_path))
+    if found := cuobjdump_here():
+        sandbox.tool("cuobjdump", f'PATH="{found.parent}:$PATH" exec "{found}" "$@"')  # beside nvdisasm, which it calls
+    return sandbox
+
+
+def whole_toolkit(folder: Path) -> Path:
+    """CUDA's folder; where nvlink would not find libnvvm in it, as in small images, one of links in which it does."""
+    home = Path(shutil.which("nvcc")).resolve().parents[1]
+    if (home / "nvvm" / "lib64" / "libnvvm.so").exists() or not (home / "lib64" / "libnvvm.so").exists():
+        return home
+    links = folder / "toolkit"
+    for path in [*home.iterdir(), *(home / "bin").iterdir(), *(home / "nvvm").iterdir()]:
+        if path.name not in ("bin", "nvvm") or path.parent != home:
+            link = links / path.relative_to(home)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(path)
+    (links / "nvvm" / "lib64").symlink_to(home / "lib64")
+    return links
+
+
+def follow(title: str, example: Sandbox) -> None:
+    """Types the commands of a section, one after the other, each in the copy's folder."""
+    for command in sections()[title]:
+        done = subprocess.run(
+            ["/bin/bash", "-e", "-o", "pipefail", "-c", command.text],
+            cwd=example.folder,
+            env=example.environment,
+            capture_output=True,
+            text=True,
+        )
+        logs = "\n".join(path.read_text() for path in example.folder.rglob("log"))
+        said = f"{command.text}\nprinted\n{done.stdout}\nand\n{(logs + done.stderr)[-3000:]}"
+        assert (done.returncode != 0) == command.fails, said
+        assert command.prints is None or re.fullmatch(pattern(command.prints), done.stdout), said
+
+
+@nvcc
+@pytest.mark.syllabus("4.4a")
+def test_cuda_extension(example: Sandbox) -> None:
+    follow("What CUDAExtension adds", example)
+
+
+@nvcc
+@pytest.mark.syllabus("4.4b")
+def test_flags_for_each_compiler(example: Sandbox) -> None:
+    follow("Flags for each compiler", example)
+
+
+@nvcc
+@cuobjdump
+@pytest.mark.syllabus("4.4c")
+def test_architectures(example: Sandbox) -> None:
+    follow("Architectures", example)
+
+
+@nvcc
+@cuobjdump
+@pytest.mark.syllabus("4.4d")
+def test_a_device_function_in_another_file(example: Sandbox) -> None:
+    follow("A device function in another file", example)
+
+
+@nvcc
+@cuobjdump
+@pytest.mark.syllabus("4.4e")
+def test_optimising_across_files(example: Sandbox) -> None:
+    follow("Optimising across files", example)
+
+
+@plain
+@pytest.mark.syllabus("4.4f")
+def test_how_many_compilers_at_once(example: Sandbox) -> None:
+    follow("How many compilers at once", example)
+
+
+@plain
+@pytest.mark.syllabus("4.4g")
+def test_where_load_builds(example: Sandbox) -> None:
+    follow("Where load builds", example)
+
+
+@nvcc
+@pytest.mark.syllabus("4.4h")
+def test_which_compilers(example: Sandbox) -> None:
+    follow("Which compilers", example)
+
+
+@plain
+@pytest.mark.syllabus("4.4i")
+def test_a_library_a_program(example: Sandbox) -> None:
+    follow("A library, a program", example)
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.syllabus("4.4j")
+def test_without_ninja(example: Sandbox) -> None:
+    follow("Without ninja", example)
+
+
+@plain
+@pytest.mark.syllabus("4.4k")
+def test_warnings_and_errors_of_load_inline(example: Sandbox) -> None:
+    follow("Warnings and errors of load_inline", example)
+
+
+@nvcc
+@pytest.mark.needs("cmake")
+def test_cmake(example: Sandbox) -> None:
+    follow("CMake", example)
+
+
+@pytest.mark.skipif(torch.version.hip is not None, reason="the page was written without ROCm")
+@pytest.mark.syllabus("4.4l")
+def test_rocm(example: Sandbox) -> None:
+    follow("ROCm", example)
+
+
+def test_every_section_is_followed() -> None:
+    followed = re.findall(r'    follow\("(.+?)", example\)', Path(__file__).read_text())
+    assert sorted(followed) == sorted(sections())
