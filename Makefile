@@ -14,7 +14,7 @@ any_python := "$(if $(filter .venv/bin/python,$(PYTHON)),$(or $(wildcard $(PYTHO
 
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 clang_format := $(python) -c 'import clang_format; clang_format.clang_format()'
-cpp_sources = $(shell find stages common tests -not -path '*/wrong/*' '(' -name '*.h' -o -name '*.cpp' \
+cpp_sources = $(shell find stages common tests docs -not -path '*/wrong/*' '(' -name '*.h' -o -name '*.cpp' \
 	-o -name '*.cu' -o -name '*.cuh' ')')
 
 .PHONY: grade prove next check hint solution reset progress watch finders help tour test doctor emulate lab bench report setup clean format lint tables notebooks sanitize ncu python any-python torch

@@ -1,14 +1,16 @@
 """What the workbook teaches, and where: docs/claims.txt held against the tags in notebooks, tests and exercises.
 
-A tag counts for a notebook section only if the section has a code cell. docs/syllabus.md is generated from this.
+A tag counts for a notebook section only if the section has a code cell, and for a section of docs/build.md only if it
+has commands, which tests/test_build_reference.py runs. docs/syllabus.md is generated from this.
 """
 
 from __future__ import annotations
 
 import ast
 import configparser
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -48,7 +50,7 @@ class Tag(NamedTuple):
     title: str  # what the link is called
     link: str  # relative to the root
     where: str  # file:line, for messages
-    counts: bool = True  # False for a section without a code cell
+    counts: bool = True  # False for a section without code
 
 
 def read_claims(path: Path = CLAIMS) -> list[Line]:
@@ -117,6 +119,28 @@ def _cells(path: Path) -> Iterator[_Cell]:
             yield _Cell(start + 1, is_code, 0, "", claims)
 
 
+def tags_in_page(path: Path, root: Path) -> list[Tag]:
+    """The tags of a Markdown page, each given as `<!-- syllabus: 4.4a 4.4b -->` in the line below a `##` heading.
+
+    A section counts only if it has a block of commands, fenced as sh. Raises `UserError` for a tag without a heading.
+    """
+    place = path.relative_to(root)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    tags = []
+    for number, line in enumerate(lines):
+        if not (found := re.fullmatch(r"<!-- syllabus: ([^>]*) -->", line)):
+            continue
+        where, heading = f"{place}:{number + 1}", lines[number - 1]
+        if not (number and heading.startswith("## ")):
+            raise UserError(f"{where}: the line above the tag {found[1]} is no heading (## ...)")
+        title = heading.removeprefix("## ")
+        section = itertools.takewhile(lambda row: not row.startswith("## "), lines[number:])
+        counts = any(row.startswith("```sh") for row in section)
+        link = f"{place}#{_anchor(title)}"
+        tags += [Tag(claim, f"{path.stem}: {title}", link, where, counts) for claim in found[1].split()]
+    return tags
+
+
 def tags_in_tests(path: Path, root: Path) -> list[Tag]:
     """The tags of a test file: `@pytest.mark.syllabus("1.2a", ...)` on functions and classes, read, not run.
 
@@ -147,6 +171,9 @@ def tags_in_manifest(path: Path, root: Path) -> list[Tag]:
     return [Tag(number, title, str(place.parent), f"{place}:1") for number in head.get("syllabus", "").split()]
 
 
+Reader = Callable[[Path, Path], list[Tag]]  # of a file's tags, given the file and the root
+
+
 @dataclass(frozen=True)
 class Coverage:
     """Where each claim is taught and tested, and where each number is practised."""
@@ -162,21 +189,20 @@ def coverage(root: Path = ROOT) -> Coverage:
     lines = read_claims(root / "docs" / "claims.txt")
     claims = [line.number + claim.letter for line in lines for claim in line.claims]
 
-    def collect(read, pattern: str, known: list[str]) -> dict[str, list[Tag]]:
+    def collect(known: list[str], *sources: tuple[Reader, str]) -> dict[str, list[Tag]]:
         found: dict[str, list[Tag]] = {name: [] for name in known}
-        for path in sorted(root.glob(pattern)):
-            for tag in read(path, root):
-                if tag.claim not in found:
-                    raise UserError(f"{tag.where}: {tag.claim!r} is not in docs/claims.txt")
-                if tag.counts:
-                    found[tag.claim].append(tag)
+        for tag in (tag for read, pattern in sources for path in sorted(root.glob(pattern)) for tag in read(path, root)):
+            if tag.claim not in found:
+                raise UserError(f"{tag.where}: {tag.claim!r} is not in docs/claims.txt")
+            if tag.counts:
+                found[tag.claim].append(tag)
         return found
 
     return Coverage(
         lines,
-        collect(tags_in_notebook, "notebooks/*.py", claims),
-        collect(tags_in_tests, "tests/**/test_*.py", claims),
-        collect(tags_in_manifest, "stages/*/exercises/*/exercise.ini", [line.number for line in lines]),
+        collect(claims, (tags_in_notebook, "notebooks/*.py"), (tags_in_page, "docs/build.md")),
+        collect(claims, (tags_in_tests, "tests/**/test_*.py")),
+        collect([line.number for line in lines], (tags_in_manifest, "stages/*/exercises/*/exercise.ini")),
     )
 
 

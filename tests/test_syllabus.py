@@ -94,6 +94,20 @@ def test_what_counts_as_taught(root):
     assert [tag.title for tag in taught["1.2a"]] == ["01_python: A level down"], "a section includes those below it"
 
 
+def test_what_counts_as_taught_in_the_build_reference(root):
+    path = root / "docs" / "build.md"
+    page = "# Page\n\n## By hand!\n<!-- syllabus: 1.1b 1.2a -->\n\nTyped.\n\n{}\n\n## Next\n\n```sh\ntrue\n```\n"
+    path.write_text(page.format("```sh fails\nfalse\n```"))
+    taught = coverage(root).taught
+    assert [(tag.title, tag.link) for tag in taught["1.1b"]] == [("build: By hand!", "docs/build.md#by-hand")]
+    assert "[build: By hand!](../docs/build.md#by-hand)" in markdown(root)
+    path.write_text(page.format("```python\n1 + 1\n```"))
+    assert coverage(root).taught["1.1b"] == [], "the commands of the next section are not this one's"
+    path.write_text("# Page\n\nText\n<!-- syllabus: 1.1b -->\n")
+    with pytest.raises(UserError, match=r"build.md:4: the line above the tag 1.1b is no heading"):
+        coverage(root)
+
+
 def test_a_section_ends_at_the_next_heading_of_its_level(root):
     path = root / "notebooks" / "01_python.py"
     path.write_text('# %% [markdown] syllabus="1.1a"\n# ## One\n# %% [markdown]\n# ## Two\n# %%\n1\n')
