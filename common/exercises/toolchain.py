@@ -1,0 +1,82 @@
+"""For checks of a setup.py: what it asks of the compilers, noted by stand-ins for them, with or without a CUDA toolkit.
+
+from common.exercises.toolchain import commands
+
+def check(work):
+    for command in commands(work, TORCH_CUDA_ARCH_LIST="9.0"):
+        ...
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from .judge import Failure, Work
+
+SOURCES = (".cu", ".cpp")
+# Runs setup.py up to its last command, with compilers that write down their arguments and make empty files.
+DRIVER = '''
+import json, os, pathlib, runpy, sys, tempfile
+
+TOOL = """#!{python} -IS
+import json, os, sys
+words = sys.argv[1:]
+for before, name in zip(words, words[1:]):
+    if before in ("-o", "-MF"):
+        open(name, "a").close()
+note = json.dumps([os.path.basename(sys.argv[0]), words]) + "\\\\n"
+os.write(os.open({log!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT), note.encode())
+"""
+with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    log = folder / "log"
+    log.touch()
+    for name in ("bin/nvcc", "bin/c++"):
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(TOOL.format(python=sys.executable, log=str(log)))
+        path.chmod(0o755)
+    for name in ("CC", "CFLAGS", "CXXFLAGS", "LDFLAGS", "LDSHARED", "LDCXXSHARED", "PYTORCH_NVCC"):
+        os.environ.pop(name, None)
+    os.environ |= {"CXX": str(folder / "bin/c++"), "TORCH_DONT_CHECK_COMPILER_ABI": "1", "TORCH_NO_COMPILER_WRAPPER": "1"}
+    import torch.utils.cpp_extension
+    torch.utils.cpp_extension.CUDA_HOME = str(folder)
+    places = ["--build-temp", str(folder / "temp"), "--build-lib", str(folder / "lib")]
+    sys.argv = ["setup.py", "-q", "build_ext", *places]
+    sys.path.insert(0, "")
+    runpy.run_path("setup.py", run_name="__main__")
+    print()
+    print(json.dumps([json.loads(line) for line in log.read_text().splitlines()]))
+'''
+
+
+class Command(NamedTuple):
+    """One call of a compiler: "nvcc" or "c++", and its arguments."""
+
+    tool: str
+    words: list[str]
+
+    @property
+    def source(self) -> str:
+        """The file that it compiles, without its folder; empty where it links."""
+        return next((word.rpartition("/")[2] for word in self.words if word.endswith(SOURCES)), "")
+
+    @property
+    def result(self) -> str:
+        """What it makes, without its folder."""
+        return self.words[self.words.index("-o") + 1].rpartition("/")[2] if "-o" in self.words else ""
+
+
+def commands(work: Work, **variables: str) -> list[Command]:
+    """What the learner's setup.py has compiled and linked. Raises `Failure`, with its last words, where it ends early.
+
+    The variables are of its environment: TORCH_CUDA_ARCH_LIST is "9.0" where nothing else is said.
+    """
+    given = {"TORCH_CUDA_ARCH_LIST": "9.0", "TORCH_CPP_LOG_LEVEL": "ERROR", "MAX_JOBS": "2"} | variables
+    ran = work.python("-W", "ignore", "-c", DRIVER, **given)
+    lines = [line for line in ran.output.splitlines() if line.strip()]
+    if ran.status != 0 or not lines:
+        raise Failure("\n".join(["setup.py ends with an error:", *lines[-3:]]))
+    noted = [Command(*pair) for pair in json.loads(lines[-1])]
+    return [command for command in noted if command.result]

@@ -1,0 +1,2 @@
+dlink=True,
+extra_compile_args=["-O3", "-rdc=true"],

@@ -1,0 +1,2 @@
+dlink=True,
+extra_compile_args={"cxx": ["-O3"], "nvcc": ["-O3"]},

@@ -1,0 +1,49 @@
+from common.exercises.judge import require
+from common.exercises.toolchain import commands
+
+FOR_CPP = ("-fopenmp", "-march=native", "-Wall")
+FOR_NVCC = ("--use_fast_math", "-lineinfo")
+HANDED_ON = ("-Xcompiler", "--compiler-options")
+
+
+def check(work):
+    asked = commands(work, TORCH_CUDA_ARCH_LIST="8.6;9.0")
+    cpp = own_flags(asked, "mean.cpp")
+    nvcc, host = parted(own_flags(asked, "mean_kernel.cu"))
+    for flag in FOR_NVCC:
+        require(flag not in cpp, f"g++ gets {flag} for mean.cpp, which only nvcc knows")
+    for flag in FOR_CPP:
+        require(flag not in nvcc, f"nvcc gets {flag} for itself: nvcc fatal   : Unknown option '{flag}'")
+    for flag in FOR_CPP:
+        require(flag in cpp, f"{flag} does not reach g++ for mean.cpp")
+    for flag in FOR_NVCC:
+        require(flag in nvcc, f"{flag} does not reach nvcc")
+    built_for = {word.rpartition("code=")[2] for word in nvcc if "code=" in word}
+    require(
+        built_for == {"sm_86", "sm_90"},
+        f"TORCH_CUDA_ARCH_LIST is 8.6;9.0, and nvcc is asked for {', '.join(sorted(built_for)) or 'its own default'}. "
+        "Which of the flags for nvcc has `arch` in it?",
+    )
+    require("-Wall" in host, "-Wall does not reach the host compiler behind nvcc")
+    require("-fopenmp" in asked[-1].words, "the library is linked without -fopenmp: undefined symbol: GOMP_parallel")
+
+
+def own_flags(asked, source):
+    """The flags behind the file that is compiled; before it are those that Python was built with."""
+    command = next((command for command in asked if command.source == source), None)
+    require(command is not None, f"{source} is compiled no more")
+    place = next(k for k, word in enumerate(command.words) if word.endswith(source))
+    return command.words[place:]
+
+
+def parted(words):
+    """The flags for nvcc itself, and those that it hands on to the host compiler."""
+    own, host = [], []
+    words = iter(words)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name in HANDED_ON:
+            host += (value if equals else next(words, "")).replace("'", "").split(",")
+        else:
+            own.append(word)
+    return own, host

@@ -1,0 +1,2 @@
+extra_compile_args=["-fopenmp", "-march=native", "-Wall"],
+extra_link_args=["-fopenmp"],
