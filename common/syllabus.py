@@ -191,7 +191,8 @@ def coverage(root: Path = ROOT) -> Coverage:
 
     def collect(known: list[str], *sources: tuple[Reader, str]) -> dict[str, list[Tag]]:
         found: dict[str, list[Tag]] = {name: [] for name in known}
-        for tag in (tag for read, pattern in sources for path in sorted(root.glob(pattern)) for tag in read(path, root)):
+        read_all = (read(path, root) for read, pattern in sources for path in sorted(root.glob(pattern)))
+        for tag in itertools.chain.from_iterable(read_all):
             if tag.claim not in found:
                 raise UserError(f"{tag.where}: {tag.claim!r} is not in docs/claims.txt")
             if tag.counts:

@@ -29,7 +29,7 @@ def lacking(need: str) -> str | None:
     if need == "bwrap":
         return cannot_isolate()
     if need == "cuobjdump":
-        return None if cuobjdump() else "cuobjdump, a part of the CUDA Toolkit; torch's CUDA wheels bring one with Triton"
+        return None if cuobjdump() else "cuobjdump: CUDA Toolkit, or triton, which torch for CUDA brings"
     if need in PROGRAMS:
         return None if shutil.which(need) else PROGRAMS[need]
     if need == "googletest":

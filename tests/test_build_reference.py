@@ -1,7 +1,7 @@
 """docs/build.md does what it says: its commands are run, section by section, and print what stands below them.
 
-A block ```` ```sh ```` must succeed and ```` ```sh fails ```` must fail; the ```` ```text ```` that follows is all that
-it prints to stdout, where `...` stands for any text in a line, or, alone in one, for any lines.
+A block fenced as `sh` must succeed, one as `sh fails` must fail; the `text` that follows is all that it prints to
+stdout, where `...` stands for any text in a line, or, alone in one, for any lines.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def example(tmp_path: Path) -> Sandbox:
     if shutil.which("nvcc"):
         sandbox.environment["CUDA_HOME"] = str(whole_toolkit(tmp_path))
     if found := cuobjdump_here():
-        sandbox.tool("cuobjdump", f'PATH="{found.parent}:$PATH" exec "{found}" "$@"')  # beside nvdisasm, which it calls
+        sandbox.tool("cuobjdump", f'PATH="{found.parent}:$PATH" exec "{found}" "$@"')  # and nvdisasm
     return sandbox
 
 

@@ -15,7 +15,9 @@ void third(int length) {
 }
 """
 handled = sys.argv[1] == "handled"
-_C = load_inline(sys.argv[1], SOURCE, functions=["third"], no_implicit_headers=True, with_pytorch_error_handling=handled)
+_C = load_inline(
+    sys.argv[1], SOURCE, functions=["third"], no_implicit_headers=True, with_pytorch_error_handling=handled
+)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     try:

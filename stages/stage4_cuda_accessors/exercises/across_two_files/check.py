@@ -19,8 +19,8 @@ def check(work):
     linked = [command for command in asked if "-dlink" in command.words]
     require(
         bool(linked),
-        "the device code is left open, and nobody links it. The library builds, and its import fails: undefined symbol: "
-        "__cudaRegisterLinkedBinary_...",
+        "the device code is left open, and nobody links it. The library builds, and its import fails: "
+        "undefined symbol: __cudaRegisterLinkedBinary_...",
     )
     objects = {word.rpartition("/")[2] for word in linked[0].words}
     require({"cubes.o", "square.o"} <= objects, "the device linker does not get both cubes.o and square.o")

@@ -18,14 +18,16 @@ def check(work):
         require(flag in cpp, f"{flag} does not reach g++ for mean.cpp")
     for flag in FOR_NVCC:
         require(flag in nvcc, f"{flag} does not reach nvcc")
-    built_for = {word.rpartition("code=")[2] for word in nvcc if "code=" in word}
+    built_for = sorted({word.rpartition("code=")[2] for word in nvcc if "code=" in word})
     require(
-        built_for == {"sm_86", "sm_90"},
-        f"TORCH_CUDA_ARCH_LIST is 8.6;9.0, and nvcc is asked for {', '.join(sorted(built_for)) or 'its own default'}. "
+        built_for == ["sm_86", "sm_90"],
+        f"TORCH_CUDA_ARCH_LIST is 8.6;9.0, and nvcc is asked for {', '.join(built_for) or 'its own default'}. "
         "Which of the flags for nvcc has `arch` in it?",
     )
     require("-Wall" in host, "-Wall does not reach the host compiler behind nvcc")
-    require("-fopenmp" in asked[-1].words, "the library is linked without -fopenmp: undefined symbol: GOMP_parallel")
+    require(
+        "-fopenmp" in asked[-1].words, "the library is linked without -fopenmp, which brings the functions of OpenMP"
+    )
 
 
 def own_flags(asked, source):

@@ -1,0 +1,51 @@
+import json
+
+import torch
+
+from common.exercises.judge import Failure, require
+
+# Runs build.py, then the program whose path it prints, and lists the libraries that this asks for.
+RUNNER = """
+import contextlib, io, json, re, runpy, subprocess, sys
+printed = io.StringIO()
+with contextlib.redirect_stdout(printed):
+    runpy.run_path("build.py", run_name="__main__")
+path = (printed.getvalue().split() or [""])[-1]
+try:
+    with open(path, "rb") as file:
+        binary = file.read(4) == b"\\x7fELF"
+    ran = subprocess.run(["./" + path if "/" not in path else path, *sys.argv[1:]], capture_output=True, text=True)
+    status, output = ran.returncode, ran.stdout
+    dynamic = subprocess.run(["readelf", "-d", path], capture_output=True, text=True).stdout
+except OSError as error:
+    binary, status, output, dynamic = False, None, str(error), ""
+libraries = re.findall(r"NEEDED.*\\[(.*)\\]", dynamic)
+print()
+print(json.dumps([path, binary, status, output, libraries]))
+"""
+
+
+def check(work):
+    numbers = torch.randn(5, generator=work.numbers(), dtype=torch.float64)
+    ran = work.python("-c", RUNNER, *map(repr, numbers.tolist()), TORCH_CPP_LOG_LEVEL="ERROR")
+    lines = [line for line in ran.output.splitlines() if line.strip()]
+    if ran.status != 0 or not lines:
+        raise Failure("\n".join(["build.py ends with an error:", *lines[-1:]]))
+    path, binary, status, output, libraries = json.loads(lines[-1])
+    require(binary, f"build.py prints {path or 'nothing'}, where the path of the program is expected")
+    require(path.startswith("built/"), f"the program is {path}; expected one in the folder built")
+    require(
+        status == 0,
+        f"{path} is no program that can be run: it ends with status {status}. A library has no main that is called",
+    )
+    try:
+        total = float(output)
+    except ValueError:
+        raise Failure(f"{path} prints {output!r}, expected a number") from None
+    require(abs(total - numbers.sum().item()) < 1e-9, f"{path} prints {total}, expected {numbers.sum().item()}")
+    require("libtorch_cpu.so" in libraries, f"{path} does not use torch: it asks for {', '.join(libraries)}")
+    require(
+        "libtorch.so" in libraries,
+        f"{path} asks for {', '.join(libraries)}: without libtorch.so nothing loads torch's CUDA half. "
+        "Which flag keeps a library of which no function is called by name?",
+    )

@@ -1,0 +1,2 @@
+extra_ldflags=["-Wl,--as-needed", "-Wl,--no-as-needed"],
+is_standalone=True,
