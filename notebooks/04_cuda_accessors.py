@@ -688,7 +688,7 @@ if not machines:
 # - No bounds are checked, but by the emulator; and a promise in a struct is not yet a gain.
 # - The price is registers and a `.cu` that includes torch.
 #
-# The [build reference](../docs/build.md) shows every option of a build at work: flags for each compiler, architectures,
-# device code in several files.
+# The [build reference](../docs/build.md) shows every option of a build at work: flags for each compiler,
+# architectures, device code in several files.
 #
 # Next: `make diff-3-4` for the stage as a diff. Stage 5 registers the cell as an operator that PyTorch knows.

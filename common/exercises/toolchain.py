@@ -39,7 +39,8 @@ with tempfile.TemporaryDirectory() as folder:
         path.chmod(0o755)
     for name in ("CC", "CFLAGS", "CXXFLAGS", "LDFLAGS", "LDSHARED", "LDCXXSHARED", "PYTORCH_NVCC"):
         os.environ.pop(name, None)
-    os.environ |= {"CXX": str(folder / "bin/c++"), "TORCH_DONT_CHECK_COMPILER_ABI": "1", "TORCH_NO_COMPILER_WRAPPER": "1"}
+    os.environ["CXX"] = str(folder / "bin/c++")
+    os.environ |= {"TORCH_DONT_CHECK_COMPILER_ABI": "1", "TORCH_NO_COMPILER_WRAPPER": "1"}
     import torch.utils.cpp_extension
     torch.utils.cpp_extension.CUDA_HOME = str(folder)
     places = ["--build-temp", str(folder / "temp"), "--build-lib", str(folder / "lib")]
@@ -69,9 +70,9 @@ class Command(NamedTuple):
 
 
 def commands(work: Work, **variables: str) -> list[Command]:
-    """What the learner's setup.py has compiled and linked. Raises `Failure`, with its last words, where it ends early.
+    """What the learner's setup.py has compiled and linked. Raises `Failure`, with its last words, where it fails.
 
-    The variables are of its environment: TORCH_CUDA_ARCH_LIST is "9.0" where nothing else is said.
+    The variables are of its environment, in which TORCH_CUDA_ARCH_LIST is "9.0" unless given.
     """
     given = {"TORCH_CUDA_ARCH_LIST": "9.0", "TORCH_CPP_LOG_LEVEL": "ERROR", "MAX_JOBS": "2"} | variables
     ran = work.python("-W", "ignore", "-c", DRIVER, **given)
