@@ -680,6 +680,17 @@ if not machines:
 # **Your turn:** `4/peephole_cell`. `show("4/peephole_cell")` in a cell checks it here.
 
 # %% [markdown]
+# ## Every option of a build
+#
+# `setup.py` has been short so far. The [build reference](../docs/build.md) shows what else it can say, each option
+# at work, with what is printed: flags for each compiler, architectures, device code in several files, compilers and
+# folders, programs without Python, CMake.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `4/across_two_files`, `4/flags_for_each`, `4/which_architectures` and `4/program_of_its_own`.
+# `show("4/across_two_files")` in a cell checks it here; none of them needs nvcc.
+
+# %% [markdown]
 # ## What to take along
 #
 # - (B, 3, S) instead of (B, 3S): the gate has an index of its own, and the formula is gone.
@@ -687,8 +698,5 @@ if not machines:
 # - Any strides, without a copy: for a gradient from `sum()` that is one number instead of B · S.
 # - No bounds are checked, but by the emulator; and a promise in a struct is not yet a gain.
 # - The price is registers and a `.cu` that includes torch.
-#
-# The [build reference](../docs/build.md) shows every option of a build at work: flags for each compiler,
-# architectures, device code in several files.
 #
 # Next: `make diff-3-4` for the stage as a diff. Stage 5 registers the cell as an operator that PyTorch knows.

@@ -176,6 +176,40 @@ def test_cmake(example: Sandbox) -> None:
     follow("CMake", example)
 
 
+@nvcc
+@pytest.mark.needs("cmake")
+def test_all_of_torch_s_libraries_want_a_cmake_that_knows_cuda_20(example: Sandbox) -> None:
+    lists = (example.folder / "CMakeLists.txt").read_text()
+    lists = lists.replace("torch_cpu c10", "${TORCH_LIBRARIES}").replace(
+        "program.cpp)", "program.cpp two_files/square.cu)"
+    )
+    example.write("CMakeLists.txt", lists.replace("set(CMAKE_CUDA_STANDARD 17)\n", ""))
+    configure = (
+        'cmake -S . -B build -DCMAKE_PREFIX_PATH="$(python -c "import torch; print(torch.utils.cmake_prefix_path)")"'
+    )
+    version = tuple(map(int, re.search(r"version (\d+)\.(\d+)", example.works("cmake --version")).groups()))
+    if version >= (3, 26):
+        example.works(configure)
+    else:
+        assert 'Target "program" requires the language dialect "CUDA20"' in example.fails(configure)
+
+
+@plain
+@pytest.mark.skipif(torch.version.cuda is None, reason="a torch for the CPU links no NCCL")
+def test_an_nccl_that_lacks_functions_breaks_the_link_of_torch_s_cuda_half(example: Sandbox) -> None:
+    torch_lib, nccl = Path(torch.__path__[0], "lib"), Path(torch.__path__[0]).parent / "nvidia" / "nccl" / "lib"
+    if not nccl.exists():
+        pytest.skip("this torch has its NCCL elsewhere")
+    example.write("program.cpp", "int main() {}\n")
+    example.works(
+        "mkdir old && echo 'int nothing;' | gcc -shared -x c - -o old/libnccl.so.2 -Wl,-soname,libnccl.so.2"
+    )
+    start = f"g++ program.cpp -o program -Wl,-rpath,old -L{torch_lib} -Wl,--no-as-needed"
+    assert "libtorch_cuda.so: undefined reference to `nccl" in example.fails(f"{start} -ltorch -ltorch_cpu -lc10")
+    example.works(f"{start} -ltorch_cpu -lc10")
+    example.works(f"{start} -ltorch -ltorch_cpu -lc10 -Wl,-rpath-link,{nccl}")
+
+
 @pytest.mark.skipif(torch.version.hip is not None, reason="the page was written without ROCm")
 @pytest.mark.syllabus("4.4l")
 def test_rocm(example: Sandbox) -> None:

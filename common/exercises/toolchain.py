@@ -1,4 +1,4 @@
-"""For checks of a setup.py: what it asks of the compilers, noted by stand-ins for them, with or without a CUDA toolkit.
+"""For checks of a setup.py: what it asks of the compilers, noted by stand-ins, with or without a CUDA toolkit.
 
 from common.exercises.toolchain import commands
 
