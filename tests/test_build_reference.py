@@ -21,9 +21,14 @@ from common.stages import ROOT
 
 PAGE = (ROOT / "docs" / "build.md").read_text()
 EXAMPLE = ROOT / "docs" / "build_example"
-nvcc = pytest.mark.needs("g++", "nvcc", "ninja")
-cuobjdump = pytest.mark.needs("cuobjdump")
 plain = pytest.mark.needs("g++", "ninja")
+cuobjdump = pytest.mark.needs("cuobjdump")
+
+
+def nvcc(test):
+    """Marks a test that builds a .cu: a torch for the CPU refuses to."""
+    cpu = pytest.mark.skipif(torch.version.cuda is None, reason="needs a torch for CUDA")
+    return cpu(pytest.mark.needs("g++", "nvcc", "ninja")(test))
 
 
 @dataclass(frozen=True)
@@ -174,6 +179,15 @@ def test_warnings_and_errors_of_load_inline(example: Sandbox) -> None:
 @pytest.mark.needs("cmake")
 def test_cmake(example: Sandbox) -> None:
     follow("CMake", example)
+
+
+@nvcc
+@pytest.mark.needs("gpu")
+@pytest.mark.parametrize("folder", [".", "two_files"])
+def test_the_example_runs_on_a_gpu(example: Sandbox, folder: str) -> None:
+    native = {"TORCH_CUDA_ARCH_LIST": "native"}
+    example.works(f"cd {folder} && python setup.py -q build_ext --inplace", **native)
+    assert example.works(f'cd {folder} && python -c "import _C; print(_C.cube(3.0))"').splitlines()[-1] == "27.0"
 
 
 @nvcc

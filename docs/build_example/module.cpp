@@ -13,7 +13,8 @@ static PyObject* cube(PyObject*, PyObject* number) {
   return PyFloat_FromDouble(x);
 }
 
-static PyMethodDef methods[] = {{"cube", cube, METH_O, "x * x * x, on the GPU."}, {nullptr, nullptr, 0, nullptr}};
+static PyMethodDef methods[] = {{"cube", cube, METH_O, "x * x * x, on the GPU."},
+                                {nullptr, nullptr, 0, nullptr}};
 static PyModuleDef module = {
     PyModuleDef_HEAD_INIT, "_C", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 
