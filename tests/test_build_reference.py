@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import cuobjdump as cuobjdump_here
+from torch.utils import cpp_extension
 from troubleshooting.sandbox import Sandbox
 
 from common.stages import ROOT
@@ -68,6 +69,7 @@ def example(tmp_path: Path) -> Sandbox:
     sandbox = Sandbox(tmp_path)
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
     sandbox.environment |= {"TORCH_CUDA_ARCH_LIST": "9.0", "TORCH_CPP_LOG_LEVEL": "ERROR", "MAX_JOBS": "2"}
+    sandbox.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     if shutil.which("nvcc"):
         sandbox.environment["CUDA_HOME"] = str(whole_toolkit(tmp_path))
     if found := cuobjdump_here():
@@ -191,21 +193,61 @@ def test_the_example_runs_on_a_gpu(example: Sandbox, folder: str) -> None:
 
 
 @nvcc
+@pytest.mark.syllabus("4.4d", "4.4j")
+def test_what_dlink_wants(example: Sandbox) -> None:
+    folder = example.folder / "two_files"
+    setup = (folder / "setup.py").read_text()
+    building = "cd two_files && python setup.py -q build_ext"
+    (folder / "setup.py").write_text(setup.replace('{"nvcc": ["-rdc=true"]}', '["-rdc=true"]'))
+    assert "AttributeError: 'list' object has no attribute 'get'" in example.fails(building)
+    (folder / "setup.py").write_text(
+        setup.replace("BuildExtension}", "BuildExtension.with_options(use_ninja=False)}")
+    )
+    assert "AssertionError: With dlink=True, ninja is required" in example.fails(building)
+
+
+@nvcc
+@pytest.mark.syllabus("4.4h")
+def test_nvcc_s_own_choice_of_a_host_compiler(example: Sandbox) -> None:
+    example.works('ln -s "$(command -v gcc)" my-one; ln -s "$(command -v gcc)" my-two')
+
+    def asked(flags: str = "", **variables: str) -> set[str]:
+        """The host compilers that nvcc would start, and whether it warns."""
+        printed = example.works(f"nvcc -arch=sm_90 --dryrun -c kernel.cu {flags} 2>&1", **variables)
+        return set(
+            re.findall(r"/?(my-one|my-two|nowhere|gcc) -D|(?<=warning : )(incompatible redefinition)", printed)
+        )
+
+    one = {"NVCC_CCBIN": f"{example.folder}/my-one"}
+    assert asked() == {("gcc", "")}
+    assert asked(**one) == {("my-one", "")}
+    assert asked("-ccbin $PWD/my-two", **one) == {("my-two", "")}
+    assert asked(CUDAHOSTCXX="/nowhere") == {("gcc", "")}
+    assert asked("-ccbin $PWD/my-one -ccbin $PWD/my-two") == {("my-two", ""), ("", "incompatible redefinition")}
+
+
+@pytest.mark.syllabus("4.4f")
+def test_max_jobs_is_a_number_or_nothing(monkeypatch) -> None:
+    monkeypatch.setenv("MAX_JOBS", "3")
+    assert cpp_extension._get_num_workers(verbose=False) == 3
+    monkeypatch.setenv("MAX_JOBS", "three")
+    assert cpp_extension._get_num_workers(verbose=False) is None
+
+
+@nvcc
 @pytest.mark.needs("cmake")
-def test_all_of_torch_s_libraries_want_a_cmake_that_knows_cuda_20(example: Sandbox) -> None:
-    lists = (example.folder / "CMakeLists.txt").read_text()
-    lists = lists.replace("torch_cpu c10", "${TORCH_LIBRARIES}").replace(
-        "program.cpp)", "program.cpp two_files/square.cu)"
-    )
-    example.write("CMakeLists.txt", lists.replace("set(CMAKE_CUDA_STANDARD 17)\n", ""))
-    configure = (
-        'cmake -S . -B build -DCMAKE_PREFIX_PATH="$(python -c "import torch; print(torch.utils.cmake_prefix_path)")"'
-    )
+def test_cmake_s_cuda_20_and_torch_s_own_list_of_architectures(example: Sandbox) -> None:
+    prefix = '-DCMAKE_PREFIX_PATH="$(python -c "import torch; print(torch.utils.cmake_prefix_path)")"'
+    if not torch.cuda.is_available():
+        printed = example.works(f"cmake -S . -B built {prefix} 2>&1", TORCH_CUDA_ARCH_LIST="")
+        assert "Autodetected CUDA architecture(s): 5.0" in printed
+    lists = (example.folder / "CMakeLists.txt").read_text().replace("set(CMAKE_CUDA_STANDARD 17)\n", "")
+    lists = lists.replace("torch_cpu c10", "${TORCH_LIBRARIES}").replace("program.cpp)", "program.cpp kernel.cu)")
+    example.write("CMakeLists.txt", lists)
     version = tuple(map(int, re.search(r"version (\d+)\.(\d+)", example.works("cmake --version")).groups()))
-    if version >= (3, 26):
-        example.works(configure)
-    else:
-        assert 'Target "program" requires the language dialect "CUDA20"' in example.fails(configure)
+    status, printed = example.run(f"cmake -S . -B build {prefix}")
+    assert (status == 0) == (version >= (3, 26)), printed
+    assert status == 0 or 'requires the language dialect "CUDA20"' in printed
 
 
 @plain
