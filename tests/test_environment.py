@@ -73,7 +73,7 @@ def test_everything_is_installed_at_the_tested_versions(pip: Pip, capsys: pytest
     assert {each for each in others if "==" in each} == {f"{name}=={tested[name]}" for name in ALL if name != "torch"}
     assert f"nvidia-cublas=={tested['nvidia-cublas']}" in pip.constraints[0]
     shown = capsys.readouterr().out
-    assert "about 3.1 GB" in shown
+    assert "about 3.2 GB" in shown
     assert all(f"  {name} " in shown for name in ALL)
     assert environment.missing() == []
 
@@ -106,7 +106,7 @@ def test_an_index_is_asked_for_torch_alone(
     assert not any(each.endswith("index-url") for each in others)
     assert not any(pin.startswith("nvidia-") for pin in pip.constraints[0])
     shown = capsys.readouterr().out
-    assert "torch from http://index.example/cpu, and about 107 MB for the rest" in shown
+    assert "torch from http://index.example/cpu, and about 153 MB for the rest" in shown
     assert "GB" not in shown
     assert re.search(r"^  torch +\? MB ", shown, re.MULTILINE)
 

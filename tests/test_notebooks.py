@@ -11,7 +11,11 @@ from common.stages import ROOT
 
 pytestmark = pytest.mark.needs("jupytext", "nbformat")
 
-SOURCES = [pytest.param(source, id=source.stem) for source in notebooks.sources()]
+NEEDS = {"00c_conv_batchnorm": ("sklearn",)}  # beside what all of them need
+SOURCES = [
+    pytest.param(source, id=source.stem, marks=pytest.mark.needs(*NEEDS.get(source.stem, ())))
+    for source in notebooks.sources()
+]
 
 
 def test_there_are_notebooks():

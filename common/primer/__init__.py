@@ -9,10 +9,10 @@ import torch
 
 from ..check import Result, fresh_seed
 from ..console import say
-from . import autograd, overrides
+from . import autograd, conv_batchnorm, overrides
 from .checks import Check
 
-PARTS: tuple[ModuleType, ...] = (autograd, overrides)
+PARTS: tuple[ModuleType, ...] = (autograd, overrides, conv_batchnorm)
 
 
 def check(seed: int | None = None) -> list[Result]:

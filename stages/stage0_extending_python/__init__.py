@@ -1,5 +1,5 @@
 """Extending PyTorch from Python: small, complete modules, each a subject of its own."""
 
-from . import coverage, functions, linear, scaled_identity, tensor_likes
+from . import conv_batchnorm, coverage, functions, linear, scaled_identity, tensor_likes
 
-__all__ = ["coverage", "functions", "linear", "scaled_identity", "tensor_likes"]
+__all__ = ["conv_batchnorm", "coverage", "functions", "linear", "scaled_identity", "tensor_likes"]

@@ -1,0 +1,209 @@
+"""Convolution and batch norm for training, in one Function that does not keep what lies between the two.
+
+Sizes: N images, I channels of H x W pixels before the convolution, O channels of h x w pixels after it, a kernel of
+K x L. Batch norm takes the mean and the variance of each channel over the n = N*h*w numbers that it has in a batch.
+
+`Convolution` and `BatchNorm` are the two pieces by themselves, for reading and for gradcheck; `ConvBatchNorm` joins
+them, `conv_batchnorm` checks its arguments, and `ConvBatchNorm2d` is the layer.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.autograd.function import once_differentiable
+
+CHANNEL = (0, 2, 3)  # what a sum over one channel runs over
+
+
+def column(tensor):
+    """(O) -> (1, O, 1, 1): one number for each channel."""
+    return tensor.view(1, -1, 1, 1)
+
+
+class Convolution(torch.autograd.Function):
+    """input (N, I, H, W), weight (O, I, K, L) -> (N, O, h, w)."""
+
+    @staticmethod
+    def forward(ctx, input, weight, stride, padding):
+        ctx.save_for_backward(input, weight)
+        ctx.stride, ctx.padding = stride, padding
+        return F.conv2d(input, weight, stride=stride, padding=padding)
+
+    @staticmethod
+    def backward(ctx, d_output):
+        input, weight = ctx.saved_tensors
+        d_input = convolution_d_input(d_output, input.shape, weight, ctx.stride, ctx.padding)
+        d_weight = convolution_d_weight(d_output, input, weight.shape, ctx.stride, ctx.padding)
+        return d_input, d_weight, None, None
+
+
+def convolution_d_input(d_output, shape, weight, stride, padding):
+    """d_output (N, O, h, w) goes back to the pixels that it was made of: d_input, of `shape` (N, I, H, W)."""
+    # Where the stride does not divide, the last rows and columns were never read; their gradient is zero.
+    unread = [(shape[2 + k] + 2 * padding - weight.size(2 + k)) % stride for k in range(2)]
+    return F.conv_transpose2d(d_output, weight, stride=stride, padding=padding, output_padding=unread)
+
+
+def convolution_d_weight(d_output, input, shape, stride, padding):
+    """The input convolved with d_output, images and channels exchanged: d_weight, of `shape` (O, I, K, L)."""
+    d_weight = F.conv2d(input.transpose(0, 1), d_output.transpose(0, 1), padding=padding, dilation=stride)
+    return d_weight.transpose(0, 1)[:, :, : shape[2], : shape[3]]  # there is more of it where pixels were not read
+
+
+class BatchNorm(torch.autograd.Function):
+    """input (N, O, h, w), gamma (O), beta (O) -> (N, O, h, w).
+
+    Divides by sqrt(var + eps), as nn.BatchNorm2d does, or with `outside` by sqrt(var) + eps.
+    """
+
+    @staticmethod
+    def forward(ctx, input, gamma, beta, eps, outside=False):
+        output = input.clone()
+        mean, var, root = normalise_(output, eps, outside)
+        ctx.save_for_backward(input, gamma, mean, var, root)
+        ctx.outside = outside
+        return output.mul_(column(gamma)).add_(column(beta))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, d_output):
+        input, gamma, mean, var, root = ctx.saved_tensors
+        x_hat = (input - column(mean)).div_(column(root))
+        slope = root / var.sqrt() if ctx.outside else 1
+        return *batchnorm_backward(d_output, x_hat, gamma, root, slope), None, None
+
+
+def normalise_(x, eps, outside=False):
+    """Overwrites x (N, O, h, w) with (x - mean) / root; returns mean, var and root, (O) each."""
+    mean = x.mean(CHANNEL)
+    x.sub_(column(mean))
+    var = x.square().mean(CHANNEL)
+    root = var.sqrt() + eps if outside else (var + eps).sqrt()
+    x.div_(column(root))
+    return mean, var, root
+
+
+def batchnorm_backward(d_output, x_hat, gamma, root, slope=1):
+    """d_input, in the memory of x_hat (N, O, h, w), and d_gamma and d_beta, (O) each.
+
+    mean and var depend on every number of the channel: that is what the two sums bring in.
+    """
+    n = x_hat.numel() // x_hat.size(1)
+    d_gamma = (d_output * x_hat).sum(CHANNEL)
+    d_beta = d_output.sum(CHANNEL)
+    # d_input = gamma / root * (d_output - d_beta / n - slope * x_hat * d_gamma / n)
+    scale = gamma / root
+    d_input = x_hat.mul_(column(-scale * slope * d_gamma / n)).sub_(column(scale * d_beta / n))
+    return d_input.addcmul_(d_output, column(scale)), d_gamma, d_beta
+
+
+class ConvBatchNorm(torch.autograd.Function):
+    """The two as one: saves the input and what is as small as a channel, and convolves a second time in backward.
+
+    input (N, I, H, W), weight (O, I, K, L), gamma (O), beta (O) -> output (N, O, h, w), mean (O), var (O).
+    """
+
+    @staticmethod
+    def forward(ctx, input, weight, gamma, beta, eps, stride, padding):
+        output = convolve(input, weight, stride, padding)
+        mean, var, root = normalise_(output, eps)
+        ctx.save_for_backward(input, weight, gamma, mean, root)
+        ctx.stride, ctx.padding = stride, padding
+        ctx.mark_non_differentiable(mean, var)
+        return output.mul_(column(gamma)).add_(column(beta)), mean, var
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, d_output, *_):
+        input, weight, gamma, mean, root = ctx.saved_tensors
+        x_hat = convolve(input, weight, ctx.stride, ctx.padding).sub_(column(mean)).div_(column(root))
+        d_between, d_gamma, d_beta = batchnorm_backward(d_output, x_hat, gamma, root)
+        # The two convolutions of `Convolution` in one call: what autograd itself would call.
+        both = [ctx.stride] * 2, [ctx.padding] * 2, [1, 1], False, [0, 0], 1, [*ctx.needs_input_grad[:2], False]
+        d_input, d_weight, _ = torch.ops.aten.convolution_backward(d_between, input, weight, None, *both)
+        return d_input, d_weight, d_gamma, d_beta, None, None, None
+
+
+def convolve(input, weight, stride, padding):
+    # Autocast is on in forward and off in backward: the second result must be the first one, so it is off in both.
+    with torch.autocast(input.device.type, enabled=False):
+        return F.conv2d(input, weight, stride=stride, padding=padding)
+
+
+def conv_batchnorm(input, weight, gamma, beta, eps=1e-5, stride=1, padding=0):
+    """Convolves, then normalises each channel with the mean and variance of this batch.
+
+    Shapes: input (N, I, H, W), weight (O, I, K, L), gamma (O), beta (O). Returns output (N, O, h, w) and, for running
+    statistics, mean (O) and var (O), the latter divided by n. Raises RuntimeError for arguments that do not fit.
+    """
+    check_arguments(input, weight, gamma, beta, eps, stride, padding)
+    return ConvBatchNorm.apply(input, weight, gamma, beta, eps, stride, padding)
+
+
+def check_arguments(input, weight, gamma, beta, eps, stride, padding):
+    if input.dtype not in (torch.float32, torch.float64):  # the variance of half precision is not worth having
+        raise RuntimeError(f"conv_batchnorm: input has dtype {input.dtype}, expected torch.float32 or torch.float64")
+    if input.dim() != 4:
+        raise RuntimeError(f"conv_batchnorm: input has shape {tuple(input.shape)}, expected (N, I, H, W)")
+    if weight.dim() != 4 or weight.size(1) != input.size(1):
+        raise RuntimeError(
+            f"conv_batchnorm: weight has shape {tuple(weight.shape)}, but input of shape {tuple(input.shape)} "
+            f"calls for (O, {input.size(1)}, K, L)"
+        )
+    O = weight.size(0)
+    for name, tensor in {"weight": weight, "gamma": gamma, "beta": beta}.items():
+        if tensor.dtype != input.dtype:
+            raise RuntimeError(f"conv_batchnorm: {name} has dtype {tensor.dtype}, but input has {input.dtype}")
+        if tensor.device != input.device:
+            raise RuntimeError(f"conv_batchnorm: {name} is on {tensor.device}, but input is on {input.device}")
+        if name != "weight" and tensor.shape != (O,):
+            raise RuntimeError(
+                f"conv_batchnorm: {name} has shape {tuple(tensor.shape)}, but weight of shape "
+                f"{tuple(weight.shape)} calls for ({O},)"
+            )
+    for name, value, least in (("stride", stride, 1), ("padding", padding, 0)):
+        if not isinstance(value, int) or value < least:
+            raise RuntimeError(f"conv_batchnorm: {name} is {value!r}, expected a whole number, {least} or more")
+    if not eps > 0:
+        raise RuntimeError(f"conv_batchnorm: eps is {eps}, expected more than 0")
+    h, w = ((input.size(2 + k) + 2 * padding - weight.size(2 + k)) // stride + 1 for k in range(2))
+    if min(h, w) < 1 or input.size(0) * h * w < 2:
+        raise RuntimeError(
+            f"conv_batchnorm: input of shape {tuple(input.shape)} leaves {input.size(0)} x {max(h, 0)} x {max(w, 0)} "
+            "numbers in each channel, expected 2 or more to take a variance of"
+        )
+
+
+class ConvBatchNorm2d(nn.Module):
+    """nn.Conv2d without bias and nn.BatchNorm2d in one layer: (N, I, H, W) -> (N, O, h, w).
+
+    In training it calls the fused Function; in eval mode the running statistics are folded into the convolution.
+    """
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, eps=1e-5, momentum=0.1):
+        super().__init__()
+        self.stride, self.padding, self.eps, self.momentum = stride, padding, eps, momentum
+        # As nn.Conv2d starts it. There is no bias: batch norm subtracts the mean, and any constant with it.
+        self.weight = nn.Conv2d(in_channels, out_channels, kernel_size, bias=False).weight
+        self.gamma, self.beta = nn.Parameter(torch.ones(out_channels)), nn.Parameter(torch.zeros(out_channels))
+        self.register_buffer("running_mean", torch.zeros(out_channels))
+        self.register_buffer("running_var", torch.ones(out_channels))
+
+    def forward(self, input):
+        if not self.training:
+            scale = self.gamma / (self.running_var + self.eps).sqrt()
+            weight, bias = self.weight * scale.view(-1, 1, 1, 1), self.beta - self.running_mean * scale
+            return F.conv2d(input, weight, bias, self.stride, self.padding)
+        output, mean, var = conv_batchnorm(
+            input, self.weight, self.gamma, self.beta, self.eps, self.stride, self.padding
+        )
+        n = output.numel() // output.size(1)
+        with torch.no_grad():
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(var * n / (n - 1), self.momentum)  # of a sample: divided by n - 1
+        return output
+
+    def extra_repr(self):
+        """What `print(layer)` shows between the brackets."""
+        O, I, K, L = self.weight.shape
+        return f"{I}, {O}, kernel_size=({K}, {L}), stride={self.stride}, padding={self.padding}"

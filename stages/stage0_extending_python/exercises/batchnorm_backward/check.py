@@ -1,0 +1,63 @@
+import torch
+
+from common.exercises.judge import require, same
+
+CHANNEL = (0, 2, 3)
+SIZES = ((3, 4, 2, 3), (1, 2, 7, 1), (5, 1, 3, 3))
+
+
+def check(work):
+    batchnorm = getattr(work.load("conv_batchnorm"), "BatchNorm.apply")
+    generator = work.numbers()
+    for outside in (False, True):
+        for size in SIZES:
+            for layout in ("contiguous", "channels last", "expanded"):
+                compare(batchnorm, size, outside, layout, generator)
+
+
+def compare(batchnorm, size, outside, layout, generator):
+    def leaf(*shape):
+        return torch.randn(shape, dtype=torch.float64, generator=generator).requires_grad_()
+
+    eps = 0.1 + torch.rand((), generator=generator).item()
+    x, gamma, beta, d_output = leaf(*size), leaf(size[1]), leaf(size[1]), leaf(*size).detach()
+    if layout == "channels last":
+        d_output = d_output.contiguous(memory_format=torch.channels_last)
+    if layout == "expanded":
+        d_output = leaf(*size[1:]).detach().expand(size)  # the same for each image
+    want = formula(x, gamma, beta, eps, outside)
+    got = batchnorm(x, gamma, beta, eps, outside)
+    where = "outside of the root" if outside else "within the root"
+    what = f"(N, O, h, w) = {size}, float64, epsilon {where}, d_output {layout}"
+    same("output", got, want, what)
+    require(got.requires_grad, "the output has no gradient")
+    wanted = torch.autograd.grad(want, (x, gamma, beta), d_output)
+    found = torch.autograd.grad(got, (x, gamma, beta), d_output)
+    for name, k in (("d_beta", 2), ("d_gamma", 1)):
+        same(name, found[k], wanted[k], what)
+    same("d_input", found[0], wanted[0], what, suspects=suspects(x, gamma, eps, outside, d_output))
+
+
+def formula(x, gamma, beta, eps, outside):
+    var, mean = torch.var_mean(x, CHANNEL, correction=0, keepdim=True)
+    root = var.sqrt() + eps if outside else (var + eps).sqrt()
+    return (x - mean) / root * gamma.view(-1, 1, 1) + beta.view(-1, 1, 1)
+
+
+def suspects(x, gamma, eps, outside, d_output):
+    """What d_input may be instead, by what has been forgotten."""
+    var, mean = torch.var_mean(x.detach(), CHANNEL, correction=0, keepdim=True)
+    root = var.sqrt() + eps if outside else (var + eps).sqrt()
+    x_hat, d_x_hat = (x.detach() - mean) / root, d_output * gamma.detach().view(-1, 1, 1)
+    n = x[:, 0].numel()
+    sum_d, sum_dx = (term.sum(CHANNEL, keepdim=True) for term in (d_x_hat, d_x_hat * x_hat))
+    slope = root / var.sqrt() if outside else 1
+    named = {
+        "mean and root are taken for constants: every x of the channel moves both": d_x_hat,
+        "the path through mean is missing": d_x_hat - slope * x_hat * sum_dx / n,
+        "the path through root is missing": d_x_hat - sum_d / n,
+        "the sums are not divided by n": d_x_hat - sum_d - slope * x_hat * sum_dx,
+    }
+    if outside:
+        named["slope is not used, and epsilon is outside of the root here"] = d_x_hat - (sum_d + x_hat * sum_dx) / n
+    return {words: term / root for words, term in named.items()}

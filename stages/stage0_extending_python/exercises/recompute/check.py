@@ -1,0 +1,63 @@
+import torch
+import torch.nn.functional as F
+
+from common.exercises.judge import require, same
+
+SIZES = ((3, 5, 70), (1, 4, 33), (6, 2, 1))  # B, I, O
+PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "mv", "linear", "matmul")
+
+
+def check(work):
+    given = (work.exercise.folder / "files" / "trial.py").read_text(encoding="utf-8")
+    require(work.text("trial.py") == given, "trial.py has been changed. It is the judge; answer.py is yours")
+    function = getattr(work.load("answer"), "LinearGelu.apply")
+    generator = work.numbers()
+    for size in SIZES:
+        for expanded in (False, True):
+            right(function, size, expanded, generator)
+    keeps_arguments_only(work, function, leaves((16, 32, 128), generator))
+
+
+def leaves(size, generator):
+    """input (B, I), weight (O, I) and bias (O) in float64."""
+    B, I, O = size
+    shapes = (B, I), (O, I), (O,)
+    return [torch.randn(shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in shapes]
+
+
+def right(function, size, expanded, generator):
+    input, weight, bias = arguments = leaves(size, generator)
+    want, got = F.gelu(F.linear(input, weight, bias)), function(*arguments)
+    shape = () if expanded else want.shape
+    d_output = torch.randn(shape, dtype=torch.float64, generator=generator).expand(want.shape)
+    what = f"(B, I, O) = {size}, float64" + (", d_output expanded" if expanded else "")
+    same("the result", got, want, what)
+    require(got.requires_grad, "the result has no gradient")
+    without = torch.autograd.grad(F.gelu(F.linear(input, weight)), (input, weight), d_output)
+    found, wanted = (torch.autograd.grad(result, arguments, d_output) for result in (got, want))
+    words = "z was computed again without the bias"
+    same("d_input", found[0], wanted[0], what, suspects={words: without[0]})
+    same("d_weight", found[1], wanted[1], what, suspects={words: without[1]})
+    same("d_bias", found[2], wanted[2], what)
+
+
+def keeps_arguments_only(work, function, arguments):
+    with work.counting() as counted:
+        result = function(*arguments)
+    allowed = sum(one.nbytes for one in arguments)
+    require(
+        counted.saved <= allowed,
+        f"forward keeps {counted.saved:,} bytes for backward, where the three arguments have {allowed:,}: "
+        f"one tensor of the shape of the result is {result.nbytes:,}",
+    )
+    left = work.load("trial").left_over(*arguments)
+    made = ", ".join(str(tuple(shape)) for shape in left)
+    require(
+        not left,
+        f"tensors that forward made are still there after it: {made}. A tensor kept as an attribute, or anywhere "
+        "else, is not counted by autograd, and takes the same memory",
+    )
+    with work.counting() as counted:
+        torch.autograd.grad(result.sum(), arguments)
+    products = sum(number for name, number in counted.calls.items() if name in PRODUCTS)
+    require(products >= 3, f"backward makes {products} matrix products, and 3 are needed: where does it have z from?")
