@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 from .. import build
+from ..memory import saved_bytes
 from .checks import Check
 
 functions, linear = build.load(0).functions, build.load(0).linear
@@ -35,20 +36,6 @@ def refuses(what: str, call: Callable[[], object], word: str) -> None:
     raise AssertionError(f"{what} is not refused")
 
 
-def saved_bytes(function: Callable[..., Tensor], x: Tensor) -> int:
-    """How many bytes autograd keeps for the backward of a call, beside its argument and its result."""
-    kept: dict[int, int] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        y = function(x)
-    held = {tensor.untyped_storage().data_ptr() for tensor in (x, y)}
-    return sum(size for pointer, size in kept.items() if pointer not in held)
-
-
 def interp() -> str:
     """What NumPy computes has a gradient, and so has that."""
 
@@ -70,7 +57,7 @@ def swish() -> str:
     agrees("swish", functions.swish(x, 1.5), x * torch.sigmoid(1.5 * x))
     refuses("the second derivative of swish", lambda: second_derivative(functions.swish, x), "once_differentiable")
     x = leaf(100, 100)
-    ours, formula = saved_bytes(functions.swish, x), saved_bytes(lambda x: x * torch.sigmoid(x), x)
+    ours, formula = saved_bytes(lambda: functions.swish(x), [x]), saved_bytes(lambda: x * torch.sigmoid(x), [x])
     assert ours == 0, f"swish keeps {ours:,} bytes beside its input, expected none"
     return f"keeps {ours} bytes for backward, the formula {formula:,}"
 
