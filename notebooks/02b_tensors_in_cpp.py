@@ -1,0 +1,699 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 02b: tensors in C++
+#
+# As long as C++ only calls ATen, a tensor behaves as in Python. From stage 3 on the code takes its *pointer*, and
+# then you have to know what is behind it: where the elements are, how long they stay there, and what is not checked
+# any more. Much of what is written about this is wrong, so each claim here is a few lines of C++, and each myth
+# fails before your eyes.
+#
+# You need notebook 02. About 60 minutes; the first run compiles for a minute or two, the next one finds everything
+# built.
+
+# %%
+import os
+import sys
+from pathlib import Path
+
+here = Path.cwd()
+root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f / "common").is_dir())
+sys.path.insert(0, str(root))
+
+# %%
+# %matplotlib inline
+import struct
+import subprocess
+import sysconfig
+
+import matplotlib.pyplot as plt
+import torch
+from torch.utils.cpp_extension import include_paths, load_inline
+
+torch.manual_seed(0)
+BUILD = root / "build" / "notebooks" / f"torch-{torch.__version__}"
+os.environ["TORCH_EXTENSIONS_DIR"] = str(BUILD)
+BUILD.mkdir(parents=True, exist_ok=True)
+print("torch", torch.__version__, "on Python", sys.version.split()[0])
+
+# %% [markdown]
+# Narrow headers, and optimised, as notebook 02 recommends. Every module below is built with these lines in front.
+
+# %%
+HEADERS = """
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+
+using at::Tensor;
+"""
+
+
+def build(name, source, functions):
+    options = {"no_implicit_headers": True, "extra_cflags": ["-O2"]}
+    return load_inline(name, HEADERS + source, functions=functions, **options)
+
+
+# %% [markdown]
+# ## Where the elements are
+#
+# The first module asks a tensor for its pointers, writes through one, and finds an element by hand.
+
+# %%
+MEMORY = """
+std::vector<int64_t> addresses(const Tensor& x) {
+  return {reinterpret_cast<int64_t>(x.const_data_ptr<float>()),
+          reinterpret_cast<int64_t>(x.mutable_data_ptr<float>()),
+          reinterpret_cast<int64_t>(x.data_ptr<float>())};
+}
+
+void put(const Tensor& x, int64_t k, float value) { x.mutable_data_ptr<float>()[k] = value; }
+
+float element(const Tensor& x, int64_t i, int64_t j) {
+  return x.const_data_ptr<float>()[i * x.stride(0) + j * x.stride(1)];
+}
+
+float offset_added(const Tensor& x, int64_t i, int64_t j) {
+  const float* start = x.const_data_ptr<float>() + x.storage_offset();
+  return start[i * x.stride(0) + j * x.stride(1)];
+}
+"""
+
+# %% [markdown]
+# The same with an accessor, which is a pointer with its sizes and strides; and the numbers of a complex tensor as
+# they lie in memory.
+
+# %%
+MEMORY += """
+float by_accessor(const Tensor& x, int64_t i, int64_t j) { return x.accessor<const float, 2>()[i][j]; }
+
+void put_by_accessor(const Tensor& x, int64_t i, int64_t j, float value) {
+  x.accessor<float, 2>()[i][j] = value;
+}
+
+std::vector<float> as_floats(const Tensor& z) {
+  const auto* numbers = reinterpret_cast<const float*>(z.const_data_ptr<c10::complex<float>>());
+  return {numbers, numbers + 2 * z.numel()};
+}
+"""
+MEMORY_FUNCTIONS = ["addresses", "put", "element", "offset_added", "by_accessor", "put_by_accessor", "as_floats"]
+memory = build("memory", MEMORY, MEMORY_FUNCTIONS)
+
+# %% [markdown] syllabus="2.12a"
+# ### Three pointers to one memory
+#
+# `const_data_ptr` is for reading, `mutable_data_ptr` for writing; `data_ptr` is the older name of the second. All
+# three say where the tensor's own memory is.
+
+# %%
+x = torch.arange(12.0).view(3, 4)
+print("from C++:", memory.addresses(x))
+print("from Python:", x.data_ptr())
+memory.put(x, 5, 500)
+print(x)
+
+# %% [markdown]
+# What C++ wrote, Python sees. So which of the two you call is a promise, which the compiler keeps for you:
+# `const_data_ptr` gives a `const float*`. Torch listens as well: a *lazy clone* shares memory until somebody wants
+# to write, and asking for a mutable pointer counts as that.
+
+# %%
+x = torch.arange(12.0).view(3, 4)
+lazy = torch._lazy_clone(x)  # torch's own, and rare
+print("to read:", memory.element(lazy, 1, 1), "  to write:", memory.addresses(lazy)[1] == memory.addresses(x)[1])
+
+# %% [markdown] syllabus="2.12b"
+# ### Sizes, strides and offset
+#
+# A tensor is a window into a *storage*, a plain row of numbers. With `storage_offset` $o$ and strides $s_0, s_1$,
+# counted in elements, element $(i, j)$ is number $o + i s_0 + j s_1$ of the storage. A view changes these numbers
+# and nothing else:
+
+# %%
+x = torch.arange(12.0).view(3, 4)
+VIEWS = {"x": x, "x[1:]": x[1:], "x[:, 1:3]": x[:, 1:3], "x.t()": x.t(), "x[1:, ::2].t()": x[1:, ::2].t()}
+print(f"{'':16s}{'sizes':>8s}{'strides':>9s}{'offset':>8s}   address - that of x   element (1, 1)")
+for name, view in VIEWS.items():
+    bytes_further = view.data_ptr() - x.data_ptr()
+    print(
+        f"{name:16s}{tuple(view.shape)!s:>8s}{view.stride()!s:>9s}{view.storage_offset():8d}"
+        f"{bytes_further:12d} bytes{memory.element(view, 1, 1):15.0f} {view[1, 1]:.0f}"
+    )
+
+# %% [markdown] syllabus="2.12c"
+# ### The offset is in the pointer already (!)
+#
+# Look at the addresses: `x[1:]` begins 4 elements, 16 bytes, after `x`. So the formula above is for the *storage*;
+# from the tensor's own pointer it is $i s_0 + j s_1$, without $o$. Code that adds `storage_offset()` adds it twice.
+
+# %%
+for name, view in VIEWS.items():
+    print(f"{name:16s} (0, 0) is {view[0, 0]:.0f}, with the offset added {memory.offset_added(view, 0, 0):.0f}")
+
+# %% [markdown]
+# It is right for every tensor that begins where its storage begins, which is nearly every tensor in a test. In the
+# last row of a view, the wrong one leaves the storage:
+
+# %%
+print("x[1:] at (1, 3):", memory.element(x[1:], 1, 3), "and", memory.offset_added(x[1:], 1, 3))
+
+# %% [markdown] syllabus="2.12q"
+# ### Accessors
+#
+# `accessor<float, 2>()` knows the strides, so that `[i][j]` is right for every view; and it writes, too.
+
+# %%
+for name, view in VIEWS.items():
+    assert all(memory.by_accessor(view, i, j) == view[i, j] for i in range(2) for j in range(2)), name
+memory.put_by_accessor(x.t(), 3, 0, 300)
+print(x)
+
+# %% [markdown]
+# Dtype and dimensions are checked when it is made. The index never is: there is no element (0, 4).
+
+# %%
+for wrong in (x.double(), x[0]):
+    try:
+        memory.by_accessor(wrong, 0, 0)
+    except RuntimeError as error:
+        print(error)
+print("(0, 4) in", tuple(x.shape), "is", memory.by_accessor(x, 0, 4))
+
+# %% [markdown]
+# That was the first number of the next row, and beyond the last row it is anything. This accessor is for CPU memory;
+# stage 4 has its sister for kernels.
+
+# %% [markdown] syllabus="2.12p"
+# ### Complex numbers
+#
+# Real part, imaginary part, next number:
+
+# %%
+z = torch.tensor([1 + 2j, 3 + 4j])
+print("in memory:", memory.as_floats(z))
+print("the same from Python:", torch.view_as_real(z).flatten().tolist())
+
+# %% [markdown]
+# One trap: `conj()` changes no memory, it sets a bit in the tensor. ATen's operations know of it, your pointer does
+# not. `resolve_conj()` makes it real.
+
+# %%
+conjugate = z.conj()
+print(conjugate, "in memory:", memory.as_floats(conjugate), " resolved:", memory.as_floats(conjugate.resolve_conj()))
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `2/which_element`. `make check EX=2/which_element` in a terminal hands out the questions and checks
+# your answers; the cell below checks them here.
+
+# %%
+from common.exercises import show
+
+show("2/which_element")
+
+# %% [markdown]
+# ## How long they stay there
+#
+# A kernel that wants elements side by side calls `contiguous()`, which copies a strided tensor. Whose memory is
+# that copy? The second module has the wrong answers and the right one.
+
+# %%
+LIFETIMES = """
+float dangling(const Tensor& x, int64_t k) {
+  const float* numbers = x.contiguous().const_data_ptr<float>();
+  return numbers[k];
+}
+
+float kept(const Tensor& x, int64_t k) {
+  const Tensor dense = x.contiguous();
+  const float* numbers = dense.const_data_ptr<float>();
+  return numbers[k];
+}
+
+at::TensorAccessor<const float, 2> rows_of(const Tensor& x) { return x.accessor<const float, 2>(); }
+
+float dangling_accessor(const Tensor& x, int64_t i, int64_t j) {
+  const auto rows = rows_of(x.contiguous());
+  return rows[i][j];
+}
+"""
+
+# %% [markdown]
+# And the same question for the shapes that one passes around:
+
+# %%
+LIFETIMES += """
+std::vector<int64_t> braced(int64_t rows, int64_t columns) {
+  at::IntArrayRef shape = {rows, columns};
+  return shape.vec();
+}
+
+C10_NOINLINE at::IntArrayRef shape_of(int64_t rows, int64_t columns) { return {rows, columns}; }
+
+std::vector<int64_t> returned(int64_t rows, int64_t columns) { return shape_of(rows, columns).vec(); }
+
+std::vector<int64_t> copied(at::IntArrayRef shape) { return shape.vec(); }
+
+std::vector<int64_t> as_argument(int64_t rows, int64_t columns) { return copied({rows, columns}); }
+
+std::vector<int64_t> named(int64_t rows, int64_t columns) {
+  const std::array<int64_t, 2> shape = {rows, columns};
+  return copied(shape);
+}
+"""
+LIFETIMES_FUNCTIONS = ["dangling", "kept", "dangling_accessor", "braced", "returned", "as_argument", "named"]
+lifetimes = build("lifetimes", LIFETIMES, LIFETIMES_FUNCTIONS)
+
+# %% [markdown] syllabus="2.12d"
+# ### A pointer into a temporary (!)
+#
+# All elements of `x` are 1. `dangling` reads a few of its contiguous copy:
+
+# %%
+x = torch.ones(64, 64).t()
+PLACES = (0, 1, 100, 2048, 4095)
+print("dangling:", [lifetimes.dangling(x, k) for k in PLACES])
+print("kept:    ", [lifetimes.kept(x, k) for k in PLACES])
+
+# %% [markdown]
+# The copy has no name. It dies at the semicolon of the line that made it, its memory goes back to the allocator, and
+# the next line reads what is left there. These may all be 1, because nobody has written there *yet*; or the first
+# ones are rubbish, because the allocator keeps its own notes in free memory.
+#
+# You will read that this has to do with asynchrony, and that a synchronisation helps. Nothing here is asynchronous.
+# It is lifetime alone: give the copy a name, and it lives as long as the name does. And it is silent where `x`
+# happens to be contiguous, because `contiguous()` then returns `x` itself:
+
+# %%
+print("already contiguous:", [lifetimes.dangling(x.contiguous(), k) for k in PLACES])
+
+# %% [markdown] syllabus="2.12f"
+# ### Make it fail each time
+#
+# "Mostly right" is the worst that can happen to a test. The C library of Linux can fill whatever is freed
+# with a pattern: start the process with `MALLOC_PERTURB_=170`. It reads the variable when it starts, so it takes a
+# process of its own.
+
+
+# %%
+def in_a_process(module, code, **variables):
+    """Runs code in a process of its own, where the module is called `cpp`; returns its status and what it printed."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(module.__file__).parent), **variables}
+    command = [sys.executable, "-c", f"import torch, {module.__name__} as cpp\n{code}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    return done.returncode, done.stdout.strip()
+
+
+LOOK = f"x = torch.ones(64, 64).t()\nprint([cpp.dangling(x, k) for k in {PLACES}])"
+print("170 in every byte is, as a float,", struct.unpack("f", bytes([170] * 4))[0])
+print("left alone:", in_a_process(lifetimes, LOOK)[1])
+print("with 170:  ", in_a_process(lifetimes, LOOK, MALLOC_PERTURB_="170")[1])
+
+# %% [markdown]
+# Left alone, most of it looks right. With the pattern nothing does, in any run: what is not rubbish from the
+# allocator's notes is 170. (Small freed blocks are put aside unfilled, so try it with more than a kilobyte.) Large
+# blocks need no pattern, the allocator returns them to the system at once:
+
+# %%
+status, _ = in_a_process(lifetimes, "print(cpp.dangling(torch.ones(4096, 4096).t(), 0))")
+print("64 MB: the process ended with status", status, "(-11 is a segmentation fault)")
+
+# %% [markdown] syllabus="2.12e"
+# ### An accessor does not help (!)
+#
+# An accessor holds a pointer, not the tensor. Torch refuses the plainest form at compile time:
+
+# %%
+COMPILER = os.environ.get("CXX", "c++")
+INCLUDE = [word for path in [*include_paths(), sysconfig.get_path("include")] for word in ("-isystem", path)]
+STANDARD = "-std=c++20" if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 12) else "-std=c++17"
+REFUSED = """#include <ATen/core/Tensor.h>
+float first(const at::Tensor& x) { auto rows = x.contiguous().accessor<float, 2>(); return rows[0][0]; }
+"""
+command = [COMPILER, "-x", "c++", "-fsyntax-only", STANDARD, *INCLUDE, "-"]
+said = subprocess.run(command, input=REFUSED, capture_output=True, text=True).stderr
+print(next(line for line in said.splitlines() if "error" in line).partition(" [with")[0])
+
+# %% [markdown]
+# Any detour gets past that: in `rows_of(x.contiguous())` the temporary has a name, but only until the function
+# returns.
+
+# %%
+LOOK_THROUGH = "x = torch.ones(64, 64).t()\nprint([cpp.dangling_accessor(x, k, k) for k in (0, 31, 63)])"
+print("left alone:", in_a_process(lifetimes, LOOK_THROUGH)[1])
+print("with 170:  ", in_a_process(lifetimes, LOOK_THROUGH, MALLOC_PERTURB_="170")[1])
+
+# %% [markdown] syllabus="2.12g"
+# ### In a kernel's argument list it is legal (!)
+#
+# C++ keeps a temporary to the end of the *full expression*, the whole statement. So a call may take a pointer into
+# one: it has returned by then. A kernel launch has only been queued by then, and yet it is legal as well, because a
+# GPU's free memory stays with torch, which gives it only to work that is queued after this kernel on the same stream.
+# (On another stream that holds no more: there it takes `record_stream`.) Both forms, with a kernel:
+
+# %%
+TEMPORARIES_CPP = """
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+
+void launch_twice(const float* x, float* y, int64_t count);  // in the .cu
+
+at::Tensor in_the_call(const at::Tensor& x) {
+  at::Tensor y = at::empty(x.sizes(), x.options());
+  launch_twice(x.contiguous().const_data_ptr<float>(), y.mutable_data_ptr<float>(), x.numel());
+  return y;
+}
+
+at::Tensor before_the_call(const at::Tensor& x) {
+  const float* numbers = x.contiguous().const_data_ptr<float>();
+  at::Tensor y = at::empty(x.sizes(), x.options());
+  launch_twice(numbers, y.mutable_data_ptr<float>(), x.numel());
+  return y;
+}
+"""
+TEMPORARIES_CU = """
+#include <cstdint>
+
+__global__ void twice(const float* x, float* y, int64_t count) {
+  const int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
+  if (i < count) y[i] = 2 * x[i];
+}
+
+void launch_twice(const float* x, float* y, int64_t count) {
+  twice<<<(count + 255) / 256, 256>>>(x, y, count);
+}
+"""
+
+# %% [markdown]
+# The emulator runs it, which knows of every piece of memory whether it is in use. Notebook 03 introduces it.
+
+# %%
+from common.inline import inline
+
+functions = ["in_the_call", "before_the_call"]
+temporaries = inline("temporaries", TEMPORARIES_CPP, TEMPORARIES_CU, functions, target="emulator")
+print("in the call:", temporaries.in_the_call(x).unique())
+try:
+    temporaries.before_the_call(x)
+except RuntimeError as error:
+    print(error)
+
+# %% [markdown]
+# A GPU reports nothing here. `y` is allocated after the copy is freed and has its size, so torch is likely to give
+# it the very same memory, and the kernel reads what it writes: harmless for this kernel, wrong for most others.
+
+# %% [markdown] syllabus="2.12h"
+# ### An `IntArrayRef` owns nothing either (!)
+#
+# It is a pointer and a length. `at::IntArrayRef shape = {rows, columns};` makes a list, points to it, and the list
+# dies at the semicolon.
+
+# %%
+for function in (lifetimes.braced, lifetimes.returned, lifetimes.as_argument, lifetimes.named):
+    print(f"{function.__name__:12s} of 5 rows and 7 columns:", function(5, 7))
+
+# %% [markdown]
+# The first two print whatever is on the stack, and that depends on compiler, flags and what ran before; it may even
+# be right. As an argument, the list lives until the call returns: that is what `at::empty({rows, columns})` is.
+# To keep a shape, keep something that owns it: an array, a `std::vector<int64_t>`, or the tensor whose shape it is.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `2/three_pointers`. `show("2/three_pointers")` in a cell checks it here.
+
+# %% [markdown]
+# ## What arrives, and what to make
+#
+# The third module: a function that walks a pointer, one for tensors that are not there, and ways to make new ones.
+
+# %%
+TENSORS = """
+#include <torch/csrc/autograd/generated/variable_factories.h>
+
+Tensor walk(const Tensor& x) {
+  Tensor y = at::empty(x.sizes(), x.options());
+  const float* from = x.const_data_ptr<float>();
+  float* to = y.mutable_data_ptr<float>();
+  for (int64_t k = 0; k < x.numel(); ++k) to[k] = 2 * from[k];
+  return y;
+}
+
+Tensor walk_dense(const Tensor& x) { return walk(x.contiguous()); }
+
+std::tuple<bool, std::vector<int64_t>, int64_t> describe(const std::optional<Tensor>& given) {
+  const Tensor x = given.value_or(Tensor());
+  return {x.defined(), x.sizes().vec(), x.numel()};
+}
+
+Tensor nothing() { return Tensor(); }
+
+Tensor plus_one(const std::optional<Tensor>& given) { return given.value_or(Tensor()) + 1; }
+"""
+
+# %%
+TENSORS += """
+Tensor of_dtype(at::ScalarType dtype, at::Device device) {
+  return at::empty({2, 3}, at::TensorOptions().dtype(dtype).device(device));
+}
+
+Tensor sparse() { return at::empty({2, 3}, at::TensorOptions().layout(at::kSparse)); }
+
+Tensor at_with_gradient() { return at::empty({2, 3}, at::TensorOptions().requires_grad(true)); }
+Tensor torch_with_gradient() { return torch::empty({2, 3}, at::TensorOptions().requires_grad(true)); }
+Tensor marked() { return at::empty({2, 3}).set_requires_grad(true); }
+
+Tensor pinned(at::Device device, bool sparse) {
+  auto options = at::TensorOptions().device(device).layout(sparse ? at::kSparse : at::kStrided);
+  return at::empty({2, 3}, options.pinned_memory(true));
+}
+
+Tensor by_sizes(const Tensor& x) { return at::empty(x.sizes()); }
+Tensor by_options(const Tensor& x) { return at::empty(x.sizes(), x.options()); }
+Tensor like(const Tensor& x) { return at::empty_like(x); }
+"""
+TENSORS_FUNCTIONS = ["walk", "walk_dense", "describe", "nothing", "plus_one", "of_dtype", "sparse"]
+TENSORS_FUNCTIONS += ["at_with_gradient", "torch_with_gradient", "marked", "pinned"]
+TENSORS_FUNCTIONS += ["by_sizes", "by_options", "like"]
+tensors = build("tensors", TENSORS, TENSORS_FUNCTIONS)
+
+# %% [markdown] syllabus="2.12i"
+# ### The gradient of a bare `sum()` (!)
+#
+# `y = 2 x`, so its gradient is twice what arrives. The backward pass here walks the pointer of what arrives:
+
+# %%
+arrived = []
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, backward):
+        ctx.backward = backward
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        arrived.append(grad)
+        return ctx.backward(grad), None
+
+
+def gradient(loss, backward):
+    x = torch.ones(2, 3, requires_grad=True)
+    return torch.autograd.grad(loss(Twice.apply(x, backward)), x)[0]
+
+
+print(gradient(torch.sum, tensors.walk))
+
+# %% [markdown]
+# Every element should be 2, and only the first one is. You may read that such a gradient is "uninitialised". It is
+# not; look at what arrived:
+
+# %%
+grad = arrived[-1]
+print("shape", tuple(grad.shape), "strides", grad.stride(), "storage:", grad.untyped_storage().nbytes(), "bytes")
+
+# %% [markdown]
+# `sum` sends the same 1 to every element, so autograd sends *one* number, expanded: with strides of 0 it is read
+# six times. A raw walk leaves its four bytes after the first. In a process that also fills fresh memory (with the
+# other bits of 170), the neighbours are the same each time:
+
+# %%
+WALK = "print(cpp.walk(torch.ones(()).expand(2, 3)).flatten().tolist())"
+print(in_a_process(tensors, WALK, MALLOC_PERTURB_="170")[1])
+print("right:", gradient(torch.sum, tensors.walk_dense).flatten().tolist())
+
+# %% [markdown]
+# `walk_dense` calls `walk(x.contiguous())`: a temporary in an argument list, which is legal, as you know now.
+
+# %% [markdown] syllabus="2.12j"
+# ### `mean()` hides it
+#
+# The same wrong function, another loss:
+
+# %%
+print(gradient(torch.mean, tensors.walk) * 6)
+grad = arrived[-1]
+print("strides", grad.stride(), "storage:", grad.untyped_storage().nbytes(), "bytes")
+
+# %% [markdown]
+# `mean` divides the gradient by the number of elements, and the result of a division is a full tensor. So test a
+# backward pass with `sum()`, and with a gradient of your own that is transposed.
+
+# %% [markdown] syllabus="2.12k"
+# ### No tensor at all
+#
+# A `Tensor` in C++ may be *undefined*, which is what None is in Python. A gradient that nobody asked for is one.
+# Asked for its shape it does not complain:
+
+# %%
+print("returned to Python:", tensors.nothing())
+print("defined, sizes, numel:", tensors.describe(None))
+print("an empty tensor:      ", tensors.describe(torch.empty(0)))
+try:
+    tensors.plus_one(None)
+except RuntimeError as error:
+    print(error)
+
+# %% [markdown]
+# Only `defined()` tells it from an empty tensor; everything that computes fails. The binding takes None only for
+# `std::optional<Tensor>`. For a plain `Tensor` it says
+
+# %%
+try:
+    tensors.like(None)
+except TypeError as error:
+    print(str(error).splitlines()[0])
+
+# %% [markdown] syllabus="2.12l"
+# ### Options
+#
+# What Python says by keywords, `TensorOptions` carries to a factory function. (`meta` is a device without memory.)
+
+# %%
+for dtype, device in ((torch.float64, "cpu"), (torch.int8, "meta")):
+    made = tensors.of_dtype(dtype, torch.device(device))
+    print(made.dtype, made.device, made.layout)
+print(tensors.sparse().layout)
+
+# %% [markdown]
+# `requires_grad` is one of them, and here the two namespaces differ: `at::` knows nothing of autograd, `torch::`
+# does.
+
+# %%
+print("torch::empty:", tensors.torch_with_gradient().requires_grad)
+try:
+    tensors.at_with_gradient()
+except RuntimeError as error:
+    print("at::empty:", error)
+
+# %% [markdown] syllabus="2.12o"
+# ### No gradient unless asked for
+#
+# A new tensor requires none, not even one that is made like a tensor which does. `set_requires_grad` works on both
+# namespaces' tensors.
+
+# %%
+weights = torch.ones(2, 3, requires_grad=True)
+print("like:", tensors.like(weights).requires_grad, "  marked:", tensors.marked().requires_grad)
+
+# %% [markdown] syllabus="2.12m"
+# ### Pinned memory is on the CPU (!)
+#
+# Pinned memory is CPU memory that the system must not move, so that a GPU can copy from it by itself. It makes no
+# sense for a tensor *on* the GPU, in spite of the examples that ask for both. A sparse tensor, which is no plain
+# memory either, is refused everywhere, one on the GPU wherever there is one:
+
+
+# %%
+def first_words(call, *arguments):
+    try:
+        made = call(*arguments)
+        return f"pinned: {made.is_pinned()}"
+    except RuntimeError as error:
+        return str(error).splitlines()[0][:90]
+
+
+print("sparse:", first_words(tensors.pinned, torch.device("cpu"), True))
+print("cuda:  ", first_words(tensors.pinned, torch.device("cuda"), False))
+print("cpu:   ", first_words(tensors.pinned, torch.device("cpu"), False))
+print("meta:  ", first_words(torch.ones(2, 3, device="meta").pin_memory))
+
+# %% [markdown]
+# Without a GPU, the second and the third line miss its driver, or a torch that knows of one: it is the driver that
+# pins.
+
+# %% [markdown] syllabus="2.12n"
+# ### Like another
+#
+# A result should be made like its input. Three ways, for a transposed tensor in float64:
+
+# %%
+x = torch.ones(2, 3, dtype=torch.float64).t()
+for function in (tensors.by_sizes, tensors.by_options, tensors.like):
+    made = function(x)
+    print(f"{function.__name__:11s} {made.dtype}, strides {made.stride()}")
+
+# %% [markdown]
+# The first forgets the dtype, and the device: fine in every test in float32 on the CPU. The third keeps even the
+# strides, so walk it with a raw pointer only if the input has been made contiguous. The second is fresh and
+# contiguous.
+
+# %% [markdown]
+# ## In pictures
+#
+# What right and wrong code reads: of `x[1:, 1:3]`, a view of twelve numbers, and of a gradient from `sum()`.
+
+# %%
+from common.plots import BLUE, GREEN, STYLE, VERMILION
+
+plt.rcParams.update(STYLE)
+
+
+def draw(axis, title, cells, walks):
+    """A row of memory cells, and below it a row of dots for each walk: where its elements are."""
+    for k in range(cells + 6):
+        inside = k < cells
+        box = plt.Rectangle((k - 0.5, -0.4), 1, 0.8, edgecolor="#888888", facecolor="#e8eef6" if inside else "white")
+        axis.add_patch(box)
+        axis.text(k, 0, str(k) if inside else "?", ha="center", va="center", color="#1a1a1a")
+    for row, (name, places, colour) in enumerate(walks, start=1):
+        axis.plot(places, [-row] * len(places), "o", color=colour, markersize=9)
+        axis.text(-0.9, -row, name, ha="right", va="center")
+    axis.set_xlim(-0.6, 17.6)
+    axis.set_ylim(-len(walks) - 0.6, 0.6)
+    axis.set_title(title, loc="left")
+    axis.axis("off")
+
+
+view = torch.arange(12).view(3, 4)[1:, 1:3]
+right = view.flatten().tolist()
+added = [view.storage_offset() + place for place in right]
+raw = [view.storage_offset() + k for k in range(view.numel())]
+WALKS = [("by strides", right, GREEN), ("offset added", added, VERMILION), ("raw walk", raw, BLUE)]
+figure, axes = plt.subplots(2, 1, figsize=(10, 4), layout="constrained")
+draw(axes[0], "x[1:, 1:3] in a storage of 12 elements; '?' belongs to somebody else", 12, WALKS)
+by_strides = torch.zeros(1).expand(2, 3).flatten().int().tolist()
+WALKS = [("by strides", by_strides, GREEN), ("raw walk", list(range(6)), VERMILION)]
+draw(axes[1], "the (2, 3) gradient of a bare sum(): six times the same element", 1, WALKS)
+plt.show()
+
+# %% [markdown]
+# ## What to take along
+#
+# - The pointer of a tensor is where *its* first element is. From there on, only strides count.
+# - A pointer, an accessor and an `IntArrayRef` own nothing. Name what they point into.
+# - Test with transposed inputs, with `sum()`, with `conj()`; and once with `MALLOC_PERTURB_=170`.
+# - Ask `defined()` before anything else, and make results by the options of the inputs.
+#
+# Next: `02c_other_code`, libraries that torch does not have, and extensions that torch has outgrown.
