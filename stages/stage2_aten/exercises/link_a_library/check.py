@@ -1,0 +1,46 @@
+import zlib
+
+import torch
+
+from common.exercises.judge import require
+
+DTYPES = (torch.float32, torch.float64, torch.float16, torch.int64, torch.uint8)
+
+
+def check(work):
+    checksum = work.load("_C").checksum
+    numbers = work.numbers()
+    for dtype in DTYPES:
+        x = torch.randint(0, 256, (5, 33), generator=numbers).to(dtype)
+        wide = torch.randint(0, 256, (7, 66), generator=numbers).to(dtype)
+        layouts = {"contiguous": x, "transposed": x.t(), "a slice": wide[1:-1, 3:40], "every other": wide[:, ::2]}
+        for name, tensor in layouts.items():
+            compare(checksum, tensor, f"x {name}, {dtype}")
+    compare(checksum, torch.empty(0, 3), "x without elements")
+    compare(checksum, torch.randn((), generator=numbers).expand(4, 5), "x expanded")
+    linked = b"libz.so" in work.library().read_bytes()
+    require(linked, "crc32 is found by luck, in a library that something else has loaded: setup.py does not link it")
+
+
+def compare(checksum, x, name):
+    got, want = checksum(x), crc(x)
+    require(isinstance(got, int), f"checksum(x) is {got!r}, expected a whole number")
+    suspects = {
+        crc(in_memory_order(x)): "the bytes were taken in the order of memory, not of rows: x has strides",
+        zlib.crc32(x.contiguous().numpy().tobytes()[: x.numel()]): "that is the checksum of the first bytes only: "
+        "an element of this dtype has more than one",
+        0: "nothing was added to the 0 that it begins with",
+        zlib.crc32(x.contiguous().numpy().tobytes(), 1): "it begins with 1",
+    }
+    why = suspects.get(got, "")
+    require(got == want, f"checksum(x) is {got}, expected {want} ({name})" + (f"\n{why}" if why else ""))
+
+
+def crc(x):
+    return zlib.crc32(x.contiguous().numpy().tobytes())
+
+
+def in_memory_order(x):
+    """What a walk from x's first element on reads, as far as x's storage reaches."""
+    count = min(x.numel(), x.untyped_storage().nbytes() // x.element_size() - x.storage_offset())
+    return x.as_strided((count,), (1,))

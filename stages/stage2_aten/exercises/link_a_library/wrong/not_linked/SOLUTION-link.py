@@ -1,0 +1,1 @@
+ext_modules=[CppExtension("checksum._C", ["csrc/checksum.cpp"])],

@@ -1,0 +1,69 @@
+import torch
+
+from common.exercises.judge import LearnerError, require, same
+
+N, M = 48, 65  # copies of more than a kilobyte, so that the pattern gets into what is freed
+
+
+def check(work):
+    work.restart(MALLOC_PERTURB_="170")  # what is freed is filled with this byte
+    extension = work.load("_C")
+    numbers = work.numbers()
+    row_sums(extension.row_sums, numbers)
+    doubled(extension.doubled, numbers)
+    corners(extension.corners, numbers)
+    for name in ("row_sums", "doubled", "corners"):
+        require(refuses(getattr(extension, name)), f"{name} takes float64 for float32: leave check(x) in")
+
+
+def layouts(numbers):
+    """The same kind of tensor in five layouts, by name."""
+    x = torch.randn(M, N, generator=numbers)
+    return {
+        "contiguous": torch.randn(N, M, generator=numbers),
+        "transposed": x.t(),
+        "a slice": torch.randn(N + 2, 2 * M, generator=numbers)[1:-1, 1 : M + 1],
+        "every other column": torch.randn(N, 2 * M, generator=numbers)[:, ::2],
+        "expanded": torch.randn((), generator=numbers).expand(N, M),
+    }
+
+
+def row_sums(function, numbers):
+    freed = M * torch.tensor([170] * 4, dtype=torch.uint8).view(torch.float32)
+    for name, x in layouts(numbers).items():
+        got = function(x)
+        if isinstance(got, torch.Tensor) and got.shape == (N,):
+            late = ((got / freed - 1).abs() < 1e-3).sum()
+            require(
+                late < N // 2,
+                f"row_sums(x) is wrong (x {name}): `numbers` points into a copy that was freed before it was read",
+            )
+        same("row_sums(x)", got, x.double().sum(1), f"x {name}", torch.float32, 1e-4)
+
+
+def doubled(function, numbers):
+    for name, x in layouts(numbers).items():
+        got = function(x)
+        raw = 2 * x.as_strided((N, M), (M, 1)).double() if name == "transposed" else None
+        suspects = {} if raw is None else {"this walks memory in its own order; x has other strides": raw}
+        same("doubled(x)", got, 2 * x.double(), f"x {name}", torch.float32, suspects=suspects)
+        require(got.is_contiguous(), f"doubled(x) has strides {got.stride()} for x {name}, expected it contiguous")
+
+
+def corners(function, numbers):
+    for name, x in layouts(numbers).items():
+        want = [x[0, 0].item(), x[-1, -1].item()]
+        got = list(function(x))
+        require(
+            got == want,
+            f"corners(x) is {got} for x {name}, expected {want}; x has storage_offset {x.storage_offset()}, and "
+            "data_ptr is where x itself begins",
+        )
+
+
+def refuses(function):
+    try:
+        function(torch.ones(3, 4, dtype=torch.float64))
+    except LearnerError:
+        return True
+    return False

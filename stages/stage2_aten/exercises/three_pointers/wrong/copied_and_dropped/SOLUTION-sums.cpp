@@ -1,0 +1,1 @@
+const float* numbers = x.clone(at::MemoryFormat::Contiguous).const_data_ptr<float>();

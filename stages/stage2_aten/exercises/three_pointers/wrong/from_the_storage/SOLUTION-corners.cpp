@@ -1,0 +1,1 @@
+const float* first = static_cast<const float*>(x.storage().data());

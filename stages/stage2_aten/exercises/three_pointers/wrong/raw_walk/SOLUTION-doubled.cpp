@@ -1,0 +1,1 @@
+const float* from = x.const_data_ptr<float>();
