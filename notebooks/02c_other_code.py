@@ -323,12 +323,12 @@ BINDING = 'PYBIND11_MODULE(example, m) { m.def("same", &same); }'
 
 def preprocessed(*flags):
     text = f"#include <torch/torch.h>\n{BINDING}\n"
-    said = run(COMPILER, "-x", "c++", "-E", STANDARD, *INCLUDE, *flags, "-", text=text)[1]
-    return said.splitlines()[-1]
+    said = run(COMPILER, "-x", "c++", "-E", "-P", STANDARD, *INCLUDE, *flags, "-", text=text)[1]
+    return "... " + " ".join(said.split())[-90:]
 
 
 print("bare:          ", preprocessed())
-print("with the macro:", preprocessed(MACRO)[:90], "...")
+print("with the macro:", preprocessed(MACRO))
 
 # %% [markdown]
 # Bare, it is no macro, and the compiler reads the line as it stands:

@@ -21,6 +21,10 @@ PROGRAMS = {
     "make": "make: sudo apt install make",
     "cmake": "CMake: sudo apt install cmake",
 }
+HEADERS = {
+    "googletest": ("gtest/gtest.h", "GoogleTest: sudo apt install libgtest-dev"),
+    "zlib": ("zlib.h", "zlib's header: sudo apt install zlib1g-dev"),
+}
 NOT_RUN = pytest.StashKey[Counter]()
 
 
@@ -32,8 +36,9 @@ def lacking(need: str) -> str | None:
         return None if cuobjdump() else "cuobjdump: CUDA Toolkit, or triton, which torch for CUDA brings"
     if need in PROGRAMS:
         return None if shutil.which(need) else PROGRAMS[need]
-    if need == "googletest":
-        return None if has_header("gtest/gtest.h") else "GoogleTest: sudo apt install libgtest-dev"
+    if need in HEADERS:
+        header, brings = HEADERS[need]
+        return None if has_header(header) else brings
     if need.startswith("gpu"):
         import torch
 

@@ -28,6 +28,7 @@ def texts(notebook: str) -> dict[str, object]:
 
 
 ATEN, POINTERS, ACCESSORS = texts("02_aten"), texts("03_cuda_pointers"), texts("04_cuda_accessors")
+TENSORS, OTHER_CODE = texts("02b_tensors_in_cpp"), texts("02c_other_code")
 
 
 @cache
@@ -56,3 +57,9 @@ def checks(target: str | None = "emulator") -> ModuleType:
 def places() -> ModuleType:
     functions = ACCESSORS["FUNCTIONS"]
     return inline("places", ACCESSORS["PLACES_CPP"], ACCESSORS["PLACES_CU"], functions, target="emulator")
+
+
+@cache
+def temporaries() -> ModuleType:
+    functions = ["in_the_call", "before_the_call"]
+    return inline("temporaries", TENSORS["TEMPORARIES_CPP"], TENSORS["TEMPORARIES_CU"], functions, target="emulator")

@@ -11,7 +11,7 @@ from common.stages import ROOT
 
 pytestmark = pytest.mark.needs("jupytext", "nbformat")
 
-NEEDS = {"00c_conv_batchnorm": ("sklearn",)}  # beside what all of them need
+NEEDS = {"00c_conv_batchnorm": ("sklearn",), "02c_other_code": ("zlib",)}  # beside what all of them need
 SOURCES = [
     pytest.param(source, id=source.stem, marks=pytest.mark.needs(*NEEDS.get(source.stem, ())))
     for source in notebooks.sources()

@@ -40,7 +40,8 @@ at::Tensor forward(const at::Tensor& x) {
 // BEGIN SOLUTION backward
 // The derivative is 1 / (1 + |x|)^2.
 at::Tensor backward(const at::Tensor& grad, const at::Tensor& x) {
-  TORCH_CHECK(grad.sizes() == x.sizes(), "softsign: grad has shape ", grad.sizes(), ", but x has ", x.sizes());
+  TORCH_CHECK(grad.sizes() == x.sizes(), "softsign: grad has shape ", grad.sizes(), ", but x has ",
+              x.sizes());
   const at::Tensor dense = x.contiguous(), dense_grad = grad.contiguous();
   at::Tensor d_x = at::empty(x.sizes(), x.options());
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "softsign_backward", [&] {

@@ -6,8 +6,8 @@
 using at::Tensor;
 
 void check(const Tensor& x) {
-  TORCH_CHECK(x.is_cpu() && x.scalar_type() == at::kFloat, "x has dtype ", x.scalar_type(), " on ", x.device(),
-              ", expected float32 on the CPU");
+  TORCH_CHECK(x.is_cpu() && x.scalar_type() == at::kFloat, "x has dtype ", x.scalar_type(), " on ",
+              x.device(), ", expected float32 on the CPU");
   TORCH_CHECK(x.dim() == 2 && x.numel() > 0, "x has shape ", x.sizes(), ", expected (N, M), not empty");
 }
 
