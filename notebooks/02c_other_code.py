@@ -128,7 +128,7 @@ print((folder / "setup.py").read_text())
 write("old_install/setup.py", "from setuptools import setup\nsetup(name='old', py_modules=['old'])\n")
 write("old_install/old.py", "")
 status, said = run(sys.executable, "setup.py", "install", "--root", "root", folder=BUILD / "old_install")
-print(*[line.strip() for line in said.splitlines() if "deprecat" in line][:2], sep="\n")
+print(*[line.strip().rpartition(": ")[2] for line in said.splitlines() if "deprecat" in line][:2], sep="\n")
 
 # %% [markdown]
 # pip builds and installs, and without isolation it sees torch. `--target` stands for the environment that you would
@@ -154,7 +154,8 @@ del os.environ["PYTHONPATH"]
 header = write("ruler/include/ruler.h", 'extern "C" double inches(double metres);\n')
 library = write("ruler/ruler.cpp", '#include "ruler.h"\ndouble inches(double metres) { return metres / 0.0254; }\n')
 (BUILD / "ruler" / "lib").mkdir(exist_ok=True)
-print(run(COMPILER, "-shared", "-fPIC", "-Iinclude", "ruler.cpp", "-o", "lib/libruler.so", folder=BUILD / "ruler"))
+command = [COMPILER, "-shared", "-fPIC", "-Iinclude", "ruler.cpp", "-o", "lib/libruler.so"]
+assert run(*command, folder=BUILD / "ruler") == (0, "")
 MODULE = """
 #include <pybind11/pybind11.h>
 #include <ruler.h>
