@@ -1406,4 +1406,4 @@ plt.show()
 # - Keep activated values, use ATen's own derivatives, write into one block, skip what nobody asked for.
 #
 # Next: `make diff-1-2` for the stage as a diff. Still more than a dozen small kernels run in each step; stage 3 makes
-# one of them.
+# one of them. It takes raw pointers, and `02b_tensors_in_cpp` is about those.
