@@ -187,8 +187,8 @@ for name, options in ATTEMPTS:
 # library: `-L` and `-l`; if nobody tells it, the module is made all the same, since the functions may yet come from
 # somewhere before it is imported. And the *loader* looks, each time the module is imported: `-rpath` writes the
 # folder into the module. (An `LD_LIBRARY_PATH` helps it, too, until somebody forgets to set it.) In `setup.py` these
-# are `include_dirs`, `library_dirs`, `libraries` and `runtime_library_dirs`. [docs/build.md](../docs/build.md) has all options
-# of a build.
+# are `include_dirs`, `library_dirs`, `libraries` and `runtime_library_dirs`; all options of a build are in
+# [docs/build.md](../docs/build.md).
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/link_a_library`. `make check EX=2/link_a_library` in a terminal hands out the files and checks
