@@ -1,2 +1,0 @@
-extra_ldflags=["-Wl,--as-needed", "-Wl,--no-as-needed"],
-is_standalone=True,
