@@ -322,8 +322,8 @@ print("forward:", torch.autograd.grad(WrongSquare.forward(x), x), "which is auto
 # %% [markdown]
 # Called directly, forward is a function like any other: the Function is not recorded, and its backward never runs.
 #
-# `apply` is not like any other function. Older versions of torch refuse every keyword; newer ones take a keyword for
-# a place in the row of arguments, and fail where a default before it was left out:
+# `apply` is not like any other function. Older versions of torch refuse every keyword. Newer ones make positional
+# arguments of them, and a default that was left out before a keyword is then missing:
 
 
 # %%
@@ -497,10 +497,8 @@ print("gradcheck of Double alone:", gradcheck(Double.apply, torch.ones(3, dtype=
 # and 2 + 2 came out. gradcheck sees nothing, because alone Double is right. `grad * 2` makes a tensor of its own.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/repair_the_function`, a Function with three of these mistakes.
-
-# %%
-show("0/repair_the_function")
+# **Your turn:** `0/repair_the_function`, a Function with three of these mistakes. `show("0/repair_the_function")` in
+# a cell checks it here.
 
 # %% [markdown] syllabus="0.3a 0.3b 0.3c"
 # ## What `ctx` is for
@@ -614,10 +612,7 @@ for kind in (ExpInPlace, ExpUntold):
     attempt(lambda kind=kind, leaf=leaf: kind.apply(leaf))
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/in_place`.
-
-# %%
-show("0/in_place")
+# **Your turn:** `0/in_place`. `show("0/in_place")` in a cell checks it here.
 
 # %% [markdown] syllabus="0.3f"
 # ## Outputs without a gradient
@@ -897,9 +892,7 @@ print("with allow_unused=True:", torch.autograd.grad(first, x, allow_unused=True
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/second_derivatives`: four Functions, and what each of them will give. Then `0/cube`.
-
-# %%
-show("0/second_derivatives", "0/cube")
+# `show("0/second_derivatives", "0/cube")` in a cell checks both here.
 
 # %% [markdown] syllabus="0.5a"
 # ## `gradcheck`, from scratch
@@ -978,7 +971,7 @@ plt.show()
 
 # %% [markdown]
 # A valley: rounding to the left, curvature to the right. In float64 the usual step, 1e-6, lies near its bottom. In
-# float32 the whole difference is lost there, and the right gradient fails:
+# float32 rounding makes it wrong by per cents there, far more than `rtol` allows, and the right gradient fails:
 
 # %%
 import warnings
@@ -1081,9 +1074,7 @@ print("against sin:     ", torch.allclose(Sine.apply(rows), rows.sin()))
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/find_the_wrong_ones`: a test that tells wrong Functions from right ones.
-
-# %%
-show("0/find_the_wrong_ones")
+# `show("0/find_the_wrong_ones")` in a cell checks it here.
 
 # %% [markdown] syllabus="0.6a"
 # ## A fully connected layer
@@ -1233,10 +1224,7 @@ plt.show()
 print(f"weight off by {(layer.weight - target).abs().max().item():.3f}; bias {layer.bias.item():.2f}, it was 0.5")
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/linear`.
-
-# %%
-show("0/linear")
+# **Your turn:** `0/linear`. `show("0/linear")` in a cell checks it here.
 
 # %% [markdown]
 # ## What to take along

@@ -748,8 +748,9 @@ for function in (torch.tensor, torch.is_tensor, torch.as_tensor, torch.rand_like
     print(f"{function.__name__:10} ignored: {function in get_ignored_functions()}  asks the type: {bool(asked)}")
 
 # %% [markdown]
-# `torch.tensor` and its like never ask: they look at what is inside. But `rand_like` is in the list and asks all the
-# same. Read the list as what torch's own tests leave out, and try what matters to you.
+# `torch.tensor` and `torch.as_tensor` never ask: they look at what is inside. `is_tensor` asks Python. But
+# `rand_like` is in the list and asks all the same. Read the list as what torch's own tests leave out, and try what
+# matters to you.
 
 # %% [markdown]
 # ### A mode sees all calls
@@ -773,7 +774,7 @@ with Listening():
 # %% [markdown] syllabus="0.12c"
 # ### A test of one's own type
 #
-# How much does a table of three overrides cover? Counting names is quick:
+# How much does the table of `mean`, `add` and `matmul` cover, with methods and operators? Counting names is quick:
 
 # %%
 everything = {function for functions in listed.values() for function in functions}
@@ -782,7 +783,8 @@ print(f"{len(everything & set(table))} of {len(everything)}")
 
 # %% [markdown]
 # Calling says more. `coverage` of stage 0 takes, from that list, each function that is happy with a single argument,
-# calls it with a matrix and with an object that stands for it, and compares the results.
+# calls it with a matrix and with an object that stands for it, and compares the results. (Of ours that is `mean`
+# alone; none of `torch.foreach` is among them, whose functions take lists.)
 
 # %%
 from lltm_stage0.coverage import coverage
@@ -814,9 +816,9 @@ axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.2), ncols=3)
 plt.show()
 
 # %% [markdown]
-# The table covers what is in it. Converting covers every function, but hardly a method and no attribute: those
-# belong to `Tensor`, and a class that is none has none. The subclass has it all; the few that it misses can tell that
-# it is a view of another tensor, for that is what `as_subclass` makes.
+# A table covers what is in it. Converting covers every function, but hardly a method and no attribute: those
+# belong to `Tensor`, and a class that is none has none. The subclass has it all but for a few, such as `_is_view`: it
+# *is* a view of the matrix, for that is what `as_subclass` makes.
 #
 # Such a count belongs in the tests of a type: a new version of torch brings new functions, and the test says what
 # became of them.

@@ -49,7 +49,11 @@ def test_next_says_what_and_where(here, capsys):
     assert said.startswith(f"Exercise 0/number (1 of {len(every())}): 2 minutes, one line\n\n# A number\n")
     assert f"  {here}/number/answer.py:2\n      TODO: return the number." in said
     assert (here / "number" / "answer.py").exists()
-    assert said.endswith("Then: make check     Stuck: make hint\n")
+    assert "\nThen: make check     Stuck: make hint\n" in said
+    assert said.endswith("Stage 0 is optional. To begin with the cell: make check EX=1/count_calls\n")
+    place.record(find("0/number"), passed=True)
+    commands.next_one()
+    assert capsys.readouterr().out.endswith("\nThen: make check     Stuck: make hint\n")
 
 
 def test_an_update_is_announced(here, capsys, tmp_path):
@@ -69,6 +73,8 @@ def test_an_update_is_announced(here, capsys, tmp_path):
 
 def test_check_leads_on(here, capsys, monkeypatch):
     judged(monkeypatch, passed=False)
+    assert commands.check(None) == 1
+    assert capsys.readouterr().out.startswith("Exercise 0/number (1 of ")  # the task first, of what is new
     assert commands.check(None) == 1
     said = capsys.readouterr().out
     assert said == ("exercise 0/number: not yet (1.0 s)\nthe number is 42\n\nStuck? make hint (0 of 2 shown)\n")

@@ -25,6 +25,16 @@ def next_one() -> int:
     if exercise is None:
         say("All exercises are solved. `make progress` shows them, `make solution EX=...` ours beside yours.")
         return 0
+    introduce(exercise)
+    say(f"\nThen: make check{ex_of(exercise)}     Stuck: make hint{ex_of(exercise)}")
+    if exercise.source.kind == "primer" and exercise == every()[0]:
+        cell = next(one for one in every() if one.source.kind != "primer")
+        say(f"Stage {exercise.stage} is optional. To begin with the cell: make check EX={cell.id}")
+    return 0
+
+
+def introduce(exercise: Exercise) -> None:
+    """The task of an exercise, and where the learner's files are; makes the folder for them."""
     folder = begun(exercise)
     exercises = every()
     number = exercises.index(exercise) + 1
@@ -39,8 +49,6 @@ def next_one() -> int:
     for file, text in variants.solution(exercise).items():
         if not todos and text != starter.get(file):
             say(f"  {shown(folder / file)}")
-    say("\nThen: make check     Stuck: make hint")
-    return 0
 
 
 def check(name: str | None) -> int:
@@ -59,6 +67,9 @@ def check_one(exercise: Exercise) -> bool:
     """Checks the learner's folder and says how it went."""
     from .checking import check as judge
 
+    if not place.folder_of(exercise).exists():
+        introduce(exercise)
+        say()
     folder = begun(exercise)
     verdict = judge(exercise, folder)
     place.record(exercise, verdict.passed)

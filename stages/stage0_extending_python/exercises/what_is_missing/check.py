@@ -57,7 +57,7 @@ def compare(got, want, call):
     """Raises `Failure` for names too many, too few, or twice."""
     require(
         isinstance(got, list) and all(isinstance(one, str) for one in got),
-        f"{call} does not give a list of functions",
+        f"{call} gives {got!r:.60}, expected a list of functions",
     )
     for names, words in ((set(got) - want, "should not be there"), (want - set(got), "should be there")):
         if names:
