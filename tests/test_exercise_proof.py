@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import subprocess
 import sys
+from fnmatch import fnmatch
 
 import learner
 import pytest
@@ -87,7 +88,7 @@ def test_the_harness_is_all_that_a_check_imports():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     imported = {name.removeprefix("common.").replace(".", "/") for name in done.stdout.split()}
     assert "exercises/judge" in imported
-    assert imported.isdisjoint(proof.OTHERS)
+    assert not [name for name in imported if any(fnmatch(name, other) for other in proof.OTHERS)]
     assert all((ROOT / "common" / f"{name}.py").exists() for name in proof.OTHERS)
 
 

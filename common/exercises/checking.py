@@ -114,6 +114,8 @@ def raised(error: LearnerError) -> str:
     said = str(error).partition("\n\nInvoked with:")[0].strip()  # where pybind11 prints every tensor
     if "returned an invalid gradient at index" in said:
         said += " (indices count the arguments of forward, from 0)"
+    if "returned an incorrect number of gradients" in said:
+        said += ": one for each argument of forward, None for what has none"
     lines = [what or f"{error.kind}: {said}"]
     lines += [f"  {file}:{number}: {text}" for file, number, text in error.where[-3:]]
     return "\n".join(lines)

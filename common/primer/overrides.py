@@ -122,7 +122,9 @@ def covered() -> str:
             assert right >= 0.95 * all_, f"ConvertingScalarTensor covers {right} of {all_} functions of {name}"
     logged = total["LoggingTensor"][0]
     assert logged >= 0.95 * number, f"LoggingTensor covers {logged} of {number} functions"
-    return "of {}: {}".format(number, ", ".join(f"{name} {right}" for name, (right, _) in total.items()))
+    return "of {} with one argument: {}".format(
+        number, ", ".join(f"{name} {right}" for name, (right, _) in total.items())
+    )
 
 
 CHECKS = (
