@@ -6,6 +6,7 @@ Torch's headers, most of the work of compiling a short file, are compiled once w
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import hashlib
 import os
@@ -121,14 +122,28 @@ def with_headers(job: Job, places: Path, lock: int | None = None) -> Job:
     named = "\0".join([compiler_version(), job.versions, text, *flags])
     name = hashlib.sha256(named.encode()).hexdigest()[:20]
     folder = used(kept(places / name / "torch.h.gch").parent)
-    header = folder / "torch.h"
-    if not (folder / "torch.h.gch").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        header.write_text(text)
-        made = folder / f"{os.getpid()}.unfinished"
-        command = [*compiler(), "-x", "c++-header", *flags, str(header), "-o", str(made)]
-        if subprocess.run(command, pass_fds=[lock] if lock else [], **OUTPUT).returncode != 0:
+    if not (folder / "torch.h.gch").exists() and not compiled_header(folder, text, flags, lock):
+        return job
+    return job._replace(flags=["-include", str(folder / "torch.h"), *job.flags])
+
+
+def compiled_header(folder: Path, text: str, flags: list[str], lock: int | None) -> bool:
+    """Compiles a text to `folder`/torch.h.gch; False when the compiler fails. One at a time, the others wait for it.
+
+    g++ takes whatever is there by that name: a file that two have written at once sends it out of memory.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    finished = folder / "torch.h.gch"
+    with (folder / ".lock").open("w") as file:  # held by the compiler, too, should we be killed
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if finished.exists():
+            return True
+        (folder / "torch.h").write_text(text)
+        made = folder / "torch.h.unfinished"
+        command = [*compiler(), "-x", "c++-header", *flags, str(folder / "torch.h"), "-o", str(made)]
+        held = [file.fileno(), *([lock] if lock else [])]
+        if subprocess.run(command, pass_fds=held, **OUTPUT).returncode != 0:
             made.unlink(missing_ok=True)
-            return job
-        made.replace(folder / "torch.h.gch")
-    return job._replace(flags=["-include", str(header), *job.flags])
+            return False
+        made.replace(finished)
+    return True
