@@ -93,11 +93,12 @@ class Listener(TwoNumbers):
 
 print(torch.mean(Listener(5, 2.0)))
 print(torch.cat([torch.ones(1, 5), Listener(5, 2.0)], dim=0))
+print(torch.einsum("ij,jk->ik", torch.ones(1, 5), Listener(5, 2.0)))
 
 # %% [markdown]
-# `func` is torch's own function, `types` are the classes that override it, and the rest is the call. (A plain tensor
-# overrides nothing; only functions that are written in Python, such as `torch.einsum`, list it all the same.) An
-# argument in a list is found, too. What is returned is the result, whatever it is.
+# `func` is torch's own function, `types` are the classes that override it, and the rest is the call. An argument in a
+# list is found, too. A plain tensor overrides nothing, and `cat` does not list it; functions that are written in
+# Python, such as `einsum`, list it all the same. What is returned is the result, whatever it is.
 #
 # Now a table: from torch's function to ours, filled by a decorator. What is not in the table is answered with
 # `NotImplemented`.
@@ -247,6 +248,18 @@ attempt(lambda: torch.add(two, three, alpha=10))
 torch.add(two, ones, out=out)
 print("out:", out)
 
+# %% [markdown]
+# Where does one look up all that torch has? In the documentation of the function. `get_testing_overrides` returns a
+# stand-in for each function, documented as having its signature. Do not compare with those:
+
+# %%
+import inspect
+
+print(inspect.signature(torch.overrides.get_testing_overrides()[torch.add]))
+
+# %% [markdown]
+# No `alpha`: the override that lost it would pass.
+
 # %% [markdown] syllabus="0.7g"
 # ### `NotImplemented`
 #
@@ -378,6 +391,15 @@ for text, call in spellings.items():
 # Those that are written in Python have names of their own: `__pow__`, and `__rsub__` and `__rmatmul__` where the
 # tensor is on the right. These get the tensor first in `args`, though it stands last in what you wrote.
 #
+# `+=` is an operation of its own, the method `add_`, which works in place. And here, too, what is returned is the
+# result, so that the variable is no tensor any more:
+
+# %%
+total = torch.ones(2)
+total += it
+print("total is now the string", total)
+
+# %% [markdown]
 # Many tutorials register `torch.Tensor.__add__`. It never comes:
 
 # %%
@@ -396,7 +418,7 @@ ScalarTensor.__add__ = lambda self, other: torch.add(self, other)
 attempt(lambda: two + three)
 
 # %% [markdown]
-# So full coverage of one operation is the function, its aliases, the method, the operators' names, and the operators
+# So full coverage of one operation is the function, its aliases, the methods, the operators' names, and the operators
 # of your own class. Do not guess: let a type like `Namer` tell.
 
 # %% [markdown] syllabus="0.8b"
@@ -472,8 +494,25 @@ attempt(lambda: torch.add(pixels, sound))
 # The most derived type wins, on whichever side it stands. Siblings do not mix, not even with a common parent: each
 # says `NotImplemented` to a type that is no parent of its own, and nobody is left to answer.
 
-# %% [markdown] syllabus="0.9d"
+# %% [markdown] syllabus="0.9d 0.9f"
 # ### A tensor that keeps a log
+#
+# A subclass may replace a method in its body, as in all of Python. Who gets there?
+
+
+# %%
+class OwnAdd(torch.Tensor):
+    def add(self, other):
+        return "our method"
+
+
+own = torch.ones(2).as_subclass(OwnAdd)
+for call in (lambda: own.add(1), lambda: own + 1, lambda: torch.add(own, 1), lambda: torch.ones(2).add(own)):
+    attempt(call)
+
+# %% [markdown]
+# Only who calls this very method of this very object: neither `+` nor `torch.add`. `__torch_function__` gets them
+# all:
 
 # %%
 calls = []
@@ -738,7 +777,8 @@ print(f"{'attributes':22}{sum(len(functions) == 1 for functions in listed.values
 # %% [markdown] syllabus="0.12b"
 # ### What cannot be overridden
 #
-# The counterpart is `get_ignored_functions`, which is documented as what cannot be overridden. Ask a few:
+# The counterpart is `get_ignored_functions`. torch's documentation says that these explicitly cannot be overridden.
+# Ask a few:
 
 # %%
 for function in (torch.tensor, torch.is_tensor, torch.as_tensor, torch.rand_like, torch.normal):
@@ -749,14 +789,42 @@ for function in (torch.tensor, torch.is_tensor, torch.as_tensor, torch.rand_like
 
 # %% [markdown]
 # `torch.tensor` and `torch.as_tensor` never ask: they look at what is inside. `is_tensor` asks Python. But
-# `rand_like` is in the list and asks all the same. Read the list as what torch's own tests leave out, and try what
-# matters to you.
+# `rand_like` is in the list and asks all the same, whatever the documentation says. Read the list as what torch's own
+# tests leave out, and try what matters to you.
+
+# %% [markdown] syllabus="0.12d"
+# ### Your functions may ask, too
+#
+# A function that you write in Python does not ask; only the functions that it calls do. Two lines make it ask first,
+# as torch's own functions in Python do. (For several arguments there is `has_torch_function`, with a tuple.)
+
+# %%
+from torch.overrides import handle_torch_function, has_torch_function_unary
+
+
+def energy(x):
+    if has_torch_function_unary(x):
+        return handle_torch_function(energy, (x,), x)  # the function, who is asked, the arguments
+    return x.square().sum()
+
+
+# %%
+attempt(lambda: energy(torch.full((3,), 2.0)))
+attempt(lambda: energy(Listener(3, 2.0)))
+attempt(lambda: energy(ScalarTensor(3, 2.0)))
+implements(energy)(lambda x: x.N * x.value**2)
+attempt(lambda: energy(ScalarTensor(3, 2.0)))
 
 # %% [markdown]
-# ### A mode sees all calls
+# From then on the protocol knows `energy` as it knows `torch.mean`: an entry in the table is enough, and a mode,
+# which comes next, sees it.
+
+# %% [markdown] syllabus="0.12e"
+# ### A mode needs no argument
 #
 # There is a `__torch_function__` that needs no argument of its type: that of a mode. Within `with`, it is handed
-# every call, `torch.tensor` too. The mode is off while it is being asked, so that it may call the function.
+# every call that takes part in the protocol: `torch.tensor` does now, `is_tensor` and `from_numpy` never do. The mode
+# is off while it is being asked, so that it may call the function.
 
 # %%
 from torch.overrides import TorchFunctionMode
@@ -769,7 +837,75 @@ class Listening(TorchFunctionMode):
 
 
 with Listening():
-    F.softmax(torch.tensor([1.0, 2.0]) + torch.ones(2), dim=0)
+    x = F.softmax(torch.tensor([1.0, 2.0]) + torch.ones(2), dim=0)
+    torch.is_tensor(x)  # not seen
+
+# %% [markdown]
+# Modes nest. The inner one is asked first; when it calls the function the outer one is asked, and then the types.
+
+
+# %%
+class Named(TorchFunctionMode):
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        print(f"the {self.name} mode is asked about {func.__name__}")
+        return func(*args, **(kwargs or {}))
+
+
+with Named("outer"), Named("inner"):
+    torch.exp(Listener(5, 2.0))
+
+# %% [markdown]
+# While a mode is being asked only it is off. `with self:` switches it on again, so that it sees what it calls itself.
+# (Not the function that it was asked about: that call would come back to it without end.)
+
+
+# %%
+class OwnSoftmax(Named):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is not F.softmax:
+            return super().__torch_function__(func, types, args, kwargs)
+        with self:
+            power = torch.exp(args[0])
+            return power / power.sum()
+
+
+with OwnSoftmax("re-entered"):
+    y = F.softmax(torch.ones(2), dim=0)
+print(y)
+
+# %% [markdown] syllabus="0.12f"
+# ### What no `__torch_function__` sees
+#
+# Only calls that are made from Python arrive there. One call may run several operations of ATen, torch's library in
+# C++, and autograd runs more of them in backward. Each passes torch's dispatcher, which has a protocol of its own:
+# `__torch_dispatch__`. It is asked below autograd, and `func` is an operation of ATen, such as `aten.sum.default`. A
+# `TorchDispatchMode` sees them all (notebook 00a counted with one). The same line under both modes:
+
+# %%
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Dispatched(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        print(func)
+        return func(*args, **(kwargs or {}))
+
+
+for mode in (Listening(), Dispatched()):
+    x = torch.randn(3, requires_grad=True)
+    print(f"\n{type(mode).__name__}:")
+    with mode:
+        x.softmax(0).sum().backward()
+
+# %% [markdown]
+# Three calls, of which `backward` is one. The other mode says what it ran: the gradient of the result, which is
+# `ones_like`; that of the sum, an `expand`; and that of the softmax. (`detach` is a view and no work.) The names are
+# ATen's: whether you wrote `x.softmax(0)` or `F.softmax(x, 0)` cannot be told any more. Override
+# `__torch_function__` to change what torch's functions mean, `__torch_dispatch__` to see or change what really runs.
 
 # %% [markdown] syllabus="0.12c"
 # ### A test of one's own type

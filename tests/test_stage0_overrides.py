@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import operator
 
 import pytest
 import torch
 import torch.nn.functional as F
-from torch.overrides import get_ignored_functions, get_overridable_functions, resolve_name
+from torch.overrides import (
+    TorchFunctionMode,
+    get_ignored_functions,
+    get_overridable_functions,
+    get_testing_overrides,
+    handle_torch_function,
+    has_torch_function_unary,
+    resolve_name,
+)
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from common import load
@@ -118,6 +128,12 @@ def test_nobody_compares_signatures(monkeypatch):
     for options in ({"alpha": 10}, {"out": torch.zeros(2, 2)}):
         with pytest.raises(TypeError, match="unexpected keyword argument"):
             torch.add(one, ones, **options)
+
+
+@pytest.mark.syllabus("0.7f")
+def test_the_stand_in_for_add_has_no_alpha():
+    assert "alpha" not in inspect.signature(get_testing_overrides()[torch.add]).parameters
+    assert torch.equal(torch.add(torch.ones(2), torch.ones(2), alpha=10), torch.full((2,), 11.0))
 
 
 @pytest.mark.syllabus("0.7f")
@@ -259,6 +275,7 @@ NAMER = answering(lambda func, types, args, kwargs: resolve_name(func))()
         (lambda it, ones: ones.add(it), "torch.Tensor.add"),
         (lambda it, ones: ones + it, "torch.Tensor.add"),
         (lambda it, ones: it + ones, "torch.Tensor.add"),
+        (lambda it, ones: operator.iadd(ones, it), "torch.Tensor.add_"),
         (lambda it, ones: torch.subtract(ones, it), "torch.subtract"),
         (lambda it, ones: ones - it, "torch.Tensor.sub"),
         (lambda it, ones: it - ones, "torch.Tensor.__rsub__"),
@@ -376,6 +393,18 @@ def test_super_switches_the_protocol_off_and_wraps():
 
     assert type(of(subclass(switched_off)) + 1) is torch.Tensor
     assert type(of(LoggingTensor) + 1) is LoggingTensor
+
+
+@pytest.mark.syllabus("0.9f")
+def test_a_method_in_the_body_is_reached_by_its_own_calls_only():
+    class OwnAdd(torch.Tensor):
+        def add(self, other):
+            return "ours"
+
+    own, ones = of(OwnAdd), torch.ones(2, 2)
+    assert own.add(1) == "ours"
+    for result in (own + 1, 1 + own, torch.add(own, 1), ones.add(own)):
+        assert torch.equal(result.as_subclass(torch.Tensor), ones + 1)
 
 
 # Metadata --------------------------------------------------------------------------------------------------------
@@ -526,6 +555,78 @@ def test_an_ignored_function_may_ask_all_the_same():
         with contextlib.suppress(TypeError, RuntimeError):
             function(one)
         assert bool(log) is asks, function
+
+
+def energy(x):
+    if has_torch_function_unary(x):
+        return handle_torch_function(energy, (x,), x)
+    return x.square().sum()
+
+
+@pytest.mark.syllabus("0.12d")
+def test_a_function_of_one_s_own_asks(monkeypatch):
+    one = ScalarTensor(3, 2.0)
+    assert energy(torch.full((3,), 2.0)) == 12
+    with pytest.raises(TypeError, match="no implementation found"):
+        energy(one)
+    monkeypatch.setitem(identity.HANDLED, energy, lambda x: x.N * x.value**2)
+    assert energy(one) == 12
+
+
+class Named(TorchFunctionMode):
+    """A mode that writes its name and the function's down, and computes softmax itself where it is told to."""
+
+    def __init__(self, name: str, log: list, softmax: bool = False):
+        super().__init__()
+        self.name, self.log, self.softmax = name, log, softmax
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.log.append((self.name, func.__name__))
+        if not (self.softmax and func is F.softmax):
+            return func(*args, **(kwargs or {}))
+        with self:
+            power = torch.exp(args[0])
+            return power / power.sum()
+
+
+@pytest.mark.syllabus("0.12e")
+def test_modes_are_asked_from_the_inner_one_outwards():
+    log, x = [], torch.randn(3)
+    one = answering(lambda func, types, args, kwargs: log.append(("type", func.__name__)))()
+    with Named("outer", log), Named("inner", log):
+        torch.exp(one)
+        energy(x)
+    assert log[:3] == [("inner", "exp"), ("outer", "exp"), ("type", "exp")]
+    assert log[3:5] == [("inner", "energy"), ("outer", "energy")]
+    want = F.softmax(x, dim=0)
+    for softmax, inside in ((False, []), (True, ["exp", "sum", "div"])):
+        log.clear()
+        with Named("mode", log, softmax):
+            got = F.softmax(x, dim=0)
+        torch.testing.assert_close(got, want)
+        assert [name for _, name in log] == ["softmax", *inside]
+
+
+class Dispatched(TorchDispatchMode):
+    def __init__(self, log: list):
+        super().__init__()
+        self.log = log
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.log.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.syllabus("0.12f")
+def test_only_torch_dispatch_sees_what_a_call_runs():
+    calls, operations = [], []
+    for mode in (Named("mode", calls), Dispatched(operations)):
+        x = torch.randn(3, requires_grad=True)
+        with mode:
+            x.softmax(0).sum().backward()
+    aten = torch.ops.aten
+    assert [name for _, name in calls] == ["softmax", "sum", "backward"]
+    assert {aten._softmax.default, aten.sum.default, aten._softmax_backward_data.default} <= set(operations)
 
 
 @pytest.mark.syllabus("0.12c")
