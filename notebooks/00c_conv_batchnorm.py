@@ -344,9 +344,31 @@ for name, got, want in zip(("d_input", "d_weight", "d_gamma", "d_beta"), found, 
     compare(name, got, want)
 
 # %% [markdown]
-# The `once_differentiable` says that backward cannot be differentiated: it holds mean and root as plain numbers, and
-# a second derivative would be silently wrong (notebook 00a has such a case).
-#
+# The `once_differentiable` says that backward cannot be differentiated: it holds mean and root as plain numbers, as if
+# they did not depend on the input. Fused Functions are published without that line. Then a second derivative, here of
+# a penalty on the gradient, is silently wrong:
+
+
+# %%
+class Unguarded(Fused):
+    backward = staticmethod(Fused.backward.__wrapped__)  # without once_differentiable
+
+
+def penalty(output):
+    weight.grad = None
+    (gradient,) = torch.autograd.grad((output**3).sum(), weight, create_graph=True)
+    gradient.square().sum().backward()
+    return f"{weight.grad.norm().item():.1f}"
+
+
+print("torch    ", penalty(F.batch_norm(F.conv2d(input, weight, padding=1), None, None, gamma, beta, True, eps=0.1)))
+print("unguarded", penalty(Unguarded.apply(*arguments, 0.1, 1)))
+try:
+    penalty(Fused.apply(*arguments, 0.1, 1))
+except RuntimeError as error:
+    print("guarded  ", error)
+
+# %% [markdown]
 # The stage's version computes the same with fewer passes over memory: it normalises in place, where a fresh tensor
 # for each step would cost time and, at the peak, the very bytes that were saved. It also keeps autocast out, which is
 # on in forward and off in backward: what is computed again has to be what it was. (cuDNN may take another algorithm
