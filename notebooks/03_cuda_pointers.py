@@ -141,6 +141,25 @@ refused(first.square, x[:0])
 # %% [markdown]
 # A grid of nothing is an error, not a launch that does nothing. (The real stage returns before the launch.)
 #
+# Elsewhere you will meet `load_inline` itself, often with both halves in `cuda_sources`; a list is joined into one
+# `.cu`. Bindings are made in the `.cpp` only, so `cpp_sources` has to declare what `functions` names. A dict gives each
+# function its docstring, too.
+
+# %%
+from torch.utils.cpp_extension import load_inline
+
+if on_gpu:
+    direct = load_inline(
+        "direct",
+        cpp_sources="at::Tensor square(const at::Tensor& x);",
+        cuda_sources=[FIRST_CU, FIRST_CPP],
+        functions={"square": "The square of each element."},
+    )
+    print("right:", torch.equal(direct.square(x), x * x), "-", direct.square.__doc__.strip().splitlines()[-1])
+else:
+    print("no GPU with nvcc here")
+
+# %% [markdown]
 # ## Who does what
 #
 # The second module makes no arithmetic at all: its kernels write down who they are. First over a matrix, as the cell
@@ -337,6 +356,15 @@ for row in by_matrix:
 # %% [markdown]
 # Each block stays within a row, and neighbouring threads have neighbouring elements. That matters on a GPU: the 32
 # threads of a warp read together, and neighbours fit into a few wide reads.
+#
+# A block has at most 1024 threads. Their number should be a multiple of 32: a warp never has threads of two blocks, so
+# the rest of a block's last warp idles.
+
+# %%
+for threads in (32, 40, 256, 1000, 1024):
+    warps = (threads + 31) // 32
+    print(f"{threads:4d} threads: {warps:2d} warps, {warps * 32 - threads:2d} lanes idle")
+refused(asked, who.matrix, (3, 10), 1025)
 
 # %% [markdown] syllabus="3.3b"
 # ### The y side of a grid ends at 65535
@@ -757,6 +785,11 @@ for dtype in (torch.float16, torch.bfloat16, torch.int64):
 for dtype in (torch.float16, torch.bfloat16):
     print(dtype, "kind_with_half", maths.kind_with_half(torch.zeros(1, dtype=dtype)))
 refused(maths.kind_with_half, torch.zeros(1, dtype=torch.int64))
+
+# %% [markdown]
+# Others that you will read: `AT_DISPATCH_FLOATING_TYPES_AND_HALF` adds float16 alone, without bfloat16, and
+# `AT_DISPATCH_ALL_TYPES` is not all: float, double and the integers of 8 to 64 bits (uint8 is the only unsigned one),
+# but neither bool nor half nor complex. `AT_DISPATCH_ALL_TYPES_AND2` again takes two more.
 
 # %% [markdown]
 # To see that there is no magic, ask the compiler what it gets to read. `g++ -E` expands the macro; shown are the
@@ -1342,6 +1375,36 @@ print(subprocess.run(command, cwd=root, capture_output=True, text=True).stderr)
 # some threads never reach is no error to `synccheck`. In turn `compute-sanitizer` sees the machine code that really
 # runs, and that of libraries. [docs/emulator.md](../docs/emulator.md) has the whole comparison, and what the emulator
 # cannot show. With a GPU, use both.
+
+# %% [markdown]
+# ### Looking inside
+#
+# The oldest tools work in kernels, too: `printf`, best from one thread, and `assert`. On a GPU the text appears when
+# the host next waits, and a failed assertion is the error "device-side assert triggered", after which the process can
+# use the GPU no more.
+
+# %%
+LOOK_CU = '''
+#include <cassert>
+#include <cstdio>
+__global__ void look_kernel(int S) {
+  const int col = threadIdx.x;
+  if (col == 3) printf("thread %d of %d, S = %d\\n", col, blockDim.x, S);
+  assert(col < S);
+}
+int main() { look_kernel<<<1, 8>>>(5); return cudaDeviceSynchronize(); }
+'''
+source = root / "build" / "notebooks" / "look.cu"
+_ = source.write_text(LOOK_CU.lstrip())
+command = [sys.executable, "-m", "common", "emulate", str(source.relative_to(root))]
+done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+print(done.stdout, done.stderr, sep="\n")
+
+# %% [markdown]
+# `-DNDEBUG` among nvcc's flags takes every `assert` out; torch's `CUDA_KERNEL_ASSERT`, from `c10/macros/Macros.h`,
+# stays. And the line "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions" that torch writes under its
+# CUDA errors is no advice to you: it speaks of how torch itself was built, and of kernels that take two extra
+# arguments for it and say `CUDA_KERNEL_ASSERT2`. Your `assert` works without.
 
 # %% [markdown]
 # ## Four mistakes that tests of values miss
