@@ -357,8 +357,8 @@ for row in by_matrix:
 # Each block stays within a row, and neighbouring threads have neighbouring elements. That matters on a GPU: the 32
 # threads of a warp read together, and neighbours fit into a few wide reads.
 #
-# A block has at most 1024 threads. Their number should be a multiple of 32: a warp never has threads of two blocks, so
-# the rest of a block's last warp idles.
+# A block has at most 1024 threads. Their number should be a multiple of 32: a warp never has threads of two blocks,
+# so the rest of a block's last warp idles.
 
 # %%
 for threads in (32, 40, 256, 1000, 1024):
