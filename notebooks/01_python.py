@@ -51,7 +51,7 @@ print("torch", torch.__version__, "on Python", sys.version.split()[0])
 #     new_cell = old_cell + candidate_cell * input_gate
 #     new_h    = tanh(new_cell) * output_gate
 #
-# It is an LSTM without a forget gate. PyTorch's own tutorial on extensions uses it, and it is a good choice: small
+# It is an LSTM without a forget gate. PyTorch's former tutorial on extensions uses it, and it is a good choice: small
 # enough to know by heart, and with everything in it that makes real cells hard to run fast.
 
 # %% [markdown]

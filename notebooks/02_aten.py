@@ -483,6 +483,10 @@ for imports in ("import binding", "import torch; import binding"):
     status, printed = run(sys.executable, "-c", f"{imports}; print('works')", folder=BUILD / "binding")
     print(f"{imports:30s} -> {printed.splitlines()[-1]}")
 
+# %% [markdown]
+# What crosses no border is a crash: the process ends, without a line of C++. How to see where, with `faulthandler`
+# and `gdb`, and how to print a tensor from C++: "Looking into the C++" in `docs/troubleshooting.md`.
+
 # %% [markdown] syllabus="2.3e"
 # ### The GIL
 #
@@ -574,6 +578,12 @@ print(printed.replace(str(root), "..."))
 ninja_file = next((BUILD / "stage2_copy").rglob("build.ninja"), None)
 flags = (ninja_file.read_text() if ninja_file else log).split()
 print(sorted({flag for flag in flags if flag.startswith(("-DTORCH_EXTENSION_NAME", "-std=", "-O"))}))
+
+# %% [markdown]
+# While you work on a package, `pip install --no-build-isolation --use-pep517 -e .` installs a pointer to its folder: an
+# edited `.py` counts at the next start. C++ must still be built, and `python setup.py build_ext --inplace` does that
+# alone: it compiles what has changed and puts `_C...so` beside the sources. (The option `--use-pep517` is for an older
+# pip, which else goes through setuptools to a second pip, that isolates again.)
 
 # %% [markdown] syllabus="2.4d"
 # ### With build isolation there is no torch
@@ -936,6 +946,124 @@ try:
 except RuntimeError as error:
     print("RuntimeError:", error)
 
+# %% [markdown] syllabus="2.7e"
+# ### It is not the C++ that hides them
+#
+# Autograd records ATen's operations, whoever calls them. So C++ that is made of them needs no backward at all, and has
+# every derivative. What hides it is the Function: while its `forward` runs, recording is off. The same C++, called
+# directly:
+
+
+# %%
+def without_function(*inputs):
+    return tuple(plain.forward(*inputs)[:2])
+
+
+print("new_h came from", type(without_function(*small)[0].grad_fn).__name__)
+print("gradcheck:", torch.autograd.gradcheck(without_function, small))
+print("gradgradcheck:", torch.autograd.gradgradcheck(without_function, small))
+
+# %% [markdown]
+# So a backward of one's own must pay: by being faster, or by keeping less. A kernel of one's own leaves no choice,
+# since autograd sees nothing of it: that is stage 3.
+
+# %% [markdown] syllabus="2.7f"
+# ### Under autocast (!)
+#
+# `torch.autocast` computes matrix products in bfloat16, in `forward` and in C++ as well. It is off in `backward`, which
+# then meets bfloat16 gates and float32 weights:
+
+# %%
+with torch.autocast("cpu", torch.bfloat16):
+    new_h, new_cell = stage2.lltm(*inputs)
+try:
+    (new_h + new_cell).sum().backward()
+except RuntimeError as error:
+    print("stage 2:", error)
+
+# %% [markdown]
+# Stages 3 and 4 refuse at once: `not implemented for 'BFloat16'`. A Function says itself what it wants. Under
+# `custom_fwd` with `cast_inputs` it gets inputs of that dtype and autocast is off; `custom_bwd` gives `backward` the
+# same state. On the smallest Function that needs it:
+
+
+# %%
+class Mm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x.mm(w)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return grad.mm(w.t()), x.t().mm(grad)
+
+
+class MendedMm(Mm):
+    forward = staticmethod(torch.amp.custom_fwd(Mm.forward, device_type="cpu", cast_inputs=torch.float32))
+    backward = staticmethod(torch.amp.custom_bwd(Mm.backward, device_type="cpu"))
+
+
+# %%
+x, w = torch.ones(2, 3, requires_grad=True), torch.ones(3, 4, requires_grad=True)
+for function in (Mm, MendedMm):
+    with torch.autocast("cpu", torch.bfloat16):
+        y = function.apply(x, w)
+    try:
+        print(f"{function.__name__:9s}{y.dtype}, gradients", *(g.dtype for g in torch.autograd.grad(y.sum(), (x, w))))
+    except RuntimeError as error:
+        print(f"{function.__name__:9s}{y.dtype}, {error}")
+
+# %% [markdown]
+# They are written as decorators, `@staticmethod` above them. Here the price is that nothing is computed in bfloat16 any
+# more; stage 5 gives an operator its own rule for autocast.
+
+# %% [markdown] syllabus="2.7g"
+# ### Under `torch.compile`
+#
+# The compiler records Python until it meets what it cannot look into, and a function of pybind11 is that. There it
+# *breaks* the graph: it compiles what is before, calls the function as always, and goes on behind it. The backend
+# below compiles nothing, it counts.
+
+# %%
+import warnings
+
+graphs = []
+
+
+def counting(graph, _):
+    graphs.append(graph)
+    return graph
+
+
+def around(lltm):
+    return lambda input, *others: lltm(2 * input, *others)[0].exp()
+
+
+for name, lltm in (("stage 1", stage1.equations), ("stage 2", stage2.lltm)):
+    graphs.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it advises an operator, and says so below
+        compiled = torch.compile(around(lltm), backend=counting)(*inputs)
+    torch.testing.assert_close(compiled, around(lltm)(*inputs))
+    print(name, "compiled agrees, in", len(graphs), "graph" if len(graphs) == 1 else "graphs")
+
+# %% [markdown]
+# Right, but nothing is ever fused across the break. `fullgraph=True` refuses it:
+
+# %%
+try:
+    torch.compile(around(stage2.lltm), backend="eager", fullgraph=True)(*inputs)
+except Exception as error:
+    lines = [line.strip() for line in str(error).splitlines()]
+    print(type(error).__name__, lines[0], *(line for line in lines if "custom operator" in line), sep="\n")
+
+# %% [markdown]
+# It says what to do: since 2.4 PyTorch recommends to *register an operator*, which the compiler keeps in its graph
+# without looking inside. That is stage 5, and PyTorch's tutorial on
+# [custom C++ and CUDA operators](https://docs.pytorch.org/tutorials/advanced/cpp_custom_ops.html).
+
 # %% [markdown] syllabus="2.7d"
 # ### On a GPU
 #
@@ -1023,7 +1151,8 @@ steps = timed(
 # matrix products read them, and become those of the pre-activations in place; both sigmoids are one call; tanh is
 # kept; and what nobody asked for is not computed. Open `csrc/lltm.cpp` beside this and find each of these.
 #
-# All of them get the same Function around them, and are held against the reference before anything is timed.
+# All of them get the same Function around them, and are held against the reference before anything is timed. Beside
+# them `without_function`, whose backward is autograd's.
 
 # %%
 from torch.autograd.function import once_differentiable
@@ -1047,6 +1176,7 @@ def function_around(forward, backward):
 
 VERSIONS = {
     "eager": stage1.equations,
+    "C++ without Function": without_function,
     "plain C++": function_around(plain.forward, plain.backward),
     "activations reused": function_around(steps.forward, steps.backward),
     "ATen's derivatives": function_around(steps.forward, steps.aten_backward),
@@ -1098,7 +1228,8 @@ print_times(of_parameters)
 # than autograd's: moving work to C++ as it stands is not enough, the work has to change. Reusing activations and
 # ATen's own derivatives win it back. With all gradients wanted, writing into one block makes little of a difference
 # more at this size; where only weights and bias are wanted, stage 2 is alone in front, since it skips the product for
-# `d_X`. The other versions compute it and drop it.
+# `d_X`. The other C++ backwards compute it and drop it. And C++ without a Function is what to beat before writing
+# a backward at all: its forward is C++, and its backward costs nobody a line.
 
 # %% [markdown] syllabus="2.8b 2.8e"
 # ### Counted
@@ -1173,7 +1304,9 @@ for name, (operations, views, allocations, saved) in count(VERSIONS).items():
 #
 # The Function is still Python: it is called for every step, twice. C++ has the same class. This is appended to stage
 # 2's own source, whose `forward` and `backward` it calls. The guard in `forward` tells the operations inside that
-# they need not look for autograd any more.
+# they need not look for autograd any more. What is no tensor would go to `ctx->saved_data["name"]`, and an argument
+# that may be missing is a `std::optional<Tensor>`. (For a missing one `needs_input_grad(k)` throws: keep in `saved_data`
+# whether it was there.)
 
 # %%
 AUTOGRAD = """
@@ -1329,7 +1462,7 @@ for k, name in enumerate(LOOPS):
 # What building costs. The headers decide, not your code.
 
 # %%
-from common.plots import BLUE, COLOURS, GREEN, ORANGE, SKY, STYLE, VERMILION
+from common.plots import BLUE, COLOURS, GREEN, ORANGE, PURPLE, SKY, STYLE, VERMILION
 
 plt.rcParams.update(STYLE)
 figure, axis = plt.subplots(figsize=(9, 0.35 * len(seconds) + 0.9), layout="constrained")
@@ -1343,7 +1476,7 @@ plt.show()
 # The way from the plain C++ to stage 2, against eager in the same run. Left of the line is faster than eager.
 
 # %%
-INK_OF = [COLOURS["eager"], VERMILION, ORANGE, SKY, BLUE, GREEN]
+INK_OF = [COLOURS["eager"], PURPLE, VERMILION, ORANGE, SKY, BLUE, GREEN]
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.4), sharex=True, sharey=True, layout="constrained")
 for axis, measured in zip(axes, (of_everything, of_parameters), strict=True):
     title = "all inputs" if measured is of_everything else "weights and bias"

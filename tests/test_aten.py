@@ -249,6 +249,81 @@ def test_saved_intermediates_make_second_derivatives_wrong_or_refused(aten):
             second_derivative(refusing)
 
 
+@pytest.mark.syllabus("2.7e")
+def test_cpp_of_aten_calls_needs_no_backward_and_a_function_hides_it(aten):
+    def direct(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(aten.plain_forward(*inputs)[:2])
+
+    inside = []
+
+    def hidden(*inputs: torch.Tensor) -> list[torch.Tensor]:
+        results = aten.plain_forward(*inputs)
+        inside.extend(result.grad_fn for result in results)
+        return results
+
+    inputs = tuple(Case(2, 3, 4, dtype=torch.float64).inputs().values())
+    assert torch.autograd.gradcheck(direct, inputs)
+    assert torch.autograd.gradgradcheck(direct, inputs)
+    torch.testing.assert_close(second_derivative(direct), second_derivative(build.load(1).lltm))
+    cell_of(hidden, aten.plain_backward)(*inputs)
+    assert inside == [None] * 7
+
+
+@pytest.mark.syllabus("2.7f")
+def test_autocast_breaks_a_function_and_custom_fwd_mends_it():
+    class Mm(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return x.mm(w)
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, w = ctx.saved_tensors
+            return grad.mm(w.t()), x.t().mm(grad)
+
+    class Mended(Mm):
+        forward = staticmethod(torch.amp.custom_fwd(Mm.forward, device_type="cpu", cast_inputs=torch.float32))
+        backward = staticmethod(torch.amp.custom_bwd(Mm.backward, device_type="cpu"))
+
+    def gradients(function: Cell, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        with torch.autocast("cpu", torch.bfloat16):
+            results = function(*inputs)
+        return torch.autograd.grad(sum(result.sum() for result in results), inputs)
+
+    x, w = torch.randn(2, 3, requires_grad=True), torch.randn(3, 4, requires_grad=True)
+    different = "expected m1 and m2 to have the same dtype, but got: c10::BFloat16 != float"
+    with pytest.raises(RuntimeError, match=different):
+        gradients(Mm.apply, x, w)
+    with pytest.raises(RuntimeError, match=different):
+        gradients(build.load(2).lltm, *Case(2, 3, 4).inputs().values())
+    for got, expected in zip(
+        gradients(Mended.apply, x, w), (w.sum(1).expand(2, 3), x.sum(0)[:, None].expand(3, 4)), strict=True
+    ):
+        torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace:UserWarning")
+@pytest.mark.syllabus("2.7g")
+def test_compile_breaks_its_graph_at_a_pybind11_function():
+    graphs = []
+
+    def counting(graph: torch.nn.Module, _: object) -> torch.nn.Module:
+        graphs.append(graph)
+        return graph
+
+    def around(lltm: Cell) -> Callable:
+        return lambda input, *others: lltm(2 * input, *others)[0].exp()
+
+    inputs = list(Case(2, 3, 4).inputs().values())
+    for cell, expected in ((build.load(1).equations, 1), (build.load(2).lltm, 2)):
+        graphs.clear()
+        torch.testing.assert_close(torch.compile(around(cell), backend=counting)(*inputs), around(cell)(*inputs))
+        assert len(graphs) == expected
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.compile(around(build.load(2).lltm), backend="eager", fullgraph=True)(*inputs)
+
+
 # Why the backward can be slower, and how to win ------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,11 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch.utils.cpp_extension import include_paths
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).parent
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 TORCH = Path(torch.__path__[0])
+INCLUDE = " ".join(f"-isystem {shlex.quote(path)}" for path in [*include_paths(), sysconfig.get_path("include")])
 # What must survive from the caller's environment for torch and the compilers to be found at all.
 INHERITED = ("HOME", "LD_LIBRARY_PATH", "PYTHONPATH", "LIBRARY_PATH", "CPATH")
 
@@ -60,6 +63,12 @@ def assert_printed(symptom: str, output: str) -> None:
     for wanted in symptom.strip().splitlines():
         pattern = re.compile(".*".join(map(re.escape, wanted.strip().split("..."))))
         assert any(pattern.fullmatch(line.strip()) for line in lines), f"not printed: {wanted}\nbut:\n{output}"
+
+
+def compile(flags: str = "") -> str:
+    """The command that compiles `module.cpp` with the C++ of torch's own build and throws the result away."""
+    standard = "-std=c++$(python -c 'import torch; print(20 if torch.__version__ >= \"2.12\" else 17)')"
+    return f"g++ -fsyntax-only -Wall {standard} {INCLUDE} {flags} module.cpp"
 
 
 class Sandbox:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
-import sysconfig
-
 import pytest
-from torch.utils.cpp_extension import include_paths
-from troubleshooting.sandbox import Sandbox, assert_printed, problem
+from troubleshooting.sandbox import INCLUDE, Sandbox, assert_printed, compile, problem
 
-INCLUDE = " ".join(f"-isystem {shlex.quote(path)}" for path in [*include_paths(), sysconfig.get_path("include")])
 OLD_FUNCTION = """
 import warnings
 import torch
@@ -24,12 +19,6 @@ x = torch.ones(3, requires_grad=True)
 {1}(x).sum().backward()
 print(x.grad)
 """
-
-
-def compile(flags: str = "") -> str:
-    """The command that compiles `module.cpp` with the C++ of torch's own build and throws the result away."""
-    standard = "-std=c++$(python -c 'import torch; print(20 if torch.__version__ >= \"2.12\" else 17)')"
-    return f"g++ -fsyntax-only -Wall {standard} {INCLUDE} {flags} module.cpp"
 
 
 @pytest.mark.needs("g++", "ninja")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from troubleshooting.sandbox import (
     SOURCES,
     Sandbox,
     assert_printed,
+    compile,
     problem,
     sections,
 )
@@ -92,6 +95,68 @@ def test_a_kernel_that_does_not_end(sandbox: Sandbox) -> None:
     endless = UNGUARDED.replace("x[i] = 1;", "for (volatile int k = 0; k < 10; k += 0) {}")
     assert_printed(page.symptoms[0], sandbox.fails(emulate(sandbox, endless), EMULATOR_TIMEOUT="2"))
     sandbox.works(f"{page.fixes[0]}\n{emulate(sandbox, endless.replace('k += 0', 'k += 1'))}")
+
+
+CRASH = """extern "C" void crash() {
+  float* nowhere = nullptr;
+  *nowhere = 1;
+}
+"""
+
+
+@pytest.fixture
+def crashing(sandbox: Sandbox) -> str:
+    """The command of a script that crashes in the third line of crash.cpp; `python script.py`, as on the page."""
+    sandbox.write("crash.cpp", CRASH)
+    sandbox.works("g++ -g -O0 -shared -fPIC crash.cpp -o crash.so")
+    return sandbox.script('import ctypes\n\n\ndef call():\n    ctypes.CDLL("./crash.so").crash()\n\n\ncall()\n')
+
+
+@pytest.mark.needs("g++")
+def test_looking_into_the_cpp(sandbox: Sandbox, crashing: str) -> None:
+    page = problem("Looking into the C++")
+    assert_printed(f"...{page.symptoms[0].strip()}...", sandbox.fails(f"{crashing}; true"))
+    output = sandbox.fails(page.fixes[0])
+    assert 'script.py", line 5 in call' in output
+    sandbox.script("import torch\ntorch.ones(2, 3).mm(torch.ones(2, 3))")
+    output = sandbox.fails(page.fixes[1])
+    assert "Exception raised from" in output
+    assert "at::_ops::mm::call" in output
+
+
+@pytest.mark.needs("g++")
+def test_printing_a_tensor(sandbox: Sandbox) -> None:
+    page = problem("Looking into the C++")
+    source = "#include <ATen/core/Tensor.h>\n" + page.fixes[2]
+    sandbox.write("module.cpp", source.replace("#include <ATen/core/Formatting.h>\n", ""))
+    assert_printed(page.symptoms[1], sandbox.fails(compile()))
+    sandbox.write("module.cpp", source)
+    sandbox.works(compile())
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.skipif(not shutil.which("gdb"), reason="needs gdb: sudo apt install gdb")
+def test_gdb_stops_in_the_cpp(sandbox: Sandbox, crashing: str) -> None:
+    page = problem("Looking into the C++")
+    command = page.fixes[3].strip()
+    assert command.endswith(f"--args {crashing}")
+    command = command.replace("python", sys.executable)  # in the sandbox it is a shell script, which gdb cannot run
+    at_the_prompt = 'gdb -batch -ex "set debuginfod enabled off"'
+    output = sandbox.works(command.replace("gdb", at_the_prompt, 1).replace("-ex run", "-ex run -ex 'print nowhere'"))
+    assert "crash () at crash.cpp:3" in output
+    assert "$1 = (float *) 0x0" in output
+
+
+def test_a_function_under_autocast(sandbox: Sandbox) -> None:
+    page = problem("A Function under autocast")
+    use = (
+        'with torch.autocast("cpu", torch.bfloat16):\n'
+        "    y = Mm.apply(torch.ones(2, 3, requires_grad=True), torch.ones(3, 4, requires_grad=True))\n"
+        "y.sum().backward()\n"
+    )
+    plain = re.sub(r"    @torch\.amp.*\n", "", page.fixes[0])
+    assert_printed(page.symptoms[0], sandbox.fails(sandbox.script(plain + use)))
+    sandbox.works(sandbox.script(page.fixes[0] + use))
 
 
 @pytest.mark.needs("g++")
