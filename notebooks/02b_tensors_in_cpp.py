@@ -588,8 +588,8 @@ print(tensors.sparse().layout)
 
 # %% [markdown]
 # `requires_grad` is one of them, and here the two namespaces differ: `at::` knows nothing of autograd, `torch::`
-# does. (PyTorch's C++ pages warn of the factories of `at::` altogether. That is from when `Variable` and `Tensor` were
-# two types; today autograd takes what either makes, as `marked` below shows.)
+# does. (PyTorch's C++ pages warn of the factories of `at::` altogether. That is from when `Variable` and `Tensor`
+# were two types; today autograd takes what either makes, as `marked` below shows.)
 
 # %%
 print("torch::empty:", tensors.torch_with_gradient().requires_grad)
