@@ -1305,8 +1305,8 @@ for name, (operations, views, allocations, saved) in count(VERSIONS).items():
 # The Function is still Python: it is called for every step, twice. C++ has the same class. This is appended to stage
 # 2's own source, whose `forward` and `backward` it calls. The guard in `forward` tells the operations inside that
 # they need not look for autograd any more. What is no tensor would go to `ctx->saved_data["name"]`, and an argument
-# that may be missing is a `std::optional<Tensor>`. (For a missing one `needs_input_grad(k)` throws: keep in `saved_data`
-# whether it was there.)
+# that may be missing is a `std::optional<Tensor>`. (Asked about one that is missing, `needs_input_grad(k)` throws: keep
+# in `saved_data` whether it was there.)
 
 # %%
 AUTOGRAD = """
