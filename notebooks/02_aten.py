@@ -580,10 +580,10 @@ flags = (ninja_file.read_text() if ninja_file else log).split()
 print(sorted({flag for flag in flags if flag.startswith(("-DTORCH_EXTENSION_NAME", "-std=", "-O"))}))
 
 # %% [markdown]
-# While you work on a package, `pip install --no-build-isolation --use-pep517 -e .` installs a pointer to its folder: an
-# edited `.py` counts at the next start. C++ must still be built, and `python setup.py build_ext --inplace` does that
-# alone: it compiles what has changed and puts `_C...so` beside the sources. (The option `--use-pep517` is for an older
-# pip, which else goes through setuptools to a second pip, that isolates again.)
+# While you work on a package, `pip install --no-build-isolation --use-pep517 -e .` installs a pointer to its folder:
+# an edited `.py` counts at the next start. C++ must still be built, and `python setup.py build_ext --inplace` does
+# that alone: it compiles what has changed and puts `_C...so` beside the sources. (`--use-pep517` is for an older pip,
+# which else goes through setuptools to a second pip, and that one isolates again.)
 
 # %% [markdown] syllabus="2.4d"
 # ### With build isolation there is no torch
@@ -949,9 +949,9 @@ except RuntimeError as error:
 # %% [markdown] syllabus="2.7e"
 # ### It is not the C++ that hides them
 #
-# Autograd records ATen's operations, whoever calls them. So C++ that is made of them needs no backward at all, and has
-# every derivative. What hides it is the Function: while its `forward` runs, recording is off. The same C++, called
-# directly:
+# Autograd records ATen's operations, whoever calls them. So C++ that is made of them needs no backward at all, and
+# has every derivative. What hides it is the Function: while its `forward` runs, recording is off. The same C++,
+# called directly:
 
 
 # %%
@@ -970,8 +970,8 @@ print("gradgradcheck:", torch.autograd.gradgradcheck(without_function, small))
 # %% [markdown] syllabus="2.7f"
 # ### Under autocast (!)
 #
-# `torch.autocast` computes matrix products in bfloat16, in `forward` and in C++ as well. It is off in `backward`, which
-# then meets bfloat16 gates and float32 weights:
+# `torch.autocast` computes matrix products in bfloat16, in `forward` and in C++ as well. It is off in `backward`,
+# which then meets bfloat16 gates and float32 weights:
 
 # %%
 with torch.autocast("cpu", torch.bfloat16):
@@ -1016,8 +1016,8 @@ for function in (Mm, MendedMm):
         print(f"{function.__name__:9s}{y.dtype}, {error}")
 
 # %% [markdown]
-# They are written as decorators, `@staticmethod` above them. Here the price is that nothing is computed in bfloat16 any
-# more; stage 5 gives an operator its own rule for autocast.
+# They are written as decorators, `@staticmethod` above them. Here the price is that nothing is computed in bfloat16
+# any more; stage 5 gives an operator its own rule for autocast.
 
 # %% [markdown] syllabus="2.7g"
 # ### Under `torch.compile`
@@ -1305,8 +1305,8 @@ for name, (operations, views, allocations, saved) in count(VERSIONS).items():
 # The Function is still Python: it is called for every step, twice. C++ has the same class. This is appended to stage
 # 2's own source, whose `forward` and `backward` it calls. The guard in `forward` tells the operations inside that
 # they need not look for autograd any more. What is no tensor would go to `ctx->saved_data["name"]`, and an argument
-# that may be missing is a `std::optional<Tensor>`. (Asked about one that is missing, `needs_input_grad(k)` throws: keep
-# in `saved_data` whether it was there.)
+# that may be missing is a `std::optional<Tensor>`. (Asked about one that is missing, `needs_input_grad(k)` throws:
+# keep in `saved_data` whether it was there.)
 
 # %%
 AUTOGRAD = """
