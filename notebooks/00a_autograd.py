@@ -504,8 +504,8 @@ print("gradcheck of Double alone:", gradcheck(Double.apply, torch.ones(3, dtype=
 # ## What `ctx` is for
 #
 # Tensors go through `save_for_backward`, inputs, outputs and whatever else forward has made; anything that is no
-# tensor is an attribute. A tensor can be an attribute too, and the gradient is right. The difference is what happens
-# when somebody changes that tensor before backward runs:
+# tensor is an attribute. A tensor can be an attribute too, and the gradient is right. But three things differ.
+# The first shows when somebody changes that tensor before backward runs:
 
 
 # %%
@@ -560,6 +560,83 @@ class Power(Function):
 
 
 attempt(lambda: Power.apply(torch.ones(2, requires_grad=True), 3))
+
+# %% [markdown]
+# It takes None, for an argument that may be absent. And it is called once, with everything: a second call replaces
+# what the first has saved, without a word.
+
+
+# %%
+class SavesTwice(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.save_for_backward(None, x + 1)  # wrong, unless the x above is not needed
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        print("saved:", ctx.saved_tensors)
+        return grad
+
+
+SavesTwice.apply(torch.zeros(2, requires_grad=True)).sum().backward()
+
+# %% [markdown] syllabus="0.3i 0.3j"
+# ### What an attribute keeps alive
+#
+# The second difference: after backward autograd frees what was saved, and refuses to go the same way again. An
+# attribute stays, and nothing is refused:
+
+# %%
+for kind in (Square, SquareByAttribute):
+    y = kind.apply(torch.ones(2, requires_grad=True)).sum()
+    y.backward()
+    print(f"{kind.__name__:17} backward again:", end=" ")
+    attempt(lambda y=y: y.backward() or "runs, with the tensor that is still there")
+
+# %% [markdown]
+# The third is a leak. exp is its own derivative, so its Function keeps its output. But an output holds its node,
+# which holds `ctx`, and with `ctx.y = y` that holds the output: a cycle.
+
+# %%
+import gc
+import weakref
+
+
+class Exp(Function):
+    @staticmethod
+    def forward(ctx, x, keep):
+        y = x.exp()
+        keep(ctx, y)
+        return y
+
+
+def outlives(keep, collect):
+    """Whether an output of Exp is still there when nobody has it any more."""
+    y = Exp.apply(torch.zeros(3, requires_grad=True), keep)
+    output = weakref.ref(y)
+    gc.disable()  # or it may come by in between
+    del y
+    if collect:
+        gc.collect()
+    gc.enable()
+    return output() is not None
+
+
+# %%
+ways = {
+    "save_for_backward(y)": lambda ctx, y: ctx.save_for_backward(y),
+    "ctx.y = y": lambda ctx, y: setattr(ctx, "y", y),
+    "save_for_backward(y.view(-1))": lambda ctx, y: ctx.save_for_backward(y.view(-1)),
+}
+for name, keep in ways.items():
+    print(f"{name:29} after del y: {outlives(keep, False)!s:5}  after gc.collect(): {outlives(keep, True)}")
+
+# %% [markdown]
+# `save_for_backward` knows the outputs and keeps no cycle. That of the attribute waits for Python's collector, which
+# looks at the number of objects and not at their bytes: meanwhile a GPU may run out of memory. A view of the output
+# is not recognised, and the collector does not see that cycle: only a backward ends it. So save the output itself.
 
 # %% [markdown] syllabus="0.3d 0.3e"
 # ## In place: `mark_dirty`

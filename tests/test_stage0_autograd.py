@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 
 import numpy
 import pytest
@@ -416,3 +418,69 @@ def test_a_multiplication_by_a_constant_passes_none_on():
     assert gradient(functions.scale(x, -3.0), x) == [-3]
     y = Stop.apply(functions.scale(x, -3.0))
     assert torch.autograd.grad(y, x, torch.ones_like(y), allow_unused=True) == (None,)
+
+
+@pytest.mark.syllabus("0.3i")
+@pytest.mark.parametrize(
+    ("keep", "survives_del", "survives_collector"),
+    [
+        (lambda ctx, y: ctx.save_for_backward(y), False, False),
+        (lambda ctx, y: setattr(ctx, "y", y), True, False),
+        (lambda ctx, y: ctx.save_for_backward(y.view(-1)), True, True),
+    ],
+    ids=["saved", "attribute", "a saved view"],
+)
+def test_an_output_kept_as_an_attribute_outlives_its_last_user(keep, survives_del, survives_collector):
+    class Kept(Doubled):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            keep(ctx, y)
+            return y
+
+    gc.disable()
+    try:
+        y = Kept.apply(leaf(1.0))
+        output = weakref.ref(y)
+        del y
+        assert (output() is not None) == survives_del
+        gc.collect()
+        assert (output() is not None) == survives_collector
+    finally:
+        gc.enable()
+
+
+@pytest.mark.syllabus("0.3j")
+def test_only_saved_tensors_are_freed_after_backward():
+    class Kept(Doubled):
+        @staticmethod
+        def forward(ctx, x, by_attribute):
+            ctx.save_for_backward(None if by_attribute else x)
+            ctx.x = x if by_attribute else None
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            x = ctx.x if ctx.x is not None else ctx.saved_tensors[0]
+            return 2 * grad * x, None
+
+    x = leaf(3.0)
+    y = Kept.apply(x, True)
+    assert gradient(y, x) == gradient(y, x) == [6]
+    y = Kept.apply(x, False).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        y.backward()
+
+
+def test_a_second_save_for_backward_replaces_the_first():
+    class Twice(Doubled):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            ctx.save_for_backward(None, x + 1)
+            return x * 2
+
+    none, later = Twice.apply(leaf(1.0)).grad_fn.saved_tensors
+    assert none is None
+    assert later.tolist() == [2.0]
