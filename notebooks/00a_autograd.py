@@ -292,6 +292,64 @@ for kind in (Product, ProductInParts):
 attempt(lambda: torch.func.grad(Product.apply)(torch.tensor(2.0), torch.tensor(5.0)))
 attempt(lambda: torch.func.grad(ProductInParts.apply)(torch.tensor(2.0), torch.tensor(5.0)))
 
+# %% [markdown] syllabus="0.2i"
+# ### The rest of `torch.func`
+#
+# `grad` and `jacrev` go backward, and the parts are enough. `vmap` asks what a Function does with one dimension more,
+# and `jacfwd` and `hessian` go forward: beside the gradient they want `jvp`, which turns a change of the arguments
+# into that of the result.
+
+
+# %%
+class SquareInParts(Function):
+    @staticmethod
+    def forward(x):
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)  # for jvp
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2 * ctx.saved_tensors[0]
+
+
+class SquareForAll(SquareInParts):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def jvp(ctx, change):
+        return change * 2 * ctx.saved_tensors[0]
+
+
+# %%
+import warnings
+
+warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)  # from within torch, not for us
+x = torch.tensor([1.0, 2.0])
+for kind in (SquareInParts, SquareForAll):
+    calls = {
+        "jacrev": lambda kind=kind: torch.func.jacrev(kind.apply)(x).tolist(),
+        "vmap": lambda kind=kind: torch.func.vmap(kind.apply)(x).tolist(),
+        "jacfwd": lambda kind=kind: torch.func.jacfwd(kind.apply)(x).tolist(),
+        "hessian": lambda kind=kind: torch.func.hessian(lambda x: kind.apply(x).sum())(x).tolist(),
+        "jvp": lambda kind=kind: torch.func.jvp(kind.apply, (x,), (torch.ones(2),)),
+    }
+    for name, call in calls.items():
+        print(f"{kind.__name__} {name:7}", end=" ")
+        attempt(call)
+
+# %%
+x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+print("backward and jvp both right:", gradcheck(SquareForAll.apply, x, check_forward_ad=True))
+
+# %% [markdown]
+# The rule for `vmap` is made by running the parts on batches, so they have to consist of torch's own operations:
+# NumPy or a kernel of yours needs a `vmap` written by hand. And `setup_context` sees only what went in and what came
+# out; an intermediate of forward that backward wants has to be returned, as an output.
+
 # %% [markdown] syllabus="0.2g 0.2h"
 # ## Called through `apply`
 #
@@ -495,6 +553,37 @@ print("gradcheck of Double alone:", gradcheck(Double.apply, torch.ones(3, dtype=
 # %% [markdown]
 # An addition hands one and the same tensor to both of its arguments. Double changed it before the other had read it,
 # and 2 + 2 came out. gradcheck sees nothing, because alone Double is right. `grad * 2` makes a tensor of its own.
+
+# %% [markdown] syllabus="0.2j"
+# ## What forward returns is new
+#
+# A Function that passes its argument on, or a part of it, works until somebody changes the result in place, or what
+# it is a part of. Then torch does not know any more whose backward is to run, and refuses:
+
+
+# %%
+class FirstTwo(Function):
+    copied = False
+
+    @staticmethod
+    def forward(ctx, x):
+        return x[:2].clone() if FirstTwo.copied else x[:2]
+
+    @staticmethod
+    def backward(ctx, grad):
+        return F.pad(grad, (0, 1))
+
+
+# %%
+start = torch.ones(3, requires_grad=True)
+for FirstTwo.copied in (False, True):
+    y = FirstTwo.apply(start * 1)
+    print("gradient:", torch.autograd.grad(y.sum(), start, retain_graph=True)[0], "  in place:", end=" ")
+    attempt(lambda y=y: y.mul_(5))
+
+# %% [markdown]
+# `clone()` costs a copy and settles it. An argument that forward itself has changed is no such case: that is returned
+# as it is, with `mark_dirty`, below.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/repair_the_function`, a Function with three of these mistakes. `show("0/repair_the_function")` in
@@ -922,11 +1011,46 @@ for name, version in versions.items():
     outcomes = [test(version, x, raise_exception=False) for test in (gradcheck, gradgradcheck)]
     print(f"{name:16} gradcheck {outcomes[0]!s:5}  gradgradcheck {outcomes[1]}")
 
+# %% [markdown] syllabus="0.4h"
+# ### A backward that torch cannot record
+#
+# What runs in NumPy or in a kernel of your own is not recorded at all, so such a backward has the same fate. The
+# remedy is that of forward: the backward becomes a Function too, of `grad` and x, with a gradient for each.
+
+
+# %%
+class NumpyCubeBackward(Function):
+    @staticmethod
+    def forward(ctx, grad, x):
+        ctx.save_for_backward(grad, x)
+        return torch.from_numpy(grad.numpy() * 3 * x.numpy() ** 2)
+
+    @staticmethod
+    def backward(ctx, grad_2):
+        grad, x = ctx.saved_tensors
+        return grad_2 * 3 * x**2, grad_2 * grad * 6 * x
+
+
+class NumpyCube(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.from_numpy(x.numpy() ** 3)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return NumpyCubeBackward.apply(grad, *ctx.saved_tensors)
+
+
+# %%
+x = torch.randn(4, dtype=torch.float64, requires_grad=True)
+print("gradcheck", gradcheck(NumpyCube.apply, x), " gradgradcheck", gradgradcheck(NumpyCube.apply, x))
+
 # %% [markdown] syllabus="0.4f"
 # ### Refusing: `once_differentiable`
 #
-# What runs in NumPy or in a kernel of your own is not recorded at all, so such a backward has the same fate. If
-# nobody needs the second derivative, one line turns it into a refusal; every backward of stages 1 to 4 has it:
+# If nobody needs the second derivative, one line turns the silently wrong one into a refusal; every backward of
+# stages 1 to 4 has it:
 
 # %%
 from torch.autograd.function import once_differentiable
@@ -1051,8 +1175,6 @@ plt.show()
 # float32 rounding makes it wrong by per cents there, far more than `rtol` allows, and the right gradient fails:
 
 # %%
-import warnings
-
 x = torch.tensor([0.7, 1.3, -2.1], requires_grad=True)  # float32
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")

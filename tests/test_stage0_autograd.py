@@ -282,6 +282,80 @@ def test_keywords_and_defaults_come_from_a_plain_function():
     assert not torch.equal(functions.swish(x), functions.swish(x, beta=2.0))
 
 
+@pytest.mark.syllabus("0.2i")
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
+def test_what_the_transforms_of_torch_func_want():
+    class InParts(Function):
+        @staticmethod
+        def forward(x):
+            return x * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2 * ctx.saved_tensors[0]
+
+    class ForAll(InParts):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def jvp(ctx, change):
+            return change * 2 * ctx.saved_tensors[0]
+
+    class Wrong(ForAll):
+        @staticmethod
+        def jvp(ctx, change):
+            return change * 3 * ctx.saved_tensors[0]
+
+    x = torch.tensor([1.0, 2.0])
+    expected = torch.diag(2 * x)
+    for kind in (InParts, ForAll):
+        assert torch.equal(torch.func.jacrev(kind.apply)(x), expected)
+    for transform in (torch.func.vmap, torch.func.jacfwd, torch.func.hessian):
+        with pytest.raises(RuntimeError, match="does not have vmap support"):
+            transform(InParts.apply)(x)
+    with pytest.raises(NotImplementedError, match="jvp"):
+        torch.func.jvp(InParts.apply, (x,), (x,))
+    assert torch.equal(torch.func.vmap(ForAll.apply)(x), x * x)
+    assert torch.equal(torch.func.jacfwd(ForAll.apply)(x), expected)
+    assert torch.equal(torch.func.hessian(lambda x: ForAll.apply(x).sum())(x), 2 * torch.eye(2))
+    assert gradcheck(ForAll.apply, leaf(0.5, -2.0), check_forward_ad=True)
+    assert gradcheck(Wrong.apply, leaf(0.5))
+    assert not gradcheck(Wrong.apply, leaf(0.5), check_forward_ad=True, raise_exception=False)
+
+
+@pytest.mark.syllabus("0.2j")
+@pytest.mark.parametrize("part", [lambda x: x, lambda x: x[:2]], ids=["argument", "view"])
+def test_what_is_returned_from_the_arguments_is_not_changed_in_place(part):
+    class Part(Doubled):
+        @staticmethod
+        def forward(ctx, x, copied):
+            return part(x).clone() if copied else part(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return torch.nn.functional.pad(grad, (0, 2 - grad.numel())), None
+
+    start = leaf(1.0, 2.0)
+    for changed in ("result", "base"):
+        x = start * 1
+        y = Part.apply(x, False)
+        assert gradient(y, start) == [1, 1]
+        x = start * 1
+        y = Part.apply(x, False)
+        with pytest.raises(RuntimeError, match="inside a custom Function"):
+            (y if changed == "result" else x).mul_(5)
+            gradient(y, start)
+        x = start * 1
+        y = Part.apply(x, True)
+        (y if changed == "result" else x).mul_(5)
+        assert gradient(y, start) == ([5, 5] if changed == "result" else [1, 1])
+
+
 # 0.3 ----------------------------------------------------------------------------------------------------------
 
 

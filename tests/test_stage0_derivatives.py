@@ -106,6 +106,42 @@ def test_once_differentiable_is_heard_through_backward():
         autograd.second_derivative(functions.swish, leaf(2.0))
 
 
+@pytest.mark.syllabus("0.4h")
+def test_a_backward_in_numpy_becomes_a_function_of_its_own():
+    class Slope(Function):
+        @staticmethod
+        def forward(ctx, grad, x):
+            ctx.save_for_backward(grad, x)
+            return torch.from_numpy(grad.numpy() * 3 * x.numpy() ** 2)
+
+        @staticmethod
+        def backward(ctx, grad_2):
+            grad, x = ctx.saved_tensors
+            return grad_2 * 3 * x**2, grad_2 * grad * 6 * x
+
+    class InNumpy(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return torch.from_numpy(x.numpy() ** 3)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return Slope.apply(grad, *ctx.saved_tensors)
+
+    class Unrecorded(InNumpy):
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return torch.from_numpy(grad.detach().numpy() * 3 * x.detach().numpy() ** 2)
+
+    x = leaf(0.7, -1.3)
+    assert all(gradcheck(kind.apply, x) for kind in (InNumpy, Unrecorded))
+    assert gradgradcheck(InNumpy.apply, x)
+    with pytest.raises(RuntimeError, match="Numerical gradient for function expected to be zero"):
+        gradgradcheck(Unrecorded.apply, x)
+
+
 # 0.5 ----------------------------------------------------------------------------------------------------------
 
 
