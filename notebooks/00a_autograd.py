@@ -107,7 +107,14 @@ print("y.requires_grad:", y.requires_grad)
 print("gradient of y + x² at x:", torch.autograd.grad((y + x**2).sum(), x)[0], "which is that of x² alone")
 
 # %% [markdown]
-# The gradient is silently without the part that went through NumPy. From scratch, a Function has two methods:
+# The gradient is silently without the part that went through NumPy. In the graph one can see it: a node names those
+# before it, one for each argument, and where nothing is tracked there is None.
+
+# %%
+print((y + x**2).grad_fn.next_functions)
+
+# %% [markdown]
+# From scratch, a Function has two methods:
 # `forward` computes, and `backward` turns the gradient of its output into those of its arguments. `ctx` carries what
 # the second needs from the first. Within forward nothing is recorded, so NumPy may have x.
 
@@ -153,6 +160,33 @@ plt.xlabel("x")
 plt.legend()
 plt.show()
 attempt(lambda: stage0.functions.interp(x, [0.0, 3.0, 1.0], values))
+
+# %% [markdown] syllabus="0.1g"
+# ### If it must also be compiled
+#
+# `torch.compile` looks into a Function, and with `fullgraph=True` refuses what it cannot record. If that is needed,
+# write no Function but an operator, `torch.library.custom_op`: nobody looks into it, so it has to say what comes out,
+# by `register_fake`. Its gradient is written as for a Function in two parts. Stage 5 makes operators in C++.
+
+
+# %%
+@torch.library.custom_op("stage0::interp", mutates_args=())
+def interp_operator(x: torch.Tensor, knots: list[float], values: list[float]) -> torch.Tensor:
+    return torch.as_tensor(numpy.interp(x.numpy(), knots, values), dtype=x.dtype)
+
+
+def keep(ctx, inputs, output):
+    x, ctx.knots, ctx.values = inputs
+    ctx.save_for_backward(x)
+
+
+interp_operator.register_fake(lambda x, knots, values: torch.empty_like(x))
+interp_operator.register_autograd(Interp.backward, setup_context=keep)
+
+# %%
+for function in (Interp.apply, interp_operator):
+    compiled = torch.compile(lambda x, f=function: f(x, knots, values), backend="eager", fullgraph=True)
+    attempt(lambda compiled=compiled: torch.autograd.grad(compiled(x).sum(), x)[0])
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/through_numpy`. `make check EX=0/through_numpy` in a terminal hands out the files and checks what
@@ -245,6 +279,40 @@ for name, function in (("formula", plain_swish), ("Function", Swish.apply)):
 
 # %% [markdown]
 # Five operations instead of eight, and nothing kept. From stage 3 on the one operation is a kernel that you write.
+
+# %% [markdown] syllabus="0.1h"
+# ## A gradient that is not the derivative
+#
+# The third reason: the derivative is right and of no use. Rounding has the slope 0, and a network that rounds its
+# weights would not learn. So one pretends that it had the slope 1, and lets the gradient straight through:
+
+
+# %%
+class Round(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad  # on purpose: not the derivative
+
+
+def plain_round(x):
+    return x + (x.round() - x).detach()
+
+
+# %%
+x = torch.tensor([0.2, 0.8, -1.3], dtype=torch.float64, requires_grad=True)
+for name, function in (("torch.round", torch.round), ("Round", Round.apply), ("plain_round", plain_round)):
+    (gradient,) = torch.autograd.grad((function(x) ** 2).sum(), x)
+    right = gradcheck(function, x, raise_exception=False)
+    print(f"{name:11} {function(x).tolist()}  gradient of the squares {gradient.tolist()}  gradcheck {right}")
+
+# %% [markdown]
+# `gradcheck`, which compares with the derivative and comes further down, is right to fail. Such a Function is tested
+# otherwise: its result against `torch.round`, its gradient against what was meant, here that of the plain function,
+# which does it with `detach` and is once more the first choice.
 
 # %% [markdown] syllabus="0.2a"
 # ## The parts of a Function
@@ -492,6 +560,21 @@ class ForANumber(Shifted):
 
 attempt(lambda: torch.autograd.grad(Lost.apply(x, 5).sum(), x))
 attempt(lambda: torch.autograd.grad(ForANumber.apply(x, 5).sum(), x))
+
+# %% [markdown]
+# A gradient whose shape does not fit is refused, too. Dtypes are not compared: one of another dtype is converted
+# silently, and what it has lost by then is lost.
+
+
+# %%
+class InHalf(Shifted):
+    @staticmethod
+    def backward(ctx, grad):
+        return (grad / 3).half(), None  # float16 has three digits
+
+
+(gradient,) = torch.autograd.grad(InHalf.apply(x, 5).sum(), x)
+print(gradient.dtype, gradient.tolist())
 
 # %% [markdown] syllabus="0.2e"
 # ## Gradients that nobody wants
@@ -1209,6 +1292,26 @@ for SinOff.factor in (1.01, 1.0001, 1.0):
     strict = gradcheck(SinOff.apply, x, rtol=1e-7, atol=1e-8, raise_exception=False)
     print(f"wrong by {SinOff.factor - 1:.2%}: passes {usual!s:5}; with rtol=1e-7, atol=1e-8: {strict}")
 
+# %% [markdown] syllabus="0.5e"
+# ### Inputs that overlap, and gradients that vary
+#
+# Two more refusals. Numbers that share their memory, as after `expand`, cannot be moved one at a time. And a backward
+# has to give the same twice, to the last bit; one that adds in changing order, as with `atomicAdd` on a GPU, does
+# not. If that is all, `nondet_tol` says how far apart the two may be:
+
+
+# %%
+class SinVaries(SinOff):
+    @staticmethod
+    def backward(ctx, grad):
+        return SinOff.backward(ctx, grad) * (1 + 1e-12 * torch.rand_like(grad))
+
+
+attempt(lambda: gradcheck(torch.sin, torch.ones(1, dtype=torch.float64).expand(3).requires_grad_()))
+x = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64, requires_grad=True)
+attempt(lambda: gradcheck(SinVaries.apply, x))
+attempt(lambda: gradcheck(SinVaries.apply, x, nondet_tol=1e-10))
+
 # %% [markdown] syllabus="0.5d"
 # ### What it cannot see
 #
@@ -1354,7 +1457,14 @@ for kind in (MyLinear, PlainTensors):
 
 # %% [markdown]
 # Both compute, and both have gradients. But the optimizer finds nothing in the second, nothing of it is saved, and
-# in a larger network not even the optimizer would complain: the layer would just never learn.
+# in a larger network not even the optimizer would complain: the layer would just never learn. State that is not
+# learnt, such as a running mean, goes into `register_buffer`: it is saved and moved with the module, but no optimizer
+# finds it.
+
+# %%
+module = MyLinear(3, 2)
+module.register_buffer("mean", torch.zeros(3))
+print("parameters:", [name for name, _ in module.named_parameters()], "  state_dict:", list(module.state_dict()))
 
 # %% [markdown] syllabus="0.6c"
 # ### No bias: `register_parameter(name, None)`

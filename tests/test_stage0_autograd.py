@@ -145,6 +145,47 @@ def test_a_hook_sees_and_changes_a_gradient():
     assert seen == [[0.5, 7.0]]
 
 
+@pytest.mark.syllabus("0.1g")
+def test_an_operator_goes_through_torch_compile_where_a_function_does_not():
+    @torch.library.custom_op("test_stage0::interp", mutates_args=())
+    def operator(x: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(numpy.interp(x.numpy(), KNOTS, VALUES))
+
+    class Refused(Doubled):
+        @staticmethod
+        def forward(ctx, x):
+            return torch.as_tensor(numpy.interp(x.numpy(), KNOTS, VALUES))
+
+    operator.register_fake(torch.empty_like)
+    operator.register_autograd(Doubled.backward)
+    x = leaf(-0.5, 0.5, 2.0)
+    compiled = torch.compile(lambda x: operator(x) + x, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(x), functions.interp(x, KNOTS, VALUES) + x)
+    assert gradient(compiled(x), x) == [3, 3, 3]
+    assert torch.equal(Refused.apply(x), operator(x))
+    with pytest.raises(RuntimeError):
+        torch.compile(lambda x: Refused.apply(x) + x, backend="eager", fullgraph=True)(x)
+
+
+@pytest.mark.syllabus("0.1h")
+def test_a_gradient_straight_through_is_no_derivative():
+    class Round(Doubled):
+        @staticmethod
+        def forward(ctx, x):
+            return x.round()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    x = leaf(0.2, 0.8, -1.3)
+    assert torch.equal(Round.apply(x), x.round())
+    assert gradient(Round.apply(x) ** 2, x) == gradient((x + (x.round() - x).detach()) ** 2, x) == [0, 2, -2]
+    assert gradient(x.round() ** 2, x) == [0, 0, 0]
+    assert gradcheck(torch.round, x)
+    assert not gradcheck(Round.apply, x, raise_exception=False)
+
+
 # 0.2 ----------------------------------------------------------------------------------------------------------
 
 
@@ -340,20 +381,38 @@ def test_what_is_returned_from_the_arguments_is_not_changed_in_place(part):
         def backward(ctx, grad):
             return torch.nn.functional.pad(grad, (0, 2 - grad.numel())), None
 
-    start = leaf(1.0, 2.0)
+    def gradient_after_a_change(changed, copied):
+        start = leaf(1.0, 2.0)
+        x = start * 1
+        y = Part.apply(x, copied)
+        {"result": y, "base": x, "nothing": torch.ones(1)}[changed].mul_(5)
+        return gradient(y, start)[0]
+
+    assert gradient_after_a_change("nothing", copied=False) == 1
+    assert gradient_after_a_change("result", copied=True) == 5
+    assert gradient_after_a_change("base", copied=True) == 1
     for changed in ("result", "base"):
-        x = start * 1
-        y = Part.apply(x, False)
-        assert gradient(y, start) == [1, 1]
-        x = start * 1
-        y = Part.apply(x, False)
         with pytest.raises(RuntimeError, match="inside a custom Function"):
-            (y if changed == "result" else x).mul_(5)
-            gradient(y, start)
-        x = start * 1
-        y = Part.apply(x, True)
-        (y if changed == "result" else x).mul_(5)
-        assert gradient(y, start) == ([5, 5] if changed == "result" else [1, 1])
+            gradient_after_a_change(changed, copied=False)
+
+
+def test_a_gradient_of_another_dtype_is_converted_and_of_another_shape_refused():
+    class Half(Doubled):
+        @staticmethod
+        def backward(ctx, grad):
+            return (grad / 3).half()
+
+    class Longer(Doubled):
+        @staticmethod
+        def backward(ctx, grad):
+            return torch.ones(3)
+
+    x = leaf(1.0, 1.0)
+    (d_x,) = torch.autograd.grad(Half.apply(x).sum(), x)
+    assert d_x.dtype == x.dtype
+    assert d_x.tolist() == [torch.tensor(1 / 3).half().item()] * 2
+    with pytest.raises(RuntimeError, match="invalid gradient"):
+        gradient(Longer.apply(x), x)
 
 
 # 0.3 ----------------------------------------------------------------------------------------------------------

@@ -230,3 +230,25 @@ def test_what_gradcheck_cannot_see():
             return -grad * ctx.saved_tensors[0].sin()
 
     assert gradcheck(NamedSine.apply, leaf(0.3, -0.8))
+
+
+@pytest.mark.syllabus("0.5e")
+def test_gradcheck_refuses_overlap_and_what_varies():
+    class Varies(Function):
+        calls = 0
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.sin()
+
+        @staticmethod
+        def backward(ctx, grad):
+            Varies.calls += 1
+            return grad * ctx.saved_tensors[0].cos() * (1 + 1e-12 * Varies.calls)
+
+    with pytest.raises(RuntimeError, match="non-overlapping"):
+        gradcheck(torch.sin, torch.ones(1, dtype=torch.float64).expand(3).requires_grad_())
+    with pytest.raises(RuntimeError, match="Backward is not reentrant"):
+        gradcheck(Varies.apply, leaf(0.5, 1.0))
+    assert gradcheck(Varies.apply, leaf(0.5, 1.0), nondet_tol=1e-9)
