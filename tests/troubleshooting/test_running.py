@@ -183,6 +183,20 @@ def test_the_gradient_of_a_bare_sum_is_expanded() -> None:
     assert strides == [((0, 0), 4)]
 
 
+def test_a_function_that_returns_a_view(sandbox: Sandbox) -> None:
+    page = problem("A Function that returns a view")
+    (fixed,) = page.fixes
+    broken = fixed.replace(".clone()", "")
+    assert broken != fixed
+    use = "start = torch.ones(3, requires_grad=True)\nx = start * 1\ny = FirstTwo.apply(x)\n"
+    use += "{}.mul_(5)\ny.sum().backward()\n"
+    for symptom, changed in zip(page.symptoms, "yx", strict=True):
+        code = f"{use.format(changed)}print(start.grad.tolist())"
+        assert_printed(symptom, sandbox.fails(sandbox.script(f"{broken}\n{code}")))
+        expected = {"y": "[5.0, 5.0, 0.0]", "x": "[1.0, 1.0, 0.0]"}[changed]
+        assert expected in sandbox.works(sandbox.script(f"{fixed}\n{code}"))
+
+
 def test_gradcheck_in_float32(sandbox: Sandbox) -> None:
     page = problem("gradcheck in float32")
     start = "import torch\nx = torch.linspace(-1, 1, 5, requires_grad=True)\n"
