@@ -18,7 +18,7 @@
 # there is any C++ to distract. If you have written one before, go to `01_python`, and come back when a gradient is
 # wrong: much of this page is about gradients that are wrong and say nothing.
 #
-# You need Python and PyTorch. About 60 minutes.
+# You need Python and PyTorch. About 75 minutes.
 
 # %%
 import sys
