@@ -344,9 +344,9 @@ for name, got, want in zip(("d_input", "d_weight", "d_gamma", "d_beta"), found, 
     compare(name, got, want)
 
 # %% [markdown]
-# The `once_differentiable` says that backward cannot be differentiated: it holds mean and root as plain numbers, as if
-# they did not depend on the input. Fused Functions are published without that line. Then a second derivative, here of
-# a penalty on the gradient, is silently wrong:
+# The `once_differentiable` says that backward cannot be differentiated: it holds mean and root as plain numbers, as
+# if they did not depend on the input. Fused Functions are published without that line. Then a second derivative,
+# here of a penalty on the gradient, is silently wrong:
 
 
 # %%

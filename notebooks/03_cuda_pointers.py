@@ -142,8 +142,8 @@ refused(first.square, x[:0])
 # A grid of nothing is an error, not a launch that does nothing. (The real stage returns before the launch.)
 #
 # Elsewhere you will meet `load_inline` itself, often with both halves in `cuda_sources`; a list is joined into one
-# `.cu`. Bindings are made in the `.cpp` only, so `cpp_sources` has to declare what `functions` names. A dict gives each
-# function its docstring, too.
+# `.cu`. Bindings are made in the `.cpp` only, so `cpp_sources` has to declare what `functions` names. A dict gives
+# each function its docstring, too.
 
 # %%
 from torch.utils.cpp_extension import load_inline
@@ -1384,7 +1384,7 @@ print(subprocess.run(command, cwd=root, capture_output=True, text=True).stderr)
 # use the GPU no more.
 
 # %%
-LOOK_CU = '''
+LOOK_CU = """
 #include <cassert>
 #include <cstdio>
 __global__ void look_kernel(int S) {
@@ -1393,7 +1393,7 @@ __global__ void look_kernel(int S) {
   assert(col < S);
 }
 int main() { look_kernel<<<1, 8>>>(5); return cudaDeviceSynchronize(); }
-'''
+"""
 source = root / "build" / "notebooks" / "look.cu"
 _ = source.write_text(LOOK_CU.lstrip())
 command = [sys.executable, "-m", "common", "emulate", str(source.relative_to(root))]
