@@ -1490,7 +1490,7 @@ for axis, measured in zip(axes, (of_everything, of_parameters), strict=True):
     axis.set_yticks(range(len(rows)), rows)
     axis.set_xlabel("time as a multiple of eager's")
     axis.set_title(f"B16 I32 S128, gradients for {title}")
-axes[0].set_xlim(left=0)  # of both, which share the axis: set before the second is drawn, it would cut that off
+axes[0].set_xlim(left=0)  # of both, and once both are drawn: it would cut off what comes later
 axes[0].plot([], [], "o", color="#555555", markerfacecolor="white", label="forward")
 axes[0].plot([], [], "o", color="#555555", label="forward+backward")
 axes[0].legend(loc="lower left", frameon=False)
