@@ -93,7 +93,7 @@ def test_a_report_of_the_emulator(sandbox: Sandbox) -> None:
 def test_a_kernel_that_does_not_end(sandbox: Sandbox) -> None:
     page = problem("A kernel that does not end")
     endless = UNGUARDED.replace("x[i] = 1;", "for (volatile int k = 0; k < 10; k += 0) {}")
-    assert_printed(page.symptoms[0], sandbox.fails(emulate(sandbox, endless), EMULATOR_TIMEOUT="2"))
+    assert_printed(page.symptoms[0], sandbox.fails(emulate(sandbox, endless), EMULATOR_TIMEOUT="5"))
     sandbox.works(f"{page.fixes[0]}\n{emulate(sandbox, endless.replace('k += 0', 'k += 1'))}")
 
 
