@@ -215,18 +215,19 @@ def _build(folder: Path, target: str, final: Path, name: str, quick: bool, lock:
 
 def _make(folder: Path, target: str, work: Path, quick: bool, log: IO[str], lock: int) -> bool:
     """Whether the folder could be built into `work`; the log says what went wrong if not."""
+    variables = variables_of(target, work.parent)
     if target == "cuda" or (target == "host" and not quick):
         options = ["--build-temp", str(work / "temp"), "--build-lib", str(work)]
         command = [sys.executable, "setup.py", "-q", "build_ext", *options]
-        environment = {"MAX_JOBS": str(os.cpu_count() or 1), **os.environ}
+        environment = {"MAX_JOBS": str(os.cpu_count() or 1), **os.environ, **variables}
         if target == "cuda":
             environment["TORCH_CUDA_ARCH_LIST"] = architectures.of_gpus()
         run = subprocess.run(command, cwd=folder, env=environment, stdout=log, stderr=log, pass_fds=[lock])
         return run.returncode == 0
     if target == "compile-only":
-        extension = read_setup(folder, work, log, architectures.offered())
+        extension = read_setup(folder, work, log, variables, architectures.offered())
         return extension is not None and architectures.build(folder, extension, work, log, lock)
-    extension = (read_setup_once if quick else read_setup)(folder, work, log)
+    extension = (read_setup_once if quick else read_setup)(folder, work, log, variables)
     if extension is None:
         return False
     headers = BUILD / "headers"
@@ -235,7 +236,15 @@ def _make(folder: Path, target: str, work: Path, quick: bool, log: IO[str], lock
     return emulator.build(folder, extension, work, BUILD / "objects", log, lock, headers if quick else None)
 
 
-def read_setup_once(folder: Path, work: Path, log: IO[str]) -> Extension | None:
+def variables_of(target: str, place: Path) -> dict[str, str]:
+    """What a setup.py may ask the environment: whether CUDA code is wanted, and a namespace that no other build has.
+
+    For a library that registers operators: several targets of a stage may be loaded in one process.
+    """
+    return {"USE_CUDA": str(int(target != "host")), "LLTM_NAMESPACE": re.sub(r"\W", "_", place.name)}
+
+
+def read_setup_once(folder: Path, work: Path, log: IO[str], variables: dict[str, str]) -> Extension | None:
     """What a setup.py asks for, asked only once for each text of it and each set of sources' names."""
     import torch
 
@@ -245,13 +254,14 @@ def read_setup_once(folder: Path, work: Path, log: IO[str]) -> Extension | None:
         torch.__version__,
         torch.__file__,
         sys.version,
+        *variables.values(),
         *names,
     ]
     answer = kept(BUILD / "setups" / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:20]}.json")
     if answer.exists():
         (work / "temp").mkdir()
         return Extension(**json.loads(answer.read_text()))
-    extension = read_setup(folder, work, log)
+    extension = read_setup(folder, work, log, variables)
     if extension:
         answer.parent.mkdir(parents=True, exist_ok=True)
         made = answer.with_suffix(f".{os.getpid()}")

@@ -15,6 +15,7 @@ from . import reference
 
 INPUTS = ("input", "weights", "bias", "old_h", "old_cell")
 LAYOUTS = ("contiguous", "transposed", "sliced", "offset")
+LOW_PRECISION = (torch.float16, torch.bfloat16)
 GRADS = ("both", "h only", "cell only", "expanded")
 
 Cell = Callable[..., tuple[Tensor, Tensor]]
@@ -137,30 +138,46 @@ def backward(
 
 def expected(case: Case) -> dict[str, Tensor]:
     """The same from the reference, in float64."""
-    inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
-    new_h, new_cell = reference.forward(**inputs)
-    grad_h, grad_cell = (torch.zeros_like(new_h) if grad is None else grad for grad in case.gradients())
-    gradients = reference.backward(grad_h, grad_cell, **inputs)
+    given = _given(case)
+    new_h, new_cell = reference.forward(**{name: given[name] for name in INPUTS})
+    gradients = reference.backward(**given)
     wanted = {f"d_{name}" for name in case.requires_grad}
     return {"new_h": new_h, "new_cell": new_cell} | {k: v for k, v in gradients.items() if k in wanted}
 
 
+def _given(case: Case) -> dict[str, Tensor]:
+    """The arguments of `reference.backward`."""
+    inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
+    zero = torch.zeros_like(inputs["old_cell"])
+    grad_h, grad_cell = (zero if grad is None else grad for grad in case.gradients())
+    return {"grad_h": grad_h, "grad_cell": grad_cell, **inputs}
+
+
 def tolerance(case: Case, tf32: bool = False) -> float:
-    """The error allowed, relative to |expected| + its root mean square: rounding, growing with the longest sum."""
+    """The error allowed, relative to |expected| + its root mean square: rounding, growing with the longest sum.
+
+    In half and bfloat16 sums are made in float32, so that what is left is the rounding of what is stored, which is
+    allowed relative to `reference.spread` too.
+    """
+    if case.dtype in LOW_PRECISION:
+        return 8 * torch.finfo(case.dtype).eps
     epsilon = 2.0**-11 if tf32 else torch.finfo(case.dtype).eps
     return epsilon * (64 + 4 * math.sqrt(max(case.S + case.I, 3 * case.S, case.B)))
 
 
 def difference(case: Case, got: dict[str, Tensor | None], tf32: bool = False) -> str | None:
     """None when `got` agrees with the reference, else what differs, where, and by how much."""
+    spread = reference.spread(**_given(case)) if case.dtype in LOW_PRECISION else {}
     for name, want in expected(case).items():
-        message = tensor_difference(name, got.get(name), want, case, tolerance(case, tf32))
+        message = tensor_difference(name, got.get(name), want, case, tolerance(case, tf32), spread.get(name, 0.0))
         if message:
             return f"{message} ({case})"
     return None
 
 
-def tensor_difference(name: str, got: Tensor | None, want: Tensor, case: Case, tolerance: float) -> str | None:
+def tensor_difference(
+    name: str, got: Tensor | None, want: Tensor, case: Case, tolerance: float, spread: Tensor | float = 0.0
+) -> str | None:
     """None when one tensor agrees with the reference's; NaN agrees with nothing."""
     if got is None:
         return f"{name} is missing: no gradient arrived"
@@ -173,7 +190,7 @@ def tensor_difference(name: str, got: Tensor | None, want: Tensor, case: Case, t
     if want.numel() == 0:
         return None
     error = (got.double() - want).abs()
-    allowed = tolerance * (want.abs() + want.square().mean().sqrt())
+    allowed = tolerance * (want.abs() + want.square().mean().sqrt() + spread)
     wrong = ~(error <= allowed)  # not `error > allowed`: that would let NaN pass
     if not wrong.any():
         return None

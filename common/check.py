@@ -26,7 +26,6 @@ __all__ = ["CHECKS", "Case", "Result", "Subject", "cases", "check", "check_subje
 # 65535 that a grid may have in y, and nothing at all.
 SIZES = ((3, 5, 70), (1, 4, 33), (5, 3, 1), (2, 1, 1025), (65537, 1, 2), (0, 4, 8), (16, 32, 128))
 SMALL = (3, 5, 70)
-DTYPES = (torch.float32, torch.float64)
 
 
 @dataclass(frozen=True)
@@ -233,7 +232,8 @@ def subjects(number: int, target: str | None = None, seed: int | None = None) ->
     target = build.choose(stage, target)
     devices = build.devices(stage, target)
     seed = fresh_seed() if seed is None else seed
-    return [subject(number, target, device, dtype, seed) for device in devices for dtype in DTYPES]
+    dtypes = [getattr(torch, name) for name in stage.dtypes]
+    return [subject(number, target, device, dtype, seed) for device in devices for dtype in dtypes]
 
 
 def check(number: int, target: str | None = None) -> list[Result]:

@@ -72,16 +72,19 @@ class Extension:
         return [*given, "-DTORCH_EXTENSION_NAME=_C", "-DTORCH_API_INCLUDE_EXTENSION_H"]
 
 
-def read_setup(folder: Path, work: Path, log: IO[str], offered: Sequence[str] = ()) -> Extension | None:
+def read_setup(
+    folder: Path, work: Path, log: IO[str], variables: dict[str, str], offered: Sequence[str] = ()
+) -> Extension | None:
     """Runs the setup.py of a folder in a process of its own; None when that fails, and `log` then says why.
 
-    `offered` are the architectures that nvcc knows, such as `9.0`; those that torch knows too come back. Without any
-    CUDA is not needed: CUDAExtension only wants to hear where it is, and nobody looks there.
+    `variables` join the environment. `offered` are the architectures that nvcc knows, such as `9.0`; those that
+    torch knows too come back. Without any CUDA is not needed: CUDAExtension only wants to hear where it is, and
+    nobody looks there.
     """
     answer = work / "temp" / "setup.json"
     answer.parent.mkdir()
     command = [sys.executable, "-c", READER, str(answer), *offered]
-    environment = dict(os.environ) if offered else {**os.environ, "CUDA_HOME": "/no/cuda"}
+    environment = {**os.environ, **variables} | ({} if offered else {"CUDA_HOME": "/no/cuda"})
     if subprocess.run(command, cwd=folder, env=environment, stdout=log, stderr=log).returncode != 0:
         return None
     return Extension(**json.loads(answer.read_text()))

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -101,8 +102,28 @@ class WithoutProducts(TorchDispatchMode):
 
 
 def pointwise_of(stage: Stage, target: str = "cuda") -> Pointwise:
-    """The kernels of a stage, through the forward and backward of its binding."""
-    binding = load(stage.number, target)._C
+    """The kernels of a stage: its operators, or the forward and backward of its binding."""
+    module = load(stage.number, target)
+    if hasattr(module, "operators"):
+        return of_operators(stage, module.operators)
+    return of_binding(stage, module._C)
+
+
+def of_operators(stage: Stage, operators: ModuleType) -> Pointwise:
+    """The operators for the pointwise part, as they are."""
+
+    def forward(given: Given) -> tuple[Tensor, ...]:
+        return operators.pointwise(given.z, given.old_cell)
+
+    def backward(given: Given, results: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        _, new_cell, gates = results
+        return operators.pointwise_backward(given.grad_h, given.grad_cell, gates, new_cell)
+
+    return Pointwise(f"stage {stage.number}", forward, backward, stage)
+
+
+def of_binding(stage: Stage, binding: ModuleType) -> Pointwise:
+    """What is left of a binding's forward and backward without their matrix products."""
 
     def placeholders(given: Given) -> tuple[Tensor, ...]:
         """Input, weights, bias, old_h and X of one feature: right in shape, with a number that nobody reads."""

@@ -60,6 +60,26 @@ def backward(
     }
 
 
+def spread(**arguments: Tensor) -> dict[str, Tensor]:
+    """Of each gradient that is a sum of products, the root of the sum of their squares; arguments as of `backward`.
+
+    So far does a sum move when each of its terms is rounded, whatever the terms cancel to.
+    """
+    weights, (X, z) = (
+        arguments["weights"],
+        _product(*(arguments[name] for name in ("input", "weights", "bias", "old_h"))),
+    )
+    d_z, _ = pointwise_backward(arguments["grad_h"], arguments["grad_cell"], z, arguments["old_cell"])
+    S = arguments["old_h"].size(1)
+    of_d_X = (d_z.square() @ weights.double().square()).sqrt()  # (B, S+I)
+    return {
+        "d_input": of_d_X[:, S:],
+        "d_weights": (d_z.square().t() @ X.square()).sqrt(),
+        "d_bias": d_z.square().sum(dim=0).sqrt(),
+        "d_old_h": of_d_X[:, :S],
+    }
+
+
 def pointwise_forward(z: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     """`(new_h, new_cell)`, both (B, S) in float64, from the pre-activations z (B, 3S)."""
     z_i, z_o, z_g = z.double().chunk(3, dim=1)

@@ -15,7 +15,7 @@ class Stage:
     """One row of the table. `targets` are in order of preference; the first that this machine can run is used.
 
     `pointwise_tensors`: how many tensors of B x S numbers the forward and the backward kernel read and write, where
-    the pointwise part is one kernel forward and one backward.
+    the pointwise part is one kernel forward and one backward. `dtypes`: those that are checked.
     """
 
     number: int
@@ -24,6 +24,7 @@ class Stage:
     title: str
     targets: tuple[str, ...]
     pointwise_tensors: tuple[int, int] | None = None
+    dtypes: tuple[str, ...] = ("float32", "float64")
 
     @property
     def folder(self) -> Path:
@@ -47,6 +48,7 @@ BOTH = ("cuda", "host", "emulator")
 # Forward: z (3) and old_cell in, gates (3), new_cell and new_h out.
 # Backward: gates (3), new_cell, grad_h and grad_cell in, d_z (3) and d_old_cell out.
 GATES_KEPT = (9, 10)
+FLOATING = ("float32", "float64", "float16", "bfloat16")
 
 STAGES = (
     Stage(0, "stage0_extending_python", "primer", "Extending PyTorch from Python", HOST),
@@ -54,7 +56,7 @@ STAGES = (
     Stage(2, "stage2_aten", "cell", "C++ with ATen", HOST),
     Stage(3, "stage3_cuda_pointers", "cell", "CUDA kernels over raw pointers", CUDA, GATES_KEPT),
     Stage(4, "stage4_cuda_accessors", "cell", "CUDA kernels over packed accessors", CUDA, GATES_KEPT),
-    Stage(5, "stage5_custom_op", "cell", "A registered operator", BOTH),
+    Stage(5, "stage5_custom_op", "cell", "A registered operator", BOTH, GATES_KEPT, FLOATING),
     Stage(6, "stage6_fused", "cell", "The fused cell", BOTH),
     Stage(7, "stage7_sequence", "sequence", "The whole sequence in one call", CUDA),
     Stage(8, "stage8_deploy", "program", "Deployment without Python", HOST),

@@ -477,7 +477,7 @@ def test_compile_only_takes_every_architecture_that_nvcc_and_torch_know(tmp_path
 
     offered = architectures.offered()
     with (tmp_path / "log.txt").open("w") as log:
-        known = read_setup(write(tmp_path / "toy").folder, tmp_path, log, [*offered, "99.9"]).architectures
+        known = read_setup(write(tmp_path / "toy").folder, tmp_path, log, {}, [*offered, "99.9"]).architectures
     assert known
     assert {name.replace(".", "") for name in offered} >= {name.removeprefix("sm_") for name in known}
 

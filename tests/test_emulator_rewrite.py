@@ -299,12 +299,15 @@ def test_host_code_expects_tensors_on_the_cpu():
         'TORCH_CHECK(x.is_cuda() && p->is_cuda(), "is_cuda");  // at::kCUDA\n'
         "auto o = at::device(at::kCUDA), q = torch::kCUDA; auto t = c10::DeviceType::CUDA;\n"
         "TORCH_LIBRARY_IMPL(lltm, CUDA, m) {}\nTORCH_LIBRARY_IMPL(lltm, AutogradCUDA, m) {}\n"
+        "TORCH_LIBRARY_IMPL(lltm, CPU, m) {}\nEXPAND_TORCH_LIBRARY_IMPL(NAME, AutocastCPU, m) { CPU(); }\n"
         "m.impl(torch::dispatch(c10::DispatchKey::CUDA, f)); int CUDA;\n"
     )
     assert rewritten(text, "csrc/lltm.cpp") == (
         'TORCH_CHECK(x.is_cpu() && p->is_cpu(), "is_cuda");  // at::kCUDA\n'
         "auto o = at::device(at::kCPU), q = torch::kCPU; auto t = c10::DeviceType::CPU;\n"
         "TORCH_LIBRARY_IMPL(lltm, CPU, m) {}\nTORCH_LIBRARY_IMPL(lltm, AutogradCPU, m) {}\n"
+        "TORCH_LIBRARY_IMPL(lltm, PrivateUse1, m) {}\n"
+        "EXPAND_TORCH_LIBRARY_IMPL(NAME, AutocastPrivateUse1, m) { CPU(); }\n"
         "m.impl(torch::dispatch(c10::DispatchKey::CPU, f)); int CUDA;\n"
     )
 

@@ -8,7 +8,6 @@ import torch
 from common import build, stages
 from common.case import expected, outputs
 from common.check import (
-    DTYPES,
     Subject,
     cases,
     gradcheck,
@@ -43,11 +42,17 @@ def places() -> list:
 
 on_gpus = [place for place in places() if place.values[0][2] == "cuda"]
 every_place = pytest.mark.parametrize("place", places())
-every_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: str(dtype).removeprefix("torch."))
+every_dtype = pytest.mark.parametrize(
+    ("place", "dtype"),
+    [
+        pytest.param(*place.values, getattr(torch, name), marks=place.marks, id=f"{place.id}-{name}")
+        for place in places()
+        for name in stages.get(place.values[0][0]).dtypes
+    ],
+)
 
 
 @pytest.mark.syllabus("1.1a", "2.2a", "2.7d", "2.8f")
-@every_place
 @every_dtype
 @pytest.mark.parametrize("case", CASES)
 def test_agrees_with_the_reference(place, dtype, case):
@@ -56,7 +61,6 @@ def test_agrees_with_the_reference(place, dtype, case):
     one.agree(cases(one)[name][k])
 
 
-@every_place
 @every_dtype
 @pytest.mark.parametrize("check", [not_finite, gradcheck, second_derivatives, refusals])
 def test_check(place, dtype, check):
@@ -94,7 +98,7 @@ def test_works_on_a_second_device(place):
 
 @pytest.mark.syllabus("1.2e", "1.2f")
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.needs("gpu"))])
-@every_dtype
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_gradient_by_hand(device, dtype):
     build.load(1)
     from lltm_stage1 import by_hand

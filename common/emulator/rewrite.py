@@ -32,6 +32,7 @@ CUDA_HEADERS = re.compile(
     r"|(cooperative_groups|mma|cuda_|curand|cublas|cudnn|cufft|cusparse|cusolver|nvrtc|nvtx|texture_|surface_)\w*\.h"
 )
 INCLUDE = Path(__file__).parent / "include"
+REGISTERS = ("TORCH_LIBRARY_IMPL", "EXPAND_TORCH_LIBRARY_IMPL")
 DEVICE_ENUMS = ("DeviceType", "DispatchKey", "Backend")
 
 
@@ -81,20 +82,25 @@ def refuse(source: Source, functions: list[shared.Function]) -> None:
 
 
 def host_devices(source: Source) -> list[Edit]:
-    """Edits that make host code expect CPU tensors, and register for the CPU, where it says CUDA."""
+    """Edits that make host code expect CPU tensors, and register for the CPU, where it says CUDA.
+
+    What registers for the CPU itself gives way: to a device that no tensor is on.
+    """
     edits = []
     for index, token in enumerate(source.tokens):
         new = None
         if token.kind != "name":
             continue
+        is_key = source.is_(index - 4, *REGISTERS) and source.is_(index - 1, ",")
         if token.text == "is_cuda" and source.is_(index - 1, ".", "->", "::"):
             new = "is_cpu"
         elif token.text == "kCUDA":
             new = "kCPU"
         elif token.text.endswith("CUDA"):  # CUDA, AutogradCUDA, AutocastCUDA
             is_enum = source.is_(index - 1, "::") and source.is_(index - 2, *DEVICE_ENUMS)
-            is_key = source.is_(index - 4, "TORCH_LIBRARY_IMPL") and source.is_(index - 1, ",")
             new = token.text.replace("CUDA", "CPU") if is_enum or is_key else None
+        elif token.text.endswith("CPU") and is_key:
+            new = token.text.replace("CPU", "PrivateUse1")
         if new:
             edits.append(Edit(token.start, token.end, new))
     return edits
