@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from types import ModuleType
 
 import torch
 
 from .build import build, devices, has_cpp, load
 from .case import INPUTS, Case, Cell, difference, nan_in_fresh_memory
 from .errors import UserError
-from .stages import ROOT, Stage
+from .stages import ROOT, Stage, find
 
 # Compiled code is kept for the next run, and no compiler's worker waits beside a measurement.
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(ROOT / "build" / "inductor"))
@@ -25,7 +27,7 @@ class WrongResult(UserError):
 
 @dataclass(frozen=True)
 class Contender:
-    """A cell to be timed. `compiled` says that torch.compile is behind it."""
+    """A cell to be timed. `compiled` says that its first call compiles: torch.compile or Triton is behind it."""
 
     name: str
     lltm: Cell
@@ -131,8 +133,19 @@ def warm_up(runs: Sequence[Run]) -> None:
             run()
 
 
+def triton_module() -> ModuleType | None:
+    """Stage 6's kernels written in Triton; None where there is no Triton."""
+    if importlib.util.find_spec("triton") is None:
+        return None
+    path = find(6).folder / "lltm_triton.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def peers(device: str, compiled: bool = True) -> list[Contender]:
-    """Eager, which is stage 1's equations without the checks, and, if wanted, the same under torch.compile."""
+    """Eager, which is stage 1's equations without the checks, and, if wanted, torch.compile of them and Triton."""
     equations = load(1).equations
     found = [Contender("eager", equations)]
     if compiled:
@@ -145,6 +158,8 @@ def peers(device: str, compiled: bool = True) -> list[Contender]:
             return replayed(*arguments)
 
         found.append(Contender("torch.compile reduce-overhead", lltm, compiled=True))
+        if module := triton_module():
+            found.append(Contender("Triton", module.lltm, compiled=True))
     return found
 
 

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from . import console, reference, results
 from .build import load
 from .case import Case, nan_in_fresh_memory, tensor_difference, tolerance
-from .contenders import WrongResult
+from .contenders import WrongResult, triton_module
 from .errors import UserError
 from .stages import Stage
 from .trace import events_of, occupancy_of, split
@@ -69,7 +69,7 @@ def pointwise(z: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def peers() -> list[Pointwise]:
-    """Eager PyTorch, and the same function under torch.compile."""
+    """Eager PyTorch, the same function under torch.compile, and Triton where it is there."""
 
     def differentiated(name: str, function: Callable) -> Pointwise:
         def forward(given: Given) -> tuple[Tensor, ...]:
@@ -83,7 +83,20 @@ def peers() -> list[Pointwise]:
         return Pointwise(name, forward, backward)
 
     compiled = torch.compile(pointwise, dynamic=False)
-    return [differentiated("eager", pointwise), differentiated("torch.compile", compiled)]
+    found = [differentiated("eager", pointwise), differentiated("torch.compile", compiled)]
+    return [*found, of_triton(module)] if (module := triton_module()) else found
+
+
+def of_triton(module: ModuleType) -> Pointwise:
+    """The kernels in Triton, which keep z where stages 3 to 5 keep the gates."""
+
+    def forward(given: Given) -> tuple[Tensor, ...]:
+        return module.pointwise(given.z, given.old_cell)
+
+    def backward(given: Given, results: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        return module.pointwise_backward(given.grad_h, given.grad_cell, given.z, results[1])
+
+    return Pointwise("Triton", forward, backward)
 
 
 class WithoutProducts(TorchDispatchMode):
@@ -248,7 +261,7 @@ def profiled(contenders: Sequence[Pointwise], B: int, S: int) -> tuple[list[dict
         except (WrongResult, torch.cuda.OutOfMemoryError):
             raise
         except Exception as error:
-            if contender.name != "torch.compile":
+            if contender.stage or contender.name == "eager":
                 raise
             not_run.append(missing(contender.name, f"B{B} S{S}", error))
         else:
