@@ -1173,6 +1173,39 @@ print("with allow_unused=True:", torch.autograd.grad(first, x, allow_unused=True
 # %% [markdown]
 # So "appears to not have been used" may mean `once_differentiable`. Below a plain sum there is no graph
 # at all. And `allow_unused=True`, which the first message recommends, only turns the refusal into a None.
+#
+# Worse, where there is another way, `autograd.grad` takes that one alone and says nothing. Here is the gradient with
+# respect to a weight, of a loss that the weight reaches directly and through the slope, as in a gradient penalty:
+
+
+# %%
+class MultiplyOnce(Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * w
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return grad * w, grad * x
+
+
+def penalised(multiply, x, w):
+    y = multiply(x, w) ** 2
+    (slope,) = torch.autograd.grad(y, x, create_graph=True)  # 2 x w²
+    return y + slope  # its derivative with respect to w: 2 x² w + 4 x w
+
+
+for multiply in torch.mul, MultiplyOnce.apply:
+    x, w = (torch.tensor(value, requires_grad=True) for value in (3.0, 2.0))
+    print(torch.autograd.grad(penalised(multiply, x, w), w))
+attempt(lambda: penalised(MultiplyOnce.apply, x, w).backward())
+
+# %% [markdown]
+# The 24 of the slope is gone, and only `backward()` refuses. So train with `backward()`, or write the second
+# derivative.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/second_derivatives`: four Functions, and what each of them will give. Then `0/cube`.

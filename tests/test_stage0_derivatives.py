@@ -106,6 +106,30 @@ def test_once_differentiable_is_heard_through_backward():
         autograd.second_derivative(functions.swish, leaf(2.0))
 
 
+@pytest.mark.syllabus("0.4g")
+def test_autograd_grad_drops_the_refused_term_where_there_is_another_way():
+    class MultiplyOnce(Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return x * w
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, grad):
+            x, w = ctx.saved_tensors
+            return grad * w, grad * x
+
+    x, w = leaf(3.0), leaf(2.0)
+    for multiply, expected in ((torch.mul, 36 + 24), (MultiplyOnce.apply, 36)):
+        y = multiply(x, w) ** 2
+        (slope,) = torch.autograd.grad(y, x, create_graph=True)
+        (d_w,) = torch.autograd.grad(y + slope, w, retain_graph=True)
+        assert d_w.item() == expected
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        (y + slope).backward()
+
+
 @pytest.mark.syllabus("0.4h")
 def test_a_backward_in_numpy_becomes_a_function_of_its_own():
     class Slope(Function):
