@@ -84,10 +84,12 @@ def test_what_there_is_no_more_is_dropped_and_the_rest_kept(exercises):
 
 
 def test_the_harness_is_all_that_a_check_imports():
-    code = "import sys; import common.exercises.judge, common.exercises.checking; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    code = "import runpy, sys; import common.exercises.checking; "
+    code += "[runpy.run_path(path) for path in sys.argv[1:]]; print(*sys.modules)"
+    checks = [str(one.rule) for one in exercise.every()]
+    done = subprocess.run([sys.executable, "-c", code, *checks], cwd=ROOT, capture_output=True, text=True, check=True)
     imported = {name.removeprefix("common.").replace(".", "/") for name in done.stdout.split()}
-    assert "exercises/judge" in imported
+    assert {"exercises/judge", "exercises/programs"} <= imported
     assert not [name for name in imported if any(fnmatch(name, other) for other in proof.OTHERS)]
     assert all(list((ROOT / "common").glob(f"{name}.py")) for name in proof.OTHERS)
 

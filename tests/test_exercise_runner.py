@@ -215,6 +215,17 @@ def test_what_a_check_returns_is_told_to_who_passed(tmp_path):
     assert verdict.message == "counted just now: 42"
 
 
+def test_a_file_that_a_check_relies_on_must_be_as_it_was(tmp_path):
+    rule = "from common.exercises.judge import unchanged\n\n\ndef check(work):\n"
+    rule += "    unchanged(work, 'given.py', 'answer.py is yours')\n"
+    exercise = learner.read(tmp_path / "exercises", rule=rule)
+    place.write({"given.py": "1\n"}, exercise.folder / "files")
+    work = tmp_path / "work"
+    assert learner.checked(exercise, work, "").passed
+    (work / "given.py").write_text("2\n")
+    assert check(exercise, work).message == "given.py has been changed. answer.py is yours"
+
+
 BAD_SHAPE = """import torch
 class Double(torch.autograd.Function):
     @staticmethod

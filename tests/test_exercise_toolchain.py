@@ -52,7 +52,8 @@ def test_every_call_of_a_compiler_is_told(folder, monkeypatch):
     host, device = sorted(compiled, key=lambda command: command.tool)
     assert (host.tool, host.source, host.result) == ("c++", "host.cpp", "host.o")
     assert (device.tool, device.source, device.result) == ("nvcc", "device.cu", "device.o")
-    assert "-lineinfo" in device.words
+    assert device.own[0].endswith("device.cu")
+    assert "-lineinfo" in device.own
     assert "-lineinfo" not in host.words
     assert "-gencode=arch=compute_86,code=sm_86" in device.words
     assert (linked.tool, linked.source) == ("c++", "")

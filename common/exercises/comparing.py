@@ -151,6 +151,12 @@ def require(condition: bool, message: str) -> None:
         raise Failure(message)
 
 
+def unchanged(work: Work, file: str, why: str) -> None:
+    """Raises `Failure`, which says why, unless a file of `files/` is as it was handed out."""
+    given = (work.exercise.folder / "files" / file).read_text(encoding="utf-8")
+    require(work.text(file) == given, f"{file} has been changed. {why}")
+
+
 def refused(function: Callable, *arguments: object, names: Sequence[str] = (), **keywords: object) -> str:
     """The message with which arguments are refused. Raises `Failure` when they are not, or `names` are not in it."""
     given = ", ".join(_brief(one) for one in [*arguments, *keywords.values()])

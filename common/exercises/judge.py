@@ -25,7 +25,7 @@ from ..case import Case
 from ..check import fresh_seed
 from ..errors import UserError
 from . import process
-from .comparing import SIZES, SMALL, Failure, agree, cases, refused, require, same
+from .comparing import SIZES, SMALL, Failure, agree, cases, refused, require, same, unchanged
 from .confined import Confined
 from .exercise import Exercise
 from .process import LearnerError, Process, Stopped
@@ -34,7 +34,7 @@ from .variants import ANSWERS, read_answers
 
 __all__ = [
     "SIZES", "SMALL", "BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work",
-    "agree", "cases", "refused", "require", "same",
+    "agree", "cases", "refused", "require", "same", "unchanged",
 ]  # fmt: skip
 
 LAST_WORDS = 2  # seconds for a program to say where it was when its time was up

@@ -25,9 +25,11 @@ RECORD = ROOT / "tests" / "proof.json"
 DAYS = 7  # in which every exercise is proven once
 # All of common/ may decide what a learner is told, but for these.
 OTHERS = (
-    *("bench", "doctor", "environment", "facts", "finders", "machine", "notebooks", "plots", "report", "results"),
-    *("sanitizer", "syllabus", "tables", "tour", "memory", "primer/*"),
-    *("exercises/commands", "exercises/on_save", "exercises/proof"),
+    *("bench", "clock", "contenders", "doctor", "environment", "facts", "kernels", "machine", "memory", "results"),
+    *("diff", "finders", "mistakes", "ncu", "ncu_table", "patterns", "primer/*", "sanitizer", "tour", "trace"),
+    *("emulator_picture", "heat", "inline", "module", "notebooks", "pictures", "plots", "report", "syllabus"),
+    *("tables", "touches"),
+    *("exercises/commands", "exercises/grade", "exercises/on_save", "exercises/proof", "exercises/submissions"),
 )
 KINDS = (".py", ".h", ".cpp", ".cu", ".cuh")
 

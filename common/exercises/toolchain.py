@@ -64,6 +64,11 @@ class Command(NamedTuple):
         return next((word.rpartition("/")[2] for word in self.words if word.endswith(SOURCES)), "")
 
     @property
+    def own(self) -> list[str]:
+        """The file that it compiles, and the flags behind it: those before it may be what Python was built with."""
+        return self.words[next(k for k, word in enumerate(self.words) if word.endswith(SOURCES)) :]
+
+    @property
     def result(self) -> str:
         """What it makes, without its folder."""
         return self.words[self.words.index("-o") + 1].rpartition("/")[2] if "-o" in self.words else ""

@@ -1,6 +1,6 @@
 import random
 
-from common.exercises.judge import Failure, LearnerError, require
+from common.exercises.judge import Failure, LearnerError, require, unchanged
 
 WRONG = {
     "PositiveOnly": "where x is negative",
@@ -13,11 +13,7 @@ RIGHT = ("Sine", "Square")
 
 
 def check(work):
-    given = (work.exercise.folder / "files" / "suspects.py").read_text(encoding="utf-8")
-    require(
-        work.text("suspects.py") == given,
-        "suspects.py has been changed. verdict.py is yours",
-    )
+    unchanged(work, "suspects.py", "verdict.py is yours")
     trial, chance = work.load("suspects").trial, random.Random(work.seed)
     said = {name: verdict(trial, name) for name in chance.sample([*RIGHT, *WRONG], len(RIGHT) + len(WRONG))}
     for name in RIGHT:

@@ -1,15 +1,14 @@
 import torch
 import torch.nn.functional as F
 
-from common.exercises.judge import require, same
+from common.exercises.judge import require, same, unchanged
 
 SIZES = ((3, 5, 70), (1, 4, 33), (6, 2, 1))  # B, I, O
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "mv", "linear", "matmul")
 
 
 def check(work):
-    given = (work.exercise.folder / "files" / "trial.py").read_text(encoding="utf-8")
-    require(work.text("trial.py") == given, "trial.py has been changed. It is the judge; answer.py is yours")
+    unchanged(work, "trial.py", "It is the judge; answer.py is yours")
     function = getattr(work.load("answer"), "LinearGelu.apply")
     generator = work.numbers()
     for size in SIZES:

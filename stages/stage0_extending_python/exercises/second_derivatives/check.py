@@ -1,4 +1,4 @@
-from common.exercises.judge import LearnerError, require
+from common.exercises.judge import LearnerError, require, unchanged
 
 QUESTIONS = {
     "keeps_x": ("KeepsX", False),
@@ -10,8 +10,7 @@ QUESTIONS = {
 
 
 def check(work):
-    given = (work.exercise.folder / "files" / "versions.py").read_text(encoding="utf-8")
-    require(work.text("versions.py") == given, "versions.py has been changed. Your answers go into answers.ini")
+    unchanged(work, "versions.py", "Your answers go into answers.ini")
     answers, measure = work.answers(), work.load("versions").second_derivative
     for name, (version, squared) in QUESTIONS.items():
         said = answers[name].lower()

@@ -9,7 +9,7 @@ def check(work):
     compiled = {command.source: command for command in asked if command.source}
     for source in ("binding.cpp", "cubes.cu", "square.cu"):
         require(source in compiled, f"{source} is compiled no more")
-        require("-O3" in after_torch(compiled[source]), f"{source} has lost its -O3")
+        require("-O3" in compiled[source].own, f"{source} has lost its -O3")
         if source.endswith(".cu"):
             require(
                 any(f" {flag} " in f" {' '.join(compiled[source].words)} " for flag in OPEN),
@@ -29,9 +29,3 @@ def check(work):
         any(word.endswith(linked[0].result) for word in last.words),
         f"what the device linker makes, {linked[0].result}, is not linked into the library",
     )
-
-
-def after_torch(command):
-    """The flags behind the file that is compiled: setuptools puts Python's own, which may have an -O3, before it."""
-    place = next(k for k, word in enumerate(command.words) if word.endswith(command.source))
-    return command.words[place:]

@@ -8,8 +8,11 @@ HANDED_ON = ("-Xcompiler", "--compiler-options")
 
 def check(work):
     asked = commands(work, TORCH_CUDA_ARCH_LIST="8.6;9.0")
-    cpp = own_flags(asked, "mean.cpp")
-    nvcc, host = parted(own_flags(asked, "mean_kernel.cu"))
+    compiled = {command.source: command for command in asked if command.source}
+    for source in ("mean.cpp", "mean_kernel.cu"):
+        require(source in compiled, f"{source} is compiled no more")
+    cpp = compiled["mean.cpp"].own
+    nvcc, host = parted(compiled["mean_kernel.cu"].own)
     for flag in FOR_NVCC:
         require(flag not in cpp, f"g++ gets {flag} for mean.cpp, which only nvcc knows")
     for flag in FOR_CPP:
@@ -28,14 +31,6 @@ def check(work):
     require(
         "-fopenmp" in asked[-1].words, "the library is linked without -fopenmp, which brings the functions of OpenMP"
     )
-
-
-def own_flags(asked, source):
-    """The flags behind the file that is compiled; before it are those that Python was built with."""
-    command = next((command for command in asked if command.source == source), None)
-    require(command is not None, f"{source} is compiled no more")
-    place = next(k for k, word in enumerate(command.words) if word.endswith(source))
-    return command.words[place:]
 
 
 def parted(words):

@@ -1,5 +1,7 @@
-from common import results
+import json
+
 from common.exercises.judge import Failure, require
+from common.stages import ROOT
 
 
 def check(work):
@@ -32,8 +34,7 @@ def check(work):
 
 def recorded(name):
     """The backward kernel of a stage as it was measured on an H200."""
-    for result in results.recorded():
-        for row in result.get("kernels", []) if result["name"] == "h200" else []:
-            if (row["name"], row["pass"], row["B"], row["S"]) == (name, "backward", 8192, 4096):
-                return row
+    for row in json.loads((ROOT / "docs" / "results" / "h200.json").read_text())["kernels"]:
+        if (row["name"], row["pass"], row["B"], row["S"]) == (name, "backward", 8192, 4096):
+            return row
     raise Failure(f"docs/results/h200.json has no backward kernel of {name} at B8192 S4096")
