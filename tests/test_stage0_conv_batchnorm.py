@@ -13,7 +13,8 @@ from torch.utils.checkpoint import checkpoint
 
 from common.memory import peak_bytes, saved_bytes
 from common.primer import conv_batchnorm as primer
-from common.primer.conv_batchnorm import fused, leaf, pair
+from common.primer.checks import leaf
+from common.primer.conv_batchnorm import fused, pair
 
 ONE, ZERO = torch.ones(4, dtype=torch.float64), torch.zeros(4, dtype=torch.float64)
 LARGE = 16 * 8 * 12 * 12 * 4  # bytes of the tensor between the layers in `example`
@@ -104,7 +105,7 @@ MISTAKES = {
     "slope": ("batchnorm_backward", one_slope, primer.batchnorm, "epsilon outside of the root fails gradcheck"),
     "keeps": ("ConvBatchNorm", Keeps, primer.memory, "bytes for backward"),
     "hides": ("ConvBatchNorm", Hides, primer.memory, "bytes at its peak"),
-    "twice": ("ConvBatchNorm", DifferentiatedTwice, primer.joined, "a second derivative is refused in other words"),
+    "twice": ("ConvBatchNorm", DifferentiatedTwice, primer.joined, "a second derivative is refused, but the message"),
     "no check": (
         "check_arguments",
         lambda *arguments: None,

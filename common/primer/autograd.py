@@ -7,33 +7,12 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.autograd import gradcheck, gradgradcheck
 
 from .. import build
 from ..memory import saved_bytes
-from .checks import Check
+from .checks import Check, agrees, leaf, passes, refuses
 
 functions, linear = build.load(0).functions, build.load(0).linear
-
-
-def leaf(*shape: int) -> Tensor:
-    """Fresh numbers in float64 that require a gradient."""
-    return torch.randn(shape, dtype=torch.float64, requires_grad=True)
-
-
-def agrees(name: str, got: Tensor, want: Tensor) -> None:
-    """Raises AssertionError unless two tensors are equal up to rounding."""
-    assert torch.allclose(got, want), f"{name} is {got.tolist()}, expected {want.tolist()}"
-
-
-def refuses(what: str, call: Callable[[], object], word: str) -> None:
-    """Raises AssertionError unless a call raises a RuntimeError with that word in its message."""
-    try:
-        call()
-    except RuntimeError as error:
-        assert word in str(error), f"{what} is refused, but the message does not say {word!r}: {error}"
-        return
-    raise AssertionError(f"{what} is not refused")
 
 
 def interp() -> str:
@@ -44,8 +23,7 @@ def interp() -> str:
 
     x = torch.tensor([-0.4, 0.3, 0.9, 1.7, 3.2], dtype=torch.float64, requires_grad=True)  # no knot: it has no slope
     agrees("interp", line(x), torch.tensor([1.0, 1.3, 1.9, -0.45, -5.0], dtype=torch.float64))
-    assert gradcheck(line, x)
-    assert gradgradcheck(line, x)
+    passes("interp", line, x, twice=True)
     refuses("an interp whose knots fall", lambda: functions.interp(x, [1.0, 0.0], [0.0, 0.0]), "knots")
     return f"gradcheck on {len(x)} places; knots that fall are refused"
 
@@ -53,7 +31,7 @@ def interp() -> str:
 def swish() -> str:
     """One node keeps nothing beside its input; a second derivative is refused."""
     x = leaf(7)
-    assert gradcheck(lambda x: functions.swish(x, 1.5), x)
+    passes("swish", functions.swish, x, 1.5)
     agrees("swish", functions.swish(x, 1.5), x * torch.sigmoid(1.5 * x))
     refuses("the second derivative of swish", lambda: second_derivative(functions.swish, x), "once_differentiable")
     x = leaf(100, 100)
@@ -73,16 +51,14 @@ def second_derivative(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor
 def scale() -> str:
     """A gradient of None goes through: gradcheck tries that."""
     x = leaf(4)
-    assert gradcheck(lambda x: functions.scale(x, -3.0), x)
-    assert gradgradcheck(lambda x: functions.scale(x, -3.0), x)
+    passes("scale", functions.scale, x, -3.0, twice=True)
     return "gradcheck, which tries None too"
 
 
 def exp_() -> str:
     """In place: same memory, the history rewritten, a leaf refused."""
     x = leaf(4)
-    assert gradcheck(lambda x: functions.exp_(x.clone()), x)
-    assert gradgradcheck(lambda x: functions.exp_(x.clone()), x)
+    passes("exp_", lambda x: functions.exp_(x.clone()), x, twice=True)
     changed = x.clone()
     assert functions.exp_(changed) is changed, "exp_ does not return the tensor that it was given"
     (gradient,) = torch.autograd.grad(changed.sum(), x)
@@ -94,7 +70,7 @@ def exp_() -> str:
 def clip() -> str:
     """The mask has no gradient."""
     x = torch.tensor([-2.0, -0.5, 0.7, 3.0], dtype=torch.float64, requires_grad=True)
-    assert gradcheck(lambda x: functions.clip(x, -1.0, 1.0)[0], x)
+    passes("clip", lambda x: functions.clip(x, -1.0, 1.0)[0], x)
     _, inside = functions.clip(x, -1.0, 1.0)
     assert not inside.requires_grad, "the mask of clip requires a gradient, and has none to give"
     agrees("the mask of clip", inside, torch.tensor([0.0, 1.0, 1.0, 0.0], dtype=torch.float64))
@@ -104,8 +80,7 @@ def clip() -> str:
 def cube() -> str:
     """The second derivative is right where others are silently wrong."""
     x = leaf(5)
-    assert gradcheck(functions.cube, x)
-    assert gradgradcheck(functions.cube, x)
+    passes("cube", functions.cube, x, twice=True)
     two = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
     second = second_derivative(functions.cube, two).item()
     assert second == 480, f"the second derivative of (x ** 3) ** 2 at 2 is {second:g}, expected 480"
@@ -122,8 +97,7 @@ def linear_function() -> str:
         for arguments in (given, given[:2]):
             agrees("linear", linear.linear(*arguments), torch.nn.functional.linear(*arguments))
             if any(tensor.requires_grad for tensor in arguments):
-                assert gradcheck(linear.linear, arguments)
-                assert gradgradcheck(linear.linear, arguments)
+                passes("linear", linear.linear, *arguments, twice=True)
                 tried += 1
     refuses("a bias of shape (1)", lambda: linear.linear(leaf(3, 5), leaf(4, 5), leaf(1)), "bias")
     return f"gradcheck and gradgradcheck of {tried} combinations"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd import gradcheck
 
 from .. import build
 from ..memory import peak_bytes, saved_bytes
-from .checks import Check
+from .checks import Check, agrees, leaf, passes, refuses
 
 fused = build.load(0).conv_batchnorm
 
@@ -17,25 +16,6 @@ LARGE_EPS = 0.5  # with the usual 1e-5 a gradient that forgets epsilon would pas
 LEAST_SAVED, LEAST_AT_PEAK = 0.4, 0.2  # of the bytes of plain layers
 # N, H, W, K, L, stride, padding: odd and even, and strides that leave a row or a column unread.
 SHAPES = ((3, 5, 4, 3, 2, 1, 0), (2, 6, 7, 3, 3, 2, 1), (1, 7, 5, 1, 1, 3, 0), (2, 3, 3, 3, 3, 1, 2))
-
-
-def leaf(*shape: int) -> Tensor:
-    """Fresh numbers in float64 that require a gradient."""
-    return torch.randn(shape, dtype=torch.float64, requires_grad=True)
-
-
-def agrees(name: str, got: Tensor, want: Tensor) -> None:
-    """Raises AssertionError unless two tensors are equal up to rounding; NaN is never equal."""
-    assert got.shape == want.shape, f"{name} has shape {tuple(got.shape)}, expected {tuple(want.shape)}"
-    assert torch.allclose(got, want), f"{name} is off by up to {(got - want).abs().max():.1e}"
-
-
-def passes(name: str, function: object, *arguments: object) -> None:
-    """Raises AssertionError, with gradcheck's own words, unless the gradients are right."""
-    try:
-        gradcheck(function, arguments)
-    except RuntimeError as error:  # gradcheck's GradcheckError is one
-        raise AssertionError(f"{name} fails gradcheck: {str(error).strip().splitlines()[0]}") from None
 
 
 def convolution() -> str:
@@ -79,12 +59,9 @@ def joined() -> str:
         for name, got, expected in zip(("input", "weight", "gamma", "beta"), *pairs, strict=True):
             agrees(f"the fused d_{name}", got, expected)
     (d_input,) = torch.autograd.grad(ours(*arguments).square().sum(), input, create_graph=True)
-    try:
-        d_input.sum().backward()
-    except RuntimeError as error:
-        assert "once_differentiable" in str(error), f"a second derivative is refused in other words: {error}"
-        return f"gradcheck and torch's own gradients on {len(SHAPES)} shapes; a second derivative is refused"
-    raise AssertionError("a second derivative is not refused, and would be wrong: mean and root are saved as numbers")
+    # Mean and root are saved as numbers, so it would be wrong.
+    refuses("a second derivative", d_input.sum().backward, "once_differentiable")
+    return f"gradcheck and torch's own gradients on {len(SHAPES)} shapes; a second derivative is refused"
 
 
 def pair(I: int, O: int, K: int, **options: int) -> tuple[nn.Module, nn.Module]:

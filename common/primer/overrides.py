@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from .. import build
+from . import checks
 from .checks import Check
 
 stage = build.load(0)
 identity, likes, coverage = stage.scaled_identity, stage.tensor_likes, stage.coverage
 KINDS = (identity.ScalarTensor, identity.ConvertingScalarTensor)
+refuses = partial(checks.refuses, kinds=(TypeError, ValueError, RuntimeError))
 
 
 def equal(name: str, got: object, want: Tensor) -> None:
@@ -22,16 +24,6 @@ def equal(name: str, got: object, want: Tensor) -> None:
     assert isinstance(got, Tensor), f"{name} is a {type(got).__name__}, expected a tensor"
     close = got.shape == want.shape and torch.allclose(got, want.to(got.dtype), atol=1e-6)
     assert close, f"{name} is {got.tolist()}, expected {want.tolist()}"
-
-
-def refuses(name: str, call: Callable[[], object], word: str) -> None:
-    """Raises AssertionError unless a call is refused with that word in the message."""
-    try:
-        found = call()
-    except (TypeError, ValueError, RuntimeError) as error:
-        assert word in str(error), f"{name} is refused, but the message does not say {word!r}: {error}"
-        return
-    raise AssertionError(f"{name} is not refused: it gives {found}")
 
 
 def operations() -> str:
