@@ -14,6 +14,7 @@ import torch
 from .build import build, devices, has_cpp, load
 from .case import INPUTS, Case, Cell, difference, nan_in_fresh_memory
 from .errors import UserError
+from .memory import saved_storages
 from .stages import ROOT, Stage, find
 
 # Compiled code is kept for the next run, and no compiler's worker waits beside a measurement.
@@ -92,24 +93,13 @@ class Run:
         `saved_bytes` would be freed without a backward pass; inputs and outputs, which the caller holds anyway,
         are counted apart.
         """
-        kept: list[torch.Tensor] = []
-
-        def pack(tensor: torch.Tensor) -> torch.Tensor:
-            kept.append(tensor.detach())
-            return tensor.detach()
-
         arguments = self.sets[0].arguments
-        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-            outputs = self.contender.lltm(*arguments)
-
-        def storages(tensors: Sequence[torch.Tensor]) -> dict[int, int]:
-            return {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
-
-        of_inputs, of_outputs = storages(arguments), storages(outputs)
+        outputs, kept = saved_storages(lambda: self.contender.lltm(*arguments))
+        of_inputs, of_outputs = ({t.untyped_storage().data_ptr() for t in given} for given in (arguments, outputs))
         count = {"saved_bytes": 0, "saved_input_bytes": 0, "saved_output_bytes": 0}
-        for pointer, size in storages(kept).items():
-            kind = "input_" if pointer in of_inputs else "output_" if pointer in of_outputs else ""
-            count[f"saved_{kind}bytes"] += size
+        for address, storage in kept.items():
+            kind = "input_" if address in of_inputs else "output_" if address in of_outputs else ""
+            count[f"saved_{kind}bytes"] += storage.nbytes()
         return count
 
 

@@ -7,12 +7,14 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, UntypedStorage
 from torch.profiler import ProfilerActivity, profile
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler's messages about itself stay off the page
+Result = TypeVar("Result")
 
 
 def saved_bytes(forward: Callable[[], object], without: Iterable[Tensor] = ()) -> int:
@@ -21,19 +23,23 @@ def saved_bytes(forward: Callable[[], object], without: Iterable[Tensor] = ()) -
     `without` are tensors that are there anyway, such as parameters. A tensor that a Function keeps as an attribute of
     `ctx` never passes here: only `peak_bytes` sees it.
     """
-    kept: dict[int, int] = {}
+    _, kept = saved_storages(forward)
+    for tensor in without:
+        kept.pop(tensor.untyped_storage().data_ptr(), None)
+    return sum(storage.nbytes() for storage in kept.values())
+
+
+def saved_storages(forward: Callable[[], Result]) -> tuple[Result, dict[int, UntypedStorage]]:
+    """What `forward()` returns, and the storages that autograd keeps of it for backward, by address."""
+    kept: dict[int, UntypedStorage] = {}  # holds them, so that no address is used twice
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
+        kept[storage.data_ptr()] = storage
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        result = forward()  # its graph lives until the count is made, so that no address is used twice
-    for tensor in without:
-        kept.pop(tensor.untyped_storage().data_ptr(), None)
-    del result
-    return sum(kept.values())
+        return forward(), kept
 
 
 def peak_bytes(step: Callable[[], object], device: str = "cpu") -> int:

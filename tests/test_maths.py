@@ -11,6 +11,7 @@ from torch.autograd.functional import jacobian
 from torch.autograd.gradcheck import GradcheckError
 
 from common import load, reference
+from common.memory import saved_storages
 from common.stages import ROOT
 
 PAGE = (ROOT / "docs" / "maths.md").read_text(encoding="utf-8")
@@ -208,14 +209,10 @@ def test_backward_through_time(given):
 def test_how_many_blocks_are_kept(given, version, blocks):
     stage = load(1)
     cell = importlib.import_module(f"{stage.__package__}.by_hand").lltm if version == "by_hand" else stage.equations
-    kept = []  # holds them, so that no address is used twice
-    with torch.autograd.graph.saved_tensors_hooks(
-        lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor
-    ):
-        outputs = cell(*(given[name].clone().requires_grad_() for name in INPUTS))
-    sizes = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() // 8 for tensor in kept}
+    outputs, kept = saved_storages(lambda: cell(*(given[name].clone().requires_grad_() for name in INPUTS)))
+    numbers = sum(storage.nbytes() for storage in kept.values()) // 8
     assert len(outputs) == 2
-    assert sum(sizes.values()) == blocks * B * S + B * (S + I) + 3 * S * (S + I), "blocks, X and weights"
+    assert numbers == blocks * B * S + B * (S + I) + 3 * S * (S + I), "blocks, X and weights"
 
 
 class Recomputed(torch.autograd.Function):
