@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import os
-import subprocess
 import sys
-import sysconfig
 import warnings
 import zlib
 from pathlib import Path
@@ -15,26 +12,21 @@ from types import ModuleType
 import pytest
 import torch
 from labs import OTHER_CODE
-from torch.utils.cpp_extension import include_paths
+from troubleshooting.sandbox import Sandbox, compile
 
-from common import host
 from common.stages import ROOT
 
 FOLDER = ROOT / "stages" / "stage2_aten" / "another_library"
-INCLUDE = [word for path in [*include_paths(), sysconfig.get_path("include")] for word in ("-isystem", path)]
 
 
 @pytest.fixture(scope="module")
 def pack(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     """The example, built by its setup.py, without optimisation."""
-    folder = tmp_path_factory.mktemp("pack")
+    sandbox = Sandbox(tmp_path_factory.mktemp("pack"))
     for name in ("pack.cpp", "setup.py"):
-        (folder / name).write_text((FOLDER / name).read_text())
-    command = [sys.executable, "setup.py", "-q", "build_ext", "--build-lib", "built"]
-    environment = {**os.environ, "CFLAGS": "-O0"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    sys.path.insert(0, str(folder / "built"))
+        sandbox.write(name, (FOLDER / name).read_text())
+    sandbox.works("python setup.py -q build_ext --build-lib built", CFLAGS="-O0")
+    sys.path.insert(0, str(sandbox.folder / "built"))
     try:
         return importlib.import_module("pack")
     finally:
@@ -77,18 +69,12 @@ def test_what_cannot_be_packed_is_refused(pack):
             call()
 
 
-def complaints(source: str, folder: Path) -> str:
-    """What the compiler says of a text."""
-    (folder / "module.cpp").write_text(source)
-    command = ["g++", "-fsyntax-only", "-Wall", host.standard(), *INCLUDE, "-DTORCH_EXTENSION_NAME=x", "module.cpp"]
-    environment = {**os.environ, "LC_ALL": "C"}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment).stderr
-
-
 @pytest.mark.needs("g++")
 @pytest.mark.syllabus("2.11a", "2.11b", "2.11c")
 def test_the_old_text_is_refused(tmp_path):
-    said = complaints(OTHER_CODE["OLD"], tmp_path)
+    sandbox = Sandbox(tmp_path)
+    sandbox.write("module.cpp", OTHER_CODE["OLD"])
+    said = sandbox.fails(compile("-DTORCH_EXTENSION_NAME=x"))
     assert "cannot convert 'const at::DeprecatedTypeProperties' to 'c10::ScalarType'" in said
     assert "'AT_CHECK' was not declared in this scope" in said
     assert "Tensor.data<T>() is deprecated. Please use Tensor.data_ptr<T>() instead." in said

@@ -17,7 +17,9 @@ from pathlib import Path
 import torch
 from torch.utils.cpp_extension import include_paths
 
-ROOT = Path(__file__).resolve().parents[2]
+from common import host
+from common.stages import ROOT
+
 SOURCES = Path(__file__).parent
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 TORCH = Path(torch.__path__[0])
@@ -67,8 +69,7 @@ def assert_printed(symptom: str, output: str) -> None:
 
 def compile(flags: str = "") -> str:
     """The command that compiles `module.cpp` with the C++ of torch's own build and throws the result away."""
-    standard = "-std=c++$(python -c 'import torch; print(20 if torch.__version__ >= \"2.12\" else 17)')"
-    return f"g++ -fsyntax-only -Wall {standard} {INCLUDE} {flags} module.cpp"
+    return f"g++ -fsyntax-only -Wall {host.standard()} {INCLUDE} {flags} module.cpp"
 
 
 class Sandbox:
