@@ -25,7 +25,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO
 
-from . import architectures, host, stages
+from . import architectures, host, objects, stages
 from .cache import BUILD, kept
 from .emulator import compile as emulator
 from .errors import UserError
@@ -327,7 +327,7 @@ def key_of(folder: Path, target: str, quick: bool = False) -> str:
 
 def compiler() -> str | None:
     """The C++ compiler that torch will call, with its version; None if there is none."""
-    name = os.environ.get("CXX", "c++" if shutil.which("c++") else "g++").split()[-1]
+    name = objects.compiler()[-1]
     return f"{name}: {_first_line(name, '--version')}" if shutil.which(name) else None
 
 

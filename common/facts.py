@@ -16,7 +16,7 @@ import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import architectures, cache
+from . import architectures, cache, objects
 from .environment import Requirement, missing
 from .stages import ROOT
 
@@ -79,7 +79,7 @@ def look() -> Machine:
     """This machine. Takes a few seconds when torch is there, since it is imported."""
     smi = output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").splitlines()
     gpus = [line.rpartition(", ") for line in smi if ", " in line]
-    compiler = (os.environ.get("CXX") or ("c++" if shutil.which("c++") else "g++")).split()
+    compiler = objects.compiler()
     nvcc = architectures.nvcc() or ""
     programs = {
         "c++": find(*compiler, "-dumpfullversion", "-dumpversion"),

@@ -44,7 +44,7 @@ class Job(NamedTuple):
 
 def compiler() -> list[str]:
     """The C++ compiler, as the words that begin its command line."""
-    return os.environ.get("CXX", "c++" if shutil.which("c++") else "g++").split()
+    return (os.environ.get("CXX") or ("c++" if shutil.which("c++") else "g++")).split()
 
 
 @functools.cache

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import os
 import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -67,11 +65,9 @@ def cannot_isolate() -> str | None:
 @functools.cache
 def has_header(name: str) -> bool:
     """Whether the C++ compiler finds a header."""
-    compiler = next(filter(shutil.which, (os.environ.get("CXX", "").partition(" ")[0], "c++", "g++")), None)
-    if compiler is None:
-        return False
-    command = [compiler, "-E", "-x", "c++", "-"]
-    return subprocess.run(command, input=f"#include <{name}>\n".encode(), capture_output=True).returncode == 0
+    from common import facts, objects
+
+    return facts.compiles(f"#include <{name}>\n", objects.compiler())
 
 
 def pytest_configure(config: pytest.Config) -> None:
