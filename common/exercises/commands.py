@@ -26,9 +26,10 @@ def next_one() -> int:
         say("All exercises are solved. `make progress` shows them, `make solution EX=...` ours beside yours.")
         return 0
     introduce(exercise)
-    say(f"\nThen: make check{ex_of(exercise)}     Stuck: make hint{ex_of(exercise)}")
-    if exercise.source.kind == "primer" and exercise == every()[0]:
-        cell = next(one for one in every() if one.source.kind != "primer")
+    say("\nThen: make check     Stuck: make hint")
+    exercises = every()
+    if exercise.source.kind == "primer" and exercise == exercises[0]:
+        cell = next(one for one in exercises if one.source.kind != "primer")
         say(f"Stage {exercise.stage} is optional. To begin with the cell: make check EX={cell.id}")
     return 0
 
@@ -92,7 +93,7 @@ def check_one(exercise: Exercise) -> bool:
     say(verdict.message)
     hints, seen = len(exercise.hints), place.state(exercise).hints
     if seen < hints:
-        say(f"\nStuck? make hint{'' if is_current(exercise) else f' EX={exercise.id}'} ({seen} of {hints} shown)")
+        say(f"\nStuck? make hint{ex_of(exercise)} ({seen} of {hints} shown)")
     return False
 
 
@@ -212,10 +213,11 @@ def first_open() -> Exercise | None:
 
     Whoever has begun with a stage behind the primer has skipped that: its exercises come last.
     """
-    solved = {exercise.stage for exercise in every() if place.state(exercise).passed}
+    exercises = every()
+    opened = [exercise for exercise in exercises if not place.state(exercise).passed]
+    solved = {exercise.stage for exercise in exercises if exercise not in opened}
     primers = {stage.number for stage in stages.STAGES if stage.kind == "primer"}
     skipped = primers - solved if solved else set()
-    opened = [exercise for exercise in every() if not place.state(exercise).passed]
     return min(opened, key=lambda exercise: exercise.stage in skipped, default=None)
 
 
@@ -233,14 +235,9 @@ def current(name: str | None, solved: bool = False) -> Exercise:
     return opened
 
 
-def is_current(exercise: Exercise) -> bool:
-    """Whether commands without EX mean this one."""
-    return exercise == first_open()
-
-
 def ex_of(exercise: Exercise) -> str:
     """What a command needs to mean this exercise."""
-    return "" if is_current(exercise) else f" EX={exercise.id}"
+    return "" if exercise == first_open() else f" EX={exercise.id}"
 
 
 def readable(exercise: Exercise) -> str:
