@@ -1,13 +1,28 @@
-"""The code that the notebooks show as text, and the modules of kernels they make of it, built for the emulator."""
+"""The code that the notebooks show: Python by its names, C++ and CUDA as text and as what is built of it."""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 from functools import cache
 from types import ModuleType
 
 from common.inline import inline
 from common.notebooks import FOLDER
+
+
+@cache
+def definitions(notebook: str) -> ModuleType:
+    """The classes and functions that a notebook defines, and none of what else its cells do."""
+    module = ModuleType(notebook)
+    for statement in ast.parse((FOLDER / f"{notebook}.py").read_text()).body:
+        code = compile(ast.Module([statement], []), notebook, "exec")
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            with contextlib.suppress(ImportError):  # such as of what only draws
+                exec(code, vars(module))
+        elif isinstance(statement, ast.ClassDef | ast.FunctionDef):
+            exec(code, vars(module))
+    return module
 
 
 @cache
