@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import math
-import weakref
 
 import numpy
 import pytest
 import torch
+from labs import definitions
 from profiled import operations
 from torch.autograd import Function, gradcheck
 
@@ -16,6 +15,7 @@ from common import load
 from common.memory import saved_bytes
 
 functions, linear = load(0).functions, load(0).linear
+shown = definitions("00a_autograd")
 KNOTS, VALUES = [0.0, 1.0, 3.0], [1.0, 2.0, -5.0]
 
 
@@ -158,21 +158,12 @@ def test_an_operator_goes_through_torch_compile_where_a_function_does_not():
 
 @pytest.mark.syllabus("0.1h")
 def test_a_gradient_straight_through_is_no_derivative():
-    class Round(Doubled):
-        @staticmethod
-        def forward(ctx, x):
-            return x.round()
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad
-
     x = leaf(0.2, 0.8, -1.3)
-    assert torch.equal(Round.apply(x), x.round())
-    assert gradient(Round.apply(x) ** 2, x) == gradient((x + (x.round() - x).detach()) ** 2, x) == [0, 2, -2]
+    assert torch.equal(shown.Round.apply(x), x.round())
+    assert gradient(shown.Round.apply(x) ** 2, x) == gradient(shown.plain_round(x) ** 2, x) == [0, 2, -2]
     assert gradient(x.round() ** 2, x) == [0, 0, 0]
     assert gradcheck(torch.round, x)
-    assert not gradcheck(Round.apply, x, raise_exception=False)
+    assert not gradcheck(shown.Round.apply, x, raise_exception=False)
 
 
 # 0.2 ----------------------------------------------------------------------------------------------------------
@@ -180,32 +171,12 @@ def test_a_gradient_straight_through_is_no_derivative():
 
 @pytest.mark.syllabus("0.2a")
 def test_both_forms_give_the_same_gradients():
-    class Together(Function):
-        @staticmethod
-        def forward(ctx, a, b):
-            ctx.save_for_backward(a, b)
-            return a * b
-
-        @staticmethod
-        def backward(ctx, grad):
-            a, b = ctx.saved_tensors
-            return grad * b, grad * a
-
-    class Apart(Together):
-        @staticmethod
-        def forward(a, b):
-            return a * b
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(*inputs)
-
     a, b = leaf(2.0), leaf(5.0)
-    for kind in (Together, Apart):
+    for kind in (shown.Product, shown.ProductInParts):
         assert [one.item() for one in torch.autograd.grad(kind.apply(a, b), (a, b))] == [5, 2]
-    assert torch.func.grad(Apart.apply)(torch.tensor(2.0), torch.tensor(5.0)) == 5
+    assert torch.func.grad(shown.ProductInParts.apply)(torch.tensor(2.0), torch.tensor(5.0)) == 5
     with pytest.raises(RuntimeError, match="setup_context"):
-        torch.func.grad(Together.apply)(torch.tensor(2.0), torch.tensor(5.0))
+        torch.func.grad(shown.Product.apply)(torch.tensor(2.0), torch.tensor(5.0))
 
 
 @pytest.mark.syllabus("0.2b")
@@ -272,33 +243,15 @@ def test_a_changed_gradient_is_wrong_elsewhere():
 
 @pytest.mark.syllabus("0.2g")
 def test_forward_alone_never_meets_backward():
-    class Wrong(Function):
-        @staticmethod
-        def forward(x):
-            return x * x
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            pass
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * 1000
-
     x = leaf(3.0)
-    assert gradient(Wrong.apply(x), x) == [1000]
-    assert gradient(Wrong.forward(x), x) == [6]
+    assert gradient(shown.WrongSquare.apply(x), x) == [1000]
+    assert gradient(shown.WrongSquare.forward(x), x) == [6]
 
 
 @pytest.mark.syllabus("0.2h")
 def test_keywords_and_defaults_come_from_a_plain_function():
-    class Affine(Function):
-        @staticmethod
-        def forward(ctx, x, factor=1.0, shift=0.0):
-            return factor * x + shift
-
     with pytest.raises(TypeError):
-        Affine.apply(leaf(1.0), shift=5.0)
+        shown.Affine.apply(leaf(1.0), shift=5.0)
     x = leaf(1.0)
     assert torch.equal(functions.swish(x), functions.swish(x, beta=1.0))
     assert not torch.equal(functions.swish(x), functions.swish(x, beta=2.0))
@@ -307,45 +260,24 @@ def test_keywords_and_defaults_come_from_a_plain_function():
 @pytest.mark.syllabus("0.2i")
 @pytest.mark.filterwarnings("ignore:.*torch.jit")
 def test_what_the_transforms_of_torch_func_want():
-    class InParts(Function):
-        @staticmethod
-        def forward(x):
-            return x * x
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(*inputs)
-            ctx.save_for_forward(*inputs)
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * 2 * ctx.saved_tensors[0]
-
-    class ForAll(InParts):
-        generate_vmap_rule = True
-
-        @staticmethod
-        def jvp(ctx, change):
-            return change * 2 * ctx.saved_tensors[0]
-
-    class Wrong(ForAll):
+    class Wrong(shown.SquareForAll):
         @staticmethod
         def jvp(ctx, change):
             return change * 3 * ctx.saved_tensors[0]
 
     x = torch.tensor([1.0, 2.0])
     expected = torch.diag(2 * x)
-    for kind in (InParts, ForAll):
+    for kind in (shown.SquareInParts, shown.SquareForAll):
         assert torch.equal(torch.func.jacrev(kind.apply)(x), expected)
     for transform in (torch.func.vmap, torch.func.jacfwd, torch.func.hessian):
         with pytest.raises(RuntimeError, match="does not have vmap support"):
-            transform(InParts.apply)(x)
+            transform(shown.SquareInParts.apply)(x)
     with pytest.raises(NotImplementedError, match="jvp"):
-        torch.func.jvp(InParts.apply, (x,), (x,))
-    assert torch.equal(torch.func.vmap(ForAll.apply)(x), x * x)
-    assert torch.equal(torch.func.jacfwd(ForAll.apply)(x), expected)
-    assert torch.equal(torch.func.hessian(lambda x: ForAll.apply(x).sum())(x), 2 * torch.eye(2))
-    assert gradcheck(ForAll.apply, leaf(0.5, -2.0), check_forward_ad=True)
+        torch.func.jvp(shown.SquareInParts.apply, (x,), (x,))
+    assert torch.equal(torch.func.vmap(shown.SquareForAll.apply)(x), x * x)
+    assert torch.equal(torch.func.jacfwd(shown.SquareForAll.apply)(x), expected)
+    assert torch.equal(torch.func.hessian(lambda x: shown.SquareForAll.apply(x).sum())(x), 2 * torch.eye(2))
+    assert gradcheck(shown.SquareForAll.apply, leaf(0.5, -2.0), check_forward_ad=True)
     assert gradcheck(Wrong.apply, leaf(0.5))
     assert not gradcheck(Wrong.apply, leaf(0.5), check_forward_ad=True, raise_exception=False)
 
@@ -378,18 +310,13 @@ def test_what_is_returned_from_the_arguments_is_not_changed_in_place(part):
 
 
 def test_a_gradient_of_another_dtype_is_converted_and_of_another_shape_refused():
-    class Half(Doubled):
-        @staticmethod
-        def backward(ctx, grad):
-            return (grad / 3).half()
-
     class Longer(Doubled):
         @staticmethod
         def backward(ctx, grad):
             return torch.ones(3)
 
     x = leaf(1.0, 1.0)
-    (d_x,) = torch.autograd.grad(Half.apply(x).sum(), x)
+    (d_x,) = torch.autograd.grad(shown.InHalf.apply(x, 5).sum(), x)
     assert d_x.dtype == x.dtype
     assert d_x.tolist() == [torch.tensor(1 / 3).half().item()] * 2
     with pytest.raises(RuntimeError, match="invalid gradient"):
@@ -445,21 +372,11 @@ def test_what_is_no_tensor_cannot_be_saved():
         Kind.apply(leaf(1.0))
 
 
-class Untold(functions.Exp):
-    """exp_ without mark_dirty."""
-
-    @staticmethod
-    def forward(ctx, x):
-        x.exp_()
-        ctx.save_for_backward(x)
-        return x
-
-
 @pytest.mark.syllabus("0.3d", "0.3e")
 def test_mark_dirty_rewrites_the_history():
     for call, expected, name in (
         (functions.exp_, [1.0, math.e], "ExpBackward"),
-        (Untold.apply, [1.0, 1.0], "MulBackward0"),  # silently around it
+        (shown.ExpUntold.apply, [1.0, 1.0], "MulBackward0"),  # silently around it
     ):
         start = leaf(0.0, 1.0)
         x = start * 1
@@ -473,7 +390,7 @@ def test_mark_dirty_rewrites_the_history():
 def test_a_leaf_is_refused_only_if_autograd_knows():
     with pytest.raises(RuntimeError, match="leaf"):
         functions.exp_(leaf(0.0))
-    Untold.apply(leaf(0.0))
+    shown.ExpUntold.apply(leaf(0.0))
 
 
 @pytest.mark.syllabus("0.3f")
@@ -523,14 +440,9 @@ def test_an_unused_output_gives_zeros_or_none():
 
 @pytest.mark.syllabus("0.3h")
 def test_a_multiplication_by_a_constant_passes_none_on():
-    class Stop(Doubled):
-        @staticmethod
-        def backward(ctx, grad):
-            return None
-
     x = leaf(1.0)
     assert gradient(functions.scale(x, -3.0), x) == [-3]
-    y = Stop.apply(functions.scale(x, -3.0))
+    y = shown.Stop.apply(functions.scale(x, -3.0))
     assert torch.autograd.grad(y, x, torch.ones_like(y), allow_unused=True) == (None,)
 
 
@@ -545,23 +457,8 @@ def test_a_multiplication_by_a_constant_passes_none_on():
     ids=["saved", "attribute", "a saved view"],
 )
 def test_an_output_kept_as_an_attribute_outlives_its_last_user(keep, survives_del, survives_collector):
-    class Kept(Doubled):
-        @staticmethod
-        def forward(ctx, x):
-            y = x * 2
-            keep(ctx, y)
-            return y
-
-    gc.disable()
-    try:
-        y = Kept.apply(leaf(1.0))
-        output = weakref.ref(y)
-        del y
-        assert (output() is not None) == survives_del
-        gc.collect()
-        assert (output() is not None) == survives_collector
-    finally:
-        gc.enable()
+    assert shown.outlives(keep, collect=False) == survives_del
+    assert shown.outlives(keep, collect=True) == survives_collector
 
 
 @pytest.mark.syllabus("0.3j")
@@ -588,13 +485,6 @@ def test_only_saved_tensors_are_freed_after_backward():
 
 
 def test_a_second_save_for_backward_replaces_the_first():
-    class Twice(Doubled):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            ctx.save_for_backward(None, x + 1)
-            return x * 2
-
-    none, later = Twice.apply(leaf(1.0)).grad_fn.saved_tensors
+    none, later = shown.SavesTwice.apply(leaf(1.0)).grad_fn.saved_tensors
     assert none is None
     assert later.tolist() == [2.0]
