@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
 
+from common.exercises import process
 from common.exercises.judge import Failure, Ran
-from common.exercises.process import environment
 from common.exercises.toolchain import Command, commands
 
 pytestmark = pytest.mark.needs("ninja")
@@ -28,11 +27,7 @@ class Folder:
         self.path = path
 
     def python(self, *arguments, **variables):
-        command, given = [sys.executable, *arguments], environment() | variables
-        ran = subprocess.run(
-            command, cwd=self.path, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        return Ran(ran.returncode, ran.stdout)
+        return Ran(*process.run([sys.executable, *arguments], self.path, 60, **variables))
 
 
 @pytest.fixture
