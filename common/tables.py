@@ -244,6 +244,20 @@ def ncu_table(page: Path) -> str:
     return ncu(page)
 
 
+def decision_table(page: Path) -> str:
+    """What C++ gained over what needs none: the whole cell."""
+    from .decision import whole_cell
+
+    return whole_cell()
+
+
+def pointwise_decision_table(page: Path) -> str:
+    """The same of the pointwise part alone."""
+    from .decision import pointwise
+
+    return pointwise()
+
+
 def recorded_times(stage: Stage) -> str:
     """The recorded times of a stage on GPUs, as text for a machine that cannot time it."""
     title, rows = f"Stage {stage.number} runs on the emulator here, where times mean nothing.", recorded_rows(stage)
@@ -295,6 +309,8 @@ GENERATORS: dict[str, Generator] = {
     "checks": checks_table,
     "ncu": ncu_table,
     "syllabus": syllabus_table,
+    "decision": decision_table,
+    "pointwise-decision": pointwise_decision_table,
     "exercises": exercises_table,
     "wrong-answers": wrong_answers_table,
 }
