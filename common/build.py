@@ -96,6 +96,18 @@ def choose(stage: Stage, target: str | None) -> str:
     raise UserError(f"stage {stage.number} cannot run on this machine. {listed}")
 
 
+def choose_all(stage: Stage, target: str | None) -> list[str]:
+    """What to check here, the best first: the target that was asked for, or one for each code that a stage has.
+
+    Code for CUDA is checked on a GPU, or else on the emulator; code for CPUs beside it. Raises as `choose` does.
+    """
+    best = choose(stage, target)
+    if target or not has_cpp(stage):
+        return [best]
+    others = ["host"] if best == "cuda" else ["emulator"] if best == "host" else []
+    return [best, *(other for other in others if other in stage.targets and unavailable(other) is None)]
+
+
 def devices(stage: Stage, target: str) -> list[str]:
     """Where the tensors of a stage live on a target. ATen code (stages 1 and 2) runs on both kinds of device."""
     import torch

@@ -23,9 +23,8 @@ def stage(number: int, target: str | None = None, seed: int | None = None) -> in
     """
     row = stages.get(number)
     say(f"Stage {row.number}: {row.title}")
-    target = build.choose(row, target)
-    build_stage(row, target)
-    results = check_stage(row, target, seed)
+    best, *others = build.choose_all(row, target)
+    results = build_and_check(row, [best, *others], seed)
     if any(result.outcome == "failed" for result in results):
         not_timed = ", so it is not timed" if row.kind == "cell" else ""
         say(f"\nIt is wrong{not_timed}. Begin with the first FAILED line; the others often follow from it.")
@@ -34,9 +33,18 @@ def stage(number: int, target: str | None = None, seed: int | None = None) -> in
     if row.kind == "cell":
         from .bench import glance, here
 
-        glance(row, target, here()[-1])
+        glance(row, best, here()[-1])
     say("\n" + reading(row))
     return 0
+
+
+def build_and_check(stage: Stage, targets: list[str], seed: int | None = None) -> list:
+    """Every check of a stage on each of these targets, a row each."""
+    results = []
+    for target in targets:
+        build_stage(stage, target)
+        results += check_stage(stage, target, seed)
+    return results
 
 
 def build_stage(stage: Stage, target: str) -> None:
@@ -129,15 +137,14 @@ def tour() -> int:
             say("  not here yet")
             continue
         try:
-            target = build.choose(row, None)
-            build_stage(row, target)
-            if target == "emulator":
+            targets = build.choose_all(row, None)
+            rows = build_and_check(row, targets)
+            if "emulator" in targets:
                 compile_only(row)
         except UserError as error:
             say(f"  not run: {error}")
             failed.append(row)
             continue
-        rows = check_stage(row, target)
         results += rows
         (failed if any(result.outcome == "failed" for result in rows) else ready).append(row)
     CHECKED.parent.mkdir(exist_ok=True)

@@ -200,3 +200,22 @@ def test_first_errors_leaves_the_noise_out():
     log = "ninja: build stopped\nx.cpp:3:1: error: no\nRuntimeError: Error compiling objects\n"
     assert build.first_errors(log) == "  x.cpp:3:1: error: no"
     assert build.first_errors("only\nthis") == "  only\n  this"
+
+
+@pytest.mark.parametrize(
+    ("here", "number", "wanted"),
+    [
+        (("host", "emulator", "cuda"), 5, ["cuda", "host"]),
+        (("host", "emulator"), 5, ["host", "emulator"]),
+        (("host",), 5, ["host"]),
+        (("host", "emulator", "cuda"), 3, ["cuda"]),
+        (("host", "emulator"), 3, ["emulator"]),
+        (("host", "emulator", "cuda"), 2, ["host"]),
+        ((), 1, ["host"]),
+    ],
+)
+def test_the_code_for_each_kind_of_device_is_checked(monkeypatch, here, number, wanted):
+    monkeypatch.setattr(build, "unavailable", lambda target: None if target in here else "not here")
+    assert build.choose_all(stages.find(number), None) == wanted
+    if "host" in here and "host" in stages.find(number).targets:
+        assert build.choose_all(stages.find(number), "host") == ["host"]
