@@ -54,6 +54,9 @@ def parser() -> argparse.ArgumentParser:
     add("finders", "who finds the mistakes of tests/checks, on a GPU; writes docs/results/checks.json")
     ncu = add("ncu", "the emulator's counts beside Nsight Compute's, on a GPU; writes docs/results/ncu.json")
     ncu.add_argument("--emulator", action="store_true", help="only the emulator's side anew; needs no GPU")
+    wheels = add("wheels", "where a wheel runs: Pythons and versions of torch; writes docs/results/wheels.json")
+    wheels.add_argument("--python", nargs="+", default=[sys.executable], help="Pythons to try; this one if left out")
+    wheels.add_argument("--torch", nargs="+", help="versions to try; the oldest supported and this one's if left out")
     add("report", "the pictures of the last measurement: out/report.html")
     tables = add("tables", "rewrite every generated table in README.md, stages/ and docs/")
     tables.add_argument("--check", action="store_true", help="change nothing; fail if one is out of date")
@@ -123,6 +126,10 @@ def run(arguments: argparse.Namespace) -> int:
             from .ncu import ncu
 
             return ncu(emulator_only=arguments.emulator)
+        case "wheels":
+            from .wheels import record
+
+            return record(arguments.python, arguments.torch)
         case "report":
             from .report import report
 

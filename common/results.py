@@ -20,6 +20,7 @@ RECORDED = ROOT / "docs" / "results"
 # No measurements: what compute-sanitizer said of the stages and of the mistakes in tests/checks, and what Nsight
 # Compute counted.
 SANITIZED, COMPARED, PROFILED = RECORDED / "sanitizer.json", RECORDED / "checks.json", RECORDED / "ncu.json"
+INSTALLED = RECORDED / "wheels.json"  # where wheels were tried
 MEASURED = ROOT / "out" / "bench.json"
 THIS_MACHINE = "this machine"
 
@@ -76,7 +77,7 @@ def read(path: Path) -> dict:
 
 def recorded() -> list[dict]:
     """What docs/results/ holds, in the order of the file names. Raises `UserError` for a quick measurement."""
-    others = (SANITIZED.name, COMPARED.name, PROFILED.name)
+    others = (SANITIZED.name, COMPARED.name, PROFILED.name, INSTALLED.name)
     found = [read(path) for path in sorted(RECORDED.glob("*.json")) if path.name not in others]
     for result in found:
         if result["quick"]:
@@ -207,12 +208,17 @@ def device_name(result: dict, device: str) -> str:
 
 def source_hash(stage: Stage) -> str:
     """A hash of the sources that a measurement of the stage depends on, without comments and blank lines."""
+    return hash_of(stage.folder)
+
+
+def hash_of(folder: Path) -> str:
+    """The same of any folder laid out as a stage's."""
     digest = hashlib.sha256()
-    csrc = (path for path in (stage.folder / "csrc").rglob("*") if path.suffix in CPP_SUFFIXES)
-    for path in [stage.folder / "lltm.py", stage.folder / "setup.py", *sorted(csrc)]:
+    csrc = (path for path in (folder / "csrc").rglob("*") if path.suffix in CPP_SUFFIXES)
+    for path in [folder / "lltm.py", folder / "setup.py", *sorted(csrc)]:
         if path.is_file():
             code = python_code(path.read_text()) if path.suffix == ".py" else cpp_code(path.read_text())
-            digest.update(f"{path.relative_to(stage.folder).as_posix()}\n{code}\n".encode())
+            digest.update(f"{path.relative_to(folder).as_posix()}\n{code}\n".encode())
     return digest.hexdigest()
 
 

@@ -258,6 +258,13 @@ def pointwise_decision_table(page: Path) -> str:
     return pointwise()
 
 
+def wheels_table(page: Path) -> str:
+    """Which wheel runs on which Python and torch."""
+    from .wheels import markdown as wheels
+
+    return wheels()
+
+
 def recorded_times(stage: Stage) -> str:
     """The recorded times of a stage on GPUs, as text for a machine that cannot time it."""
     title, rows = f"Stage {stage.number} runs on the emulator here, where times mean nothing.", recorded_rows(stage)
@@ -308,6 +315,7 @@ GENERATORS: dict[str, Generator] = {
     "sanitizer": sanitizer_table,
     "checks": checks_table,
     "ncu": ncu_table,
+    "wheels": wheels_table,
     "syllabus": syllabus_table,
     "decision": decision_table,
     "pointwise-decision": pointwise_decision_table,

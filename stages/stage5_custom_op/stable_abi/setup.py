@@ -1,4 +1,4 @@
-"""Builds the package: `pip install --no-build-isolation .` in this folder; for a wheel, `python setup.py bdist_wheel`."""
+"""Builds the package: `pip install --no-build-isolation .` in this folder; `python setup.py bdist_wheel`: a wheel."""
 
 import os
 
@@ -7,13 +7,15 @@ from setuptools import setup
 from torch.utils.cpp_extension import CUDA_HOME, BuildExtension, CppExtension, CUDAExtension
 
 PACKAGE = "lltm_stage5_stable"
+# Operators are torch.ops.NAMESPACE.name, and a process can load only one library of each namespace.
+NAMESPACE = os.environ.get("LLTM_NAMESPACE", PACKAGE)
 # USE_CUDA=0 or 1 decides; without it, what is here.
 WITH_CUDA = os.environ.get("USE_CUDA", "1" if CUDA_HOME and torch.version.cuda else "0") == "1"
 
 Extension = CUDAExtension if WITH_CUDA else CppExtension
 sources = ["csrc/lltm.cpp", "csrc/lltm_cpu.cpp"] + WITH_CUDA * ["csrc/lltm_cuda.cpp", "csrc/lltm_kernel.cu"]
 macros = [
-    ("LLTM_NAMESPACE", PACKAGE),
+    ("LLTM_NAMESPACE", NAMESPACE),
     # Of Python only what every version from 3.10 on has: one wheel serves them all.
     ("Py_LIMITED_API", "0x030A0000"),
     # Of torch only what every version from 2.11 on has, whichever one compiles this.
