@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from . import build, console, results, stages
+from . import architectures, build, console, results, stages
 from .cache import BUILD
 from .environment import cause, installed_version, run_pip, torch_index
 from .errors import UserError
@@ -70,15 +70,20 @@ def record(pythons: Sequence[str], torches: Sequence[str] | None) -> int:
     return 0
 
 
-def build_wheel(folder: Path, into: Path) -> Path:
-    """The wheel of a folder with a setup.py, for CPU tensors. Raises `UserError` when it does not build."""
+def build_wheel(folder: Path, into: Path, cuda: bool = False) -> Path:
+    """The wheel of a folder with a setup.py. Raises `UserError` when it does not build.
+
+    With `cuda` it has kernels too: for the GPUs that are here, or to see that they build for one that is not.
+    """
     with tempfile.TemporaryDirectory() as place:
         source = Path(place, folder.name)
         shutil.copytree(folder, source, ignore=shutil.ignore_patterns("exercises", "stable_abi"))
         made = source / "dist"
         command = [sys.executable, "setup.py", "-q", "bdist_wheel", "--dist-dir", str(made)]
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # ninja may be beside Python only
-        variables = {**os.environ, "USE_CUDA": "0", "PATH": path}
+        variables = {**os.environ, "USE_CUDA": str(int(cuda)), "PATH": path}
+        if cuda:
+            variables["TORCH_CUDA_ARCH_LIST"] = architectures.of_gpus() or "8.0"
         built = subprocess.run(command, cwd=source, env=variables, capture_output=True, text=True)
         if built.returncode != 0:
             raise UserError(f"no wheel of {folder.name}.\n{build.first_errors(built.stdout + built.stderr)}")
@@ -110,7 +115,7 @@ def versions_of(python: Path) -> dict[str, str | None]:
     return json.loads(subprocess.check_output([str(python), "-c", VERSIONS], text=True))
 
 
-def trial(python: Path, wheel: Path, package: str) -> dict[str, str]:
+def trial(python: Path, wheel: Path, package: str, device: str = "cpu") -> dict[str, str]:
     """Installs a wheel beside an environment, not into it, and checks it there: "passed" or why not, by check."""
     with tempfile.TemporaryDirectory() as place:
         site = Path(place, "site")
@@ -119,7 +124,7 @@ def trial(python: Path, wheel: Path, package: str) -> dict[str, str]:
         if installed.returncode != 0:
             return {"install": cause(installed.stderr)}
         run = subprocess.run(
-            [str(python), "-m", "common.trial", package],
+            [str(python), "-m", "common.trial", package, device],
             cwd=place,
             # Nothing of this process's environment: no compiler is found, and no other package.
             env={"PATH": place, "HOME": place, "PYTHONPATH": f"{site}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
@@ -172,8 +177,8 @@ def markdown() -> str:
     built = record["built_with"]
     return (
         f"Built for the CPU with Python {minor(built['python'])} and torch {minor(built['torch'])}, "
-        f"{record['date'][:10]}: how many functions each wheel takes from torch and from Python, and what became of it "
-        f"in environments without a compiler.\n\n{table}\n\n"
+        f"{record['date'][:10]}: how many functions each wheel takes from torch and from Python, and what became of "
+        f"it in environments without a compiler.\n\n{table}\n\n"
         + "\n".join(f"{mark}. {text}" for text, mark in notes.items())
     )
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import importlib.util
+import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -32,6 +36,12 @@ def lacking(need: str) -> str | None:
         return cannot_isolate()
     if need == "cuobjdump":
         return None if cuobjdump() else "cuobjdump: CUDA Toolkit, or triton, which torch for CUDA brings"
+    if need == "another Python":
+        return None if another_python() else "a second Python, 3.10 or newer, on PATH, such as python3.12"
+    if need == "another torch":
+        return None if os.environ.get("OTHER_TORCH") else "OTHER_TORCH=..., a Python with torch of another version"
+    if need == "pip":  # asking find_spec for it would make setuptools step back for the distutils of old Pythons
+        return None if list(importlib.metadata.distributions(name="pip")) else "pip: python -m ensurepip"
     if need in PROGRAMS:
         return None if shutil.which(need) else PROGRAMS[need]
     if need in HEADERS:
@@ -52,6 +62,17 @@ def cuobjdump() -> Path | None:
     triton = importlib.util.find_spec("triton")
     beside = Path(triton.origin).parent / "backends" / "nvidia" / "bin" / "cuobjdump" if triton else None
     return beside if beside and beside.exists() else None
+
+
+@functools.cache
+def another_python() -> str | None:
+    """A Python on PATH whose version is not this one's, and that knows the limited API of 3.10."""
+    for minor in range(10, 20):
+        name = f"python3.{minor}"
+        if minor != sys.version_info.minor and shutil.which(name):
+            if subprocess.run([name, "-c", ""], capture_output=True).returncode == 0:  # not only a pyenv shim
+                return name
+    return None
 
 
 @functools.cache
