@@ -17,7 +17,7 @@ clang_format := $(python) -c 'import clang_format; clang_format.clang_format()'
 cpp_sources = $(shell find stages common tests docs -not -path '*/wrong/*' '(' -name '*.h' -o -name '*.cpp' \
 	-o -name '*.cu' -o -name '*.cuh' ')')
 
-.PHONY: grade prove next check hint solution reset progress watch finders help tour test doctor emulate lab bench report setup clean format lint tables notebooks sanitize ncu python any-python torch
+.PHONY: grade prove next check hint solution reset progress watch finders wheels help tour test doctor emulate lab bench report setup clean format lint tables notebooks sanitize ncu python any-python torch
 .DELETE_ON_ERROR:
 
 help:
@@ -112,6 +112,9 @@ sanitize: torch         ## every kernel under compute-sanitizer, on a GPU; write
 
 ncu: torch              ## the emulator's counts beside Nsight Compute's, on a GPU; writes docs/results/ncu.json
 	@$(python) -m common ncu
+
+wheels: torch           ## which wheel runs with PYTHONS="..." and TORCHES="2.11 ..."; writes docs/results/wheels.json
+	@$(python) -m common wheels $(if $(PYTHONS),--python $(PYTHONS)) $(if $(TORCHES),--torch $(TORCHES))
 
 finders: torch          ## who finds the mistakes of tests/checks, on a GPU; writes docs/results/checks.json
 	@$(python) -m common finders

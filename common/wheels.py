@@ -1,4 +1,4 @@
-"""`python -m common wheels`: on which Pythons and with which torch a wheel of the cell runs.
+"""`make wheels`: on which Pythons and with which torch a wheel of the cell runs.
 
 This Python builds three wheels: stage 2's, bound by pybind11; stage 5's, in Python's limited API; and its variant
 through torch's stable ABI. Each is then installed and checked (trial.py) in environments that hold torch and nothing
@@ -160,7 +160,7 @@ def undefined(library: Path) -> dict[str, list[str]]:
 def markdown() -> str:
     """What was recorded: a line for each wheel, a column for each environment, and below what went wrong."""
     if not results.INSTALLED.exists():
-        return "Not tried yet: `python -m common wheels`."
+        return "Not tried yet: `make wheels`."
     record = json.loads(results.INSTALLED.read_text())
     versions = list(dict.fromkeys((row["python"], row["torch"]) for row in record["rows"]))
     lines, notes = [], {}
