@@ -7,6 +7,7 @@ else, where no compiler is to be found. What came of it goes to docs/results/whe
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -46,7 +47,14 @@ print(json.dumps({"python": platform.python_version(), "torch": torch}))
 def record(pythons: Sequence[str], torches: Sequence[str] | None) -> int:
     """Tries every wheel in every environment and writes docs/results/wheels.json; returns 0, whatever came of it."""
     torches = torches or (OLDEST, minor(installed_version("torch")))
-    places = [environment(python, torch) for python in pythons for torch in torches]
+    places = []
+    for python, torch in itertools.product(pythons, torches):
+        try:
+            places.append(environment(python, torch))
+        except UserError as error:  # there is no torch 2.15 for Python 3.10, for instance
+            console.say(f"Left out: torch {torch} for {python}: {error}")
+    if not places:
+        raise UserError("there is no environment to try a wheel in")
     rows, wheels = [], []
     with tempfile.TemporaryDirectory() as folder:
         for kind, (source, package) in KINDS.items():
