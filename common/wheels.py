@@ -132,7 +132,7 @@ def trial(python: Path, wheel: Path, package: str, device: str = "cpu") -> dict[
         if installed.returncode != 0:
             return {"install": cause(installed.stderr)}
         run = subprocess.run(
-            [str(python), "-m", "common.trial", package, device],
+            [str(python.absolute()), "-m", "common.trial", package, device],
             cwd=place,
             # Nothing of this process's environment: no compiler is found, and no other package.
             env={"PATH": place, "HOME": place, "PYTHONPATH": f"{site}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
