@@ -28,7 +28,7 @@ OTHERS = (
     *("bench", "clock", "contenders", "doctor", "environment", "facts", "kernels", "machine", "memory", "results"),
     *("diff", "finders", "mistakes", "ncu", "ncu_table", "patterns", "primer/*", "sanitizer", "tour", "trace"),
     *("emulator_picture", "heat", "inline", "module", "notebooks", "pictures", "plots", "report", "syllabus"),
-    *("tables", "touches"),
+    *("tables", "touches", "trial", "wheels"),
     *("exercises/commands", "exercises/grade", "exercises/on_save", "exercises/proof", "exercises/submissions"),
 )
 KINDS = (".py", ".h", ".cpp", ".cu", ".cuh")

@@ -12,18 +12,19 @@
 #include <tuple>
 #include <type_traits>
 
-// STABLE_TORCH_LIBRARY takes a namespace as it is written; through these a macro of setup.py may stand for
-// it.
+// STABLE_TORCH_LIBRARY takes a namespace as it is written; through these it may be a macro of setup.py's.
 #define EXPAND_TORCH_LIBRARY(name, m) STABLE_TORCH_LIBRARY(name, m)
 #define EXPAND_TORCH_LIBRARY_IMPL(name, key, m) STABLE_TORCH_LIBRARY_IMPL(name, key, m)
 
 // AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, ...), made of what needs no libtorch.
-#define DISPATCH_FLOATING_TYPES(type, name, ...)                                                  \
-  THO_DISPATCH_SWITCH(type, name,                                                                 \
-                      THO_DISPATCH_CASE(torch::headeronly::ScalarType::Double, __VA_ARGS__)       \
-                          THO_DISPATCH_CASE(torch::headeronly::ScalarType::Float, __VA_ARGS__)    \
-                              THO_DISPATCH_CASE(torch::headeronly::ScalarType::Half, __VA_ARGS__) \
-                                  THO_DISPATCH_CASE(torch::headeronly::ScalarType::BFloat16, __VA_ARGS__))
+// clang-format off
+#define DISPATCH_FLOATING_TYPES(type, name, ...)                                    \
+  THO_DISPATCH_SWITCH(type, name,                                                   \
+    THO_DISPATCH_CASE(torch::headeronly::ScalarType::Double, __VA_ARGS__)           \
+    THO_DISPATCH_CASE(torch::headeronly::ScalarType::Float, __VA_ARGS__)            \
+    THO_DISPATCH_CASE(torch::headeronly::ScalarType::Half, __VA_ARGS__)             \
+    THO_DISPATCH_CASE(torch::headeronly::ScalarType::BFloat16, __VA_ARGS__))
+// clang-format on
 
 // at::opmath_type: half and bfloat16 are how numbers lie in memory, the maths is in float.
 template <typename scalar_t>
