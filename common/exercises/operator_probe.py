@@ -80,6 +80,10 @@ def compiled(module, name, dynamic, *arguments):
 
     It is compiled once; raises `RecompileError` where it would have to be again.
     """
+    import torch._dynamo  # loads the settings below, too
+    import torch._functorch.config
+    import torch.fx.experimental._config
+
     torch._functorch.config.donated_buffer = False  # a check may ask for gradients twice
     torch._dynamo.config.error_on_recompile = True
     torch.fx.experimental._config.use_duck_shape = False  # two sizes that are equal now need not be
