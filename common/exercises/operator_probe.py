@@ -54,6 +54,12 @@ def call(name, *arguments, **keywords):
     return operator(name)(*arguments, **keywords)
 
 
+def autocast(dtype, name, *arguments):
+    """What it returns under autocast to a dtype, of the device of its first argument."""
+    with torch.autocast(arguments[0].device.type, dtype):
+        return operator(name)(*arguments)
+
+
 def real(name, *arguments):
     """Shape, strides, dtype and device of each result."""
     return [described(one) for one in listed(operator(name)(*arguments))]
