@@ -14,7 +14,9 @@ def check(work):
     for given_dtype in LOW:
         cast(probe, torch.bfloat16, z.detach().to(given_dtype), old_cell)
     for key, where in (("AutocastCPU", "the CPU"), ("AutocastCUDA", "GPUs")):
-        require(probe.has_kernel("pointwise", key), f"on {where} autocast has no rule: nothing is registered for {key}")
+        require(
+            probe.has_kernel("pointwise", key), f"on {where} autocast has no rule: nothing is registered for {key}"
+        )
     outside(probe, z, old_cell)
 
 
@@ -34,8 +36,8 @@ def cast(probe, dtype, z, old_cell):
         raise Failure(f"{what}: {str(error).partition(chr(10))[0]}") from None
     except Stopped as stopped:
         raise Failure(
-            f"{stopped}\nWhile the Autocast key is still there, an operator that this rule calls is this rule again, and "
-            "so on until the stack ends"
+            f"{stopped}\nWhile the Autocast key is still there, an operator that this rule calls is this rule again, "
+            "and so on until the stack ends"
         ) from None
     want = probe.call("pointwise", z.detach().to(dtype), old_cell.detach().to(dtype))
     for name, one, right in zip(("new_h", "new_cell", "gates"), got, want, strict=True):

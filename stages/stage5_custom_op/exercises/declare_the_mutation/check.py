@@ -1,12 +1,13 @@
 import torch
 
-from common.exercises.judge import OPERATORS, LearnerError, Failure, require, same
+from common.exercises.judge import OPERATORS, Failure, LearnerError, require, same, unchanged
 
 FUNCTIONS = {"leaked": ("state",), "leaked_row": ("state",), "accounted": ("kept", "lost")}
 WRITTEN = {"leak_": ("cell",), "leak": ("lost",)}
 
 
 def check(work):
+    unchanged(work, "leaky.py", "It is what the operators are tried with: their schemas are in csrc/leak.cpp")
     leaky, probe = work.load("leaky"), work.beside(OPERATORS)
     cell, share = fresh(work)
     for name, want in reference(cell.double(), share.double()).items():

@@ -60,7 +60,9 @@ def twice(work, cell):
     except LearnerError as error:
         said = str(error).partition("\n")[0]
         if "once_differentiable" not in said:
-            raise Failure(f"a second derivative ends in {said!r}, which tells nobody why. Refuse it plainly") from None
+            raise Failure(
+                f"a second derivative ends in {said!r}, which tells nobody why. Refuse it plainly"
+            ) from None
     else:
         raise Failure("a second derivative comes without an error, and is wrong: nothing differentiates a kernel")
 

@@ -37,7 +37,8 @@ def check(work):
     )
     require(
         told["tag"] == "cp310-abi3",
-        f"the wheel's name would say {told['tag']}, and pip would install it for no other Python; expected cp310-abi3",
+        f"the wheel's name would say {told['tag']}, and pip would install it for no other Python; expected "
+        "cp310-abi3",
     )
     called(work)
 
@@ -74,7 +75,9 @@ def called(work):
     try:
         names = work.load("_C").operators()
     except BuildFailure as failure:
-        hint = "\nThe limited API has no macros and functions that reach into Python's objects" * ("Py" in str(failure))
+        hint = "\nThe limited API has no macros and functions that reach into Python's objects" * (
+            "Py" in str(failure)
+        )
         raise BuildFailure(f"{failure}{hint}") from None
     require(names == ["half"], f"_C.operators() returns {names}, expected ['half']")
     x = torch.randn(3, 7, generator=work.numbers())

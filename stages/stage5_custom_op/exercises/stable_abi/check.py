@@ -50,7 +50,7 @@ def target(work):
     found = re.search(r"TORCH_TARGET_VERSION\W+(0x[0-9a-fA-F]+)", work.text("setup.py"))
     require(
         found is not None,
-        "nothing of this torch's C++ is asked for, and still a function may be that an older torch lacks: the headers "
-        "leave out what is newer than TORCH_TARGET_VERSION, which setup.py does not define",
+        "nothing of this torch's C++ is asked for, and still a function may be that an older torch lacks: the "
+        "headers leave out what is newer than TORCH_TARGET_VERSION, which setup.py does not define",
     )
     require(int(found[1], 0) == OLDEST, f"TORCH_TARGET_VERSION is {found[1]}, expected that of 2.11")

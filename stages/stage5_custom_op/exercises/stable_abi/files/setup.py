@@ -8,7 +8,7 @@ setup(
         CppExtension(
             "gates._C",
             ["csrc/gates.cpp"],
-            # BEGIN SOLUTION macros: a second macro, TORCH_TARGET_VERSION, tells torch's headers the oldest torch: 2.11.
+            # BEGIN SOLUTION macros: a second macro, TORCH_TARGET_VERSION, tells the headers the oldest torch: 2.11.
             define_macros=[("Py_LIMITED_API", "0x030A0000"), ("TORCH_TARGET_VERSION", "0x020B000000000000")],
             # BEGIN STARTER
             # define_macros=[("Py_LIMITED_API", "0x030A0000")],

@@ -16,11 +16,12 @@ scalar_t sigmoid(scalar_t z) {
   return 1 / (1 + std::exp(-z));
 }
 
-// BEGIN SOLUTION operators: unit::step and unit::step_backward: loops, functions of tensors, schemas, registration.
+// BEGIN SOLUTION operators: unit::step and unit::step_backward: loops, functions of tensors, schemas,
+// registration.
 template <typename scalar_t>
-void step_rows(at::TensorAccessor<scalar_t, 2> new_h,           // [B,S]
-               at::TensorAccessor<scalar_t, 3> gates,           // [B,2,S]: forget, candidate
-               at::TensorAccessor<const scalar_t, 2> z,         // [B,2S], same order, any strides
+void step_rows(at::TensorAccessor<scalar_t, 2> new_h,          // [B,S]
+               at::TensorAccessor<scalar_t, 3> gates,          // [B,2,S]: forget, candidate
+               at::TensorAccessor<const scalar_t, 2> z,        // [B,2S], same order, any strides
                at::TensorAccessor<const scalar_t, 2> old_h) {  // [B,S], any strides
   const int64_t S = old_h.size(1);
   for (int64_t row = 0; row < old_h.size(0); ++row) {
@@ -43,7 +44,8 @@ void step_backward_rows(at::TensorAccessor<scalar_t, 2> d_z,            // [B,2S
   const int64_t S = old_h.size(1);
   for (int64_t row = 0; row < old_h.size(0); ++row) {
     for (int64_t unit = 0; unit < S; ++unit) {
-      const scalar_t forget = gates[row][0][unit], candidate = gates[row][1][unit], d_new_h = grad_h[row][unit];
+      const scalar_t forget = gates[row][0][unit], candidate = gates[row][1][unit],
+                     d_new_h = grad_h[row][unit];
       d_z[row][unit] = d_new_h * (candidate - old_h[row][unit]) * forget * (1 - forget);
       d_z[row][S + unit] = d_new_h * forget * (1 - candidate * candidate);
       d_old_h[row][unit] = d_new_h * (1 - forget);

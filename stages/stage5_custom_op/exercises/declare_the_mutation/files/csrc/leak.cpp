@@ -10,7 +10,7 @@
 using at::Tensor;
 
 // cell becomes cell * share.
-void leak_(Tensor cell,           // [B,S]
+void leak_(Tensor cell,            // [B,S]
            const Tensor& share) {  // [S]
   cell.mul_(share);
 }
@@ -41,6 +41,7 @@ TORCH_LIBRARY_IMPL(leak, CPU, m) {
 }
 
 PyMODINIT_FUNC PyInit__C() {
-  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", "Operators of the namespace leak.", -1, nullptr};
+  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", "Operators of the namespace leak.", -1,
+                                   nullptr};
   return PyModule_Create(&definition);
 }
