@@ -11,13 +11,16 @@ import textwrap
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import learner
 import pytest
 
+from common import build
 from common.exercises import ending, place, process, variants
 from common.exercises.checking import check
+from common.exercises.target import target_of
 from common.stages import ROOT
 
 # Writes to whatever is open; the check's pipe is one of them.
@@ -37,6 +40,14 @@ HOSTILE = {
         "import ctypes; ctypes.string_at(0)",
         "crash",
         "your code crashed: SIGSEGV (memory that is not there was touched)\n  answer.py:4, in number",
+    ),
+    "an exception that nobody caught": (
+        """os.write(2, b"terminate called after throwing an instance of 'c10::Error'\\n"
+                 b"  what():  the schema does not fit\\n  reason: one\\nException raised from a.cpp:1\\nframe #0")
+    os.abort()""",
+        "crash",
+        "your code crashed: SIGABRT (the program gave up)\n  answer.py:6, in number\n"
+        "  the schema does not fit\n  reason: one",
     ),
     "its own SIGKILL": ("os.kill(os.getpid(), 9)", "crash", "your code crashed: SIGKILL ("),
     "closed pipes": ("os.closerange(3, 100)", "crash", "closed a file that it did not open: the check's pipe"),
@@ -213,6 +224,44 @@ def test_what_a_check_returns_is_told_to_who_passed(tmp_path):
     verdict = learner.checked(exercise, tmp_path / "work", "def number():\n    return 42\n")
     assert verdict.passed
     assert verdict.message == "counted just now: 42"
+
+
+def test_a_module_of_ours_beside_the_learners(tmp_path):
+    rule = """from pathlib import Path
+
+from common.exercises.judge import Failure, require
+
+
+def check(work):
+    ours = work.beside(Path(__file__).with_name("ours.py"))
+    raise Failure(f"{ours.twice(3)} and {ours.wrong()}")
+"""
+    one = learner.read(tmp_path / "exercises", rule=rule)
+    text = "from .answer import number\n\n\ndef twice(more):\n    return 2 * number() + more\n\n\nwrong = number\n"
+    (one.folder / "ours.py").write_text(text)
+    verdict = learner.checked(one, tmp_path / "work", "def number():\n    return 5\n")
+    assert verdict.message == "13 and 5"
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "needs", "gpu", "targets"),
+    [
+        (2, "write", ("cpp",), True, ("host", "host")),
+        (3, "write", ("emulator",), True, ("emulator", "cuda")),
+        (3, "write", ("emulator",), False, ("emulator", "emulator")),
+        (3, "file", ("emulator",), True, ("emulator", "emulator")),  # a program
+        (5, "write", ("cpp",), True, ("host", "host")),
+        (5, "write", ("emulator",), True, ("emulator", "cuda")),
+        (5, "write", ("emulator",), False, ("emulator", "emulator")),
+    ],
+)
+def test_what_an_exercise_is_built_for(tmp_path, monkeypatch, number, kind, needs, gpu, targets):
+    one = replace(learner.read(tmp_path), stage=number, kind=kind, needs=needs)
+    for there, expected in zip((False, True), targets, strict=True):
+        monkeypatch.setattr(
+            build, "unavailable", lambda name, there=there: None if there or name != "cuda" else "no GPU"
+        )
+        assert target_of(one, gpu) == expected
 
 
 def test_a_file_that_a_check_relies_on_must_be_as_it_was(tmp_path):

@@ -114,7 +114,7 @@ def raised(error: LearnerError) -> str:
     said = str(error).partition("\n\nInvoked with:")[0].strip()  # where pybind11 prints every tensor
     if "returned an invalid gradient at index" in said:
         said += " (indices count the arguments of forward, from 0)"
-    if "returned an incorrect number of gradients" in said:
+    if "returned an incorrect number of gradients" in said and "Expected one gradient for each" not in said:
         said += ": one for each argument of forward, None for what has none"
     lines = [what or f"{error.kind}: {said}"]
     lines += [f"  {file}:{number}: {text}" for file, number, text in error.where[-3:]]

@@ -26,6 +26,7 @@ from ..stages import ROOT
 from . import Exercise, every, find, place, sandbox, submissions, variants
 from .exercise import shown
 from .sandbox import Sandbox
+from .target import target_of
 
 if TYPE_CHECKING:
     from .checking import Verdict
@@ -129,11 +130,11 @@ def checked(exercise: Exercise, folder: Path, box: Sandbox | None) -> Verdict:
     from .checking import check  # imports torch
     from .confined import Confined
 
-    targets = [target for target in exercise.source.targets if target != "cuda"]
+    target = target_of(exercise, gpu=False)
     if box is None:
-        return check(exercise, folder, target=targets[-1])
+        return check(exercise, folder, target=target)
     with Confined(box) as confined:
-        return check(exercise, folder, target=targets[-1], confined=confined)
+        return check(exercise, folder, target=target, confined=confined)
 
 
 def row(student: Path, exercises: Sequence[Exercise], box: Sandbox | None) -> Row:

@@ -30,13 +30,15 @@ from .confined import Confined
 from .exercise import Exercise
 from .process import LearnerError, Process, Stopped
 from .remote import Function, Module
+from .target import target_of
 from .variants import ANSWERS, read_answers
 
 __all__ = [
-    "SIZES", "SMALL", "BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work",
+    "OPERATORS", "SIZES", "SMALL", "BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work",
     "agree", "cases", "refused", "require", "same", "unchanged",
 ]  # fmt: skip
 
+OPERATORS = Path(__file__).with_name("operator_probe.py")  # for `work.beside`: registered operators
 LAST_WORDS = 2  # seconds for a program to say where it was when its time was up
 # Bytes under build/ that may be kept, by what they are.
 MOST = {"exercises/*/*/*": 10**9, "headers/*": 3 * 10**9, "objects/*": 2 * 10**9}
@@ -82,7 +84,7 @@ class Work:
         self.exercise, self.folder, self.confined = exercise, folder, confined
         self.seconds = seconds or exercise.seconds
         self.seed = fresh_seed() if seed is None else seed
-        self.target = target or default_target(exercise)
+        self.target = target or target_of(exercise)
         self.ahead = True  # whether the learner's process starts before there is something to run in it
         self.process: Process | None = None
         self.variables: dict[str, str] = {}  # of the process's environment, beside ours
@@ -110,6 +112,15 @@ class Work:
                 raise BuildFailure(f"your code builds, but does not load: {said}") from None
             self.loaded = True
         return Module(self, module)
+
+    def beside(self, file: Path) -> Module:
+        """A module of ours in the learner's process: for what can be seen only there, such as what opcheck says.
+
+        It is of the learner's package: `from .lltm import lltm` is the learner's.
+        """
+        self.load()
+        self.process.ask("define", module=file.stem, text=file.read_text(encoding="utf-8"))
+        return Module(self, file.stem)
 
     @property
     def has_cpp(self) -> bool:
@@ -280,17 +291,6 @@ def prune() -> None:
 def is_entry(path: Path) -> bool:
     """Whether this is something that was built, and not the lock or the log beside it."""
     return path.suffix == ".o" or (path.is_dir() and path.suffix == "" and not path.name.startswith("."))
-
-
-def default_target(exercise: Exercise) -> str:
-    """What this machine builds the exercise's stage for: a GPU if there is one, else the emulator; host for C++.
-
-    Programs run on the emulator everywhere, for its report and its counts.
-    """
-    is_built = exercise.kind == "write" or (exercise.folder / "files" / "setup.py").exists()
-    if "emulator" in exercise.needs and not is_built:
-        return "emulator"
-    return build.choose(exercise.source, None)
 
 
 def _made(folder: Path) -> Path:

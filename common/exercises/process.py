@@ -19,7 +19,9 @@ from .ending import MARK, end, finish, has_ended, killed_for_memory, limit_memor
 
 SCRIPT = Path(__file__).with_name("learner.py")
 MOST_OUTPUT = 100_000  # bytes that are kept of what a learner's code prints
+MOST_LINES = 10  # of what an exception says
 STACK = "Stack (most recent call first):"  # as faulthandler writes it
+THROWN = "terminate called after throwing an instance of"  # as the C++ runtime writes it
 MUCH_OUTPUT = 10_000_000  # bytes from which on printing may be what took the time
 START_SECONDS = 60  # to import torch, on a slow disk
 FLOOD = 50_000_000  # bytes that a stranger's code may print
@@ -121,7 +123,7 @@ class Process:
             return Stopped("crash", "your code closed a file that it did not open: the check's pipe")
         if status < 0:
             what, where = meaning(-status, self.killed_before), self.printed.stack(self.folder)
-            return Stopped("crash", f"your code crashed: {what}{where}")
+            return Stopped("crash", f"your code crashed: {what}{where}{self.printed.uncaught}")
         return Stopped("crash", f"your code ended the process with status {status}: exit() has no place in it")
 
     def _flood(self) -> Stopped:
@@ -166,10 +168,17 @@ class Printed:
     def text(self) -> str:
         """What was printed, without the stacks of faulthandler."""
         text = self.data.decode(errors="replace")
-        for mark in ("Fatal Python error:", STACK):
+        for mark in ("Fatal Python error:", STACK, THROWN):
             text = text.partition(mark)[0]
         more = self.total - len(self.data)
         return text.strip() + (f"\n(and {more:,} bytes more)" if more else "")
+
+    @property
+    def uncaught(self) -> str:
+        """What a C++ exception said that ended the process, as where operators are registered; mostly nothing."""
+        said = self.data.decode(errors="replace").partition(THROWN)[2].partition("what():")[2]
+        said = said.partition("\nException raised from ")[0].partition("\nFatal Python error:")[0]
+        return "".join(f"\n  {line.strip()}" for line in said.strip().splitlines()[:MOST_LINES])
 
     def stack(self, folder: Path) -> str:
         """Where the learner's code was, as faulthandler wrote it; empty when it does not say."""

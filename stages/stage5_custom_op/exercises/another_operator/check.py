@@ -1,0 +1,125 @@
+import torch
+
+from common.exercises.judge import OPERATORS, Failure, LearnerError, require, same
+
+SCHEMAS = (
+    "step(Tensor z, Tensor old_h) -> (Tensor new_h, Tensor gates)",
+    "step_backward(Tensor grad_h, Tensor gates, Tensor old_h) -> (Tensor d_z, Tensor d_old_h)",
+)
+# What a unit may get wrong, and which of `step`'s switches gives its numbers.
+MISTAKES = {
+    "forget and 1 - forget are exchanged": {"exchanged": True},
+    "the gradient of old_h in the sum is not multiplied by 1 - forget": {"whole": True},
+    "forget is taken for a constant: nothing goes back through it": {"deaf": True},
+}
+
+
+def check(work):
+    probe = work.beside(OPERATORS)
+    for expected in SCHEMAS:
+        defined(probe, expected)
+    probe.load("unit")
+    for B, S in ((3, 70), (1, 33), (5, 1)):
+        for dtype in (torch.float32, torch.float64):
+            compare(probe, work.case(B, 1, S, dtype=dtype))
+    for layout in ("transposed", "sliced"):
+        compare(probe, work.case(3, 1, 70, dtype=torch.float64, layout=layout))
+    compare(probe, work.case(3, 1, 70, dtype=torch.float64, grads="expanded"))
+    registered(work, probe)
+    compiled(work, probe)
+
+
+def defined(probe, expected):
+    """Raises `Failure` unless the operator has the schema, and a kernel for the CPU alone."""
+    name = f"unit::{expected.partition('(')[0]}"
+    try:
+        found = probe.schema(name)
+    except LearnerError:
+        raise Failure(f"there is no operator {name}") from None
+    require(found == expected, f"{name} has the schema\n  {found}\nexpected\n  {expected}")
+    require(probe.has_kernel(name, "CPU"), f"{name} has a schema and no kernel for the CPU")
+
+
+def given(case):
+    """z (B, 2S) and old_h (B, S) in the layout of the case, and the gradient of new_h."""
+    other = type(case)(case.B, 1, 2 * case.S, case.dtype, layout=case.layout, seed=case.seed + 1)
+    return other.inputs()["old_h"].detach(), case.inputs()["old_h"].detach(), case.gradients()[0]
+
+
+def compare(probe, case):
+    """Holds a call, forward and backward, against the equations in float64."""
+    z, old_h, grad_h = given(case)
+    want = results(step, z.double(), old_h.double(), grad_h.double())
+    wrong = {
+        words: results(
+            lambda *inputs, switch=switch: step(*inputs, **switch), z.double(), old_h.double(), grad_h.double()
+        )
+        for words, switch in MISTAKES.items()
+    }
+    got = results(lambda *inputs: probe.call("unit::step", *inputs)[0], z, old_h, grad_h)
+    for name, one in got.items():
+        suspects = {words: tensors[name] for words, tensors in wrong.items()}
+        same(name, one, want[name], case, suspects=suspects)
+
+
+def results(unit, z, old_h, grad_h):
+    """new_h and the gradients of z and old_h, by name."""
+    inputs = [z.detach().requires_grad_(), old_h.detach().requires_grad_()]
+    new_h = unit(*inputs)
+    require(new_h.requires_grad, "new_h has no gradient: register_autograd gives unit::step one")
+    d_z, d_old_h = torch.autograd.grad(new_h, inputs, grad_h, allow_unused=True)
+    return {"new_h": new_h.detach(), "d_z": d_z, "d_old_h": d_old_h}
+
+
+def step(z, old_h, exchanged=False, whole=False, deaf=False):
+    """The equations of the README, with switches for what is easily got wrong."""
+    z_f, z_c = z.chunk(2, dim=1)
+    forget, candidate = z_f.sigmoid(), z_c.tanh()
+    share = 1 - forget if exchanged else forget
+    share = share.detach() if deaf else share
+    kept = (1 - share) * old_h
+    if whole:  # the value of the product, and a gradient of 1
+        kept = (1 - share) * old_h.detach() + (old_h - old_h.detach())
+    return kept + share * candidate
+
+
+def registered(work, probe):
+    """opcheck is content with both operators."""
+    z, old_h, grad_h = given(work.case(3, 1, 70, layout="transposed"))
+    _, gates = probe.call("unit::step", z, old_h)
+    try:
+        said = probe.fake("unit::step", z, old_h) + probe.fake("unit::step_backward", grad_h, gates, old_h)
+    except LearnerError as error:
+        if error.kind != "UnsupportedOperatorException":
+            raise
+        raise Failure("an operator has no fake kernel: register_fake") from None
+    real = probe.real("unit::step", z, old_h) + probe.real("unit::step_backward", grad_h, gates, old_h)
+    for name, lie, truth in zip(("new_h", "gates", "d_z", "d_old_h"), said, real, strict=True):
+        require(
+            lie[:3] == truth[:3],
+            f"the fake kernel lies about {name}: it says {shown(lie)}, and the operator returns {shown(truth)}",
+        )
+    for test in ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"):
+        found = probe.opcheck("unit::step", test, z.requires_grad_(), old_h.requires_grad_())
+        require(not found, f"opcheck's {test}: {found}")
+
+
+def shown(described):
+    """A result in words."""
+    shape, strides, dtype, _ = described
+    return f"shape {tuple(shape)}, strides {tuple(strides)}, {dtype}"
+
+
+def compiled(work, probe):
+    """One graph, the same numbers."""
+    case = work.case(3, 5, 70)
+    inputs = case.inputs()
+    arguments = [inputs["input"], inputs["weights"][:140], inputs["bias"][:140], inputs["old_h"]]
+    arguments = [tensor.detach().requires_grad_() for tensor in arguments]
+    grad_h = case.gradients()[0]
+    found = []
+    for unit in (work.load("unit").unit, lambda *given: probe.compiled("unit", "unit", False, *given)):
+        new_h = unit(*arguments)
+        found.append([new_h.detach(), *torch.autograd.grad(new_h, arguments, grad_h)])
+    for name, eager, one in zip(("new_h", "d_input", "d_weights", "d_bias", "d_old_h"), *found, strict=True):
+        same(f"{name} of the compiled unit", one, eager.double(), case)

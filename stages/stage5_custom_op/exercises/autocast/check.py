@@ -1,0 +1,61 @@
+import torch
+
+from common.exercises.judge import OPERATORS, SMALL, Failure, LearnerError, Stopped, require, same
+
+LOW = (torch.bfloat16, torch.float16)
+
+
+def check(work):
+    probe = work.beside(OPERATORS)
+    z, old_cell = given(work)
+    for dtype in LOW:
+        cast(probe, dtype, z, old_cell)
+        gradients(probe, dtype, z, old_cell)
+    for given_dtype in LOW:
+        cast(probe, torch.bfloat16, z.detach().to(given_dtype), old_cell)
+    for key, where in (("AutocastCPU", "the CPU"), ("AutocastCUDA", "GPUs")):
+        require(
+            probe.has_kernel("pointwise", key), f"on {where} autocast has no rule: nothing is registered for {key}"
+        )
+    outside(probe, z, old_cell)
+
+
+def given(work):
+    """z and old_cell in float32."""
+    case = work.case(*SMALL)
+    z = work.case(case.B, 1, 3 * case.S).inputs()["old_h"]
+    return z, case.inputs()["old_cell"]
+
+
+def cast(probe, dtype, z, old_cell):
+    """Under autocast results are what the operator makes of arguments of that dtype."""
+    what = f"under autocast to {dtype}, with z of {z.dtype} and old_cell of {old_cell.dtype}"
+    try:
+        got = probe.autocast(dtype, "pointwise", z, old_cell)
+    except LearnerError as error:
+        raise Failure(f"{what}: {str(error).partition(chr(10))[0]}") from None
+    except Stopped as stopped:
+        raise Failure(
+            f"{stopped}\nWhile the Autocast key is still there, an operator that this rule calls is this rule again, "
+            "and so on until the stack ends"
+        ) from None
+    want = probe.call("pointwise", z.detach().to(dtype), old_cell.detach().to(dtype))
+    for name, one, right in zip(("new_h", "new_cell", "gates"), got, want, strict=True):
+        require(one.dtype == dtype, f"{name} has dtype {one.dtype}, expected {dtype}: {what}")
+        same(name, one, right, what, dtype)
+
+
+def gradients(probe, dtype, z, old_cell):
+    """They come back in the dtype that each argument had."""
+    probe.load("lltm")  # registers the gradient
+    new_h, new_cell, _ = probe.autocast(dtype, "pointwise", z, old_cell)
+    heads = (torch.ones_like(new_h), torch.ones_like(new_cell))
+    both = torch.autograd.grad((new_h, new_cell), (z, old_cell), heads)
+    for name, found in zip(("z", "old_cell"), both, strict=True):
+        require(found.dtype == torch.float32, f"d_{name} has dtype {found.dtype}, and {name} has torch.float32")
+
+
+def outside(probe, z, old_cell):
+    """Without autocast nothing is cast."""
+    found = probe.call("pointwise", z, old_cell)[0].dtype
+    require(found == torch.float32, f"without autocast new_h has dtype {found}, expected torch.float32")

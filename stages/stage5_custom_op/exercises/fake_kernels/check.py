@@ -1,0 +1,70 @@
+from itertools import product
+
+import torch
+
+from common.exercises.judge import OPERATORS, SMALL, Failure, LearnerError, agree, require
+
+RESULTS = {"pointwise": ("new_h", "new_cell", "gates"), "pointwise_backward": ("d_z", "d_old_cell")}
+
+
+def check(work):
+    probe = work.beside(OPERATORS)
+    probe.load("lltm")
+    for dtype, layout in product((torch.float32, torch.float64, torch.bfloat16), ("contiguous", "transposed")):
+        case = work.case(*SMALL, dtype=dtype, layout=layout)
+        z, old_cell, grads = given(work, case)
+        truthful(probe, case, "pointwise", z, old_cell)
+        _, new_cell, gates = probe.call("pointwise", z, old_cell)
+        for heads in (grads, (grads[0], None)):
+            truthful(probe, case, "pointwise_backward", *heads, gates, new_cell)
+    with_opcheck(work, probe)
+    compiled(work, probe)
+
+
+def given(work, case):
+    """z, old_cell and two gradients in the layout of a case."""
+    old_cell, B, S = case.inputs()["old_cell"].detach(), case.B, case.S
+    z = work.case(B, 1, 3 * S, dtype=case.dtype, layout=case.layout).inputs()["old_h"].detach()
+    return z, old_cell, tuple(torch.randn_like(old_cell) for _ in range(2))
+
+
+def truthful(probe, case, name, *arguments):
+    """Raises `Failure` where the fake kernel says anything else than what the real one does."""
+    real = probe.real(name, *arguments)
+    try:
+        fake = probe.fake(name, *arguments)
+    except LearnerError as error:
+        if error.kind != "UnsupportedOperatorException":
+            raise
+        raise Failure(f"{name} has no fake kernel: register_fake gives it one") from None
+    require(len(fake) == len(real), f"the fake {name} returns {len(fake)} tensors, the real one {len(real)}")
+    for result, said, is_ in zip(RESULTS[name], fake, real, strict=True):
+        for what, lie, truth in zip(("shape", "strides", "dtype", "device"), said, is_, strict=True):
+            require(
+                lie == truth,
+                f"the fake {name} lies about {result}: it says {what} {lie}, and the kernel returns {truth} ({case})",
+            )
+
+
+def with_opcheck(work, probe):
+    """opcheck is content, with symbols for sizes, too."""
+    case = work.case(*SMALL)
+    z, old_cell, _ = given(work, case)
+    arguments = [tensor.requires_grad_() for tensor in (z, old_cell)]
+    for test in ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic"):
+        said = probe.opcheck("pointwise", test, *arguments)
+        require(not said, f"opcheck's {test}: {said}")
+
+
+def compiled(work, probe):
+    """One graph serves every size."""
+    for size in (SMALL, (4, 6, 33)):
+        try:
+            agree(lambda *inputs: probe.compiled("lltm", "lltm", True, *inputs), [work.case(*size)])
+        except LearnerError as error:
+            if error.kind != "RecompileError":
+                raise
+            raise Failure(
+                "the cell was compiled for all sizes, and fits only one: a fake kernel takes a size for a number of "
+                "Python's, where it should hand on what `shape` gives it"
+            ) from None

@@ -1,0 +1,74 @@
+import torch
+
+from common.case import backward
+from common.exercises.judge import OPERATORS, SMALL, Failure, LearnerError, agree, cases, require
+
+
+def check(work):
+    cell = work.cell()
+    agree(cell, cases(work))
+    probe = work.beside(OPERATORS)
+    gates_are_no_result(work, probe)
+    missing_gradient(work, cell)
+    twice(work, cell)
+    with_opcheck(work, probe)
+    case = work.case(*SMALL)
+    agree(lambda *inputs: probe.compiled("lltm", "lltm", False, *inputs), [case])
+
+
+def arguments(work):
+    """z and old_cell, which need gradients."""
+    case = work.case(*SMALL)
+    z = work.case(case.B, 1, 3 * case.S).inputs()["old_h"]
+    return z, case.inputs()["old_cell"]
+
+
+def gates_are_no_result(work, probe):
+    """Whoever differentiates gates is told that they have no gradient."""
+    new_h, new_cell, gates = probe.call("pointwise", *arguments(work))
+    require(new_h.requires_grad and new_cell.requires_grad, "new_h and new_cell need gradients, and have none")
+    require(
+        not gates.requires_grad,
+        "gates seem to have a gradient, and it would be lost without a word: backward does not use it. "
+        "ctx.mark_non_differentiable says that there is none",
+    )
+
+
+def missing_gradient(work, cell):
+    """No zeros are made for an output that nobody used."""
+    found = {}
+    for grads in ("both", "cell only"):
+        case = work.case(*SMALL, grads=grads)
+        inputs = case.inputs()
+        results = cell(*inputs.values())
+        with work.counting() as counted:
+            backward(results, inputs, case.gradients())
+        found[grads] = sum(number for name, number in counted.calls.items() if name.startswith("zeros"))
+    require(
+        found["cell only"] <= found["both"],
+        f"when nobody used new_h, its gradient is made of zeros ({found['cell only']} call of zeros), where the "
+        "operator takes None: set_materialize_grads(False)",
+    )
+
+
+def twice(work, cell):
+    """Second derivatives are refused in so many words."""
+    case = work.case(3, 5, 7, dtype=torch.float64)
+    cell(*case.inputs().values())
+    try:
+        cell.second_derivatives(*case.gradients())
+    except LearnerError as error:
+        said = str(error).partition("\n")[0]
+        if "once_differentiable" not in said:
+            raise Failure(
+                f"a second derivative ends in {said!r}, which tells nobody why. Refuse it plainly"
+            ) from None
+    else:
+        raise Failure("a second derivative comes without an error, and is wrong: nothing differentiates a kernel")
+
+
+def with_opcheck(work, probe):
+    """opcheck is content with how the gradient is registered."""
+    for test in ("test_autograd_registration", "test_aot_dispatch_dynamic"):
+        said = probe.opcheck("pointwise", test, *arguments(work))
+        require(not said, f"opcheck's {test}: {said}")

@@ -1,0 +1,84 @@
+import json
+
+import torch
+
+from common.exercises.judge import OPERATORS, BuildFailure, Failure, require, same
+
+OLDEST = 0x030A0000
+# Runs setup.py up to where it would begin to build, and asks its commands what they would call the results.
+READER = """
+import json, distutils.core, setuptools
+setup = distutils.core.run_setup("setup.py", ["bdist_wheel"], stop_after="init")
+extension, = setup.ext_modules
+build, wheel = setup.get_command_obj("build_ext"), setup.get_command_obj("bdist_wheel")
+for command in (build, wheel):
+    command.ensure_finalized()
+macros = {name: value for name, value in extension.define_macros}
+flags = extension.extra_compile_args
+for flag in flags.get("cxx", []) if isinstance(flags, dict) else flags or []:
+    if flag.startswith("-DPy_LIMITED_API"):
+        macros["Py_LIMITED_API"] = flag.partition("=")[2]
+print()
+print(json.dumps({
+    "macro": macros.get("Py_LIMITED_API", "none"),
+    "file": build.get_ext_filename(extension.name).rpartition("/")[2],
+    "tag": "-".join(wheel.get_tag()[:2]),
+}))
+"""
+
+
+def check(work):
+    told = read(work)
+    headers(told["macro"])
+    require(
+        told["file"] == "_C.abi3.so",
+        f"the extension's file would be called {told['file']}, which only one Python looks for; expected _C.abi3.so. "
+        "CppExtension has an argument for that",
+    )
+    require(
+        told["tag"] == "cp310-abi3",
+        f"the wheel's name would say {told['tag']}, and pip would install it for no other Python; expected "
+        "cp310-abi3",
+    )
+    called(work)
+
+
+def read(work):
+    """What setup.py says."""
+    ran = work.python("-W", "ignore", "-c", READER, TORCH_CPP_LOG_LEVEL="ERROR")
+    try:
+        return json.loads(ran.output.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        raise Failure("\n".join(["setup.py cannot be run:", *ran.output.strip().splitlines()[-4:]])) from None
+
+
+def headers(macro):
+    """The oldest Python that the headers hear of is the oldest that the wheel is for."""
+    require(
+        macro != "none",
+        "the headers know nothing of the limited API, so they allow everything, and nobody finds out what another "
+        "Python would not stand: define the macro Py_LIMITED_API",
+    )
+    try:
+        version = int(macro, 0)
+    except (TypeError, ValueError):
+        raise Failure(f"Py_LIMITED_API is {macro}: expected a number such as 0x030A0000, which is 3.10") from None
+    oldest = f"{version >> 24}.{version >> 16 & 0xFF}"
+    require(
+        version == OLDEST,
+        f"Py_LIMITED_API is {macro}: the headers allow what came with Python {oldest}, and the wheel is for 3.10",
+    )
+
+
+def called(work):
+    """It builds with these headers, and works."""
+    try:
+        names = work.load("_C").operators()
+    except BuildFailure as failure:
+        hint = "\nThe limited API has no macros and functions that reach into Python's objects" * (
+            "Py" in str(failure)
+        )
+        raise BuildFailure(f"{failure}{hint}") from None
+    require(names == ["half"], f"_C.operators() returns {names}, expected ['half']")
+    x = torch.randn(3, 7, generator=work.numbers())
+    same("torch.ops.halves.half(x)", work.beside(OPERATORS).call("halves::half", x), x.double() / 2, "", x.dtype)

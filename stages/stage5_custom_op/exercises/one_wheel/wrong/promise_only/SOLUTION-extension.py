@@ -1,0 +1,1 @@
+py_limited_api=True,

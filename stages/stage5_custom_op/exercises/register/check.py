@@ -1,0 +1,54 @@
+from common.exercises.judge import OPERATORS, SMALL, Failure, LearnerError, agree, cases, require, same
+
+SCHEMAS = (
+    "pointwise(Tensor z, Tensor old_cell) -> (Tensor new_h, Tensor new_cell, Tensor gates)",
+    "pointwise_backward(Tensor? grad_h, Tensor? grad_cell, Tensor gates, Tensor new_cell)"
+    " -> (Tensor d_z, Tensor d_old_cell)",
+)
+
+
+def check(work):
+    probe = work.beside(OPERATORS)
+    for expected in SCHEMAS:
+        defined(probe, expected)
+    by_name(work, probe)
+    agree(work.cell(), cases(work))
+    for expected in SCHEMAS:
+        name = expected.partition("(")[0]
+        require(
+            probe.tagged(name, "pt2_compliant_tag"),
+            f"{name} has no pt2_compliant_tag: it says that fake kernel and gradient fit, so that compilers may rely "
+            "on it. It is the second argument of m.def",
+        )
+
+
+def defined(probe, expected):
+    """Raises `Failure` unless the operator has the schema and a kernel for CPUs."""
+    name = expected.partition("(")[0]
+    try:
+        found = probe.schema(name)
+    except LearnerError:
+        raise Failure(f"torch.ops has no {name}: TORCH_LIBRARY in csrc/lltm.cpp defines operators") from None
+    if found != expected:
+        raise Failure(f"the schema is not what the README asks for.\n  it is      {found}\n  expected   {expected}")
+    for key in ("CompositeImplicitAutograd", "CompositeExplicitAutograd"):
+        require(
+            not probe.has_kernel(name, key),
+            f"{name} is registered with {key}, so for every device: a GPU's tensors would get a loop that reads CPU "
+            "memory, and the meta device's, which have none, too. The key here is CPU",
+        )
+    require(
+        probe.has_kernel(name, "CPU"),
+        f"{name} has a schema and no kernel for the CPU: TORCH_LIBRARY_IMPL in csrc/lltm_cpu.cpp gives it one",
+    )
+
+
+def by_name(work, probe):
+    """Called with names, each argument arrives where it should."""
+    case = work.case(*SMALL)
+    old_cell = case.inputs()["old_cell"].detach()
+    z = work.case(case.B, 1, 3 * case.S).inputs()["old_h"].detach()
+    for got, want in zip(
+        probe.call("pointwise", z=z, old_cell=old_cell), probe.call("pointwise", z, old_cell), strict=True
+    ):
+        same("pointwise(z=z, old_cell=old_cell)", got, want)

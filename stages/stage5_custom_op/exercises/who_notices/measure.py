@@ -1,0 +1,51 @@
+"""Prints, as JSON, what becomes of each of liars.py's operators. Usage: measure.py FOLDER_OF_LIARS."""
+
+import json
+import sys
+
+import torch
+import torch._inductor.config as settings
+
+sys.path.insert(0, sys.argv[1])
+import liars
+
+FAKES, NAMES = ("shape", "strides", "dtype"), ("shape", "strides", "dtype", "writes", "values")
+x = torch.randn(4, 6)
+
+
+def becomes(name, backend, asserts=True):
+    """ "error", or whether the sums of the rows are "right" or "wrong"."""
+    torch._dynamo.reset()
+    want = liars.rows(name)(x)
+    with settings.patch(size_asserts=asserts):
+        try:
+            got = torch.compile(liars.rows(name), fullgraph=True, backend=backend)(x)
+        except Exception:
+            return "error"
+    return "right" if got.shape == want.shape and torch.allclose(got.to(want.dtype), want) else "wrong"
+
+
+def found(name):
+    """Whether opcheck says anything."""
+    try:
+        torch.library.opcheck(getattr(torch.ops.liars, name).default, (x.clone(),))
+    except Exception:
+        return True
+    return False
+
+
+checked = {name: becomes(name, "inductor") for name in FAKES}
+unchecked = {name: becomes(name, "inductor", asserts=False) for name in FAKES}
+eager = {name: becomes(name, "aot_eager") for name in FAKES}
+print(
+    json.dumps(
+        {
+            "loud": sum(said == "error" for said in checked.values()),
+            "without_asserts": sum(said == "error" for said in unchecked.values()),
+            "aot_eager": sum(said != "right" for said in eager.values()),
+            "writes": becomes("writes", "inductor"),
+            "opcheck": sum(found(name) for name in NAMES[:4]),
+            "values": "yes" if found("values") else "no",
+        }
+    )
+)
