@@ -78,7 +78,7 @@ def attempt(call, lines=1):
         print("    warning:", message.partition("(Triggered")[0][:230])
 
 
-# %% [markdown] syllabus="5.1b"
+# %% [markdown] syllabus="5.1e"
 # ## Who is asked
 #
 # An operator is a name and a table of kernels, one for each *dispatch key*. A call collects keys, from its tensors
@@ -327,7 +327,7 @@ print(*printed, complained[-1], sep="\n")
 # wherever it was installed. They use nothing but Python's C interface, of which a part is fixed for all versions;
 # that is why one wheel of stage 5 serves them all.
 
-# %% [markdown] syllabus="5.1b"
+# %% [markdown] syllabus="5.1f"
 # ### Two libraries, one namespace
 #
 # A namespace can be defined once in a process. Here the same library lies in two places, as it does for two versions
@@ -383,7 +383,7 @@ attempt(lambda: torch.compile(double_gated, backend="aot_eager", fullgraph=True)
 enormous = torch.empty(10**9, 10**9, device="meta")
 attempt(lambda: gated(enormous, enormous).shape)
 
-# %% [markdown] syllabus="5.2b"
+# %% [markdown] syllabus="5.2b 5.2e 5.2f"
 # ### A gradient
 #
 # What happens to a gradient if nobody said how? There is a `grad_fn`, so all looks well:
@@ -473,7 +473,8 @@ attempt(lambda: [result.dtype for result in under_autocast(pointwise, z3, old_ce
 
 # %% [markdown]
 # The first line is the stage without autocast: its operators refuse a mixture rather than guess.
-#
+
+# %% [markdown] syllabus="5.2g"
 # ### A batching rule
 #
 # `vmap` maps a function over one more dimension. Without a rule torch calls the operator once for each slice, which
@@ -504,8 +505,7 @@ slices = microseconds(lambda: torch.vmap(gated)(many_z, many_x))
 
 
 # %%
-@torch.library.register_vmap("lab::gated")
-def _(info, in_dims, z, x):
+def in_one_batch(info, in_dims, z, x):
     full = [
         tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
         for tensor, dim in zip((z, x), in_dims, strict=True)
@@ -513,6 +513,7 @@ def _(info, in_dims, z, x):
     return gated(*(tensor.flatten(0, 1) for tensor in full)).unflatten(0, (info.batch_size, -1)), 0
 
 
+torch.library.register_vmap("lab::gated", in_one_batch)
 attempt(lambda: torch.allclose(torch.vmap(gated)(many_z, many_x), many_z.sigmoid() * many_x))
 attempt(lambda: torch.allclose(torch.vmap(gated, (0, None))(many_z, x), many_z.sigmoid() * x))
 batch = microseconds(lambda: torch.vmap(gated)(many_z, many_x))
@@ -544,7 +545,7 @@ for name, result in opcheck(gated, arguments).items():
 TAGS = [torch.Tag.pt2_compliant_tag]
 
 
-def operator(name, fake, kernel=torch.ops.lab.gated, schema="(Tensor z, Tensor x) -> Tensor"):
+def operator(name, fake, kernel=lambda z, x: gated(z, x), schema="(Tensor z, Tensor x) -> Tensor"):
     """A new operator torch.ops.lab_NAME.gated with a kernel for the CPU, and a fake one."""
     torch.library.define(f"lab_{name}::gated", schema, tags=TAGS)
     torch.library.impl(f"lab_{name}::gated", "cpu", kernel)
@@ -634,9 +635,11 @@ for B in (16, 5, 40):
     case = Case(B, 32, 128)
     print(case, difference(case, outputs(compiled, case)) or "agrees")
 
-# %% [markdown]
+# %% [markdown] syllabus="5.3g"
+# ### Exported
+#
 # `torch.export` makes the same graph into a program that can be saved and loaded, from C++ too if the operator's
-# library is there. The batch is a symbol:
+# library is there. Here the batch is a symbol:
 
 
 # %%
@@ -755,7 +758,7 @@ for name, (faulty, given) in FAULTY.items():
     found = [f"{test}: {said.rpartition('metadata: ')[2]}" for test, said in complaints(faulty, given).items()]
     print(f"{name:16s}", *found or ["nothing"])
 
-# %% [markdown]
+# %% [markdown] syllabus="5.3f"
 # ### A lie that outlives its correction
 #
 # One trap more. What inductor has compiled is kept on disk for the next process, and found again by the graph. The
@@ -897,8 +900,11 @@ for dtype, case in CASES.items():
 # (Allowed are 1.7e-5, 7.8e-3 and 6.3e-2.) A tolerance that follows the type finds a result that was rounded to a type
 # too small on its way: bfloat16 in what should be half, half in what should be float. Maths in half it does not find;
 # that stays within 8 epsilons of the tensor's size. For that compare each number with itself, as above.
+
+# %% [markdown] syllabus="5.4d"
+# ### What no kernel can mend
 #
-# One thing no kernel can mend. The LLTM's cell is only ever added to, and in bfloat16 a sum of small steps ends where
+# The LLTM's cell is only ever added to, and in bfloat16 a sum of small steps ends where
 # a step is less than half the distance to the next number:
 
 # %%
