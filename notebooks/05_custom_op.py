@@ -441,7 +441,7 @@ attempt(lambda: torch.autograd.gradcheck(gated, doubles, check_forward_ad=True))
 # asked.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `5/fake_kernels` and `5/gradient`. `show("5/gradient")` in a cell checks it here.
+# **Your turn:** `5/fake_kernels` and `5/gradient`. `show("5/fake_kernels")` in a cell checks it here.
 
 # %% [markdown] syllabus="5.4a"
 # ### Autocast
@@ -569,7 +569,8 @@ for name, given in {"contiguous": plain, "transposed": transposed}.items():
 
 # %% [markdown]
 # `empty_like(z)` keeps the strides of `z`; `gated` returns contiguous tensors, whatever it gets. Give opcheck samples
-# of every layout, dtype, device and size that you support: `tests/test_custom_op.py` does.
+# of every layout, dtype, device and size that you support: `tests/test_custom_op.py` does. (And give it a new torch:
+# 2.11 compares strides for CUDA tensors only, and finds nothing here.)
 
 # %% [markdown] syllabus="5.2d"
 # ### What it does not find
@@ -671,13 +672,14 @@ for name, lie in LIES.items():
     attempt(lambda lie=lie: torch.compile(lambda z, x: lie(z, x).sum(1), fullgraph=True)(z, x), lines=3)
 
 # %% [markdown]
-# Loud, and it names the operator. Inductor's code asserts sizes, strides and dtype of what an operator returns.
+# Loud, and it names the operator. Inductor's code asserts sizes, strides and dtype of what an operator returns. (The
+# dtype is a later addition: torch 2.11 does not assert it, and computes with what is not there.)
 
 # %% [markdown] syllabus="5.3c"
 # ### Where the same lie is silent
 #
 # The asserts cost a little at each call, so somebody may switch them off. And a package made ahead of time, by
-# AOTInductor, has none to begin with:
+# AOTInductor, has none to begin with. All three lies in one module, both ways:
 
 
 # %%
@@ -790,6 +792,9 @@ os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(BUILD / "inductor")
 
 # %% [markdown]
 # After every change of a fake kernel: `TORCHINDUCTOR_FORCE_DISABLE_CACHES=1`, or remove the folder.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `5/declare_the_mutation` and `5/who_notices`. `show("5/who_notices")` in a cell checks it here.
 
 # %% [markdown] syllabus="5.4b"
 # ## Half and bfloat16
@@ -919,6 +924,9 @@ print(grown)
 # %% [markdown]
 # Under autocast the stage's cell is cast as well, as that of torch's own `lstm_cell` is. For long sequences keep it
 # in float32.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `5/autocast` and `5/float_inside`. `show("5/autocast")` in a cell checks it here.
 
 # %% [markdown]
 # ## In a CUDA graph
