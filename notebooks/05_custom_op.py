@@ -345,8 +345,8 @@ print("\n".join(line[:230] for line in complained if "terminate" in line or "wha
 
 # %% [markdown]
 # That is no exception that one could catch: it was thrown while the system loaded a library, where nobody can take
-# it, and the process is gone. So the stage's namespace is a macro that `setup.py` sets. (`TORCH_LIBRARY_FRAGMENT`
-# adds to a namespace of somebody else; the same operator twice ends in the same way.)
+# it, and the process is gone. So the stage's namespace is a macro that `setup.py` sets. (To add an operator to a
+# namespace that somebody else has defined, there is `TORCH_LIBRARY_FRAGMENT`.)
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/register`. `make check EX=5/register` in a terminal hands out the files and checks what you wrote;
@@ -538,8 +538,8 @@ for name, result in opcheck(gated, arguments).items():
     print(f"{name:28s}{result}")
 
 # %% [markdown]
-# It knows only the arguments that it gets. Operators in Python are made by one decorator, and we shall need a few,
-# all calling `gated`. This one has the fake kernel that everybody writes first:
+# It knows only the arguments that it gets. Operators can be made from Python, too, by three functions; we shall need
+# a few, all calling `gated`. This one has the fake kernel that everybody writes first:
 
 # %%
 TAGS = [torch.Tag.pt2_compliant_tag]
@@ -627,14 +627,18 @@ nodes = [node.target for node in graphs[0].graph.nodes if node.op == "call_funct
 print("stage 5:", ", ".join(getattr(target, "__name__", str(target)) for target in nodes))
 
 # %% [markdown]
-# Compiled by inductor, with a batch that changes: values and gradients agree with the reference, and all three sizes
-# use one compiled graph. Without `dynamic=True` the first size gets one of its own, and the second a general one.
+# Compiled by inductor, with a batch that changes: values and gradients agree with the reference, and one graph serves
+# all sizes.
 
 # %%
+from torch._dynamo.utils import counters
+
+counters.clear()
 compiled = torch.compile(stage5.lltm, fullgraph=True, dynamic=True)
 for B in (16, 5, 40):
     case = Case(B, 32, 128)
     print(case, difference(case, outputs(compiled, case)) or "agrees")
+print("graphs:", counters["stats"]["unique_graphs"])
 
 # %% [markdown] syllabus="5.3g"
 # ### Exported
@@ -657,8 +661,8 @@ print(exported.graph_module.code.strip())
 # %% [markdown] syllabus="5.3b"
 # ### A fake kernel that lies (!)
 #
-# It is often said that a wrong fake kernel leads to wrong results. Three lies about `gated` of (3, 4): its shape,
-# its strides, its dtype. With inductor, torch's compiler:
+# It is often said that a wrong fake kernel silently leads to wrong results. Three lies about `gated` of (3, 4): its
+# shape, its strides, its dtype. With inductor, torch's compiler:
 
 # %%
 LIES = {
@@ -860,8 +864,9 @@ for dtype in (torch.float16, torch.bfloat16):
         print(f"   more than one: {over:6.2%}")
 
 # %% [markdown]
-# With float inside every number is the exact one, rounded. With half inside, most are worse, and some mean nothing:
-# where `old_cell` and `candidate_cell * input_gate` nearly cancel, the rounding of the product is all that is left.
+# With float inside every number is the exact one, rounded: below the line. With half inside one in twenty-five is
+# more than an epsilon off, and some mean nothing: where `old_cell` and `candidate_cell * input_gate` nearly cancel,
+# the rounding of the product is all that is left.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.2), layout="constrained", sharey=True)
@@ -909,8 +914,8 @@ for dtype, case in CASES.items():
 # %% [markdown] syllabus="5.4d"
 # ### What no kernel can mend
 #
-# The LLTM's cell is only ever added to, and in bfloat16 a sum of small steps ends where
-# a step is less than half the distance to the next number:
+# The LLTM's cell is only ever added to, and in bfloat16 a sum of small steps ends where a step is no more than half
+# the distance to the next number:
 
 # %%
 grown = {}
@@ -940,6 +945,7 @@ if on_gpu:
     case = Case(16, 32, 128, device="cuda", requires_grad=())
     inputs = list(case.inputs().values())
     side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side), torch.no_grad():
         on_cuda(*inputs)  # once before, so that libraries have made their workspaces
     torch.cuda.current_stream().wait_stream(side)
@@ -977,7 +983,7 @@ print("\n".join(gone))
 # %% [markdown]
 # ## What it costs
 #
-# One step on the CPU at a small size, where calls are all that counts, measured in turns:
+# One step on the CPU at a small size, where every call counts, measured in turns:
 
 # %%
 from common.clock import interleave
@@ -1047,7 +1053,7 @@ for name, *samples in zip(parts(1, 1), *columns, strict=True):
 #   place in a table, and what an empty one does differs: an error, a warning and None, silent zeros, a slow loop.
 # - `opcheck` on every layout, dtype and device, before anything is compiled or packaged; a reference and `gradcheck`
 #   for the values, of which `opcheck` knows nothing.
-# - A wrong fake kernel is loud under `torch.compile`, and silent ahead of time. A hidden mutation is silent in both.
+# - A wrong fake kernel is loud under `torch.compile`, and silent ahead of time. A hidden mutation is silent.
 # - Half and bfloat16 are for memory; maths is float.
 #
 # Next: `make diff-4-5` for the stage as a diff, and stage 6, which is fast.
