@@ -84,7 +84,7 @@ def attempt(call, lines=1):
 # An operator is a name and a table of kernels, one for each *dispatch key*. A call collects keys, from its tensors
 # and from the modes that are switched on, and asks the kernel of the outermost one:
 #
-# $$\mathrm{call}(x) = \mathrm{table}\,[\,\mathrm{outermost}(\mathrm{keys}(x) \cup \mathrm{modes})\,](x)$$
+# $$\mathrm{call}(x) = \mathrm{kernel}_k(x), \quad k = \mathrm{outermost}\,(\mathrm{keys}(x) \cup \mathrm{modes})$$
 #
 # That kernel does its part, takes its own key out, and calls again: autocast casts, autograd notes what backward will
 # need, vmap folds a dimension. The last one computes. Here is an operator whose kernels do nothing but write down
