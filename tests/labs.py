@@ -7,6 +7,10 @@ import contextlib
 from functools import cache
 from types import ModuleType
 
+import torch
+from torch.utils.cpp_extension import load_inline
+
+from common.build import BUILD
 from common.inline import inline
 from common.notebooks import FOLDER
 
@@ -43,6 +47,7 @@ def texts(notebook: str) -> dict[str, object]:
 
 
 ATEN, POINTERS, ACCESSORS = texts("02_aten"), texts("03_cuda_pointers"), texts("04_cuda_accessors")
+CUSTOM_OP = texts("05_custom_op")
 TENSORS, OTHER_CODE = texts("02b_tensors_in_cpp"), texts("02c_other_code")
 
 
@@ -78,3 +83,12 @@ def places() -> ModuleType:
 def temporaries() -> ModuleType:
     functions = ["in_the_call", "before_the_call"]
     return inline("temporaries", TENSORS["TEMPORARIES_CPP"], TENSORS["TEMPORARIES_CU"], functions, target="emulator")
+
+
+@cache
+def lab_library() -> str:
+    """Notebook 05's library of torch.ops.lab.gated and torch.ops.lab.forgotten, loaded: where it lies."""
+    folder = BUILD / "notebooks" / f"torch-{torch.__version__}" / "lab"  # the notebook's own
+    folder.mkdir(parents=True, exist_ok=True)
+    options = {"is_python_module": False, "no_implicit_headers": True, "extra_cflags": ["-O2"]}
+    return load_inline("lab", CUSTOM_OP["GATED"], functions=None, build_directory=str(folder), **options)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+from torch.torch_version import TorchVersion
 from troubleshooting.sandbox import (
     ARCHITECTURES,
     ROOT,
@@ -195,6 +196,64 @@ def test_a_function_that_returns_a_view(sandbox: Sandbox) -> None:
         assert_printed(symptom, sandbox.fails(sandbox.script(f"{broken}\n{code}")))
         expected = {"y": "[5.0, 5.0, 0.0]", "x": "[1.0, 1.0, 0.0]"}[changed]
         assert expected in sandbox.works(sandbox.script(f"{fixed}\n{code}"))
+
+
+GATED = """import torch
+
+torch.library.define("lab::gated", "(Tensor z, Tensor x) -> Tensor", tags=[torch.Tag.pt2_compliant_tag])
+torch.library.impl("lab::gated", "cpu", lambda z, x: z.detach().sigmoid() * x.detach())
+gated, z, x = torch.ops.lab.gated, torch.ones(3, 4, requires_grad=True), torch.ones(3, 4)
+"""
+
+
+def test_no_fake_kernel(sandbox: Sandbox) -> None:
+    page = problem("No fake kernel")
+    compiling = "torch.compile(gated, backend='aot_eager', fullgraph=True)(z.detach(), x)"
+    for symptom, use in zip(page.symptoms, ("gated(z.to('meta'), x.to('meta'))", compiling), strict=True):
+        assert_printed(symptom, sandbox.fails(sandbox.script(GATED + use)))
+        sandbox.works(sandbox.script(f"{GATED}{page.fixes[0]}\n{use}"))
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.syllabus("5.3f")
+def test_a_fake_kernel_that_lies(sandbox: Sandbox) -> None:
+    page = problem("A fake kernel that lies")
+    sandbox.environment["TORCHINDUCTOR_CACHE_DIR"] = str(sandbox.folder / "inductor")
+
+    def script(fake: str) -> str:
+        told = f"torch.library.register_fake('lab::gated', lambda z, x: {fake})\n"
+        return sandbox.script(f"{GATED}{told}print(torch.compile(gated, fullgraph=True)(z.detach(), x).shape)")
+
+    right = "z.new_empty(z.shape)"
+    assert_printed(page.symptoms[0], sandbox.fails(script("z.new_empty(4, 3)")))
+    assert_printed(page.symptoms[0], sandbox.fails(script(right)))
+    assert "torch.Size([3, 4])" in sandbox.works(f"{page.fixes[0]}\n{script(right)}")
+    if TorchVersion(torch.__version__) >= (2, 15):
+        output = sandbox.fails(f"{page.fixes[0]}\n{script('z.new_empty(z.shape, dtype=torch.float16)')}")
+        assert_printed(page.symptoms[1], output)
+
+
+def test_an_operator_without_a_gradient(sandbox: Sandbox) -> None:
+    page = problem("An operator without a gradient")
+    use = "\ngated(z, x).sum().backward()\nprint('gradient:', z.grad is not None)"
+    output = sandbox.works(sandbox.script(GATED + use))
+    assert_printed(page.symptoms[0], output)
+    assert "gradient: False" in output
+    output = sandbox.works(sandbox.script(GATED + page.fixes[0] + use))
+    assert "UserWarning" not in output
+    assert "gradient: True" in output
+
+
+def test_torch_func_and_registered_operators(sandbox: Sandbox) -> None:
+    page = problem("torch.func and registered operators")
+    told = GATED + problem("An operator without a gradient").fixes[0]
+    asking = "torch.func.{}(lambda z: gated(z, x).sum(){})"
+    output = sandbox.fails(sandbox.script(f"{told}\n{asking.format('grad', '')}(z.detach())"))
+    assert_printed(page.symptoms[0], output)
+    forward = asking.format("jvp", ", (z.detach(),), (x,)")
+    assert "tangent: 0.0" in sandbox.works(sandbox.script(f"{told}\nprint('tangent:', {forward}[1].item())"))
+    output = sandbox.works(sandbox.script(f"{told}\n{page.fixes[0]}\nprint(gradient.sum().item())"))
+    assert float(output.splitlines()[-1]) == pytest.approx(12 * 0.19661193)
 
 
 def test_gradcheck_in_float32(sandbox: Sandbox) -> None:

@@ -1,0 +1,1059 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 05: a registered operator
+#
+# So far torch called a Python function, behind which something opaque happened. A registered operator is one that
+# torch knows as it knows its own: it can compile, differentiate, cast, batch and export it. It does none of this by
+# itself: each is a registration of yours. You will write an operator in a few lines, leave each registration out to
+# see what it is for, lie to torch in four ways, and find out who notices.
+#
+# You need notebook 02 and a C++ compiler; a GPU for one cell only. About an hour and a half; the first run compiles
+# for a minute or two in between.
+
+# %%
+import sys
+from pathlib import Path
+
+here = Path.cwd()
+root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f / "common").is_dir())
+sys.path.insert(0, str(root))
+
+# %% [markdown]
+# What `torch.compile` makes is kept in a folder of this notebook's, and not used again: why, you will see below.
+
+# %%
+# %matplotlib inline
+import os
+import re
+import subprocess
+import time
+import warnings
+
+import matplotlib.pyplot as plt
+import torch
+
+BUILD = root / "build" / "notebooks" / f"torch-{torch.__version__}"
+BUILD.mkdir(parents=True, exist_ok=True)
+os.environ["TORCH_EXTENSIONS_DIR"] = str(BUILD)
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(BUILD / "inductor")
+os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+torch.compiler.config.force_disable_caches = True
+warnings.filterwarnings("ignore", message=".*(dynamo_pgo|torch.jit.script)")  # torch's, about itself
+
+from common import load, reference
+from common.case import Case, difference, outputs
+from common.inline import device
+
+on_gpu = device() == "cuda"
+torch.manual_seed(0)
+torch.set_num_threads(1)
+print("torch", torch.__version__, "on Python", sys.version.split()[0])
+
+
+# %%
+def attempt(call, lines=1):
+    """What `call()` returns, or the first lines of the error that it raises, and any warning, once each."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", message="dynamo_pgo")
+        try:
+            result = call()
+            if result is not None:
+                print(result)
+        except Exception as error:
+            said = [line for line in str(error).splitlines() if line.strip()][:lines]
+            print(f"{type(error).__name__}: " + "\n    ".join(line.strip()[:230] for line in said))
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        print("    warning:", message.partition("(Triggered")[0][:230])
+
+
+# %% [markdown] syllabus="5.1e"
+# ## Who is asked
+#
+# An operator is a name and a table of kernels, one for each *dispatch key*. A call collects keys, from its tensors
+# and from the modes that are switched on, and asks the kernel of the outermost one:
+#
+# $$\mathrm{call}(x) = \mathrm{kernel}_k(x), \quad k = \mathrm{outermost}\,(\mathrm{keys}(x) \cup \mathrm{modes})$$
+#
+# That kernel does its part, takes its own key out, and calls again: autocast casts, autograd notes what backward will
+# need, vmap folds a dimension. The last one computes. Here is an operator whose kernels do nothing but write down
+# that they were asked.
+
+# %%
+from torch._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
+
+who = torch.library.Library("who", "DEF")
+who.define("asked(Tensor x) -> Tensor")
+seen = []
+
+
+def passes_on(key):
+    def kernel(x):
+        seen.append(key)
+        with _ExcludeDispatchKeyGuard(DispatchKeySet(getattr(DispatchKey, key))):
+            return torch.ops.who.asked(x)
+
+    return kernel
+
+
+def computes(key):
+    def kernel(x):
+        seen.append(key)
+        return torch.empty_like(x)
+
+    return kernel
+
+
+def folds(info, in_dims, x):
+    seen.append("FuncTorchBatched")
+    return torch.ops.who.asked(x), in_dims[0]
+
+
+for key in ("AutocastCPU", "AutogradCPU", "AutogradMeta"):
+    who.impl("asked", passes_on(key), key)
+for key in ("CPU", "Meta"):
+    who.impl("asked", computes(key), key)
+torch.library.register_vmap("who::asked", folds, lib=who)
+
+# %% [markdown]
+# The same operator, called in seven situations:
+
+# %%
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+x, ask = torch.ones(3, 2), torch.ops.who.asked
+
+
+def situation(call, *contexts):
+    seen.clear()
+    for context in contexts:
+        context.__enter__()
+    call()
+    for context in reversed(contexts):
+        context.__exit__(None, None, None)
+    return list(seen)
+
+
+fake, bfloat16 = FakeTensorMode(), torch.autocast("cpu", torch.bfloat16)
+ASKED = {
+    "a tensor": situation(lambda: ask(x)),
+    "under no_grad": situation(lambda: ask(x), torch.no_grad()),
+    "under inference_mode": situation(lambda: ask(x), torch.inference_mode()),
+    "under autocast": situation(lambda: ask(x), bfloat16),
+    "under vmap": situation(lambda: torch.vmap(ask)(x)),
+    "on the meta device": situation(lambda: ask(x.to("meta"))),
+    "a fake tensor": situation(lambda: ask(fake.from_tensor(x)), fake),
+}
+for name, keys in ASKED.items():
+    print(f"{name:22s}", " > ".join(keys))
+
+# %% [markdown]
+# Three things to notice. The autograd key is asked for every tensor, though none here needs a gradient, and under
+# `no_grad` too; only `inference_mode` leaves it out. A fake tensor, which is what `torch.compile` and
+# `torch.export` compute with, ends at the kernel for `Meta`: no data, only shapes. And nothing here is about
+# Python: a `#include`, a string and a function pointer do the same in C++. As a picture:
+
+# %%
+from common.plots import BLUE, GREEN, ORANGE, STYLE, VERMILION
+
+plt.rcParams.update(STYLE)
+LEVELS = {"FuncTorchBatched": GREEN, "AutocastCPU": ORANGE, "AutogradCPU": BLUE, "CPU": VERMILION}
+figure, axis = plt.subplots(figsize=(10, 3.1), layout="constrained")
+for column, keys in enumerate(ASKED.values()):
+    rows = [list(LEVELS).index(key.replace("Meta", "CPU")) for key in keys]
+    axis.plot([column] * len(rows), rows, color="#1a1a1a", lw=1, zorder=1)
+    for key, row in zip(keys, rows, strict=True):
+        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": list(LEVELS.values())[row], "lw": 2}
+        label = {"FuncTorchBatched": "vmap", "AutocastCPU": "cast", "CPU": "compute", "Meta": "shapes"}.get(
+            key, "note"
+        )
+        axis.text(column, row, label, ha="center", va="center", bbox=box)
+axis.set_xticks(range(len(ASKED)), [name.replace(" ", "\n", 1) for name in ASKED])
+axis.set_yticks(range(len(LEVELS)), ["FuncTorchBatched", "Autocast", "Autograd", "CPU, CUDA, Meta"])
+axis.set(xlim=(-0.5, len(ASKED) - 0.5), ylim=(3.5, -0.5), title="which kernels one call asks, from the top")
+axis.grid(False)
+axis.tick_params(bottom=False)
+plt.show()
+
+# %% [markdown] syllabus="5.1a 5.1b"
+# ## From scratch
+#
+# `gated(z, x)` is `sigmoid(z) * x`, what each gate of the cell does. First the loop, as in notebook 04:
+
+# %%
+GATED = """
+#include <ATen/Dispatch.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/TensorAccessor.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <cmath>
+
+using at::Tensor;
+
+template <typename scalar_t>
+void gated_rows(at::TensorAccessor<scalar_t, 2> out, at::TensorAccessor<const scalar_t, 2> z,
+                at::TensorAccessor<const scalar_t, 2> x) {  // [B,S] all, any strides
+  for (int64_t row = 0; row < z.size(0); ++row)
+    for (int64_t unit = 0; unit < z.size(1); ++unit)
+      out[row][unit] = x[row][unit] / (1 + std::exp(-z[row][unit]));
+}
+
+Tensor gated(const Tensor& z, const Tensor& x) {  // [B,S] both
+  TORCH_CHECK(z.dim() == 2 && x.sizes() == z.sizes(), "gated: x has shape ", x.sizes(), ", but z has ", z.sizes());
+  TORCH_CHECK(x.scalar_type() == z.scalar_type(), "gated: x has dtype ", x.scalar_type(), ", but z has ",
+              z.scalar_type());
+  Tensor out = at::empty(z.sizes(), z.options());
+  AT_DISPATCH_FLOATING_TYPES(z.scalar_type(), "gated", [&] {
+    gated_rows<scalar_t>(out.accessor<scalar_t, 2>(), z.accessor<const scalar_t, 2>(),
+                         x.accessor<const scalar_t, 2>());
+  });
+  return out;
+}
+"""
+
+# %% [markdown]
+# Then two registrations. `TORCH_LIBRARY` defines the operators of a namespace, each by its *schema*: the name, the
+# arguments with names and types, what comes back. `TORCH_LIBRARY_IMPL` fills one place of the table; there may be any
+# number of these, in any file, for any operator.
+
+# %%
+GATED += """
+TORCH_LIBRARY(lab, m) {
+  m.def("gated(Tensor z, Tensor x) -> Tensor", {at::Tag::pt2_compliant_tag});
+  m.def("forgotten(Tensor z, Tensor x) -> Tensor", {at::Tag::pt2_compliant_tag});
+}
+
+TORCH_LIBRARY_IMPL(lab, CPU, m) {
+  m.impl("gated", &gated);
+  m.impl("forgotten", &gated);
+}
+"""
+
+# %% [markdown]
+# There is nothing about Python in it. With `is_python_module=False`, `load_inline` builds a plain library, and loads
+# it without an import. (The tag promises torch.compile that schema and fake kernel can be relied on. `forgotten` is
+# the same function under a second name; most registrations will forget it.)
+
+# %%
+from torch.utils.cpp_extension import load_inline
+
+library = load_inline(
+    "lab", GATED, functions=None, is_python_module=False, no_implicit_headers=True, extra_cflags=["-O2"]
+)
+z, x = torch.randn(3, 4), torch.randn(3, 4)
+print(torch.ops.lab.gated.default._schema)
+print("agrees:", torch.allclose(torch.ops.lab.gated(z, x=x), z.sigmoid() * x))
+
+# %% [markdown] syllabus="5.1a 5.1d"
+# ### The schema at work
+#
+# The call went by `torch.ops.NAMESPACE.NAME`, and knew the argument's name. The schema is checked before the C++ is
+# reached; what only the C++ can know, it checks itself, last line.
+
+# %%
+gated = torch.ops.lab.gated
+attempt(lambda: gated(z))
+attempt(lambda: gated(z, 3.0), lines=2)
+attempt(lambda: gated(z, x[:2]))
+
+# %% [markdown] syllabus="5.1b"
+# ### A place of the table that is empty
+#
+# Which places have a kernel? Ours against those of the stage, which come from three C++ files and `lltm.py`:
+
+# %%
+stage5 = load(5, "host")
+pointwise = stage5.operators.pointwise
+KEYS = ("CPU", "CUDA", "Meta", "Autograd", "AutocastCPU", "AutocastCUDA", "FuncTorchBatched")
+
+
+def filled(operator):
+    name = operator.default.name().partition(".")[0]
+    return [key for key in KEYS if torch._C._dispatch_has_kernel_for_dispatch_key(name, key)]
+
+
+for operator in (gated, pointwise):
+    print(f"{operator.default.name():30s}", ", ".join(filled(operator)))
+
+# %% [markdown]
+# (The stage was built here for the CPU alone.) A tensor on a device whose place is empty is refused. The meta device,
+# which has shapes but no data, can stand for any:
+
+# %%
+attempt(lambda: gated(z.to("meta"), x.to("meta")))
+
+# %% [markdown] syllabus="5.1c"
+# ### Loaded without pybind11
+#
+# All the registering is done by constructors of static objects, which run when the system loads the library.
+# `torch.ops.load_library` does no more than that, so any process can, a C++ program too. In a new one:
+
+# %%
+LOADING = f"""
+import torch
+print("before:", hasattr(torch.ops.lab, "gated"))
+torch.ops.load_library({library!r})
+print("after: ", torch.ops.lab.gated(torch.zeros(1, 2), torch.ones(1, 2)))
+import importlib.machinery, importlib.util
+loader = importlib.machinery.ExtensionFileLoader("lab", {library!r})
+importlib.util.module_from_spec(importlib.util.spec_from_file_location("lab", {library!r}, loader=loader))
+"""
+
+
+def process(script):
+    """Runs a script in a process of its own; returns its status, and the lines that it printed and complained."""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
+
+
+status, printed, complained = process(LOADING)
+print(*printed, complained[-1], sep="\n")
+
+# %% [markdown]
+# It is no Python module: it has no `PyInit`. The stage adds one, a few lines, for `from . import _C` to find the file
+# wherever it was installed. They use nothing but Python's C interface, of which a part is fixed for all versions;
+# that is why one wheel of stage 5 serves them all.
+
+# %% [markdown] syllabus="5.1f"
+# ### Two libraries, one namespace
+#
+# A namespace can be defined once in a process. Here the same library lies in two places, as it does for two versions
+# of a package:
+
+# %%
+copy = Path(library).with_name("lab_again.so")
+copy.write_bytes(Path(library).read_bytes())
+status, _, complained = process(
+    f"import torch\ntorch.ops.load_library({library!r})\n"
+    f"try:\n    torch.ops.load_library({str(copy)!r})\nexcept BaseException as error:\n    print('caught', error)"
+)
+print("status", status)
+print("\n".join(line[:230] for line in complained if "terminate" in line or "what()" in line))
+
+# %% [markdown]
+# That is no exception that one could catch: it was thrown while the system loaded a library, where nobody can take
+# it, and the process is gone. So the stage's namespace is a macro that `setup.py` sets. (To add an operator to a
+# namespace that somebody else has defined, there is `TORCH_LIBRARY_FRAGMENT`.)
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `5/register`. `make check EX=5/register` in a terminal hands out the files and checks what you wrote;
+# the cell below checks it here.
+
+# %%
+from common.exercises import show
+
+show("5/register")
+
+# %% [markdown] syllabus="5.2a"
+# ## What each registration buys
+#
+# ### A fake kernel
+#
+# `gated` computes. Can torch compile a function that calls it?
+
+
+# %%
+def double_gated(z, x):
+    return 2 * torch.ops.lab.gated(z, x)
+
+
+attempt(lambda: torch.compile(double_gated, backend="aot_eager", fullgraph=True)(z, x), lines=4)
+
+# %% [markdown]
+# The compiler records a function by running it on fake tensors, and here nobody knows what a fake `gated` returns.
+# (`backend="aot_eager"` records all and compiles nothing: seconds less.) The fake kernel says shape, dtype, device
+# and strides, and computes no value. It belongs to the operator, not to a device:
+
+# %%
+torch.library.register_fake("lab::gated", lambda z, x: z.new_empty(z.shape))
+attempt(lambda: torch.compile(double_gated, backend="aot_eager", fullgraph=True)(z, x) - 2 * z.sigmoid() * x)
+enormous = torch.empty(10**9, 10**9, device="meta")
+attempt(lambda: gated(enormous, enormous).shape)
+
+# %% [markdown] syllabus="5.2b 5.2e 5.2f"
+# ### A gradient
+#
+# What happens to a gradient if nobody said how? There is a `grad_fn`, so all looks well:
+
+# %%
+leaf = z.clone().requires_grad_()
+y = gated(leaf, x)
+print("requires_grad:", y.requires_grad, "  grad_fn:", type(y.grad_fn).__name__)
+attempt(lambda: y.sum().backward())
+print("gradient:", leaf.grad)
+attempt(lambda: torch.autograd.grad(gated(leaf, x).sum(), leaf))
+attempt(lambda: torch.func.grad(lambda z: gated(z, x).sum())(z)[0])
+
+# %% [markdown]
+# All three warn, in many words; in a training script the warning is shown once, somewhere above the first loss. Then
+# each goes its own way. `backward()` leaves None, and an optimizer skips such a parameter without a word.
+# `autograd.grad` raises. `torch.func.grad` returns zeros. Now the gradient, by the two functions that you know from
+# notebook 00a:
+
+
+# %%
+def setup_context(ctx, inputs, output):
+    ctx.save_for_backward(*inputs)
+
+
+def backward(ctx, grad):
+    z, x = ctx.saved_tensors
+    s = z.sigmoid()
+    return grad * x * s * (1 - s), grad * s
+
+
+torch.library.register_autograd("lab::gated", backward, setup_context=setup_context)
+doubles = [tensor.double().requires_grad_() for tensor in (z, x)]
+attempt(lambda: torch.autograd.gradcheck(gated, doubles))
+attempt(lambda: torch.autograd.gradgradcheck(gated, doubles))
+
+# %% [markdown]
+# What `backward` calls is torch's own, so the second derivative came for free. The stage's backward calls an operator
+# once more, `pointwise_backward`, whose gradient is registered as a function that refuses. (Were it not registered at
+# all, you have just seen what would come.)
+#
+# Two things are not bought with it. `torch.func.grad` is refused now, which is better than zeros. And forward mode,
+# the derivative along a direction:
+
+# %%
+ones = torch.ones_like(z)
+attempt(lambda: torch.func.grad(lambda z: gated(z, x).sum())(z))
+print("jvp of gated:       ", torch.func.jvp(lambda z: gated(z, x).sum(), (z,), (ones,))[1])
+print("jvp of the formula: ", torch.func.jvp(lambda z: (z.sigmoid() * x).sum(), (z,), (ones,))[1])
+attempt(lambda: torch.autograd.gradcheck(gated, doubles, check_forward_ad=True))
+
+# %% [markdown]
+# **Forward mode is silently zero**, for every operator with `register_autograd`, in torch 2.11 as in 2.15. Do not
+# use `torch.func.jvp` and its relatives (`jacfwd`, `hessian`) on a function that calls one; `gradcheck` finds it if
+# asked.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `5/fake_kernels` and `5/gradient`. `show("5/fake_kernels")` in a cell checks it here.
+
+# %% [markdown] syllabus="5.4a"
+# ### Autocast
+#
+# Under autocast a matrix product returns bfloat16, the cell stays float32, and an operator that takes both gets both:
+
+
+# %%
+def under_autocast(operator, *arguments):
+    with torch.autocast("cpu", torch.bfloat16):
+        product = torch.mm(torch.eye(len(arguments[0])), arguments[0])
+        return operator(product, *arguments[1:])
+
+
+attempt(lambda: under_autocast(gated, z, x))
+torch.library.register_autocast("lab::gated", "cpu", torch.float32)
+attempt(lambda: under_autocast(gated, z, x).dtype)
+
+# %% [markdown]
+# One line in Python casts to a dtype that is fixed. For `gated`, which knows float32 and float64, that is what we
+# want. The stage takes bfloat16 and half too, and follows what autocast was given, by a kernel in C++
+# (`pointwise_autocast` in `csrc/lltm.cpp`): it excludes its own key, asks autocast for its dtype, and calls again.
+
+# %%
+B, S = 3, 4
+z3, old_cell = torch.randn(B, 3 * S), torch.randn(B, S)
+attempt(lambda: pointwise(z3.bfloat16(), old_cell))
+attempt(lambda: [result.dtype for result in under_autocast(pointwise, z3, old_cell)])
+
+# %% [markdown]
+# The first line is the stage without autocast: its operators refuse a mixture rather than guess.
+
+# %% [markdown] syllabus="5.2g"
+# ### A batching rule
+#
+# `vmap` maps a function over one more dimension. Without a rule torch calls the operator once for each slice, which
+# is right and slow, and says so:
+
+# %%
+many_z, many_x = torch.randn(200, 3, 4), torch.randn(200, 3, 4)
+attempt(lambda: torch.allclose(torch.vmap(gated)(many_z, many_x), many_z.sigmoid() * many_x))
+
+
+def microseconds(call):
+    """The shortest of five calls."""
+    times = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(5):
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+    return 1e6 * min(times)
+
+
+slices = microseconds(lambda: torch.vmap(gated)(many_z, many_x))
+
+
+# %% [markdown]
+# With one, 200 batches are a larger batch:
+
+
+# %%
+def in_one_batch(info, in_dims, z, x):
+    full = [
+        tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+        for tensor, dim in zip((z, x), in_dims, strict=True)
+    ]
+    return gated(*(tensor.flatten(0, 1) for tensor in full)).unflatten(0, (info.batch_size, -1)), 0
+
+
+torch.library.register_vmap("lab::gated", in_one_batch)
+attempt(lambda: torch.allclose(torch.vmap(gated)(many_z, many_x), many_z.sigmoid() * many_x))
+attempt(lambda: torch.allclose(torch.vmap(gated, (0, None))(many_z, x), many_z.sigmoid() * x))
+batch = microseconds(lambda: torch.vmap(gated)(many_z, many_x))
+print(f"slice by slice {slices:,.0f} us, as one batch {batch:,.0f} us")
+
+# %% [markdown] syllabus="5.2c"
+# ## `opcheck`
+#
+# So much can be forgotten that torch has a test for it. `torch.library.opcheck` calls an operator with your arguments
+# and holds what it does against what was registered:
+#
+# - `test_schema`: does it change an argument, or return one, that the schema does not say?
+# - `test_autograd_registration`: is the gradient registered where torch.compile finds it?
+# - `test_faketensor`: does the fake kernel say what the real one returns?
+# - `test_aot_dispatch_dynamic`: is it the same compiled, gradients too, with dynamic shapes?
+
+# %%
+from torch.library import opcheck
+
+arguments = (torch.randn(3, 4, requires_grad=True), torch.randn(3, 4, requires_grad=True))
+for name, result in opcheck(gated, arguments).items():
+    print(f"{name:28s}{result}")
+
+# %% [markdown]
+# It knows only the arguments that it gets. Operators can be made from Python, too, by three functions; we shall need
+# a few, all calling `gated`. This one has the fake kernel that everybody writes first:
+
+# %%
+TAGS = [torch.Tag.pt2_compliant_tag]
+
+
+def operator(name, fake, kernel=lambda z, x: gated(z, x), schema="(Tensor z, Tensor x) -> Tensor"):
+    """A new operator torch.ops.lab_NAME.gated with a kernel for the CPU, and a fake one."""
+    torch.library.define(f"lab_{name}::gated", schema, tags=TAGS)
+    torch.library.impl(f"lab_{name}::gated", "cpu", kernel)
+    torch.library.register_fake(f"lab_{name}::gated", fake)
+    return getattr(torch.ops, f"lab_{name}").gated
+
+
+like_z = operator("like_z", lambda z, x: torch.empty_like(z))
+
+
+def complaints(operator, arguments):
+    """What opcheck finds, by the name of the test."""
+    results = opcheck(operator, arguments, raise_exception=False)
+    return {test: str(result) for test, result in results.items() if result != "SUCCESS"}
+
+
+plain = (torch.randn(3, 4), torch.randn(3, 4))
+transposed = tuple(tensor.t() for tensor in plain)
+for name, given in {"contiguous": plain, "transposed": transposed}.items():
+    print(f"{name}:", *complaints(like_z, given).values() or ["nothing"])
+
+# %% [markdown]
+# `empty_like(z)` keeps the strides of `z`; `gated` returns contiguous tensors, whatever it gets. Give opcheck samples
+# of every layout, dtype, device and size that you support: `tests/test_custom_op.py` does. (And give it a new torch:
+# 2.11 compares strides for CUDA tensors only, and finds nothing here.)
+
+# %% [markdown] syllabus="5.2d"
+# ### What it does not find
+#
+# Values, above all. This operator returns twice too much, and has a gradient of zero:
+
+
+# %%
+def twice_too_much(z, x):
+    return 2 * torch.ops.lab.gated(z, x)
+
+
+contiguous = lambda z, x: z.new_empty(z.shape)  # noqa: E731  (the right fake kernel)
+wrong = operator("wrong", contiguous, twice_too_much)
+torch.library.register_autograd("lab_wrong::gated", lambda ctx, grad: (0 * grad, 0 * grad))
+print("wrong values:    ", *complaints(wrong, arguments).values() or ["nothing"])
+print("wrong by up to   ", (wrong(*plain) - plain[0].sigmoid() * plain[1]).abs().max().item())
+attempt(lambda: torch.autograd.gradcheck(wrong, doubles))
+
+# %% [markdown]
+# And a gradient that was never registered: with it or without it compiled, it is equally missing.
+
+# %%
+torch.library.register_fake("lab::forgotten", contiguous)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    print("no gradient:     ", *complaints(torch.ops.lab.forgotten, arguments).values() or ["nothing"])
+    attempt(lambda: torch.autograd.gradcheck(torch.ops.lab.forgotten, doubles))
+
+# %% [markdown]
+# `opcheck` compares an operator with itself. A reference and `gradcheck` stay what they were.
+
+# %% [markdown] syllabus="5.3a"
+# ## Under `torch.compile`
+#
+# ### Whole
+#
+# Stage 2's function calls C++ of which torch knows nothing, and the graph breaks there. With `fullgraph=True` that is
+# an error. Stage 5's is one graph, and the operator one of its nodes:
+
+# %%
+case = Case(B=16, I=32, S=128)
+attempt(lambda: torch.compile(load(2).lltm, backend="aot_eager", fullgraph=True)(*case.inputs().values()), lines=3)
+graphs = []
+
+
+def keep(graph, inputs):
+    graphs.append(graph)
+    return graph
+
+
+torch.compile(stage5.lltm, backend=keep, fullgraph=True)(*case.inputs().values())
+nodes = [node.target for node in graphs[0].graph.nodes if node.op == "call_function"]
+print("stage 5:", ", ".join(getattr(target, "__name__", str(target)) for target in nodes))
+
+# %% [markdown]
+# Compiled by inductor, with a batch that changes: values and gradients agree with the reference, and one graph serves
+# all sizes.
+
+# %%
+from torch._dynamo.utils import counters
+
+counters.clear()
+compiled = torch.compile(stage5.lltm, fullgraph=True, dynamic=True)
+for B in (16, 5, 40):
+    case = Case(B, 32, 128)
+    print(case, difference(case, outputs(compiled, case)) or "agrees")
+print("graphs:", counters["stats"]["unique_graphs"])
+
+# %% [markdown] syllabus="5.3g"
+# ### Exported
+#
+# `torch.export` makes the same graph into a program that can be saved and loaded, from C++ too if the operator's
+# library is there. Here the batch is a symbol:
+
+
+# %%
+class Cell(torch.nn.Module):
+    def forward(self, input, weights, bias, old_h, old_cell):
+        return stage5.lltm(input, weights, bias, old_h, old_cell)
+
+
+inputs = tuple(tensor.detach() for tensor in Case(16, 32, 128).inputs().values())
+batch = {0: torch.export.Dim("B", min=1)}
+exported = torch.export.export(Cell(), inputs, dynamic_shapes=(batch, None, None, batch, batch))
+print(exported.graph_module.code.strip())
+
+# %% [markdown] syllabus="5.3b"
+# ### A fake kernel that lies (!)
+#
+# It is often said that a wrong fake kernel silently leads to wrong results. Three lies about `gated` of (3, 4): its
+# shape, its strides, its dtype. With inductor, torch's compiler:
+
+# %%
+LIES = {
+    "shape": operator("shape", lambda z, x: z.new_empty(z.size(1), z.size(0))),
+    "strides": operator("strides", lambda z, x: z.new_empty(z.size(1), z.size(0)).t()),
+    "dtype": operator("dtype", lambda z, x: z.new_empty(z.shape, dtype=torch.float16)),
+}
+z, x = plain
+for name, lie in LIES.items():
+    print(f"--- {name}")
+    attempt(lambda lie=lie: torch.compile(lambda z, x: lie(z, x).sum(1), fullgraph=True)(z, x), lines=3)
+
+# %% [markdown]
+# Loud, and it names the operator. Inductor's code asserts sizes, strides and dtype of what an operator returns. (The
+# dtype is a later addition: torch 2.11 does not assert it, and computes with what is not there.)
+
+# %% [markdown] syllabus="5.3c"
+# ### Where the same lie is silent
+#
+# The asserts cost a little at each call, so somebody may switch them off. And a package made ahead of time, by
+# AOTInductor, has none to begin with. All three lies in one module, both ways:
+
+
+# %%
+class AllLies(torch.nn.Module):
+    def forward(self, z, x):
+        return tuple(lie(z, x).sum(1) for lie in LIES.values())
+
+
+with torch._inductor.config.patch(size_asserts=False):
+    without_asserts = torch.compile(AllLies(), fullgraph=True)(z, x)
+program = torch.export.export(AllLies(), (z, x))
+package = torch._inductor.aoti_compile_and_package(program, package_path=str(BUILD / "lies.pt2"))
+ahead_of_time = torch._inductor.aoti_load_package(package)(z, x)
+print(f"{'':10s}{'right':32s}{'without asserts':42s}ahead of time")
+for k, name in enumerate(LIES):
+    results = (gated(z, x).sum(1), without_asserts[k], ahead_of_time[k])
+    print(f"{name:10s}", *("[" + ", ".join(f"{v:6.2f}" for v in result.tolist()) + "]   " for result in results))
+
+# %% [markdown]
+# Not one right sum. The wrong shape sums other rows, the wrong strides other elements, and the wrong dtype takes the
+# bytes of floats for halves. Had the lie been *larger* than the truth (float64 for float32), the compiled code would
+# have read and written beyond the tensor's end, and perhaps crashed. `opcheck` before you package.
+
+# %% [markdown] syllabus="5.3d"
+# ### An undeclared mutation
+#
+# The last lie is in the schema. An operator that advances a cell in place must say so: `Tensor(a!) cell`.
+
+
+# %%
+def advance_cell(cell, z):
+    cell.add_(z.sigmoid())
+    return cell.tanh()
+
+
+like_cell = lambda cell, z: cell.new_empty(cell.shape)  # noqa: E731
+SCHEMAS = {"declared": "(Tensor(a!) cell, Tensor z) -> Tensor", "hidden": "(Tensor cell, Tensor z) -> Tensor"}
+ADVANCE = {name: operator(name, like_cell, advance_cell, schema) for name, schema in SCHEMAS.items()}
+
+
+def read_before(advance, cell, z):
+    before = 2 * cell
+    return advance(cell, z) + before
+
+
+def on_a_copy(advance, cell, z):
+    copy = cell.clone()
+    return advance(copy, z) + 0
+
+
+for function in (read_before, on_a_copy):
+    for name, advance in ADVANCE.items():
+        for how, call in (("eager", function), ("compiled", torch.compile(function, fullgraph=True))):
+            cell = torch.tensor([0.0, 1.0, 2.0])
+            result = call(advance, cell, torch.zeros(3))
+            shown = [[round(v, 2) for v in tensor.tolist()] for tensor in (result, cell)]
+            print(f"{function.__name__:12s}{name:10s}{how:10s}result {shown[0]}   cell {shown[1]}")
+
+# %% [markdown]
+# Hidden and compiled differs from the other three, each time. In the first, `2 * cell` was moved behind the operator,
+# to be computed together with the sum: inductor had no reason not to. In the second the copy was left out, because
+# nobody writes to it, and so the caller's own cell was changed. There is no error, and no assert that could find it.
+
+# %% [markdown] syllabus="5.3e"
+# ### Who notices
+#
+# All of them at once, by `opcheck`:
+
+# %%
+FAULTY = {
+    "wrong shape": (LIES["shape"], plain),
+    "wrong strides": (LIES["strides"], plain),
+    "wrong dtype": (LIES["dtype"], plain),
+    "hidden mutation": (ADVANCE["hidden"], plain),
+    "declared": (ADVANCE["declared"], plain),
+}
+for name, (faulty, given) in FAULTY.items():
+    found = [f"{test}: {said.rpartition('metadata: ')[2]}" for test, said in complaints(faulty, given).items()]
+    print(f"{name:16s}", *found or ["nothing"])
+
+# %% [markdown] syllabus="5.3f"
+# ### A lie that outlives its correction
+#
+# One trap more. What inductor has compiled is kept on disk for the next process, and found again by the graph. The
+# graph holds the operator's name, not what its fake kernel says. A script with the wrong fake kernel, then the same
+# script with the right one:
+
+# %%
+import tempfile
+
+SCRIPT = f"""
+import torch
+torch.ops.load_library({library!r})
+torch.library.register_fake("lab::gated", lambda z, x: FAKE)
+compiled = torch.compile(torch.ops.lab.gated, fullgraph=True)
+try:
+    print(compiled(torch.ones(3, 4), torch.ones(3, 4)).shape)
+except AssertionError as error:
+    print("AssertionError:", str(error).splitlines()[0])
+"""
+wrong_fake, right_fake = (SCRIPT.replace("FAKE", fake) for fake in ("z.new_empty(4, 3)", "z.new_empty(z.shape)"))
+with tempfile.TemporaryDirectory() as folder:
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    print("wrong:                ", *process(wrong_fake)[1])
+    print("corrected:            ", *process(right_fake)[1])
+    os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
+    print("corrected, caches off:", *process(right_fake)[1])
+    del os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"]
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(BUILD / "inductor")
+
+# %% [markdown]
+# After every change of a fake kernel: `TORCHINDUCTOR_FORCE_DISABLE_CACHES=1`, or remove the folder.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `5/declare_the_mutation` and `5/who_notices`. `show("5/who_notices")` in a cell checks it here.
+
+# %% [markdown] syllabus="5.4b"
+# ## Half and bfloat16
+#
+# Half has 11 bits of precision, bfloat16 has 8. They are good for memory and for matrix products, and poor for maths:
+# each result that is rounded loses up to half an epsilon, and a formula has a dozen. The stage's kernels compute in
+# float and round once, what they store:
+
+# %%
+kernel = (root / "stages" / "stage5_custom_op" / "csrc" / "lltm_cpu.cpp").read_text()
+start = kernel.index("  using math_t")
+print(kernel[start : kernel.index("\n}\n", start)])
+
+# %% [markdown]
+# `at::opmath_type<scalar_t>` is float for both, and `scalar_t` itself for float and double. What is it worth? The
+# same sources with all maths in `scalar_t`, under another namespace:
+
+# %%
+from torch.utils.cpp_extension import load as build_and_load
+
+SOURCES = ("lltm.cpp", "lltm_cpu.cpp", "lltm_math.h", "operators.h")
+folder = BUILD / "maths_in_half"
+folder.mkdir(exist_ok=True)
+for name in SOURCES:
+    text = (root / "stages" / "stage5_custom_op" / "csrc" / name).read_text()
+    text = text.replace("using math_t = at::opmath_type<scalar_t>;", "using math_t = scalar_t;")
+    text = text.replace("z : std::expm1(z);", "z : scalar_t(std::expm1(z));")
+    if not (folder / name).exists() or (folder / name).read_text() != text:
+        (folder / name).write_text(text)
+build_and_load(
+    "maths_in_half",
+    [str(folder / name) for name in SOURCES if name.endswith(".cpp")],
+    extra_cflags=["-O2", "-DLLTM_NAMESPACE=maths_in_half", "-DPy_LIMITED_API=0x030A0000"],
+    build_directory=str(folder),
+    is_python_module=False,
+)
+IN = {"float inside": pointwise, "half inside": torch.ops.maths_in_half.pointwise}
+
+# %% [markdown]
+# Errors against the float64 reference, in units of the dtype's epsilon, relative to the exact value. By the rounding
+# of what is stored alone it would be up to 0.5.
+
+
+# %%
+def forward_errors(operator, dtype, B=64, S=256):
+    """The exact new_h and new_cell, and the error of each in epsilons of itself, where that is a normal number."""
+    numbers = torch.Generator().manual_seed(0)
+    z, old_cell = (2 * torch.randn(shape, generator=numbers) for shape in ((B, 3 * S), (B, S)))
+    z, old_cell = z.to(dtype), old_cell.to(dtype)
+    exact = torch.stack(reference.pointwise_forward(z, old_cell)).flatten()
+    got = torch.stack(operator(z, old_cell)[:2]).flatten().double()
+    normal = exact.abs() > torch.finfo(dtype).smallest_normal
+    exact, got = exact[normal], got[normal]
+    return exact, (got - exact).abs() / exact.abs() / torch.finfo(dtype).eps
+
+
+ERRORS = {}
+for dtype in (torch.float16, torch.bfloat16):
+    for name, operator_ in IN.items():
+        exact, errors = ERRORS[dtype, name] = forward_errors(operator_, dtype)
+        over = (errors > 1).double().mean()
+        print(f"{dtype!s:16s}{name:14s}median {errors.median():5.2f}, largest {errors.max():8.1f} eps", end="")
+        print(f"   more than one: {over:6.2%}")
+
+# %% [markdown]
+# With float inside every number is the exact one, rounded: below the line. With half inside one in twenty-five is
+# more than an epsilon off, and some mean nothing: where `old_cell` and `candidate_cell * input_gate` nearly cancel,
+# the rounding of the product is all that is left.
+
+# %%
+figure, axes = plt.subplots(1, 2, figsize=(10, 3.2), layout="constrained", sharey=True)
+for axis, dtype in zip(axes, (torch.float16, torch.bfloat16), strict=True):
+    for name, colour in (("half inside", ORANGE), ("float inside", BLUE)):
+        exact, errors = ERRORS[dtype, name]
+        axis.loglog(exact.abs(), errors.clamp(min=1e-3), ".", color=colour, markersize=2, label=name)
+    axis.axhline(0.5, color="#1a1a1a", lw=1)
+    axis.set(title=str(dtype), xlabel="size of the exact result")
+    axis.grid(axis="y")
+axes[0].set_ylabel("error in epsilons of the result")
+axes[1].legend(frameon=False, markerscale=6)
+plt.show()
+
+# %% [markdown] syllabus="5.4c"
+# ### Tolerances
+#
+# What error may a test allow? The forward pass rounds once. The backward pass starts from gates that *were* rounded
+# when they were stored, and `1 - s` for a gate near one loses most of what is left of it, whatever it computes in. A
+# gradient that is a sum adds as many such errors as it has terms. So the harness allows 8 epsilons of the dtype, not
+# of each number alone: of its size, plus the size of the tensor's numbers on the whole, plus, for sums, that of their
+# terms (`reference.spread`).
+
+# %%
+from common.case import expected, tolerance
+
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+CASES = {dtype: Case(B=64, I=32, S=128, dtype=dtype) for dtype in DTYPES}
+print(f"{'':17s}largest error   within the tolerance of")
+for dtype, case in CASES.items():
+    got, want = outputs(stage5.lltm, case), expected(case)
+    error = max(
+        ((got[name].double() - exact).abs() / (exact.abs() + exact.square().mean().sqrt())).max().item()
+        for name, exact in want.items()
+    )
+    within = [str(other) for other in DTYPES if error <= tolerance(CASES[other])]
+    print(f"{dtype!s:17s}{error:.1e}         {', '.join(within)}")
+    assert difference(case, got) is None
+
+# %% [markdown]
+# (Allowed are 1.7e-5, 7.8e-3 and 6.3e-2.) A tolerance that follows the type finds a result that was rounded to a type
+# too small on its way: bfloat16 in what should be half, half in what should be float. Maths in half it does not find;
+# that stays within 8 epsilons of the tensor's size. For that compare each number with itself, as above.
+
+# %% [markdown] syllabus="5.4d"
+# ### What no kernel can mend
+#
+# The LLTM's cell is only ever added to, and in bfloat16 a sum of small steps ends where a step is no more than half
+# the distance to the next number:
+
+# %%
+grown = {}
+for dtype in (torch.float32, torch.bfloat16):
+    cell = torch.zeros(1, 1, dtype=dtype)
+    for _ in range(2000):  # input gate 1, candidate 0.5
+        _, cell, _ = pointwise(torch.tensor([[20.0, 0.0, 0.5]], dtype=dtype), cell)
+    grown[dtype] = cell.item()
+print(grown)
+
+# %% [markdown]
+# Under autocast the stage's cell is cast as well, as that of torch's own `lstm_cell` is. For long sequences keep it
+# in float32.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `5/autocast` and `5/float_inside`. `show("5/autocast")` in a cell checks it here.
+
+# %% [markdown]
+# ## In a CUDA graph
+#
+# A graph records the launches of a step once, and replays them without Python or dispatcher. It needs an operator
+# that launches on the current stream, waits for nothing, and takes its memory from torch. On a GPU:
+
+# %%
+if on_gpu:
+    on_cuda = load(5).lltm
+    case = Case(16, 32, 128, device="cuda", requires_grad=())
+    inputs = list(case.inputs().values())
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side), torch.no_grad():
+        on_cuda(*inputs)  # once before, so that libraries have made their workspaces
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph), torch.no_grad():
+        new_h, new_cell = on_cuda(*inputs)
+    graph.replay()
+    print(difference(case, {"new_h": new_h, "new_cell": new_cell}) or "the replay agrees with the reference")
+else:
+    print("no GPU here")
+
+# %% [markdown]
+# ## The diff is the lesson
+#
+# `make diff-4-5` shows what changed. In lines, and in `lltm.py` what went:
+
+# %%
+from common import diff, stages
+
+for part in diff.text(stages.get(4), stages.get(5)).split("diff --git ")[1:]:
+    lines = part.splitlines()
+    added, removed = ([line[1:] for line in lines if re.match(rf"[{sign}](?![{sign}])", line)] for sign in "+-")
+    print(f"{lines[0].rpartition('/')[2]:16s} +{len(added):3d} -{len(removed):3d}")
+    if "lltm.py" in lines[0]:
+        gone = removed
+
+# %%
+print("\n".join(gone))
+
+# %% [markdown]
+# `LLTMFunction` is gone: concatenation and product are torch's own again, which knows their gradients, shapes and
+# casts. Only the pointwise part is ours, and only of that torch had to be told. The kernels have changed in their
+# types alone.
+
+# %% [markdown]
+# ## What it costs
+#
+# One step on the CPU at a small size, where every call counts, measured in turns:
+
+# %%
+from common.clock import interleave
+
+contenders = {"eager": load(1).equations, **{f"stage {k}": load(k).lltm for k in (1, 2)}, "stage 5": stage5.lltm}
+case = Case(B=16, I=32, S=128)
+inputs = list(case.inputs().values())
+
+
+def passes(lltm):
+    """Two calls without arguments: forward alone, and forward with backward."""
+    return lambda: lltm(*inputs), lambda: torch.autograd.grad(lltm(*inputs), inputs, case.gradients())
+
+
+both = [passes(lltm) for lltm in contenders.values()]
+forward, forward_backward = (interleave([pair[k] for pair in both], "cpu", 11, 0.02) for k in (0, 1))
+for name, *samples in zip(contenders, forward, forward_backward, strict=True):
+    print(f"{name:10s}" + "".join(f"{sample.quartiles()[1]:8.1f} us" for sample in samples))
+
+# %%
+from common.plots import colour
+
+figure, axis = plt.subplots(figsize=(10, 2.6), layout="constrained")
+for row, (name, first, whole) in enumerate(zip(contenders, forward, forward_backward, strict=True)):
+    low, middle, high = whole.quartiles()
+    axis.barh(row, middle, color=colour(name), alpha=0.5)
+    axis.barh(row, first.quartiles()[1], color=colour(name))
+    axis.errorbar(middle, row, xerr=[[middle - low], [high - middle]], color="#1a1a1a", lw=1, capsize=3)
+    axis.text(high, row, f"  {first.quartiles()[1]:.0f} / {middle:.0f}", va="center")
+axis.set_yticks(range(len(contenders)), list(contenders))
+axis.set(ylim=(len(contenders) - 0.5, -0.5), xlabel="microseconds of one step: forward, and with backward (pale)")
+axis.margins(x=0.12)
+plt.show()
+
+# %% [markdown]
+# Where does the time go? The operators alone, for the step's 16 · 128 units and for a single one, where nothing but
+# the calls is left:
+
+
+# %%
+def parts(B, S):
+    """Calls without arguments of the operators alone, and of forward and backward through autograd."""
+    z, cell, grad = torch.randn(B, 3 * S), torch.randn(B, S), torch.ones(B, S)
+    needed, (_, new_cell, gates) = z.clone().requires_grad_(), pointwise(z, cell)
+    return {
+        "forward operator": lambda: pointwise(z, cell),
+        "backward operator": lambda: stage5.operators.pointwise_backward(grad, grad, gates, new_cell),
+        "both, by autograd": lambda: torch.autograd.grad(pointwise(needed, cell)[:2], needed, (grad, grad)),
+    }
+
+
+columns = [interleave(list(parts(*size).values()), "cpu", 11, 0.01) for size in ((16, 128), (1, 1))]
+print(f"{'':20s}{'16 x 128':>11s}{'1 x 1':>11s}")
+for name, *samples in zip(parts(1, 1), *columns, strict=True):
+    print(f"{name:20s}" + "".join(f"{sample.quartiles()[1]:8.1f} us" for sample in samples))
+
+# %% [markdown]
+# The last column: two operators take some 10 us each, and with autograd between them it is far more than their sum.
+# The functions of `register_autograd` are Python, and so is what torch builds around them at each call. The first
+# column less the last is the loop: one number at a time, by `std::exp` and `std::tanh`, where the ATen calls of
+# stages 1 and 2 compute eight at once. Stage 6 mends both in C++.
+
+# %% [markdown]
+# ## What to take along
+#
+# - A schema, a kernel for each device, a fake kernel, a gradient, a rule for autocast and one for vmap. Each is a
+#   place in a table, and what an empty one does differs: an error, a warning and None, silent zeros, a slow loop.
+# - `opcheck` on every layout, dtype and device, before anything is compiled or packaged; a reference and `gradcheck`
+#   for the values, of which `opcheck` knows nothing.
+# - A wrong fake kernel is loud under `torch.compile`, and silent ahead of time. A hidden mutation is silent.
+# - Half and bfloat16 are for memory; maths is float.
+#
+# Next: `make diff-4-5` for the stage as a diff, and stage 6, which is fast.
