@@ -1,0 +1,10 @@
+import pytest
+
+import built
+
+
+def pytest_configure():
+    try:
+        built.demand()
+    except SystemExit as error:
+        pytest.exit(str(error), returncode=1)
