@@ -1,7 +1,7 @@
 """`make new NAME=mycell`: a folder of one's own, in which stage 5's operators go by another name and all is tested.
 
-What is copied: stage 5's package and csrc/, and `folder/` beside this file (README, setup.py, reference, tests, bench).
-In all of it `lltm` becomes the name. It needs nothing of the workbook any more.
+What is copied: stage 5's package and csrc/, and `folder/` beside this file, with the rest of a project. In all of it
+`lltm` becomes the name. It needs nothing of the workbook any more.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def new(name: str, parent: str | None = None) -> int:
     on_path = shutil.which("python")
     python = "python" if on_path and Path(on_path).samefile(sys.executable) else shlex.quote(sys.executable)
     print(f"Made {shown(place)}: stage 5 as a package of your own. Build it and run its tests:\n")
-    print(f"    cd {shlex.quote(str(shown(place)))}")
+    print(f"    cd {shlex.quote(shown(place))}")
     print(f"    {python} setup.py build_ext --inplace && {python} -m pytest\n")
     print("Its README.md says which lines to change for a cell of your own.")
     return 0
@@ -57,14 +57,14 @@ def demand_usable(name: str) -> None:
     """Raises `UserError`, with the reason, unless a package and a namespace of operators can have this name."""
     if not name:
         raise UserError("a name is missing: make new NAME=mycell")
-    if not re.fullmatch(r"[a-z]([a-z0-9_]*[a-z0-9])?", name):
-        why = "is no name for a package: lower-case letters, digits and underscores, from a letter to no underscore"
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
+        why = "is no name for a package: lower-case letters and digits, a letter first, underscores between them"
     elif keyword.iskeyword(name) or hasattr(builtins, name):
         why = "means something in Python already"
     elif found := installed(name):
-        why = f"is installed already ({found})"
+        why = f"is taken: {found}"
     elif is_namespace(name):
-        why = "is a namespace of torch's own operators already (torch.ops)"
+        why = f"is taken: torch.ops.{name} is torch's own"
     elif found := word_in_sources(name):
         why = f"is a word of the files that are copied ({found})"
     else:
@@ -75,19 +75,19 @@ def demand_usable(name: str) -> None:
 def installed(name: str) -> str | None:
     """Where `import name` would find something, or which package pip would replace; None if there is neither."""
     if spec := importlib.util.find_spec(name):
-        return f"import finds {spec.origin or next(iter(spec.submodule_search_locations), 'it')}"
+        return f"import finds {spec.origin or next(iter(spec.submodule_search_locations))}"
     try:
-        return f"pip knows version {importlib.metadata.version(name)}"
+        return f"pip has installed version {importlib.metadata.version(name)}"
     except importlib.metadata.PackageNotFoundError:
         return None
 
 
 def is_namespace(name: str) -> bool:
-    """Whether torch, as it is installed, has operators of this namespace, or torch.ops an attribute of its own."""
+    """Whether torch, as it is installed, has operators of this namespace, or torch.ops a method of this name."""
     import torch
 
     registered = {operator.partition("::")[0] for operator in torch._C._dispatch_get_all_op_names()}
-    return name in registered or name in dir(torch.ops)
+    return name in registered or hasattr(type(torch.ops), name)
 
 
 def word_in_sources(name: str) -> str | None:
@@ -138,9 +138,10 @@ def with_lines(page: str, made: dict[str, str]) -> str:
         if len(starts) != 1:
             raise ValueError(f"{path}: {len(starts)} lines with {first!r}")
         [start] = starts
-        end = next((n for n, line in enumerate(lines, start=1) if n >= start and last in line), None) if last else start
-        if end is None:
+        ends = [n for n, line in enumerate(lines, start=1) if n >= start and last in line] if last else [start]
+        if not ends:
             raise ValueError(f"{path}: no line with {last!r} from line {start} on")
+        end = ends[0]
         return f"[{start}]({path}#L{start})" if end == start else f"[{start} to {end}]({path}#L{start}-L{end})"
 
     return re.sub(r"\{\{(\S+): (.+?)(?: \.\.\. (.+?))?\}\}", link, page)

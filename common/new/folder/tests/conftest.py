@@ -1,6 +1,5 @@
-import pytest
-
 import built
+import pytest
 
 
 def pytest_configure():

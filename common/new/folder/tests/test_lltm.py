@@ -4,11 +4,10 @@ Nothing here knows the cell: arguments come from reference.py, those of the oper
 """
 
 import pytest
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-
 import reference
+import torch
 from lltm import lltm
+from torch.utils._python_dispatch import TorchDispatchMode
 
 HAS_CUDA = torch._C._dispatch_has_kernel_for_dispatch_key("lltm::pointwise", "CUDA") and torch.cuda.is_available()
 DEVICES = ["cpu", "cuda"] if HAS_CUDA else ["cpu"]
@@ -32,7 +31,8 @@ def outputs(cell, arguments):
 def gradients(results, arguments, wanted=None):
     """Those of the wanted results (all if left out), for gradients from above that differ from number to number."""
     chosen = [result for index, result in enumerate(results) if wanted in (None, index)]
-    from_above = [torch.arange(r.numel()).double().cos().reshape(r.shape).to(r) for r in chosen]
+    numbers = [torch.arange(r.numel()).add(k).double().cos() for k, r in enumerate(chosen)]
+    from_above = [n.reshape(r.shape).to(r) for n, r in zip(numbers, chosen, strict=True)]
     return torch.autograd.grad(chosen, arguments, from_above, allow_unused=True, materialize_grads=True)
 
 
@@ -116,7 +116,10 @@ def test_opcheck(dtype, device):
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.filterwarnings("ignore:dynamo_pgo force disabled")
+@torch.compiler.config.patch(force_disable_caches=True)
 def test_compile(dynamic, device):
+    """All anew: code that torch finds in its cache is not held against the fake kernels of today."""
     torch._dynamo.reset()
     compiled = torch.compile(lltm, fullgraph=True, dynamic=dynamic)
     for size in [(3, 5, 70), (4, 6, 33)][: 1 + dynamic]:
@@ -157,7 +160,7 @@ def test_arguments_that_do_not_fit_are_refused(device):
     arguments = reference.arguments(3, 5, 70, device=device)
     for name, tensor in arguments.items():
         for wrong in (tensor[..., :-1], tensor[..., :1], tensor.unsqueeze(0), tensor.float(), tensor.long()):
-            with pytest.raises(RuntimeError, match="^lltm: "):
+            with pytest.raises(RuntimeError, match=r"^lltm: "):
                 lltm(**{**arguments, name: wrong})
 
 
@@ -166,5 +169,5 @@ def test_the_operators_check_what_they_are_given(device):
     for operator, given in calls(torch.float64, device):
         for k, tensor in enumerate(given):
             for wrong in () if tensor is None else (tensor[..., :-1], tensor[:-1], tensor[0], tensor.float()):
-                with pytest.raises(RuntimeError, match="^lltm: "):
+                with pytest.raises(RuntimeError, match=r"^lltm: "):
                     operator(*given[:k], wrong, *given[k + 1 :])
