@@ -14,10 +14,12 @@ any_python := "$(if $(filter .venv/bin/python,$(PYTHON)),$(or $(wildcard $(PYTHO
 
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 clang_format := $(python) -c 'import clang_format; clang_format.clang_format()'
+# Said on the command line: WSL2 has a variable NAME of its own, the computer's.
+given_name = $(if $(filter command,$(firstword $(origin NAME))),$(NAME))
 cpp_sources = $(shell find stages common tests docs -not -path '*/wrong/*' '(' -name '*.h' -o -name '*.cpp' \
 	-o -name '*.cu' -o -name '*.cuh' ')')
 
-.PHONY: grade prove next check hint solution reset progress watch finders wheels help tour test doctor emulate lab bench report setup clean format lint tables notebooks sanitize ncu python any-python torch
+.PHONY: grade prove next check hint solution reset progress watch finders wheels help tour test doctor emulate new lab bench report setup clean format lint tables notebooks sanitize ncu python any-python torch
 .DELETE_ON_ERROR:
 
 help:
@@ -41,6 +43,9 @@ diff-%: any-python      ## the lesson of a stage: what changed since another
 
 emulate: any-python     ## run any CUDA program without a GPU, under all checks: FILE=x.cu ARGS="..." COUNTS=1
 	@$(any_python) -m common emulate "$(FILE)" $(ARGS)
+
+new: torch              ## an operator of your own, begun from stage 5 in work/: NAME=mycell; DIR=~/code for elsewhere
+	@$(python) -m common new "$(given_name)" --folder "$(DIR)"
 
 lab: setup              ## JupyterLab on a copy of the notebooks in work/
 	@$(python) -m common lab

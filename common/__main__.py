@@ -47,6 +47,9 @@ def parser() -> argparse.ArgumentParser:
     emulate = add("emulate", "run any CUDA program without a GPU, under all checks")
     emulate.add_argument("file")
     emulate.add_argument("arguments", nargs=argparse.REMAINDER, help="for the program")
+    new = add("new", "a folder of one's own with stage 5's operators under another name")
+    new.add_argument("name", help="of the package, the function and the operators' namespace")
+    new.add_argument("--folder", help="where it goes; work/ if left out")
     bench = add("bench", "the full measurement, against eager and torch.compile in the same run")
     bench.add_argument("--quick", action="store_true", help="fewer sizes and rounds")
     bench.add_argument("--output", help="where the JSON goes (out/bench.json if left out)")
@@ -110,6 +113,10 @@ def run(arguments: argparse.Namespace) -> int:
             from .emulate import emulate
 
             return emulate(arguments.file, arguments.arguments)
+        case "new":
+            from .new import new
+
+            return new(arguments.name, arguments.folder)
         case "bench":
             from .bench import bench
 

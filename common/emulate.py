@@ -34,7 +34,14 @@ ENDINGS = (".cu", ".cpp", ".cc", ".cxx")
 
 
 def emulate(file: str, arguments: list[str]) -> int:
-    """Builds and runs a program; its exit status. Raises `UserError` for what cannot be built."""
+    """Builds and runs a program, or the tests of a folder that `make new` made; the exit status.
+
+    Raises `UserError` for what cannot be built.
+    """
+    if file and (Path(file) / "setup.py").exists():
+        from .new import emulated
+
+        return emulated.emulate(Path(file), arguments)
     check(file)
     if not emulator.knows_cpp20(compiler()):
         raise UserError("no C++ compiler that knows C++20 (g++ 11 or newer); `make doctor` says what to install")

@@ -1,0 +1,81 @@
+"""Times the cell against reference.py, eager and compiled: `python bench.py`, or with `--size 16 32 128`."""
+
+import argparse
+import statistics
+
+import built
+import torch
+from torch.utils.benchmark import Timer
+
+built.demand()
+
+import reference  # noqa: E402
+from lltm import lltm  # noqa: E402
+
+SIZES = [(16, 32, 128), (64, 1024, 128), (256, 256, 512)]  # B, I, S
+ROUNDS = 20
+
+
+def steps(cell, arguments):
+    """The two things that are timed: a forward, and one with its backward."""
+
+    def forward():
+        with torch.no_grad():
+            return cell(*arguments)
+
+    def both():
+        results = cell(*arguments)
+        results = results if isinstance(results, tuple) else (results,)
+        return (*results, *torch.autograd.grad(results, arguments, [torch.ones_like(r) for r in results]))
+
+    return {"forward": forward, "forward+backward": both}
+
+
+def check(name, steps, expected):
+    """Ends the program unless the results are the expected ones: what is wrong is not timed."""
+    tolerance = 1e-4  # of the largest number: float32, and sums of a few hundred
+    for step, wanted in expected.items():
+        got = steps[step]()
+        try:
+            torch.testing.assert_close(got, wanted, rtol=0, atol=tolerance * max_of(wanted))
+        except AssertionError as error:
+            raise SystemExit(f"{name} is wrong ({step}), so nothing is timed.\n{error}") from None
+
+
+def max_of(tensors):
+    """The largest magnitude in any of the tensors."""
+    return max(tensor.abs().max().item() for tensor in tensors)
+
+
+def medians(functions, seconds):
+    """Seconds of one call of each: medians over rounds, in each of which all have a turn and are disturbed alike."""
+    timers = [Timer("call()", globals={"call": f}, num_threads=torch.get_num_threads()) for f in functions]
+    calls = [max(1, int(seconds / ROUNDS / timer.timeit(3).mean)) for timer in timers]
+    rounds = [[timer.timeit(n).mean for timer, n in zip(timers, calls, strict=True)] for _ in range(ROUNDS)]
+    return [statistics.median(times) for times in zip(*rounds, strict=True)]
+
+
+def main():
+    """Prints a row for each contender and size: microseconds of one call, and in brackets the multiple of eager's."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", nargs=3, type=int, action="append", metavar=("B", "I", "S"))
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each figure")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    options = parser.parse_args()
+    contenders = {"eager": reference.cell, "lltm": lltm, "torch.compile": torch.compile(reference.cell)}
+    print(f"torch {torch.__version__}, {options.device}, float32, {torch.get_num_threads()} threads, microseconds")
+    for size in map(tuple, options.size or SIZES):
+        arguments = [*reference.arguments(*size, torch.float32, options.device).values()]
+        timed = {name: steps(cell, arguments) for name, cell in contenders.items()}
+        expected = {step: function() for step, function in timed["eager"].items()}
+        for name, functions in timed.items():
+            check(name, functions, expected)
+        times = {step: medians([timed[name][step] for name in timed], options.seconds) for step in expected}
+        print("\nB{} I{} S{}".format(*size))
+        for k, name in enumerate(timed):
+            row = [f"{step} {of[k] * 1e6:8.1f} ({of[k] / of[0]:.2f})" for step, of in times.items()]
+            print(f"  {name:<14} {'   '.join(row)}")
+
+
+if __name__ == "__main__":
+    main()
