@@ -1,0 +1,200 @@
+// The operators: their schemas, what they refuse, which shapes come out, and the cell's matrix products.
+#include "operators.h"
+
+#include <Python.h>
+
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+using at::Tensor;
+
+// z, the pre-activations of input gate, output gate and candidate cell, is (B, 3S). A gradient that no `needs`
+// asks for is not computed; it comes out undefined, which Python sees as None.
+EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
+  m.def(
+      "cell(Tensor input, Tensor weights, Tensor bias, Tensor old_h, Tensor old_cell)"
+      " -> (Tensor new_h, Tensor new_cell, Tensor z)",
+      {at::Tag::pt2_compliant_tag});
+  m.def(
+      "cell_backward(Tensor? grad_h, Tensor? grad_cell, Tensor input, Tensor weights, Tensor old_h,"
+      " Tensor new_cell, Tensor z, bool[5] needs)"
+      " -> (Tensor d_input, Tensor d_weights, Tensor d_bias, Tensor d_old_h, Tensor d_old_cell)",
+      {at::Tag::pt2_compliant_tag});
+  m.def("pointwise(Tensor z, Tensor old_cell) -> (Tensor new_h, Tensor new_cell)",
+        {at::Tag::pt2_compliant_tag});
+  m.def(
+      "pointwise_backward(Tensor? grad_h, Tensor? grad_cell, Tensor z, Tensor new_cell, bool[2] needs)"
+      " -> (Tensor d_z, Tensor d_bias, Tensor d_old_cell)",
+      {at::Tag::pt2_compliant_tag});
+}
+
+// What they refuse. Sizes are SymInts, which under torch.compile may stand for sizes not known yet. -------------
+
+template <typename... Reason>
+void check(const char* name, const Tensor& tensor, c10::SymIntArrayRef shape, const Tensor& first,
+           const char* first_name, const Reason&... reason) {
+  TORCH_CHECK(tensor.scalar_type() == first.scalar_type(), "lltm: ", name, " has dtype ",
+              tensor.scalar_type(), ", but ", first_name, " has ", first.scalar_type());
+  TORCH_CHECK(tensor.device() == first.device(), "lltm: ", name, " is on ", tensor.device(), ", but ",
+              first_name, " is on ", first.device());
+  TORCH_CHECK(tensor.sym_sizes() == shape, "lltm: ", name, " has shape ", tensor.sym_sizes(), ", but ",
+              reason..., " for ", shape);
+}
+
+void check_arguments(const Tensor& input, const Tensor& weights, const Tensor& bias, const Tensor& old_h,
+                     const Tensor& old_cell) {
+  TORCH_CHECK(input.is_floating_point(), "lltm: input has dtype ", input.scalar_type(),
+              ", expected a floating-point dtype");
+  TORCH_CHECK(input.dim() == 2, "lltm: input has shape ", input.sym_sizes(),
+              ", expected two dimensions: (B, I)");
+  TORCH_CHECK(weights.dim() == 2, "lltm: weights has shape ", weights.sym_sizes(),
+              ", expected two dimensions: (3S, S+I)");
+  const c10::SymInt B = input.sym_size(0), I = input.sym_size(1), S = weights.sym_size(0) / 3;
+
+  auto check_one = [&](const char* name, const Tensor& tensor, c10::SymIntArrayRef shape) {
+    check(name, tensor, shape, input, "input", "weights of shape ", weights.sym_sizes(),
+          " and input of shape ", input.sym_sizes(), " call");
+  };
+  check_one("weights", weights, {3 * S, S + I});
+  check_one("bias", bias, {3 * S});
+  check_one("old_h", old_h, {B, S});
+  check_one("old_cell", old_cell, {B, S});
+}
+
+void check_pointwise(const Tensor& z, const Tensor& old_cell) {
+  TORCH_CHECK(z.is_floating_point(), "lltm: z has dtype ", z.scalar_type(),
+              ", expected a floating-point dtype");
+  TORCH_CHECK(z.dim() == 2 && z.sym_size(1) % 3 == 0, "lltm: z has shape ", z.sym_sizes(),
+              ", expected (B, 3S)");
+  check("old_cell", old_cell, {z.sym_size(0), z.sym_size(1) / 3}, z, "z", "z of shape ", z.sym_sizes(),
+        " calls");
+}
+
+void check_pointwise_backward(const std::optional<Tensor>& grad_h, const std::optional<Tensor>& grad_cell,
+                              const Tensor& z, const Tensor& new_cell) {
+  TORCH_CHECK(z.is_floating_point(), "lltm: z has dtype ", z.scalar_type(),
+              ", expected a floating-point dtype");
+  TORCH_CHECK(z.dim() == 2 && z.sym_size(1) % 3 == 0, "lltm: z has shape ", z.sym_sizes(),
+              ", expected (B, 3S)");
+  auto check_one = [&](const char* name, const Tensor& tensor) {
+    check(name, tensor, {z.sym_size(0), z.sym_size(1) / 3}, z, "z", "z of shape ", z.sym_sizes(), " calls");
+  };
+  check_one("new_cell", new_cell);
+  if (grad_h) check_one("grad_h", *grad_h);
+  if (grad_cell) check_one("grad_cell", *grad_cell);
+}
+
+// The cell, on every device: products by ATen, the rest by the operator for the pointwise part. ---------------
+
+std::tuple<Tensor, Tensor, Tensor> cell(const Tensor& input,       // [B,I]
+                                        const Tensor& weights,     // [3S,S+I]
+                                        const Tensor& bias,        // [3S]
+                                        const Tensor& old_h,       // [B,S]
+                                        const Tensor& old_cell) {  // [B,S]
+  check_arguments(input, weights, bias, old_h, old_cell);
+  static const auto pointwise = find_operator<Pointwise>(LLTM_OPERATOR("pointwise"));
+  const int64_t I = input.size(1), S = old_h.size(1);
+
+  // [old_h, input] @ weights.T, with the weights cut in two instead of old_h and input put together: a view
+  // costs nothing. The second product is added to the first.
+  const Tensor columns = weights.t();                                // [S+I,3S]
+  Tensor z = at::addmm(bias, old_h, columns.narrow(0, 0, S));        // [B,3S]
+  z.addmm_(input, columns.narrow(0, S, I));
+  auto [new_h, new_cell] = pointwise.call(z, old_cell);
+  return {new_h, new_cell, z};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> cell_backward(
+    const std::optional<Tensor>& grad_h,     // [B,S], nullopt counts as zero
+    const std::optional<Tensor>& grad_cell,  // [B,S], the same
+    const Tensor& input,                     // [B,I]
+    const Tensor& weights,                   // [3S,S+I]
+    const Tensor& old_h,                     // [B,S]
+    const Tensor& new_cell,                  // [B,S]
+    const Tensor& z,                         // [B,3S]
+    std::array<bool, 5> needs) {             // those of the arguments of `cell`, in their order
+  if (!grad_h && !grad_cell) return {};
+  static const auto pointwise_backward =
+      find_operator<PointwiseBackward>(LLTM_OPERATOR("pointwise_backward"));
+  const int64_t I = input.size(1), S = old_h.size(1);
+  const auto [needs_input, needs_weights, needs_bias, needs_old_h, needs_old_cell] = needs;
+
+  const auto [d_z, d_bias, d_old_cell] =
+      pointwise_backward.call(grad_h, grad_cell, z, new_cell, {needs_bias, needs_old_cell});
+  Tensor d_input, d_weights, d_old_h;
+  if (needs_input) d_input = d_z.mm(weights.narrow(1, S, I));
+  if (needs_old_h) d_old_h = d_z.mm(weights.narrow(1, 0, S));
+  if (needs_weights) {
+    d_weights = at::empty({3 * S, S + I}, weights.options());
+    const Tensor columns = d_z.t();                     // [3S,B]
+    Tensor of_h = d_weights.narrow(1, 0, S), of_input = d_weights.narrow(1, S, I);
+    at::mm_out(of_h, columns, old_h);
+    at::mm_out(of_input, columns, input);
+  }
+  return {d_input, d_weights, d_bias, d_old_h, d_old_cell};
+}
+
+EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, CompositeExplicitAutograd, m) {
+  m.impl("cell", &cell);
+  m.impl("cell_backward", &cell_backward);
+}
+
+// Which shapes, dtypes and strides come out, for who runs an operator without data: torch.compile,
+// torch.export, the meta device. ---------------------------------------------------------------------------------
+
+std::tuple<Tensor, Tensor> pointwise_meta(const Tensor& z, const Tensor& old_cell) {
+  check_pointwise(z, old_cell);
+  return {at::empty_symint(old_cell.sym_sizes(), z.options()),
+          at::empty_symint(old_cell.sym_sizes(), z.options())};
+}
+
+std::tuple<Tensor, Tensor, Tensor> pointwise_backward_meta(const std::optional<Tensor>& grad_h,
+                                                           const std::optional<Tensor>& grad_cell,
+                                                           const Tensor& z, const Tensor& new_cell,
+                                                           std::array<bool, 2> needs) {
+  check_pointwise_backward(grad_h, grad_cell, z, new_cell);
+  const auto [needs_bias, needs_old_cell] = needs;
+  Tensor d_bias, d_old_cell;
+  if (needs_bias) d_bias = at::empty_symint({z.sym_size(1)}, z.options());
+  if (needs_old_cell) d_old_cell = at::empty_symint(new_cell.sym_sizes(), z.options());
+  return {at::empty_symint(z.sym_sizes(), z.options()), d_bias, d_old_cell};
+}
+
+std::tuple<Tensor, Tensor, Tensor> cell_meta(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                             const Tensor& old_h, const Tensor& old_cell) {
+  check_arguments(input, weights, bias, old_h, old_cell);
+  const auto shape = old_cell.sym_sizes();
+  return {at::empty_symint(shape, input.options()), at::empty_symint(shape, input.options()),
+          at::empty_symint({shape[0], 3 * shape[1]}, input.options())};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> cell_backward_meta(
+    const std::optional<Tensor>& grad_h, const std::optional<Tensor>& grad_cell, const Tensor& input,
+    const Tensor& weights, const Tensor& old_h, const Tensor& new_cell, const Tensor& z,
+    std::array<bool, 5> needs) {
+  if (!grad_h && !grad_cell) return {};
+  check_pointwise_backward(grad_h, grad_cell, z, new_cell);
+  auto empty_if = [&](bool needed, c10::SymIntArrayRef shape) {
+    return needed ? at::empty_symint(shape, z.options()) : Tensor();
+  };
+  return {empty_if(needs[0], input.sym_sizes()), empty_if(needs[1], weights.sym_sizes()),
+          empty_if(needs[2], {z.sym_size(1)}), empty_if(needs[3], old_h.sym_sizes()),
+          empty_if(needs[4], new_cell.sym_sizes())};
+}
+
+EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, Meta, m) {
+  m.impl("cell", &cell_meta);
+  m.impl("cell_backward", &cell_backward_meta);
+  m.impl("pointwise", &pointwise_meta);
+  m.impl("pointwise_backward", &pointwise_backward_meta);
+}
+
+// `from . import _C` loads this library, which registers the operators, and learns their namespace.
+PyMODINIT_FUNC PyInit__C() {
+  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", "The operators of the LLTM cell.", -1,
+                                   nullptr};
+  PyObject* module = PyModule_Create(&definition);
+  if (module) PyModule_AddStringConstant(module, "NAMESPACE", C10_STRINGIZE(LLTM_NAMESPACE));
+  return module;
+}

@@ -1,0 +1,100 @@
+// What the operators do above their kernels: the gradient of the cell, the derivatives that are refused, and
+// autocast. Each calls the operator again, below itself, so that fake tensors find their fake kernels.
+#include <ATen/autocast_mode.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "operators.h"
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct CellFunction : torch::autograd::Function<CellFunction> {
+  static variable_list forward(AutogradContext* ctx, const Tensor& input, const Tensor& weights,
+                               const Tensor& bias, const Tensor& old_h, const Tensor& old_cell) {
+    static const auto cell = find_operator<Cell>(LLTM_OPERATOR("cell"));
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    auto [new_h, new_cell, z] = cell.call(input, weights, bias, old_h, old_cell);
+    ctx->save_for_backward({input, weights, old_h, new_cell, z});
+    ctx->mark_non_differentiable({z});
+    ctx->set_materialize_grads(false);  // a gradient that does not arrive stays undefined: no zeros are made
+    return {new_h, new_cell, z};
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    static const auto cell_backward = find_operator<CellBackward>(LLTM_OPERATOR("cell_backward"));
+    const variable_list saved = ctx->get_saved_variables();
+    std::array<bool, 5> needs;
+    for (size_t i = 0; i < needs.size(); ++i) needs[i] = ctx->needs_input_grad(i);
+    auto optional = [](const Tensor& grad) { return grad.defined() ? std::optional(grad) : std::nullopt; };
+    auto [d_input, d_weights, d_bias, d_old_h, d_old_cell] =
+        cell_backward.call(optional(grads[0]), optional(grads[1]), saved[0], saved[1], saved[2], saved[3],
+                           saved[4], needs);
+    return {d_input, d_weights, d_bias, d_old_h, d_old_cell};
+  }
+};
+
+std::tuple<Tensor, Tensor, Tensor> cell_autograd(const Tensor& input, const Tensor& weights,
+                                                 const Tensor& bias, const Tensor& old_h,
+                                                 const Tensor& old_cell) {
+  const variable_list results = CellFunction::apply(input, weights, bias, old_h, old_cell);
+  return {results[0], results[1], results[2]};
+}
+
+// The identity, with a derivative that is an error.
+struct Refusal : torch::autograd::Function<Refusal> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& tensor, const std::string& name) {
+    ctx->saved_data["name"] = name;
+    return tensor;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list&) {
+    TORCH_CHECK(false, "lltm: ", ctx->saved_data["name"].toStringRef(),
+                " has no derivative: only cell has one, and it is once_differentiable");
+  }
+};
+
+// For the operators that have no derivative: whoever asks for one later gets an error, not silence.
+void without_derivative(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const size_t arguments = op.schema().arguments().size(), results = op.schema().returns().size();
+  bool tracked = false;
+  for (const c10::IValue& argument : torch::jit::last(stack, arguments)) {
+    if (!argument.isTensor() || !argument.toTensor().defined()) continue;
+    tracked |= at::GradMode::is_enabled() && argument.toTensor().requires_grad();
+    TORCH_CHECK(!argument.toTensor()._fw_grad(0).defined(), "lltm: ", op.schema().name(),
+                " has no forward-mode derivative");
+  }
+  {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    op.callBoxed(stack);
+  }
+  if (!tracked) return;
+  for (size_t i = stack->size() - results; i < stack->size(); ++i) {
+    const Tensor& result = (*stack)[i].toTensor();
+    if (result.defined()) (*stack)[i] = Refusal::apply(result.set_requires_grad(true), op.schema().name());
+  }
+}
+
+EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, Autograd, m) {
+  m.impl("cell", &cell_autograd);
+  for (const char* name : {"cell_backward", "pointwise", "pointwise_backward"})
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&without_derivative>());
+}
+
+// Under autocast all arguments take its dtype, as those of torch's own lstm_cell do.
+template <at::DeviceType device>
+std::tuple<Tensor, Tensor, Tensor> cell_autocast(const Tensor& input, const Tensor& weights,
+                                                 const Tensor& bias, const Tensor& old_h,
+                                                 const Tensor& old_cell) {
+  static const auto cell = find_operator<Cell>(LLTM_OPERATOR("cell"));
+  const c10::impl::ExcludeDispatchKeyGuard only_once(
+      at::autocast::get_autocast_dispatch_key_from_device_type(device));
+  const at::ScalarType dtype = at::autocast::get_autocast_dtype(device);
+  auto cast = [dtype](const Tensor& tensor) { return at::autocast::cached_cast(dtype, tensor, device); };
+  return cell.call(cast(input), cast(weights), cast(bias), cast(old_h), cast(old_cell));
+}
+
+EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, AutocastCPU, m) { m.impl("cell", &cell_autocast<at::kCPU>); }
+
+EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, AutocastCUDA, m) { m.impl("cell", &cell_autocast<at::kCUDA>); }

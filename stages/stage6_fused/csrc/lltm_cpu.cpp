@@ -1,0 +1,158 @@
+// The pointwise part on a CPU: rows in parallel, and in each row a loop over units in vector instructions.
+#include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/sum.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "lltm_math.h"
+#include "lltm_simd.h"
+#include "operators.h"
+
+using at::Tensor;
+
+// So many units are worth a thread of their own.
+constexpr int64_t kUnitsPerThread = 8192;
+
+// One row. Reads 4 numbers for each unit and writes 2.
+template <typename scalar_t>
+ALWAYS_INLINE void forward_row(scalar_t* __restrict__ new_h,           // [S]
+                               scalar_t* __restrict__ new_cell,        // [S]
+                               const scalar_t* __restrict__ z,         // [3S]: input, output, candidate
+                               const scalar_t* __restrict__ old_cell,  // [S]
+                               int64_t S) {
+  using math_t = at::opmath_type<scalar_t>;
+  for (int64_t unit = 0; unit < S; ++unit) {
+    const math_t input_gate = simd::sigmoid<math_t>(z[unit]);
+    const math_t output_gate = simd::sigmoid<math_t>(z[S + unit]);
+    const math_t candidate_cell = simd::elu<math_t>(z[2 * S + unit]);
+
+    const math_t cell = math_t(old_cell[unit]) + candidate_cell * input_gate;
+    new_cell[unit] = cell;
+    new_h[unit] = simd::tanh(cell) * output_gate;
+  }
+}
+
+// One row. Reads 6 numbers for each unit and writes 4; the gates are computed again.
+template <typename scalar_t>
+ALWAYS_INLINE void backward_row(scalar_t* __restrict__ d_z,              // [3S]: input, output, candidate
+                                scalar_t* __restrict__ d_old_cell,       // [S]
+                                const scalar_t* __restrict__ grad_h,     // [S]
+                                const scalar_t* __restrict__ grad_cell,  // [S]
+                                const scalar_t* __restrict__ z,          // [3S]
+                                const scalar_t* __restrict__ new_cell,   // [S]
+                                int64_t S) {
+  using math_t = at::opmath_type<scalar_t>;
+  for (int64_t unit = 0; unit < S; ++unit) {
+    const math_t input_gate = simd::sigmoid<math_t>(z[unit]);
+    const math_t output_gate = simd::sigmoid<math_t>(z[S + unit]);
+    const math_t candidate_cell = simd::elu<math_t>(z[2 * S + unit]);
+    const math_t tanh_new_cell = simd::tanh<math_t>(new_cell[unit]);
+    const math_t d_new_h = grad_h[unit];
+
+    const math_t d_new_cell = math_t(grad_cell[unit]) + d_new_h * output_gate * d_tanh(tanh_new_cell);
+    d_old_cell[unit] = d_new_cell;
+    d_z[unit] = d_new_cell * candidate_cell * d_sigmoid(input_gate);
+    d_z[S + unit] = d_new_h * tanh_new_cell * d_sigmoid(output_gate);
+    d_z[2 * S + unit] = d_new_cell * input_gate * d_elu(candidate_cell);
+  }
+}
+
+// Rows whose neighbouring units are neighbours in memory; rows may lie anywhere.
+Tensor with_rows_in_one_piece(const Tensor& tensor) {
+  return tensor.stride(1) == 1 || tensor.size(1) < 2 ? tensor : tensor.contiguous();
+}
+
+std::tuple<Tensor, Tensor> pointwise(const Tensor& z,           // [B,3S]
+                                     const Tensor& old_cell) {  // [B,S]
+  check_pointwise(z, old_cell);
+  const int64_t B = old_cell.size(0), S = old_cell.size(1);
+  Tensor new_h = at::empty({B, S}, z.options());
+  Tensor new_cell = at::empty({B, S}, z.options());
+  const Tensor z_rows = with_rows_in_one_piece(z), cell_rows = with_rows_in_one_piece(old_cell);
+
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, z.scalar_type(), "lltm_forward", [&] {
+    scalar_t* const h_out = new_h.mutable_data_ptr<scalar_t>();
+    scalar_t* const cell_out = new_cell.mutable_data_ptr<scalar_t>();
+    const scalar_t* const z_in = z_rows.const_data_ptr<scalar_t>();
+    const scalar_t* const cell_in = cell_rows.const_data_ptr<scalar_t>();
+    const int64_t z_stride = z_rows.stride(0), cell_stride = cell_rows.stride(0);
+    const int64_t rows_per_thread = std::max<int64_t>(1, kUnitsPerThread / std::max<int64_t>(1, S));
+    at::parallel_for(0, B, rows_per_thread, [&](int64_t begin, int64_t end) {
+      simd::run([&]() __attribute__((always_inline)) {
+        for (int64_t row = begin; row < end; ++row)
+          forward_row(h_out + row * S, cell_out + row * S, z_in + row * z_stride, cell_in + row * cell_stride,
+                      S);
+      });
+    });
+  });
+  return {new_h, new_cell};
+}
+
+// needs: of d_bias and d_old_cell.
+std::tuple<Tensor, Tensor, Tensor> pointwise_backward(const std::optional<Tensor>& grad_h,     // [B,S]
+                                                      const std::optional<Tensor>& grad_cell,  // [B,S]
+                                                      const Tensor& z,                         // [B,3S]
+                                                      const Tensor& new_cell,                  // [B,S]
+                                                      std::array<bool, 2> needs) {
+  check_pointwise_backward(grad_h, grad_cell, z, new_cell);
+  const bool needs_bias = needs[0], needs_old_cell = needs[1];
+  const int64_t B = new_cell.size(0), S = new_cell.size(1);
+  // Each part of the batch is one thread's; it sums up its own rows for the bias.
+  const int64_t parts =
+      std::max<int64_t>(1, std::min<int64_t>({at::get_num_threads(), B, B * S / kUnitsPerThread}));
+  const int64_t rows_per_part = at::divup(B, parts);
+
+  Tensor d_z = at::empty({B, 3 * S}, z.options());
+  Tensor d_old_cell = at::empty({needs_old_cell ? B : parts, S}, z.options());
+  Tensor sums = at::empty({parts, needs_bias ? 3 * S : 0}, z.options().dtype(at::toOpMathType(z.scalar_type())));
+  const Tensor z_rows = with_rows_in_one_piece(z), cell_rows = with_rows_in_one_piece(new_cell);
+  const Tensor h_rows = grad_h ? with_rows_in_one_piece(*grad_h) : Tensor();
+  const Tensor grad_rows = grad_cell ? with_rows_in_one_piece(*grad_cell) : Tensor();
+
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, z.scalar_type(), "lltm_backward", [&] {
+    using math_t = at::opmath_type<scalar_t>;
+    const std::vector<scalar_t> zero_row(grad_h && grad_cell ? 0 : S);  // for a gradient that never came
+    struct Rows {
+      const scalar_t* data;
+      int64_t stride;
+      const scalar_t* operator[](int64_t row) const { return data + row * stride; }
+    };
+    auto rows_of = [&](const Tensor& tensor) {
+      return tensor.defined() ? Rows{tensor.const_data_ptr<scalar_t>(), tensor.stride(0)}
+                              : Rows{zero_row.data(), 0};
+    };
+    const Rows h_in = rows_of(h_rows), grad_in = rows_of(grad_rows), z_in = rows_of(z_rows),
+               cell_in = rows_of(cell_rows);
+    scalar_t* const z_out = d_z.mutable_data_ptr<scalar_t>();
+    scalar_t* const cell_out = d_old_cell.mutable_data_ptr<scalar_t>();
+    math_t* const sums_out = sums.mutable_data_ptr<math_t>();
+    at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+      simd::run([&]() __attribute__((always_inline)) {
+        for (int64_t part = begin; part < end; ++part) {
+          math_t* __restrict__ sum = sums_out + part * 3 * S;
+          if (needs_bias) std::fill_n(sum, 3 * S, math_t(0));
+          const int64_t last = std::min(B, (part + 1) * rows_per_part);
+          for (int64_t row = part * rows_per_part; row < last; ++row) {
+            scalar_t* __restrict__ d_z_row = z_out + row * 3 * S;
+            backward_row(d_z_row, cell_out + (needs_old_cell ? row : part) * S, h_in[row], grad_in[row],
+                         z_in[row], cell_in[row], S);
+            if (needs_bias)
+              for (int64_t k = 0; k < 3 * S; ++k) sum[k] += math_t(d_z_row[k]);
+          }
+        }
+      });
+    });
+  });
+  Tensor d_bias;
+  if (needs_bias) d_bias = (parts == 1 ? sums.view({3 * S}) : sums.sum(0)).to(z.scalar_type());
+  return {d_z, d_bias, needs_old_cell ? d_old_cell : Tensor()};
+}
+
+EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, CPU, m) {
+  m.impl("pointwise", &pointwise);
+  m.impl("pointwise_backward", &pointwise_backward);
+}

@@ -1,0 +1,41 @@
+// What the sources of this library share: the namespace of its operators, how they call one another, and what
+// they refuse.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include <array>
+#include <optional>
+#include <tuple>
+
+// TORCH_LIBRARY takes a namespace as it is written; through these a macro of setup.py may stand for it.
+#define EXPAND_TORCH_LIBRARY(name, m) TORCH_LIBRARY(name, m)
+#define EXPAND_TORCH_LIBRARY_IMPL(name, key, m) TORCH_LIBRARY_IMPL(name, key, m)
+
+using Cell = std::tuple<at::Tensor, at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&,
+                                                            const at::Tensor&, const at::Tensor&,
+                                                            const at::Tensor&);
+using CellBackward = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>(
+    const std::optional<at::Tensor>&, const std::optional<at::Tensor>&, const at::Tensor&, const at::Tensor&,
+    const at::Tensor&, const at::Tensor&, const at::Tensor&, std::array<bool, 5>);
+using Pointwise = std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&);
+using PointwiseBackward = std::tuple<at::Tensor, at::Tensor, at::Tensor>(const std::optional<at::Tensor>&,
+                                                                         const std::optional<at::Tensor>&,
+                                                                         const at::Tensor&, const at::Tensor&,
+                                                                         std::array<bool, 2>);
+
+// An operator of this library, by way of torch's dispatcher: it takes the kernel for the tensors at hand,
+// fake ones too.
+template <typename Signature>
+c10::TypedOperatorHandle<Signature> find_operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
+}
+#define LLTM_OPERATOR(name) C10_STRINGIZE(LLTM_NAMESPACE) "::" name
+
+// Raise an error that names the argument, the shape it has and the shape it should have.
+void check_pointwise(const at::Tensor& z, const at::Tensor& old_cell);
+void check_pointwise_backward(const std::optional<at::Tensor>& grad_h,
+                              const std::optional<at::Tensor>& grad_cell, const at::Tensor& z,
+                              const at::Tensor& new_cell);

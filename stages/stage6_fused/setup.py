@@ -1,0 +1,35 @@
+"""Builds the package: `pip install --no-build-isolation .` in this folder; `python setup.py bdist_wheel`: a wheel."""
+
+import os
+
+import torch
+from setuptools import setup
+from torch.utils.cpp_extension import CUDA_HOME, BuildExtension, CppExtension, CUDAExtension
+
+PACKAGE = "lltm_stage6"
+# Operators are torch.ops.NAMESPACE.name, and a process can load only one library of each namespace.
+NAMESPACE = os.environ.get("LLTM_NAMESPACE", PACKAGE)
+# USE_CUDA=0 or 1 decides; without it, what is here.
+WITH_CUDA = os.environ.get("USE_CUDA", "1" if CUDA_HOME and torch.version.cuda else "0") == "1"
+
+Extension = CUDAExtension if WITH_CUDA else CppExtension
+sources = ["csrc/lltm.cpp", "csrc/lltm_autograd.cpp", "csrc/lltm_cpu.cpp"]
+sources += WITH_CUDA * ["csrc/lltm_cuda.cpp", "csrc/lltm_kernel.cu"]
+# No pybind11, and of Python only what every version from 3.10 on has: one wheel serves them all.
+macros = [("LLTM_NAMESPACE", NAMESPACE), ("Py_LIMITED_API", "0x030A0000")]
+# -O3 makes vector instructions of loops, if nobody looks at the floating-point exceptions of an operation whose
+# result is then not chosen. -fopenmp is what at::parallel_for needs to be parallel. It is not given to the linker:
+# torch has brought its own OpenMP along, and a second one would be a second set of threads.
+flags = {"cxx": ["-O3", "-fno-trapping-math", "-fopenmp"], "nvcc": []}
+
+setup(
+    name=PACKAGE,
+    version="1.0",
+    packages=[PACKAGE],
+    package_dir={PACKAGE: "."},
+    ext_modules=[
+        Extension(f"{PACKAGE}._C", sources, define_macros=macros, extra_compile_args=flags, py_limited_api=True)
+    ],
+    cmdclass={"build_ext": BuildExtension},
+    options={"bdist_wheel": {"py_limited_api": "cp310"}},
+)
