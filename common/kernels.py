@@ -123,14 +123,20 @@ def pointwise_of(stage: Stage, target: str = "cuda") -> Pointwise:
 
 
 def of_operators(stage: Stage, operators: ModuleType) -> Pointwise:
-    """The operators for the pointwise part, as they are."""
+    """The operators for the pointwise part, as they are, the sum for the bias left out where they can make it.
+
+    Where gates are an output of the first, they are an input of the second, or else z is.
+    """
+    keeps_gates = len(operators.pointwise.default._schema.returns) == 3
+    needs = () if keeps_gates else ((False, True),)  # of d_bias and d_old_cell
 
     def forward(given: Given) -> tuple[Tensor, ...]:
         return operators.pointwise(given.z, given.old_cell)
 
     def backward(given: Given, results: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
-        _, new_cell, gates = results
-        return operators.pointwise_backward(given.grad_h, given.grad_cell, gates, new_cell)
+        new_cell, saved = results[1], results[2] if keeps_gates else given.z
+        d_z, *_, d_old_cell = operators.pointwise_backward(given.grad_h, given.grad_cell, saved, new_cell, *needs)
+        return d_z, d_old_cell
 
     return Pointwise(f"stage {stage.number}", forward, backward, stage)
 
