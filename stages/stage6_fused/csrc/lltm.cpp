@@ -9,8 +9,8 @@
 
 using at::Tensor;
 
-// z, the pre-activations of input gate, output gate and candidate cell, is (B, 3S). A gradient that no `needs`
-// asks for is not computed; it comes out undefined, which Python sees as None.
+// z, the pre-activations of input gate, output gate and candidate cell, is (B, 3S). A gradient that no
+// `needs` asks for is not computed; it comes out undefined, which Python sees as None.
 EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
   m.def(
       "cell(Tensor input, Tensor weights, Tensor bias, Tensor old_h, Tensor old_cell)"
@@ -29,7 +29,8 @@ EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
       {at::Tag::pt2_compliant_tag});
 }
 
-// What they refuse. Sizes are SymInts, which under torch.compile may stand for sizes not known yet. -------------
+// What they refuse. Sizes are SymInts, which under torch.compile may stand for sizes not known yet.
+// -------------
 
 template <typename... Reason>
 void check(const char* name, const Tensor& tensor, c10::SymIntArrayRef shape, const Tensor& first,
@@ -85,7 +86,8 @@ void check_pointwise_backward(const std::optional<Tensor>& grad_h, const std::op
   if (grad_cell) check_one("grad_cell", *grad_cell);
 }
 
-// The cell, on every device: products by ATen, the rest by the operator for the pointwise part. ---------------
+// The cell, on every device: products by ATen, the rest by the operator for the pointwise part.
+// ---------------
 
 std::tuple<Tensor, Tensor, Tensor> cell(const Tensor& input,       // [B,I]
                                         const Tensor& weights,     // [3S,S+I]
@@ -98,8 +100,8 @@ std::tuple<Tensor, Tensor, Tensor> cell(const Tensor& input,       // [B,I]
 
   // [old_h, input] @ weights.T, with the weights cut in two instead of old_h and input put together: a view
   // costs nothing. The second product is added to the first.
-  const Tensor columns = weights.t();                                // [S+I,3S]
-  Tensor z = at::addmm(bias, old_h, columns.narrow(0, 0, S));        // [B,3S]
+  const Tensor columns = weights.t();                          // [S+I,3S]
+  Tensor z = at::addmm(bias, old_h, columns.narrow(0, 0, S));  // [B,3S]
   z.addmm_(input, columns.narrow(0, S, I));
   auto [new_h, new_cell] = pointwise.call(z, old_cell);
   return {new_h, new_cell, z};
@@ -127,7 +129,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> cell_backward(
   if (needs_old_h) d_old_h = d_z.mm(weights.narrow(1, 0, S));
   if (needs_weights) {
     d_weights = at::empty({3 * S, S + I}, weights.options());
-    const Tensor columns = d_z.t();                     // [3S,B]
+    const Tensor columns = d_z.t();  // [3S,B]
     Tensor of_h = d_weights.narrow(1, 0, S), of_input = d_weights.narrow(1, S, I);
     at::mm_out(of_h, columns, old_h);
     at::mm_out(of_input, columns, input);
@@ -141,7 +143,8 @@ EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, CompositeExplicitAutograd, m) {
 }
 
 // Which shapes, dtypes and strides come out, for who runs an operator without data: torch.compile,
-// torch.export, the meta device. ---------------------------------------------------------------------------------
+// torch.export, the meta device.
+// ---------------------------------------------------------------------------------
 
 std::tuple<Tensor, Tensor> pointwise_meta(const Tensor& z, const Tensor& old_cell) {
   check_pointwise(z, old_cell);

@@ -28,9 +28,8 @@ struct CellFunction : torch::autograd::Function<CellFunction> {
     std::array<bool, 5> needs;
     for (size_t i = 0; i < needs.size(); ++i) needs[i] = ctx->needs_input_grad(i);
     auto optional = [](const Tensor& grad) { return grad.defined() ? std::optional(grad) : std::nullopt; };
-    auto [d_input, d_weights, d_bias, d_old_h, d_old_cell] =
-        cell_backward.call(optional(grads[0]), optional(grads[1]), saved[0], saved[1], saved[2], saved[3],
-                           saved[4], needs);
+    auto [d_input, d_weights, d_bias, d_old_h, d_old_cell] = cell_backward.call(
+        optional(grads[0]), optional(grads[1]), saved[0], saved[1], saved[2], saved[3], saved[4], needs);
     return {d_input, d_weights, d_bias, d_old_h, d_old_cell};
   }
 };

@@ -14,8 +14,10 @@
 
 using at::Tensor;
 
-// So many units are worth a thread of their own.
-constexpr int64_t kUnitsPerThread = 8192;
+// 8192 units are worth a thread of their own.
+int64_t rows_per_thread(int64_t state_size) {
+  return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, state_size));
+}
 
 // One row. Reads 4 numbers for each unit and writes 2.
 template <typename scalar_t>
@@ -61,8 +63,8 @@ ALWAYS_INLINE void backward_row(scalar_t* __restrict__ d_z,              // [3S]
   }
 }
 
-// Rows whose neighbouring units are neighbours in memory; rows may lie anywhere.
-Tensor with_rows_in_one_piece(const Tensor& tensor) {
+// The same numbers with the units of a row side by side. Most tensors are so; rows may lie anywhere.
+Tensor in_rows(const Tensor& tensor) {
   return tensor.stride(1) == 1 || tensor.size(1) < 2 ? tensor : tensor.contiguous();
 }
 
@@ -72,7 +74,7 @@ std::tuple<Tensor, Tensor> pointwise(const Tensor& z,           // [B,3S]
   const int64_t B = old_cell.size(0), S = old_cell.size(1);
   Tensor new_h = at::empty({B, S}, z.options());
   Tensor new_cell = at::empty({B, S}, z.options());
-  const Tensor z_rows = with_rows_in_one_piece(z), cell_rows = with_rows_in_one_piece(old_cell);
+  const Tensor z_rows = in_rows(z), cell_rows = in_rows(old_cell);
 
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, z.scalar_type(), "lltm_forward", [&] {
     scalar_t* const h_out = new_h.mutable_data_ptr<scalar_t>();
@@ -80,8 +82,7 @@ std::tuple<Tensor, Tensor> pointwise(const Tensor& z,           // [B,3S]
     const scalar_t* const z_in = z_rows.const_data_ptr<scalar_t>();
     const scalar_t* const cell_in = cell_rows.const_data_ptr<scalar_t>();
     const int64_t z_stride = z_rows.stride(0), cell_stride = cell_rows.stride(0);
-    const int64_t rows_per_thread = std::max<int64_t>(1, kUnitsPerThread / std::max<int64_t>(1, S));
-    at::parallel_for(0, B, rows_per_thread, [&](int64_t begin, int64_t end) {
+    at::parallel_for(0, B, rows_per_thread(S), [&](int64_t begin, int64_t end) {
       simd::run([&]() __attribute__((always_inline)) {
         for (int64_t row = begin; row < end; ++row)
           forward_row(h_out + row * S, cell_out + row * S, z_in + row * z_stride, cell_in + row * cell_stride,
@@ -92,6 +93,14 @@ std::tuple<Tensor, Tensor> pointwise(const Tensor& z,           // [B,3S]
   return {new_h, new_cell};
 }
 
+// A tensor's rows, of units side by side.
+template <typename scalar_t>
+struct Rows {
+  const scalar_t* data;
+  int64_t stride;
+  const scalar_t* operator[](int64_t row) const { return data + row * stride; }
+};
+
 // needs: of d_bias and d_old_cell.
 std::tuple<Tensor, Tensor, Tensor> pointwise_backward(const std::optional<Tensor>& grad_h,     // [B,S]
                                                       const std::optional<Tensor>& grad_cell,  // [B,S]
@@ -101,45 +110,43 @@ std::tuple<Tensor, Tensor, Tensor> pointwise_backward(const std::optional<Tensor
   check_pointwise_backward(grad_h, grad_cell, z, new_cell);
   const bool needs_bias = needs[0], needs_old_cell = needs[1];
   const int64_t B = new_cell.size(0), S = new_cell.size(1);
-  // Each part of the batch is one thread's; it sums up its own rows for the bias.
-  const int64_t parts =
-      std::max<int64_t>(1, std::min<int64_t>({at::get_num_threads(), B, B * S / kUnitsPerThread}));
-  const int64_t rows_per_part = at::divup(B, parts);
+  // For the bias, rows are summed in parts while they are in the cache, and then the parts, which are the
+  // same for any number of threads. So is the result.
+  const int64_t rows_of_part = std::clamp<int64_t>(rows_per_thread(S), 16, 64);
+  const int64_t parts = std::max<int64_t>(1, at::divup(B, rows_of_part));
 
   Tensor d_z = at::empty({B, 3 * S}, z.options());
-  Tensor d_old_cell = at::empty({needs_old_cell ? B : parts, S}, z.options());
-  Tensor sums = at::empty({parts, needs_bias ? 3 * S : 0}, z.options().dtype(at::toOpMathType(z.scalar_type())));
-  const Tensor z_rows = with_rows_in_one_piece(z), cell_rows = with_rows_in_one_piece(new_cell);
-  const Tensor h_rows = grad_h ? with_rows_in_one_piece(*grad_h) : Tensor();
-  const Tensor grad_rows = grad_cell ? with_rows_in_one_piece(*grad_cell) : Tensor();
+  Tensor d_old_cell, sums;
+  if (needs_old_cell) d_old_cell = at::empty({B, S}, z.options());
+  if (needs_bias) sums = at::empty({parts, 3 * S}, z.options().dtype(at::toOpMathType(z.scalar_type())));
+  const Tensor z_rows = in_rows(z), cell_rows = in_rows(new_cell);
+  const Tensor h_rows = grad_h ? in_rows(*grad_h) : Tensor(),
+               grad_rows = grad_cell ? in_rows(*grad_cell) : Tensor();
 
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, z.scalar_type(), "lltm_backward", [&] {
     using math_t = at::opmath_type<scalar_t>;
-    const std::vector<scalar_t> zero_row(grad_h && grad_cell ? 0 : S);  // for a gradient that never came
-    struct Rows {
-      const scalar_t* data;
-      int64_t stride;
-      const scalar_t* operator[](int64_t row) const { return data + row * stride; }
+    const std::vector<scalar_t> zero_row(grad_h && grad_cell ? 0
+                                                             : S);  // every row of a gradient that never came
+    auto rows = [&](const Tensor& tensor) {
+      return tensor.defined() ? Rows<scalar_t>{tensor.const_data_ptr<scalar_t>(), tensor.stride(0)}
+                              : Rows<scalar_t>{zero_row.data(), 0};
     };
-    auto rows_of = [&](const Tensor& tensor) {
-      return tensor.defined() ? Rows{tensor.const_data_ptr<scalar_t>(), tensor.stride(0)}
-                              : Rows{zero_row.data(), 0};
-    };
-    const Rows h_in = rows_of(h_rows), grad_in = rows_of(grad_rows), z_in = rows_of(z_rows),
-               cell_in = rows_of(cell_rows);
+    const auto above_h = rows(h_rows), above_cell = rows(grad_rows), z_in = rows(z_rows),
+               cell_in = rows(cell_rows);
     scalar_t* const z_out = d_z.mutable_data_ptr<scalar_t>();
-    scalar_t* const cell_out = d_old_cell.mutable_data_ptr<scalar_t>();
-    math_t* const sums_out = sums.mutable_data_ptr<math_t>();
-    at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+    scalar_t* const cell_out = needs_old_cell ? d_old_cell.mutable_data_ptr<scalar_t>() : nullptr;
+    math_t* const sums_out = needs_bias ? sums.mutable_data_ptr<math_t>() : nullptr;
+
+    at::parallel_for(0, parts, at::divup(rows_per_thread(S), rows_of_part), [&](int64_t begin, int64_t end) {
+      std::vector<scalar_t> unused(needs_old_cell ? 0 : S);
       simd::run([&]() __attribute__((always_inline)) {
         for (int64_t part = begin; part < end; ++part) {
           math_t* __restrict__ sum = sums_out + part * 3 * S;
           if (needs_bias) std::fill_n(sum, 3 * S, math_t(0));
-          const int64_t last = std::min(B, (part + 1) * rows_per_part);
-          for (int64_t row = part * rows_per_part; row < last; ++row) {
+          for (int64_t row = part * rows_of_part; row < std::min(B, (part + 1) * rows_of_part); ++row) {
             scalar_t* __restrict__ d_z_row = z_out + row * 3 * S;
-            backward_row(d_z_row, cell_out + (needs_old_cell ? row : part) * S, h_in[row], grad_in[row],
-                         z_in[row], cell_in[row], S);
+            backward_row(d_z_row, cell_out ? cell_out + row * S : unused.data(), above_h[row],
+                         above_cell[row], z_in[row], cell_in[row], S);
             if (needs_bias)
               for (int64_t k = 0; k < 3 * S; ++k) sum[k] += math_t(d_z_row[k]);
           }
@@ -149,7 +156,7 @@ std::tuple<Tensor, Tensor, Tensor> pointwise_backward(const std::optional<Tensor
   });
   Tensor d_bias;
   if (needs_bias) d_bias = (parts == 1 ? sums.view({3 * S}) : sums.sum(0)).to(z.scalar_type());
-  return {d_z, d_bias, needs_old_cell ? d_old_cell : Tensor()};
+  return {d_z, d_bias, d_old_cell};
 }
 
 EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, CPU, m) {

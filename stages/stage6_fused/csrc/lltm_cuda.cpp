@@ -46,8 +46,8 @@ std::tuple<Tensor, Tensor, Tensor> pointwise_backward_cuda(const std::optional<T
     const at::ScalarType math = at::toOpMathType(z.scalar_type());
     sums = at::empty({rows_of_sums(B, S, z.element_size()), 3 * S}, z.options().dtype(math));
   }
-  launch_backward(d_z, d_old_cell, sums, grad_h.value_or(Tensor()), grad_cell.value_or(Tensor()), z.contiguous(),
-                  new_cell);
+  launch_backward(d_z, d_old_cell, sums, grad_h.value_or(Tensor()), grad_cell.value_or(Tensor()),
+                  z.contiguous(), new_cell);
   return {d_z, needs_bias ? sums.sum(0).to(z.scalar_type()) : Tensor(), d_old_cell};
 }
 

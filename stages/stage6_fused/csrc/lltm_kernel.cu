@@ -22,7 +22,8 @@ struct alignas(16) Pack {
   scalar_t unit[size];
 };
 
-// A matrix (B, S) with any strides that a kernel reads; without data it is a gradient that never came, all zeros.
+// A matrix (B, S) with any strides that a kernel reads; without data it is a gradient that never came, all
+// zeros.
 template <typename scalar_t>
 struct Matrix {
   const scalar_t* data;
@@ -101,8 +102,8 @@ __global__ void forward_kernel(scalar_t* __restrict__ new_h,     // [B,S]
   }
 }
 
-// Adds up what the 8 warps of a block have summed over their rows, always in the same order: atomics would add in
-// the order in which blocks happen to end, and round differently every time.
+// Adds up what the 8 warps of a block have summed over their rows, always in the same order: atomics would
+// add in the order in which blocks happen to end, and round differently every time.
 template <int size, typename math_t>
 __device__ void write_sums(math_t* __restrict__ sums,  // [gridDim.y,3S]
                            const math_t (&sum)[3][size], int64_t state_size) {
@@ -120,8 +121,9 @@ __device__ void write_sums(math_t* __restrict__ sums,  // [gridDim.y,3S]
   }
 }
 
-// Reads 6 numbers for each unit and writes 4; the gates are computed again. With kSums, each block also adds up
-// its rows of d_z. The bias's gradient is then the sum of one row a block, and d_z is not read a second time.
+// Reads 6 numbers for each unit and writes 4; the gates are computed again. With kSums, each block also adds
+// up its rows of d_z. The bias's gradient is then the sum of one row a block, and d_z is not read a second
+// time.
 template <bool kAligned, bool kSums, typename scalar_t, typename math_t>
 __global__ void backward_kernel(scalar_t* __restrict__ d_z,         // [B,3S]: input, output, candidate
                                 scalar_t* __restrict__ d_old_cell,  // [B,S], or null if nobody needs it
@@ -183,10 +185,12 @@ int64_t blocks_in_x(int64_t state_size, size_t element_size) {
   return divide_up(state_size, kWarp * 16 / int64_t(element_size));
 }
 
-// With sums, blocks take more rows each: so many blocks as the GPU can run at once, for every one writes sums.
+// With sums, blocks take more rows each: so many blocks as the GPU can run at once, for every one writes
+// sums.
 int64_t rows_of_sums(int64_t batch_size, int64_t state_size, size_t element_size) {
   constexpr int64_t blocks_per_multiprocessor = 4;
-  const int64_t blocks = blocks_per_multiprocessor * at::cuda::getCurrentDeviceProperties()->multiProcessorCount;
+  const int64_t blocks =
+      blocks_per_multiprocessor * at::cuda::getCurrentDeviceProperties()->multiProcessorCount;
   const int64_t in_y = blocks / std::max<int64_t>(1, blocks_in_x(state_size, element_size));
   return std::clamp<int64_t>(in_y, 1, std::max<int64_t>(1, divide_up(batch_size, kRows)));
 }
@@ -216,7 +220,8 @@ void launch_forward(const Tensor& new_h, const Tensor& new_cell, const Tensor& z
           <<<grid, block, 0, c10::cuda::getCurrentCUDAStream()>>>(
               new_h.mutable_data_ptr<scalar_t>(), new_cell.mutable_data_ptr<scalar_t>(),
               z.const_data_ptr<scalar_t>(),
-              Matrix<scalar_t>{old_cell.const_data_ptr<scalar_t>(), old_cell.stride(0), old_cell.stride(1)}, B, S);
+              Matrix<scalar_t>{old_cell.const_data_ptr<scalar_t>(), old_cell.stride(0), old_cell.stride(1)},
+              B, S);
       C10_CUDA_KERNEL_LAUNCH_CHECK();
     });
   });
@@ -231,8 +236,7 @@ void launch_backward(const Tensor& d_z, const Tensor& d_old_cell, const Tensor& 
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, z.scalar_type(), "lltm_backward", [&] {
     using math_t = at::opmath_type<scalar_t>;
     Matrix<scalar_t> above_h = {}, above_cell = {};
-    if (grad_h.defined())
-      above_h = {grad_h.const_data_ptr<scalar_t>(), grad_h.stride(0), grad_h.stride(1)};
+    if (grad_h.defined()) above_h = {grad_h.const_data_ptr<scalar_t>(), grad_h.stride(0), grad_h.stride(1)};
     if (grad_cell.defined())
       above_cell = {grad_cell.const_data_ptr<scalar_t>(), grad_cell.stride(0), grad_cell.stride(1)};
     with_bool(is_aligned({z, new_cell, grad_h, grad_cell}), [&](auto aligned) {
@@ -243,8 +247,8 @@ void launch_backward(const Tensor& d_z, const Tensor& d_old_cell, const Tensor& 
                 d_old_cell.defined() ? d_old_cell.mutable_data_ptr<scalar_t>() : nullptr,
                 sums.defined() ? sums.mutable_data_ptr<math_t>() : nullptr, above_h, above_cell,
                 z.const_data_ptr<scalar_t>(),
-                Matrix<scalar_t>{new_cell.const_data_ptr<scalar_t>(), new_cell.stride(0), new_cell.stride(1)}, B,
-                S);
+                Matrix<scalar_t>{new_cell.const_data_ptr<scalar_t>(), new_cell.stride(0), new_cell.stride(1)},
+                B, S);
         C10_CUDA_KERNEL_LAUNCH_CHECK();
       });
     });

@@ -1,6 +1,6 @@
 // The gate functions for a loop over units that the compiler turns into vector instructions: no branches, no
-// calls of the C library, only arithmetic and choices. And a way to run such a loop with the best instructions
-// of the CPU at hand.
+// calls of the C library, only arithmetic and choices. And a way to run such a loop with the best
+// instructions of the CPU at hand.
 #pragma once
 
 #include <cmath>

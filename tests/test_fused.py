@@ -1,0 +1,285 @@
+"""Stage 6: what the fused cell leaves out, and what torch does with an operator whose gradient is C++."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import ModuleType
+
+import pytest
+import torch
+import torch.autograd.forward_ad as forward_ad
+from profiled import operations
+from torch.library import opcheck
+
+from common import build, counts, stages
+from common.case import INPUTS, LAYOUTS, Case, backward, difference, outputs
+from common.check import fresh_seed
+from common.contenders import Contender, Run, input_sets
+
+TARGETS = [
+    pytest.param("host", marks=pytest.mark.needs("g++")),
+    pytest.param("emulator", marks=pytest.mark.needs("g++")),
+    pytest.param("cuda", marks=pytest.mark.needs("gpu", "nvcc", "g++")),
+]
+DTYPES = [getattr(torch, name) for name in stages.get(6).dtypes]
+every_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=stages.get(6).dtypes)
+PARAMETERS = ("weights", "bias")
+
+
+@pytest.fixture(params=TARGETS)
+def stage(request: pytest.FixtureRequest) -> ModuleType:
+    """The stage's module, loaded for a target."""
+    return build.load(6, request.param)
+
+
+@pytest.fixture
+def emulated() -> ModuleType:
+    """The stage's module on the emulator."""
+    return build.load(6, "emulator")
+
+
+def case_of(stage: ModuleType, *size: int, **changes: object) -> Case:
+    return Case(*size, device="cuda" if stage.TARGET == "cuda" else "cpu", **{"seed": fresh_seed(), **changes})
+
+
+def agree(stage: ModuleType, case: Case) -> None:
+    assert difference(case, outputs(stage.lltm, case)) is None
+
+
+def arguments(stage: ModuleType, *size: int, **changes: object) -> list[torch.Tensor]:
+    """The five arguments of the cell, without gradients."""
+    return [tensor.detach() for tensor in case_of(stage, *size, **changes).inputs().values()]
+
+
+def step(lltm, case: Case):
+    """A call that goes forward and backward."""
+    inputs, gradients = case.inputs(), case.gradients()
+    return lambda: backward(lltm(*inputs.values()), inputs, gradients)
+
+
+# What is not done ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.parametrize("grads", ["both", "h only", "cell only", "expanded"])
+@pytest.mark.parametrize("requires_grad", [INPUTS, PARAMETERS, ()], ids=["all", "parameters", "none"])
+def test_nothing_is_concatenated_and_nothing_filled_with_zeros(stage, grads, requires_grad):
+    case = case_of(stage, 4, 5, 8, grads=grads, requires_grad=requires_grad)
+    done = set(operations(step(stage.lltm, case)))
+    assert {"addmm", "addmm_"} <= done
+    assert not done & {"cat", "zeros", "zeros_like", "zero_", "fill_", "full", "copy_"}
+
+
+def test_the_profiler_would_see_them():
+    case = Case(4, 5, 8, grads="h only")
+    assert "cat" in operations(step(build.load(1).equations, case))
+    assert "zeros" in operations(lambda: torch.zeros(3))
+
+
+def test_products_that_nobody_needs_are_not_made(stage):
+    products = {"input": 1, "weights": 2, "bias": 0, "old_h": 1, "old_cell": 0}
+    for needed in (INPUTS, PARAMETERS, *((name,) for name in INPUTS)):
+        done = Counter(operations(step(stage.lltm, case_of(stage, 4, 5, 8, requires_grad=needed))))
+        assert done["mm"] == sum(products[name] for name in needed), needed
+
+
+def test_gradients_that_nobody_needs_do_not_come_out(stage):
+    input, weights, bias, old_h, old_cell = arguments(stage, 3, 5, 8)
+    _, new_cell, z = stage.operators.cell(input, weights, bias, old_h, old_cell)
+    everything = stage.operators.cell_backward(old_h, None, input, weights, old_h, new_cell, z, [True] * 5)
+    for k in range(5):
+        needs = [other == k for other in range(5)]
+        got = stage.operators.cell_backward(old_h, None, input, weights, old_h, new_cell, z, needs)
+        assert [gradient is not None for gradient in got] == needs
+        torch.testing.assert_close(got[k], everything[k], rtol=0, atol=0)
+    assert stage.operators.cell_backward(None, None, input, weights, old_h, new_cell, z, [True] * 5) == (None,) * 5
+
+
+@every_dtype
+def test_saved_are_inputs_an_output_and_z(stage, dtype):
+    case = case_of(stage, 16, 32, 128, dtype=dtype)
+    saved = Run(Contender("stage 6", stage.lltm), input_sets(case), backward=False).saved_bytes()
+    number = dtype.itemsize
+    assert saved == {
+        "saved_bytes": 16 * 3 * 128 * number,  # z
+        "saved_input_bytes": (16 * 32 + 3 * 128 * (128 + 32) + 16 * 128) * number,  # input, weights and old_h
+        "saved_output_bytes": 16 * 128 * number,  # new_cell
+    }
+
+
+# Alignment, tails, rows ------------------------------------------------------------------------------------------
+
+
+@every_dtype
+@pytest.mark.parametrize("S", [1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 127, 128, 129, 255, 256, 257])
+def test_every_tail_and_every_alignment(stage, dtype, S):
+    """Around a pack (2, 4 or 8 units), a warp of packs, and with rows that begin anywhere."""
+    for layout in LAYOUTS:
+        agree(stage, case_of(stage, 5, 2, S, dtype=dtype, layout=layout))
+
+
+def moved(tensor: torch.Tensor, by: int) -> torch.Tensor:
+    """The same numbers, so many elements behind an aligned address."""
+    storage = tensor.new_full((tensor.numel() + by,), float("nan"))
+    return storage[by:].view(tensor.shape).copy_(tensor)
+
+
+@every_dtype
+def test_each_tensor_may_be_aligned_in_its_own_way(stage, dtype):
+    given = [tensor.to(dtype) for tensor in arguments(stage, 9, 1, 32)]
+    *_, old_cell = given
+    z = torch.cat([old_cell + k for k in (0, -1, 1)], 1)
+    operators = stage.operators
+    new_h, new_cell = operators.pointwise(z, old_cell)
+    gradients = operators.pointwise_backward(new_h, old_cell, z, new_cell, [True, True])
+    for by in range(1, 16 // dtype.itemsize):
+        got = operators.pointwise(z, moved(old_cell, by))
+        torch.testing.assert_close(got, (new_h, new_cell), rtol=0, atol=0)
+        torch.testing.assert_close(operators.pointwise(moved(z, by), old_cell), got, rtol=0, atol=0)
+        for k in range(4):
+            four = [moved(t, by) if k == j else t for j, t in enumerate((new_h, old_cell, z, new_cell))]
+            again = operators.pointwise_backward(*four, [True, True])
+            for one, other in zip(again, gradients, strict=True):
+                torch.testing.assert_close(one, other)  # a bias's sum may be of other parts
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.parametrize("S", [512, 510, 509])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_a_thread_asks_for_16_bytes_at_once(dtype, S):
+    """Wherever a row begins at a multiple of 16 bytes: everywhere if 16 bytes divide it, else here and there."""
+    counted = counts.stage(6, B=8, S=S, dtype=dtype)
+    itemsize = getattr(torch, dtype).itemsize
+    for kernel, loaded, stored in (("forward_kernel", 4, 2), ("backward_kernel", 6, 4)):
+        for space, tensors in (("global load", loaded), ("global store", stored)):
+            rows = counted.of(kernel, space)
+            assert sum(row.bytes for row in rows) == tensors * 8 * S * itemsize  # each number once, no more
+            lanes = sum(row.lanes for row in rows)
+            packs = tensors * 8 * S * itemsize / 16
+            assert lanes == packs if S * itemsize % 16 == 0 else lanes > packs
+
+
+@pytest.mark.needs("g++")
+def test_more_rows_than_a_grid_has(emulated):
+    """8 rows a block and 65535 blocks: the last row is a second turn of the loop."""
+    agree(emulated, case_of(emulated, 8 * 65535 + 1, 1, 1, requires_grad=("old_cell",)))
+
+
+@pytest.mark.needs("gpu", "nvcc")
+def test_more_numbers_than_an_int_can_count():
+    operators = build.load(6, "cuda").operators
+    B, S = 2**31 // (3 * 1024) + 9, 1024
+    z = torch.empty(B, 3 * S, dtype=torch.float16, device="cuda")
+    assert z.numel() > 2**31
+    z.normal_()
+    old_cell, last = z[:, :S], slice(-7, None)
+    new_h, new_cell = operators.pointwise(z, old_cell)
+    d_z, d_bias, d_old_cell = operators.pointwise_backward(new_h, old_cell, z, new_cell, [True, True])
+    few = operators.pointwise(z[last], old_cell[last])
+    gradients = operators.pointwise_backward(few[0], old_cell[last], z[last], few[1], [False, True])
+    got = new_h[last], new_cell[last], d_z[last], d_old_cell[last]
+    torch.testing.assert_close(got, (*few, gradients[0], gradients[2]), rtol=0, atol=0)
+    torch.testing.assert_close(d_bias, d_z.sum(0, dtype=torch.float32).half(), rtol=1e-2, atol=1)
+
+
+@every_dtype
+def test_the_same_numbers_every_time(stage, dtype):
+    case = case_of(stage, 700, 3, 40, dtype=dtype)
+    first, *others = (outputs(stage.lltm, case) for _ in range(4))
+    for other in others:
+        for name, tensor in first.items():
+            assert torch.equal(tensor, other[name]), name
+
+
+@every_dtype
+def test_the_bias_gradient_is_the_sum_of_d_z(stage, dtype):
+    """Over one block or thread, and over many."""
+    for B in (0, 1, 8, 9, 1000):
+        _, _, _, old_h, old_cell = arguments(stage, B, 1, 40, dtype=dtype)
+        z = torch.cat([old_cell, old_h, old_h - old_cell], 1)
+        d_z, d_bias, _ = stage.operators.pointwise_backward(old_h, old_cell, z, old_cell, [True, True])
+        want = d_z.double().sum(0)
+        allowed = torch.finfo(dtype).eps * (want.abs() + 32 * d_z.double().square().sum(0).sqrt())
+        assert ((d_bias.double() - want).abs() <= allowed).all()
+
+
+# What torch does with it -----------------------------------------------------------------------------------------
+
+
+@every_dtype
+@pytest.mark.parametrize("size", [(3, 5, 70), (1, 1, 1), (0, 4, 8)], ids=str)
+def test_opcheck(stage, dtype, size):
+    operators = stage.operators
+    for layout in LAYOUTS:
+        case = case_of(stage, *size, dtype=dtype, layout=layout)
+        given = case.inputs()
+        opcheck(operators.cell.default, tuple(given.values()))
+        input, weights, bias, old_h, old_cell = (tensor.detach() for tensor in given.values())
+        opcheck(operators.cell.default, (input, weights, bias, old_h, old_cell))
+        _, new_cell, z = operators.cell(input, weights, bias, old_h, old_cell)
+        grad_h, grad_cell = case.gradients()
+        for grads in ((grad_h, grad_cell), (grad_h, None), (None, grad_cell), (None, None)):
+            for needs in ([True] * 5, [False, True, True, False, False]):
+                opcheck(operators.cell_backward.default, (*grads, input, weights, old_h, new_cell, z, needs))
+        opcheck(operators.pointwise.default, (z, old_cell))
+        for needs in ([True, True], [False, True], [True, False]):
+            opcheck(operators.pointwise_backward.default, (grad_h, None, z, new_cell, needs))
+
+
+@every_dtype
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_whole_under_compile(stage, dtype, dynamic):
+    torch._dynamo.reset()
+    backend = "inductor" if dtype == torch.float32 and stage.TARGET != "emulator" else "aot_eager"
+    compiled = torch.compile(stage.lltm, fullgraph=True, dynamic=dynamic, backend=backend)
+    for size in ((3, 5, 70), (4, 6, 33))[: 1 + dynamic]:
+        for changes in ({}, {"grads": "h only"}, {"grads": "expanded"}, {"requires_grad": PARAMETERS}):
+            case = case_of(stage, *size, dtype=dtype, **changes)
+            assert difference(case, outputs(compiled, case)) is None
+    if dynamic:
+        with torch.compiler.set_stance("fail_on_recompile"):
+            case = case_of(stage, 7, 9, 21, dtype=dtype)
+            assert difference(case, outputs(compiled, case)) is None
+
+
+def test_export_keeps_the_operator(stage):
+    class Cell(torch.nn.Module):
+        def forward(self, *given):
+            return stage.lltm(*given)
+
+    given = arguments(stage, 3, 5, 7)
+    exported = torch.export.export(Cell(), tuple(given))
+    assert stage.operators.cell.default in [node.target for node in exported.graph.nodes]
+    torch.testing.assert_close(exported.module()(*given), stage.lltm(*given), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
+def test_autocast(stage, dtype):
+    case = case_of(stage, 3, 5, 70)
+    with torch.autocast(case.device, dtype=dtype):
+        got = outputs(stage.lltm, case)
+    want = stage.lltm(*(tensor.detach().to(dtype) for tensor in case.inputs().values()))
+    torch.testing.assert_close((got["new_h"], got["new_cell"]), want, rtol=0, atol=0)
+    assert {got[f"d_{name}"].dtype for name in INPUTS} == {torch.float32}
+
+
+def test_vmap_goes_through_the_batch(stage):
+    given = arguments(stage, 6, 5, 7)
+    input, weights, bias, *state = given
+    batches = [tensor.unflatten(0, (2, 3)) for tensor in (input, *state)]
+    got = torch.vmap(stage.lltm, in_dims=(0, None, None, 0, 0))(batches[0], weights, bias, *batches[1:])
+    torch.testing.assert_close([part.flatten(0, 1) for part in got], list(stage.lltm(*given)))
+
+
+def test_what_has_no_derivative_says_so(stage):
+    given = arguments(stage, 3, 5, 7)
+    with forward_ad.dual_level(), pytest.raises(RuntimeError, match="jvp is not implemented"):
+        stage.lltm(*(forward_ad.make_dual(tensor, tensor) for tensor in given))
+    with pytest.raises(RuntimeError, match="functorch"):
+        torch.func.grad(lambda bias: stage.lltm(*given[:2], bias, *given[3:])[0].sum())(given[2])
+    z, old_cell = given[1].new_zeros(3, 21).requires_grad_(), given[4]
+    new_h, _ = stage.operators.pointwise(z, old_cell)
+    with pytest.raises(RuntimeError, match=r"pointwise has no derivative"):
+        new_h.sum().backward()
+    with forward_ad.dual_level(), pytest.raises(RuntimeError, match="no forward-mode derivative"):
+        stage.operators.pointwise(forward_ad.make_dual(z.detach(), z.detach()), old_cell)
