@@ -27,6 +27,7 @@ ALWAYS_INLINE void forward_row(scalar_t* __restrict__ new_h,           // [S]
                                const scalar_t* __restrict__ old_cell,  // [S]
                                int64_t S) {
   using math_t = at::opmath_type<scalar_t>;
+#pragma GCC ivdep  // no two pointers overlap: of the members of c10::Half, __restrict__ says nothing
   for (int64_t unit = 0; unit < S; ++unit) {
     const math_t input_gate = simd::sigmoid<math_t>(z[unit]);
     const math_t output_gate = simd::sigmoid<math_t>(z[S + unit]);
@@ -48,6 +49,7 @@ ALWAYS_INLINE void backward_row(scalar_t* __restrict__ d_z,              // [3S]
                                 const scalar_t* __restrict__ new_cell,   // [S]
                                 int64_t S) {
   using math_t = at::opmath_type<scalar_t>;
+#pragma GCC ivdep  // no two pointers overlap: of the members of c10::Half, __restrict__ says nothing
   for (int64_t unit = 0; unit < S; ++unit) {
     const math_t input_gate = simd::sigmoid<math_t>(z[unit]);
     const math_t output_gate = simd::sigmoid<math_t>(z[S + unit]);
