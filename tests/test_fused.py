@@ -253,6 +253,49 @@ def test_export_keeps_the_operator(stage):
     torch.testing.assert_close(exported.module()(*given), stage.lltm(*given), rtol=0, atol=0)
 
 
+@pytest.mark.needs("gpu", "nvcc")
+def test_a_cuda_graph_replays_both_passes():
+    stage = build.load(6, "cuda")
+    static = [tensor.requires_grad_() for tensor in arguments(stage, 9, 5, 70)]
+    other = arguments(stage, 9, 5, 70)
+
+    def both(given):
+        results = stage.lltm(*given)
+        return *results, *torch.autograd.grad(sum(result.sum() for result in results), given)
+
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):  # what runs once only, such as cuBLAS's workspace, is no part of a graph
+        both(static)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        got = both(static)
+    with torch.no_grad():
+        for to, value in zip(static, other, strict=True):
+            to.copy_(value)
+    graph.replay()
+    for one, want in zip(got, both([tensor.requires_grad_() for tensor in other]), strict=True):
+        torch.testing.assert_close(one, want, rtol=0, atol=0)
+
+
+@pytest.mark.needs("g++")
+def test_a_cpu_works_with_as_many_threads_as_torch():
+    """The result is the same for any number of them: sums are made in parts that do not depend on it."""
+    stage, threads = build.load(6, "host"), torch.get_num_threads()
+    case = Case(300, 3, 200)
+    got = []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            z, cell = torch.ones(300, 600).cumsum(0).sin(), torch.ones(300, 200).cumsum(1).sin()
+            got.append(stage.operators.pointwise_backward(cell, cell, z, cell, [True, True]))
+            agree(stage, case)
+    finally:
+        torch.set_num_threads(threads)
+    for other in got[1:]:
+        torch.testing.assert_close(other, got[0], rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
 def test_autocast(stage, dtype):
     case = case_of(stage, 3, 5, 70)

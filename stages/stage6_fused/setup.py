@@ -17,9 +17,9 @@ sources = ["csrc/lltm.cpp", "csrc/lltm_autograd.cpp", "csrc/lltm_cpu.cpp"]
 sources += WITH_CUDA * ["csrc/lltm_cuda.cpp", "csrc/lltm_kernel.cu"]
 # No pybind11, and of Python only what every version from 3.10 on has: one wheel serves them all.
 macros = [("LLTM_NAMESPACE", NAMESPACE), ("Py_LIMITED_API", "0x030A0000")]
-# -O3 makes vector instructions of loops, if nobody looks at the floating-point exceptions of an operation whose
-# result is then not chosen. -fopenmp is what at::parallel_for needs to be parallel. It is not given to the linker:
-# torch has brought its own OpenMP along, and a second one would be a second set of threads.
+# -O3 makes vector instructions of loops, with choices in them too if nobody looks at floating-point exceptions.
+# -fopenmp is what at::parallel_for needs to be parallel; the linker does not get it, for torch has brought OpenMP
+# along, and a second runtime would be a second set of threads.
 flags = {"cxx": ["-O3", "-fno-trapping-math", "-fopenmp"], "nvcc": []}
 
 setup(
