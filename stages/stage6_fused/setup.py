@@ -9,8 +9,9 @@ from torch.utils.cpp_extension import CUDA_HOME, BuildExtension, CppExtension, C
 PACKAGE = "lltm_stage6"
 # Operators are torch.ops.NAMESPACE.name, and a process can load only one library of each namespace.
 NAMESPACE = os.environ.get("LLTM_NAMESPACE", PACKAGE)
-# USE_CUDA=0 or 1 decides; without it, what is here.
-WITH_CUDA = os.environ.get("USE_CUDA", "1" if CUDA_HOME and torch.version.cuda else "0") == "1"
+# USE_CUDA=0 or 1 decides; without it, what is here: nvcc, and a GPU or the names of those that are meant.
+HAS_CUDA = CUDA_HOME and torch.version.cuda and (torch.cuda.is_available() or "TORCH_CUDA_ARCH_LIST" in os.environ)
+WITH_CUDA = os.environ.get("USE_CUDA", "1" if HAS_CUDA else "0") == "1"
 
 Extension = CUDAExtension if WITH_CUDA else CppExtension
 sources = ["csrc/lltm.cpp", "csrc/lltm_autograd.cpp", "csrc/lltm_cpu.cpp"]
