@@ -48,9 +48,6 @@ BOTH = ("cuda", "host", "emulator")
 # Forward: z (3) and old_cell in, gates (3), new_cell and new_h out.
 # Backward: gates (3), new_cell, grad_h and grad_cell in, d_z (3) and d_old_cell out.
 GATES_KEPT = (9, 10)
-# Forward: z (3) and old_cell in, new_cell and new_h out.
-# Backward: z (3), new_cell, grad_h and grad_cell in, d_z (3) and d_old_cell out.
-GATES_COMPUTED_AGAIN = (6, 10)
 FLOATING = ("float32", "float64", "float16", "bfloat16")
 
 STAGES = (
@@ -60,7 +57,7 @@ STAGES = (
     Stage(3, "stage3_cuda_pointers", "cell", "CUDA kernels over raw pointers", CUDA, GATES_KEPT),
     Stage(4, "stage4_cuda_accessors", "cell", "CUDA kernels over packed accessors", CUDA, GATES_KEPT),
     Stage(5, "stage5_custom_op", "cell", "A registered operator", BOTH, GATES_KEPT, FLOATING),
-    Stage(6, "stage6_fused", "cell", "The fused cell", BOTH, GATES_COMPUTED_AGAIN, FLOATING),
+    Stage(6, "stage6_fused", "cell", "The fused cell", BOTH, dtypes=FLOATING),
     Stage(7, "stage7_sequence", "sequence", "The whole sequence in one call", CUDA),
     Stage(8, "stage8_deploy", "program", "Deployment without Python", HOST),
     Stage(9, "stage9_distributed", "program", "Training on many GPUs", HOST),

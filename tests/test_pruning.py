@@ -83,3 +83,17 @@ def test_each_learner_has_a_log_of_ones_own(tmp_path, monkeypatch):
     assert ["this is of ann" in logs[0].read_text(), "this is of bob" in logs[1].read_text()] == [True, True]
     judge.forget(tmp_path / "ann")
     assert [log.exists() for log in logs] == [False, True]
+
+
+def test_a_folder_that_another_removes_meanwhile_is_passed_over(tmp_path, monkeypatch):
+    (tmp_path / "exercises" / "a" / "b" / "c").mkdir(parents=True)
+    scandir = os.scandir
+
+    def vanishing(path="."):
+        if str(path).endswith("exercises/a"):
+            raise FileNotFoundError(path)
+        return scandir(path)
+
+    monkeypatch.setattr(build, "BUILD", tmp_path)
+    monkeypatch.setattr(os, "scandir", vanishing)
+    judge.prune()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import configparser
 import contextlib
+import glob
 import hashlib
 import json
 import sys
@@ -285,7 +286,9 @@ def forget(folder: Path) -> None:
 def prune() -> None:
     """Keeps what exercises leave in build/ within MOST."""
     for pattern, most in MOST.items():
-        pruning.prune((path for path in build.BUILD.glob(pattern) if is_entry(path)), most)
+        # Not Path.glob: up to Python 3.12 it raises for a folder that another process has just removed.
+        found = map(Path, glob.iglob(f"{glob.escape(str(build.BUILD))}/{pattern}"))
+        pruning.prune((path for path in found if is_entry(path)), most)
 
 
 def is_entry(path: Path) -> bool:
