@@ -287,7 +287,7 @@ def prune() -> None:
     """Keeps what exercises leave in build/ within MOST."""
     for pattern, most in MOST.items():
         # Not Path.glob: up to Python 3.12 it raises for a folder that another process has just removed.
-        found = map(Path, glob.iglob(f"{glob.escape(str(build.BUILD))}/{pattern}"))
+        found = map(Path, glob.iglob(f"{glob.escape(str(build.BUILD))}/{pattern}"))  # noqa: PTH207
         pruning.prune((path for path in found if is_entry(path)), most)
 
 
