@@ -7,12 +7,10 @@ import importlib.metadata
 import importlib.util
 import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from programs import another_python, cuobjdump
 
 PROGRAMS = {
     "g++": "the C++ compiler: sudo apt install g++",
@@ -53,26 +51,6 @@ def lacking(need: str) -> str | None:
         count = int(need.partition(":")[2] or 1)
         return None if torch.cuda.device_count() >= count else f"{count} GPU(s) that torch can use: make doctor"
     return None if importlib.util.find_spec(need) else f"the Python package {need}: make setup"
-
-
-def cuobjdump() -> Path | None:
-    """The toolkit's, or the one that torch's CUDA wheels bring along."""
-    if found := shutil.which("cuobjdump"):
-        return Path(found)
-    triton = importlib.util.find_spec("triton")
-    beside = Path(triton.origin).parent / "backends" / "nvidia" / "bin" / "cuobjdump" if triton else None
-    return beside if beside and beside.exists() else None
-
-
-@functools.cache
-def another_python() -> str | None:
-    """A Python on PATH whose version is not this one's, and that knows the limited API of 3.10."""
-    for minor in range(10, 20):
-        name = f"python3.{minor}"
-        if minor != sys.version_info.minor and shutil.which(name):
-            if subprocess.run([name, "-c", ""], capture_output=True).returncode == 0:  # not only a pyenv shim
-                return name
-    return None
 
 
 @functools.cache

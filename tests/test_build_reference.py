@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import cuobjdump as cuobjdump_here
+from programs import cuobjdump as cuobjdump_here
 from torch.utils import cpp_extension
 from troubleshooting.sandbox import Sandbox
 

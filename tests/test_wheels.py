@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import another_python
+from programs import another_python
 
 from common import host, results, wheels
 

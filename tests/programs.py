@@ -1,0 +1,30 @@
+"""Programs that some tests need, and where they are on this machine."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+
+def cuobjdump() -> Path | None:
+    """The toolkit's, or the one that torch's CUDA wheels bring along."""
+    if found := shutil.which("cuobjdump"):
+        return Path(found)
+    triton = importlib.util.find_spec("triton")
+    beside = Path(triton.origin).parent / "backends" / "nvidia" / "bin" / "cuobjdump" if triton else None
+    return beside if beside and beside.exists() else None
+
+
+@functools.cache
+def another_python() -> str | None:
+    """A Python on PATH whose version is not this one's, and that knows the limited API of 3.10."""
+    for minor in range(10, 20):
+        name = f"python3.{minor}"
+        if minor != sys.version_info.minor and shutil.which(name):
+            if subprocess.run([name, "-c", ""], capture_output=True).returncode == 0:  # not only a pyenv shim
+                return name
+    return None
