@@ -59,15 +59,24 @@ def step(lltm, case: Case):
 
 # What is not done ------------------------------------------------------------------------------------------------
 
+SIZES = {"small": (4, 5, 8), "large": (300, 5, 8)}  # on either side of what CUDA code does in a kernel of its own
+both_sizes = pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+
+
+def is_joined(stage: ModuleType, size: tuple[int, ...]) -> bool:
+    return stage.TARGET != "host" and size == SIZES["large"]
+
 
 @pytest.mark.needs("g++")
+@both_sizes
 @pytest.mark.parametrize("grads", ["both", "h only", "cell only", "expanded"])
 @pytest.mark.parametrize("requires_grad", [INPUTS, PARAMETERS, ()], ids=["all", "parameters", "none"])
-def test_nothing_is_concatenated_and_nothing_filled_with_zeros(stage, grads, requires_grad):
-    case = case_of(stage, 4, 5, 8, grads=grads, requires_grad=requires_grad)
-    done = set(operations(step(stage.lltm, case)))
-    assert {"addmm", "addmm_"} <= done
-    assert not done & {"cat", "zeros", "zeros_like", "zero_", "fill_", "full", "copy_"}
+def test_nothing_is_copied_and_nothing_filled_with_zeros(stage, size, grads, requires_grad):
+    case = case_of(stage, *size, grads=grads, requires_grad=requires_grad)
+    done = Counter(operations(step(stage.lltm, case)))
+    assert not done.keys() & {"zeros", "zeros_like", "zero_", "fill_", "full", "copy_"}
+    # On a GPU, one product of X is faster than two of its halves; it is made for a product, and not kept.
+    assert done["cat"] == (1 + bool(requires_grad) if is_joined(stage, size) else 0)
 
 
 def test_the_profiler_would_see_them():
@@ -76,23 +85,71 @@ def test_the_profiler_would_see_them():
     assert "zeros" in operations(lambda: torch.zeros(3))
 
 
-def test_products_that_nobody_needs_are_not_made(stage):
-    products = {"input": 1, "weights": 2, "bias": 0, "old_h": 1, "old_cell": 0}
+@both_sizes
+def test_products_that_nobody_needs_are_not_made(stage, size):
+    """One for input and old_h together or for either; for the weights one of X, or two of its halves."""
+    own = stage.TARGET != "host" and size == SIZES["small"]
     for needed in (INPUTS, PARAMETERS, *((name,) for name in INPUTS)):
-        done = Counter(operations(step(stage.lltm, case_of(stage, 4, 5, 8, requires_grad=needed))))
-        assert done["mm"] == sum(products[name] for name in needed), needed
+        done = Counter(operations(step(stage.lltm, case_of(stage, *size, requires_grad=needed))))
+        products = bool({"input", "old_h"} & set(needed)) + ("weights" in needed) * (2 - is_joined(stage, size))
+        assert done["mm"] == (0 if own else products), needed
+        assert done["addmm"] + done["addmm_"] == (0 if own else 2 - is_joined(stage, size))
 
 
-def test_gradients_that_nobody_needs_do_not_come_out(stage):
-    input, weights, bias, old_h, old_cell = arguments(stage, 3, 5, 8)
-    _, new_cell, z = stage.operators.cell(input, weights, bias, old_h, old_cell)
-    everything = stage.operators.cell_backward(old_h, None, input, weights, old_h, new_cell, z, [True] * 5)
-    for k in range(5):
-        needs = [other == k for other in range(5)]
-        got = stage.operators.cell_backward(old_h, None, input, weights, old_h, new_cell, z, needs)
-        assert [gradient is not None for gradient in got] == needs
-        torch.testing.assert_close(got[k], everything[k], rtol=0, atol=0)
-    assert stage.operators.cell_backward(None, None, input, weights, old_h, new_cell, z, [True] * 5) == (None,) * 5
+@both_sizes
+def test_gradients_that_nobody_needs_do_not_come_out(stage, size):
+    input, weights, bias, old_h, old_cell = given = arguments(stage, *size)
+    _, new_cell, z = stage.operators.cell(*given)
+    saved = (old_h, None, input, weights, old_h, new_cell, z)
+    d_X, *rest = stage.operators.cell_backward(*saved, [True] * 5)
+    of_h, of_input = d_X[:, : old_h.size(1)], d_X[:, old_h.size(1) :]
+    d_weights, d_bias, d_old_cell = rest
+    for k, want in enumerate((of_input, d_weights, d_bias, of_h, d_old_cell)):
+        got = stage.operators.cell_backward(*saved, [other == k for other in range(5)])
+        (gradient,) = [gradient for gradient in got if gradient is not None]
+        torch.testing.assert_close(gradient, want)
+    assert stage.operators.cell_backward(None, *saved[1:], [True] * 5) == (None,) * 4
+
+
+# Small sizes on a GPU --------------------------------------------------------------------------------------------
+
+
+def test_small_cells_are_two_launches_forward_and_backward(emulated):
+    with counts.of(emulated) as counted:
+        outputs(emulated.lltm, case_of(emulated, *SIZES["small"]))
+    kernels = [launch.kernel.split("<")[0] for launch in counted.launches for _ in range(launch.launches)]
+    assert kernels == ["cell_kernel", "backward_kernel", "products_kernel"]
+
+
+@every_dtype
+@pytest.mark.parametrize("B", [1, 3, 4, 5, 16, 17])
+@pytest.mark.parametrize(("I", "S"), [(0, 33), (1, 32), (3, 64), (5, 65), (33, 31), (130, 16)], ids=str)
+def test_every_remainder_of_a_tile(stage, dtype, B, I, S):
+    for requires_grad in (INPUTS, ("input",), ("old_h",), ("weights",)):
+        agree(stage, case_of(stage, B, I, S, dtype=dtype, requires_grad=requires_grad))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+def test_small_and_large_are_the_same_cell(stage, dtype):
+    """The rows of a batch know nothing of each other: what a small one gives, a large one gives in its rows."""
+    input, weights, bias, old_h, old_cell = arguments(stage, 300, 9, 40, dtype=dtype)
+    large = stage.lltm(input, weights, bias, old_h, old_cell)
+    small = stage.lltm(input[:5], weights, bias, old_h[:5], old_cell[:5])
+    torch.testing.assert_close(list(small), [result[:5] for result in large])
+
+
+@pytest.mark.needs("gpu", "nvcc")
+@pytest.mark.parametrize("gate", ["sigmoid", "elu"])
+def test_a_gate_made_of_fast_units_is_a_few_ulp_from_exact(gate):
+    operators = build.load(6, "cuda").operators
+    z = torch.cat([torch.linspace(-20, 20, 100_001), torch.logspace(-30, 1, 50_000).mul(-1)]).cuda()[None]
+    one, off = torch.ones_like(z), torch.full_like(z, 100)  # sigmoid(100) and elu(1) are 1
+    gates = [z, one, one] if gate == "sigmoid" else [off, one, z]
+    _, got = operators.pointwise(torch.cat(gates, 1), torch.zeros_like(z))
+    want = getattr(torch.nn.functional, gate)(z.double())
+    ulp = torch.finfo(torch.float32).eps * want.abs()
+    worst = ((got - want).abs() / ulp).max().item()
+    assert worst < (32 if gate == "sigmoid" else 8)
 
 
 @every_dtype

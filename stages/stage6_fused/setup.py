@@ -15,7 +15,7 @@ WITH_CUDA = os.environ.get("USE_CUDA", "1" if HAS_CUDA else "0") == "1"
 
 Extension = CUDAExtension if WITH_CUDA else CppExtension
 sources = ["csrc/lltm.cpp", "csrc/lltm_autograd.cpp", "csrc/lltm_cpu.cpp"]
-sources += WITH_CUDA * ["csrc/lltm_cuda.cpp", "csrc/lltm_kernel.cu"]
+sources += WITH_CUDA * ["csrc/lltm_cuda.cpp", "csrc/lltm_kernel.cu", "csrc/lltm_small.cu"]
 # No pybind11, and of Python only what every version from 3.10 on has: one wheel serves them all.
 macros = [("LLTM_NAMESPACE", NAMESPACE), ("Py_LIMITED_API", "0x030A0000")]
 # -O3 makes vector instructions of loops, with choices in them too if nobody looks at floating-point exceptions.

@@ -4,13 +4,15 @@
 #include <Python.h>
 
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
 using at::Tensor;
 
 // z, the pre-activations of input gate, output gate and candidate cell, is (B, 3S). A gradient that no
-// `needs` asks for is not computed; it comes out undefined, which Python sees as None.
+// `needs` asks for is not computed; it comes out undefined, which Python sees as None. d_X is the gradient of
+// old_h and input side by side, or of the one that is needed.
 EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
   m.def(
       "cell(Tensor input, Tensor weights, Tensor bias, Tensor old_h, Tensor old_cell)"
@@ -19,7 +21,7 @@ EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
   m.def(
       "cell_backward(Tensor? grad_h, Tensor? grad_cell, Tensor input, Tensor weights, Tensor old_h,"
       " Tensor new_cell, Tensor z, bool[5] needs)"
-      " -> (Tensor d_input, Tensor d_weights, Tensor d_bias, Tensor d_old_h, Tensor d_old_cell)",
+      " -> (Tensor d_X, Tensor d_weights, Tensor d_bias, Tensor d_old_cell)",
       {at::Tag::pt2_compliant_tag});
   m.def("pointwise(Tensor z, Tensor old_cell) -> (Tensor new_h, Tensor new_cell)",
         {at::Tag::pt2_compliant_tag});
@@ -89,6 +91,35 @@ void check_pointwise_backward(const std::optional<Tensor>& grad_h, const std::op
 // The cell, on every device: products by ATen, the rest by the operator for the pointwise part.
 // ---------------
 
+// X = [old_h, input]. On a GPU one long product saves more time than it takes to put X together; on a CPU two
+// products over halves of the weights, which are views, are faster. Neither keeps X for backward.
+bool joins(const Tensor& input) { return input.is_cuda(); }
+
+Tensor pre_activations(const Tensor& input,    // [B,I]
+                       const Tensor& weights,  // [3S,S+I]
+                       const Tensor& bias,     // [3S]
+                       const Tensor& old_h) {  // [B,S]
+  const Tensor columns = weights.t();          // [S+I,3S]
+  if (joins(input)) return at::addmm(bias, at::cat({old_h, input}, 1), columns);
+  const int64_t I = input.size(1), S = old_h.size(1);
+  Tensor z = at::addmm(bias, old_h, columns.narrow(0, 0, S));  // [B,3S]
+  return z.addmm_(input, columns.narrow(0, S, I));
+}
+
+// d_z.T @ X, the gradient of the weights.
+Tensor product_with_X(const Tensor& d_z,      // [B,3S]
+                      const Tensor& input,    // [B,I]
+                      const Tensor& old_h) {  // [B,S]
+  const Tensor columns = d_z.t();             // [3S,B]
+  if (joins(input)) return columns.mm(at::cat({old_h, input}, 1));
+  const int64_t I = input.size(1), S = old_h.size(1);
+  Tensor d_weights = at::empty({3 * S, S + I}, d_z.options());
+  Tensor of_h = d_weights.narrow(1, 0, S), of_input = d_weights.narrow(1, S, I);
+  at::mm_out(of_h, columns, old_h);
+  at::mm_out(of_input, columns, input);
+  return d_weights;
+}
+
 std::tuple<Tensor, Tensor, Tensor> cell(const Tensor& input,       // [B,I]
                                         const Tensor& weights,     // [3S,S+I]
                                         const Tensor& bias,        // [3S]
@@ -96,18 +127,12 @@ std::tuple<Tensor, Tensor, Tensor> cell(const Tensor& input,       // [B,I]
                                         const Tensor& old_cell) {  // [B,S]
   check_arguments(input, weights, bias, old_h, old_cell);
   static const auto pointwise = find_operator<Pointwise>(LLTM_OPERATOR("pointwise"));
-  const int64_t I = input.size(1), S = old_h.size(1);
-
-  // [old_h, input] @ weights.T, with the weights cut in two instead of old_h and input put together: a view
-  // costs nothing. The second product is added to the first.
-  const Tensor columns = weights.t();                          // [S+I,3S]
-  Tensor z = at::addmm(bias, old_h, columns.narrow(0, 0, S));  // [B,3S]
-  z.addmm_(input, columns.narrow(0, S, I));
+  const Tensor z = pre_activations(input, weights, bias, old_h);
   auto [new_h, new_cell] = pointwise.call(z, old_cell);
   return {new_h, new_cell, z};
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> cell_backward(
+std::tuple<Tensor, Tensor, Tensor, Tensor> cell_backward(
     const std::optional<Tensor>& grad_h,     // [B,S], nullopt counts as zero
     const std::optional<Tensor>& grad_cell,  // [B,S], the same
     const Tensor& input,                     // [B,I]
@@ -124,17 +149,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> cell_backward(
 
   const auto [d_z, d_bias, d_old_cell] =
       pointwise_backward.call(grad_h, grad_cell, z, new_cell, {needs_bias, needs_old_cell});
-  Tensor d_input, d_weights, d_old_h;
-  if (needs_input) d_input = d_z.mm(weights.narrow(1, S, I));
-  if (needs_old_h) d_old_h = d_z.mm(weights.narrow(1, 0, S));
-  if (needs_weights) {
-    d_weights = at::empty({3 * S, S + I}, weights.options());
-    const Tensor columns = d_z.t();  // [3S,B]
-    Tensor of_h = d_weights.narrow(1, 0, S), of_input = d_weights.narrow(1, S, I);
-    at::mm_out(of_h, columns, old_h);
-    at::mm_out(of_input, columns, input);
+  Tensor d_X, d_weights;
+  if (needs_old_h || needs_input) {
+    const int64_t first = needs_old_h ? 0 : S, last = needs_input ? S + I : S;
+    d_X = d_z.mm(weights.narrow(1, first, last - first));
   }
-  return {d_input, d_weights, d_bias, d_old_h, d_old_cell};
+  if (needs_weights) d_weights = product_with_X(d_z, input, old_h);
+  return {d_X, d_weights, d_bias, d_old_cell};
 }
 
 EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, CompositeExplicitAutograd, m) {
@@ -172,18 +193,23 @@ std::tuple<Tensor, Tensor, Tensor> cell_meta(const Tensor& input, const Tensor& 
           at::empty_symint({shape[0], 3 * shape[1]}, input.options())};
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> cell_backward_meta(
-    const std::optional<Tensor>& grad_h, const std::optional<Tensor>& grad_cell, const Tensor& input,
-    const Tensor& weights, const Tensor& old_h, const Tensor& new_cell, const Tensor& z,
-    std::array<bool, 5> needs) {
+std::tuple<Tensor, Tensor, Tensor, Tensor> cell_backward_meta(const std::optional<Tensor>& grad_h,
+                                                              const std::optional<Tensor>& grad_cell,
+                                                              const Tensor& input, const Tensor& weights,
+                                                              const Tensor& old_h, const Tensor& new_cell,
+                                                              const Tensor& z, std::array<bool, 5> needs) {
   if (!grad_h && !grad_cell) return {};
   check_pointwise_backward(grad_h, grad_cell, z, new_cell);
   auto empty_if = [&](bool needed, c10::SymIntArrayRef shape) {
     return needed ? at::empty_symint(shape, z.options()) : Tensor();
   };
-  return {empty_if(needs[0], input.sym_sizes()), empty_if(needs[1], weights.sym_sizes()),
-          empty_if(needs[2], {z.sym_size(1)}), empty_if(needs[3], old_h.sym_sizes()),
-          empty_if(needs[4], new_cell.sym_sizes())};
+  const auto [needs_input, needs_weights, needs_bias, needs_old_h, needs_old_cell] = needs;
+  const c10::SymInt zero = 0;
+  const c10::SymInt columns =
+      (needs_old_h ? old_h.sym_size(1) : zero) + (needs_input ? input.sym_size(1) : zero);
+  return {empty_if(needs_old_h || needs_input, {input.sym_size(0), columns}),
+          empty_if(needs_weights, weights.sym_sizes()), empty_if(needs_bias, {z.sym_size(1)}),
+          empty_if(needs_old_cell, new_cell.sym_sizes())};
 }
 
 EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, Meta, m) {

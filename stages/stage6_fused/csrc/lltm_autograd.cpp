@@ -6,6 +6,11 @@
 
 #include "operators.h"
 
+// The static variables of templates and of functions in a class are one for the whole process, even where
+// two libraries have been loaded apart: without a name that is this file's own, the second library to be made
+// of this source, under another namespace, would call the operators of the first.
+namespace {
+
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
@@ -28,8 +33,14 @@ struct CellFunction : torch::autograd::Function<CellFunction> {
     std::array<bool, 5> needs;
     for (size_t i = 0; i < needs.size(); ++i) needs[i] = ctx->needs_input_grad(i);
     auto optional = [](const Tensor& grad) { return grad.defined() ? std::optional(grad) : std::nullopt; };
-    auto [d_input, d_weights, d_bias, d_old_h, d_old_cell] = cell_backward.call(
+    auto [d_X, d_weights, d_bias, d_old_cell] = cell_backward.call(
         optional(grads[0]), optional(grads[1]), saved[0], saved[1], saved[2], saved[3], saved[4], needs);
+    Tensor d_input, d_old_h;
+    if (d_X.defined()) {
+      const c10::SymInt I = saved[0].sym_size(1), columns = d_X.sym_size(1);
+      if (needs[0]) d_input = d_X.narrow_symint(1, columns - I, I);
+      if (needs[3]) d_old_h = d_X.narrow_symint(1, 0, saved[2].sym_size(1));
+    }
     return {d_input, d_weights, d_bias, d_old_h, d_old_cell};
   }
 };
@@ -97,3 +108,5 @@ std::tuple<Tensor, Tensor, Tensor> cell_autocast(const Tensor& input, const Tens
 EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, AutocastCPU, m) { m.impl("cell", &cell_autocast<at::kCPU>); }
 
 EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, AutocastCUDA, m) { m.impl("cell", &cell_autocast<at::kCUDA>); }
+
+}  // namespace

@@ -11,7 +11,8 @@
 #include <initializer_list>
 #include <type_traits>
 
-#include "lltm_math.h"
+#include "lltm_gates.h"
+#include "lltm_matrix.h"
 
 using at::Tensor;
 
@@ -20,14 +21,6 @@ template <typename scalar_t>
 struct alignas(16) Pack {
   static constexpr int size = 16 / sizeof(scalar_t);
   scalar_t unit[size];
-};
-
-// A matrix (B, S) with any strides that a kernel reads; without data it is a gradient that never came, all
-// zeros.
-template <typename scalar_t>
-struct Matrix {
-  const scalar_t* data;
-  int64_t row_stride, unit_stride;
 };
 
 __host__ __device__ inline bool is_aligned(const void* pointer) {
@@ -47,17 +40,19 @@ __device__ __forceinline__ Pack<scalar_t> load(const scalar_t* from, int64_t lef
   return pack;
 }
 
+// Of a matrix without data: a gradient that never came, all zeros.
 template <bool kAligned, typename scalar_t>
 __device__ __forceinline__ Pack<scalar_t> load(const Matrix<scalar_t>& from, int64_t row, int64_t unit,
                                                int64_t left) {
   if (!from.data) return {};
-  return load<kAligned>(from.data + row * from.row_stride + unit * from.unit_stride, left, from.unit_stride);
+  return load<kAligned>(from.at(row, unit), left, from.column_stride);
 }
 
 template <bool kAligned, typename scalar_t>
 __device__ __forceinline__ void store(scalar_t* to, int64_t left, const Pack<scalar_t>& pack) {
   if (kAligned || (left >= Pack<scalar_t>::size && is_aligned(to))) {
-    *reinterpret_cast<Pack<scalar_t>*>(to) = pack;
+    // A plain assignment may become a store for each number: the compiler loses sight of the alignment.
+    __stwb(reinterpret_cast<uint4*>(to), reinterpret_cast<const uint4&>(pack));
     return;
   }
 #pragma unroll
@@ -89,9 +84,9 @@ __global__ void forward_kernel(scalar_t* __restrict__ new_h,     // [B,S]
     Pack<scalar_t> h, cell;
 #pragma unroll
     for (int k = 0; k < Pack<scalar_t>::size; ++k) {
-      const math_t input_gate = sigmoid<math_t>(z_i.unit[k]);
-      const math_t output_gate = sigmoid<math_t>(z_o.unit[k]);
-      const math_t candidate_cell = elu<math_t>(z_g.unit[k]);
+      const math_t input_gate = fast::sigmoid(math_t(z_i.unit[k]));
+      const math_t output_gate = fast::sigmoid(math_t(z_o.unit[k]));
+      const math_t candidate_cell = fast::elu(math_t(z_g.unit[k]));
 
       const math_t sum = math_t(old.unit[k]) + candidate_cell * input_gate;
       cell.unit[k] = sum;
@@ -150,9 +145,9 @@ __global__ void backward_kernel(scalar_t* __restrict__ d_z,         // [B,3S]: i
     Pack<scalar_t> d_z_i, d_z_o, d_z_g, d_cell;
 #pragma unroll
     for (int k = 0; k < size; ++k) {
-      const math_t input_gate = sigmoid<math_t>(z_i.unit[k]);
-      const math_t output_gate = sigmoid<math_t>(z_o.unit[k]);
-      const math_t candidate_cell = elu<math_t>(z_g.unit[k]);
+      const math_t input_gate = fast::sigmoid(math_t(z_i.unit[k]));
+      const math_t output_gate = fast::sigmoid(math_t(z_o.unit[k]));
+      const math_t candidate_cell = fast::elu(math_t(z_g.unit[k]));
       const math_t tanh_new_cell = std::tanh(math_t(cell.unit[k]));
       const math_t d_new_h = above_h.unit[k];
 
@@ -188,9 +183,10 @@ int64_t blocks_in_x(int64_t state_size, size_t element_size) {
 // With sums, blocks take more rows each: so many blocks as the GPU can run at once, for every one writes
 // sums.
 int64_t rows_of_sums(int64_t batch_size, int64_t state_size, size_t element_size) {
-  constexpr int64_t blocks_per_multiprocessor = 4;
+  constexpr int64_t blocks_per_multiprocessor = 4, kRowsOfOneBlock = 64;
   const int64_t blocks =
       blocks_per_multiprocessor * at::cuda::getCurrentDeviceProperties()->multiProcessorCount;
+  if (batch_size <= kRowsOfOneBlock) return 1;  // its sums are the result: one launch fewer
   const int64_t in_y = blocks / std::max<int64_t>(1, blocks_in_x(state_size, element_size));
   return std::clamp<int64_t>(in_y, 1, std::max<int64_t>(1, divide_up(batch_size, kRows)));
 }

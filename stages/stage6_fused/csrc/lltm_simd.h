@@ -10,6 +10,7 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
+namespace {  // a name of this file alone, as in lltm_autograd.cpp
 namespace simd {
 
 // How a floating-point number is stored, and what the exponential below needs to know of it.
@@ -123,3 +124,4 @@ void run(const Work& work) {
 }
 
 }  // namespace simd
+}  // namespace

@@ -1,5 +1,5 @@
-// What the sources of this library share: the namespace of its operators, how they call one another, and what
-// they refuse.
+// What the sources of this library share: the namespace of its operators, how they call one another, what
+// they refuse, and the cell as it is on every device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@
 using Cell = std::tuple<at::Tensor, at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&,
                                                             const at::Tensor&, const at::Tensor&,
                                                             const at::Tensor&);
-using CellBackward = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>(
+using CellBackward = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>(
     const std::optional<at::Tensor>&, const std::optional<at::Tensor>&, const at::Tensor&, const at::Tensor&,
     const at::Tensor&, const at::Tensor&, const at::Tensor&, std::array<bool, 5>);
 using Pointwise = std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&);
@@ -35,7 +35,13 @@ c10::TypedOperatorHandle<Signature> find_operator(const char* name) {
 #define LLTM_OPERATOR(name) C10_STRINGIZE(LLTM_NAMESPACE) "::" name
 
 // Raise an error that names the argument, the shape it has and the shape it should have.
+void check_arguments(const at::Tensor& input, const at::Tensor& weights, const at::Tensor& bias,
+                     const at::Tensor& old_h, const at::Tensor& old_cell);
 void check_pointwise(const at::Tensor& z, const at::Tensor& old_cell);
 void check_pointwise_backward(const std::optional<at::Tensor>& grad_h,
                               const std::optional<at::Tensor>& grad_cell, const at::Tensor& z,
                               const at::Tensor& new_cell);
+
+// The cell by ATen's products and the operators for the pointwise part; lltm.cpp has the shapes.
+Cell cell;
+CellBackward cell_backward;

@@ -1,0 +1,14 @@
+// A matrix as kernels read it: any strides, no copy.
+#pragma once
+
+#include <cstdint>
+
+template <typename scalar_t>
+struct Matrix {
+  const scalar_t* data;
+  int64_t row_stride, column_stride;
+
+  __host__ __device__ const scalar_t* at(int64_t row, int64_t column) const {
+    return data + row * row_stride + column * column_stride;
+  }
+};
