@@ -53,10 +53,14 @@ def parser() -> argparse.ArgumentParser:
     bench = add("bench", "the full measurement, against eager and torch.compile in the same run")
     bench.add_argument("--quick", action="store_true", help="fewer sizes and rounds")
     bench.add_argument("--output", help="where the JSON goes (out/bench.json if left out)")
-    add("sanitize", "every kernel under compute-sanitizer's tools, on a GPU; writes docs/results/sanitizer.json")
+    sanitize = add(
+        "sanitize", "every kernel under compute-sanitizer's tools, on a GPU; writes docs/results/sanitizer.json"
+    )
+    sanitize.add_argument("--stage", type=int, help="only this one; the record of the others stays")
     add("finders", "who finds the mistakes of tests/checks, on a GPU; writes docs/results/checks.json")
     ncu = add("ncu", "the emulator's counts beside Nsight Compute's, on a GPU; writes docs/results/ncu.json")
     ncu.add_argument("--emulator", action="store_true", help="only the emulator's side anew; needs no GPU")
+    ncu.add_argument("--stage", type=int, help="only this one under ncu; the record of the others stays")
     wheels = add("wheels", "where a wheel runs: Pythons and versions of torch; writes docs/results/wheels.json")
     wheels.add_argument("--python", nargs="+", default=[sys.executable], help="Pythons to try; this one if left out")
     wheels.add_argument("--torch", nargs="+", help="versions to try; the oldest supported and this one's if left out")
@@ -124,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
         case "sanitize":
             from .sanitizer import sanitize
 
-            return sanitize()
+            return sanitize(arguments.stage)
         case "finders":
             from .finders import compare
 
@@ -132,7 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
         case "ncu":
             from .ncu import ncu
 
-            return ncu(emulator_only=arguments.emulator)
+            return ncu(arguments.emulator, arguments.stage)
         case "wheels":
             from .wheels import record
 

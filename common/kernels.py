@@ -3,6 +3,8 @@
 Durations are those of the kernels themselves, as torch.profiler (CUPTI) reports them: no Python, no launch and no gap
 is in them. Before every pass a copy of half a GiB goes through. It leaves nothing of the pass before in the cache,
 its turn separates one pass from the next in the profile, and its own duration gives the speed to be compared with.
+A copy reads as much as it writes; a kernel that reads more can be faster, for memory reads faster than it writes. So
+a sum of two such tensors into a third is timed as well: nothing is faster than the faster of the two.
 """
 
 from __future__ import annotations
@@ -141,6 +143,28 @@ def of_operators(stage: Stage, operators: ModuleType) -> Pointwise:
     return Pointwise(f"stage {stage.number}", forward, backward, stage)
 
 
+def small_cell_of(stage: Stage, target: str = "cuda") -> Pointwise:
+    """The whole cell of a stage that has kernels for small ones, as the two passes of a `Pointwise`.
+
+    Two columns of z are the input, grad_h is old_h; weights and bias are numbers between -1 and 1.
+    """
+    operators = load(stage.number, target).operators
+
+    def arguments(given: Given) -> tuple[Tensor, ...]:
+        S, like = given.old_cell.size(1), {"device": given.z.device, "dtype": given.z.dtype}
+        weights = torch.linspace(-1, 1, 3 * S * (S + 2), **like).reshape(3 * S, S + 2)
+        return given.z[:, :2], weights, torch.linspace(-1, 1, 3 * S, **like), given.grad_h
+
+    def forward(given: Given) -> tuple[Tensor, ...]:
+        return operators.cell(*arguments(given), given.old_cell)
+
+    def backward(given: Given, results: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        (_, new_cell, z), (input, weights, _, old_h) = results, arguments(given)
+        return operators.cell_backward(given.grad_h, given.grad_cell, input, weights, old_h, new_cell, z, [True] * 5)
+
+    return Pointwise(f"stage {stage.number}, small", forward, backward, stage)
+
+
 def of_binding(stage: Stage, binding: ModuleType) -> Pointwise:
     """What is left of a binding's forward and backward without their matrix products."""
 
@@ -247,7 +271,7 @@ def profiled(contenders: Sequence[Pointwise], B: int, S: int) -> tuple[list[dict
     torch._dynamo.reset()
     sets = given_sets(B, S, "cuda")
     source = torch.ones(COPIED, dtype=torch.uint8, device="cuda")
-    copy = torch.empty_like(source)
+    copy, third = torch.empty_like(source), torch.empty_like(source)
     last = {}
 
     def passes(contender: Pointwise, given: Given) -> None:
@@ -275,6 +299,8 @@ def profiled(contenders: Sequence[Pointwise], B: int, S: int) -> tuple[list[dict
     for rounds in (WARM_UP_ROUNDS, ROUNDS):  # the first ones under the profiler too, which settles as well
         with profile(activities=[ProfilerActivity.CUDA]) as profiler:
             for k in range(rounds):
+                copy.copy_(source)
+                torch.add(*(tensor.view(torch.float32) for tensor in (source, copy)), out=third.view(torch.float32))
                 for contender in able:
                     passes(contender, sets[k % len(sets)])
             torch.cuda.synchronize()
@@ -282,14 +308,17 @@ def profiled(contenders: Sequence[Pointwise], B: int, S: int) -> tuple[list[dict
         check(contender, *last.pop(contender.name), "after it was timed")
 
     copies, work = split(events_of(profiler), COPIED)
-    expected = 2 * ROUNDS * len(able)
+    of_round = 1 + 2 * len(able)
+    expected = ROUNDS * of_round
     if len(work) != expected:
         raise UserError(f"torch.profiler reports {len(work)} passes on the GPU and {expected} were made")
-    speed = 2 * COPIED / statistics.median(copies) / 1e3  # bytes in a microsecond, in GB/s
+    sums = [sum(event["dur"] for event in events) for events in work[::of_round]]
+    # Bytes in a microsecond, in GB/s.
+    speeds = 2 * COPIED / statistics.median(copies) / 1e3, 3 * COPIED / statistics.median(sums) / 1e3
     rows = []
     for k, contender in enumerate(able):
         for j, name in enumerate(PASSES):
-            row = row_of(contender, name, sets[0].case, work[2 * k + j :: 2 * len(able)], speed)
+            row = row_of(contender, name, sets[0].case, work[1 + 2 * k + j :: of_round], *speeds)
             try:
                 results.possible(row)
             except UserError as error:
@@ -299,8 +328,10 @@ def profiled(contenders: Sequence[Pointwise], B: int, S: int) -> tuple[list[dict
     return rows, not_run
 
 
-def row_of(contender: Pointwise, name: str, case: Case, passes: Sequence[Sequence[dict]], speed: float) -> dict:
-    """The row of one contender and pass; `passes` are the events of each sample, `speed` a copy's in GB/s.
+def row_of(
+    contender: Pointwise, name: str, case: Case, passes: Sequence[Sequence[dict]], copy: float, total: float
+) -> dict:
+    """The row of one contender and pass; `passes` are the events of each sample, the speeds those of copy and sum.
 
     Registers and occupancy are given where the pass is one kernel.
     """
@@ -324,7 +355,8 @@ def row_of(contender: Pointwise, name: str, case: Case, passes: Sequence[Sequenc
         "q3": q3,
         "samples": len(samples),
         "bytes": tensors * case.B * case.S * case.dtype.itemsize if tensors else None,
-        "copy_gb_per_second": round(speed, 1),
+        "copy_gb_per_second": round(copy, 1),
+        "sum_gb_per_second": round(total, 1),
         "registers": launch.get("registers per thread"),
         "threads_per_block": threads,
         "occupancy": occupancy_of(launch, threads) if threads and "registers per thread" in launch else None,

@@ -25,7 +25,7 @@ from .errors import UserError
 from .stages import ROOT, Stage
 
 KERNELS = ("forward_kernel", "backward_kernel")
-SIZES = ((64, 512), (3, 70))  # B, S
+SIZES, SMALL_SIZES = ((64, 512), (3, 70)), ((16, 128), (3, 70))  # B, S
 DTYPES = ("float32", "float64")
 SECONDS = 300  # for one program: each kernel runs several times under the tool
 
@@ -76,20 +76,24 @@ class Case:
         return f"B{self.B} S{self.S} {self.dtype}" if self.stage is not None else ""
 
 
-def ncu(emulator_only: bool = False) -> int:
+def ncu(emulator_only: bool = False, only: int | None = None) -> int:
     """Counts every launch with both and writes docs/results/ncu.json.
 
-    With `emulator_only` the recorded numbers of the tool stay, and no GPU is needed.
+    With `emulator_only` the recorded numbers of the tool stay, and no GPU is needed. With the number of one stage,
+    what is recorded of the others stays, if it is of this machine and these versions.
     """
     if not emulator_only and (reason := lacking()):
         raise UserError(f"nothing was run: {reason}")
     record = recorded() if emulator_only else new_record()
+    chosen = [name for name in programs() if only is None or name.startswith(f"stage {only}")]
+    if only is not None and not emulator_only:
+        record = results.kept(record, results.PROFILED, chosen)
     before, record["launches"] = {Case.of(launch): launch for launch in record["launches"]}, []
     for name, program in programs().items():
         with console.step(f"{name} on the emulator"):
             found = program.emulated()
         said = {case: (launch["ncu"], launch["refused"]) for case, launch in before.items()}
-        if not emulator_only:
+        if not emulator_only and name in chosen:
             with console.step(f"{name} under ncu"):
                 said = answers(list(found), program.profiled())
         for case, ours in found.items():
@@ -155,16 +159,22 @@ class Program(NamedTuple):
 
 def programs() -> dict[str, Program]:
     """The small kernels, and each stage's."""
-    wanted = [stage for stage in stages.cells() if stage.pointwise_tensors]
-    return {
-        "patterns": Program(patterns.source_hash, emulated_patterns, profiled_patterns),
-        **{
-            f"stage {stage.number}": Program(
-                partial(results.source_hash, stage), partial(emulated_stage, stage), partial(profiled_stage, stage)
-            )
-            for stage in wanted
-        },
-    }
+    found = {"patterns": Program(patterns.source_hash, emulated_patterns, profiled_patterns)}
+    for stage in stages.cells():
+        if stage.pointwise_tensors:
+            found[f"stage {stage.number}"] = of_stage(stage, KERNELS)
+        if stage.small_kernels:
+            found[f"stage {stage.number}, small cells"] = of_stage(stage, stage.small_kernels)
+    return found
+
+
+def of_stage(stage: Stage, names: Sequence[str]) -> Program:
+    """The program of these kernels of a stage, which are all that the tool looks at."""
+    return Program(
+        partial(results.source_hash, stage),
+        partial(emulated_stage, stage, names),
+        partial(profiled_stage, stage, names),
+    )
 
 
 def emulated_patterns() -> dict[Case, Counts]:
@@ -178,33 +188,41 @@ def profiled_patterns() -> str:
     return profile([str(patterns.compiled())], list(patterns.by_hand()))
 
 
-def profiled_stage(stage: Stage) -> str:
-    """What the tool says about a stage's kernels, built for this machine's GPU."""
+def profiled_stage(stage: Stage, names: Sequence[str]) -> str:
+    """What the tool says about kernels of a stage, built for this machine's GPU."""
     build.build(stage, "cuda")
-    return profile([sys.executable, "-m", "common.ncu", str(stage.number)], KERNELS)
+    return profile([sys.executable, "-m", "common.ncu", str(stage.number), *names], names)
 
 
 # The launches -------------------------------------------------------------------------------------------------
 
 
 def launch_all(
-    number: int, target: str, around: Callable[[Case], AbstractContextManager] = lambda case: nullcontext()
+    number: int,
+    names: Sequence[str],
+    target: str,
+    around: Callable[[Case], AbstractContextManager] = lambda case: nullcontext(),
 ) -> None:
-    """Launches both kernels of a stage at every size and dtype, each inside of `around(case)`."""
+    """Launches two kernels of a stage, of its pointwise part or of a small cell, at every size and dtype.
+
+    Each launch, with the other kernels that are launched for its sake, is inside of `around(case)`.
+    """
     from . import kernels
 
-    cell = kernels.pointwise_of(stages.get(number), target)
-    for B, S in SIZES:
+    small = tuple(names) != KERNELS
+    cell = (kernels.small_cell_of if small else kernels.pointwise_of)(stages.get(number), target)
+    for B, S in SMALL_SIZES if small else SIZES:
         for dtype in DTYPES:
             given = counts.given(B, S, dtype, "cuda" if target == "cuda" else "cpu")
-            with around(Case("forward_kernel", number, dtype, B, S)):
+            forward, backward = (Case(name, number, dtype, B, S) for name in names)
+            with around(forward):
                 found = cell.forward(given)
-            with around(Case("backward_kernel", number, dtype, B, S)):
+            with around(backward):
                 cell.backward(given, found)
 
 
-def emulated_stage(stage: Stage) -> dict[Case, Counts]:
-    """The emulator's counts of each launch of a stage."""
+def emulated_stage(stage: Stage, names: Sequence[str]) -> dict[Case, Counts]:
+    """The emulator's counts of each launch of these kernels of a stage."""
     module, found = build.load(stage.number, "emulator"), {}
 
     @contextmanager
@@ -213,7 +231,7 @@ def emulated_stage(stage: Stage) -> dict[Case, Counts]:
             yield
         found[case] = of_kernel(counted, case.kernel)
 
-    launch_all(stage.number, "emulator", around)
+    launch_all(stage.number, names, "emulator", around)
     return found
 
 
@@ -293,4 +311,4 @@ def first_error(output: str) -> str:
 
 
 if __name__ == "__main__":
-    launch_all(int(sys.argv[1]), "cuda")
+    launch_all(int(sys.argv[1]), sys.argv[2:], "cuda")

@@ -50,18 +50,36 @@ class Case:
     S: int
 
 
-CASES = tuple(Case(kernel, dtype, *size) for size in SHAPES.values() for dtype in DTYPES for kernel in KERNELS)
+def kernels_of(stage: Stage) -> dict[tuple[str, ...], list[tuple[int, int]]]:
+    """The sizes at which its kernels are run: those for any cell, and those for small ones if it has such."""
+    small = [(B, S) for B, S in SHAPES.values() if B < 256 > S]
+    return {KERNELS: list(SHAPES.values())} | ({stage.small_kernels: small} if stage.small_kernels else {})
 
 
-def sanitize() -> int:
-    """Runs all tools over all kernels and writes docs/results/sanitizer.json; returns 1 when one found an error."""
+def cases(stage: Stage) -> list[Case]:
+    """All that is run of a stage, in order."""
+    return [
+        Case(kernel, dtype, *size)
+        for kernels, sizes in kernels_of(stage).items()
+        for size in sizes
+        for dtype in DTYPES
+        for kernel in kernels
+    ]
+
+
+def sanitize(only: int | None = None) -> int:
+    """Runs all tools over all kernels and writes docs/results/sanitizer.json; returns 1 when one found an error.
+
+    With the number of one stage, what is recorded of the others stays, if it is of this machine and these versions.
+    """
     tool = compute_sanitizer()
     lacking = [name for name, found in (("nvcc", architectures.nvcc()), ("compute-sanitizer", tool)) if not found]
     if reason := build.unavailable("cuda") if not lacking else f"no {' and no '.join(lacking)}":
         raise UserError(f"nothing was run: {reason}; compute-sanitizer and nvcc are parts of the CUDA Toolkit")
     from . import machine
 
-    wanted = [stage for stage in stages.cells() if stage.pointwise_tensors]
+    measured = [stage for stage in stages.cells() if stage.pointwise_tensors]
+    wanted = [stage for stage in measured if only in (None, stage.number)]
     record = {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "machine": machine.machine(),
@@ -69,6 +87,9 @@ def sanitize() -> int:
         "sources": {str(stage.number): results.source_hash(stage) for stage in wanted},
         "rows": [],
     }
+    if only is not None:
+        record = results.kept(record, results.SANITIZED, [str(stage.number) for stage in wanted])
+        record["rows"] = [row for row in record["rows"] if row["stage"] != only]
     for stage in wanted:
         with console.step(f"build stage {stage.number}"):
             command = driver(stage)
@@ -137,7 +158,7 @@ def rows(stage: Stage, tool: str, output: str) -> list[dict]:
     if not found or any("not supported" in text or "Internal" in text for text in before):
         refused = next(iter(before), None) or last_line(output)
     answer = []
-    for case in CASES:
+    for case in cases(stage):
         errors = found.get(case)
         if refused or errors is None:
             outcome, message = "not measured", refused or f"the program ended before it: {last_line(output)}"
@@ -199,15 +220,14 @@ def markdown() -> str:
     record = json.loads(results.SANITIZED.read_text())
     lines, notes = [], {}
     for number in dict.fromkeys(row["stage"] for row in record["rows"]):
-        for kernel in KERNELS:
+        of_stage = [row for row in record["rows"] if row["stage"] == number]
+        for kernel in dict.fromkeys(row["kernel"] for row in of_stage):
+            of_kernel = [row for row in of_stage if row["kernel"] == kernel]
             for shape, (B, S) in SHAPES.items():
-                same = [
-                    row
-                    for row in record["rows"]
-                    if (row["stage"], row["kernel"], row["shape"]) == (number, kernel, shape)
-                ]
+                same = [row for row in of_kernel if row["shape"] == shape]
                 cells = [cell([row for row in same if row["tool"] == tool], notes) for tool in TOOLS]
-                lines.append([f"stage {number}", f"`{kernel}`", f"{shape} (B{B} S{S})", *cells])
+                if same:
+                    lines.append([f"stage {number}", f"`{kernel}`", f"{shape} (B{B} S{S})", *cells])
     head = ["", "kernel", "shape class", *TOOLS]
     table = "\n".join(f"| {' | '.join(line)} |" for line in [head, ["---"] * len(head), *lines])
     stale = [n for n, digest in record["sources"].items() if results.source_hash(stages.find(int(n))) != digest]
@@ -236,26 +256,29 @@ def launch_all(number: int, sizes: Sequence[int], target: str = "cuda") -> None:
 
     from . import kernels
 
-    cell = kernels.pointwise_of(stages.get(number), target)
-    device = "cuda" if target == "cuda" else "cpu"
-    for B, S in zip(sizes[::2], sizes[1::2], strict=True):
-        for dtype in DTYPES:
-            numbers = torch.linspace(-4, 4, max(1, B * 3 * S), dtype=getattr(torch, dtype))
-            z = numbers[: B * 3 * S].reshape(B, 3 * S).to(device, copy=True)
-            others = [numbers[: B * S].reshape(B, S).to(device, copy=True) for _ in range(3)]
-            given = kernels.Given(kernels.Case(B, 0, S), z, *others)
-            begin("forward_kernel", dtype, B, S)
-            found = cell.forward(given)
-            expect_finite(found)
-            begin("backward_kernel", dtype, B, S)
-            expect_finite(cell.backward(given, found))
+    stage, device = stages.get(number), "cuda" if target == "cuda" else "cpu"
+    wanted = list(zip(sizes[::2], sizes[1::2], strict=True))
+    for names, of_kernels in kernels_of(stage).items():
+        cell = (kernels.pointwise_of if names == KERNELS else kernels.small_cell_of)(stage, target)
+        for B, S in (size for size in of_kernels if size in wanted):
+            for dtype in DTYPES:
+                numbers = torch.linspace(-4, 4, max(1, B * 3 * S), dtype=getattr(torch, dtype))
+                z = numbers[: B * 3 * S].reshape(B, 3 * S).to(device, copy=True)
+                others = [numbers[: B * S].reshape(B, S).to(device, copy=True) for _ in range(3)]
+                given = kernels.Given(kernels.Case(B, 0, S), z, *others)
+                forward, backward = (Case(name, dtype, B, S) for name in names)
+                begin(forward)
+                found = cell.forward(given)
+                expect_finite(found)
+                begin(backward)
+                expect_finite(cell.backward(given, found))
     time.sleep(PAUSE)
 
 
-def begin(kernel: str, dtype: str, B: int, S: int) -> None:
+def begin(case: Case) -> None:
     """What the tool reports from here on belongs to this case."""
     time.sleep(PAUSE)
-    print(f"\nCASE {kernel} {dtype} {B} {S}", flush=True)
+    print(f"\nCASE {case.kernel} {case.dtype} {case.B} {case.S}", flush=True)
 
 
 def expect_finite(tensors: Sequence[torch.Tensor]) -> None:

@@ -15,7 +15,8 @@ class Stage:
     """One row of the table. `targets` are in order of preference; the first that this machine can run is used.
 
     `pointwise_tensors`: how many tensors of B x S numbers the forward and the backward kernel read and write, where
-    the pointwise part is one kernel forward and one backward. `dtypes`: those that are checked.
+    the pointwise part is one kernel forward and one backward. `small_kernels`: those of a cell that is small, for its
+    forward pass and for the products of its backward pass. `dtypes`: those that are checked.
     """
 
     number: int
@@ -25,6 +26,7 @@ class Stage:
     targets: tuple[str, ...]
     pointwise_tensors: tuple[int, int] | None = None
     dtypes: tuple[str, ...] = ("float32", "float64")
+    small_kernels: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -48,6 +50,9 @@ BOTH = ("cuda", "host", "emulator")
 # Forward: z (3) and old_cell in, gates (3), new_cell and new_h out.
 # Backward: gates (3), new_cell, grad_h and grad_cell in, d_z (3) and d_old_cell out.
 GATES_KEPT = (9, 10)
+# Forward: z (3) and old_cell in, new_cell and new_h out. Backward: z (3) in the place of the gates.
+GATES_COMPUTED_AGAIN = (6, 10)
+SMALL_KERNELS = ("cell_kernel", "products_kernel")
 FLOATING = ("float32", "float64", "float16", "bfloat16")
 
 STAGES = (
@@ -57,7 +62,7 @@ STAGES = (
     Stage(3, "stage3_cuda_pointers", "cell", "CUDA kernels over raw pointers", CUDA, GATES_KEPT),
     Stage(4, "stage4_cuda_accessors", "cell", "CUDA kernels over packed accessors", CUDA, GATES_KEPT),
     Stage(5, "stage5_custom_op", "cell", "A registered operator", BOTH, GATES_KEPT, FLOATING),
-    Stage(6, "stage6_fused", "cell", "The fused cell", BOTH, dtypes=FLOATING),
+    Stage(6, "stage6_fused", "cell", "The fused cell", BOTH, GATES_COMPUTED_AGAIN, FLOATING, SMALL_KERNELS),
     Stage(7, "stage7_sequence", "sequence", "The whole sequence in one call", CUDA),
     Stage(8, "stage8_deploy", "program", "Deployment without Python", HOST),
     Stage(9, "stage9_distributed", "program", "Training on many GPUs", HOST),

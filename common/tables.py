@@ -26,7 +26,8 @@ AGAINST = "Microseconds of one call, and the stage's time as a multiple of each 
 KERNELS = (
     "Kernel time of the pointwise part alone (median and quartiles), the cache flushed before each call. GB/s count "
     "the bytes that the stage's kernel has to read and write, and their share of a copy's speed in the same run is "
-    "what the least possible time is of the measured one. Registers and occupancy where one kernel does it all."
+    "what the least possible time is of the measured one; a little above 100 % is possible for a kernel that reads "
+    "more than it writes. Registers and occupancy where one kernel does it all."
 )
 GRADS = {"all": "all inputs", "parameters": "weights and bias"}
 PASSES = ("forward", "forward+backward")
@@ -209,11 +210,15 @@ def kernels_of(result: dict) -> str:
         facts.append("" if row["occupancy"] is None else f"{row['occupancy']:.0%}")
         lines.append(cells + facts)
     row = result["kernels"][0]
-    speeds = {f"{row['copy_gb_per_second']:,.0f}" for row in result["kernels"]}
+    copy, total = (
+        " and ".join(sorted({f"{row[f'{kind}_gb_per_second']:,.0f}" for row in result["kernels"]}))
+        for kind in ("copy", "sum")
+    )
     torch = result["versions"]["torch"].partition("+")[0]
     return (
         f"**{device_name(result, 'cuda')}**, {row['dtype']}, torch {torch}, {result['date'][:10]}; "
-        f"a copy in the same run: {' and '.join(sorted(speeds))} GB/s\n\n{markdown(header, lines, left=3)}"
+        f"in the same run a copy: {copy} GB/s, a sum of two tensors into a third: {total} GB/s\n\n"
+        f"{markdown(header, lines, left=3)}"
     )
 
 

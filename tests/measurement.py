@@ -93,6 +93,7 @@ def kernel(name: str, which: str, median: float, B: int = 8192, S: int = 4096, *
         "samples": 30,
         "bytes": tensors * B * S * 4 if stage else None,
         "copy_gb_per_second": 4300.0,
+        "sum_gb_per_second": 4400.0,
         "registers": 28 if stage else None,
         "threads_per_block": 256 if stage else None,
         "occupancy": 1.0 if stage else None,

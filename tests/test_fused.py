@@ -98,7 +98,7 @@ def test_products_that_nobody_needs_are_not_made(stage, size):
 
 @both_sizes
 def test_gradients_that_nobody_needs_do_not_come_out(stage, size):
-    input, weights, bias, old_h, old_cell = given = arguments(stage, *size)
+    input, weights, _, old_h, _ = given = arguments(stage, *size)
     _, new_cell, z = stage.operators.cell(*given)
     saved = (old_h, None, input, weights, old_h, new_cell, z)
     d_X, *rest = stage.operators.cell_backward(*saved, [True] * 5)

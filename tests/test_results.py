@@ -255,3 +255,15 @@ def test_this_machine_has_a_processor():
 
 def test_stage_1_and_2_have_sources():
     assert results.source_hash(stages.find(1)) != results.source_hash(stages.find(2))
+
+
+def test_what_is_kept_of_a_record_is_of_the_same_machine_and_versions(tmp_path):
+    old = {"date": "1", "machine": {"gpu": "A", "driver": "5"}, "versions": {"torch": "2"}, "rows": [1]}
+    old["sources"] = {"3": "x", "6": "y"}
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(old))
+    new = {**old, "date": "2", "sources": {"3": "changed", "6": "new"}, "rows": []}
+    assert results.kept(new, path, ["6"]) == old | {"date": "2", "sources": {"3": "x", "6": "new"}}
+    for changes in ({"versions": {"torch": "3"}}, {"machine": {"gpu": "B", "driver": "5"}}):
+        with pytest.raises(UserError, match="of another machine or of other versions; measure all of it"):
+            results.kept(new | changes, path, ["6"])

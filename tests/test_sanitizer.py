@@ -13,7 +13,7 @@ from common import sanitizer, stages
 from common.errors import UserError
 
 STAGE = stages.find(3)
-CASES = [f"CASE {case.kernel} {case.dtype} {case.B} {case.S}" for case in sanitizer.CASES]
+CASES = [f"CASE {case.kernel} {case.dtype} {case.B} {case.S}" for case in sanitizer.cases(STAGE)]
 HEADER = "========= COMPUTE-SANITIZER\n"
 NO_ERRORS = "========= ERROR SUMMARY: 0 errors\n"
 OUT_OF_BOUNDS = """\
@@ -63,8 +63,9 @@ def outcomes(text: str, tool: str = "memcheck") -> list[str]:
 
 
 def test_every_kernel_dtype_and_shape_class_is_a_case():
-    assert len(sanitizer.CASES) == len(set(sanitizer.CASES)) == 2 * 2 * 6
-    sizes = {(case.B, case.S) for case in sanitizer.CASES}
+    cases = sanitizer.cases(STAGE)
+    assert len(cases) == len(set(cases)) == 2 * 2 * 6
+    sizes = {(case.B, case.S) for case in cases}
     assert {(0, 8), (65537, 2)} < sizes
     assert any(S == 1 for _, S in sizes)
     assert any(B == 1 for B, _ in sizes)
@@ -92,7 +93,7 @@ def test_an_error_belongs_to_the_case_before_it(said, message):
     rows = sanitizer.rows(STAGE, "memcheck", output({5: said}))
     assert [k for k, row in enumerate(rows) if row["outcome"] == "errors"] == [5]
     assert rows[5]["message"] == message
-    case = sanitizer.CASES[5]
+    case = sanitizer.cases(STAGE)[5]
     assert (rows[5]["kernel"], rows[5]["dtype"], rows[5]["B"]) == (case.kernel, case.dtype, case.B)
 
 
@@ -178,12 +179,15 @@ def test_without_the_tools_it_is_one_line(monkeypatch):
 
 
 @pytest.mark.needs("g++")
-def test_the_driver_in_python_launches_every_case(capsys):
-    few = [case for case in sanitizer.CASES if case.B < 100]  # the large one takes a minute on the emulator
+@pytest.mark.parametrize("number", [4, 6])
+def test_the_driver_in_python_launches_every_case(number, capsys):
+    few = [case for case in sanitizer.cases(stages.get(number)) if case.B < 100]  # the large one takes a minute here
     sizes = dict.fromkeys((case.B, case.S) for case in few)
-    sanitizer.launch_all(4, [number for size in sizes for number in size], "emulator")
+    sanitizer.launch_all(number, [number for size in sizes for number in size], "emulator")
     printed = [line for line in capsys.readouterr().out.splitlines() if line]
     assert printed == [f"CASE {case.kernel} {case.dtype} {case.B} {case.S}" for case in few]
+    kernels = {*sanitizer.KERNELS, *stages.get(number).small_kernels}
+    assert {case.kernel for case in few} == kernels
 
 
 @pytest.mark.needs("nvcc")
