@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from labs import CUSTOM_OP
 
-from common import build, stages, wheels
+from common import build, objects, stages, wheels
 from common.cache import BUILD
 
 # Whose inline functions and templates may have static objects that are one for the whole process.
@@ -46,6 +47,36 @@ def test_nor_does_the_variant_through_the_stable_abi() -> None:
     assert of_ours(build.build_folder(wheels.STABLE, "host", place, "the stable variant", quick=True).path) == []
 
 
+ASK = """
+import ctypes, sys
+for path in sys.argv[1:]:
+    library = ctypes.CDLL(path)
+    library.ask.restype = ctypes.c_char_p
+    print(library.ask().decode())
+"""
+OBJECT = "found<0>()::pointwise"
+
+
+@pytest.mark.syllabus("5.1g")
+@pytest.mark.parametrize(
+    ("around", "flags", "shared"),
+    [(("", ""), [], True), (("namespace {", "}"), [], False), (("", ""), ["-fvisibility=hidden"], False)],
+    ids=["as it stands", "without a name", "hidden"],
+)
+def test_the_static_object_of_a_template(around, flags, shared, tmp_path) -> None:
+    """The notebook's, in two libraries that do not see each other: whichever is asked first decides for both."""
+    source = CUSTOM_OP["LOOKS_UP"] % around
+    source = source.replace('extern "C"', 'extern "C" __attribute__((visibility("default")))')
+    for name in ("lltm", "mycell"):
+        options = ["-shared", "-fPIC", f'-DNAMESPACE="{name}"', *flags, "-x", "c++", "-", "-o", f"{name}.so"]
+        subprocess.run([*objects.compiler(), *options], cwd=tmp_path, input=source, text=True, check=True)
+    for names in (("lltm", "mycell"), ("mycell", "lltm")):
+        command = [sys.executable, "-c", ASK, *(f"./{name}.so" for name in names)]
+        asked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()
+        assert asked == [f"{names[0] if shared else name}::pointwise" for name in names]
+    assert unique(tmp_path / "lltm.so") == ([f"guard variable for {OBJECT}", OBJECT] if shared else [])
+
+
 CALL_BOTH = """
 import sys
 import torch
@@ -68,7 +99,7 @@ with Called(), torch.autocast("cpu"):
 """
 
 
-@pytest.mark.syllabus("5.1f", "5.4a")
+@pytest.mark.syllabus("5.1g")
 def test_two_builds_of_one_source_call_their_own_operators() -> None:
     """Under autocast, where the C++ looks the operator up by its name, and keeps what it has found."""
     stage = stages.get(5)
