@@ -513,13 +513,14 @@ for namespace in ("lltm", "mycell"):
 
 
 def ask_both(source):
-    """Builds and asks the libraries; then prints what kind of symbol the static object is."""
+    """Builds the two libraries and asks them; then asks `nm` what kind of symbol the static object is."""
     for namespace in ("lltm", "mycell"):
         options = ["-shared", "-fPIC", f'-DNAMESPACE="{namespace}"', "-x", "c++", "-", "-o", f"{namespace}.so"]
         subprocess.run([*compiler(), *options], cwd=BUILD, input=source, text=True, check=True)
     _, printed, _ = process(ASK_BOTH)
     symbols = subprocess.run(["nm", "--demangle", "lltm.so"], cwd=BUILD, capture_output=True, text=True, check=True)
-    print(*printed, *re.findall(r" \w (?!guard).*::pointwise", symbols.stdout), sep="\n")
+    [kind] = re.findall(r" (\w) (?!guard).*::pointwise", symbols.stdout)
+    print(*printed, f"  nm says {kind}", sep="\n")
 
 
 print("As it stands:")

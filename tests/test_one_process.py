@@ -13,8 +13,8 @@ from labs import CUSTOM_OP
 from common import build, objects, stages, wheels
 from common.cache import BUILD
 
-# Whose inline functions and templates may have static objects that are one for the whole process.
-OTHERS = re.compile(r"(guard variable for )?(at|c10|torch|ska|std|__gnu_cxx|pybind11)::")
+# Whose headers may have objects that are one for the whole process: torch's, the standard library's and CUDA's.
+OTHERS = re.compile(r"(guard variable for )?(at|c10|torch|ska|pybind11|std|__gnu_cxx|cuda|cub|thrust)::")
 ON_GPU = pytest.mark.needs("gpu", "nvcc")
 LIBRARIES = [
     pytest.param(stage.number, target, marks=[ON_GPU] if target == "cuda" else [])
