@@ -474,6 +474,67 @@ attempt(lambda: [result.dtype for result in under_autocast(pointwise, z3, old_ce
 # %% [markdown]
 # The first line is the stage without autocast: its operators refuse a mixture rather than guess.
 
+# %% [markdown] syllabus="5.1g"
+# ### One static object for two libraries (!)
+#
+# That kernel looks its operator up once, and keeps what it found in a `static` object of a template. Here is such a
+# template without torch, so that it compiles at once, as it stands and in a namespace that has no name:
+
+# %%
+LOOKS_UP = """
+const char* look_up(const char* name) { return name; }  // in the stage: what the dispatcher has under this name
+
+%s
+template <int device>
+const char* found() {
+  static const char* const pointwise = look_up(NAMESPACE "::pointwise");  // in the first call only
+  return pointwise;
+}
+%s
+
+extern "C" const char* ask() { return found<0>(); }
+"""
+AS_IT_STANDS, WITHOUT_A_NAME = LOOKS_UP % ("", ""), LOOKS_UP % ("namespace {", "}")
+
+# %% [markdown]
+# Each is built for two namespaces, as the stage is where `make new` has made a copy, and one process asks both
+# libraries. `ctypes` loads them as `import` does: what one defines, another cannot see.
+
+# %%
+from common.objects import compiler
+
+ASK_BOTH = f"""
+import ctypes
+for namespace in ("lltm", "mycell"):
+    library = ctypes.CDLL({str(BUILD)!r} + "/" + namespace + ".so")
+    library.ask.restype = ctypes.c_char_p
+    print(" ", namespace, "calls", library.ask().decode())
+"""
+
+
+def ask_both(source):
+    """Builds the two libraries and asks them; then asks `nm` what kind of symbol the static object is."""
+    for namespace in ("lltm", "mycell"):
+        options = ["-shared", "-fPIC", f'-DNAMESPACE="{namespace}"', "-x", "c++", "-", "-o", f"{namespace}.so"]
+        subprocess.run([*compiler(), *options], cwd=BUILD, input=source, text=True, check=True)
+    _, printed, _ = process(ASK_BOTH)
+    symbols = subprocess.run(["nm", "--demangle", "lltm.so"], cwd=BUILD, capture_output=True, text=True, check=True)
+    [kind] = re.findall(r" (\w) (?!guard).*::pointwise", symbols.stdout)
+    print(*printed, f"  nm says {kind}", sep="\n")
+
+
+print("As it stands:")
+ask_both(AS_IT_STANDS)
+print("In a namespace without a name:")
+ask_both(WITHOUT_A_NAME)
+
+# %% [markdown]
+# `mycell` called somebody else's operator, and nobody said so. C++ wants a static object of a template, or of an
+# inline function, to be one in the whole program. So g++ marks it *unique* (`u`), and of all unique symbols of one
+# name the system keeps one for the process, even where libraries cannot see each other; whoever calls first decides
+# what is in it. In a namespace without a name it is the library's own (`b`), and so the stage's kernel stands in one.
+# The flag `-fvisibility=hidden` does it for a whole library, except for what is marked as visible.
+
 # %% [markdown] syllabus="5.2g"
 # ### A batching rule
 #

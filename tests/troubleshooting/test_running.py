@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import sys
 
@@ -11,14 +12,18 @@ import torch
 from torch.torch_version import TorchVersion
 from troubleshooting.sandbox import (
     ARCHITECTURES,
+    INCLUDE,
     ROOT,
     SOURCES,
+    TORCH,
     Sandbox,
     assert_printed,
     compile,
     problem,
     sections,
 )
+
+from common import host
 
 
 @pytest.fixture
@@ -231,6 +236,49 @@ def test_a_fake_kernel_that_lies(sandbox: Sandbox) -> None:
     if TorchVersion(torch.__version__) >= (2, 15):
         output = sandbox.fails(f"{page.fixes[0]}\n{script('z.new_empty(z.shape, dtype=torch.float16)')}")
         assert_printed(page.symptoms[1], output)
+
+
+TWO_OPERATORS = """
+#define EXPAND_TORCH_LIBRARY(name, m) TORCH_LIBRARY(name, m)
+EXPAND_TORCH_LIBRARY(NAMESPACE, m) {
+  m.def("gated(Tensor z, Tensor x) -> Tensor");  // has no kernel: the error says whose was called
+  m.def("calls(Tensor z, Tensor x) -> Tensor", &gated);
+}
+"""
+CALL_BOTH = """
+import torch
+for name in ("lab", "mine"):
+    torch.ops.load_library(f"./{name}.so")
+for name in ("lab", "mine"):
+    try:
+        getattr(torch.ops, name).calls(torch.ones(2), torch.ones(2))
+    except NotImplementedError as error:
+        print(f"NotImplementedError: {error}")
+"""
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.syllabus("5.1g")
+def test_the_operator_of_another_extension(sandbox: Sandbox) -> None:
+    page = problem("The operator of another extension")
+    unnamed = page.fixes[0]
+    bare = unnamed.replace("namespace {\n", "").replace("}  // namespace\n", "")
+    assert bare.count("namespace") == 0
+
+    def library(name: str, source: str) -> None:
+        module = str(sandbox.write("module.cpp", source + TWO_OPERATORS))
+        flags = [f"-DNAMESPACE={name}", host.standard(), *shlex.split(INCLUDE)]
+        sandbox.compile(f"{name}.so", *flags, f"-L{TORCH / 'lib'}", "-ltorch", "-ltorch_cpu", "-lc10", source=module)
+
+    def called() -> list[str]:
+        return re.findall(r"Could not run '(\w+)::gated'", sandbox.works(sandbox.script(CALL_BOTH)))
+
+    library("lab", bare)
+    library("mine", bare)
+    assert called() == ["lab", "lab"]
+    assert_printed(page.symptoms[0], sandbox.works("python script.py"))
+    library("mine", unnamed)
+    assert called() == ["lab", "mine"]
 
 
 def test_an_operator_without_a_gradient(sandbox: Sandbox) -> None:

@@ -51,6 +51,10 @@ Tensor or_zero(const std::optional<Tensor>& grad, const Tensor& like) {
   return grad ? *grad : at::zeros({}, like.options()).expand_as(like);
 }
 
+// g++ makes a static object in a template, or in an inline function, one for the whole process. In here it is
+// this library's own; else two builds, under two names, would both call the operator that was found first.
+namespace {
+
 // Under autocast both arguments take its dtype, as those of torch's own lstm_cell do.
 template <at::DeviceType device>
 std::tuple<Tensor, Tensor, Tensor> pointwise_autocast(const Tensor& z, const Tensor& old_cell) {
@@ -64,6 +68,8 @@ std::tuple<Tensor, Tensor, Tensor> pointwise_autocast(const Tensor& z, const Ten
   return pointwise.call(at::autocast::cached_cast(dtype, z, device),
                         at::autocast::cached_cast(dtype, old_cell, device));
 }
+
+}  // namespace
 
 EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, AutocastCPU, m) {
   m.impl("pointwise", &pointwise_autocast<at::kCPU>);
