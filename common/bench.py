@@ -21,7 +21,7 @@ import torch
 
 from . import clock, console, kernels, machine, results, stages
 from .case import INPUTS, Case
-from .contenders import Contender, Run, WrongResult, contender_of, input_sets, peers, prepare, warm_up
+from .contenders import MODES, Contender, Run, WrongResult, contender_of, input_sets, peers, prepare, warm_up
 from .errors import UserError
 from .stages import Stage
 from .tables import recorded_times
@@ -38,7 +38,7 @@ class Plan:
 
     sizes: dict[str, tuple[tuple[int, int, int], ...]]
     grads: tuple[str, ...]
-    compiled: bool  # against torch.compile too, not eager alone
+    modes: tuple[str, ...] | None  # of torch.compile beside its default; None: against eager alone
     rounds: int
     block_seconds: float
     kernels: bool = False  # the pointwise kernels alone too, on a GPU
@@ -47,13 +47,15 @@ class Plan:
 FULL = Plan(
     sizes={"cpu": (SMALL, MEDIUM, (256, 256, 512)), "cuda": (SMALL, MEDIUM, (4096, 1024, 1024))},
     grads=("all", "parameters"),
-    compiled=True,
+    modes=MODES,
     rounds=50,
     block_seconds=0.015,
     kernels=True,
 )
-TOUR = replace(FULL, sizes=dict.fromkeys(FULL.sizes, (SMALL, MEDIUM)), grads=("all",), rounds=30, kernels=False)
-GLANCE = replace(TOUR, sizes=dict.fromkeys(FULL.sizes, (SMALL,)), compiled=False)
+TOUR = replace(
+    FULL, sizes=dict.fromkeys(FULL.sizes, (SMALL, MEDIUM)), grads=("all",), modes=MODES[:1], rounds=30, kernels=False
+)
+GLANCE = replace(TOUR, sizes=dict.fromkeys(FULL.sizes, (SMALL,)), modes=None)
 
 
 def measure_case(contenders: Sequence[Contender], case: Case, plan: Plan) -> tuple[list[dict], list[dict]]:
@@ -138,7 +140,7 @@ def measure_device(device: str, wanted: Sequence[Stage], plan: Plan) -> tuple[li
     """All rows on CPU or on CUDA tensors, printed as they come, and what could not run."""
     rows, not_run = [], []
     with ieee():
-        contenders = peers(device, plan.compiled)
+        contenders = peers(device, plan.modes)
         for stage in wanted:
             try:
                 contenders.append(contender_of(stage, device))
@@ -297,7 +299,7 @@ def glance(stage: Stage, target: str, device: str) -> list[dict]:
         console.say("\n" + recorded_times(stage))
         return []
     with ieee():
-        contenders = [*peers(device, GLANCE.compiled), contender_of(stage, device)]
+        contenders = [*peers(device, GLANCE.modes), contender_of(stage, device)]
         (B, I, S), *_ = GLANCE.sizes[device]
         case = Case(B, I, S, device=device)
         rows, _ = measure_case(contenders, case, GLANCE)

@@ -134,23 +134,37 @@ def triton_module() -> ModuleType | None:
     return module
 
 
-def peers(device: str, compiled: bool = True) -> list[Contender]:
-    """Eager, which is stage 1's equations without the checks, and, if wanted, torch.compile of them and Triton."""
+# How torch.compile may be asked, beside the default: with CUDA graphs; and with a choice among many kernels for each
+# product, each of them timed first.
+MODES = ("reduce-overhead", "max-autotune")
+
+
+def peers(device: str, modes: Sequence[str] | None = MODES) -> list[Contender]:
+    """Eager, which is stage 1's equations without the checks.
+
+    Unless `modes` is None, also torch.compile of them, and on a GPU these modes of it and Triton.
+    """
     equations = load(1).equations
     found = [Contender("eager", equations)]
-    if compiled:
-        found.append(Contender("torch.compile", torch.compile(equations, dynamic=False), compiled=True))
-    if compiled and device == "cuda":
-        replayed = torch.compile(equations, dynamic=False, mode="reduce-overhead")
-
-        def lltm(*arguments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            torch.compiler.cudagraph_mark_step_begin()  # the outputs of the last call may be overwritten
-            return replayed(*arguments)
-
-        found.append(Contender("torch.compile reduce-overhead", lltm, compiled=True))
+    if modes is None:
+        return found
+    found.append(Contender("torch.compile", torch.compile(equations, dynamic=False), compiled=True))
+    if device == "cuda":
+        found += [Contender(f"torch.compile {mode}", replayed(equations, mode), compiled=True) for mode in modes]
         if module := triton_module():
             found.append(Contender("Triton", module.lltm, compiled=True))
     return found
+
+
+def replayed(function: Cell, mode: str) -> Cell:
+    """torch.compile in a mode that replays CUDA graphs: the outputs of the last call may be overwritten."""
+    compiled = torch.compile(function, dynamic=False, mode=mode)
+
+    def lltm(*arguments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        torch.compiler.cudagraph_mark_step_begin()
+        return compiled(*arguments)
+
+    return lltm
 
 
 def contender_of(stage: Stage, device: str) -> Contender:

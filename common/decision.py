@@ -8,7 +8,6 @@ from . import results
 from .results import device_name, select, size_of, unique
 from .tables import markdown, microseconds, same_case
 
-WITHOUT = ("eager", "torch.compile", "torch.compile reduce-overhead", "Triton")  # no C++, and no build
 EXPLAINED = (
     "Microseconds. *Gain*: the time of the fastest that needs no C++, as a multiple of the fastest stage's; above "
     "one, C++ and CUDA were worth something there."
@@ -31,11 +30,14 @@ def cells_of(result: dict, device: str) -> str:
     rows = select(result, device=device, grads="all")
     lines = []
     for row in (row for row in rows if row["name"] == "eager"):
-        without = [found for name in WITHOUT if (found := same_case(rows, row, name))]
-        staged = [found for name in unique(rows, "name") if name.startswith("stage ")
-                  if name != "stage 1" and (found := same_case(rows, row, name))]  # fmt: skip
-        lines.append([size_of(row), row["pass"], *compared(without, staged, lambda row: row["ratio"])])
+        same = [found for name in unique(rows, "name") if (found := same_case(rows, row, name))]
+        lines.append([size_of(row), row["pass"], *compared(*apart(same), lambda row: row["ratio"])])
     return f"{headline(result, device)}\n\n{table(['size', 'pass'], lines)}"
+
+
+def apart(rows: Sequence[dict]) -> tuple[list[dict], list[dict]]:
+    """Who needed no C++ and who did; stage 1 is eager with checks, and left out."""
+    return [row for row in rows if row["stage"] is None], [row for row in rows if row["stage"] not in (None, 1)]
 
 
 def pointwise() -> str:
@@ -45,10 +47,8 @@ def pointwise() -> str:
         lines = []
         for row in (row for row in result["kernels"] if row["name"] == "eager"):
             same = [other for other in result["kernels"] if all(other[f] == row[f] for f in ("B", "S", "pass"))]
-            without = [other for other in same if other["stage"] is None]
-            staged = [other for other in same if other["stage"] is not None]
-            facts = [f"B{row['B']} S{row['S']}", row["pass"]]
-            lines.append([*facts, *compared(without, staged, lambda row: row["median"])])
+                facts = [f"B{row['B']} S{row['S']}", row["pass"]]
+            lines.append([*facts, *compared(*apart(same), lambda row: row["median"])])
         parts.append(f"{headline(result, 'cuda')}\n\n{table(['size', 'pass'], lines)}")
     return "\n\n".join(parts) if parts else "Nothing recorded yet."
 

@@ -23,8 +23,14 @@ INK, GRID = "#1a1a1a", "#dddddd"
 BLUE, VERMILION, SKY, GREEN, PURPLE, ORANGE, YELLOW = (
     "#0072b2", "#d55e00", "#56b4e9", "#009e73", "#cc79a7", "#e69f00", "#f0e442",
 )  # fmt: skip
-BROWN = "#7a4a1e"
-COLOURS = {"eager": "#8c8c8c", "torch.compile": ORANGE, "torch.compile reduce-overhead": YELLOW, "Triton": BROWN}
+BROWN, OLIVE = "#7a4a1e", "#8a8a00"
+COLOURS = {
+    "eager": "#8c8c8c",
+    "torch.compile": ORANGE,
+    "torch.compile reduce-overhead": YELLOW,
+    "torch.compile max-autotune": OLIVE,
+    "Triton": BROWN,
+}
 STAGE_COLOURS = (GRID, SKY, BLUE, GREEN, VERMILION, PURPLE, INK)
 SIZE_MARKS = ("o", "s", "D", "^", "v", "P")
 GRADS = {"all": "all inputs", "parameters": "weights and bias"}

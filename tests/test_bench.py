@@ -14,7 +14,17 @@ from profiled import operations
 
 from common import bench, clock, load, results, stages
 from common.case import Case
-from common.contenders import Contender, Run, WrongResult, contender_of, input_sets, peers, prepare, triton_module
+from common.contenders import (
+    MODES,
+    Contender,
+    Run,
+    WrongResult,
+    contender_of,
+    input_sets,
+    peers,
+    prepare,
+    triton_module,
+)
 from common.errors import UserError
 from common.stages import Stage
 
@@ -22,7 +32,7 @@ CASE = Case(2, 3, 4)
 TINY = bench.Plan(
     sizes={"cpu": ((2, 3, 4),), "cuda": ((2, 3, 4),)},
     grads=("all", "parameters"),
-    compiled=False,
+    modes=None,
     rounds=3,
     block_seconds=1e-4,
 )
@@ -366,6 +376,10 @@ def test_cuda_tensors():
     with bench.ieee():
         rows, not_run = bench.measure_case([*peers("cuda"), contender_of(stages.find(1), "cuda")], case, TINY)
     assert not_run == []
-    compiled = ["torch.compile", "torch.compile reduce-overhead", *(["Triton"] if triton_module() else [])]
+    compiled = [
+        "torch.compile",
+        *(f"torch.compile {mode}" for mode in MODES),
+        *(["Triton"] if triton_module() else []),
+    ]
     assert [row["name"] for row in rows if row["pass"] == "forward"] == ["eager", *compiled, "stage 1"]
     assert all(row["device"] == "cuda" and row["samples"] >= TINY.rounds for row in rows)
