@@ -47,7 +47,7 @@ def pointwise() -> str:
         lines = []
         for row in (row for row in result["kernels"] if row["name"] == "eager"):
             same = [other for other in result["kernels"] if all(other[f] == row[f] for f in ("B", "S", "pass"))]
-                facts = [f"B{row['B']} S{row['S']}", row["pass"]]
+            facts = [f"B{row['B']} S{row['S']}", row["pass"]]
             lines.append([*facts, *compared(*apart(same), lambda row: row["median"])])
         parts.append(f"{headline(result, 'cuda')}\n\n{table(['size', 'pass'], lines)}")
     return "\n\n".join(parts) if parts else "Nothing recorded yet."
