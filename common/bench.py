@@ -7,6 +7,7 @@ next of a few sets of inputs, so that a result which is merely remembered is wro
 from __future__ import annotations
 
 import gc
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -139,6 +140,8 @@ def measure_size(contenders: Sequence[Contender], case: Case, plan: Plan) -> tup
 def measure_device(device: str, wanted: Sequence[Stage], plan: Plan) -> tuple[list[dict], list[dict]]:
     """All rows on CPU or on CUDA tensors, printed as they come, and what could not run."""
     rows, not_run = [], []
+    if device == "cuda":  # there, of all cores only the one that launches kernels is part of what is timed
+        torch._inductor.config.compile_threads = os.cpu_count()
     with ieee():
         contenders = peers(device, plan.modes)
         for stage in wanted:

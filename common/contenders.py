@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import ModuleType
 
 import torch
 
 from .build import build, devices, has_cpp, load
-from .case import INPUTS, Case, Cell, difference, nan_in_fresh_memory
+from .case import INPUTS, Case, Cell, difference, expected, nan_in_fresh_memory
 from .errors import UserError
 from .memory import saved_storages
 from .stages import ROOT, Stage, find
@@ -20,6 +22,10 @@ from .stages import ROOT, Stage, find
 # Compiled code is kept for the next run, and no compiler's worker waits beside a measurement.
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(ROOT / "build" / "inductor"))
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+# Of the kernels that it tries for a product it would print each, and what is wrong with those that cannot run.
+os.environ.setdefault("TORCHINDUCTOR_AUTOTUNE_NUM_CHOICES_DISPLAYED", "0")
+os.environ.setdefault("TORCHINDUCTOR_MAX_AUTOTUNE_REPORT_CHOICES_STATS", "0")
+logging.getLogger("torch._inductor.select_algorithm").setLevel(logging.CRITICAL)
 
 
 class WrongResult(UserError):
@@ -46,6 +52,11 @@ class InputSet:
     arguments: list[torch.Tensor]
     leaves: list[torch.Tensor]
     gradients: tuple[torch.Tensor | None, ...]
+
+    @cached_property
+    def expected(self) -> dict[str, torch.Tensor]:
+        """What the reference says: computed once, for all contenders."""
+        return expected(self.case)
 
 
 def input_sets(case: Case, count: int = 3) -> list[InputSet]:
@@ -78,12 +89,12 @@ class Run:
 
     def check(self, when: str) -> None:
         """Raises `WrongResult` unless what the last call returned agrees with the reference."""
-        case = self.sets[self.turn].case
-        if not self.backward:
-            case = replace(case, requires_grad=())
-        names = ["new_h", "new_cell", *(f"d_{name}" for name in INPUTS if name in case.requires_grad)]
+        given = self.sets[self.turn]
+        names = ["new_h", "new_cell"]
+        if self.backward:
+            names += [f"d_{name}" for name in INPUTS if name in given.case.requires_grad]
         got = {name: tensor.detach() for name, tensor in zip(names, self.result, strict=True)}
-        problem = difference(case, got)
+        problem = difference(given.case, got, wanted={name: given.expected[name] for name in names})
         if problem:
             raise WrongResult(f"{self.contender.name} is not timed: {when}, {problem}")
 
@@ -134,9 +145,10 @@ def triton_module() -> ModuleType | None:
     return module
 
 
-# How torch.compile may be asked, beside the default: with CUDA graphs; and with a choice among many kernels for each
-# product, each of them timed first.
-MODES = ("reduce-overhead", "max-autotune")
+# How torch.compile may be asked, beside the default: with CUDA graphs; and with a choice among kernels for each
+# product, all of them timed first. (Both at once would be two owners of one memory of CUDA graphs: the outputs of one
+# are overwritten when the other is called.)
+MODES = ("reduce-overhead", "max-autotune-no-cudagraphs")
 
 
 def peers(device: str, modes: Sequence[str] | None = MODES) -> list[Contender]:
@@ -150,18 +162,20 @@ def peers(device: str, modes: Sequence[str] | None = MODES) -> list[Contender]:
         return found
     found.append(Contender("torch.compile", torch.compile(equations, dynamic=False), compiled=True))
     if device == "cuda":
-        found += [Contender(f"torch.compile {mode}", replayed(equations, mode), compiled=True) for mode in modes]
+        found += [Contender(f"torch.compile {mode}", in_mode(equations, mode), compiled=True) for mode in modes]
         if module := triton_module():
             found.append(Contender("Triton", module.lltm, compiled=True))
     return found
 
 
-def replayed(function: Cell, mode: str) -> Cell:
-    """torch.compile in a mode that replays CUDA graphs: the outputs of the last call may be overwritten."""
+def in_mode(function: Cell, mode: str) -> Cell:
+    """A function under torch.compile in one of its modes."""
     compiled = torch.compile(function, dynamic=False, mode=mode)
+    if mode != "reduce-overhead":
+        return compiled
 
     def lltm(*arguments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        torch.compiler.cudagraph_mark_step_begin()
+        torch.compiler.cudagraph_mark_step_begin()  # the outputs of the last call may be overwritten
         return compiled(*arguments)
 
     return lltm

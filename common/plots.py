@@ -28,7 +28,7 @@ COLOURS = {
     "eager": "#8c8c8c",
     "torch.compile": ORANGE,
     "torch.compile reduce-overhead": YELLOW,
-    "torch.compile max-autotune": OLIVE,
+    "torch.compile max-autotune-no-cudagraphs": OLIVE,
     "Triton": BROWN,
 }
 STAGE_COLOURS = (GRID, SKY, BLUE, GREEN, VERMILION, PURPLE, INK)

@@ -65,10 +65,8 @@ def spread(**arguments: Tensor) -> dict[str, Tensor]:
 
     So far does a sum move when each of its terms is rounded, whatever the terms cancel to.
     """
-    weights, (X, z) = (
-        arguments["weights"],
-        _product(*(arguments[name] for name in ("input", "weights", "bias", "old_h"))),
-    )
+    weights = arguments["weights"]
+    X, z = _product(arguments["input"], weights, arguments["bias"], arguments["old_h"])
     d_z, _ = pointwise_backward(arguments["grad_h"], arguments["grad_cell"], z, arguments["old_cell"])
     S = arguments["old_h"].size(1)
     of_d_X = (d_z.square() @ weights.double().square()).sqrt()  # (B, S+I)
