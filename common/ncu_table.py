@@ -9,7 +9,20 @@ from . import ncu, patterns, results
 from .tables import markdown as table
 
 # Why a number of the tool's is another one, by kernel, space and number. A test holds that none is missing.
-WHY: dict[tuple[str, str, str], str] = {}
+PREDICATED = (
+    "the number of units that are left decides what a lane loads and stores; of some of these conditions nvcc makes "
+    "predicates, and an instruction counts as executed even where its predicate holds for no lane of the warp"
+)
+CONTENDED = (
+    "no two lanes of a warp want the same bank; the tool's metrics for banks also count some waits of one warp for "
+    "another, a hundredth of all, and not the same number in two runs"
+)
+WHY: dict[tuple[str, str, str], str] = {
+    **{(kernel, f"global {use}", "instructions"): PREDICATED
+       for kernel in ("forward_kernel", "backward_kernel") for use in ("load", "store")},
+    **{("products_kernel", f"shared {use}", what): CONTENDED
+       for use in ("load", "store") for what in ("wavefronts", "conflicts")},
+}  # fmt: skip
 
 
 def differences(record: dict) -> Iterator[tuple[ncu.Case, str, str, int, int]]:
