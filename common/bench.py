@@ -224,38 +224,39 @@ def measure(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], output:
 
     Each device is measured in a process of its own: a process can hold only one target of a stage.
     """
-    sources = {str(stage.number): results.source_hash(stage) for stage in [stages.find(1), *wanted]}
-    rows, not_run = [], []
-    if "cuda" not in devices:
-        not_run.append(missing("every contender", "cuda", "all sizes", "no GPU that torch can use"))
-    for device in devices:
-        of_device, missed = in_a_process(measure_device, device, wanted, plan)
-        rows += of_device
-        not_run += missed
-    of_kernels = []
-    if plan.kernels and "cuda" in devices:
-        with_kernels = [stage for stage in wanted if stage.pointwise_tensors]
-        of_kernels, missed = in_a_process(kernels.measure, with_kernels)
-        not_run += missed
-    for entry in not_run:
-        console.say(f"  not run: {entry['name']}, {entry['what']} ({entry['device']}): {entry['reason']}")
-    if "cuda" not in devices:
-        for stage in wanted:
-            if only_emulated(stage):
-                console.say("\n" + recorded_times(stage))
     result = {
         "schema": results.SCHEMA,
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "quick": plan != FULL,
         "machine": machine.machine(),
         "versions": machine.versions(),
-        "sources": sources,
-        "rows": rows,
-        "kernels": of_kernels,
-        "not_run": not_run,
+        "sources": {str(stage.number): results.source_hash(stage) for stage in [stages.find(1), *wanted]},
+        "rows": [],
+        "kernels": [],
+        "not_run": [],
     }
-    if output:
-        results.write(result, output)
+
+    def add(what: str, function: Callable, *arguments: object) -> None:
+        rows, missed = in_a_process(function, *arguments)
+        result[what] += rows
+        result["not_run"] += missed
+        if output:
+            results.write(result, output)  # a later part may take the machine along
+
+    if "cuda" in devices:
+        add("rows", measure_device, "cuda", wanted, plan)
+    else:
+        result["not_run"].append(missing("every contender", "cuda", "all sizes", "no GPU that torch can use"))
+    if plan.kernels and "cuda" in devices:
+        add("kernels", kernels.measure, [stage for stage in wanted if stage.pointwise_tensors])
+    if "cpu" in devices:
+        add("rows", measure_device, "cpu", wanted, plan)
+    for entry in result["not_run"]:
+        console.say(f"  not run: {entry['name']}, {entry['what']} ({entry['device']}): {entry['reason']}")
+    if "cuda" not in devices:
+        for stage in wanted:
+            if only_emulated(stage):
+                console.say("\n" + recorded_times(stage))
     return result
 
 
