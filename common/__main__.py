@@ -57,6 +57,9 @@ def parser() -> argparse.ArgumentParser:
     add("finders", "who finds the mistakes of tests/checks, on a GPU; writes docs/results/checks.json")
     ncu = add("ncu", "the emulator's counts beside Nsight Compute's, on a GPU; writes docs/results/ncu.json")
     ncu.add_argument("--emulator", action="store_true", help="only the emulator's side anew; needs no GPU")
+    ablation = add("ablation", "stage 6 without each of its ideas, and with each alone")
+    ablation.add_argument("--out", help="where the JSON goes (out/ablation.json if left out)")
+    ablation.add_argument("--only", nargs="+", default=[], help="of cuda, cpu, kernels and counts")
     wheels = add("wheels", "where a wheel runs: Pythons and versions of torch; writes docs/results/wheels.json")
     wheels.add_argument("--python", nargs="+", default=[sys.executable], help="Pythons to try; this one if left out")
     wheels.add_argument("--torch", nargs="+", help="versions to try; the oldest supported and this one's if left out")
@@ -133,6 +136,10 @@ def run(arguments: argparse.Namespace) -> int:
             from .ncu import ncu
 
             return ncu(emulator_only=arguments.emulator)
+        case "ablation":
+            from .ablation import ablation
+
+            return ablation(arguments.out, arguments.only)
         case "wheels":
             from .wheels import record
 

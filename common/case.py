@@ -165,10 +165,15 @@ def tolerance(case: Case, tf32: bool = False) -> float:
     return epsilon * (64 + 4 * math.sqrt(max(case.S + case.I, 3 * case.S, case.B)))
 
 
-def difference(case: Case, got: dict[str, Tensor | None], tf32: bool = False) -> str | None:
-    """None when `got` agrees with the reference, else what differs, where, and by how much."""
+def difference(
+    case: Case, got: dict[str, Tensor | None], tf32: bool = False, wanted: dict[str, Tensor] | None = None
+) -> str | None:
+    """None when `got` agrees with the reference, else what differs, where, and by how much.
+
+    `wanted` is what `expected(case)` returns, for who has it already.
+    """
     spread = reference.spread(**_given(case)) if case.dtype in LOW_PRECISION else {}
-    for name, want in expected(case).items():
+    for name, want in (expected(case) if wanted is None else wanted).items():
         message = tensor_difference(name, got.get(name), want, case, tolerance(case, tf32), spread.get(name, 0.0))
         if message:
             return f"{message} ({case})"

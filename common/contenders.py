@@ -7,12 +7,13 @@ import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import ModuleType
 
 import torch
 
 from .build import build, devices, has_cpp, load
-from .case import INPUTS, Case, Cell, difference, nan_in_fresh_memory
+from .case import INPUTS, Case, Cell, difference, expected, nan_in_fresh_memory
 from .errors import UserError
 from .memory import saved_storages
 from .stages import ROOT, Stage, find
@@ -47,6 +48,11 @@ class InputSet:
     leaves: list[torch.Tensor]
     gradients: tuple[torch.Tensor | None, ...]
 
+    @cached_property
+    def expected(self) -> dict[str, torch.Tensor]:
+        """The reference's results, which every contender is compared with."""
+        return expected(self.case)
+
 
 def input_sets(case: Case, count: int = 3) -> list[InputSet]:
     """A few sets of inputs of one size, all contenders' alike."""
@@ -78,12 +84,11 @@ class Run:
 
     def check(self, when: str) -> None:
         """Raises `WrongResult` unless what the last call returned agrees with the reference."""
-        case = self.sets[self.turn].case
-        if not self.backward:
-            case = replace(case, requires_grad=())
+        given = self.sets[self.turn]
+        case = given.case if self.backward else replace(given.case, requires_grad=())
         names = ["new_h", "new_cell", *(f"d_{name}" for name in INPUTS if name in case.requires_grad)]
         got = {name: tensor.detach() for name, tensor in zip(names, self.result, strict=True)}
-        problem = difference(case, got)
+        problem = difference(case, got, wanted={name: given.expected[name] for name in names})
         if problem:
             raise WrongResult(f"{self.contender.name} is not timed: {when}, {problem}")
 
