@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 
 import pytest
@@ -71,89 +72,94 @@ def test_a_diff_that_no_longer_fits_is_named(monkeypatch, tmp_path):
         variants.sources(variants.without("small"))
 
 
-# What is built of them ---------------------------------------------------------------------------------------------
+# What is built of them: little, for that takes long; `make ablation` checks every variant before it is timed. -----
 
 
 @pytest.fixture(scope="module")
-def libraries():
-    """Every variant that differs on a CPU from those before: without all, and without each."""
-    return variants.build(on_cpu(), "host")
-
-
-def on_cpu() -> list[variants.Variant]:
-    return [variants.BARE, *(variants.without(idea) for idea, devices in variants.IDEAS.items() if "cpu" in devices)]
+def bare():
+    """The library of the stage without any idea, for a CPU."""
+    return variants.build([variants.BARE], "host")
 
 
 @pytest.mark.needs("g++")
-@pytest.mark.parametrize("variant", on_cpu(), ids=lambda variant: variant.name)
-def test_a_variant_on_a_cpu_is_right(libraries, variant):
-    module = variants.load(variant, libraries[variant.name, "host"], "host")
+def test_the_stage_without_any_idea_is_right_on_a_cpu(bare):
+    module = variants.load(variants.BARE, bare["none", "host"], "host")
     for case in CASES:
         assert difference(case, outputs(module.lltm, case)) is None
 
 
 @pytest.mark.needs("g++")
-def test_what_is_kept_for_backward_is_as_large_with_gates_as_without(libraries):
+def test_what_is_kept_for_backward_is_as_large_with_gates(bare):
     """Recomputing saves traffic, not memory: z is as large as the gates."""
     from common.memory import saved_bytes
 
-    case = Case(16, 32, 128)
-    kept = {}
-    for name in ("without recomputed", "without bias"):
-        module = variants.load(variants.without(name.split()[1]), libraries[name, "host"], "host")
-        arguments = list(case.inputs().values())
-        kept[name] = saved_bytes(lambda m=module, a=arguments: m.lltm(*a), without=arguments)
-    assert kept["without recomputed"] == kept["without bias"] == 4 * 16 * (3 + 1) * 128  # z or gates, new_cell
+    module, case = variants.load(variants.BARE, bare["none", "host"], "host"), Case(16, 32, 128)
+    arguments = list(case.inputs().values())
+    assert (
+        saved_bytes(lambda: module.lltm(*arguments), without=arguments) == 4 * 16 * (3 + 1) * 128
+    )  # gates, new_cell
 
 
 @pytest.mark.needs("g++")
-def test_a_library_is_found_again_and_shared_by_equal_sources(libraries, monkeypatch):
+def test_a_library_is_found_again_and_shared_by_equal_sources(bare, monkeypatch):
     monkeypatch.setattr(variants, "compile_all", None)
-    again = variants.build(on_cpu(), "host")
-    assert again == libraries
-    assert variants.key_of(variants.write(variants.without("autograd")), "host") == variants.key_of(
-        variants.write(variants.WHOLE), "host"
-    )
+    same = variants.Variant("the same", tuple(variants.IDEAS)[::-1])
+    assert variants.build([variants.BARE, same], "host") == bare | {(same.name, "host"): bare["none", "host"]}
+    in_python, in_cpp = variants.write(variants.without("autograd")), variants.write(variants.WHOLE)
+    assert variants.key_of(in_python, "host") == variants.key_of(in_cpp, "host")
 
 
 @pytest.mark.needs("g++")
 def test_what_does_not_compile_is_named(monkeypatch):
     def broken(variant, original=variants.sources):
-        texts = original(variant)
-        return texts | {"csrc/lltm.cpp": "int wrong = ;\n" + texts["csrc/lltm.cpp"]}
+        return dict.fromkeys(original(variant), "int wrong = ;\n") | {"setup.py": original(variant)["setup.py"]}
 
     monkeypatch.setattr(variants, "sources", broken)
-    broken_one = variants.Variant("broken", ())
-    with pytest.raises(UserError, match=r"broken/csrc/lltm\.cpp does not compile(.|\n)*lltm\.cpp:1"):
-        variants.build([broken_one], "host")
+    with pytest.raises(UserError, match=r"broken/csrc/lltm\w*\.cpp does not compile(.|\n)*\.cpp:1"):
+        variants.build([variants.Variant("broken", ())], "host")
+
+
+EMULATED = [variants.BARE, variants.without("recomputed")]
+
+
+@pytest.fixture(scope="module")
+def emulated():
+    return {(variant.name, "emulator"): variants.build_emulator(variant) for variant in EMULATED}
 
 
 @pytest.mark.needs("g++")
-@pytest.mark.parametrize("variant", [variants.BARE, variants.without("packs")], ids=lambda variant: variant.name)
-def test_a_variant_on_the_emulator_is_right(variant):
-    module = variants.load(variant, variants.build_emulator(variant), "emulator")
+@pytest.mark.parametrize("variant", EMULATED, ids=lambda variant: variant.name)
+def test_a_variant_on_the_emulator_is_right(emulated, variant):
+    module = variants.load(variant, emulated[variant.name, "emulator"], "emulator")
     for case in CASES[:4]:
         assert difference(case, outputs(module.lltm, case)) is None
 
 
 @pytest.mark.needs("g++")
-def test_what_ideas_save_is_counted(monkeypatch):
-    """By hand: numbers of 4 bytes a unit, 32 lanes with one number or four in each request."""
-    monkeypatch.setattr(ablation, "COUNTED", [variants.BARE, variants.without("packs")])
+def test_what_ideas_save_is_counted(emulated, monkeypatch):
+    """By hand: 5 tensors stored forward, with 4 numbers or one of each lane in a request; and who runs what."""
+    monkeypatch.setattr(ablation, "COUNTED", EMULATED)
     monkeypatch.setattr(ablation, "COUNTED_CELL", (4, 2, 32))
-    built = {(v.name, "emulator"): variants.build_emulator(v) for v in ablation.COUNTED}
-    rows, _ = ablation.emulated_counts(built)
-    B, S = ablation.COUNTED_POINTWISE
-    found = {(row["name"], row["pass"], row["kernel"]): row["emulator"] for row in rows if "pointwise" in row["what"]}
-    forward = {name: found[name, "forward", "forward_kernel"] for name in ("none", "without packs")}
-    assert forward["none"]["global load"]["bytes"] == forward["without packs"]["global load"]["bytes"] == 16 * B * S
-    assert forward["none"]["global store"]["bytes"] == 5 * 4 * B * S  # new_h, new_cell, three gates
-    assert forward["without packs"]["global store"]["bytes"] == 2 * 4 * B * S
-    assert forward["without packs"]["global load"]["requests"] == 4 * B * S // 32
-    kernels = [row["kernel"] for row in rows if row["what"].startswith("cell") and row["name"] == "without packs"]
-    assert kernels == ["cell_kernel", "backward_kernel", "products_kernel"]
-    kernels = [row["kernel"] for row in rows if row["what"].startswith("cell") and row["name"] == "none"]
-    assert kernels == ["forward_kernel", "backward_kernel"]  # its products are torch's
+    rows, _ = ablation.emulated_counts(emulated)
+    units = math.prod(ablation.COUNTED_POINTWISE)
+    for name, size in (("none", 1), ("without recomputed", 4)):
+        [found] = [
+            row for row in rows if row["kernel"] == "forward_kernel" and row["name"] == name and is_pointwise(row)
+        ]
+        for use, tensors in (("load", 4), ("store", 5)):
+            assert found["emulator"][f"global {use}"]["bytes"] == tensors * 4 * units
+            assert found["emulator"][f"global {use}"]["requests"] == tensors * units // (32 * size)
+            assert found["emulator"][f"global {use}"]["sectors"] == tensors * units // 8
+    kernels = {name: [row["kernel"] for row in rows if row["name"] == name and not is_pointwise(row)]
+               for name in ("none", "without recomputed")}  # fmt: skip
+    assert kernels == {
+        "none": ["forward_kernel", "backward_kernel"],  # its products are torch's
+        "without recomputed": ["cell_kernel", "backward_kernel", "products_kernel"],
+    }
+
+
+def is_pointwise(row: dict) -> bool:
+    return row["what"].startswith("pointwise part")
 
 
 # The record --------------------------------------------------------------------------------------------------------
