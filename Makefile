@@ -19,7 +19,7 @@ given_name = $(if $(filter command,$(firstword $(origin NAME))),$(NAME))
 cpp_sources = $(shell find stages common tests docs -not -path '*/wrong/*' '(' -name '*.h' -o -name '*.cpp' \
 	-o -name '*.cu' -o -name '*.cuh' ')')
 
-.PHONY: grade prove next check hint solution reset progress watch finders wheels help tour test doctor emulate new lab bench report setup clean format lint tables notebooks sanitize ncu python any-python torch
+.PHONY: grade prove next check hint solution reset progress watch finders wheels help tour test doctor emulate new lab bench report setup clean format lint tables notebooks sanitize ncu ablation python any-python torch
 .DELETE_ON_ERROR:
 
 help:
@@ -117,6 +117,9 @@ sanitize: torch         ## every kernel under compute-sanitizer, on a GPU; write
 
 ncu: torch              ## the emulator's counts beside Nsight Compute's, on a GPU; writes docs/results/ncu.json
 	@$(python) -m common ncu
+
+ablation: torch         ## stage 6 without each of its ideas, and with each alone; writes out/ablation.json or OUT=...
+	@$(python) -m common ablation $(if $(OUT),--out "$(OUT)") $(if $(ONLY),--only $(ONLY))
 
 wheels: torch           ## which wheel runs with PYTHONS="..." and TORCHES="2.11 ..."; writes docs/results/wheels.json
 	@$(python) -m common wheels $(if $(PYTHONS),--python $(PYTHONS)) $(if $(TORCHES),--torch $(TORCHES))

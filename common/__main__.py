@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     new.add_argument("--folder", help="where it goes; work/ if left out")
     bench = add("bench", "the full measurement, against eager and torch.compile in the same run")
     bench.add_argument("--quick", action="store_true", help="fewer sizes and rounds")
+    bench.add_argument("--tuned", action="store_true", help="against torch.compile's max-autotune too: minutes more")
     bench.add_argument("--output", help="where the JSON goes (out/bench.json if left out)")
     sanitize = add(
         "sanitize", "every kernel under compute-sanitizer's tools, on a GPU; writes docs/results/sanitizer.json"
@@ -61,6 +62,9 @@ def parser() -> argparse.ArgumentParser:
     ncu = add("ncu", "the emulator's counts beside Nsight Compute's, on a GPU; writes docs/results/ncu.json")
     ncu.add_argument("--emulator", action="store_true", help="only the emulator's side anew; needs no GPU")
     ncu.add_argument("--stage", type=int, help="only this one under ncu; the record of the others stays")
+    ablation = add("ablation", "stage 6 without each of its ideas, and with each alone")
+    ablation.add_argument("--out", help="where the JSON goes (out/ablation.json if left out)")
+    ablation.add_argument("--only", nargs="+", default=[], help="of cuda, cpu, kernels and counts")
     wheels = add("wheels", "where a wheel runs: Pythons and versions of torch; writes docs/results/wheels.json")
     wheels.add_argument("--python", nargs="+", default=[sys.executable], help="Pythons to try; this one if left out")
     wheels.add_argument("--torch", nargs="+", help="versions to try; the oldest supported and this one's if left out")
@@ -124,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
         case "bench":
             from .bench import bench
 
-            return bench(quick=arguments.quick, output=arguments.output)
+            return bench(arguments.quick, arguments.output, arguments.tuned)
         case "sanitize":
             from .sanitizer import sanitize
 
@@ -137,6 +141,10 @@ def run(arguments: argparse.Namespace) -> int:
             from .ncu import ncu
 
             return ncu(arguments.emulator, arguments.stage)
+        case "ablation":
+            from .ablation import ablation
+
+            return ablation(arguments.out, arguments.only)
         case "wheels":
             from .wheels import record
 

@@ -48,14 +48,12 @@ class Plan:
 FULL = Plan(
     sizes={"cpu": (SMALL, MEDIUM, (256, 256, 512)), "cuda": (SMALL, MEDIUM, (4096, 1024, 1024))},
     grads=("all", "parameters"),
-    modes=MODES,
+    modes=MODES[:1],
     rounds=50,
     block_seconds=0.015,
     kernels=True,
 )
-TOUR = replace(
-    FULL, sizes=dict.fromkeys(FULL.sizes, (SMALL, MEDIUM)), grads=("all",), modes=MODES[:1], rounds=30, kernels=False
-)
+TOUR = replace(FULL, sizes=dict.fromkeys(FULL.sizes, (SMALL, MEDIUM)), grads=("all",), rounds=30, kernels=False)
 GLANCE = replace(TOUR, sizes=dict.fromkeys(FULL.sizes, (SMALL,)), modes=None)
 
 
@@ -227,7 +225,7 @@ def measure(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], output:
     result = {
         "schema": results.SCHEMA,
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "quick": plan != FULL,
+        "quick": plan.rounds < FULL.rounds,
         "machine": machine.machine(),
         "versions": machine.versions(),
         "sources": {str(stage.number): results.source_hash(stage) for stage in [stages.find(1), *wanted]},
@@ -274,11 +272,15 @@ def here() -> list[str]:
     return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
 
-def bench(quick: bool = False, output: str | None = None) -> int:
-    """The full measurement of every stage on CPU tensors and, where there is a GPU, on CUDA tensors."""
+def bench(quick: bool = False, output: str | None = None, tuned: bool = False) -> int:
+    """The full measurement of every stage on CPU tensors and, where there is a GPU, on CUDA tensors.
+
+    `tuned`: against torch.compile's max-autotune too, which takes minutes to make its choices.
+    """
     path = Path(output) if output else results.MEASURED
     console.say(f"Times are medians (with quartiles) in microseconds; {MATHS} float32. Let nothing run beside this.")
-    measure(TOUR if quick else FULL, here(), stages.cells(), path)
+    plan = TOUR if quick else FULL
+    measure(replace(plan, modes=MODES) if tuned else plan, here(), stages.cells(), path)
     console.say(f"\nWritten to {results.shown(path)}; `make report` draws it.")
     return 0
 

@@ -147,22 +147,31 @@ def package_of(stage: Stage, target: str) -> str:
 
 def _import(stage: Stage, target: str) -> None:
     """Imports the stage's folder as a package, with the built `_C` where `from . import _C` will find it."""
+    library = build(stage, target).path if has_cpp(stage) else None
     package = package_of(stage, target)
-    if has_cpp(stage):
+    import_folder(package, stage.folder, library, f"stage {stage.number}")
+    sys.modules[module_of(stage, target)].TARGET = target
+
+
+def import_folder(package: str, folder: Path, library: Path | None, what: str) -> ModuleType:
+    """Imports a folder as a package, a library as its `_C`; its module `lltm`, if there is one, or the package.
+
+    `what` is what messages call it. Raises `UserError` for a library that does not load.
+    """
+    if library:
         import torch  # noqa: F401  (first: the extension is linked against its libraries)
 
         name = f"{package}._C"
-        library = str(build(stage, target).path)
-        loader = importlib.machinery.ExtensionFileLoader(name, library)
-        spec = importlib.util.spec_from_file_location(name, library, loader=loader)
+        loader = importlib.machinery.ExtensionFileLoader(name, str(library))
+        spec = importlib.util.spec_from_file_location(name, str(library), loader=loader)
         try:
             sys.modules[name] = importlib.util.module_from_spec(spec)
             loader.exec_module(sys.modules[name])
         except ImportError as error:  # a symbol that nothing defines shows only now
             sys.modules.pop(name, None)
-            raise UserError(f"stage {stage.number} builds, but does not load: {readable(str(error))}") from None
+            raise UserError(f"{what} builds, but does not load: {readable(str(error))}") from None
     spec = importlib.util.spec_from_file_location(
-        package, stage.folder / "__init__.py", submodule_search_locations=[str(stage.folder)]
+        package, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )
     made = sys.modules[package] = importlib.util.module_from_spec(spec)
     try:
@@ -171,7 +180,7 @@ def _import(stage: Stage, target: str) -> None:
         for name in [name for name in sys.modules if name.split(".")[0] == package]:
             del sys.modules[name]
         raise
-    sys.modules[module_of(stage, target)].TARGET = target
+    return sys.modules.get(f"{package}.lltm", made)
 
 
 def build(stage: Stage, target: str) -> Build:

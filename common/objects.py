@@ -34,12 +34,16 @@ OF_EVERY_OPERATION = (
 
 
 class Job(NamedTuple):
-    """A source to compile, in `folder`; `versions` of what else goes into its object, by their names."""
+    """A source to compile, in `folder`; `versions` of what else goes into its object, by their names.
+
+    `command` is what compiles it; left out, the C++ compiler.
+    """
 
     source: Path
     flags: list[str]
     folder: Path
     versions: str = ""
+    command: tuple[str, ...] = ()
 
 
 def compiler() -> list[str]:
@@ -70,21 +74,26 @@ def compile_all(
 
 def compiled(job: Job, headers: list[Path], objects: Path, temp: Path, lock: int | None) -> tuple[Path | None, str]:
     """The object of a source, compiled unless it is there already, and what the compiler said."""
-    source, flags, folder, versions = job
-    named = [versions, *(flag.replace(str(temp), "") for flag in flags)]
-    target = used(kept(objects / f"{object_key(included(source, headers), named)}.o"))
+    source, flags, folder, _, command = job
+    target = object_of(job, headers, objects, temp)
     if target.exists():
         return target, ""
     made = temp / target.name
     # Run in the source's folder and named from there, or through `#line`: so messages give the learner's own names.
     name = source.relative_to(folder) if source.is_relative_to(folder) else source
-    command = [*compiler(), "-x", "c++", *flags, "-c", str(name), "-o", str(made)]
+    command = [*(command or (*compiler(), "-x", "c++")), *flags, "-c", str(name), "-o", str(made)]
     done = subprocess.run(command, cwd=folder, pass_fds=[lock] if lock else [], **OUTPUT)
     if done.returncode != 0:
         return None, done.stdout or f"error: {command[0]} ended with status {done.returncode} at {source.name}\n"
     objects.mkdir(parents=True, exist_ok=True)
     made.replace(target)
     return target, done.stdout
+
+
+def object_of(job: Job, headers: list[Path], objects: Path, temp: Path) -> Path:
+    """Where the object of a source is kept, or will be."""
+    named = [job.versions, *(flag.replace(str(temp), "") for flag in job.flags)]
+    return used(kept(objects / f"{object_key(included(job.source, headers), named)}.o"))
 
 
 def object_key(files: list[Path], flags: list[str]) -> str:

@@ -22,6 +22,7 @@ RECORDED = ROOT / "docs" / "results"
 # Compute counted.
 SANITIZED, COMPARED, PROFILED = RECORDED / "sanitizer.json", RECORDED / "checks.json", RECORDED / "ncu.json"
 INSTALLED = RECORDED / "wheels.json"  # where wheels were tried
+ABLATED = RECORDED / "ablation.json"  # stage 6 without some of its ideas
 MEASURED = ROOT / "out" / "bench.json"
 THIS_MACHINE = "this machine"
 
@@ -78,7 +79,7 @@ def read(path: Path) -> dict:
 
 def recorded() -> list[dict]:
     """What docs/results/ holds, in the order of the file names. Raises `UserError` for a quick measurement."""
-    others = (SANITIZED.name, COMPARED.name, PROFILED.name, INSTALLED.name)
+    others = (SANITIZED.name, COMPARED.name, PROFILED.name, INSTALLED.name, ABLATED.name)
     found = [read(path) for path in sorted(RECORDED.glob("*.json")) if path.name not in others]
     for result in found:
         if result["quick"]:

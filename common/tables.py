@@ -21,6 +21,7 @@ Generator = Callable[[Path], str]
 NOTHING = (
     "Nothing recorded yet: `make bench` measures a machine, and docs/results/README.md says how to add its file."
 )
+NOT_ABLATED = "Not measured yet: `make ablation` on a machine with a GPU."
 LADDER = "Microseconds of one call; in brackets the multiple of eager's time in the same run, so below one is faster."
 AGAINST = "Microseconds of one call, and the stage's time as a multiple of each peer's: below one is faster."
 KERNELS = (
@@ -263,6 +264,13 @@ def pointwise_decision_table(page: Path) -> str:
     return pointwise()
 
 
+def ablation_table(page: Path) -> str:
+    """What each idea of stage 6 is worth."""
+    from .ablation import recorded, table
+
+    return table(found) if (found := recorded()) else NOT_ABLATED
+
+
 def wheels_table(page: Path) -> str:
     """Which wheel runs on which Python and torch."""
     from .wheels import markdown as wheels
@@ -321,6 +329,7 @@ GENERATORS: dict[str, Generator] = {
     "checks": checks_table,
     "ncu": ncu_table,
     "wheels": wheels_table,
+    "ablation": ablation_table,
     "syllabus": syllabus_table,
     "decision": decision_table,
     "pointwise-decision": pointwise_decision_table,

@@ -1,0 +1,264 @@
+"""Stage 6 without its ideas: every variant is right, and what was measured is shown as it was recorded."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+
+import pytest
+import torch
+
+from common import ablation, ablation_table, results, tables, variants
+from common.case import Case, difference, outputs
+from common.errors import UserError
+from common.stages import ROOT, find
+
+SMALL = Case(3, 5, 7)
+CASES = [
+    SMALL,
+    Case(70, 9, 33, torch.float64, layout="transposed"),
+    Case(5, 4, 40, torch.bfloat16, grads="h only"),
+    Case(2, 3, 5, layout="sliced", grads="cell only"),
+    Case(16, 32, 128, grads="expanded", requires_grad=("bias", "old_h")),
+]
+
+
+# The sources -------------------------------------------------------------------------------------------------------
+
+
+def test_ideas_can_be_left_out_in_every_combination():
+    """Those that are used, and all others; each leaves files of its own behind."""
+    seen = set()
+    for count in range(len(variants.IDEAS) + 1):
+        for out in itertools.combinations(variants.IDEAS, count):
+            seen.add(tuple(variants.sources(variants.Variant("some", out)).values()))
+    assert len(seen) == 2 ** len(variants.IDEAS)
+
+
+def test_the_whole_stage_is_the_stage():
+    for name, text in variants.sources(variants.WHOLE).items():
+        assert text == (find(6).folder / name).read_text()
+
+
+def test_every_diff_is_an_idea_that_is_explained():
+    assert sorted(path.stem for path in variants.DIFFS.glob("*.diff")) == sorted(variants.IDEAS)
+    for idea, devices in variants.IDEAS.items():
+        assert re.fullmatch(r"[A-Z].{20,110}\.", variants.meaning(idea))
+        assert set(devices) <= set(ablation.DEVICES)
+
+
+def test_an_idea_that_is_for_one_device_leaves_the_code_of_the_other_alone():
+    whole = variants.sources(variants.WHOLE)
+    for idea, devices in variants.IDEAS.items():
+        changed = {name for name, text in variants.sources(variants.without(idea)).items() if text != whole[name]}
+        of_cpu = {name for name in changed if re.search("_cpu|_simd", name)}
+        of_gpu = {name for name in changed if re.search(r"\.cu$|_cuda|_gates", name)}
+        assert devices == ("cuda",) * bool(changed - of_cpu) + ("cpu",) * bool(changed - of_gpu)
+
+
+def test_a_diff_that_no_longer_fits_is_named(monkeypatch, tmp_path):
+    old = variants.diff_of("small")
+    for path in variants.DIFFS.glob("*.diff"):
+        (tmp_path / path.name).write_text(path.read_text())
+    (tmp_path / "small.diff").write_text(old.replace("-  return B <= 256", "-  return B <= 255"))
+    monkeypatch.setattr(variants, "DIFFS", tmp_path)
+    variants.sources(variants.without("bias"))
+    with pytest.raises(UserError, match=r"small\.diff does not fit csrc/lltm_cuda\.cpp .*not found"):
+        variants.sources(variants.BARE)
+    (tmp_path / "small.diff").write_text(old.replace("lltm_cuda.cpp", "lltm_gone.cpp"))
+    with pytest.raises(UserError, match=r"small\.diff does not fit csrc/lltm_gone\.cpp"):
+        variants.sources(variants.without("small"))
+
+
+# What is built of them: little, for that takes long; `make ablation` checks every variant before it is timed. -----
+
+
+@pytest.fixture(scope="module")
+def bare():
+    """The library of the stage without any idea, for a CPU."""
+    return variants.build([variants.BARE], "host")
+
+
+@pytest.mark.needs("g++")
+def test_the_stage_without_any_idea_is_right_on_a_cpu(bare):
+    module = variants.load(variants.BARE, bare["none", "host"], "host")
+    for case in CASES:
+        assert difference(case, outputs(module.lltm, case)) is None
+
+
+@pytest.mark.needs("g++")
+def test_what_is_kept_for_backward_is_as_large_with_gates(bare):
+    """Recomputing saves traffic, not memory: z is as large as the gates."""
+    from common.memory import saved_bytes
+
+    module, case = variants.load(variants.BARE, bare["none", "host"], "host"), Case(16, 32, 128)
+    arguments = list(case.inputs().values())
+    assert (
+        saved_bytes(lambda: module.lltm(*arguments), without=arguments) == 4 * 16 * (3 + 1) * 128
+    )  # gates, new_cell
+
+
+@pytest.mark.needs("g++")
+def test_a_library_is_found_again_and_shared_by_equal_sources(bare, monkeypatch):
+    monkeypatch.setattr(variants, "compile_all", None)
+    same = variants.Variant("the same", tuple(variants.IDEAS)[::-1])
+    assert variants.build([variants.BARE, same], "host") == bare | {(same.name, "host"): bare["none", "host"]}
+    in_python, in_cpp = variants.write(variants.without("autograd")), variants.write(variants.WHOLE)
+    assert variants.key_of(in_python, "host") == variants.key_of(in_cpp, "host")
+
+
+@pytest.mark.needs("g++")
+def test_what_does_not_compile_is_named(monkeypatch):
+    def broken(variant, original=variants.sources):
+        return dict.fromkeys(original(variant), "int wrong = ;\n") | {"setup.py": original(variant)["setup.py"]}
+
+    monkeypatch.setattr(variants, "sources", broken)
+    with pytest.raises(UserError, match=r"broken/csrc/lltm\w*\.cpp does not compile(.|\n)*\.cpp:1"):
+        variants.build([variants.Variant("broken", ())], "host")
+
+
+EMULATED = [variants.BARE, variants.without("recomputed")]
+
+
+@pytest.fixture(scope="module")
+def emulated():
+    return {(variant.name, "emulator"): variants.build_emulator(variant) for variant in EMULATED}
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.parametrize("variant", EMULATED, ids=lambda variant: variant.name)
+def test_a_variant_on_the_emulator_is_right(emulated, variant):
+    module = variants.load(variant, emulated[variant.name, "emulator"], "emulator")
+    for case in CASES[:4]:
+        assert difference(case, outputs(module.lltm, case)) is None
+
+
+@pytest.mark.needs("g++")
+def test_what_ideas_save_is_counted(emulated, monkeypatch):
+    """By hand: 5 tensors stored forward, with 4 numbers or one of each lane in a request; and who runs what."""
+    monkeypatch.setattr(ablation, "COUNTED", EMULATED)
+    monkeypatch.setattr(ablation, "COUNTED_CELL", (4, 2, 32))
+    rows, _ = ablation.emulated_counts(emulated)
+    units = math.prod(ablation.COUNTED_POINTWISE)
+    for name, size in (("none", 1), ("without recomputed", 4)):
+        [found] = [
+            row for row in rows if row["kernel"] == "forward_kernel" and row["name"] == name and is_pointwise(row)
+        ]
+        for use, tensors in (("load", 4), ("store", 5)):
+            assert found["emulator"][f"global {use}"]["bytes"] == tensors * 4 * units
+            assert found["emulator"][f"global {use}"]["requests"] == tensors * units // (32 * size)
+            assert found["emulator"][f"global {use}"]["sectors"] == tensors * units // 8
+    kernels = {name: [row["kernel"] for row in rows if row["name"] == name and not is_pointwise(row)]
+               for name in ("none", "without recomputed")}  # fmt: skip
+    assert kernels == {
+        "none": ["forward_kernel", "backward_kernel"],  # its products are torch's
+        "without recomputed": ["cell_kernel", "backward_kernel", "products_kernel"],
+    }
+
+
+def is_pointwise(row: dict) -> bool:
+    return row["what"].startswith("pointwise part")
+
+
+# The record --------------------------------------------------------------------------------------------------------
+
+
+def row(name: str, median: float, **facts: object) -> dict:
+    same = {"name": name, "device": "cpu", "B": 16, "I": 32, "S": 128, "pass": "forward", "dtype": "float32",
+            "maths": "IEEE", "threads": 2, "saved_bytes": 2048, "median": median, "ratio": median / 100}  # fmt: skip
+    return same | facts
+
+
+@pytest.fixture
+def record() -> dict:
+    names = {"eager": 100.0, "all": 50.0, "without bias": 60.0, "none": 90.0, "only bias": 81.0}
+    both = [row(name, median, **{"pass": p}) for name, median in names.items() for p in tables.PASSES]
+    kernels = [
+        {"name": n, "B": 64, "S": 128, "pass": "forward", "median": m} for n, m in (("all", 2.0), ("none", 3.0))
+    ]
+    used = {"global load": {"bytes": 1024, "requests": 8, "sectors": 32}}
+    counted = {"name": "all", "what": "pointwise part, B64 S512", "pass": "forward", "kernel": "forward_kernel"}
+    return {
+        "date": "2026-11-22T10:00:00Z",
+        "machine": {"cpu": "A CPU", "gpu": "A GPU"},
+        "versions": {"torch": "2.11.0+cu130"},
+        "sources": ablation.source_hash(),
+        "rows": both,
+        "kernels": kernels,
+        "counts": [counted | {"emulator": used, "ncu": None, "refused": "no ncu"}],
+        "not_run": {},
+    }
+
+
+def cells(text: str, first: str) -> list[str]:
+    [line] = [line for line in text.splitlines() if line.startswith(f"| {first} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")][1:]
+
+
+def test_the_tables_of_a_record(record):
+    text = ablation.table({**record, "kernels": [], "counts": []})
+    assert cells(text, "eager") == ["100 (2.00)", "100 (2.00)", "2 KiB"]
+    assert cells(text, "the stage") == ["50 (1.00)", "50 (1.00)", "2 KiB"]
+    assert cells(text, "without `bias`") == ["60 (1.20)", "60 (1.20)", "2 KiB"]
+    assert cells(text, "only `bias`") == ["81 (0.90)", "81 (0.90)", "2 KiB"]
+    assert variants.meaning("bias") in text
+    assert "Stale" not in text
+    text = ablation.table({**record, "rows": [], "counts": []})
+    assert cells(text, "no idea") == ["3.0 (1.00)"]
+    text = ablation.table({**record, "rows": [], "kernels": []})
+    assert cells(text, "`forward_kernel`")[-5:] == ["1.0", "8", "not measured", "32", "not measured"]
+    assert "no ncu" in text
+
+
+def test_a_row_without_a_time_is_left_out(record):
+    text = ablation.table({**record, "rows": [row for row in record["rows"] if row["name"] != "without bias"]})
+    assert "without `bias`" not in text
+
+
+def test_a_record_of_other_sources_is_stale(record, monkeypatch):
+    assert ablation.table(record | {"sources": "others"}).startswith("Stale")
+    monkeypatch.setattr(variants, "diff_of", lambda idea: "another text")
+    assert ablation_table.markdown(record).startswith("Stale")
+
+
+def test_a_record_is_read_back_and_a_broken_one_is_named(record, tmp_path, monkeypatch):
+    path = tmp_path / "ablation.json"
+    monkeypatch.setattr(results, "ABLATED", path)
+    assert ablation.recorded() is None
+    assert "make ablation" in tables.ablation_table(path)
+    ablation.write(record, path)
+    assert ablation.recorded() == record
+    path.write_text(json.dumps({"rows": []}))
+    with pytest.raises(UserError, match=r"ablation\.json has no date, machine"):
+        ablation.recorded()
+    path.write_text("{")
+    with pytest.raises(UserError, match=r"ablation\.json"):
+        ablation.recorded()
+
+
+def test_parts_of_the_same_sources_are_kept(record, tmp_path):
+    from common import machine, ncu
+
+    path = tmp_path / "ablation.json"
+    versions = machine.versions() | {"ncu": ncu.version() if ncu.tool() else None}
+    ablation.write(record | {"versions": versions}, path)
+    assert ablation.begun(path)["rows"] == record["rows"]
+    ablation.write(record | {"versions": versions, "sources": "others"}, path)
+    assert ablation.begun(path)["rows"] == []
+
+
+def test_an_unknown_part_is_refused():
+    with pytest.raises(UserError, match="no part 'gpu'; it has cuda, cpu, kernels, counts"):
+        ablation.ablation(only=["gpu"])
+
+
+def test_what_is_recorded_has_a_row_for_every_idea():
+    """Of the machine that the workbook was measured on."""
+    if (found := ablation.recorded()) is None:
+        pytest.skip("nothing is recorded yet")
+    for device in {row["device"] for row in found["rows"]}:
+        names = {row["name"] for row in results.select(found, device=device)}
+        assert names == {"eager", *(variant.name for variant in variants.of_device(device))}
+    assert ablation.table(found) in (ROOT / "stages" / "stage6_fused" / "README.md").read_text()
