@@ -77,8 +77,8 @@ grade: torch            ## grade a class: DIR=submissions/, a folder in it for e
 		--sandbox "$(SANDBOX)" --image "$(IMAGE)"
 
 ## Measure
-bench: torch            ## the full measurement, against eager and torch.compile in the same run
-	@$(python) -m common bench
+bench: torch            ## the full measurement, against eager and torch.compile in the same run; TUNED=1: max-autotune too
+	@$(python) -m common bench $(if $(TUNED),--tuned)
 
 report: setup           ## the pictures of the last measurement: out/report.html
 	@$(python) -m common report
