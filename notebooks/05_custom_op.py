@@ -30,7 +30,8 @@ root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f /
 sys.path.insert(0, str(root))
 
 # %% [markdown]
-# What `torch.compile` makes is kept in a folder of this notebook's, and not used again: why, you will see below.
+# `torch.compile` keeps graphs on disk that it has compiled. Here it is told to use none of them: why, you will see
+# below.
 
 # %%
 # %matplotlib inline
@@ -46,10 +47,10 @@ import torch
 BUILD = root / "build" / "notebooks" / f"torch-{torch.__version__}"
 BUILD.mkdir(parents=True, exist_ok=True)
 os.environ["TORCH_EXTENSIONS_DIR"] = str(BUILD)
-os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(BUILD / "inductor")
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(root / "build" / "inductor")
 os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
-torch.compiler.config.force_disable_caches = True
-warnings.filterwarnings("ignore", message=".*(dynamo_pgo|torch.jit.script)")  # torch's, about itself
+torch._inductor.config.fx_graph_cache = False
+warnings.filterwarnings("ignore", message=".*torch.jit.script")  # torch's, about itself
 
 from common import load, reference
 from common.case import Case, difference, outputs
@@ -66,7 +67,6 @@ def attempt(call, lines=1):
     """What `call()` returns, or the first lines of the error that it raises, and any warning, once each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", message="dynamo_pgo")
         try:
             result = call()
             if result is not None:
@@ -853,7 +853,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
     print("corrected, caches off:", *process(right_fake)[1])
     del os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"]
-os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(BUILD / "inductor")
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(root / "build" / "inductor")
 
 # %% [markdown]
 # After every change of a fake kernel: `TORCHINDUCTOR_FORCE_DISABLE_CACHES=1`, or remove the folder.
