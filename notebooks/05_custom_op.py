@@ -1107,6 +1107,129 @@ for name, *samples in zip(parts(1, 1), *columns, strict=True):
 # column less the last is the loop: one number at a time, by `std::exp` and `std::tanh`, where the ATen calls of
 # stages 1 and 2 compute eight at once. Stage 6 mends both in C++.
 
+# %% [markdown] syllabus="5.6a"
+# ## When not to write CUDA
+#
+# Most of the time. What a kernel of your own is worth is measured against the fastest way that needs none:
+#
+# $$\mathrm{gain} = \frac{\min(t_\mathrm{eager}, t_\mathrm{compile}, t_\mathrm{Triton})}{\min(t_\mathrm{stages})}$$
+#
+# Above one, C++ or CUDA was worth something there. `docs/results/` has what was measured on other machines, all
+# contenders in turns. The rows, in microseconds; a dash where somebody did not take part:
+
+# %%
+from common import results
+
+WAYS = ("eager", "torch.compile", "Triton", "C++, CUDA")
+
+
+def way_of(row):
+    """One of WAYS, whatever the mode or the stage; None for stage 1, which is Python."""
+    if row["stage"] is None:
+        return row["name"].partition(" ")[0]
+    return "C++, CUDA" if row["stage"] > 1 else None
+
+
+def by_way(rows, *facts):
+    """For each case, a combination of the facts, the shortest median of each way."""
+    table = {}
+    for row in rows:
+        case = " ".join(f"{fact}{row[fact]}" if fact in "BIS" else row[fact] for fact in facts)
+        times, way = table.setdefault(case, {}), way_of(row)
+        times[way] = min(row["median"], times.get(way, row["median"]))
+    return table
+
+
+GAINS = {}
+for result in results.recorded():
+    rows = [row for row in result["rows"] if row["grads"] == "all"]
+    parts_of = {
+        "cell": by_way(rows, "device", "B", "I", "S", "pass"),
+        "pointwise part": by_way(result.get("kernels", []), "B", "S", "pass"),
+    }
+    print(f"{result['name']}, {result['date'][:10]}".ljust(46) + "".join(f"{way:>14s}" for way in WAYS) + "  gain")
+    for part, table in parts_of.items():
+        for case, times in table.items():
+            gain = min(times[way] for way in WAYS[:3] if way in times) / times["C++, CUDA"]
+            shown = [f"{times[way]:,.0f}" if way in times else "-" for way in WAYS]
+            print(f"{part} {case}".ljust(46) + "".join(f"{time:>14s}" for time in shown) + f"{gain:6.2f}")
+            GAINS[result["name"], f"{part} {case}"] = gain
+
+# %%
+figure, axis = plt.subplots(figsize=(10, 0.8 + 0.26 * len(GAINS)), layout="constrained")
+for row, gain in enumerate(GAINS.values()):
+    axis.plot([1, gain], [row, row], color=BLUE if gain > 1 else VERMILION, lw=5, solid_capstyle="butt")
+axis.axvline(1, color="#1a1a1a", lw=1)
+axis.set_yticks(range(len(GAINS)), [f"{name}: {case}" for name, case in GAINS])
+axis.set_xscale("log", base=2)
+axis.set_xticks([0.5, 1, 2], ["half", "1", "twice"])
+axis.set(ylim=(len(GAINS) - 0.5, -0.5), xlabel="gain: left of the line somebody else's kernel was faster")
+plt.show()
+
+# %% [markdown]
+# Small sizes on a GPU gain most, and not by their kernels: there the time is Python's and the dispatcher's. Where the
+# matrix products are nearly all of the work, nothing is left to gain, whoever writes the rest. And of the pointwise
+# part alone, `torch.compile` writes a forward kernel that is faster than that of stage 3. So a profile comes first;
+# `docs/when-not-to-write-cuda.md` has the questions in the order in which to ask them.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `5/what_it_could_gain` counts, before anything is written, what there is to gain.
+# `show("5/what_it_could_gain")` in a cell checks it here.
+
+# %% [markdown] syllabus="5.6b"
+# ## An operator of your own
+#
+# And if so, nobody begins with an empty file. `make new NAME=mycell` copies this stage into a folder of your own, and
+# adds what belongs to a project. The same from Python, into a folder that goes away with this notebook:
+
+# %%
+from common.new import new
+
+temporary = tempfile.TemporaryDirectory()
+new("mycell", temporary.name)
+mine = Path(temporary.name, "mycell")
+for path in sorted(path for path in mine.rglob("*") if path.is_file()):
+    print(f"{len(path.read_text().splitlines()):5d} lines  {path.relative_to(mine)}")
+
+# %% [markdown]
+# What is copied differs from the stage in its name, and in nothing else:
+
+# %%
+stage = root / "stages" / "stage5_custom_op"
+for original in sorted([stage / "lltm.py", *(stage / "csrc").iterdir()]):
+    copied = next(mine.rglob(original.name.replace("lltm", "mycell")))
+    renamed_back = copied.read_text().replace("mycell", "lltm").replace("MYCELL_", "LLTM_")
+    said = "the same but for the name" if renamed_back == original.read_text() else "differs"
+    print(f"{copied.relative_to(mine)!s:24s}", said)
+
+# %% [markdown]
+# Its `README.md` says which lines another cell changes, file by file, with a GRU as the example. How many are they?
+
+# %%
+page = (mine / "README.md").read_text()
+named = {}
+for path, first, last in re.findall(r"\[[\d to]+\]\(([\w./]+)#L(\d+)(?:-L(\d+))?\)", page):
+    named.setdefault(path, set()).update(range(int(first), int(last or first) + 1))
+for path, lines in named.items():
+    print(f"{len(lines):4d} of {len((mine / path).read_text().splitlines()):4d} lines of {path}")
+
+# %% [markdown]
+# Half of these lines. The others took longest to get right, and stay: registrations, dispatch, launches, build and
+# tests, which know nothing of the cell. What it most likely is when one of them fails, by the page:
+
+# %%
+tests = re.findall(r"^def (test_\w+)", (mine / "tests" / "test_mycell.py").read_text(), re.MULTILINE)
+likely = dict(re.findall(r"^\| `(test_\w+)` \| (.*) \|$", page, re.MULTILINE))
+for test in tests:
+    print(f"{test:45s}", likely.get(test, "(what its name says)").partition(". ")[0])
+
+# %% [markdown]
+# `python setup.py build_ext --inplace && python -m pytest` in that folder: green from the start, and after each
+# change the tests say what is missing.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `5/another_operator`, another cell in this shape. Then `make new` with a name of yours.
+
 # %% [markdown]
 # ## What to take along
 #
