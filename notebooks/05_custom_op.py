@@ -18,7 +18,7 @@
 # itself: each is a registration of yours. You will write an operator in a few lines, leave each registration out to
 # see what it is for, lie to torch in four ways, and find out who notices.
 #
-# You need notebook 02 and a C++ compiler; a GPU for one cell only. About an hour and a half; the first run compiles
+# You need notebook 02 and a C++ compiler; a GPU for one cell only. About two hours; the first run compiles
 # for a minute or two in between.
 
 # %%
@@ -1017,6 +1017,96 @@ if on_gpu:
     print(difference(case, {"new_h": new_h, "new_cell": new_cell}) or "the replay agrees with the reference")
 else:
     print("no GPU here")
+
+# %% [markdown] syllabus="5.5a"
+# ## Shipping
+#
+# A wheel holds the library, ready to be imported. By whom? By every Python and every torch that has all the functions
+# that the library asks for. `nm` lists them, here for the libraries of two stages as they were built above:
+
+# %%
+from common import build, host, objects, stages, wheels
+
+BUILT = {number: Path(build.build(stages.get(number), "host").path) for number in (2, 5)}
+ASKED = {number: wheels.undefined(path) for number, path in BUILT.items()}
+for number, path in BUILT.items():
+    print(f"stage {number}: {path.name:38s}", {of: len(names) for of, names in ASKED[number].items()})
+print("stage 5 asks of Python:", *ASKED[5]["Python"])
+
+# %% [markdown]
+# pybind11 asks a hundred functions of Python, and some of them belong to one version: the file is called after it.
+# The two of stage 5 are in the *limited API*, which later versions keep; `Py_LIMITED_API` in `setup.py` names the
+# oldest that is meant, 3.10. So its file is called `abi3`, and one wheel is for all of them.
+
+# %% [markdown] syllabus="5.5d"
+# ### It does not free a wheel from its torch (!)
+#
+# Of torch's C++ it still asks for dozens of names, each of which spells out the types of its arguments. No version
+# promises to have those of another: one of stage 5's is missing in torch 2.11, where `Tag` lies in another namespace.
+# What happens then we see if a copy of the library asks for a name that this torch has not:
+
+# %%
+import ctypes
+
+name = next(name for name in ASKED[5]["C++"] if name.startswith("_ZNR5torch7Library4_defE"))
+from_elsewhere = BUILD / "from_elsewhere.so"
+from_elsewhere.write_bytes(BUILT[5].read_bytes().replace(name.encode(), name.replace("_def", "_fed").encode()))
+attempt(lambda: ctypes.CDLL(str(from_elsewhere)))
+
+# %% [markdown]
+# That is the good case. A name that is there, but means another layout of memory, is found, and the first call ends
+# the process. `make wheels` has tried three wheels in environments that hold nothing but a Python and a torch:
+
+# %%
+from IPython.display import Markdown
+
+Markdown(wheels.markdown())
+
+# %% [markdown] syllabus="5.5b 5.5c 5.5e"
+# ### Several torches
+#
+# The last line runs everywhere. It is stage 5 once more, in `stable_abi/`, written with `torch/csrc/stable`: headers
+# that call a few C functions, which torch promises to keep. `TORCH_TARGET_VERSION` says from which torch on; here
+# 2.11. What do both promises forbid? The compiler says it:
+
+# %%
+import sysconfig
+
+from torch.utils.cpp_extension import include_paths
+
+INCLUDE = [f"-I{path}" for path in (*include_paths(), sysconfig.get_path("include"))]
+LIMITED, TARGET = "-DPy_LIMITED_API=0x030A0000", "-DTORCH_TARGET_VERSION=0x020B000000000000"
+STABLE = "#include <torch/csrc/stable/library.h>\nusing torch::stable::Tensor;\n"
+SOURCES_OF = {  # a source, and the promise
+    "a macro of CPython": ("#include <Python.h>\nauto f(PyObject* t) { return PyTuple_GET_ITEM(t, 0); }", LIMITED),
+    "pybind11": ("#include <pybind11/pybind11.h>", LIMITED),
+    "at::Tensor": ("#include <ATen/core/Tensor.h>", TARGET),
+    "TORCH_LIBRARY": ("#include <torch/library.h>", TARGET),
+    "stable::Tensor, empty": (STABLE + "bool f(Tensor t) { return t.numel() == 0; }", TARGET),
+    "stable::Tensor, a sum": (STABLE + "auto f(Tensor t) { return t + t; }", TARGET),
+    "newer than 2.11": (STABLE + "auto f(Tensor t) { return t.has_storage(); }", TARGET),
+}
+
+
+def first_error(source, *flags):
+    check = ["-fsyntax-only", "-fmax-errors=1", "-x", "c++", "-"]
+    command = [*objects.compiler(), host.standard(), *flags, *INCLUDE, *check]
+    said = subprocess.run(command, input=source, capture_output=True, text=True).stderr
+    return next((line.partition("error: ")[2] for line in said.splitlines() if "error: " in line), "compiles")
+
+
+for what, (source, promise) in SOURCES_OF.items():
+    print(f"{what:22s}{first_error(source, promise)[:150]}")
+print("\nwithout the target:")
+print(f"{'newer than 2.11':22s}{first_error(SOURCES_OF['newer than 2.11'][0])[:150]}")
+
+# %% [markdown]
+# With the target whatever is newer is not declared, whichever torch compiles. (Of the first two, the macro needs to
+# know how a tuple lies in memory; pybind11 needs much of that.) The price is what you get: a handle of a tensor with
+# neither arithmetic nor most methods. `stable_abi/README.md` has what stands for what.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `5/one_wheel` and `5/stable_abi`. `show("5/one_wheel")` in a cell checks it here.
 
 # %% [markdown]
 # ## The diff is the lesson
