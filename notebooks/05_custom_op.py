@@ -18,7 +18,7 @@
 # itself: each is a registration of yours. You will write an operator in a few lines, leave each registration out to
 # see what it is for, lie to torch in four ways, and find out who notices.
 #
-# You need notebook 02 and a C++ compiler; a GPU for one cell only. About an hour and a half; the first run compiles
+# You need notebook 02 and a C++ compiler; a GPU for one cell only. About two hours; the first run compiles
 # for a minute or two in between.
 
 # %%
@@ -30,7 +30,8 @@ root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f /
 sys.path.insert(0, str(root))
 
 # %% [markdown]
-# What `torch.compile` makes is kept in a folder of this notebook's, and not used again: why, you will see below.
+# `torch.compile` keeps graphs on disk that it has compiled. Here it is told to use none of them: why, you will see
+# below.
 
 # %%
 # %matplotlib inline
@@ -46,10 +47,10 @@ import torch
 BUILD = root / "build" / "notebooks" / f"torch-{torch.__version__}"
 BUILD.mkdir(parents=True, exist_ok=True)
 os.environ["TORCH_EXTENSIONS_DIR"] = str(BUILD)
-os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(BUILD / "inductor")
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(root / "build" / "inductor")
 os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
-torch.compiler.config.force_disable_caches = True
-warnings.filterwarnings("ignore", message=".*(dynamo_pgo|torch.jit.script)")  # torch's, about itself
+torch._inductor.config.fx_graph_cache = False
+warnings.filterwarnings("ignore", message=".*torch.jit.script")  # torch's, about itself
 
 from common import load, reference
 from common.case import Case, difference, outputs
@@ -66,7 +67,6 @@ def attempt(call, lines=1):
     """What `call()` returns, or the first lines of the error that it raises, and any warning, once each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", message="dynamo_pgo")
         try:
             result = call()
             if result is not None:
@@ -853,7 +853,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
     print("corrected, caches off:", *process(right_fake)[1])
     del os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"]
-os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(BUILD / "inductor")
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(root / "build" / "inductor")
 
 # %% [markdown]
 # After every change of a fake kernel: `TORCHINDUCTOR_FORCE_DISABLE_CACHES=1`, or remove the folder.
@@ -1018,6 +1018,96 @@ if on_gpu:
 else:
     print("no GPU here")
 
+# %% [markdown] syllabus="5.5a"
+# ## Shipping
+#
+# A wheel holds the library, ready to be imported. By whom? By every Python and every torch that has all the functions
+# that the library asks for. `nm` lists them, here for the libraries of two stages as they were built above:
+
+# %%
+from common import build, host, objects, stages, wheels
+
+BUILT = {number: Path(build.build(stages.get(number), "host").path) for number in (2, 5)}
+ASKED = {number: wheels.undefined(path) for number, path in BUILT.items()}
+for number, path in BUILT.items():
+    print(f"stage {number}: {path.name:38s}", {of: len(names) for of, names in ASKED[number].items()})
+print("stage 5 asks of Python:", *ASKED[5]["Python"])
+
+# %% [markdown]
+# pybind11 asks a hundred functions of Python, and some of them belong to one version: the file is called after it.
+# The two of stage 5 are in the *limited API*, which later versions keep; `Py_LIMITED_API` in `setup.py` names the
+# oldest that is meant, 3.10. So its file is called `abi3`, and one wheel is for all of them.
+
+# %% [markdown] syllabus="5.5d"
+# ### It does not free a wheel from its torch (!)
+#
+# Of torch's C++ it still asks for dozens of names, each of which spells out the types of its arguments. No version
+# promises to have those of another: one of stage 5's is missing in torch 2.11, where `Tag` lies in another namespace.
+# What happens then we see if a copy of the library asks for a name that this torch has not:
+
+# %%
+import ctypes
+
+name = next(name for name in ASKED[5]["C++"] if name.startswith("_ZNR5torch7Library4_defE"))
+from_elsewhere = BUILD / "from_elsewhere.so"
+from_elsewhere.write_bytes(BUILT[5].read_bytes().replace(name.encode(), name.replace("_def", "_fed").encode()))
+attempt(lambda: ctypes.CDLL(str(from_elsewhere)))
+
+# %% [markdown]
+# That is the good case. A name that is there, but means another layout of memory, is found, and the first call ends
+# the process. `make wheels` has tried three wheels in environments that hold nothing but a Python and a torch:
+
+# %%
+from IPython.display import Markdown
+
+Markdown(wheels.markdown())
+
+# %% [markdown] syllabus="5.5b 5.5c 5.5e"
+# ### Several torches
+#
+# The last line runs everywhere. It is stage 5 once more, in `stable_abi/`, written with `torch/csrc/stable`: headers
+# that call a few C functions, which torch promises to keep. `TORCH_TARGET_VERSION` says from which torch on; here
+# 2.11. What do both promises forbid? The compiler says it:
+
+# %%
+import sysconfig
+
+from torch.utils.cpp_extension import include_paths
+
+INCLUDE = [f"-I{path}" for path in (*include_paths(), sysconfig.get_path("include"))]
+LIMITED, TARGET = "-DPy_LIMITED_API=0x030A0000", "-DTORCH_TARGET_VERSION=0x020B000000000000"
+STABLE = "#include <torch/csrc/stable/library.h>\nusing torch::stable::Tensor;\n"
+SOURCES_OF = {  # a source, and the promise
+    "a macro of CPython": ("#include <Python.h>\nauto f(PyObject* t) { return PyTuple_GET_ITEM(t, 0); }", LIMITED),
+    "pybind11": ("#include <pybind11/pybind11.h>", LIMITED),
+    "at::Tensor": ("#include <ATen/core/Tensor.h>", TARGET),
+    "TORCH_LIBRARY": ("#include <torch/library.h>", TARGET),
+    "stable::Tensor, empty": (STABLE + "bool f(Tensor t) { return t.numel() == 0; }", TARGET),
+    "stable::Tensor, a sum": (STABLE + "auto f(Tensor t) { return t + t; }", TARGET),
+    "newer than 2.11": (STABLE + "auto f(Tensor t) { return t.has_storage(); }", TARGET),
+}
+
+
+def first_error(source, *flags):
+    check = ["-fsyntax-only", "-fmax-errors=1", "-x", "c++", "-"]
+    command = [*objects.compiler(), host.standard(), *flags, *INCLUDE, *check]
+    said = subprocess.run(command, input=source, capture_output=True, text=True).stderr
+    return next((line.partition("error: ")[2] for line in said.splitlines() if "error: " in line), "compiles")
+
+
+for what, (source, promise) in SOURCES_OF.items():
+    print(f"{what:22s}{first_error(source, promise)[:150]}")
+print("\nwithout the target:")
+print(f"{'newer than 2.11':22s}{first_error(SOURCES_OF['newer than 2.11'][0])[:150]}")
+
+# %% [markdown]
+# With the target whatever is newer is not declared, whichever torch compiles. (Of the first two, the macro needs to
+# know how a tuple lies in memory; pybind11 needs much of that.) The price is what you get: a handle of a tensor with
+# neither arithmetic nor most methods. `stable_abi/README.md` has what stands for what.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `5/one_wheel` and `5/stable_abi`. `show("5/one_wheel")` in a cell checks it here.
+
 # %% [markdown]
 # ## The diff is the lesson
 #
@@ -1106,6 +1196,129 @@ for name, *samples in zip(parts(1, 1), *columns, strict=True):
 # The functions of `register_autograd` are Python, and so is what torch builds around them at each call. The first
 # column less the last is the loop: one number at a time, by `std::exp` and `std::tanh`, where the ATen calls of
 # stages 1 and 2 compute eight at once. Stage 6 mends both in C++.
+
+# %% [markdown] syllabus="5.6a"
+# ## When not to write CUDA
+#
+# Most of the time. What a kernel of your own is worth is measured against the fastest way that needs none:
+#
+# $$\mathrm{gain} = \frac{\min(t_\mathrm{eager}, t_\mathrm{compile}, t_\mathrm{Triton})}{\min(t_\mathrm{stages})}$$
+#
+# Above one, C++ or CUDA was worth something there. `docs/results/` has what was measured on other machines, all
+# contenders in turns. The rows, in microseconds; a dash where somebody did not take part:
+
+# %%
+from common import results
+
+WAYS = ("eager", "torch.compile", "Triton", "C++, CUDA")
+
+
+def way_of(row):
+    """One of WAYS, whatever the mode or the stage; None for stage 1, which is Python."""
+    if row["stage"] is None:
+        return row["name"].partition(" ")[0]
+    return "C++, CUDA" if row["stage"] > 1 else None
+
+
+def by_way(rows, *facts):
+    """For each case, a combination of the facts, the shortest median of each way."""
+    table = {}
+    for row in rows:
+        case = " ".join(f"{fact}{row[fact]}" if fact in "BIS" else row[fact] for fact in facts)
+        times, way = table.setdefault(case, {}), way_of(row)
+        times[way] = min(row["median"], times.get(way, row["median"]))
+    return table
+
+
+GAINS = {}
+for result in results.recorded():
+    rows = [row for row in result["rows"] if row["grads"] == "all"]
+    parts_of = {
+        "cell": by_way(rows, "device", "B", "I", "S", "pass"),
+        "pointwise part": by_way(result.get("kernels", []), "B", "S", "pass"),
+    }
+    print(f"{result['name']}, {result['date'][:10]}".ljust(46) + "".join(f"{way:>14s}" for way in WAYS) + "  gain")
+    for part, table in parts_of.items():
+        for case, times in table.items():
+            gain = min(times[way] for way in WAYS[:3] if way in times) / times["C++, CUDA"]
+            shown = [f"{times[way]:,.0f}" if way in times else "-" for way in WAYS]
+            print(f"{part} {case}".ljust(46) + "".join(f"{time:>14s}" for time in shown) + f"{gain:6.2f}")
+            GAINS[result["name"], f"{part} {case}"] = gain
+
+# %%
+figure, axis = plt.subplots(figsize=(10, 0.8 + 0.26 * len(GAINS)), layout="constrained")
+for row, gain in enumerate(GAINS.values()):
+    axis.plot([1, gain], [row, row], color=BLUE if gain > 1 else VERMILION, lw=5, solid_capstyle="butt")
+axis.axvline(1, color="#1a1a1a", lw=1)
+axis.set_yticks(range(len(GAINS)), [f"{name}: {case}" for name, case in GAINS])
+axis.set_xscale("log", base=2)
+axis.set_xticks([0.5, 1, 2], ["half", "1", "twice"])
+axis.set(ylim=(len(GAINS) - 0.5, -0.5), xlabel="gain: left of the line somebody else's kernel was faster")
+plt.show()
+
+# %% [markdown]
+# Small sizes on a GPU gain most, and not by their kernels: there the time is Python's and the dispatcher's. Where the
+# matrix products are nearly all of the work, nothing is left to gain, whoever writes the rest. And of the pointwise
+# part alone, `torch.compile` writes a forward kernel that is faster than that of stage 3. So a profile comes first;
+# `docs/when-not-to-write-cuda.md` has the questions in the order in which to ask them.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `5/what_it_could_gain` counts, before anything is written, what there is to gain.
+# `show("5/what_it_could_gain")` in a cell checks it here.
+
+# %% [markdown] syllabus="5.6b"
+# ## An operator of your own
+#
+# And if so, nobody begins with an empty file. `make new NAME=mycell` copies this stage into a folder of your own, and
+# adds what belongs to a project. The same from Python, into a folder that goes away with this notebook:
+
+# %%
+from common.new import new
+
+temporary = tempfile.TemporaryDirectory()
+new("mycell", temporary.name)
+mine = Path(temporary.name, "mycell")
+for path in sorted(path for path in mine.rglob("*") if path.is_file()):
+    print(f"{len(path.read_text().splitlines()):5d} lines  {path.relative_to(mine)}")
+
+# %% [markdown]
+# What is copied differs from the stage in its name, and in nothing else:
+
+# %%
+stage = root / "stages" / "stage5_custom_op"
+for original in sorted([stage / "lltm.py", *(stage / "csrc").iterdir()]):
+    copied = next(mine.rglob(original.name.replace("lltm", "mycell")))
+    renamed_back = copied.read_text().replace("mycell", "lltm").replace("MYCELL_", "LLTM_")
+    said = "the same but for the name" if renamed_back == original.read_text() else "differs"
+    print(f"{copied.relative_to(mine)!s:24s}", said)
+
+# %% [markdown]
+# Its `README.md` says which lines another cell changes, file by file, with a GRU as the example. How many are they?
+
+# %%
+page = (mine / "README.md").read_text()
+named = {}
+for path, first, last in re.findall(r"\[[\d to]+\]\(([\w./]+)#L(\d+)(?:-L(\d+))?\)", page):
+    named.setdefault(path, set()).update(range(int(first), int(last or first) + 1))
+for path, lines in named.items():
+    print(f"{len(lines):4d} of {len((mine / path).read_text().splitlines()):4d} lines of {path}")
+
+# %% [markdown]
+# Half of these lines. The others took longest to get right, and stay: registrations, dispatch, launches, build and
+# tests, which know nothing of the cell. What it most likely is when one of them fails, by the page:
+
+# %%
+tests = re.findall(r"^def (test_\w+)", (mine / "tests" / "test_mycell.py").read_text(), re.MULTILINE)
+likely = dict(re.findall(r"^\| `(test_\w+)` \| (.*) \|$", page, re.MULTILINE))
+for test in tests:
+    print(f"{test:45s}", likely.get(test, "(what its name says)").partition(". ")[0])
+
+# %% [markdown]
+# `python setup.py build_ext --inplace && python -m pytest` in that folder: green from the start, and after each
+# change the tests say what is missing.
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `5/another_operator`, another cell in this shape. Then `make new` with a name of yours.
 
 # %% [markdown]
 # ## What to take along

@@ -25,6 +25,7 @@ def row(name: str, ratio: float, **facts: object) -> dict:
     return same | {"name": name, "ratio": ratio, "median": 10 * ratio} | facts
 
 
+@pytest.mark.syllabus("5.6a")
 def test_the_fastest_of_each_kind_are_compared():
     names = {"eager": 1.0, "torch.compile": 0.5, "Triton": 0.4, "stage 1": 0.1, "stage 3": 0.3, "stage 4": 0.2}
     result = {
@@ -36,6 +37,7 @@ def test_the_fastest_of_each_kind_are_compared():
     assert gains(decision.cells_of(result, "cuda")) == {("B1 I2 S3", "forward"): ("Triton", "stage 4", 2.0)}
 
 
+@pytest.mark.syllabus("5.6a")
 def test_what_the_page_says_of_the_h200(h200):
     """Large products leave nothing to gain, overhead does, and a compiler's forward kernel is hard to beat."""
     cell = gains(decision.cells_of(h200, "cuda"))
@@ -47,6 +49,7 @@ def test_what_the_page_says_of_the_h200(h200):
         assert forward["torch.compile", S] < forward["stage 3", S]
 
 
+@pytest.mark.syllabus("5.6a")
 def test_the_page_shows_every_recorded_machine():
     page = (ROOT / "docs" / "when-not-to-write-cuda.md").read_text()
     for result in results.recorded():

@@ -286,6 +286,14 @@ def test_make_new(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["my_cell"]
 
 
+@pytest.mark.syllabus("5.6b")
+def test_what_is_copied_differs_from_the_stage_in_its_name_alone() -> None:
+    made, stage = new.files("mycell"), ROOT / "stages" / "stage5_custom_op"
+    for path in (stage / "lltm.py", *(stage / "csrc").iterdir()):
+        [text] = [text for name, text in made.items() if Path(name).name == path.name.replace("lltm", "mycell")]
+        assert text.replace("mycell", "lltm").replace("MYCELL_", "LLTM_") == path.read_text(), path
+
+
 def test_nothing_goes_by_the_old_name() -> None:
     for path, text in new.files("my_cell").items():
         assert "lltm" not in path + text, path

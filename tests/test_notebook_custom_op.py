@@ -34,10 +34,9 @@ def gated():
 
 @pytest.fixture(autouse=True)
 def compiles_anew():
-    """Nothing compiled is kept: what is kept does not know of a new fake kernel."""
+    """No graph is taken from disk: one that is there does not know of a new fake kernel."""
     torch._dynamo.reset()
-    with torch.compiler.config.patch(force_disable_caches=True), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="dynamo_pgo")
+    with torch._inductor.config.patch(fx_graph_cache=False):
         yield
     torch._dynamo.reset()
 

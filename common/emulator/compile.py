@@ -20,8 +20,9 @@ from .tokens import read
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
 # Many systems' g++ defines _FORTIFY_SOURCE by itself. It has a longjmp that refuses to go from one stack to another,
-# which is the point of src/fiber.cpp, and checked copies that would escape our own checks.
-STANDARD = ("-std=c++20", "-g", "-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE")
+# which is the point of src/fiber.cpp, and checked copies that would escape our own checks. -g1 has the lines that
+# reports need, of what was inlined, too; -g adds all types of torch's headers, half of the compiler's time.
+STANDARD = ("-std=c++20", "-g1", "-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE")
 # -O1 keeps kernels close to their lines. Every load and store calls the runtime (src/hooks.cpp): nothing links the
 # sanitizer's own. A structure is copied in one access, not member by member, and kernels call no function that g++
 # could inline (see qualifiers.h). A stack that overflows must touch its guard.

@@ -26,9 +26,9 @@ DAYS = 7  # in which every exercise is proven once
 # All of common/ may decide what a learner is told, but for these.
 OTHERS = (
     *("bench", "clock", "contenders", "doctor", "environment", "facts", "kernels", "machine", "memory", "results"),
-    *("diff", "finders", "mistakes", "ncu", "ncu_table", "patterns", "primer/*", "sanitizer", "tour", "trace"),
+    *("decision", "diff", "finders", "mistakes", "ncu", "ncu_table", "new/*", "patterns", "primer/*", "sanitizer"),
     *("emulator_picture", "heat", "inline", "module", "notebooks", "pictures", "plots", "report", "syllabus"),
-    *("tables", "touches", "trial", "wheels"),
+    *("tables", "touches", "tour", "trace", "trial", "wheels"),
     *("exercises/commands", "exercises/grade", "exercises/on_save", "exercises/proof", "exercises/submissions"),
 )
 KINDS = (".py", ".h", ".cpp", ".cu", ".cuh")

@@ -116,10 +116,9 @@ def test_opcheck(dtype, device):
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.filterwarnings("ignore:dynamo_pgo force disabled")
-@torch.compiler.config.patch(force_disable_caches=True)
+@torch._inductor.config.patch(fx_graph_cache=False)
 def test_compile(dynamic, device):
-    """All anew: code that torch finds in its cache is not held against the fake kernels of today."""
+    """Each graph anew: one that torch finds on disk would not be held against the fake kernels of today."""
     torch._dynamo.reset()
     compiled = torch.compile(lltm, fullgraph=True, dynamic=dynamic)
     for size in [(3, 5, 70), (4, 6, 33)][: 1 + dynamic]:
