@@ -118,8 +118,8 @@ sanitize: torch         ## every kernel under compute-sanitizer, on a GPU; write
 ncu: torch              ## the emulator's counts beside Nsight Compute's, on a GPU; writes docs/results/ncu.json
 	@$(python) -m common ncu
 
-ablation: torch         ## stage 6 without each of its ideas, and with each alone; writes out/ablation.json or OUT=...
-	@$(python) -m common ablation $(if $(OUT),--out "$(OUT)") $(if $(ONLY),--only $(ONLY))
+ablation: torch         ## stage 6 without each of its ideas, and with each alone; writes out/ablation.json, or RECORD=...
+	@$(python) -m common ablation $(if $(RECORD),--out "$(RECORD)") $(if $(ONLY),--only $(ONLY))
 
 wheels: torch           ## which wheel runs with PYTHONS="..." and TORCHES="2.11 ..."; writes docs/results/wheels.json
 	@$(python) -m common wheels $(if $(PYTHONS),--python $(PYTHONS)) $(if $(TORCHES),--torch $(TORCHES))

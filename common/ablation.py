@@ -81,7 +81,7 @@ def measure_cell(libraries: Libraries, target: str, device: str) -> tuple[list[d
     from .case import Case
     from .contenders import Contender, peers
 
-    plan = bench.Plan(bench.FULL.sizes, ("all",), modes=None, rounds=15, block_seconds=0.005)
+    plan = bench.Plan(bench.FULL.sizes, ("all",), modes=None, rounds=25, block_seconds=0.005)
     contenders = peers(device, modes=None)
     for variant in variants.of_device(device):
         module = variants.load(variant, libraries[variant.name, target], target)
@@ -177,9 +177,9 @@ def emulated_counts(libraries: Libraries) -> tuple[list[dict], list[dict]]:
 
 def with_ncu(rows: Sequence[dict]) -> list[dict]:
     """The rows with the tool's counts of the same launches, or why there are none."""
-    if reason := ncu.lacking() or (None if ncu.tool() else "no ncu"):
+    if reason := ncu.lacking():
         return [row | {"ncu": None, "refused": reason} for row in rows]
-    launches = [ncu.Case(row["kernel"], k) for k, row in enumerate(rows)]
+    launches = [ncu.Case(row["kernel"], k) for k, row in enumerate(rows)]  # told apart by their place alone
     said = ncu.answers(launches, ncu.profile([sys.executable, "-m", "common.ablation"], KERNELS))
     return [row | dict(zip(("ncu", "refused"), said[launch], strict=True))
             for row, launch in zip(rows, launches, strict=True)]  # fmt: skip
@@ -205,9 +205,16 @@ def begun(path: Path) -> dict:
         "sources": source_hash(),
     }
     nothing = {"rows": [], "kernels": [], "counts": [], "not_run": {}}
-    old = read(path) if path.exists() else nothing
-    same = all(old.get(key) == now[key] for key in ("versions", "sources"))
-    return now | ({part: old[part] for part in nothing} if same else nothing)
+    old = read(path) if path.exists() else None
+    if old is None or made_where(old) != made_where(now):
+        return now | nothing
+    return now | {part: old[part] for part in nothing}
+
+
+def made_where(record: dict) -> tuple:
+    """What the parts of one record have in common."""
+    hardware = (record["machine"][kind] for kind in ("cpu", "gpu"))
+    return record["sources"], record["versions"], *hardware
 
 
 def write(record: dict, path: Path) -> None:

@@ -243,10 +243,12 @@ def test_parts_of_the_same_sources_are_kept(record, tmp_path):
 
     path = tmp_path / "ablation.json"
     versions = machine.versions() | {"ncu": ncu.version() if ncu.tool() else None}
-    ablation.write(record | {"versions": versions}, path)
+    here = record | {"versions": versions, "machine": machine.machine()}
+    ablation.write(here, path)
     assert ablation.begun(path)["rows"] == record["rows"]
-    ablation.write(record | {"versions": versions, "sources": "others"}, path)
-    assert ablation.begun(path)["rows"] == []
+    for other in ({"sources": "others"}, {"machine": {"cpu": "another", "gpu": None}}, {"versions": {}}):
+        ablation.write(here | other, path)
+        assert ablation.begun(path)["rows"] == []
 
 
 def test_an_unknown_part_is_refused():
