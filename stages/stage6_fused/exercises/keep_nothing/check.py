@@ -19,9 +19,12 @@ def check(work):
             moved = counted.total("bytes", kernel, "global") / (z.element_size() * B * S)
             require(
                 moved <= most,
-                f"{case}: right, but {kernel} moves {moved:.3g} numbers for each unit, where {most} are enough: {which}",
+                f"{case}: right, but {kernel} moves {moved:.3g} numbers for each unit, where {most} are enough: "
+                f"{which}",
             )
-            require(moved == most, f"{case}: {kernel} moves {moved:.3g} numbers for each unit; who computes the others?")
+            require(
+                moved == most, f"{case}: {kernel} moves {moved:.3g} numbers for each unit; who computes the others?"
+            )
 
 
 def compare(got, z, grad, case):

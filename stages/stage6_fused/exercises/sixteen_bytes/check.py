@@ -21,7 +21,9 @@ def check(work):
             tensors = fresh(64, dtype, numbers)
             for k in range(len(tensors)):
                 given = [moved(one, by) if j == k else one for j, one in enumerate(tensors)]
-                what = f"S=64, {short(dtype)}, {NAMES[k]} begins {by * dtype.itemsize} bytes past a multiple of {PACK}"
+                what = (
+                    f"S=64, {short(dtype)}, {NAMES[k]} begins {by * dtype.itemsize} bytes past a multiple of {PACK}"
+                )
                 compare(probe, given, what)
     for dtype in DTYPES:
         for S in (64, 130):

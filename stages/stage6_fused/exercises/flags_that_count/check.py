@@ -1,0 +1,73 @@
+import re
+
+import torch
+
+from common.exercises.judge import Failure, require, same, unchanged
+from common.exercises.toolchain import commands
+
+SOURCES = ("softsign.py", "csrc/softsign.cpp", "csrc/curve.cpp", "csrc/curve.h")
+THREADS = 4  # that torch is told to use
+# Compiles a file with the flags of setup.py, and with one that makes g++ tell which loops it has vectorised.
+ASK = """
+import os, subprocess, sys
+command = [*os.environ.get("CXX", "g++").split(), *sys.argv[1:], "-fopt-info-vec-{}", "-c", "csrc/curve.cpp"]
+subprocess.run([*command, "-o", os.devnull])
+"""
+OF_THIS_CPU = ("-march=native", "-mcpu=native", "-mtune=native")
+
+
+def check(work):
+    for source in SOURCES:
+        unchanged(work, source, "Only setup.py is yours")
+    flags = flags_of(work)
+    values(work)
+    require(
+        not set(OF_THIS_CPU[:2]) & set(flags),
+        f"{' '.join(flags)}: the library would have instructions of this machine's CPU; on an older one it ends with "
+        "SIGILL, an illegal instruction",
+    )
+    in_vectors(work, flags)
+    used = work.load("softsign").threads(64, THREADS)
+    require(
+        used > 1,
+        f"at::parallel_for has run everything in one thread, where torch was told to use {THREADS}: to its header, "
+        "this is a program without OpenMP",
+    )
+
+
+def flags_of(work):
+    """What setup.py asks of the compiler for curve.cpp, of its own: optimisation and code generation."""
+    for command in commands(work):
+        if command.source == "curve.cpp":
+            return [word for word in command.own[1:] if word.startswith(("-O", "-f", "-m"))]
+    raise Failure("setup.py compiles csrc/curve.cpp no more")
+
+
+def values(work):
+    """Against the formula, NaN and infinity included."""
+    softsign, numbers = work.load("softsign").softsign, work.numbers()
+    for B, S in ((3, 70), (1, 1), (64, 33)):
+        x = 5 * torch.randn(B, S, generator=numbers)
+        x[0, 0] = torch.nan
+        x.view(-1)[7::11] = torch.nan
+        got = softsign(x)
+        exact = torch.nn.functional.softsign(x.double()).nan_to_num(nan=0.0)
+        if got.isnan().any():
+            raise Failure(
+                f"softsign of NaN is NaN, expected 0 (B={B}, S={S}). The source asks std::isnan; a flag has promised "
+                "the compiler that there is no NaN, and so the question was dropped"
+            )
+        same("softsign(x)", got, exact, f"B={B}, S={S}", torch.float32)
+
+
+def in_vectors(work, flags):
+    """The compiler says that it made vector instructions of the loop."""
+    said = work.python("-c", ASK.format("optimized"), *flags).output
+    if "loop vectorized" in said:
+        return
+    missed = work.python("-c", ASK.format("missed"), *flags).output
+    reasons = re.findall(r"curve\.cpp:\d+:\d+: missed: (?:not vectorized: )?(.+)", missed)
+    reason = next(
+        (one for one in reasons if "control flow" in one), reasons[-1] if reasons else "it did not even try"
+    )
+    raise Failure(f"with {' '.join(flags) or 'no flags'} g++ makes no vector instructions of the loop: {reason}")
