@@ -133,6 +133,6 @@ def compiled(probe, inputs):
         what = "fits only the sizes that it was traced with" if size else "cannot be traced"
         raise Failure(
             f"the compiled cell {what}: {size or lines[0]}\nWhile torch.compile traces, tensors have no numbers and "
-            "sizes may be unknown. An operator has a fake kernel that knows what to do then. A function that is called "
-            "past the dispatcher has none, and its size(0) pins a size to a number"
+            "sizes may be unknown. An operator has a fake kernel that knows what to do then. A function that is "
+            "called past the dispatcher has none, and its size(0) pins a size to a number"
         ) from None
