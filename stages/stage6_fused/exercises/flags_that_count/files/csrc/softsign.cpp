@@ -9,9 +9,8 @@
 #include "curve.h"
 
 extern "C" void softsign(float* out, const float* x, int64_t B, int64_t S) {
-  at::parallel_for(0, B, 1, [&](int64_t begin, int64_t end) {
-    curve(out + begin * S, x + begin * S, (end - begin) * S);
-  });
+  at::parallel_for(
+      0, B, 1, [&](int64_t begin, int64_t end) { curve(out + begin * S, x + begin * S, (end - begin) * S); });
 }
 
 extern "C" int64_t threads(int64_t B) {
