@@ -94,7 +94,7 @@ def only_what_is_needed(work, operations):
         require(
             products <= enough,
             f"when {' and '.join(needed)} alone need a gradient, backward makes {products} products, where {enough} "
-            "are enough: needs_input_grad says which gradients anybody wants",
+            "would do: needs_input_grad says which gradients anybody wants",
         )
 
 

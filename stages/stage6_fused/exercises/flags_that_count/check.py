@@ -68,7 +68,10 @@ def in_vectors(work, flags):
         return
     missed = work.python("-c", ASK.format("missed"), *flags).output
     reasons = re.findall(r"curve\.cpp:\d+:\d+: missed: (?:not vectorized: )?(.+)", missed)
-    reason = next(
-        (one for one in reasons if "control flow" in one), reasons[-1] if reasons else "it did not even try"
-    )
+    reason = "it does not even try, for its level of optimisation does not ask for any"
+    if reasons:
+        reason = next((one for one in reasons if "control flow" in one), reasons[-1]).rstrip(".")
+        reason += (
+            ".\nOf two quotients one is chosen, and to compute the other, too, might raise a floating-point exception"
+        )
     raise Failure(f"with {' '.join(flags) or 'no flags'} g++ makes no vector instructions of the loop: {reason}")

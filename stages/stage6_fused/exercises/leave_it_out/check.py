@@ -18,7 +18,7 @@ WASTE = {
         "new_full",
         "fill",
     ),
-    "a product can read a view, and write into one": ("copy", "clone", "contiguous", "to", "_to_copy"),
+    "a product can read a view, and write into one": ("copy", "clone", "contiguous", "_to_copy"),
     "addmm adds to what is there": ("add", "sub"),
 }
 PRODUCTS = ("mm", "addmm", "addmm_")
@@ -81,4 +81,4 @@ def no_waste(work, operations, needed):
             for called in found[name]["own"]:
                 require(called.removesuffix("_") not in wasteful, f"{name} {what} calls {called}: {why}")
         products = sum(found[name]["all"].get(product, 0) for product in PRODUCTS)
-        require(products <= enough, f"{name} {what} makes {products} products, where {enough} are enough")
+        require(products <= enough, f"{name} {what} makes {products} products, where {enough} would do")
