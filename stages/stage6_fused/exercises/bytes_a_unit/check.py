@@ -1,0 +1,90 @@
+import json
+
+from common import stages
+from common.case import backward
+from common.exercises.judge import OPERATORS, SMALL, Failure, Work, require
+from common.stages import ROOT
+
+FLOAT = 4  # bytes
+WITHIN = {"least": 5, "instructions": 10, "small": 1}
+LOOK = {
+    "kept_forward": "z and old_cell come in; besides the two results it writes what it keeps",
+    "forward": "z and old_cell come in, new_h and new_cell go out",
+    "backward": "z, new_cell and two gradients come in, d_z and d_old_cell go out",
+    "h_unused": "a tensor without data is not read",
+    "saved": "arguments and results are there anyway; look for what is neither",
+    "least": "bytes divided by bytes a second",
+    "instructions": "instructions a second divided by units a second",
+    "small": "bytes divided by bytes a second; a launch takes thousands of nanoseconds, whatever it moves",
+}
+WHY = {
+    ("forward", 9): "that it was while the gates were kept",
+    ("forward", 4): "that is what it reads; it writes, too",
+    ("backward", 13): "the gates are not read: they are computed from z, which takes the place of what was kept",
+    ("h_unused", 10): "no zeros are read for a gradient that never came; its pointer is null",
+    ("saved", 3): "that is how many numbers; each of float32 has 4 bytes",
+    ("least", 32): "that is the time for a single number of each unit",
+}
+GPU = {"multiprocessors": 132, "threads": 4 * 32, "clock": 1.98e9}
+
+
+def check(work):
+    said = {question.name: work.number(question.name) for question in work.exercise.questions}
+    measured = counted(work) | calculated()
+    for name, number in measured.items():
+        if abs(said[name] - number) > WITHIN.get(name, 0):
+            way = "more" if said[name] < number else "less"
+            raise Failure(f"{name} = {said[name]}: it is {way}; {WHY.get((name, said[name]), LOOK[name])}")
+
+
+def counted(work):
+    """What the emulator counts, in numbers a unit, and what autograd keeps."""
+    found = {}
+    with Work(work.exercise, stages.get(3).folder, work.target, work.seconds, work.seed) as three:
+        cell, case = three.cell(), three.case(*SMALL)
+        with three.counting() as counts:
+            cell(*case.inputs().values())
+        found["kept_forward"] = numbers(counts, "forward_kernel", case)
+    with work.ours() as six:
+        probe, case = six.beside(OPERATORS), six.case(*SMALL)
+        z, old_cell = six.case(case.B, 1, 3 * case.S).inputs()["old_h"].detach(), case.inputs()["old_cell"].detach()
+        with six.counting() as counts:
+            _, new_cell = probe.call("pointwise", z, old_cell)
+        found["forward"] = numbers(counts, "forward_kernel", case)
+        grad_h, grad_cell = case.gradients()
+        for name, above in (("backward", grad_h), ("h_unused", None)):
+            with six.counting() as counts:
+                probe.call("pointwise_backward", above, grad_cell, z, new_cell, [False, True])
+            found[name] = numbers(counts, "backward_kernel", case)
+        found["saved"] = kept(six, case) // (case.B * case.S)
+    return found
+
+
+def numbers(counts, kernel, case):
+    """What a kernel moves for each unit."""
+    moved, units = counts.kernels.total("bytes", kernel, "global"), case.B * case.S * FLOAT
+    require(moved > 0 and moved % units == 0, f"{kernel} moves {moved} bytes for {units // FLOAT} units")
+    return moved // units
+
+
+def kept(six, case):
+    """Bytes kept for backward that are neither arguments of the cell nor its results."""
+    inputs, cell = case.inputs(), six.cell()
+    with six.counting() as counts:
+        results = cell(*inputs.values())
+    backward(results, inputs, case.gradients())
+    of_others = [inputs["input"], inputs["weights"], inputs["old_h"], results[1]]
+    return counts.saved - sum(tensor.nbytes for tensor in of_others)
+
+
+def calculated():
+    """Times in microseconds and nanoseconds, and instructions a unit, at the speed of a copy that was recorded."""
+    recorded = json.loads((ROOT / "docs" / "results" / "h200.json").read_text())["kernels"]
+    copy = next(row["copy_gb_per_second"] for row in recorded if (row["B"], row["S"]) == (8192, 4096)) * 1e9
+    bytes_a_unit = 6 * FLOAT
+    issued = GPU["multiprocessors"] * GPU["threads"] * GPU["clock"]
+    return {
+        "least": 8192 * 4096 * bytes_a_unit / copy * 1e6,
+        "instructions": issued * bytes_a_unit / copy,
+        "small": 16 * 128 * bytes_a_unit / copy * 1e9,
+    }

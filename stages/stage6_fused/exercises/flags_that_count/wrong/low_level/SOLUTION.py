@@ -1,0 +1,1 @@
+extra_compile_args=["-O1", "-fno-trapping-math", "-fopenmp"],

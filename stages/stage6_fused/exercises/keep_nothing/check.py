@@ -1,0 +1,49 @@
+import torch
+
+from common.exercises.judge import require, same
+from common.exercises.programs import printed
+
+NUMBERS = {"forward_kernel": (3, "a, b and out"), "backward_kernel": (5, "a, b, the gradient, d_a and d_b")}
+
+
+def check(work):
+    numbers = work.numbers()
+    for B, S, scale in ((3, 70, 1), (1, 128, 1), (5, 1, 1), (2, 64, 1000)):
+        case = f"B={B}, S={S}" + (f", z about ±{scale}" if scale > 1 else "")
+        z = scale * torch.randn(B, 2 * S, generator=numbers)
+        z[torch.rand(B, 2 * S, generator=numbers) < 0.1] = 0
+        grad = torch.randn(B, S, generator=numbers)
+        got, counted = printed(work, "swiglu.cu", [B, S, z, grad], (3 * B * S,), case)
+        compare(got, z, grad, case)
+        for kernel, (most, which) in NUMBERS.items():
+            moved = counted.total("bytes", kernel, "global") / (z.element_size() * B * S)
+            require(
+                moved <= most,
+                f"{case}: right, but {kernel} moves {moved:.3g} numbers for each unit, where {most} are enough: "
+                f"{which}",
+            )
+            require(
+                moved == most, f"{case}: {kernel} moves {moved:.3g} numbers for each unit; who computes the others?"
+            )
+
+
+def compare(got, z, grad, case):
+    """Both results against the equations in float64."""
+    B, S = grad.shape
+    out, d_z = got[: B * S].view(B, S), got[B * S :].view(B, 2 * S)
+    a, b = z.double().chunk(2, 1)
+    g, s = grad.double(), torch.sigmoid(a)
+    lost = (d_z[:, :S] + d_z[:, S:]).isnan()
+    require(
+        not lost.any() or bool((lost & (a != 0) & (b != 0)).any()),
+        f"d_z is NaN where a or b is 0, and only there: 0/0. What was multiplied by 0 cannot be had back ({case})",
+    )
+    same("out", out, a * s * b, case, torch.float32, 1e-5)
+    wrong = {
+        "the derivative of sigmoid is taken of a, and wants sigmoid(a)": s + a * a * (1 - a),
+        "d_a is that of sigmoid alone": s * (1 - s),
+        "d_a lacks the second part: silu(a) has a in it twice": s,
+    }
+    suspects = {words: torch.cat([g * b * slope, g * a * s], 1) for words, slope in wrong.items()}
+    want = torch.cat([g * b * (s + a * s * (1 - s)), g * a * s], 1)
+    same("d_z", d_z, want, case, torch.float32, 1e-5, suspects)

@@ -1,0 +1,84 @@
+from pathlib import Path
+
+import torch
+
+from common.case import INPUTS
+from common.exercises.judge import OPERATORS, SMALL, agree, cases, require, same
+
+WASTE = {
+    "it copies old_h and input, and two products do without": ("cat", "concat"),
+    "what is written anyway need not be filled before": (
+        "zeros",
+        "zero",
+        "zeros_like",
+        "new_zeros",
+        "ones",
+        "new_ones",
+        "full",
+        "new_full",
+        "fill",
+    ),
+    "a product can read a view, and write into one": ("copy", "clone", "contiguous", "_to_copy"),
+    "addmm adds to what is there": ("add", "sub"),
+}
+PRODUCTS = ("mm", "addmm", "addmm_")
+NEEDS = (INPUTS, ("weights", "bias"), *((name,) for name in INPUTS))
+
+
+def check(work):
+    probe = work.beside(OPERATORS)
+    for dtype in (torch.float64, torch.float32):
+        z_is_right(work, probe, dtype)
+    agree(work.cell(), cases(work))
+    agree(work.cell(), [work.case(*SMALL, requires_grad=needed) for needed in NEEDS])
+    half_of_d_X(work, probe)
+    operations = work.beside(Path(__file__).with_name("operations.py"))
+    for needed in NEEDS:
+        no_waste(work, operations, needed)
+
+
+def z_is_right(work, probe, dtype):
+    """The product, before anything else is made of it."""
+    case = work.case(*SMALL, dtype=dtype)
+    inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
+    z = probe.call("cell", *inputs.values())[2]
+    input, weights, bias, old_h, _ = (tensor.double() for tensor in inputs.values())
+    of_h, of_input = old_h @ weights[:, : case.S].t(), input @ weights[:, case.S :].t()
+    suspects = {
+        "the bias is added twice": of_h + of_input + 2 * bias,
+        "the bias is not added": of_h + of_input,
+        "the product with input is missing": of_h + bias,
+        "the product with old_h is missing": of_input + bias,
+    }
+    same("z", z, of_h + of_input + bias, case, suspects=suspects)
+
+
+def half_of_d_X(work, probe):
+    """What cell_backward returns where only one half is needed."""
+    B, I, S = SMALL
+    case = work.case(*SMALL)
+    input, weights, _, old_h, _ = given = [tensor.detach() for tensor in case.inputs().values()]
+    _, new_cell, z = probe.call("cell", *given)
+    for needed, columns in (("input", I), ("old_h", S)):
+        needs = [name == needed for name in INPUTS]
+        got = probe.call("cell_backward", *case.gradients(), input, weights, old_h, new_cell, z, needs)
+        require(got[0] is not None, f"d_X is undefined where {needed} needs a gradient")
+        require(
+            tuple(got[0].shape) == (B, columns),
+            f"d_X has shape {tuple(got[0].shape)} where only {needed} needs a gradient, expected {(B, columns)}",
+        )
+
+
+def no_waste(work, operations, needed):
+    """No operation that could be left out, and no more products than somebody needs."""
+    case = work.case(*SMALL, requires_grad=needed)
+    inputs = [tensor.detach() for tensor in case.inputs().values()]
+    found = operations.passes([INPUTS.index(name) for name in needed], list(case.gradients()), *inputs)
+    of_X, of_weights = bool({"input", "old_h"} & set(needed)), 2 * ("weights" in needed)
+    for name, enough in (("forward", 2), ("backward", of_X + of_weights)):
+        what = f"with gradients for {', '.join(needed)}" if len(needed) < len(INPUTS) else "with all gradients"
+        for why, wasteful in WASTE.items():
+            for called in found[name]["own"]:
+                require(called.removesuffix("_") not in wasteful, f"{name} {what} calls {called}: {why}")
+        products = sum(found[name]["all"].get(product, 0) for product in PRODUCTS)
+        require(products <= enough, f"{name} {what} makes {products} products, where {enough} would do")

@@ -1,0 +1,46 @@
+"""What a pass of the cell asks of ATen, from C++ too; runs in the learner's process, asked by checks."""
+
+import os
+from collections import Counter
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from .lltm import lltm
+
+os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler's messages about itself stay off the page
+
+
+def passes(needed, gradients, *inputs):
+    """The operations of forward and backward, by name: `all`, and `own`, which no other operation calls.
+
+    `needed` are the numbers of the inputs that need a gradient; one of `gradients` that is None never comes.
+    """
+    inputs = [tensor.detach().requires_grad_(k in needed) for k, tensor in enumerate(inputs)]
+    leaves = [tensor for tensor in inputs if tensor.requires_grad]
+    results, forward = profiled(lambda: lltm(*inputs))
+    pairs = [(result, grad) for result, grad in zip(results, gradients, strict=True) if grad is not None]
+    heads, grads = zip(*pairs, strict=True)
+    _, backward = profiled(lambda: torch.autograd.grad(heads, leaves, grads, retain_graph=True, allow_unused=True))
+    return {"forward": forward, "backward": backward}
+
+
+def profiled(call):
+    """What a call returns and which operations it runs; the first call may do things that no other one does."""
+    call()
+    with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiler:
+        value = call()
+    events = [event for event in profiler.events() if event.name.startswith("aten::")]
+    own = [event for event in events if not any(above.name.startswith("aten::") for above in callers(event))]
+    return value, {kind: Counter(short(e) for e in found) for kind, found in (("all", events), ("own", own))}
+
+
+def callers(event):
+    """Those that an event lies within."""
+    while (event := event.cpu_parent) is not None:
+        yield event
+
+
+def short(event):
+    """A name without its namespace."""
+    return event.name.removeprefix("aten::")

@@ -1,0 +1,113 @@
+import torch
+
+from common import reference
+from common.exercises.judge import OPERATORS, agree, cases, require, same
+
+SIZES = (1, 2, 3, 5, 7, 8, 9, 31, 64, 130)  # around packs of 2, 4 and 8 units
+DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+PACK = 16  # bytes
+ROWS = 5
+
+
+def check(work):
+    agree(work.cell(), cases(work))
+    probe, numbers = work.beside(OPERATORS), work.numbers()
+    for dtype in DTYPES:
+        for S in SIZES:
+            tensors = fresh(S, dtype, numbers)
+            compare(probe, tensors, f"S={S}, {short(dtype)}")
+            compare(probe, [apart(one, S % 3 + 2) for one in tensors], f"S={S}, {short(dtype)}, units apart")
+        for by in range(1, PACK // dtype.itemsize):
+            tensors = fresh(64, dtype, numbers)
+            for k in range(len(tensors)):
+                given = [moved(one, by) if j == k else one for j, one in enumerate(tensors)]
+                what = (
+                    f"S=64, {short(dtype)}, {NAMES[k]} begins {by * dtype.itemsize} bytes past a multiple of {PACK}"
+                )
+                compare(probe, given, what)
+    for dtype in DTYPES:
+        for S in (64, 130):
+            count(work, probe, fresh(S, dtype, numbers), f"S={S}, {short(dtype)}")
+
+
+NAMES = ("z", "old_cell", "grad_h", "grad_cell")
+
+
+def fresh(S, dtype, numbers):
+    """z (B, 3S), old_cell, grad_h and grad_cell (B, S)."""
+    return [torch.randn(ROWS, width, generator=numbers).to(dtype) for width in (3 * S, S, S, S)]
+
+
+def moved(tensor, by):
+    """The same numbers, so many elements behind an aligned address."""
+    storage = tensor.new_full((tensor.numel() + by,), torch.nan)
+    return storage[by:].view(tensor.shape).copy_(tensor)
+
+
+def apart(tensor, stride):
+    """The same numbers, so many elements from one to the next; what lies between is NaN."""
+    return tensor.new_full((*tensor.shape, stride), torch.nan)[..., 0].copy_(tensor)
+
+
+def short(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+def compare(probe, tensors, what):
+    """Both operators against the equations in float64."""
+    z, old_cell, grad_h, grad_cell = tensors
+    got = probe.call("pointwise", z, old_cell)
+    new_cell = got[1]
+    want = reference.pointwise_forward(z, old_cell)
+    tolerance = 8 * torch.finfo(z.dtype).eps
+    for name, one, right in zip(("new_h", "new_cell"), got, want, strict=True):
+        same(name, one, right, what, z.dtype, tolerance)
+    new_cell = laid_out_as(old_cell, new_cell)
+    d_z, _, d_old_cell = probe.call("pointwise_backward", grad_h, grad_cell, z, new_cell, [True, True])
+    # What is saved is the rounded new_cell: old_cell for which the equations give just that.
+    z_i, _, z_g = z.double().chunk(3, 1)
+    exact = new_cell.double() - torch.nn.functional.elu(z_g) * z_i.sigmoid()
+    want = reference.pointwise_backward(grad_h, grad_cell, z, exact)
+    for name, one, right in zip(("d_z", "d_old_cell"), (d_z, d_old_cell), want, strict=True):
+        same(name, one, right, what, z.dtype, tolerance)
+
+
+def laid_out_as(other, tensor):
+    """The same numbers with the strides and the beginning of another tensor."""
+    if other.is_contiguous() and not other.storage_offset():
+        return tensor
+    storage = tensor.new_full((other.untyped_storage().nbytes() // other.element_size(),), torch.nan)
+    return storage.as_strided(other.shape, other.stride(), other.storage_offset()).copy_(tensor)
+
+
+def count(work, probe, tensors, what):
+    """Each number is touched once, and in packs wherever one is full and begins at a multiple of 16 bytes."""
+    z, old_cell, grad_h, grad_cell = tensors
+    with work.counting() as counted:
+        _, new_cell = probe.call("pointwise", z, old_cell)
+        probe.call("pointwise_backward", grad_h, grad_cell, z, new_cell, [False, True])
+    if not counted.kernels:
+        return  # on a GPU
+    in_z, in_other = fewest(z, old_cell.size(1)), fewest(old_cell, old_cell.size(1))
+    for kernel, space, (of_z, others) in (
+        ("forward_kernel", "global load", (1, 1)),
+        ("forward_kernel", "global store", (0, 2)),
+        ("backward_kernel", "global load", (1, 3)),
+        ("backward_kernel", "global store", (1, 1)),
+    ):
+        size, accesses = (counted.kernels.total(of, kernel, space) for of in ("bytes", "lanes"))
+        needed, enough = of_z * z.nbytes + others * old_cell.nbytes, of_z * in_z + others * in_other
+        where = f"{what}: the {space.partition(' ')[2]}s of {kernel}"
+        require(size == needed, f"{where} move {size:,} bytes, where the numbers have {needed:,}")
+        require(
+            accesses <= enough,
+            f"{where} are {accesses:,} accesses of its threads, where {enough:,} are enough: "
+            f"{size / accesses:.3g} bytes at once",
+        )
+
+
+def fewest(tensor, S):
+    """The accesses for all packs of a contiguous tensor of rows of S units: one each, or one for each unit."""
+    size = PACK // tensor.element_size()
+    packs = [(row + unit, min(size, S - unit)) for row in range(0, tensor.numel(), S) for unit in range(0, S, size)]
+    return sum(1 if units == size and begin % size == 0 else units for begin, units in packs)

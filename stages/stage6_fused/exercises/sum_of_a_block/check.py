@@ -1,0 +1,53 @@
+import torch
+
+from common.exercises.judge import OPERATORS, agree, cases, require, same
+
+SIZES = ((21, 70), (1, 40), (8, 129), (200, 300), (333, 5))  # B, S: one block in y up to B = 64, then several
+DTYPES = (torch.float32, torch.float64, torch.float16)
+WARPS = 8  # of a block
+ORDERS = ("1", "2", "3")  # of threads
+
+
+def check(work):
+    probe, numbers = work.beside(OPERATORS), work.numbers()
+    for B, S in SIZES:
+        for dtype in DTYPES:
+            compare(probe, fresh(B, S, dtype, numbers), f"B={B}, S={S}, {str(dtype).removeprefix('torch.')}")
+    agree(work.cell(), cases(work))
+    same_bits(work, fresh(333, 70, torch.float32, numbers))
+
+
+def fresh(B, S, dtype, numbers):
+    """Arguments of pointwise_backward: grad_h, grad_cell, z, new_cell."""
+    return [torch.randn(B, width, generator=numbers).to(dtype) for width in (S, S, 3 * S, S)]
+
+
+def compare(probe, given, what):
+    """d_bias is the sum of d_z, which is right already."""
+    d_z, d_bias, _ = probe.call("pointwise_backward", *given, [True, True])
+    exact, warp = d_z.double(), torch.arange(len(d_z)) % WARPS
+    suspects = {
+        f"what warp {k} of a block has summed up, of the rows {k}, {k + WARPS}, ..., is missing": exact[
+            warp != k
+        ].sum(0)
+        for k in range(min(WARPS, len(d_z)))
+    }
+    suspects["these are the sums of one warp, of every 8th row"] = exact[warp == 0].sum(0)
+    same("d_bias", d_bias, exact.sum(0), what, d_z.dtype, 32 * torch.finfo(d_z.dtype).eps, suspects)
+
+
+def same_bits(work, given):
+    """Whatever the order of threads is."""
+    found = []
+    for order in ORDERS:
+        work.restart(EMULATOR_SEED=order)
+        with work.counting() as counted:
+            found.append(work.beside(OPERATORS).call("pointwise_backward", *given, [True, True])[1])
+        atomics = counted.kernels.total("lanes", "backward_kernel", "shared atomic") if counted.kernels else 0
+    differ = sum(int((one != found[0]).sum()) for one in found[1:])
+    require(
+        not differ,
+        f"d_bias differs in its last bits when the same threads run in another order: {differ} numbers in "
+        f"{len(ORDERS) - 1} runs"
+        + (", for atomics add in the order in which the warps happen to come" if atomics else ""),
+    )
