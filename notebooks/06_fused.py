@@ -171,9 +171,8 @@ with torch.no_grad():
 copied = MACHINES["this CPU, one thread"][0]
 for name, time in TIMES.items():
     moved = 4 * NUMBERS[name] * B * S
-    print(
-        f"{name}: {time / 1e3:6.1f} ms, {moved / time / 1e3:4.1f} GB/s; by a copy's speed {moved / copied * 1e3:4.1f} ms"
-    )
+    floor = moved / copied * 1e3
+    print(f"{name}: {time / 1e3:6.1f} ms, {moved / time / 1e3:4.1f} GB/s; at a copy's speed {floor:.1f} ms")
 
 # %% [markdown]
 # The *roofline* is a picture of the formula: how many operations a second a machine can do, over their intensity.
