@@ -42,6 +42,7 @@ import tempfile
 
 import matplotlib.pyplot as plt
 import torch
+from IPython.display import Markdown, display
 from torch.profiler import ProfilerActivity, profile
 
 BUILD = root / "build" / "notebooks" / f"torch-{torch.__version__}"
@@ -64,9 +65,9 @@ print("torch", torch.__version__, "on", torch.cuda.get_device_name() if on_gpu e
 
 # %%
 def microseconds(calls, device="cpu", rounds=11, block_seconds=0.01):
-    """The median time of each call of a dict, taken in turns."""
+    """The time of each call of a dict, taken in turns: the first quartile, which other programs disturb the least."""
     samples = interleave(list(calls.values()), device, rounds, block_seconds)
-    return {name: sample.quartiles()[1] for name, sample in zip(calls, samples, strict=True)}
+    return {name: sample.quartiles()[0] for name, sample in zip(calls, samples, strict=True)}
 
 
 # %% [markdown]
@@ -122,7 +123,7 @@ print(f"{FLOPS} operations and {BYTES} bytes for each unit: {FLOPS / BYTES:.2f} 
 
 
 # %%
-def speeds(device, megabytes=128, n=1024):
+def speeds(device, megabytes, n):
     """Bytes per second of a copy, read and written, and operations per second of a matrix product, float32."""
     x, a = torch.ones(megabytes * 2**18, device=device), torch.ones(n, n, device=device)
     y, b = torch.empty_like(x), torch.empty_like(a)
@@ -131,7 +132,7 @@ def speeds(device, megabytes=128, n=1024):
     return 2 * 4 * x.numel() / time["copy"] * 1e6, 2 * n**3 / time["product"] * 1e6
 
 
-MACHINES = {"this CPU, one thread": speeds("cpu")}
+MACHINES = {"this CPU, one thread": speeds("cpu", megabytes=12, n=1024)}  # in all 24, as the cell below
 if on_gpu:
     MACHINES[torch.cuda.get_device_name()] = speeds("cuda", megabytes=512, n=8192)
 
@@ -213,15 +214,15 @@ for row in kernels_of_h200:
         print(f"{name:20s}{row['median']:8.1f}{speed:8,.0f}{results.share_of_copy(row):8.0%}")
 
 # %% [markdown]
-# Stages 3 to 5 move 9 numbers for each unit forward and 10 backward, and are near the ceiling: nothing is left to
-# gain but by moving fewer. A kernel can be a little above 100 %, too. Reading and writing are not equally fast, a
-# copy does as much of one as of the other, and stage 6's forward reads four numbers and writes two:
+# Stages 3 to 5 move 9 numbers for each unit forward and 10 backward, and are near the ceiling: the way on is to move
+# fewer. And a kernel can be a little above 100 %. A copy writes as much as it reads, the cell's forward reads four
+# numbers and writes two, and the two are not equally fast. On the H200, what only reads, a sum:
 
 # %%
+print(*(f"{kernels_of_h200[0][f'{what}_gb_per_second']:,.0f} GB/s ({what})" for what in ("copy", "sum")), sep=", ")
 x, y = (torch.ones(2**28 if on_gpu else 2**24, device=device()) for _ in "xy")
 memory = microseconds({"read": x.sum, "write": lambda: y.fill_(1.0), "copy": lambda: y.copy_(x)}, device(), rounds=5)
-for name, time in memory.items():
-    print(f"{name:6s}{4 * x.numel() * (2 if name == 'copy' else 1) / time / 1e3:8,.1f} GB/s")
+print("here:", {name: f"{x.nbytes * (1 + (name == 'copy')) / time / 1e3:,.1f} GB/s" for name, time in memory.items()})
 
 # %% [markdown]
 # (On a CPU these say as much about one thread as about memory.) What a share of a copy is good for: to see what is
@@ -256,8 +257,8 @@ print(KERNEL[KERNEL.index("namespace fast") :].partition("}  // namespace fast")
 
 # %% [markdown]
 # A `.cubin` is an ELF file, as a `.o` is, and since Volta each machine instruction in it has 16 bytes. So its size
-# tells how many there are, and the lowest 12 bits of each say which. Of those two belong to nobody's arithmetic: the
-# `NOP`s that fill up the end. Everything else is counted, also what few threads will come to.
+# tells how many there are, and the lowest 12 bits of each say which. Left out are the `NOP`s that fill up the end;
+# what few threads will come to, such as a slow path of a division, is counted.
 
 # %%
 FLOAT = "template __global__ void forward_kernel<true, float>"
@@ -372,7 +373,7 @@ for axis in axes:
 plt.show()
 
 # %% [markdown]
-# The product is rounded by its size, and 2^x wants it exact: so the error grows with z, to eight ulp at -20, where
+# The larger the product, the larger its rounding error, which 2^x makes a relative one: eight ulp at -20, where
 # sigmoid is 2e-9. Nobody will notice. `exp(z) - 1` near zero loses *all* digits, fast or not: hence the series. On a
 # GPU, the stage itself:
 
@@ -387,6 +388,10 @@ if on_gpu:
         print(f"{name}: at most {in_ulp(got, exact(at.double())).max():.1f} ulp")
 else:
     print("no GPU here")
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `6/bytes_a_unit`. `make check EX=6/bytes_a_unit` in a terminal hands out the files and checks what
+# you wrote.
 
 # %% [markdown] syllabus="6.2a"
 # ## Work left out
@@ -431,11 +436,12 @@ for size, case in SIZES.items():
     print(size, {name: f"{time:.1f} us" for name, time in microseconds(ways).items()})
 
 # %% [markdown]
-# All three give the same z; two products round once more. Which is the fastest? The copy costs two times (B, S+I)
-# numbers, the second product reads and writes z, (B, 3S), once more, and takes a call. On a CPU at small sizes the
-# call of `cat` decides. On the H200 two products are *slower* at large sizes, by some three percent, and so the stage
-# takes one there. A buffer costs nothing, but it belongs to the caller: for one cell, whose arguments are anybody's,
-# it is no way out. (A loop over steps owns it. That is stage 7.)
+# All three give the same z; two products round once more. Which is the fastest? The copy reads and writes (B, S+I)
+# numbers, the second product reads and writes z, (B, 3S), once more, and either is a call. On a CPU they are close,
+# and which wins depends on the size and on the library that multiplies; the stage makes two, and copies nothing. On
+# the H200 at B4096 they lost, by one to three percent, and so the stage makes one there. A buffer costs nothing, but
+# it belongs to the caller: for one cell, whose arguments are anybody's, it is no way out. (A loop over steps owns it.
+# That is stage 7.)
 
 # %% [markdown] syllabus="6.2b"
 # ### No zeros
@@ -479,8 +485,8 @@ for materialize in (True, False):
     print(f", {len(zeros)} operations that zero")
 
 # %% [markdown]
-# In C++ what does not come is an undefined tensor. The stage hands the kernel a null pointer, and the kernel takes it
-# for zeros. On the emulator, what the backward kernel reads:
+# In C++, told the same, what does not come is an undefined tensor. The stage hands the kernel a null pointer, and the
+# kernel takes it for zeros. On the emulator, what the backward kernel reads:
 
 # %%
 z, grad = torch.randn(64, 3 * 512), torch.randn(64, 512)
@@ -558,10 +564,10 @@ axis.margins(x=0.1)
 plt.show()
 
 # %% [markdown]
-# Of 1.25 the odd ones are X = [old_h, input]. Stages 2 to 5 keep it, and the gates. Stage 6 keeps z, which there is
-# anyway, and nothing else. Its backward makes the gates again: some instructions, where it waits for memory. That is
-# the trade: *arithmetic is cheap, as long as bytes are the limit*. X it puts together again where one product of it
-# is faster than two of its halves.
+# The 1.25 is X = [old_h, input]. Stages 2 to 5 keep it, and the gates, which are the 3. Stage 6 keeps z, which there
+# is anyway, and nothing else. Its backward makes the gates again: some instructions, where it waits for memory. That
+# is the trade: *arithmetic is cheap, as long as bytes are the limit*. X it puts together again where one product of
+# it is faster than two of its halves.
 
 # %% [markdown] syllabus="6.2d"
 # ### What each saves
@@ -650,8 +656,7 @@ print("the stage:", len(by_the_stage), "result of 8 runs")
 # depends on nothing. The same bits every time: a training run can be repeated, and a test can compare with `==`.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `6/leave_it_out`, `6/keep_nothing` and `6/sum_of_a_block`. `make check EX=6/leave_it_out` in a
-# terminal hands out the files and checks what you wrote.
+# **Your turn:** `6/leave_it_out`, `6/keep_nothing` and `6/sum_of_a_block`.
 
 # %% [markdown] syllabus="6.3a"
 # ## Reaching the limit
@@ -728,7 +733,7 @@ for name, counted in COUNTED.items():
 # %%
 from common.touches import touches
 
-display(touches(COUNTED["4 units, 16 bytes at once"], "z", "forward_kernel"))  # noqa: F821
+display(touches(COUNTED["4 units, 16 bytes at once"], "z", "forward_kernel"))
 
 # %% [markdown]
 # What the first block touches of z, its first warp by lane: four units to each, and the three gates of the same
@@ -737,8 +742,8 @@ display(touches(COUNTED["4 units, 16 bytes at once"], "z", "forward_kernel"))  #
 # %% [markdown] syllabus="6.3b"
 # ### Aligned, or not
 #
-# An address that is no multiple of 16 cannot be loaded so. It is no slow load, it is an error. Torch's allocator
-# gives out multiples of 16, but a slice begins anywhere. One float further on:
+# What begins at no multiple of 16 cannot be loaded so. That is no slow load, it is an error. Torch's allocator gives
+# out multiples of 16, but a slice begins anywhere. One float further on:
 
 
 # %%
@@ -877,7 +882,10 @@ if nvcc():
         taken = int(re.search(r"Used (\d+) registers", said)[1])
         print(f"{name:12s}{taken} registers, occupancy {occupancy(256, taken, 0, *H200):.0%}")
 shared = 8 * 3 * 32 * 4 * 4  # of backward_kernel: 8 warps' sums for 3 gates of 32 packs of 4 floats
-print(f"{shared // 1024} KiB shared by a block of backward_kernel: {occupancy(256, 0, shared, *H200):.0%}")
+print(
+    f"{shared // 1024} KiB shared by a block of backward_kernel: "
+    f"occupancy {occupancy(256, 0, shared, *H200):.0%} by that alone"
+)
 
 # %% [markdown]
 # More is not always better. What has to be there is *bytes on their way*: the speed of memory times the time that a
@@ -917,8 +925,8 @@ for one in launches:
 # %% [markdown]
 # Sectors a request is the number to look at first: a warp that reads 32 floats side by side needs 4, with packs 16,
 # and more than the bytes fill means gaps. `sectors * 32` should be the bytes that you worked out. A warning about
-# times: ncu fixes the clocks and empties the caches before each run. Its durations compare kernels, and are not those
-# of your program. Where it says `ERR_NVGPUCTRPERM`, an administrator has to allow the counters.
+# times: ncu fixes the clocks, and empties the caches before each of its runs. Its durations compare kernels, and are
+# not those of your program. Where it says `ERR_NVGPUCTRPERM`, an administrator has to allow the counters.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `6/sixteen_bytes`.
@@ -1168,9 +1176,9 @@ for size in ((4, 8, 32), (300, 8, 32)):
 # %% [markdown] syllabus="6.4c"
 # ## The CPU
 #
-# Stage 5's loop computes one unit after another, on one core. A core of today has registers of 8 or 16 floats, and
-# there are several cores. How to use them, in turn: `tanh` of 16,384 numbers. First with ATen's own class for a
-# register full of numbers, `at::vec::Vectorized`:
+# Stage 5's loop computes one unit after another. A core of today has registers of 8 or 16 floats, and there are
+# several cores. How to use them, in turn: `tanh` of 16,384 numbers. First with ATen's own class for a register full
+# of numbers, `at::vec::Vectorized`:
 
 # %%
 VEC = """
@@ -1338,9 +1346,9 @@ axis.margins(x=0.12)
 plt.show()
 
 # %% [markdown]
-# With its flags, either plain loop is faster here than `at::vec`, whose tanh is exact to one ulp. Measure on yours:
-# an older glibc or another compiler has no vector `tanh`, and says nothing either. And `-ffast-math` buys its speed
-# with a promise that there is no NaN and no infinity. The training run that has one asks in vain:
+# With its flags, either plain loop is faster here than `at::vec`, and about as exact. Measure on yours: an older
+# glibc or another compiler has no vector `tanh`, and says nothing either. And `-ffast-math` buys its speed with a
+# promise that there is no NaN and no infinity. The training run that has one asks in vain:
 
 # %%
 for name in ("std::tanh", "std::tanh, -ffast-math"):
@@ -1365,12 +1373,10 @@ print(text[text.index("template <typename Work>\nvoid run") : text.index("}  // 
 # one run. What is recorded:
 
 # %%
-from IPython.display import Markdown
-
 if (root / "docs" / "results" / "ablation.json").exists():
     from common import ablation
 
-    display(Markdown(ablation.table(ablation.recorded())))  # noqa: F821
+    display(Markdown(ablation.table(ablation.recorded())))
 else:
     print("nothing recorded yet")
 
@@ -1394,8 +1400,8 @@ for name, text in code.items():
 # %% [markdown]
 # Line by line it is the same: a row, some units, three loads, the gates, two stores. What is not there, Triton does:
 # `inside` is the mask of the tail; which thread has which units, loads of 16 bytes and their alignment are the
-# compiler's business. What it cannot say: what a warp does, in which order blocks' sums are added, and anything on a
-# CPU. Times on the H200, as far as recorded:
+# compiler's business. What it does not give: a say in what a single thread does, and a kernel for the CPU. Times on
+# the H200, as far as recorded:
 
 # %%
 print(f"{'':16s}{'forward':>10s}{'backward':>10s}   (B8192 S4096, us; B4096 S1024)")
@@ -1426,7 +1432,7 @@ print(done.stdout.strip() or done.stderr.splitlines()[-1])
 
 # %% [markdown]
 # For a kernel that waits for memory, on GPUs alone, Triton is the better bargain by far. [When not to write
-# CUDA](../docs/when-not-to-write-cuda.md) has the table. What CUDA and C++ got beyond: the sums for the bias in the
+# CUDA](../docs/when-not-to-write-cuda.md) has the table. What the stage has beyond it: the sums for the bias in the
 # same kernel, small cells in one launch, no Python in a call, and the CPU.
 
 # %% [markdown]
@@ -1435,7 +1441,7 @@ print(done.stdout.strip() or done.stderr.splitlines()[-1])
 # - Work out the bytes, measure a copy, and you know what is left to gain before you write a line.
 # - Leave out first: copies, zeros, what is kept. Then count accesses: 16 bytes at a time. Then look at what the
 #   compiler made of it: instructions and stores.
-# - Arithmetic is cheap while bytes are the limit, and until it is not: a roof of instructions is near.
+# - Arithmetic is cheap while bytes are the limit. The roof of instructions is not far above.
 # - At small sizes no kernel decides, but the calls around it. Autograd in C++, and only operators above the kernels.
 # - On a CPU: flags. Ask the compiler what it did.
 #
