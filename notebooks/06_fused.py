@@ -872,8 +872,8 @@ plt.show()
 
 # %% [markdown]
 # Steps, because a block comes as a whole or not at all, and a warp gets registers by the 256. One more than 32 costs
-# blocks of 256 threads a quarter, blocks of 1,024 a half. And what registers does the kernel take? The assembler
-# says, without a GPU:
+# blocks of 256 threads a quarter, blocks of 1,024 a half; with more than 64 not one of these fits, and a launch is an
+# error. And what registers does the kernel take? The assembler says, without a GPU:
 
 # %%
 if nvcc():
@@ -1341,8 +1341,8 @@ for row, (name, time) in enumerate(times.items()):
     axis.barh(row, time, color=GREEN if "at::vec" in name else VERMILION if "stage" in name else SKY)
     axis.text(time, row, f" {time:.0f}", va="center")
 axis.set_yticks(range(len(times)), list(times))
-axis.set(xscale="log", ylim=(len(times) - 0.5, -0.5), xlabel="microseconds for tanh of 16,384 floats, one core")
-axis.margins(x=0.12)
+axis.set(xscale="log", xlim=(1, 3 * max(times.values())), ylim=(len(times) - 0.5, -0.5))
+axis.set_xlabel("microseconds for tanh of 16,384 floats, one core")
 plt.show()
 
 # %% [markdown]
