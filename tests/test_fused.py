@@ -67,6 +67,7 @@ def is_joined(stage: ModuleType, size: tuple[int, ...]) -> bool:
     return stage.TARGET != "host" and size == SIZES["large"]
 
 
+@pytest.mark.syllabus("6.2a", "6.2b")
 @pytest.mark.needs("g++")
 @both_sizes
 @pytest.mark.parametrize("grads", ["both", "h only", "cell only", "expanded"])
@@ -114,6 +115,7 @@ def test_gradients_that_nobody_needs_do_not_come_out(stage, size):
 # Small sizes on a GPU --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.syllabus("6.4a")
 def test_small_cells_are_two_launches_forward_and_backward(emulated):
     with counts.of(emulated) as counted:
         outputs(emulated.lltm, case_of(emulated, *SIZES["small"]))
@@ -138,6 +140,7 @@ def test_small_and_large_are_the_same_cell(stage, dtype):
     torch.testing.assert_close(list(small), [result[:5] for result in large])
 
 
+@pytest.mark.syllabus("6.1d")
 @pytest.mark.needs("gpu", "nvcc")
 @pytest.mark.parametrize("gate", ["sigmoid", "elu"])
 def test_a_gate_made_of_fast_units_is_a_few_ulp_from_exact(gate):
@@ -152,6 +155,7 @@ def test_a_gate_made_of_fast_units_is_a_few_ulp_from_exact(gate):
     assert worst < (32 if gate == "sigmoid" else 8)
 
 
+@pytest.mark.syllabus("6.2c")
 @every_dtype
 def test_saved_are_inputs_an_output_and_z(stage, dtype):
     case = case_of(stage, 16, 32, 128, dtype=dtype)
@@ -167,6 +171,7 @@ def test_saved_are_inputs_an_output_and_z(stage, dtype):
 # Alignment, tails, rows ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.syllabus("6.3b", "6.3c")
 @every_dtype
 @pytest.mark.parametrize("S", [1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 127, 128, 129, 255, 256, 257])
 def test_every_tail_and_every_alignment(stage, dtype, S):
@@ -181,6 +186,7 @@ def moved(tensor: torch.Tensor, by: int) -> torch.Tensor:
     return storage[by:].view(tensor.shape).copy_(tensor)
 
 
+@pytest.mark.syllabus("6.3b")
 @every_dtype
 def test_each_tensor_may_be_aligned_in_its_own_way(stage, dtype):
     given = [tensor.to(dtype) for tensor in arguments(stage, 9, 1, 32)]
@@ -200,6 +206,7 @@ def test_each_tensor_may_be_aligned_in_its_own_way(stage, dtype):
                 torch.testing.assert_close(one, other)  # a bias's sum may be of other parts
 
 
+@pytest.mark.syllabus("6.3a")
 @pytest.mark.needs("g++")
 @pytest.mark.parametrize("S", [512, 510, 509])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
@@ -239,6 +246,7 @@ def test_more_numbers_than_an_int_can_count():
     torch.testing.assert_close(d_bias, d_z.sum(0, dtype=torch.float32).half(), rtol=1e-2, atol=1)
 
 
+@pytest.mark.syllabus("6.2e")
 @every_dtype
 def test_the_same_numbers_every_time(stage, dtype):
     case = case_of(stage, 700, 3, 40, dtype=dtype)
@@ -248,6 +256,7 @@ def test_the_same_numbers_every_time(stage, dtype):
             assert torch.equal(tensor, other[name]), name
 
 
+@pytest.mark.syllabus("6.2e")
 @every_dtype
 def test_the_bias_gradient_is_the_sum_of_d_z(stage, dtype):
     """Over one block or thread, and over many."""
@@ -283,6 +292,7 @@ def test_opcheck(stage, dtype, size):
             opcheck(operators.pointwise_backward.default, (grad_h, None, z, new_cell, needs))
 
 
+@pytest.mark.syllabus("6.4b")
 @every_dtype
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_whole_under_compile(stage, dtype, dynamic):
@@ -335,6 +345,7 @@ def test_a_cuda_graph_replays_both_passes():
         torch.testing.assert_close(one, want, rtol=0, atol=0)
 
 
+@pytest.mark.syllabus("6.4c")
 @pytest.mark.needs("g++")
 def test_a_cpu_works_with_as_many_threads_as_torch():
     """The result is the same for any number of them: sums are made in parts that do not depend on it."""

@@ -125,6 +125,7 @@ def test_a_pass_without_kernels_is_an_error():
         kernels.row_of(peer, "forward", kernels.Case(8, 0, 10), [[], []], 4300, 4400)
 
 
+@pytest.mark.syllabus("6.3d")
 @pytest.mark.parametrize(
     ("threads", "registers", "shared", "expected"),
     [
@@ -143,6 +144,7 @@ def test_occupancy(threads, registers, shared, expected):
 # What is refused ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.syllabus("6.1b")
 def test_faster_than_memory_is_an_error():
     results.possible(kernel("stage 3", "forward", 281.0))
     results.possible(kernel("stage 3", "forward", 268.0))  # faster than a copy: it reads more than it writes

@@ -224,6 +224,7 @@ def test_the_record_has_every_launch():
     assert len(cases) == len(patterns.by_hand()) + programs * len(ncu.SIZES) * len(ncu.DTYPES) * len(ncu.KERNELS)
 
 
+@pytest.mark.syllabus("6.3e")
 @pytest.mark.needs("g++")
 @pytest.mark.parametrize("name", list(ncu.programs()))
 def test_the_recorded_counts_are_those_of_the_emulator(name):

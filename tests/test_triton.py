@@ -31,6 +31,7 @@ def problems(device: str) -> list[str]:
     return wrong + [found for case in cases if (found := difference(case, outputs(lltm, case)))]
 
 
+@pytest.mark.syllabus("6.4f")
 @pytest.mark.needs("triton")
 def test_triton_agrees_with_the_reference():
     if torch.cuda.is_available():
