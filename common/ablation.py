@@ -14,10 +14,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from types import ModuleType
 
-from . import console, counts, ncu, results, stages, variants
+from . import build, console, counts, ncu, results, stages, variants
 from .errors import UserError
 from .stages import ROOT
-from .variants import BARE, WHOLE
+from .variants import BARE, WHOLE, Variant
 
 PARTS = ("cuda", "cpu", "kernels", "counts")
 DEVICES = ("cuda", "cpu")
@@ -34,25 +34,24 @@ Around = Callable[[dict], AbstractContextManager]
 
 
 def ablation(out: str | None = None, only: Sequence[str] = ()) -> int:
-    """Measures and writes the result; `only` some of `PARTS`, those that are there of the same sources are kept."""
-    import torch
+    """Measures and writes the result to `out`: all of `PARTS` that can run here, or `only` some.
 
+    What the file has of other parts is kept where it is of the same sources, versions and machine.
+    """
     from . import bench
 
-    has_gpu = torch.cuda.is_available()
-    parts = [part for part in PARTS if part in (only or PARTS) and (has_gpu or part in ("cpu", "counts"))]
-    if unknown := sorted(set(only) - set(PARTS)):
+    if unknown := [part for part in only if part not in PARTS]:
         raise UserError(f"ablation has no part {unknown[0]!r}; it has {', '.join(PARTS)}")
-    path = Path(out) if out else MEASURED
-    target = "cuda" if has_gpu else "host"
+    reason = build.unavailable("cuda")
+    target, possible = ("host", ("cpu", "counts")) if reason else ("cuda", PARTS)
+    if refused := [part for part in only if part not in possible]:
+        raise UserError(f"{refused[0]} cannot be measured here: {reason}")
+    parts, path = only or possible, Path(out) if out else MEASURED
     record = begun(path)
-    wanted = [variant for device in DEVICES if device in parts for variant in variants.of_device(device)]
-    wanted += variants.variants(IN_POINTWISE) if "kernels" in parts else []
     emulated = COUNTED if "counts" in parts else []
-    wanted += emulated if has_gpu else []
-    wanted = list(dict.fromkeys(wanted))
-    with console.step(f"build {len(wanted)} variants for {target} and {len(emulated)} for the emulator"):
-        libraries = variants.build(wanted, target, emulated)
+    wanted = wanted_for(parts) + (emulated if target == "cuda" else [])  # ncu counts them
+    with console.step(f"build {len(set(wanted))} variants for {target}, {len(emulated)} for the emulator"):
+        libraries = variants.build(dict.fromkeys(wanted), target, emulated)
     for device in (part for part in parts if part in DEVICES):
         rows, record["not_run"][device] = bench.in_a_process(measure_cell, libraries, target, device)
         record["rows"] = [row for row in record["rows"] if row["device"] != device] + rows
@@ -70,6 +69,12 @@ def ablation(out: str | None = None, only: Sequence[str] = ()) -> int:
         console.say(f"  not run: {entry['name']}, {entry['what']} ({entry['device']}): {entry['reason']}")
     console.say(f"\nWritten to {results.shown(path.absolute())}.")
     return 0
+
+
+def wanted_for(parts: Sequence[str]) -> list[Variant]:
+    """The variants that are timed for these parts."""
+    timed = [variant for device in DEVICES if device in parts for variant in variants.of_device(device)]
+    return timed + (variants.variants(IN_POINTWISE) if "kernels" in parts else [])
 
 
 # The cell, and its kernels alone -----------------------------------------------------------------------------------
@@ -241,7 +246,7 @@ def recorded() -> dict | None:
 
 
 def table(record: dict) -> str:
-    """A record as Markdown: see ablation_table.py."""
+    """A record as Markdown."""
     from .ablation_table import markdown
 
     return markdown(record)
