@@ -13,11 +13,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from . import build, console, counts, ncu, results, stages, variants
 from .errors import UserError
 from .stages import ROOT
 from .variants import BARE, WHOLE, Variant
+
+if TYPE_CHECKING:
+    from . import kernels
 
 PARTS = ("cuda", "cpu", "kernels", "counts")
 DEVICES = ("cuda", "cpu")
@@ -40,8 +44,6 @@ def ablation(out: str | None = None, only: Sequence[str] = ()) -> int:
     """
     from . import bench
 
-    if unknown := [part for part in only if part not in PARTS]:
-        raise UserError(f"ablation has no part {unknown[0]!r}; it has {', '.join(PARTS)}")
     reason = build.unavailable("cuda")
     target, possible = ("host", ("cpu", "counts")) if reason else ("cuda", PARTS)
     if refused := [part for part in only if part not in possible]:
@@ -118,7 +120,7 @@ def measure_kernels(libraries: Libraries) -> tuple[list[dict], list[dict]]:
     return rows, not_run
 
 
-def pointwise_of(name: str, operators: ModuleType):
+def pointwise_of(name: str, operators: ModuleType) -> kernels.Pointwise:
     """A variant's pointwise part, as kernels.py measures it. Unlike there, the bias needs its gradient."""
     from .kernels import Given, Pointwise
 
@@ -138,7 +140,7 @@ def pointwise_of(name: str, operators: ModuleType):
 # Counts ------------------------------------------------------------------------------------------------------------
 
 
-def launch_all(modules: dict[str, ModuleType], device: str, around: Around = lambda pass_: nullcontext()) -> None:
+def launch_all(modules: dict[str, ModuleType], device: str, around: Around = nullcontext) -> None:
     """Both passes of the pointwise part and of a small cell, of each variant, each pass inside of `around(pass)`."""
     from .case import Case
 
@@ -211,15 +213,13 @@ def begun(path: Path) -> dict:
     }
     nothing = {"rows": [], "kernels": [], "counts": [], "not_run": {}}
     old = read(path) if path.exists() else None
-    if old is None or made_where(old) != made_where(now):
-        return now | nothing
-    return now | {part: old[part] for part in nothing}
+    same = old and origin(old) == origin(now)
+    return now | ({part: old[part] for part in nothing} if same else nothing)
 
 
-def made_where(record: dict) -> tuple:
+def origin(record: dict) -> tuple:
     """What the parts of one record have in common."""
-    hardware = (record["machine"][kind] for kind in ("cpu", "gpu"))
-    return record["sources"], record["versions"], *hardware
+    return record["sources"], record["versions"], record["machine"]["cpu"], record["machine"]["gpu"]
 
 
 def write(record: dict, path: Path) -> None:
