@@ -5,7 +5,6 @@ Every variant is checked against the reference before and after it is timed, in 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from . import build, console, counts, ncu, results, stages, variants
+from . import build, console, counts, ncu, results, variants
 from .errors import UserError
 from .stages import ROOT
 from .variants import BARE, WHOLE, Variant
@@ -195,12 +194,6 @@ def with_ncu(rows: Sequence[dict]) -> list[dict]:
 # The record --------------------------------------------------------------------------------------------------------
 
 
-def source_hash() -> str:
-    """A hash of the stage's sources and of the diffs."""
-    texts = [results.source_hash(stages.find(6)), *map(variants.diff_of, variants.IDEAS)]
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
-
-
 def begun(path: Path) -> dict:
     """What a file holds of the same sources and machine, under today's date; or a record of nothing."""
     from . import machine
@@ -209,7 +202,7 @@ def begun(path: Path) -> dict:
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "machine": machine.machine(),
         "versions": machine.versions() | {"ncu": ncu.version() if ncu.tool() else None},
-        "sources": source_hash(),
+        "sources": variants.source_hash(),
     }
     nothing = {"rows": [], "kernels": [], "counts": [], "not_run": {}}
     old = read(path) if path.exists() else None

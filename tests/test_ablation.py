@@ -185,7 +185,7 @@ def record() -> dict:
         "date": "2026-11-22T10:00:00Z",
         "machine": {"cpu": "A CPU", "gpu": "A GPU"},
         "versions": {"torch": "2.11.0+cu130"},
-        "sources": ablation.source_hash(),
+        "sources": variants.source_hash(),
         "rows": both,
         "kernels": kernels,
         "counts": [counted | {"emulator": used, "ncu": None, "refused": "no ncu"}],
