@@ -5,7 +5,6 @@ Every variant is checked against the reference before and after it is timed, in 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,11 +12,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from . import console, counts, ncu, results, stages, variants
+from . import build, console, counts, ncu, results, variants
 from .errors import UserError
 from .stages import ROOT
-from .variants import BARE, WHOLE
+from .variants import BARE, WHOLE, Variant
+
+if TYPE_CHECKING:
+    from . import kernels
 
 PARTS = ("cuda", "cpu", "kernels", "counts")
 DEVICES = ("cuda", "cpu")
@@ -34,25 +37,22 @@ Around = Callable[[dict], AbstractContextManager]
 
 
 def ablation(out: str | None = None, only: Sequence[str] = ()) -> int:
-    """Measures and writes the result; `only` some of `PARTS`, those that are there of the same sources are kept."""
-    import torch
+    """Measures and writes the result to `out`: all of `PARTS` that can run here, or `only` some.
 
+    What the file has of other parts is kept where it is of the same sources, versions and machine.
+    """
     from . import bench
 
-    has_gpu = torch.cuda.is_available()
-    parts = [part for part in PARTS if part in (only or PARTS) and (has_gpu or part in ("cpu", "counts"))]
-    if unknown := sorted(set(only) - set(PARTS)):
-        raise UserError(f"ablation has no part {unknown[0]!r}; it has {', '.join(PARTS)}")
-    path = Path(out) if out else MEASURED
-    target = "cuda" if has_gpu else "host"
+    reason = build.unavailable("cuda")
+    target, possible = ("host", ("cpu", "counts")) if reason else ("cuda", PARTS)
+    if refused := [part for part in only if part not in possible]:
+        raise UserError(f"{refused[0]} cannot be measured here: {reason}")
+    parts, path = only or possible, Path(out) if out else MEASURED
     record = begun(path)
-    wanted = [variant for device in DEVICES if device in parts for variant in variants.of_device(device)]
-    wanted += variants.variants(IN_POINTWISE) if "kernels" in parts else []
     emulated = COUNTED if "counts" in parts else []
-    wanted += emulated if has_gpu else []
-    wanted = list(dict.fromkeys(wanted))
-    with console.step(f"build {len(wanted)} variants for {target} and {len(emulated)} for the emulator"):
-        libraries = variants.build(wanted, target, emulated)
+    wanted = wanted_for(parts) + (emulated if target == "cuda" else [])  # ncu counts them
+    with console.step(f"build {len(set(wanted))} variants for {target}, {len(emulated)} for the emulator"):
+        libraries = variants.build(dict.fromkeys(wanted), target, emulated)
     for device in (part for part in parts if part in DEVICES):
         rows, record["not_run"][device] = bench.in_a_process(measure_cell, libraries, target, device)
         record["rows"] = [row for row in record["rows"] if row["device"] != device] + rows
@@ -70,6 +70,12 @@ def ablation(out: str | None = None, only: Sequence[str] = ()) -> int:
         console.say(f"  not run: {entry['name']}, {entry['what']} ({entry['device']}): {entry['reason']}")
     console.say(f"\nWritten to {results.shown(path.absolute())}.")
     return 0
+
+
+def wanted_for(parts: Sequence[str]) -> list[Variant]:
+    """The variants that are timed for these parts."""
+    timed = [variant for device in DEVICES if device in parts for variant in variants.of_device(device)]
+    return timed + (variants.variants(IN_POINTWISE) if "kernels" in parts else [])
 
 
 # The cell, and its kernels alone -----------------------------------------------------------------------------------
@@ -113,7 +119,7 @@ def measure_kernels(libraries: Libraries) -> tuple[list[dict], list[dict]]:
     return rows, not_run
 
 
-def pointwise_of(name: str, operators: ModuleType):
+def pointwise_of(name: str, operators: ModuleType) -> kernels.Pointwise:
     """A variant's pointwise part, as kernels.py measures it. Unlike there, the bias needs its gradient."""
     from .kernels import Given, Pointwise
 
@@ -133,7 +139,7 @@ def pointwise_of(name: str, operators: ModuleType):
 # Counts ------------------------------------------------------------------------------------------------------------
 
 
-def launch_all(modules: dict[str, ModuleType], device: str, around: Around = lambda pass_: nullcontext()) -> None:
+def launch_all(modules: dict[str, ModuleType], device: str, around: Around = nullcontext) -> None:
     """Both passes of the pointwise part and of a small cell, of each variant, each pass inside of `around(pass)`."""
     from .case import Case
 
@@ -188,12 +194,6 @@ def with_ncu(rows: Sequence[dict]) -> list[dict]:
 # The record --------------------------------------------------------------------------------------------------------
 
 
-def source_hash() -> str:
-    """A hash of the stage's sources and of the diffs."""
-    texts = [results.source_hash(stages.find(6)), *map(variants.diff_of, variants.IDEAS)]
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
-
-
 def begun(path: Path) -> dict:
     """What a file holds of the same sources and machine, under today's date; or a record of nothing."""
     from . import machine
@@ -202,19 +202,17 @@ def begun(path: Path) -> dict:
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "machine": machine.machine(),
         "versions": machine.versions() | {"ncu": ncu.version() if ncu.tool() else None},
-        "sources": source_hash(),
+        "sources": variants.source_hash(),
     }
     nothing = {"rows": [], "kernels": [], "counts": [], "not_run": {}}
     old = read(path) if path.exists() else None
-    if old is None or made_where(old) != made_where(now):
-        return now | nothing
-    return now | {part: old[part] for part in nothing}
+    same = old and origin(old) == origin(now)
+    return now | ({part: old[part] for part in nothing} if same else nothing)
 
 
-def made_where(record: dict) -> tuple:
+def origin(record: dict) -> tuple:
     """What the parts of one record have in common."""
-    hardware = (record["machine"][kind] for kind in ("cpu", "gpu"))
-    return record["sources"], record["versions"], *hardware
+    return record["sources"], record["versions"], record["machine"]["cpu"], record["machine"]["gpu"]
 
 
 def write(record: dict, path: Path) -> None:
@@ -241,7 +239,7 @@ def recorded() -> dict | None:
 
 
 def table(record: dict) -> str:
-    """A record as Markdown: see ablation_table.py."""
+    """A record as Markdown."""
     from .ablation_table import markdown
 
     return markdown(record)

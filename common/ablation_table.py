@@ -26,7 +26,7 @@ COUNTS = (
 
 def markdown(record: dict) -> str:
     """All tables, and a remark when the sources have changed since."""
-    stale = record["sources"] != ablation.source_hash()
+    stale = record["sources"] != variants.source_hash()
     parts = ["Stale: the sources have changed since this was measured."] if stale else []
     parts += [ideas(), TIMES] if record["rows"] else []
     parts += [cells(record, device) for device in ablation.DEVICES if select(record, device=device)]

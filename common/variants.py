@@ -7,6 +7,7 @@ in the order of `IDEAS`, any of them may be applied or left out.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
-from . import architectures, host, objects
+from . import architectures, host, objects, results
 from .build import BUILD, build_folder, first_errors, import_folder, key_of, variables_of
 from .errors import UserError
 from .exercises.diffs import patched
@@ -119,6 +120,12 @@ def write(variant: Variant) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return variant.folder
+
+
+def source_hash() -> str:
+    """A hash of the stage's sources and of the diffs."""
+    texts = [results.hash_of(FOLDER), *map(diff_of, IDEAS)]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 # Libraries ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ import re
 import pytest
 import torch
 
-from common import ablation, ablation_table, results, tables, variants
+from common import ablation, ablation_table, build, results, tables, variants
+from common.__main__ import parser
 from common.case import Case, difference, outputs
 from common.errors import UserError
 from common.stages import ROOT, find
@@ -184,7 +185,7 @@ def record() -> dict:
         "date": "2026-11-22T10:00:00Z",
         "machine": {"cpu": "A CPU", "gpu": "A GPU"},
         "versions": {"torch": "2.11.0+cu130"},
-        "sources": ablation.source_hash(),
+        "sources": variants.source_hash(),
         "rows": both,
         "kernels": kernels,
         "counts": [counted | {"emulator": used, "ncu": None, "refused": "no ncu"}],
@@ -252,8 +253,15 @@ def test_parts_of_the_same_sources_are_kept(record, tmp_path):
 
 
 def test_an_unknown_part_is_refused():
-    with pytest.raises(UserError, match="no part 'gpu'; it has cuda, cpu, kernels, counts"):
-        ablation.ablation(only=["gpu"])
+    assert tuple(parser().parse_args(["ablation", "--only", *ablation.PARTS]).only) == ablation.PARTS
+    with pytest.raises(UserError, match="invalid choice: 'gpu'"):
+        parser().parse_args(["ablation", "--only", "cpu", "gpu"])
+
+
+def test_what_needs_a_gpu_is_refused_without_one(monkeypatch):
+    monkeypatch.setattr(build, "unavailable", lambda target: "no GPU that torch can use")
+    with pytest.raises(UserError, match="kernels cannot be measured here: no GPU that torch can use"):
+        ablation.ablation(only=["counts", "kernels"])
 
 
 def test_what_is_recorded_has_a_row_for_every_idea():
