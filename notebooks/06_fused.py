@@ -216,7 +216,8 @@ for row in kernels_of_h200:
 # %% [markdown]
 # Stages 3 to 5 move 9 numbers for each unit forward and 10 backward, and are near the ceiling: the way on is to move
 # fewer. And a kernel can be a little above 100 %. A copy writes as much as it reads, the cell's forward reads four
-# numbers and writes two, and the two are not equally fast. On the H200, what only reads, a sum:
+# numbers and writes two, and the two are not equally fast. On the H200, beside the copy, a sum of two tensors into a
+# third, which reads two numbers for each that it writes:
 
 # %%
 print(*(f"{kernels_of_h200[0][f'{what}_gb_per_second']:,.0f} GB/s ({what})" for what in ("copy", "sum")), sep=", ")

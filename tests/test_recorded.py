@@ -70,9 +70,9 @@ def test_the_small_step_is_mostly_overhead():
 def test_torch_compile_is_not_always_faster(machine):
     rows = [row for found, _ in measured() for row in found["rows"] if row["name"] == "torch.compile"]
     assert any(row["ratio"] > 1 for row in rows)
-    assert any(row["ratio"] < 1 for row in rows)
     eager, compiled = (kernels_of(machine, name) for name in ("eager", "torch.compile"))
     assert all(compiled[key]["kernels"] < row["kernels"] for key, row in eager.items()), "fewer kernels"
+    assert all(compiled[key]["median"] < row["median"] for key, row in eager.items()), "and they are faster"
 
 
 @pytest.mark.syllabus("2.8b")

@@ -91,8 +91,8 @@ void check_pointwise_backward(const std::optional<Tensor>& grad_h, const std::op
 // The cell, on every device: products by ATen, the rest by the operator for the pointwise part.
 // ---------------
 
-// X = [old_h, input]. On a GPU one long product saves more time than it takes to put X together; on a CPU two
-// products over halves of the weights, which are views, are faster. Neither keeps X for backward.
+// X = [old_h, input]. On a GPU one long product saves more time than it takes to put X together. On a CPU two
+// products over halves of the weights, which are views, take about as long. Neither keeps X for backward.
 bool joins(const Tensor& input) { return input.is_cuda(); }
 
 Tensor pre_activations(const Tensor& input,    // [B,I]
