@@ -276,7 +276,7 @@ def test_the_bias_gradient_is_the_sum_of_d_z(stage, dtype):
 @pytest.mark.parametrize("size", [(3, 5, 70), (1, 1, 1), (0, 4, 8)], ids=str)
 def test_opcheck(stage, dtype, size):
     operators = stage.operators
-    for layout in LAYOUTS:
+    for layout in LAYOUTS if dtype == torch.float32 else LAYOUTS[:1]:  # what layouts do is the same for any dtype
         case = case_of(stage, *size, dtype=dtype, layout=layout)
         given = case.inputs()
         opcheck(operators.cell.default, tuple(given.values()))
