@@ -165,6 +165,11 @@ def small_cell_of(stage: Stage, target: str = "cuda") -> Pointwise:
     return Pointwise(f"stage {stage.number}, small", forward, backward, stage)
 
 
+def launcher_of(stage: Stage, names: Sequence[str], target: str) -> Pointwise:
+    """Who launches these two kernels of a stage: its pointwise part, or a small cell."""
+    return (small_cell_of if tuple(names) == stage.small_kernels else pointwise_of)(stage, target)
+
+
 def of_binding(stage: Stage, binding: ModuleType) -> Pointwise:
     """What is left of a binding's forward and backward without their matrix products."""
 

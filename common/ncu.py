@@ -209,9 +209,8 @@ def launch_all(
     """
     from . import kernels
 
-    small = tuple(names) != KERNELS
-    cell = (kernels.small_cell_of if small else kernels.pointwise_of)(stages.get(number), target)
-    for B, S in SMALL_SIZES if small else SIZES:
+    cell = kernels.launcher_of(stages.get(number), names, target)
+    for B, S in SIZES if tuple(names) == KERNELS else SMALL_SIZES:
         for dtype in DTYPES:
             given = counts.given(B, S, dtype, "cuda" if target == "cuda" else "cpu")
             forward, backward = (Case(name, number, dtype, B, S) for name in names)

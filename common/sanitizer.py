@@ -259,7 +259,7 @@ def launch_all(number: int, sizes: Sequence[int], target: str = "cuda") -> None:
     stage, device = stages.get(number), "cuda" if target == "cuda" else "cpu"
     wanted = list(zip(sizes[::2], sizes[1::2], strict=True))
     for names, of_kernels in kernels_of(stage).items():
-        cell = (kernels.pointwise_of if names == KERNELS else kernels.small_cell_of)(stage, target)
+        cell = kernels.launcher_of(stage, names, target)
         for B, S in (size for size in of_kernels if size in wanted):
             for dtype in DTYPES:
                 numbers = torch.linspace(-4, 4, max(1, B * 3 * S), dtype=getattr(torch, dtype))
