@@ -12,15 +12,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from . import build, console, counts, ncu, results, variants
 from .errors import UserError
 from .stages import ROOT
 from .variants import BARE, WHOLE, Variant
-
-if TYPE_CHECKING:
-    from . import kernels
 
 PARTS = ("cuda", "cpu", "kernels", "counts")
 DEVICES = ("cuda", "cpu")
@@ -109,7 +105,7 @@ def measure_kernels(libraries: Libraries) -> tuple[list[dict], list[dict]]:
     contenders = []
     for variant in variants.variants(IN_POINTWISE):
         module = variants.load(variant, libraries[variant.name, "cuda"], "cuda")
-        contenders.append(pointwise_of(variant.name, module.operators))
+        contenders.append(kernels.of_operators(variant.name, module.operators, needs_bias=True))
     rows, not_run = [], []
     for B, S in POINTWISE_SIZES:
         measured, missed = kernels.measure_size(contenders, B, S)
@@ -119,28 +115,12 @@ def measure_kernels(libraries: Libraries) -> tuple[list[dict], list[dict]]:
     return rows, not_run
 
 
-def pointwise_of(name: str, operators: ModuleType) -> kernels.Pointwise:
-    """A variant's pointwise part, as kernels.py measures it. Unlike there, the bias needs its gradient."""
-    from .kernels import Given, Pointwise
-
-    keeps_gates = len(operators.pointwise.default._schema.returns) == 3
-
-    def forward(given: Given) -> tuple:
-        return operators.pointwise(given.z, given.old_cell)
-
-    def backward(given: Given, found: tuple) -> tuple:
-        saved, needs = found[2] if keeps_gates else given.z, (True, True)
-        d_z, _, d_old_cell = operators.pointwise_backward(given.grad_h, given.grad_cell, saved, found[1], needs)
-        return d_z, d_old_cell
-
-    return Pointwise(name, forward, backward)
-
-
 # Counts ------------------------------------------------------------------------------------------------------------
 
 
 def launch_all(modules: dict[str, ModuleType], device: str, around: Around = nullcontext) -> None:
     """Both passes of the pointwise part and of a small cell, of each variant, each pass inside of `around(pass)`."""
+    from . import kernels
     from .case import Case
 
     (B, S), small = COUNTED_POINTWISE, Case(*COUNTED_CELL, device=device, requires_grad=())
@@ -148,7 +128,8 @@ def launch_all(modules: dict[str, ModuleType], device: str, around: Around = nul
     arguments, gradients = small.inputs(), small.gradients()
     needs = [True] * len(arguments)
     for name, module in modules.items():
-        pointwise, operators = pointwise_of(name, module.operators), module.operators
+        operators = module.operators
+        pointwise = kernels.of_operators(name, operators, needs_bias=True)
         with around({"name": name, "what": f"pointwise part, B{B} S{S}", "pass": "forward"}):
             found = pointwise.forward(given)
         with around({"name": name, "what": f"pointwise part, B{B} S{S}", "pass": "backward"}):

@@ -120,17 +120,18 @@ def pointwise_of(stage: Stage, target: str = "cuda") -> Pointwise:
     """The kernels of a stage: its operators, or the forward and backward of its binding."""
     module = load(stage.number, target)
     if hasattr(module, "operators"):
-        return of_operators(stage, module.operators)
+        return of_operators(f"stage {stage.number}", module.operators, stage)
     return of_binding(stage, module._C)
 
 
-def of_operators(stage: Stage, operators: ModuleType) -> Pointwise:
-    """The operators for the pointwise part, as they are, the sum for the bias left out where they can make it.
+def of_operators(name: str, operators: ModuleType, stage: Stage | None = None, needs_bias: bool = False) -> Pointwise:
+    """The operators for the pointwise part, as they are, with the sum for the bias where it is asked for.
 
     Where gates are an output of the first, they are an input of the second, or else z is.
     """
     keeps_gates = len(operators.pointwise.default._schema.returns) == 3
-    needs = () if keeps_gates else ((False, True),)  # of d_bias and d_old_cell
+    asked = [argument.name for argument in operators.pointwise_backward.default._schema.arguments]
+    needs = ((needs_bias, True),) if "needs" in asked else ()  # of d_bias and d_old_cell
 
     def forward(given: Given) -> tuple[Tensor, ...]:
         return operators.pointwise(given.z, given.old_cell)
@@ -140,7 +141,7 @@ def of_operators(stage: Stage, operators: ModuleType) -> Pointwise:
         d_z, *_, d_old_cell = operators.pointwise_backward(given.grad_h, given.grad_cell, saved, new_cell, *needs)
         return d_z, d_old_cell
 
-    return Pointwise(f"stage {stage.number}", forward, backward, stage)
+    return Pointwise(name, forward, backward, stage)
 
 
 def small_cell_of(stage: Stage, target: str = "cuda") -> Pointwise:

@@ -1187,7 +1187,7 @@ for name, version in VERSIONS.items():
 
 
 # %% [markdown]
-# Measured in turns, A B C A B C, so that whatever else the machine does hits all alike. Once with gradients for all
+# Measured in rounds, A B C, C A B, so that whatever else the machine does hits all alike. Once with gradients for all
 # five inputs, and once for weights and bias only, as in the first step of a sequence.
 
 

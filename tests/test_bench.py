@@ -6,6 +6,7 @@ import platform
 import re
 import time
 from dataclasses import replace
+from functools import partial
 
 import measurement
 import pytest
@@ -140,12 +141,15 @@ def test_an_output_that_nobody_wrote_is_refused(eager):
 
 def test_contenders_take_turns_with_equally_many_calls():
     order = []
-    samples = clock.interleave([lambda: order.append("A"), lambda: order.append("B")], "cpu", 3, 0.0)
-    guess, rounds = order[:3], "".join(order[3:])
+    samples = clock.interleave([partial(order.append, name) for name in "ABC"], "cpu", 30, 0.0)
+    guess, calls = order[:3], order[3:]
     assert guess == ["A"] * 3  # how long one call takes
-    block = rounds.index("B")
-    assert rounds == ("A" * block + "B" * block) * (clock.WARM_UP_ROUNDS + 3)
-    assert [len(taken.rounds) for taken in samples] == [3, 3]
+    assert [len(taken.rounds) for taken in samples] == [30] * 3
+    block = len(calls) // (3 * (clock.WARM_UP_ROUNDS + 30))
+    names = "".join(calls[::block])
+    assert calls == [name for name in names for _ in range(block)]
+    rounds = {names[k : k + 3] for k in range(0, len(names), 3)}
+    assert rounds == {"ABC", "ACB", "BAC", "BCA", "CAB", "CBA"}, "nobody always comes after the same other one"
 
 
 def test_a_block_of_calls_gives_the_mean_of_one_in_microseconds():

@@ -133,6 +133,34 @@ void memory(const Tensor& x) {
   TORCH_CHECK(at::empty({0}, x.options()).numel() == 0);
 }
 
+// ---- pointers in structures
+struct Window {
+  float* data;
+  int64_t first;
+};
+struct Windows {
+  Window list[2];
+};
+__global__ void through(Window window) { window.data[window.first] = 1; }
+__global__ void through_second(const float* x, Windows windows) {
+  windows.list[1].data[windows.list[1].first] = x[1];
+}
+void structures(const std::string& name, const Tensor& x, const Tensor& out) {
+  float* data = out.data_ptr<float>();
+  if (name == "held") {
+    std::vector<float> host(3);
+    through<<<1, 1>>>({data, 20});
+    through_second<<<1, 1>>>(x.data_ptr<float>(), {{{nullptr, 0}, {data, 19}}});
+    through<<<1, 1>>>({host.data(), 2});  // nobody told us of it
+    TORCH_CHECK(host[2] == 1);
+  }
+  if (name == "held, past") through<<<1, 1>>>({data, 21});
+  if (name == "held, further") through<<<1, 1>>>({data, 5000});
+  if (name == "held, second") through_second<<<1, 1>>>(x.data_ptr<float>(), {{{nullptr, 0}, {data, -30}}});
+  if (name == "held, far") through<<<1, 1>>>({data, int64_t(1) << 40});
+  if (name == "held, null") through<<<1, 1>>>({nullptr, 3});
+}
+
 void run(const std::string& name, const Tensor& x, const Tensor& out) {
   if (name == "accessors") accessors(x, out);
   const auto packed = out.packed_accessor64<float, 2, at::RestrictPtrTraits>();
@@ -144,6 +172,7 @@ void run(const std::string& name, const Tensor& x, const Tensor& out) {
   const Tensor none = at::zeros({0}, x.options());
   if (name == "none") one<<<1, 1>>>(none.packed_accessor64<float, 1, at::RestrictPtrTraits>());
   spellings(name, out);
+  structures(name, x, out);
   if (name == "views") views(out);
   if (name == "memory") memory(x);
   if (name == "row") fill<<<1, 1>>>(out[1].data_ptr<float>(), 8);
@@ -157,7 +186,7 @@ def say(tmp_path_factory):
     return speaker(tmp_path_factory.mktemp("tensors"), KERNELS)
 
 
-@pytest.mark.parametrize("name", ["accessors", "views", "memory"])
+@pytest.mark.parametrize("name", ["accessors", "views", "memory", "held"])
 def test_what_is_right_is_silent(say, name):
     assert say(name).startswith("nothing raised ")
 
@@ -192,3 +221,17 @@ def test_a_row_ends_where_the_next_begins(say):
     report = say("row")
     assert "writes outside of out" in report
     assert "a tensor of shape (7,), float" in report
+
+
+HELD = {
+    "past": "writes past the end of out",
+    "further": "element [714, 2] of out",
+    "second": "writes in front of out",
+    "far": "writes memory that is no tensor's",
+    "null": "writes through a null pointer",
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_pointer_in_a_structure_is_known_like_any_other(say, name):
+    assert HELD[name] in say(f"held, {name}")

@@ -17,6 +17,7 @@ from .process import LearnerError
 
 if TYPE_CHECKING:
     from .judge import Work
+    from .remote import Function
 
 SMALL = (3, 5, 70)  # B, I, S: two warps and a rest
 SIZES = (SMALL, (1, 4, 33), (5, 3, 1), (2, 1, 300))
@@ -168,6 +169,21 @@ def refused(function: Callable, *arguments: object, names: Sequence[str] = (), *
             raise Failure(f"{given} is refused, but the message {said!r} names none of {', '.join(names)}") from None
         return said
     raise Failure(f"not refused: {given}")
+
+
+def once_differentiable(work: Work, cell: Function, hint: str) -> None:
+    """Raises `Failure` unless a second derivative is refused in so many words; `hint` says what refuses it."""
+    case = work.case(*SMALL, dtype=torch.float64)
+    cell(*case.inputs().values())
+    try:
+        cell.second_derivatives(*case.gradients())
+    except LearnerError as error:
+        said = str(error).partition("\n")[0]
+        require(
+            "once_differentiable" in said, f"a second derivative ends in {said!r}, which tells nobody why. {hint}"
+        )
+    else:
+        raise Failure("a second derivative comes without an error, and is wrong: autograd does not see into backward")
 
 
 def _brief(value: object) -> str:

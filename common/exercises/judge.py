@@ -26,7 +26,7 @@ from ..case import Case
 from ..check import fresh_seed
 from ..errors import UserError
 from . import process
-from .comparing import SIZES, SMALL, Failure, agree, cases, refused, require, same, unchanged
+from .comparing import SIZES, SMALL, Failure, agree, cases, once_differentiable, refused, require, same, unchanged
 from .confined import Confined
 from .exercise import Exercise
 from .process import LearnerError, Process, Stopped
@@ -36,7 +36,7 @@ from .variants import ANSWERS, read_answers
 
 __all__ = [
     "OPERATORS", "SIZES", "SMALL", "BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work",
-    "agree", "cases", "refused", "require", "same", "unchanged",
+    "agree", "cases", "once_differentiable", "refused", "require", "same", "unchanged",
 ]  # fmt: skip
 
 OPERATORS = Path(__file__).with_name("operator_probe.py")  # for `work.beside`: registered operators

@@ -25,7 +25,8 @@ RECORD = ROOT / "tests" / "proof.json"
 DAYS = 7  # in which every exercise is proven once
 # All of common/ may decide what a learner is told, but for these.
 OTHERS = (
-    *("bench", "clock", "contenders", "doctor", "environment", "facts", "kernels", "machine", "memory", "results"),
+    *("ablation", "ablation_table", "bench", "clock", "contenders", "doctor", "environment", "facts", "kernels"),
+    *("machine", "memory", "results", "variants"),
     *("decision", "diff", "finders", "mistakes", "ncu", "ncu_table", "new/*", "patterns", "primer/*", "sanitizer"),
     *("emulator_picture", "heat", "inline", "module", "notebooks", "pictures", "plots", "report", "syllabus"),
     *("tables", "touches", "tour", "trace", "trial", "wheels"),

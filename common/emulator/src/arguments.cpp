@@ -1,6 +1,8 @@
-// The names of a launch's arguments.
+// The names of a launch's arguments, and the pointers inside of them.
 #include "emulator/arguments.h"
 
+#include <algorithm>
+#include <cstring>
 #include <string_view>
 
 EMULATOR_BEGIN
@@ -29,6 +31,17 @@ std::vector<std::string_view> split(std::string_view text, std::string_view open
 }
 
 }  // namespace
+
+std::vector<const void*> words_of(const void* structure, std::size_t size, std::size_t alignment) {
+  std::vector<const void*> words;
+  const std::size_t step = std::min(alignment, sizeof(void*));
+  for (std::size_t offset = 0; offset + sizeof(void*) <= size; offset += step) {
+    const void* word;
+    std::memcpy(&word, static_cast<const char*>(structure) + offset, sizeof(word));
+    if (!is_null(word)) words.push_back(word);
+  }
+  return words;
+}
 
 void name_arguments(std::vector<Argument>& arguments, const char* names) {
   auto pieces = split(names, "([{", ")]}");

@@ -256,8 +256,6 @@ void run(const LaunchInfo& info) {
   launch.closure = info.closure;
   launch.closure_begin = launch.closure;
   launch.closure_size = info.closure_size;
-  launch.has_structures = std::any_of(info.arguments.begin(), info.arguments.end(),
-                                      [](const Argument& argument) { return argument.is_structure; });
   launch.threads_per_block = configuration.block.x * configuration.block.y * configuration.block.z;
   launch.blocks = std::uint64_t(configuration.grid.x) * configuration.grid.y * configuration.grid.z;
   launch.most_resident =

@@ -58,7 +58,8 @@ struct LaunchState {
   void* closure;
   const void* closure_begin =
       nullptr;  // the kernel's arguments and what it captured: the host's memory, free to read
-  bool has_structures = false;  // among the arguments: what they point to is not known
+  bool has_structures = false;  // among the arguments, with pointers in them
+  bool has_unknown = false;     // pointers in structures to memory that we know nothing of
   std::size_t closure_size = 0;
 
   unsigned threads_per_block;

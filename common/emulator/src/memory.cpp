@@ -8,13 +8,15 @@
 #include "access.h"
 #include "builtin.h"
 #include "launch_state.h"
+#include "pages.h"
 #include "report.h"
 
 namespace emulator {
 namespace {
 
-// Bytes: further from an argument than this is no overrun of it. A structure may point to what is nearby.
-constexpr std::ptrdiff_t kNear = 64 << 20, kNearBesideStructures = 256;
+// Bytes: further from an argument than this is no overrun of it. What is nearby may be what we know nothing
+// of.
+constexpr std::ptrdiff_t kNear = 64 << 20, kNearBesideUnknown = 256;
 
 std::map<const std::byte*, Allocation>& table() {
   static auto& all = *new std::map<const std::byte*, Allocation>;
@@ -94,7 +96,7 @@ bool is_given_to_read(const Allocation& allocation) {
 // small step in front of the first argument is one, too.
 const Bound* meant(const std::byte* address) {
   const Bound* best = nullptr;
-  std::ptrdiff_t least = state->has_structures ? kNearBesideStructures : kNear;
+  std::ptrdiff_t least = state->has_unknown ? kNearBesideUnknown : kNear;
   for (const Bound& one : bound()) {
     const std::byte* begin = bytes(one.argument.pointer);
     if (!begin) continue;
@@ -142,8 +144,6 @@ const Bound* only_argument(std::size_t size) {
   }
   return found;
 }
-
-bool is_null(const std::byte* address) { return address < reinterpret_cast<const std::byte*>(65536); }
 
 [[noreturn]] void refuse_unknown(const Access& access) {
   if (is_null(access.address)) {
@@ -243,9 +243,25 @@ static void forget_dead_tensors() {
   }
 }
 
+// What a structure holds may be a pointer, or numbers that look like one.
+static void bind_word(const void* word) {
+  Allocation* allocation = find_allocation(word);
+  const bool is_known = allocation && (!allocation->alive || allocation->alive());
+  if (is_known) {
+    Argument pointer;
+    pointer.is_pointer = true;
+    pointer.pointer = word;
+    bound().push_back({pointer, allocation});
+  }
+  const bool is_unknown = !is_known && !is_own_data(word) && is_mapped(word);
+  state->has_structures |= is_known || is_unknown;
+  state->has_unknown |= is_unknown;
+}
+
 void bind(const std::vector<Argument>& arguments) {
   forget_last_found();
   for (const Argument& argument : arguments) {
+    for (const void* word : argument.words) bind_word(word);
     if (!argument.is_pointer) continue;
     Allocation* allocation = find_allocation(argument.pointer);
     bound().push_back({argument, allocation});
@@ -326,7 +342,7 @@ void check_memory(Access& access, bool is_copy) {
     const Bound* near = meant(access.address);
     if (near && near->allocation) refuse_outside(access, *near->allocation);
     // A pointer that the host of a stage got in a way which we do not see.
-    if (!collect_until_exit && (near || (state->has_structures && !is_null(access.address)))) return;
+    if (!collect_until_exit && (near || (state->has_unknown && !is_null(access.address)))) return;
     if (!near) refuse_unknown(access);
     refuse(access, "host memory", near->argument.pointer,
            verb(access) + " memory of the host through " + near->argument.name,

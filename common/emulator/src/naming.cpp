@@ -26,7 +26,7 @@ std::vector<std::size_t> by_stride(const View& view) {
 std::size_t element_size(const Allocation& allocation, const View* view) {
   if (view) return view->element;
   for (const Bound& one : bound())
-    if (one.allocation == &allocation) return one.argument.element;
+    if (one.allocation == &allocation && one.argument.element) return one.argument.element;
   return 0;
 }
 

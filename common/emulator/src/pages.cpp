@@ -82,6 +82,16 @@ void close_all() {
 
 }  // namespace
 
+bool is_mapped(const void* address) {
+  const Range page = around(static_cast<const std::byte*>(address), 1);
+#ifdef __APPLE__
+  char resident;
+#else
+  unsigned char resident;
+#endif
+  return mincore(page.begin, page.bytes, &resident) == 0;
+}
+
 std::byte* take_pages(std::size_t bytes, bool only_device) {
   Pages& all = pages();
   if (!all.next) reserve();

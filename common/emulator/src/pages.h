@@ -13,6 +13,9 @@ namespace emulator {
 std::byte* take_pages(std::size_t bytes, bool only_device);
 void retire_pages(std::byte* begin, std::size_t bytes);
 
+// Whether the process has anything at an address, whatever it may do with it.
+bool is_mapped(const void* address);
+
 // Kernels and copies run while one of these lives. Otherwise a plain program's host cannot touch memory of
 // the device, nor what work that has not been waited for still uses.
 class OnDevice {

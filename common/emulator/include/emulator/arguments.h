@@ -14,14 +14,20 @@ EMULATOR_BEGIN
 namespace emulator {
 
 struct Argument {
-  std::string name;           // of the kernel's parameter, where the rewriter saw it
-  bool is_pointer = false;    // or an accessor
-  bool is_structure = false;  // a class with room for a pointer: what it points to is not known
+  std::string name;         // of the kernel's parameter, where the rewriter saw it
+  bool is_pointer = false;  // or an accessor
   const void* pointer = nullptr;
   std::size_t element = 0;                   // bytes; 0 for void
   bool read_only = false;                    // a pointer to const
   std::vector<std::int64_t> sizes, strides;  // of an accessor; empty for a pointer
+  std::vector<const void*> words;            // of a structure: what may be pointers in it
 };
+
+// Nothing lies at so small an address.
+inline bool is_null(const void* address) { return reinterpret_cast<std::uintptr_t>(address) < 65536; }
+
+// All that lies in a structure where a pointer could, numbers too small for one left out.
+std::vector<const void*> words_of(const void* structure, std::size_t size, std::size_t alignment);
 
 template <typename T>
 concept AnAccessor = requires(const T& t) {
@@ -50,8 +56,8 @@ Argument argument(const T& value) {
       made.sizes.push_back(std::int64_t(value.size(i)));
       made.strides.push_back(std::int64_t(value.stride(i)));
     }
-  } else {
-    made.is_structure = std::is_class_v<T> && !std::is_empty_v<T> && sizeof(T) >= sizeof(void*);
+  } else if constexpr (std::is_class_v<T> && !std::is_empty_v<T>) {
+    made.words = words_of(&value, sizeof(T), alignof(T));
   }
   return made;
 }

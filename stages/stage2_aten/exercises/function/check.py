@@ -1,7 +1,5 @@
-import torch
-
 from common.case import backward
-from common.exercises.judge import Failure, LearnerError, agree, cases, require
+from common.exercises.judge import agree, cases, once_differentiable, require
 
 ARGUMENTS = {
     "forward": ("input", "weights", "bias", "old_h", "old_cell"),
@@ -15,7 +13,7 @@ def check(work):
     agree(cell, cases(work))
     saved(work, cell)
     unused_output(work, cell)
-    twice(work, cell)
+    once_differentiable(work, cell, "Refuse it plainly: once_differentiable")
 
 
 def binding(work):
@@ -70,20 +68,3 @@ def unused_output(work, cell):
     require(
         "mm" not in counted.calls, "only bias needs a gradient, and backward multiplies matrices: needs_input_grad"
     )
-
-
-def twice(work, cell):
-    """Second derivatives are refused in so many words."""
-    case = work.case(3, 5, 7, dtype=torch.float64)
-    cell(*case.inputs().values())
-    try:
-        cell.second_derivatives(*case.gradients())
-    except LearnerError as error:
-        said = str(error).partition("\n")[0]
-        if "once_differentiable" not in said:
-            raise Failure(
-                f"a second derivative ends in {said!r}, which tells nobody why. Refuse it plainly: "
-                "once_differentiable"
-            ) from None
-    else:
-        raise Failure("a second derivative comes without an error, and is wrong: autograd cannot see into C++")

@@ -1,7 +1,5 @@
-import torch
-
 from common.case import backward
-from common.exercises.judge import OPERATORS, SMALL, Failure, LearnerError, agree, cases, require
+from common.exercises.judge import OPERATORS, SMALL, agree, cases, once_differentiable, require
 
 
 def check(work):
@@ -10,7 +8,7 @@ def check(work):
     probe = work.beside(OPERATORS)
     gates_are_no_result(work, probe)
     missing_gradient(work, cell)
-    twice(work, cell)
+    once_differentiable(work, cell, "Refuse it plainly")
     with_opcheck(work, probe)
     case = work.case(*SMALL)
     agree(lambda *inputs: probe.compiled("lltm", "lltm", False, *inputs), [case])
@@ -49,22 +47,6 @@ def missing_gradient(work, cell):
         f"when nobody used new_h, its gradient is made of zeros ({found['cell only']} call of zeros), where the "
         "operator takes None: set_materialize_grads(False)",
     )
-
-
-def twice(work, cell):
-    """Second derivatives are refused in so many words."""
-    case = work.case(3, 5, 7, dtype=torch.float64)
-    cell(*case.inputs().values())
-    try:
-        cell.second_derivatives(*case.gradients())
-    except LearnerError as error:
-        said = str(error).partition("\n")[0]
-        if "once_differentiable" not in said:
-            raise Failure(
-                f"a second derivative ends in {said!r}, which tells nobody why. Refuse it plainly"
-            ) from None
-    else:
-        raise Failure("a second derivative comes without an error, and is wrong: nothing differentiates a kernel")
 
 
 def with_opcheck(work, probe):
