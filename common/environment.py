@@ -31,6 +31,7 @@ DOWNLOAD_MB = {
     "ninja": 1,
     "pybind11": 1,
     "pytest": 2,
+    "pytest-xdist": 1,
     "matplotlib": 25,
     "scikit-learn": 46,  # 35 of it scipy
     "jupytext": 2,

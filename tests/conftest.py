@@ -25,7 +25,7 @@ HEADERS = {
     "googletest": ("gtest/gtest.h", "GoogleTest: sudo apt install libgtest-dev"),
     "zlib": ("zlib.h", "zlib's header: sudo apt install zlib1g-dev"),
 }
-NOT_RUN = pytest.StashKey[Counter]()
+NEEDS = "needs "  # how the reason of such a skip begins
 
 
 def lacking(need: str) -> str | None:
@@ -69,21 +69,18 @@ def has_header(name: str) -> bool:
     return facts.compiles(f"#include <{name}>\n", objects.compiler())
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[NOT_RUN] = Counter()
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers("needs"):
         for need in marker.args:
-            if brings := lacking(need):
-                item.config.stash[NOT_RUN][need, brings] += 1
-                pytest.skip(f"needs {need}")
+            if lacking(need):
+                pytest.skip(f"{NEEDS}{need}")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if not config.stash[NOT_RUN]:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", ())]
+    needs = Counter(reason.partition(NEEDS)[2] for reason in reasons if NEEDS in reason)
+    if not needs:
         return
     terminalreporter.section("not run on this machine")
-    for (need, brings), count in sorted(config.stash[NOT_RUN].items()):
-        terminalreporter.write_line(f"{need}: {count} tests. What would run them: {brings}")
+    for need, count in sorted(needs.items()):
+        terminalreporter.write_line(f"{need}: {count} tests. What would run them: {lacking(need)}")
