@@ -214,9 +214,9 @@ def read(path: Path) -> dict:
     return record
 
 
-def recorded() -> dict | None:
-    """What docs/results/ablation.json holds; None where nothing is recorded."""
-    return read(results.ABLATED) if results.ABLATED.exists() else None
+def recorded() -> dict:
+    """What docs/results/ablation.json holds."""
+    return read(results.ABLATED)
 
 
 def table(record: dict) -> str:

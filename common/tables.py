@@ -21,7 +21,6 @@ Generator = Callable[[Path], str]
 NOTHING = (
     "Nothing recorded yet: `make bench` measures a machine, and docs/results/README.md says how to add its file."
 )
-NOT_ABLATED = "Not measured yet: `make ablation` on a machine with a GPU."
 LADDER = "Microseconds of one call; in brackets the multiple of eager's time in the same run, so below one is faster."
 AGAINST = "Microseconds of one call, and the stage's time as a multiple of each peer's: below one is faster."
 KERNELS = (
@@ -268,7 +267,7 @@ def ablation_table(page: Path) -> str:
     """What each idea of stage 6 is worth."""
     from .ablation import recorded, table
 
-    return table(found) if (found := recorded()) else NOT_ABLATED
+    return table(recorded())
 
 
 def wheels_table(page: Path) -> str:

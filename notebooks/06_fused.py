@@ -443,11 +443,11 @@ for size, case in SIZES.items():
 
 # %% [markdown]
 # All three give the same z; two products round once more. Which is the fastest? The copy reads and writes (B, S+I)
-# numbers, the second product reads and writes z, (B, 3S), once more, and either is a call. On a CPU they are close,
-# and which wins depends on the size and on the library that multiplies; the stage makes two, and copies nothing. On
-# the H200 at B4096 they lost, by one to three percent, and so the stage makes one there. A buffer costs nothing, but
-# it belongs to the caller: for one cell, whose arguments are anybody's, it is no way out. (A loop over steps owns it.
-# That is stage 7.)
+# numbers, the second product reads and writes z, (B, 3S), once more, and either is a call. On a CPU it depends on the
+# size, on the threads, and on the library that multiplies. With 16 threads two won at the middle sizes, so the stage
+# makes two there, and copies nothing. On the H200 at B4096 they lost, by one to three percent; there it makes one. A
+# buffer costs nothing, but it belongs to the caller: for one cell, whose arguments are anybody's, it is no way out.
+# (A loop over steps owns it. That is stage 7.)
 
 # %% [markdown] syllabus="6.2b"
 # ### No zeros
@@ -1380,12 +1380,23 @@ print(text[text.index("template <typename Work>\nvoid run") : text.index("}  // 
 # one run. What is recorded:
 
 # %%
-if (root / "docs" / "results" / "ablation.json").exists():
-    from common import ablation
+from common import ablation
 
-    display(Markdown(ablation.table(ablation.recorded())))
-else:
-    print("nothing recorded yet")
+display(Markdown(ablation.table(ablation.recorded())))
+
+# %% [markdown]
+# How much does a multiple like 0.96 mean? The table says it itself. Forward without `bias` is the stage's program,
+# instruction for instruction; whatever it shows beside 1.00 is chance. At the small sizes chance is some percent, so
+# there only `small` and `autograd` have shown anything. At the large size it is one percent, and the cell is a matrix
+# product: all ideas together are worth seven.
+#
+# The kernel alone tells them apart, and one thing more: *ideas need each other*. `packs` and `units` by themselves
+# win next to nothing, because a kernel that writes all gates waits for memory anyway. Taken from the whole, each of
+# them costs a fifth. Who tries ideas one at a time, and keeps those that help, stops too early.
+#
+# And the small kernel shows a price. With few rows, a pack leaves a quarter of the threads, and a block that sums up
+# for the bias does several rows one after another: backward takes 10 us instead of 5. That is what a launch costs a
+# program, so nothing is lost; with more such calls it would be worth a second kernel.
 
 # %% [markdown] syllabus="6.4f"
 # ## The same kernel in Triton

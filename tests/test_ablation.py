@@ -227,8 +227,8 @@ def test_a_record_of_other_sources_is_stale(record, monkeypatch):
 def test_a_record_is_read_back_and_a_broken_one_is_named(record, tmp_path, monkeypatch):
     path = tmp_path / "ablation.json"
     monkeypatch.setattr(results, "ABLATED", path)
-    assert ablation.recorded() is None
-    assert "make ablation" in tables.ablation_table(path)
+    with pytest.raises(UserError, match=r"ablation\.json: .*No such file"):
+        ablation.recorded()
     ablation.write(record, path)
     assert ablation.recorded() == record
     path.write_text(json.dumps({"rows": []}))
@@ -266,9 +266,42 @@ def test_what_needs_a_gpu_is_refused_without_one(monkeypatch):
 
 def test_what_is_recorded_has_a_row_for_every_idea():
     """Of the machine that the workbook was measured on."""
-    if (found := ablation.recorded()) is None:
-        pytest.skip("nothing is recorded yet")
+    found = ablation.recorded()
     for device in {row["device"] for row in found["rows"]}:
         names = {row["name"] for row in results.select(found, device=device)}
         assert names == {"eager", *(variant.name for variant in variants.of_device(device))}
     assert ablation.table(found) in (ROOT / "stages" / "stage6_fused" / "README.md").read_text()
+
+
+def worth(rows: list[dict], name: str, to: str, **where) -> list[float]:
+    """The times of a variant at all sizes and passes, as multiples of another's."""
+    found = [results.select(rows, name=one, **where) for one in (name, to)]
+    keys = ["ratio" if "ratio" in row else "median" for row in found[0]]
+    return [row[key] / other[key] for key, row, other in zip(keys, *found, strict=True)]
+
+
+def test_the_readme_says_what_each_idea_is_worth():
+    """Its five findings, of what is recorded."""
+    record = ablation.recorded()
+    large, small = {"device": "cuda", "B": 4096}, [{"device": "cuda", "B": B} for B in (16, 64)]
+    for where in small:
+        assert min(worth(record, "without small", "all", **where)) > 1.4
+        assert min(worth(record, "without autograd", "all", **where)) > 1.15
+    for idea in ("recomputed", "packs", "units", "bias", "small", "joined", "autograd"):
+        assert min(worth(record, f"without {idea}", "all", **large)) > 0.99
+        assert max(worth(record, f"without {idea}", "all", **large)) < 1.04
+    kernels = {"rows": record["kernels"]}
+    for idea, least in (("recomputed", 1.4), ("packs", 1.2), ("units", 1.15)):
+        assert worth(kernels, f"without {idea}", "all", B=4096, **{"pass": "forward"})[0] > least
+    for idea in ("packs", "units"):
+        assert worth(kernels, f"only {idea}", "none", B=4096, **{"pass": "forward"})[0] > 0.95
+    backward = {"B": 64, "pass": "backward"}
+    assert (
+        worth(kernels, "without bias", "all", **backward)[0]
+        < 1
+        > worth(kernels, "without packs", "all", **backward)[0]
+    )
+    for B, least in ((16, 0.9), (64, 1.1), (256, 1.05)):
+        on_cpu = {"device": "cpu", "B": B}
+        assert least < min(worth(record, "without joined", "all", **on_cpu))
+        assert min(worth(record, "without vectors", "all", **on_cpu)) > 1.5
