@@ -20,7 +20,8 @@ KERNELS = (
 )
 COUNTS = (
     "What kernels ask of global memory: bytes as the emulator counts them, requests and sectors (of 32 bytes) by "
-    "the emulator and by ncu. Kernels of torch's, such as its products and sums, are not counted."
+    "the emulator and by ncu. Kernels of torch's, such as its products and sums, are not counted, and what asks for "
+    "the same as the stage is left out."
 )
 
 
@@ -98,6 +99,8 @@ def counts(record: dict) -> str:
     lines = []
     for row in sorted(record["counts"], key=lambda row: (row["what"], row["pass"] != "forward", row["kernel"])):
         ours, theirs = row["emulator"], row["ncu"]
+        if row["name"] != "all" and any(ours == other["emulator"] for other in of_the_stage(record, row)):
+            continue
         numbers = [f"{total(ours, 'bytes') / 1024:,.1f}"]
         for what in ("requests", "sectors"):
             numbers += [f"{total(ours, what):,}", "not measured" if theirs is None else f"{total(theirs, what):,}"]
@@ -105,6 +108,12 @@ def counts(record: dict) -> str:
     header = ["kernel", "of", "pass", "", "KiB", "requests", "by ncu", "sectors", "by ncu"]
     refused = next((row["refused"] for row in record["counts"] if row["refused"]), None)
     return f"{COUNTS}{f' Not measured: {refused}.' if refused else ''}\n\n{table(header, lines, left=4)}"
+
+
+def of_the_stage(record: dict, row: dict) -> list[dict]:
+    """The stage's own counts of the same kernel in the same call."""
+    same = {key: row[key] for key in ("what", "pass", "kernel")}
+    return select({"rows": record["counts"]}, name="all", **same)
 
 
 def total(found: dict, what: str) -> int:

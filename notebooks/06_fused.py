@@ -214,10 +214,10 @@ for row in kernels_of_h200:
         print(f"{name:20s}{row['median']:8.1f}{speed:8,.0f}{results.share_of_copy(row):8.0%}")
 
 # %% [markdown]
-# Stages 3 to 5 move 9 numbers for each unit forward and 10 backward, and are near the ceiling: the way on is to move
-# fewer. And a kernel can be a little above 100 %. A copy writes as much as it reads, the cell's forward reads four
-# numbers and writes two, and the two are not equally fast. On the H200, beside the copy, a sum of two tensors into a
-# third, which reads two numbers for each that it writes:
+# Stages 3 to 5 move 9 numbers for each unit forward and 10 backward, and are near the ceiling, backward more than
+# forward: the way on is to move fewer. And a kernel can be a little above 100 %. A copy writes as much as it reads,
+# the cell's forward reads four numbers and writes two, and the two are not equally fast. On the H200, beside the
+# copy, a sum of two tensors into a third, which reads two numbers for each that it writes:
 
 # %%
 print(*(f"{kernels_of_h200[0][f'{what}_gb_per_second']:,.0f} GB/s ({what})" for what in ("copy", "sum")), sep=", ")
@@ -245,7 +245,7 @@ def kernel_text():
     text = (CSRC / "lltm_kernel.cu").read_text()
     first = text.rindex("template", 0, text.index("struct alignas(16) Pack"))
     last = text.index("\n}\n", text.index("void forward_kernel(")) + 3
-    headers = [(CSRC / f"lltm_{name}.h").read_text() for name in ("math", "gates", "matrix")]
+    headers = [(CSRC / f"lltm_{name}.h").read_text() for name in ("math", "gates", "launch", "matrix")]
     joined = "\n".join([*headers, text[first:last]])
     joined = re.sub(r'#pragma once|#include "\w+\.h"', "", joined)
     opmath = "namespace at {\ntemplate <typename T>\nusing opmath_type = T;\n}\n"  # of float it is float
@@ -299,8 +299,8 @@ if nvcc():
             f"{name:12s}{len(opcodes) / UNITS:6.1f} instructions a unit, {opcodes.count(SPECIAL) / UNITS:.0f} special"
         )
 else:
-    per_unit = {}
-    print("no nvcc here: it would say how many instructions the kernel has")
+    per_unit = {"exact": 132.5, "the stage's": 72.25}
+    print("no nvcc here; 13.0 makes of them", per_unit)
 
 # %% [markdown]
 # nvcc 13.0 makes 132 of the exact formula, not 14, and 72 of the stage's. Division that rounds right is a dozen
@@ -318,9 +318,9 @@ for name, count in per_unit.items():
 
 # %% [markdown]
 # Both go on at the same time, if each warp that waits for memory finds another one to step in. At 38 % that works
-# out, at 69 % it does not: the first version of this kernel, with the exact formula and with one flaw more that you
-# will meet below, moved no byte too many, and reached 83 % of a copy's speed. The roofline's corner is round, and
-# *operations* on its axis are instructions.
+# out, at 69 % it does not: with the exact formula this kernel moves no byte more, and takes a sixth longer (at B4096
+# S1024; the section *Each idea, left out* has the figures). The roofline's corner is round, and *operations* on its
+# axis are instructions.
 
 # %% [markdown] syllabus="6.1d"
 # ### What the fast units cost
@@ -390,15 +390,6 @@ if on_gpu:
 else:
     print("no GPU here")
 
-# %% [markdown] tags=["exercise"]
-# **Your turn:** `6/bytes_a_unit`. `make check EX=6/bytes_a_unit` in a terminal hands out the files and checks what
-# you wrote; the cell below checks it here.
-
-# %%
-from common.exercises import show
-
-show("6/bytes_a_unit")
-
 # %% [markdown] syllabus="6.2a"
 # ## Work left out
 #
@@ -444,10 +435,10 @@ for size, case in SIZES.items():
 # %% [markdown]
 # All three give the same z; two products round once more. Which is the fastest? The copy reads and writes (B, S+I)
 # numbers, the second product reads and writes z, (B, 3S), once more, and either is a call. On a CPU it depends on the
-# size, on the threads, and on the library that multiplies. With 16 threads two won at the middle sizes, so the stage
-# makes two there, and copies nothing. On the H200 at B4096 they lost, by one to three percent; there it makes one. A
-# buffer costs nothing, but it belongs to the caller: for one cell, whose arguments are anybody's, it is no way out.
-# (A loop over steps owns it. That is stage 7.)
+# size, on the threads, and on the library that multiplies. With 16 threads two won at the middle sizes and lost a
+# twentieth at the small one; on a CPU the stage always makes two, and copies nothing. On the H200 at B4096 they lost,
+# by two to four percent; there it makes one. A buffer costs nothing, but it belongs to the caller: for one cell,
+# whose arguments are anybody's, it is no way out. (A loop over steps owns it. That is stage 7.)
 
 # %% [markdown] syllabus="6.2b"
 # ### No zeros
@@ -570,10 +561,11 @@ axis.margins(x=0.1)
 plt.show()
 
 # %% [markdown]
-# The 1.25 is X = [old_h, input]. Stages 2 to 5 keep it, and the gates, which are the 3. Stage 6 keeps z, which there
-# is anyway, and nothing else. Its backward makes the gates again: some instructions, where it waits for memory. That
-# is the trade: *arithmetic is cheap, as long as bytes are the limit*. X it puts together again where one product of
-# it is faster than two of its halves.
+# The 1.25 is X = [old_h, input], and stage 2's last 1 is tanh(new_cell). Stages 2 to 5 keep X, and the gates, which
+# are the 3. Stage 6's 3 are z, in place of the gates; so what it saves *here* is X, which is put together again where
+# one product of it is faster than two of its halves. What making the gates again saves is to write them: some
+# instructions in backward, where the kernel waits for memory, for three numbers less in forward. That is the trade:
+# *arithmetic is cheap, as long as bytes are the limit*.
 
 # %% [markdown] syllabus="6.2d"
 # ### What each saves
@@ -591,7 +583,7 @@ for number in (3, 5, 6):
         print(f"stage {number} {kernel:16s}reads {read:.0f}, writes {written:.0f}")
 
 # %% [markdown]
-# Forward, six instead of nine: at the speed of a copy a third of the time. Backward moves what it did: it reads z in
+# Forward, six instead of nine: at the speed of a copy a third less time. Backward moves what it did: it reads z in
 # place of the gates. What else is left out, for the cell of B4096 I1024 S1024 in float32, as bytes, and as time at
 # the recorded copy's speed:
 
@@ -658,11 +650,18 @@ print("atomics:  ", sorted(by_atomics))
 print("the stage:", len(by_the_stage), "result of 8 runs")
 
 # %% [markdown]
-# Each block of the stage writes a row of sums of its own, and a second kernel adds up the rows, both in an order that
-# depends on nothing. The same bits every time: a training run can be repeated, and a test can compare with `==`.
+# Each block of the stage writes a row of sums of its own, and ATen adds up the rows (up to 64 rows of d_z are one
+# block's, and there is nothing to add). Both go in an order that only the sizes and the GPU decide: on one GPU the
+# same bits every time. A training run can be repeated, and a test can compare with `==`.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `6/leave_it_out`, `6/keep_nothing` and `6/sum_of_a_block`.
+# **Your turn:** `6/bytes_a_unit`. `make check EX=6/bytes_a_unit` in a terminal hands out the files and checks what
+# you wrote; the cell below checks it here. Then `6/leave_it_out` and `6/keep_nothing`.
+
+# %%
+from common.exercises import show
+
+show("6/bytes_a_unit")
 
 # %% [markdown] syllabus="6.3a"
 # ## Reaching the limit
@@ -833,10 +832,10 @@ else:
     print("no nvcc here: PTX would show the stores")
 
 # %% [markdown]
-# With nvcc 13.0: eight stores of one float in place of each two of four, in both copies that it made of the loop.
-# While it simplified the addresses of the loop, it counted from a point that is no multiple of 16, and no longer knew
-# that the sums are. It is allowed to: an assignment is a wish. The kernel was right, no test failed, and it had four
-# times the stores. `__stwb` of a `uint4` is an instruction of its own, and stays whole.
+# The compiler made two copies of the loop, each with eight stores of one float where there were two of four; one of
+# them runs, with four times the stores (nvcc 13.0). It had rewritten each address as a base and an offset. The base
+# is no multiple of 16, though every sum is; so it had to assume the worst. It is allowed to: an assignment is a wish.
+# The kernel was right, no test failed. `__stwb` of a `uint4` is an instruction of its own, and stays whole.
 
 # %%
 if nvcc():
@@ -916,34 +915,34 @@ for (space, what), metric in ncu.METRICS.items():
         print(f"{what:14s}{metric}")
 
 # %% [markdown]
-# And recorded for the same launch, of the newest stage that was counted:
+# And recorded for stage 6's kernels, with sectors a request:
 
 # %%
-launches = [one for one in ncu.recorded()["launches"] if one["stage"] and one["ncu"] and one["B"] == 64]
-newest = max(one["stage"] for one in launches)
-for one in launches:
-    if one["stage"] == newest and one["dtype"] == "float32":
-        print(f"stage {newest} {one['kernel']}, B{one['B']} S{one['S']}")
+for one in ncu.recorded()["launches"]:
+    if one["stage"] == 6 and one["dtype"] == "float32" and one["B"] == 64 and one["ncu"]:
+        print(f"{one['kernel']}, B{one['B']} S{one['S']}")
         for space in ("global load", "global store"):
             for what in ("requests", "sectors"):
                 ours, theirs = (one[who][space][what] for who in ("emulator", "ncu"))
                 print(f"  {space:13s}{what:9s}emulator {ours:7,d}   ncu {theirs:7,d}")
+            print(f"  {space:13s}sectors a request, by ncu {theirs / one['ncu'][space]['requests']:.0f}")
 
 # %% [markdown]
-# Sectors a request is the number to look at first: a warp that reads 32 floats side by side needs 4, with packs 16,
-# and more than the bytes fill means gaps. `sectors * 32` should be the bytes that you worked out. A warning about
-# times: ncu fixes the clocks, and empties the caches before each of its runs. Its durations compare kernels, and are
-# not those of your program. Where it says `ERR_NVGPUCTRPERM`, an administrator has to allow the counters.
+# Sectors a request is the number to look at first: a warp that reads 32 floats side by side needs 4, and with packs
+# of 16 bytes 16. The same 16 for one float a lane are the trap from above: gaps. `sectors * 32` should be the bytes
+# that you worked out. A warning about times: ncu fixes the clocks, and empties the caches before each of its runs.
+# Its durations compare kernels, and are not those of your program. Where it says `ERR_NVGPUCTRPERM`, an administrator
+# has to allow the counters.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `6/sixteen_bytes`.
+# **Your turn:** `6/sixteen_bytes` and `6/sum_of_a_block`.
 
 # %% [markdown] syllabus="6.4a"
 # ## Overhead
 #
 # A kernel for 16 rows of 128 units runs for a few microseconds. The rest of a step is what happens around it: Python,
-# autograd, the dispatcher, launches. First autograd. One operator, `2 * x`, four times: without a gradient, for
-# Python to add one, and with a gradient in C++.
+# autograd, the dispatcher, launches. First autograd. One loop, `2 * x`, and four operators that call it: `bare` has
+# no gradient, `registered` gets one from Python, and two have one in C++.
 
 # %%
 OVERHEAD = """
@@ -970,8 +969,9 @@ Tensor shape_of_twice(const Tensor& x) { return at::empty_symint(x.sym_sizes(), 
 """
 
 # %% [markdown]
-# Two ways to go on, below autograd: by the dispatcher, which asks who is next, or straight to the function that
-# computes. And a gradient for either, as stage 6 has it for its cell:
+# An operator whose gradient is in C++ meets autograd first, and has to go on from there, below it. There are two
+# ways. `redispatching` calls the operator again, and the dispatcher, with autograd switched off by a guard, asks who
+# is next; `straight` calls the function that computes:
 
 # %%
 OVERHEAD += """
@@ -1066,7 +1066,7 @@ for name, time in both.items():
 # %%
 CELLS = {"eager": load(1).equations, "stage 2": load(2).lltm, "stage 5": stage5.lltm, "stage 6": stage6.lltm}
 if on_gpu:
-    CELLS |= {f"stage {number}": load(number, "cuda").lltm for number in (3, 5, 6)}
+    CELLS = dict(sorted((CELLS | {f"stage {number}": load(number, "cuda").lltm for number in (3, 5, 6)}).items()))
 
 
 def step(lltm, case):
@@ -1121,8 +1121,8 @@ for name in ("redispatching", "straight"):
 
 # %% [markdown]
 # The compiler runs an autograd kernel in C++ as it is, with fake tensors, which have no data. One that asks the
-# dispatcher again is led to the fake kernel. One that does not, arrives with a null pointer at a loop. So the rule:
-# *above the kernels nobody calls a function, only operators*. `opcheck` would have found it:
+# dispatcher again is led to the fake kernel. One that does not, asks for a pointer to data, and torch refuses. So the
+# rule: *above the kernels nobody calls a function, only operators*. `opcheck` would have found it:
 
 # %%
 from torch.library import opcheck
@@ -1163,8 +1163,8 @@ if on_gpu:
         print("without its thread:", microseconds(identity))
 
 # %% [markdown]
-# Waking a thread and waiting for it is some tens of microseconds, in any stage and in eager too: of the 200 us that a
-# small step takes on the H200, 54 went when the engine was told to stay on this thread
+# Waking a thread and waiting for it is some tens of microseconds, in any stage and in eager too. On an H200 where a
+# small step took 199 us, it took 146 when the engine was told to stay on this thread
 # (`torch.autograd.set_multithreading_enabled(False)`). No kernel changes that. What a kernel can change is how many
 # launches there are, for each costs the CPU a few microseconds. The launches of one step, on the emulator:
 
@@ -1248,9 +1248,12 @@ FLAGS = {
 FLAGS = FLAGS if HAS_AVX2 else {"-O2": []}
 LIBRARIES = {name: built(VEC, "-O2", *flags) for name, flags in FLAGS.items()}
 AT_VEC = microseconds({name: tanh_of(library) for name, library in LIBRARIES.items()})
+exact = torch.tanh(NUMBERS_IN.double())
 for name, library in LIBRARIES.items():
     library.type.restype = ctypes.c_char_p
-    print(f"{name:28s}{AT_VEC[name]:7.1f} us   {_demangle(library.type().decode())}")
+    tanh_of(library)()
+    worst = in_ulp(RESULT, exact).max()
+    print(f"{name:28s}{AT_VEC[name]:7.1f} us, at most {worst:.2f} ulp   {_demangle(library.type().decode())}")
 
 # %% [markdown]
 # The instructions alone change nothing: without `CPU_CAPABILITY_AVX2`, `Vectorized` is an array of eight floats, and
@@ -1312,10 +1315,10 @@ for flags in (["-O3"], ["-O3", "-fno-trapping-math"]):
     print(f"{' '.join(flags):24s}{vectorised(PLAIN, *AVX2, *flags)}")
 
 # %% [markdown]
-# *Control flow in loop* is the choice in it, `x > highest ? highest : x`. To do both and keep one is what a vector
-# does, and it might raise a floating-point exception that the program never asked for. `-fno-trapping-math` says that
-# nobody looks. What of `std::tanh`? It is a call, but glibc has versions of it for whole registers, which g++ takes
-# under `-ffast-math`:
+# *Control flow in loop* is a choice, such as `z > 0 ? z : e`. A vector does both sides for all its numbers and keeps
+# one of each pair. So `e` is computed for numbers that never asked for it, where it might overflow, and raise a
+# floating-point exception that the program would not have raised. `-fno-trapping-math` says that nobody looks. What
+# of `std::tanh`? It is a call, but glibc has versions of it for whole registers, which g++ takes under `-ffast-math`:
 
 # %%
 STD = """
@@ -1335,10 +1338,9 @@ LOOPS = {
 }
 calls = {name: tanh_of(library) for name, library in LOOPS.items()}
 LOOP_TIMES = microseconds(calls | {"torch.tanh": lambda: torch.tanh(NUMBERS_IN, out=RESULT)})
-want = torch.tanh(NUMBERS_IN.double())
 for name, call in calls.items():
     call()
-    print(f"{name:34s}{LOOP_TIMES[name]:7.1f} us, at most {in_ulp(RESULT, want).max():.2f} ulp")
+    print(f"{name:34s}{LOOP_TIMES[name]:7.1f} us, at most {in_ulp(RESULT, exact).max():.2f} ulp")
 print(f"{'torch.tanh':34s}{LOOP_TIMES['torch.tanh']:7.1f} us")
 
 # %%
@@ -1363,7 +1365,8 @@ for name in ("std::tanh", "std::tanh, -ffast-math"):
     print(f"{name:24s}isnan(nan): {LOOPS[name].is_nan(float('nan'))}")
 
 # %% [markdown]
-# So the stage has gate functions of its own, NaN stays NaN in them, and two flags. It compiles its loops three times,
+# So the stage has gate functions of its own, NaN stays NaN in them, and three flags: `-O3`,
+# `-fno-trapping-math`, and `-fopenmp` for the threads. It compiles its loops three times,
 # for AVX-512, for AVX2 and for any CPU, and asks at run time which one to take:
 
 # %%
@@ -1371,7 +1374,7 @@ text = (CSRC / "lltm_simd.h").read_text()
 print(text[text.index("template <typename Work>\nvoid run") : text.index("}  // namespace simd")])
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `6/autograd_in_cpp` and `6/flags_that_count`.
+# **Your turn:** `6/products`, `6/autograd_in_cpp` and `6/flags_that_count`.
 
 # %% [markdown] syllabus="6.2d"
 # ## Each idea, left out
@@ -1386,17 +1389,18 @@ display(Markdown(ablation.table(ablation.recorded())))
 
 # %% [markdown]
 # How much does a multiple like 0.96 mean? The table says it itself. Forward without `bias` is the stage's program,
-# instruction for instruction; whatever it shows beside 1.00 is chance. At the small sizes chance is some percent, so
-# there only `small` and `autograd` have shown anything. At the large size it is one percent, and the cell is a matrix
-# product: all ideas together are worth seven.
+# instruction for instruction, and a small cell without `joined` is as well; whatever they show beside 1.00 is chance.
+# At the small sizes that is up to ten percent, and so only `small` and `autograd` have shown anything there. At the
+# large size it is one percent. There the cell is a matrix product: all ideas together are worth seven percent
+# forward, three with backward.
 #
 # The kernel alone tells them apart, and one thing more: *ideas need each other*. `packs` and `units` by themselves
 # win next to nothing, because a kernel that writes all gates waits for memory anyway. Taken from the whole, each of
 # them costs a fifth. Who tries ideas one at a time, and keeps those that help, stops too early.
 #
-# And the small kernel shows a price. With few rows, a pack leaves a quarter of the threads, and a block that sums up
-# for the bias does several rows one after another: backward takes 10 us instead of 5. That is what a launch costs a
-# program, so nothing is lost; with more such calls it would be worth a second kernel.
+# And at B64 S128 the pointwise kernel shows a price. With few rows, packs leave a quarter of the threads, and a block
+# that sums up for the bias does several rows one after another: backward takes 10 us instead of 5. But it saves the
+# launch of a sum, which costs a program about as much.
 
 # %% [markdown] syllabus="6.4f"
 # ## The same kernel in Triton
@@ -1416,10 +1420,11 @@ for name, text in code.items():
     print(f"{name}: {len(lines)} lines")
 
 # %% [markdown]
-# Line by line it is the same: a row, some units, three loads, the gates, two stores. What is not there, Triton does:
-# `inside` is the mask of the tail; which thread has which units, loads of 16 bytes and their alignment are the
-# compiler's business. What it does not give: a say in what a single thread does, and a kernel for the CPU. Times on
-# the H200, as recorded:
+# Line by line it is nearly the same: a row, some units, three loads, the gates, two stores. What is not there, Triton
+# does: `inside` is the mask of the tail; which thread has which units, loads of 16 bytes and their alignment are the
+# compiler's business. (Its `elu` and `tanh`, written above the kernel, are `exp(z) - 1` and `2 * sigmoid(2 * x) - 1`:
+# near zero both lose digits that ours keep.) What it does not give: a say in what a single thread does, and a kernel
+# for the CPU. Times on the H200, as recorded:
 
 # %%
 print(f"{'':16s}{'forward':>10s}{'backward':>10s}   (B8192 S4096, us; B4096 S1024)")

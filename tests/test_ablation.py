@@ -305,3 +305,13 @@ def test_the_readme_says_what_each_idea_is_worth():
         on_cpu = {"device": "cpu", "B": B}
         assert least < min(worth(record, "without joined", "all", **on_cpu))
         assert min(worth(record, "without vectors", "all", **on_cpu)) > 1.5
+    text = " ".join((ROOT / "stages" / "stage6_fused" / "README.md").read_text().split())
+    pairs = [
+        [
+            results.select(record, name=name, **large, **{"pass": passes})[0]["median"]
+            for name in ("without joined", "all")
+        ]
+        for passes in ("forward", "forward+backward")
+    ]
+    said = [f"{two:,.0f} {unit}against {one:,.0f}" for (two, one), unit in zip(pairs, ("us ", ""), strict=True)]
+    assert f"{said[0]} forward, {said[1]} with backward" in text

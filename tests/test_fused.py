@@ -11,7 +11,7 @@ import torch.autograd.forward_ad as forward_ad
 from profiled import operations
 from torch.library import opcheck
 
-from common import build, counts, stages
+from common import build, counts, reference, stages
 from common.case import INPUTS, LAYOUTS, Case, backward, difference, outputs
 from common.check import fresh_seed
 from common.contenders import Contender, Run, input_sets
@@ -155,6 +155,21 @@ def test_a_gate_made_of_fast_units_is_a_few_ulp_from_exact(gate):
     assert worst < (32 if gate == "sigmoid" else 8)
 
 
+@every_dtype
+def test_gates_are_right_all_the_way_to_where_they_saturate(stage, dtype):
+    """Every hundredth from where an exponential is next to nothing to where it overflows, in each gate."""
+    reach = 80_000 if dtype == torch.float64 else 11_000
+    at = (torch.arange(-reach, reach, device=arguments(stage, 1, 1, 1)[0].device).double() / 100).to(dtype)[None]
+    one, zero = torch.ones_like(at), torch.zeros_like(at)
+    for gate in range(3):
+        z = torch.cat([at if gate == k else one for k in range(3)], 1)
+        new_h, new_cell = stage.operators.pointwise(z, zero)
+        d_z, _, d_old_cell = stage.operators.pointwise_backward(one, one, z, new_cell, [False, True])
+        want = reference.pointwise_forward(z, zero) + reference.pointwise_backward(one, one, z, zero)
+        for got, exact in zip((new_h, new_cell, d_z, d_old_cell), want, strict=True):
+            torch.testing.assert_close(got, exact.to(dtype))
+
+
 @pytest.mark.syllabus("6.2c")
 @every_dtype
 def test_saved_are_inputs_an_output_and_z(stage, dtype):
@@ -204,6 +219,21 @@ def test_each_tensor_may_be_aligned_in_its_own_way(stage, dtype):
             again = operators.pointwise_backward(*four, [True, True])
             for one, other in zip(again, gradients, strict=True):
                 torch.testing.assert_close(one, other)  # a bias's sum may be of other parts
+
+
+@every_dtype
+def test_a_single_row_may_be_the_beginning_of_a_longer_one(stage, dtype):
+    """It has no gaps, whatever its stride, and so no copy is made; but it does not end where a pack does."""
+    pack = 16 // dtype.itemsize
+    _, weights, _, _, cell = (tensor.to(dtype) for tensor in arguments(stage, 1, pack, pack))
+    z, cell = weights.view(1, -1)[:, : 3 * (pack - 1)], cell[:, : pack - 1]
+    assert z.is_contiguous()
+    assert z.stride(0) % pack == 0
+    operators, alone = stage.operators, (cell.clone(), z.clone())
+    torch.testing.assert_close(operators.pointwise(z, cell), operators.pointwise(*reversed(alone)), rtol=0, atol=0)
+    got = operators.pointwise_backward(cell, None, z, cell, [True, True])
+    want = operators.pointwise_backward(alone[0], None, alone[1], alone[0], [True, True])
+    torch.testing.assert_close(got, want, rtol=0, atol=0)
 
 
 @pytest.mark.syllabus("6.3a")
@@ -372,6 +402,36 @@ def test_autocast(stage, dtype):
     want = stage.lltm(*(tensor.detach().to(dtype) for tensor in case.inputs().values()))
     torch.testing.assert_close((got["new_h"], got["new_cell"]), want, rtol=0, atol=0)
     assert {got[f"d_{name}"].dtype for name in INPUTS} == {torch.float32}
+
+
+@both_sizes
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
+def test_backward_is_in_the_dtype_of_its_forward(stage, dtype, size):
+    """Autocast or not, wherever it is called."""
+    case = case_of(stage, *size)
+    inputs, gradients = case.inputs(), case.gradients()
+    want = backward(stage.lltm(*inputs.values()), inputs, gradients)
+    results = stage.lltm(*inputs.values())
+    with torch.autocast(case.device, dtype=dtype):
+        got = backward(results, inputs, gradients)
+    torch.testing.assert_close(got, want, rtol=0, atol=0)
+
+
+@both_sizes
+def test_backward_refuses_what_does_not_fit(stage, size):
+    input, weights, _, old_h, _ = given = arguments(stage, *size)
+    _, new_cell, z = stage.operators.cell(*given)
+    named = {"input": input, "weights": weights, "old_h": old_h}
+    wrong = [(name, tensor[:-1]) for name, tensor in named.items()]
+    wrong += [(name, named[name][:, :-1]) for name in ("weights", "old_h")]
+    wrong += [(name, tensor.double()) for name, tensor in named.items()]
+    wrong.append(("input", input[0]))
+    for name, tensor in wrong:
+        factors = tuple((named | {name: tensor}).values())
+        for device in (z.device, "meta"):
+            all_of_it = (t.to(device) for t in (old_h, old_h, *factors, new_cell, z))
+            with pytest.raises(RuntimeError, match=f"lltm: {name} has (shape|dtype)"):
+                stage.operators.cell_backward(*all_of_it, [True] * 5)
 
 
 def test_vmap_goes_through_the_batch(stage):

@@ -73,7 +73,7 @@ def pointwise(z, old_cell):
     """new_h and new_cell (B, S) from z (B, 3S) and old_cell (B, S)."""
     old_cell = old_cell if old_cell.stride(1) == 1 else old_cell.contiguous()
     new_h, new_cell = (torch.empty_like(old_cell, memory_format=torch.contiguous_format) for _ in "hc")
-    launch(forward_kernel, (new_h, new_cell, z, old_cell), old_cell.stride(0))
+    launch(forward_kernel, (new_h, new_cell, z.contiguous(), old_cell), old_cell.stride(0))
     return new_h, new_cell
 
 

@@ -65,27 +65,40 @@ void check_arguments(const Tensor& input, const Tensor& weights, const Tensor& b
   check_one("old_cell", old_cell, {B, S});
 }
 
-void check_pointwise(const Tensor& z, const Tensor& old_cell) {
+// What belongs to z, (B, 3S).
+void check_with_z(const char* name, const Tensor& tensor, c10::SymIntArrayRef shape, const Tensor& z) {
+  check(name, tensor, shape, z, "z", "z of shape ", z.sym_sizes(), " calls");
+}
+
+// The shape of the states that belong to z.
+std::array<c10::SymInt, 2> check_z(const Tensor& z) {
   TORCH_CHECK(z.is_floating_point(), "lltm: z has dtype ", z.scalar_type(),
               ", expected a floating-point dtype");
   TORCH_CHECK(z.dim() == 2 && z.sym_size(1) % 3 == 0, "lltm: z has shape ", z.sym_sizes(),
               ", expected (B, 3S)");
-  check("old_cell", old_cell, {z.sym_size(0), z.sym_size(1) / 3}, z, "z", "z of shape ", z.sym_sizes(),
-        " calls");
+  return {z.sym_size(0), z.sym_size(1) / 3};
+}
+
+void check_pointwise(const Tensor& z, const Tensor& old_cell) {
+  check_with_z("old_cell", old_cell, check_z(z), z);
 }
 
 void check_pointwise_backward(const std::optional<Tensor>& grad_h, const std::optional<Tensor>& grad_cell,
                               const Tensor& z, const Tensor& new_cell) {
-  TORCH_CHECK(z.is_floating_point(), "lltm: z has dtype ", z.scalar_type(),
-              ", expected a floating-point dtype");
-  TORCH_CHECK(z.dim() == 2 && z.sym_size(1) % 3 == 0, "lltm: z has shape ", z.sym_sizes(),
-              ", expected (B, 3S)");
-  auto check_one = [&](const char* name, const Tensor& tensor) {
-    check(name, tensor, {z.sym_size(0), z.sym_size(1) / 3}, z, "z", "z of shape ", z.sym_sizes(), " calls");
-  };
-  check_one("new_cell", new_cell);
-  if (grad_h) check_one("grad_h", *grad_h);
-  if (grad_cell) check_one("grad_cell", *grad_cell);
+  const auto shape = check_z(z);
+  check_with_z("new_cell", new_cell, shape, z);
+  if (grad_h) check_with_z("grad_h", *grad_h, shape, z);
+  if (grad_cell) check_with_z("grad_cell", *grad_cell, shape, z);
+}
+
+void check_factors(const Tensor& input, const Tensor& weights, const Tensor& old_h, const Tensor& z) {
+  const auto [B, S] = check_z(z);
+  TORCH_CHECK(input.dim() == 2, "lltm: input has shape ", input.sym_sizes(),
+              ", expected two dimensions: (B, I)");
+  const c10::SymInt I = input.sym_size(1);
+  check_with_z("input", input, {B, I}, z);
+  check_with_z("weights", weights, {3 * S, S + I}, z);
+  check_with_z("old_h", old_h, {B, S}, z);
 }
 
 // The cell, on every device: products by ATen, the rest by the operator for the pointwise part.
@@ -142,8 +155,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> cell_backward(
     const Tensor& z,                         // [B,3S]
     std::array<bool, 5> needs) {             // those of the arguments of `cell`, in their order
   if (!grad_h && !grad_cell) return {};
+  check_factors(input, weights, old_h, z);
   static const auto pointwise_backward =
       find_operator<PointwiseBackward>(LLTM_OPERATOR("pointwise_backward"));
+  // The products of backward are in the dtype of forward's, wherever backward is called.
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const int64_t I = input.size(1), S = old_h.size(1);
   const auto [needs_input, needs_weights, needs_bias, needs_old_h, needs_old_cell] = needs;
 
@@ -199,6 +215,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> cell_backward_meta(const std::optiona
                                                               const Tensor& old_h, const Tensor& new_cell,
                                                               const Tensor& z, std::array<bool, 5> needs) {
   if (!grad_h && !grad_cell) return {};
+  check_factors(input, weights, old_h, z);
   check_pointwise_backward(grad_h, grad_cell, z, new_cell);
   auto empty_if = [&](bool needed, c10::SymIntArrayRef shape) {
     return needed ? at::empty_symint(shape, z.options()) : Tensor();

@@ -143,7 +143,7 @@ std::tuple<Tensor, Tensor, Tensor> pointwise_backward(const std::optional<Tensor
       std::vector<scalar_t> unused(needs_old_cell ? 0 : S);
       simd::run([&]() __attribute__((always_inline)) {
         for (int64_t part = begin; part < end; ++part) {
-          math_t* __restrict__ sum = sums_out + part * 3 * S;
+          math_t* __restrict__ sum = needs_bias ? sums_out + part * 3 * S : nullptr;
           if (needs_bias) std::fill_n(sum, 3 * S, math_t(0));
           for (int64_t row = part * rows_of_part; row < std::min(B, (part + 1) * rows_of_part); ++row) {
             scalar_t* __restrict__ d_z_row = z_out + row * 3 * S;

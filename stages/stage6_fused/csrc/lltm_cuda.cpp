@@ -87,7 +87,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> cell_backward_cuda(const std::optiona
                                                               const Tensor& input, const Tensor& weights,
                                                               const Tensor& old_h, const Tensor& new_cell,
                                                               const Tensor& z, std::array<bool, 5> needs) {
-  if ((!grad_h && !grad_cell) || !is_small(input, old_h))
+  if (!grad_h && !grad_cell) return {};
+  check_factors(input, weights, old_h, z);
+  if (!is_small(input, old_h))
     return cell_backward(grad_h, grad_cell, input, weights, old_h, new_cell, z, needs);
   const c10::cuda::CUDAGuard guard(z.device());
   const int64_t B = input.size(0), I = input.size(1), S = old_h.size(1);

@@ -1,5 +1,6 @@
-// The gate functions as a GPU computes them fastest. In float it has units for 2^x and 1/x, which are a few
-// units in the last place away from exact: half the instructions of exp and of a division that rounds right.
+// The gate functions as a GPU computes them fastest. In float it has units for 2^x and 1/x: half the
+// instructions of exp and of a division that rounds right. Gates are a few units in the last place away from
+// exact, and more of them where they are next to nothing, below exp(-20).
 // In double there is nothing of the kind.
 #pragma once
 

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "lltm_gates.h"
+#include "lltm_launch.h"
 #include "lltm_matrix.h"
 
 using at::Tensor;
@@ -61,7 +62,7 @@ __device__ __forceinline__ void store(scalar_t* to, int64_t left, const Pack<sca
 }
 
 // A block has a warp for each of 8 rows; of its row, a warp takes the units of 32 packs.
-constexpr int kWarp = 32, kRows = 8;
+constexpr int kRows = 8;
 
 // Reads 4 numbers for each unit and writes 2. All maths is in math_t, which for half and bfloat16 is float.
 template <bool kAligned, typename scalar_t>
@@ -174,21 +175,18 @@ __global__ void backward_kernel(scalar_t* __restrict__ d_z,         // [B,3S]: i
 constexpr int64_t kMaxGridY =
     65535;  // the y side of a grid ends here, the batch does not: hence the loops over rows
 
-int64_t divide_up(int64_t number, int64_t by) { return (number + by - 1) / by; }
-
 int64_t blocks_in_x(int64_t state_size, size_t element_size) {
   return divide_up(state_size, kWarp * 16 / int64_t(element_size));
 }
 
-// With sums, blocks take more rows each: so many blocks as the GPU can run at once, for every one writes
-// sums.
+// With sums, blocks take more rows each, for every one writes sums: about four blocks for a multiprocessor.
 int64_t rows_of_sums(int64_t batch_size, int64_t state_size, size_t element_size) {
-  constexpr int64_t blocks_per_multiprocessor = 4, kRowsOfOneBlock = 64;
-  const int64_t blocks =
-      blocks_per_multiprocessor * at::cuda::getCurrentDeviceProperties()->multiProcessorCount;
+  constexpr int64_t kBlocksOfMultiprocessor = 4, kRowsOfOneBlock = 64;
   if (batch_size <= kRowsOfOneBlock) return 1;  // its sums are the result: one launch fewer
+  const int64_t blocks =
+      kBlocksOfMultiprocessor * at::cuda::getCurrentDeviceProperties()->multiProcessorCount;
   const int64_t in_y = blocks / std::max<int64_t>(1, blocks_in_x(state_size, element_size));
-  return std::clamp<int64_t>(in_y, 1, std::max<int64_t>(1, divide_up(batch_size, kRows)));
+  return std::clamp<int64_t>(in_y, 1, divide_up(batch_size, kRows));
 }
 
 // function(std::true_type()) or function(std::false_type()): a bool that a template can take.
@@ -197,7 +195,8 @@ void with_bool(bool value, const Function& function) {
   value ? function(std::true_type()) : function(std::false_type());
 }
 
-// Whether every row of all these tensors begins at a multiple of 16 bytes, and so ends at one.
+// Whether every row of all these tensors begins at a multiple of 16 bytes. Where one of them has no gaps
+// between its rows, as an output, they end at one, too.
 bool is_aligned(std::initializer_list<Tensor> tensors) {
   return std::all_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) {
     return !tensor.defined() || (tensor.stride(1) == 1 && is_aligned(tensor.const_data_ptr()) &&
@@ -235,7 +234,7 @@ void launch_backward(const Tensor& d_z, const Tensor& d_old_cell, const Tensor& 
     if (grad_h.defined()) above_h = {grad_h.const_data_ptr<scalar_t>(), grad_h.stride(0), grad_h.stride(1)};
     if (grad_cell.defined())
       above_cell = {grad_cell.const_data_ptr<scalar_t>(), grad_cell.stride(0), grad_cell.stride(1)};
-    with_bool(is_aligned({z, new_cell, grad_h, grad_cell}), [&](auto aligned) {
+    with_bool(is_aligned({d_z, z, new_cell, grad_h, grad_cell}), [&](auto aligned) {
       with_bool(sums.defined(), [&](auto with_sums) {
         backward_kernel<decltype(aligned)::value, decltype(with_sums)::value, scalar_t, math_t>
             <<<grid, block, 0, c10::cuda::getCurrentCUDAStream()>>>(

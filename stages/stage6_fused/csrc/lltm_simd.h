@@ -21,7 +21,8 @@ template <>
 struct Format<float> {
   using bits_t = int32_t;
   static constexpr int fraction_bits = 23, bias = 127, terms = 7;
-  static constexpr float lowest = -87, highest = 89;  // the smallest normal number; infinity
+  static constexpr float lowest = -87,
+                         highest = 89;  // where it becomes too small for a normal number, and infinite
   static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;  // n * ln2_high is exact
 };
 
@@ -74,7 +75,7 @@ ALWAYS_INLINE Exponential<scalar_t> exponential(scalar_t x) {
 template <typename scalar_t>
 ALWAYS_INLINE scalar_t sigmoid(scalar_t z) {
   const auto [power, rest] = exponential(-z);
-  return 1 / (1 + (power + power * rest));
+  return 1 / (1 + power * (1 + rest));  // power may be infinite, and rest below zero
 }
 
 // exp(z) - 1 without the loss of digits near zero.

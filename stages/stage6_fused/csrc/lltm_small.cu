@@ -10,11 +10,10 @@
 #include <cstdint>
 
 #include "lltm_gates.h"
+#include "lltm_launch.h"
 #include "lltm_matrix.h"
 
 using at::Tensor;
-
-constexpr int kWarp = 32;
 
 // Forward: a warp has one unit and 4 rows, so 3 x 4 numbers of z. Its lanes share out the columns.
 // ------------------------------------------------------------------------------------------------
@@ -114,15 +113,14 @@ struct Products {
 // A block has 4 x 64 numbers of out. Each of its warps takes every 16th step of the sum; then they add up.
 constexpr int kTileRows = 4, kColumnsOfLane = 2, kTileColumns = kColumnsOfLane * kWarp, kSplit = 16;
 
-__host__ __device__ inline int64_t divide_up(int64_t number, int64_t by) { return (number + by - 1) / by; }
-
 template <typename scalar_t>
 __host__ __device__ int64_t blocks_of(const Product<scalar_t>& product) {
   return divide_up(product.rows, kTileRows) * divide_up(product.columns, kTileColumns);
 }
 
 template <typename scalar_t>
-__global__ void products_kernel(const __grid_constant__ Products<scalar_t> products) {
+__global__ void __launch_bounds__(kWarp* kSplit)
+    products_kernel(const __grid_constant__ Products<scalar_t> products) {
   using math_t = at::opmath_type<scalar_t>;
   int64_t block = blockIdx.x;
   int index = 0;

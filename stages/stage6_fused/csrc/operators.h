@@ -41,6 +41,9 @@ void check_pointwise(const at::Tensor& z, const at::Tensor& old_cell);
 void check_pointwise_backward(const std::optional<at::Tensor>& grad_h,
                               const std::optional<at::Tensor>& grad_cell, const at::Tensor& z,
                               const at::Tensor& new_cell);
+// Of cell_backward, what check_pointwise_backward does not see.
+void check_factors(const at::Tensor& input, const at::Tensor& weights, const at::Tensor& old_h,
+                   const at::Tensor& z);
 
 // The cell by ATen's products and the operators for the pointwise part; lltm.cpp has the shapes.
 Cell cell;
