@@ -168,8 +168,9 @@ void on_abort(int signal, siginfo_t*, void* context) {
 
 // At a load or store the runtime is at work on the kernel's stack, and knows where that was.
 std::string line_in_kernel(const void* context) {
-  const void* counter = Fiber::running() ? counter_in_kernel(context) : nullptr;
-  const std::string line = line_of(counter).text;
+  const void* counters[kCalls] = {};
+  if (Fiber::running()) calls_in_kernel(context, counters);
+  const std::string line = innermost_line(counters).text;
   return line.empty() ? line_of(last_counter).text : line;
 }
 

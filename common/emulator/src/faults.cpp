@@ -33,7 +33,8 @@ constexpr int kTries = 500;          // after which any moment will do
 struct Found {
   enum What { nothing, fault, overflow, timeout, interrupt } what;
   int signal;
-  const void *address, *counter;
+  const void* address;
+  const void* counters[kCalls];  // where it was, and the calls that led there
 };
 
 bool failed = false;
@@ -69,8 +70,11 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   if (pthread_equal(pthread_self(), owner) && fiber && !failed) {
     const bool overflow = signal == SIGSEGV && fiber->guards(info->si_addr);
     if (overflow || in_kernel) {
-      found = {overflow ? Found::overflow : Found::fault, signal, info->si_addr,
-               overflow ? counter_of(context) : counter_in_kernel(context)};
+      found = {overflow ? Found::overflow : Found::fault, signal, info->si_addr, {}};
+      if (overflow)
+        found.counters[0] = counter_of(context);
+      else
+        calls_in_kernel(context, found.counters);
       leave_from(signal);
     }
   }
@@ -98,7 +102,8 @@ void on_stop(int signal, siginfo_t*, void* context) {
   stop_wanted = true;
   if (!in_kernel || !Fiber::running()) return;
   if (!is_own_code(counter_of(context)) && ++tries < kTries) return;  // perhaps inside malloc or printf
-  found = {stop_reason, signal, nullptr, counter_in_kernel(context)};
+  found = {stop_reason, signal, nullptr, {}};
+  calls_in_kernel(context, found.counters);
   leave_from(signal);
 }
 
@@ -147,8 +152,8 @@ const char* fault_name(int signal) {
 
 void put_found_in_words() {
   if (!failed || reason[0]) return;
-  SourceLine line = line_of(found.counter);
-  const bool waits = !found.counter && current && current->operation > Operation::turn;
+  SourceLine line = innermost_line(found.counters);
+  const bool waits = !found.counters[0] && current && current->operation > Operation::turn;
   if (waits)
     std::snprintf(line.text, sizeof(line.text), "%s in %s:%u", name_of(current->operation),
                   short_name(current->where.file_name()), unsigned(current->where.line()));
@@ -267,7 +272,7 @@ void abandon(const char* what, ...) {
 void stop_here() {
   in_kernel = false;
   if (failed) return;
-  if (!found.what) found = {stop_reason, 0, nullptr, nullptr};
+  if (!found.what) found = {stop_reason, 0, nullptr, {}};
   failed = true;
   if (Fiber::running()) Fiber::leave();
 }

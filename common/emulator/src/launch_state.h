@@ -130,8 +130,11 @@ bool is_own_data(const void* address);        // its constants and variables
 bool is_own_variable(const void* address);    // those that can be written
 bool is_in_variable(const void* address);     // in one of them, and not between them
 const void* counter_of(const void* context);  // where the program was
-const void* counter_in_kernel(
-    const void* context);  // the same, or the call of a library that led there; or null
+// Where the kernel was, or what it had called, and the calls that led there as far as the stack tells, the
+// innermost first: those in this extension's code, which the emulator's own runtime is a part of.
+constexpr int kCalls = 8;
+void calls_in_kernel(const void* context, const void* (&counters)[kCalls]);
+SourceLine innermost_line(const void* const (&counters)[kCalls]);  // the first that is a learner's
 
 bool is_same(const Position& a, const Position& b);
 uint3 place_in(dim3 size, std::uint64_t number);  // counted with x fastest

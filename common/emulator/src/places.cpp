@@ -92,19 +92,17 @@ const void* counter_of(const void* context) {
 #endif
 }
 
-// Where the kernel was: if it was in a library, the call that led there, as far as the stack tells.
-const void* counter_in_kernel(const void* context) {
-  const void* counter = counter_of(context);
-  if (is_own_code(counter)) return counter;
+void calls_in_kernel(const void* context, const void* (&counters)[kCalls]) {
+  int found = 0;
+  if (is_own_code(counter_of(context))) counters[found++] = counter_of(context);
   const char* end = Fiber::running()->stack_end();
   const char* at = stack_of(context);
-  if (!at || at > end || end - at > (1 << 20)) return nullptr;
-  for (; at + sizeof(void*) <= end; at += sizeof(void*)) {
+  if (!at || at > end || end - at > (1 << 20)) return;
+  for (; found < kCalls && at + sizeof(void*) <= end; at += sizeof(void*)) {
     const char* candidate;
     std::memcpy(&candidate, at, sizeof(candidate));
-    if (is_own_code(candidate)) return candidate - 1;
+    if (is_own_code(candidate)) counters[found++] = candidate - 1;
   }
-  return nullptr;
 }
 
 bool is_same(const Position& a, const Position& b) {
@@ -201,5 +199,12 @@ std::vector<SourceLine> lines_of(const std::vector<const void*>& counters) {
 }
 
 SourceLine line_of(const void* program_counter) { return lines_of({program_counter}).front(); }
+
+SourceLine innermost_line(const void* const (&counters)[kCalls]) {
+  const std::vector<const void*> calls(std::begin(counters), std::end(counters));
+  for (const SourceLine& line : lines_of(calls))
+    if (line.text[0]) return line;
+  return {};
+}
 
 }  // namespace emulator
