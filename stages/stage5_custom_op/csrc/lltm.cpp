@@ -55,8 +55,7 @@ Tensor or_zero(const std::optional<Tensor>& grad, const Tensor& like) {
 // this library's own; else two builds, under two names, would both call the operator that was found first.
 namespace {
 
-// Under autocast both arguments take its dtype, but for float64, as those of torch's own lstm_cell do on a
-// GPU.
+// Under autocast both arguments take its dtype, as those of torch's own lstm_cell do.
 template <at::DeviceType device>
 std::tuple<Tensor, Tensor, Tensor> pointwise_autocast(const Tensor& z, const Tensor& old_cell) {
   static const auto pointwise =

@@ -16,6 +16,6 @@ void check_forward(const at::Tensor& z, const at::Tensor& old_cell);
 void check_backward(const std::optional<at::Tensor>& grad_h, const std::optional<at::Tensor>& grad_cell,
                     const at::Tensor& gates, const at::Tensor& new_cell);
 
-// What a kernel for the backward reads: a gradient that never came is one zero, seen as (B, S) through
-// strides of zero.
+// The tensors that a kernel for the backward reads and writes; a gradient that never came is one zero, seen
+// as (B, S) through strides of zero.
 at::Tensor or_zero(const std::optional<at::Tensor>& grad, const at::Tensor& like);
