@@ -78,11 +78,16 @@ def both(header: Sequence[str], names: Sequence[str], line: Callable[[str, str],
 
 
 def timed(row: dict | None, reference: dict | None) -> str:
-    """A median with its multiple of another's; paired round by round where both were."""
+    """A median with its multiple of another's."""
     if row is None or reference is None:
         return "not run"
+    return f"{microseconds(row)} ({multiple(row, reference):.2f})"
+
+
+def multiple(row: dict, reference: dict) -> float:
+    """A time as a multiple of another's; by their ratios to eager, which are paired by round, where there are any."""
     key = "ratio" if "ratio" in row else "median"
-    return f"{microseconds(row)} ({row[key] / reference[key]:.2f})"
+    return row[key] / reference[key]
 
 
 def shown(name: str) -> str:

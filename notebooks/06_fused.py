@@ -1365,9 +1365,9 @@ for name in ("std::tanh", "std::tanh, -ffast-math"):
     print(f"{name:24s}isnan(nan): {LOOPS[name].is_nan(float('nan'))}")
 
 # %% [markdown]
-# So the stage has gate functions of its own, NaN stays NaN in them, and three flags: `-O3`,
-# `-fno-trapping-math`, and `-fopenmp` for the threads. It compiles its loops three times,
-# for AVX-512, for AVX2 and for any CPU, and asks at run time which one to take:
+# So the stage has gate functions of its own, NaN stays NaN in them, and three flags: `-O3`, `-fno-trapping-math`, and
+# `-fopenmp` for the threads. It compiles its loops three times, for AVX-512, for AVX2 and for any CPU, and asks at
+# run time which one to take:
 
 # %%
 text = (CSRC / "lltm_simd.h").read_text()

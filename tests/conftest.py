@@ -25,7 +25,7 @@ HEADERS = {
     "googletest": ("gtest/gtest.h", "GoogleTest: sudo apt install libgtest-dev"),
     "zlib": ("zlib.h", "zlib's header: sudo apt install zlib1g-dev"),
 }
-NEEDS = "needs "  # how the reason of such a skip begins
+NEEDS = "needs "  # how the reason of such a skip begins; pytest writes "Skipped: " in front of it
 
 
 def lacking(need: str) -> str | None:
@@ -78,7 +78,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", ())]
-    needs = Counter(reason.partition(NEEDS)[2] for reason in reasons if NEEDS in reason)
+    begin = f"Skipped: {NEEDS}"
+    needs = Counter(reason.removeprefix(begin) for reason in reasons if reason.startswith(begin))
     if not needs:
         return
     terminalreporter.section("not run on this machine")
