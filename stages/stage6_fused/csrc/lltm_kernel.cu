@@ -172,8 +172,8 @@ __global__ void backward_kernel(scalar_t* __restrict__ d_z,         // [B,3S]: i
   if constexpr (kSums) write_sums(sums, sum, state_size);
 }
 
-constexpr int64_t kMaxGridY =
-    65535;  // the y side of a grid ends here, the batch does not: hence the loops over rows
+// The y side of a grid ends here, the batch does not: hence the loops over rows.
+constexpr int64_t kMaxGridY = 65535;
 
 int64_t blocks_in_x(int64_t state_size, size_t element_size) {
   return divide_up(state_size, kWarp * 16 / int64_t(element_size));

@@ -21,8 +21,8 @@ template <>
 struct Format<float> {
   using bits_t = int32_t;
   static constexpr int fraction_bits = 23, bias = 127, terms = 7;
-  static constexpr float lowest = -87,
-                         highest = 89;  // where it becomes too small for a normal number, and infinite
+  // Where the exponential becomes too small for a normal number, and infinite.
+  static constexpr float lowest = -87, highest = 89;
   static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;  // n * ln2_high is exact
 };
 
