@@ -32,7 +32,7 @@ def cells_of(result: dict, device: str) -> str:
     for row in (row for row in rows if row["name"] == "eager"):
         same = [found for name in unique(rows, "name") if (found := same_case(rows, row, name))]
         lines.append([size_of(row), row["pass"], *compared(*apart(same), lambda row: row["ratio"])])
-    return f"{headline(result, device)}\n\n{table(['size', 'pass'], lines)}"
+    return f"{headline(result, device, rows[0]['threads'])}\n\n{table(['size', 'pass'], lines)}"
 
 
 def apart(rows: Sequence[dict]) -> tuple[list[dict], list[dict]]:
@@ -64,9 +64,9 @@ def table(facts: list[str], lines: list[list[str]]) -> str:
     return markdown(header, lines, left=3)
 
 
-def headline(result: dict, device: str) -> str:
+def headline(result: dict, device: str, threads: int | None = None) -> str:
     """Where and when it was measured."""
+    on = f", {threads} threads" if threads else ""
     torch = result["versions"]["torch"].partition("+")[0]
-    return (
-        f"**{device_name(result, device)}**, {device.upper()} tensors, float32, torch {torch}, {result['date'][:10]}"
-    )
+    where = f"**{device_name(result, device)}**, {device.upper()} tensors{on}"
+    return f"{where}, float32, torch {torch}, {result['date'][:10]}"

@@ -435,10 +435,10 @@ for size, case in SIZES.items():
 # %% [markdown]
 # All three give the same z; two products round once more. Which is the fastest? The copy reads and writes (B, S+I)
 # numbers, the second product reads and writes z, (B, 3S), once more, and either is a call. On a CPU it depends on the
-# size, on the threads, and on the library that multiplies. With 16 threads two won at the middle sizes and lost a
-# twentieth at the small one; on a CPU the stage always makes two, and copies nothing. On the H200 at B4096 they lost,
-# by two to four percent; there it makes one. A buffer costs nothing, but it belongs to the caller: for one cell,
-# whose arguments are anybody's, it is no way out. (A loop over steps owns it. That is stage 7.)
+# size, on the threads, and on the library that multiplies. With 16 threads two won at the middle sizes and lost up
+# to a tenth at the small one; on a CPU the stage always makes two, and copies nothing. On the H200 at B4096 they
+# lost, by two to four percent; there it makes one. A buffer costs nothing, but it belongs to the caller: for one
+# cell, whose arguments are anybody's, it is no way out. (A loop over steps owns it. That is stage 7.)
 
 # %% [markdown] syllabus="6.2b"
 # ### No zeros
@@ -1390,13 +1390,13 @@ display(Markdown(ablation.table(ablation.recorded())))
 # %% [markdown]
 # How much does a multiple like 0.96 mean? The table says it itself. Forward without `bias` is the stage's program,
 # instruction for instruction, and a small cell without `joined` is as well; whatever they show beside 1.00 is chance.
-# At the small sizes that is up to ten percent, and so only `small` and `autograd` have shown anything there. At the
-# large size it is one percent. There the cell is a matrix product: all ideas together are worth seven percent
-# forward, three with backward.
+# At the small sizes that is a few percent, in another run it was ten, and so only `small` and `autograd` have shown
+# anything there. At the large size it is one percent. There the cell is a matrix product: all ideas together are
+# worth six percent forward, four with backward.
 #
 # The kernel alone tells them apart, and one thing more: *ideas need each other*. `packs` and `units` by themselves
-# win next to nothing, because a kernel that writes all gates waits for memory anyway. Taken from the whole, each of
-# them costs a fifth. Who tries ideas one at a time, and keeps those that help, stops too early.
+# win six percent and two, because a kernel that writes all gates waits for memory anyway. Taken from the whole, each
+# of them costs a fifth. Who tries ideas one at a time, and keeps those that help, stops too early.
 #
 # And at B64 S128 the pointwise kernel shows a price. With few rows, packs leave a quarter of the threads, and a block
 # that sums up for the bias does several rows one after another: backward takes 10 us instead of 5. But it saves the

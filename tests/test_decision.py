@@ -21,8 +21,8 @@ def gains(table: str) -> dict[tuple[str, str], tuple[str, str, float]]:
 
 def row(name: str, ratio: float, **facts: object) -> dict:
     stage = int(name.removeprefix("stage ")) if name.startswith("stage ") else None
-    same = {"B": 1, "I": 2, "S": 3, "pass": "forward", "grads": "all", "device": "cuda", "stage": stage}
-    return same | {"name": name, "ratio": ratio, "median": 10 * ratio} | facts
+    same = {"B": 1, "I": 2, "S": 3, "pass": "forward", "grads": "all", "device": "cuda", "threads": None}
+    return same | {"stage": stage, "name": name, "ratio": ratio, "median": 10 * ratio} | facts
 
 
 @pytest.mark.syllabus("5.6a")
