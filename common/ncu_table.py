@@ -15,7 +15,7 @@ PREDICATED = (
 )
 CONTENDED = (
     "no two lanes of a warp want the same bank; the tool's metrics for banks also count some waits of one warp for "
-    "another, a hundredth of all, and not the same number in two runs"
+    "another, at most a few hundredths of all, and not the same number in two runs"
 )
 WHY: dict[tuple[str, str, str], str] = {
     **{(kernel, f"global {use}", "instructions"): PREDICATED

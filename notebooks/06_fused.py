@@ -1391,12 +1391,12 @@ display(Markdown(ablation.table(ablation.recorded())))
 # How much does a multiple like 0.96 mean? The table says it itself. Forward without `bias` is the stage's program,
 # instruction for instruction, and a small cell without `joined` is as well; whatever they show beside 1.00 is chance.
 # At the small sizes that is a few percent, in another run it was ten, and so only `small` and `autograd` have shown
-# anything there. At the large size it is one percent. There the cell is a matrix product: all ideas together are
-# worth six percent forward, four with backward.
+# anything there (and `joined`, where it has no other beside it). At the large size it is less than one percent. There
+# the cell is a matrix product: all ideas together are worth six percent forward, four with backward.
 #
 # The kernel alone tells them apart, and one thing more: *ideas need each other*. `packs` and `units` by themselves
-# win six percent and two, because a kernel that writes all gates waits for memory anyway. Taken from the whole, each
-# of them costs a fifth. Who tries ideas one at a time, and keeps those that help, stops too early.
+# win six percent and two, because a kernel that writes all gates waits for memory anyway. Taken from the whole, one
+# costs a fifth and the other a sixth. Who tries ideas one at a time, and keeps those that help, stops too early.
 #
 # And at B64 S128 the pointwise kernel shows a price. With few rows, packs leave a quarter of the threads, and a block
 # that sums up for the bias does several rows one after another: backward takes 10 us instead of 5. But it saves the

@@ -82,7 +82,7 @@ for device in devices:
 
 # %% [markdown]
 # Solid is forward, hatched is what backward adds, the whiskers are the quartiles. Compare the panels' scales first:
-# the small size is all about the cost of calling, the large ones about arithmetic. Where whiskers overlap, there is
+# the smallest size is all about the cost of calling, the largest about arithmetic. Where whiskers overlap, there is
 # no difference to talk about.
 
 # %%
@@ -102,7 +102,7 @@ for device in devices:
 
 # %% [markdown]
 # Right of the grey line is faster than eager, left of it is slower. Look at how a stage that gains much on the left
-# panel gains little further right: it removes calls, and large sizes do not spend their time on calls. Backward has
+# panel gains less on the right one: it removes calls, and large sizes do not spend their time on calls. Backward has
 # more calls to remove than forward.
 
 # %% [markdown]
@@ -148,8 +148,9 @@ if not kernels:
     print("Not measured here, and not recorded yet: `make bench` on a machine with a GPU measures them.")
 
 # %% [markdown]
-# A kernel that only moves numbers can be as fast as a copy of as many bytes, and no faster. What is missing to 100 %
-# is what a better kernel could still gain without moving fewer bytes; whoever moves fewer beats even that line.
+# A kernel that only moves numbers can be as fast as a copy of as many bytes, or a little faster if it reads more than
+# it writes. What is missing to 100 % is what a better kernel could still gain without moving fewer bytes; whoever
+# moves fewer beats even that line.
 
 # %% [markdown]
 # ## Stages that only the emulator runs here
