@@ -137,7 +137,7 @@ def left() -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            variables = (path / "environ").read_bytes()
+            variables = ending.inherited(path)
             if f"{ending.MARK}=".encode() in variables and OURS.encode() in variables:
                 found.append(int(path.name))
     return found
@@ -319,6 +319,28 @@ def test_a_program_ends_with_all_that_it_started(tmp_path, what):
     assert printed.startswith(said)
     assert len(printed) < 3 * process.MOST_OUTPUT
     assert not left()
+
+
+def test_a_process_is_found_while_it_becomes_another_one(tmp_path):
+    """It takes up one program after the other; in between the system shows no variables of it."""
+    again = tmp_path / "again"
+    again.write_text(f'#!/bin/sh\nexec "{again}"\n')
+    again.chmod(0o755)
+    with subprocess.Popen([again], env={ending.MARK: "again"}) as restless:
+        found = [ending.marked("again") for _ in range(3000)]
+        restless.kill()
+    assert found == [[restless.pid]] * len(found)
+
+
+@pytest.mark.parametrize(("variables", "what"), [({}, b""), ({"A": "1"}, b"A=1\0")])
+def test_what_a_process_has_inherited(variables, what):
+    with subprocess.Popen(["/bin/sleep", "100"], env=variables) as sleeping:
+        begun = time.monotonic()
+        assert ending.inherited(Path(f"/proc/{sleeping.pid}")) == what
+        assert time.monotonic() - begun < 1
+        sleeping.kill()
+    with pytest.raises(FileNotFoundError):
+        ending.inherited(Path(f"/proc/{sleeping.pid}"))
 
 
 RUNNERS = {

@@ -73,9 +73,25 @@ def marked(mark: str) -> list[int]:
     wanted, found = f"{MARK}={mark}".encode(), []
     for place in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended, or is another user's
-            if wanted in (place / "environ").read_bytes().split(b"\0"):
+            if wanted in inherited(place).split(b"\0"):
                 found.append(int(place.name))
     return found
+
+
+def inherited(place: Path, seconds: float = 2) -> bytes:
+    """The variables of a process, given its folder in /proc, as the system keeps them; raises `OSError` without it.
+
+    While a process takes up another program (execve), its variables read as none. So who seems to have none is
+    asked again, for `seconds` at most, until its memory says where they begin and end (see proc_pid_stat(5)).
+    """
+    deadline = time.monotonic() + seconds
+    while not (variables := (place / "environ").read_bytes()) and time.monotonic() < deadline:
+        facts = (place / "stat").read_text().rpartition(")")[2].split()  # the third one and those after it
+        memory, begin, end = (int(facts[number - 3]) for number in (23, 50, 51))
+        if not memory or 0 < begin == end:  # it has ended or is the kernel's own, or it has none indeed
+            break
+        time.sleep(0.001)
+    return variables
 
 
 def killed_for_memory() -> int | None:
