@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from . import results
 from .results import device_name, select, size_of, unique
-from .tables import markdown, microseconds, same_case
+from .tables import markdown, microseconds, place, same_case
 
 EXPLAINED = (
     "Microseconds. *Gain*: the time of the fastest that needs no C++, as a multiple of the fastest stage's; above "
@@ -32,7 +32,7 @@ def cells_of(result: dict, device: str) -> str:
     for row in (row for row in rows if row["name"] == "eager"):
         same = [found for name in unique(rows, "name") if (found := same_case(rows, row, name))]
         lines.append([size_of(row), row["pass"], *compared(*apart(same), lambda row: row["ratio"])])
-    return f"{headline(result, device, rows[0]['threads'])}\n\n{table(['size', 'pass'], lines)}"
+    return f"{place(result, rows)}\n\n{table(['size', 'pass'], lines)}"
 
 
 def apart(rows: Sequence[dict]) -> tuple[list[dict], list[dict]]:
@@ -49,7 +49,7 @@ def pointwise() -> str:
             same = [other for other in result["kernels"] if all(other[f] == row[f] for f in ("B", "S", "pass"))]
             facts = [f"B{row['B']} S{row['S']}", row["pass"]]
             lines.append([*facts, *compared(*apart(same), lambda row: row["median"])])
-        parts.append(f"{headline(result, 'cuda')}\n\n{table(['size', 'pass'], lines)}")
+        parts.append(f"{headline(result)}\n\n{table(['size', 'pass'], lines)}")
     return "\n\n".join(parts) if parts else "Nothing recorded yet."
 
 
@@ -64,9 +64,7 @@ def table(facts: list[str], lines: list[list[str]]) -> str:
     return markdown(header, lines, left=3)
 
 
-def headline(result: dict, device: str, threads: int | None = None) -> str:
-    """Where and when it was measured."""
-    on = f", {threads} threads" if threads else ""
+def headline(result: dict) -> str:
+    """Where and when kernels alone were measured."""
     torch = result["versions"]["torch"].partition("+")[0]
-    where = f"**{device_name(result, device)}**, {device.upper()} tensors{on}"
-    return f"{where}, float32, torch {torch}, {result['date'][:10]}"
+    return f"**{device_name(result, 'cuda')}**, CUDA tensors, float32, torch {torch}, {result['date'][:10]}"

@@ -21,8 +21,9 @@ def gains(table: str) -> dict[tuple[str, str], tuple[str, str, float]]:
 
 def row(name: str, ratio: float, **facts: object) -> dict:
     stage = int(name.removeprefix("stage ")) if name.startswith("stage ") else None
-    same = {"B": 1, "I": 2, "S": 3, "pass": "forward", "grads": "all", "device": "cuda", "threads": None}
-    return same | {"stage": stage, "name": name, "ratio": ratio, "median": 10 * ratio} | facts
+    same = {"B": 1, "I": 2, "S": 3, "pass": "forward", "grads": "all", "device": "cuda"}
+    how = {"dtype": "float32", "maths": "IEEE", "threads": None}
+    return same | how | {"stage": stage, "name": name, "ratio": ratio, "median": 10 * ratio} | facts
 
 
 @pytest.mark.syllabus("5.6a")

@@ -321,26 +321,34 @@ def test_a_program_ends_with_all_that_it_started(tmp_path, what):
     assert not left()
 
 
+@contextlib.contextmanager
+def started(command: list, variables: dict[str, str]):
+    """The number of a process that is ended in the end, also when an assertion fails."""
+    with subprocess.Popen(command, env=variables) as one:
+        try:
+            yield one.pid
+        finally:
+            one.kill()
+
+
 def test_a_process_is_found_while_it_becomes_another_one(tmp_path):
     """It takes up one program after the other; in between the system shows no variables of it."""
     again = tmp_path / "again"
     again.write_text(f'#!/bin/sh\nexec "{again}"\n')
     again.chmod(0o755)
-    with subprocess.Popen([again], env={ending.MARK: "again"}) as restless:
+    with started([again], {ending.MARK: "again"}) as pid:
         found = [ending.marked("again") for _ in range(3000)]
-        restless.kill()
-    assert found == [[restless.pid]] * len(found)
+    assert found == [[pid]] * len(found)
 
 
 @pytest.mark.parametrize(("variables", "what"), [({}, b""), ({"A": "1"}, b"A=1\0")])
 def test_what_a_process_has_inherited(variables, what):
-    with subprocess.Popen(["/bin/sleep", "100"], env=variables) as sleeping:
+    with started(["/bin/sleep", "100"], variables) as pid:
         begun = time.monotonic()
-        assert ending.inherited(Path(f"/proc/{sleeping.pid}")) == what
+        assert ending.inherited(Path(f"/proc/{pid}")) == what
         assert time.monotonic() - begun < 1
-        sleeping.kill()
     with pytest.raises(FileNotFoundError):
-        ending.inherited(Path(f"/proc/{sleeping.pid}"))
+        ending.inherited(Path(f"/proc/{pid}"))
 
 
 RUNNERS = {
