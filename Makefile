@@ -84,8 +84,8 @@ report: setup           ## the pictures of the last measurement: out/report.html
 	@$(python) -m common report
 
 ## The workbook itself
-test: setup             ## run all tests, as many at a time as there are cores, at most four
-	@$(python) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+test: setup             ## run all tests, as many at a time as there are cores, at most four; JOBS=12: that many
+	@$(python) -m pytest -n $(or $(JOBS),auto --maxprocesses 4) --dist loadfile --no-loadscope-reorder
 
 prove: setup            ## prove every exercise, or EX=3/guard: starter, solution, wrong answers; writes tests/proof.json
 	@PROVE=all $(python) -m pytest tests/test_exercises.py $(if $(EX),-k "$(EX)")

@@ -78,13 +78,13 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-def inherited(place: Path, seconds: float = 2) -> bytes:
+def inherited(place: Path) -> bytes:
     """The variables of a process, given its folder in /proc, as the system keeps them; raises `OSError` without it.
 
     While a process takes up another program (execve), its variables read as none. So who seems to have none is
-    asked again, for `seconds` at most, until its memory says where they begin and end (see proc_pid_stat(5)).
+    asked again, for two seconds at most, until its memory says where they begin and end (see proc_pid_stat(5)).
     """
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + 2
     while not (variables := (place / "environ").read_bytes()) and time.monotonic() < deadline:
         facts = (place / "stat").read_text().rpartition(")")[2].split()  # the third one and those after it
         memory, begin, end = (int(facts[number - 3]) for number in (23, 50, 51))
