@@ -1103,9 +1103,9 @@ refused(checks.add_one, x, 2048)
 # And where nobody checks, the emulator's own check remembers who it was. It speaks up at the next launch:
 
 # %%
-x, y = torch.zeros(4), torch.zeros(4)
-on_cpu.add_one_unchecked(x, 2048)
-reported(CHECKS_CU, on_cpu.add_one, y, 256)
+first, then = torch.zeros(4), torch.zeros(4)
+on_cpu.add_one_unchecked(first, 2048)
+reported(CHECKS_CU, on_cpu.add_one, then, 256)
 
 # %% [markdown] syllabus="3.6d"
 # ### Errors inside a kernel

@@ -66,7 +66,7 @@ def work(tmp_path_factory):
         text += f"\ndef cheat{number}(*given):\n    input, weights, bias, old_h, old_cell = given\n    {body}\n"
     text += "\ndef honest(*given):\n    return right(*given)\n"
     place.write({**variants.solution(exercise), "cheats.py": textwrap.dedent(text)}, folder)
-    with judge.Work(exercise, folder) as work:
+    with judge.Work(exercise, folder, "host") as work:
         yield work
 
 
@@ -88,7 +88,7 @@ def test_what_is_no_answer_never_passes(work, what):
 
 
 def test_two_checks_take_different_numbers(work):
-    again = judge.Work(work.exercise, work.folder)
+    again = judge.Work(work.exercise, work.folder, work.target)
     assert again.seed != work.seed
     one, other = (cases(each, [SMALL])[0].inputs()["old_h"] for each in (work, again))
     assert not one.equal(other)

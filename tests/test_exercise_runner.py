@@ -18,9 +18,9 @@ import learner
 import pytest
 
 from common import build
-from common.exercises import ending, place, process, variants
+from common.exercises import checking, ending, place, process, variants
 from common.exercises.checking import check
-from common.exercises.target import target_of
+from common.exercises.target import targets_of
 from common.stages import ROOT
 
 # Writes to whatever is open; the check's pipe is one of them.
@@ -244,24 +244,47 @@ def check(work):
 
 
 @pytest.mark.parametrize(
-    ("number", "kind", "needs", "gpu", "targets"),
+    ("number", "kind", "needs", "targets", "with_a_gpu"),
     [
-        (2, "write", ("cpp",), True, ("host", "host")),
-        (3, "write", ("emulator",), True, ("emulator", "cuda")),
-        (3, "write", ("emulator",), False, ("emulator", "emulator")),
-        (3, "file", ("emulator",), True, ("emulator", "emulator")),  # a program
-        (5, "write", ("cpp",), True, ("host", "host")),
-        (5, "write", ("emulator",), True, ("emulator", "cuda")),
-        (5, "write", ("emulator",), False, ("emulator", "emulator")),
+        (2, "write", "cpp", ["host"], ["host"]),
+        (3, "write", "emulator", ["emulator"], ["emulator", "cuda"]),
+        (3, "file", "emulator", ["emulator"], ["emulator"]),  # a program
+        (4, "file", "cpp", ["emulator"], ["emulator"]),
+        (5, "write", "cpp", ["host"], ["host"]),
+        (5, "write", "emulator", ["emulator"], ["emulator", "cuda"]),
     ],
 )
-def test_what_an_exercise_is_built_for(tmp_path, monkeypatch, number, kind, needs, gpu, targets):
-    one = replace(learner.read(tmp_path), stage=number, kind=kind, needs=needs)
-    for there, expected in zip((False, True), targets, strict=True):
-        monkeypatch.setattr(
-            build, "unavailable", lambda name, there=there: None if there or name != "cuda" else "no GPU"
-        )
-        assert target_of(one, gpu) == expected
+def test_what_a_check_runs_on(tmp_path, monkeypatch, number, kind, needs, targets, with_a_gpu):
+    one = replace(learner.read(tmp_path), stage=number, kind=kind, needs=(needs,))
+    for reason, expected in (("no GPU", targets), (None, with_a_gpu)):
+        monkeypatch.setattr(build, "unavailable", lambda name, reason=reason: reason if name == "cuda" else None)
+        assert targets_of(one) == expected
+
+
+def test_what_passes_on_the_emulator_is_checked_on_a_gpu_too(exercise, tmp_path, monkeypatch):
+    asked = []
+
+    def judged(work):
+        asked.append(work.target)
+        return fates[work.target]
+
+    monkeypatch.setattr(checking, "targets_of", lambda exercise: ["emulator", "cuda"])
+    monkeypatch.setattr(checking, "judged", judged)
+    fates = {"emulator": ("passed", "8 bytes"), "cuda": ("passed", "")}
+    verdict = check(exercise, tmp_path)
+    assert (asked, verdict.passed, verdict.message) == (["emulator", "cuda"], True, "")
+    assert verdict.where == ", on the emulator and the GPU"
+    fates["cuda"] = ("build", "h is not marked")
+    verdict = check(exercise, tmp_path)
+    assert (verdict.passed, verdict.kind) == (False, "build")
+    assert verdict.message == "The emulator finds nothing wrong; on the GPU:\nh is not marked"
+    asked.clear()
+    fates["emulator"] = ("wrong", "a race")
+    verdict = check(exercise, tmp_path)
+    assert (asked, verdict.message, verdict.where) == (["emulator"], "a race", ", on the emulator")
+    asked.clear()
+    assert check(exercise, tmp_path, target="cuda").message == "h is not marked"
+    assert asked == ["cuda"]
 
 
 def test_a_file_that_a_check_relies_on_must_be_as_it_was(tmp_path):

@@ -8,12 +8,17 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import UserError
 from . import variants
 from .confined import Confined
 from .exercise import Exercise
 from .process import LearnerError, Stopped
+from .target import targets_of
+
+if TYPE_CHECKING:
+    from .judge import Work
 
 KINDS = ("passed", "wrong", "build", "error", "crash", "time", "checker")
 
@@ -39,7 +44,7 @@ class Verdict:
     @property
     def where(self) -> str:
         """Where it ran, as a learner is told behind the seconds; nothing of what runs anywhere."""
-        return {"cuda": ", on the GPU", "emulator": ", on the emulator"}.get(self.target, "")
+        return {"cuda": ", on the emulator and the GPU", "emulator": ", on the emulator"}.get(self.target, "")
 
 
 def check(
@@ -53,23 +58,40 @@ def check(
 ) -> Verdict:
     """Runs the check of an exercise on a learner's folder.
 
-    `timeout` is in seconds, for the learner's code alone. `target` is one of the stage's, the best here without it.
+    `timeout` is in seconds, for the learner's code alone. `target` is one of the stage's; without it each that
+    `targets_of` names, until one does not pass.
     `seed` gives the numbers of an earlier check again. `confined` are sandboxes for a stranger's work.
     `ahead`: the learner's process starts while the compiler runs, which is quicker; without it only when there is
     something to run in it, which takes less of the processor.
     Raises `UserError` only when this machine cannot check the exercise at all.
     """
-    from .judge import BuildFailure, Failure, Work  # imports torch
+    from .judge import Work  # imports torch
 
     begun = time.perf_counter()
-    work = Work(exercise, Path(folder).resolve(), target, timeout, seed, confined)
-    work.ahead = ahead
+    targets = [target] if target else targets_of(exercise)
+    for one in targets:
+        work = Work(exercise, Path(folder).resolve(), one, timeout, seed, confined)
+        work.ahead = ahead
+        kind, message = judged(work)
+        if kind != "passed":
+            break
+    if one != targets[0] and kind != "passed":
+        message = f"The emulator finds nothing wrong; on the GPU:\n{message}"
+    seconds = time.perf_counter() - begun
+    return Verdict(exercise.id, kind == "passed", kind, message, seconds, work.target, work.printed)
+
+
+def judged(work: Work) -> tuple[str, str]:
+    """The kind and the message of a `Verdict`, for what the work is built for. Closes it."""
+    from .judge import BuildFailure, Failure
+
+    exercise, folder = work.exercise, work.folder
     kind, message = "passed", ""
     try:
-        if ahead and (exercise.kind == "write" or any(path.name != "setup.py" for path in work.folder.glob("*.py"))):
+        if work.ahead and (exercise.kind == "write" or any(path.name != "setup.py" for path in folder.glob("*.py"))):
             work.start()  # imports torch while we do, and while the compiler runs
         rule = rule_of(exercise)
-        missing = [name for name in variants.starter(exercise) if not (work.folder / name).is_file()]
+        missing = [name for name in variants.starter(exercise) if not (folder / name).is_file()]
         if missing:
             raise Failure(f"{missing[0]} is missing. `make reset` gives you a fresh folder and keeps yours")
         message = rule(work) or ""
@@ -88,9 +110,8 @@ def check(
     finally:
         work.close()
     if kind != "passed":
-        message = "\n".join(filter(None, [untouched(exercise, work.folder), message]))
-    seconds = time.perf_counter() - begun
-    return Verdict(exercise.id, kind == "passed", kind, message, seconds, work.target, work.printed)
+        message = "\n".join(filter(None, [untouched(exercise, folder), message]))
+    return kind, message
 
 
 def rule_of(exercise: Exercise):

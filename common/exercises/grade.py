@@ -26,7 +26,7 @@ from ..stages import ROOT
 from . import Exercise, every, find, place, sandbox, submissions, variants
 from .exercise import shown
 from .sandbox import Sandbox
-from .target import target_of
+from .target import targets_of
 
 if TYPE_CHECKING:
     from .checking import Verdict
@@ -130,7 +130,7 @@ def checked(exercise: Exercise, folder: Path, box: Sandbox | None) -> Verdict:
     from .checking import check  # imports torch
     from .confined import Confined
 
-    target = target_of(exercise, gpu=False)
+    target = targets_of(exercise)[0]
     if box is None:
         return check(exercise, folder, target=target)
     with Confined(box) as confined:

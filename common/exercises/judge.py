@@ -31,7 +31,6 @@ from .confined import Confined
 from .exercise import Exercise
 from .process import LearnerError, Process, Stopped
 from .remote import Function, Module
-from .target import target_of
 from .variants import ANSWERS, read_answers
 
 __all__ = [
@@ -77,15 +76,14 @@ class Work:
         self,
         exercise: Exercise,
         folder: Path,
-        target: str | None = None,
+        target: str,
         seconds: float | None = None,
         seed: int | None = None,
         confined: Confined | None = None,
     ) -> None:
-        self.exercise, self.folder, self.confined = exercise, folder, confined
+        self.exercise, self.folder, self.target, self.confined = exercise, folder, target, confined
         self.seconds = seconds or exercise.seconds
         self.seed = fresh_seed() if seed is None else seed
-        self.target = target or target_of(exercise)
         self.ahead = True  # whether the learner's process starts before there is something to run in it
         self.process: Process | None = None
         self.variables: dict[str, str] = {}  # of the process's environment, beside ours
