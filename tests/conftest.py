@@ -12,6 +12,11 @@ from collections import Counter
 import pytest
 from programs import another_python, cuobjdump
 
+# Threads of torch and OpenMP in each of several test processes: they share the cores, and those that wait spin.
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+if WORKERS > 1:
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(2, len(os.sched_getaffinity(0)) // WORKERS)))
+
 PROGRAMS = {
     "g++": "the C++ compiler: sudo apt install g++",
     "nvcc": "the CUDA Toolkit: developer.nvidia.com/cuda-downloads",

@@ -16,11 +16,12 @@ from pathlib import Path
 
 import learner
 import pytest
+import torch
 
 from common import build
 from common.exercises import checking, ending, place, process, variants
 from common.exercises.checking import check
-from common.exercises.target import targets_of
+from common.exercises.target import folder_for, targets_of
 from common.stages import ROOT
 
 # Writes to whatever is open; the check's pipe is one of them.
@@ -259,6 +260,12 @@ def test_what_a_check_runs_on(tmp_path, monkeypatch, number, kind, needs, target
     for reason, expected in (("no GPU", targets), (None, with_a_gpu)):
         monkeypatch.setattr(build, "unavailable", lambda name, reason=reason: reason if name == "cuda" else None)
         assert targets_of(one) == expected
+
+
+@pytest.mark.parametrize("target", ["host", "emulator", "cuda"])
+def test_the_namespace_of_a_learner_s_operators_is_not_torch_s(target):
+    namespace = build.variables_of(target, Path(folder_for(target)))["LLTM_NAMESPACE"]
+    torch.library.Library(namespace, "DEF")  # raises where there is one
 
 
 def test_what_passes_on_the_emulator_is_checked_on_a_gpu_too(exercise, tmp_path, monkeypatch):

@@ -79,7 +79,7 @@ def test_each_learner_has_a_log_of_ones_own(tmp_path, monkeypatch):
         (folder / "setup.py").write_text(f"raise ValueError('this is of {name}')\n")
         with judge.Work(find("2/bind_a_function"), folder, "host") as work, pytest.raises(judge.BuildFailure):
             work.library()
-        logs.append(judge.place_of(folder) / "host" / "failed.log")
+        logs.append(judge.place_of(folder) / "lltm_host" / "failed.log")
     assert ["this is of ann" in logs[0].read_text(), "this is of bob" in logs[1].read_text()] == [True, True]
     judge.forget(tmp_path / "ann")
     assert [log.exists() for log in logs] == [False, True]

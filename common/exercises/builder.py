@@ -16,13 +16,14 @@ def main() -> int:
     """Builds one thing; the status is 1 when that fails."""
     from common import build, emulate
     from common.errors import UserError
+    from common.exercises.target import folder_for
 
     what, folder, name = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     answer = os.dup(1)
     os.dup2(2, 1)  # what setup.py prints is no library
     try:
         if what == "library":
-            place = build.BUILD / "exercises" / name
+            place = build.BUILD / "exercises" / folder_for(name)
             built = build.build_folder(folder, name, place, "your code", quick=True).path
         else:
             built = emulate.build(name, Path(tempfile.mkdtemp()), folder)

@@ -31,6 +31,7 @@ from .confined import Confined
 from .exercise import Exercise
 from .process import LearnerError, Process, Stopped
 from .remote import Function, Module
+from .target import folder_for
 from .variants import ANSWERS, read_answers
 
 __all__ = [
@@ -129,7 +130,7 @@ class Work:
     def library(self) -> Path:
         """The built extension. Raises `BuildFailure` with the compiler's words."""
         if self.built is None:
-            place = place_of(self.folder) / self.target
+            place = place_of(self.folder) / folder_for(self.target)
             try:
                 if self.confined:
                     self.built = self.confined.library(self.folder, self.target)

@@ -22,3 +22,8 @@ def targets_of(exercise: Exercise) -> list[str]:
     is_extension = exercise.kind == "write" or (exercise.folder / "files" / "setup.py").exists()
     has_gpu = has_kernels and is_extension and build.unavailable("cuda") is None
     return [emulator, "cuda"] if has_gpu else [emulator]
+
+
+def folder_for(target: str) -> str:
+    """The name of the folder of a build, and so of its operators' namespace; `cuda` alone is torch's own."""
+    return f"lltm_{target}"

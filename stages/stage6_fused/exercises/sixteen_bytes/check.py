@@ -11,14 +11,14 @@ ROWS = 5
 
 def check(work):
     agree(work.cell(), cases(work))
-    probe, numbers = work.beside(OPERATORS), work.numbers()
+    probe, source = work.beside(OPERATORS), (work.numbers(), work.device)
     for dtype in DTYPES:
         for S in SIZES:
-            tensors = fresh(S, dtype, numbers)
+            tensors = fresh(S, dtype, *source)
             compare(probe, tensors, f"S={S}, {short(dtype)}")
             compare(probe, [apart(one, S % 3 + 2) for one in tensors], f"S={S}, {short(dtype)}, units apart")
         for by in range(1, PACK // dtype.itemsize):
-            tensors = fresh(64, dtype, numbers)
+            tensors = fresh(64, dtype, *source)
             for k in range(len(tensors)):
                 given = [moved(one, by) if j == k else one for j, one in enumerate(tensors)]
                 what = (
@@ -27,7 +27,7 @@ def check(work):
                 compare(probe, given, what)
     for dtype in DTYPES:
         for S in (64, 130):
-            z, *others = fresh(S, dtype, numbers)
+            z, *others = fresh(S, dtype, *source)
             count(work, probe, [z, *others], f"S={S}, {short(dtype)}")
             count(work, probe, [z, *(apart(one, 2) for one in others)], f"S={S}, {short(dtype)}, units apart")
 
@@ -35,9 +35,9 @@ def check(work):
 NAMES = ("z", "old_cell", "grad_h", "grad_cell")
 
 
-def fresh(S, dtype, numbers):
+def fresh(S, dtype, numbers, device):
     """z (B, 3S), old_cell, grad_h and grad_cell (B, S)."""
-    return [torch.randn(ROWS, width, generator=numbers).to(dtype) for width in (3 * S, S, S, S)]
+    return [torch.randn(ROWS, width, generator=numbers).to(device, dtype) for width in (3 * S, S, S, S)]
 
 
 def moved(tensor, by):

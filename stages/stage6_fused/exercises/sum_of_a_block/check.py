@@ -9,23 +9,23 @@ ORDERS = ("1", "2", "3")  # of threads
 
 
 def check(work):
-    probe, numbers = work.beside(OPERATORS), work.numbers()
+    probe, source = work.beside(OPERATORS), (work.numbers(), work.device)
     for B, S in SIZES:
         for dtype in DTYPES:
-            compare(probe, fresh(B, S, dtype, numbers), f"B={B}, S={S}, {str(dtype).removeprefix('torch.')}")
+            compare(probe, fresh(B, S, dtype, *source), f"B={B}, S={S}, {str(dtype).removeprefix('torch.')}")
     agree(work.cell(), cases(work))
-    same_bits(work, fresh(333, 70, torch.float32, numbers))
+    same_bits(work, fresh(333, 70, torch.float32, *source))
 
 
-def fresh(B, S, dtype, numbers):
+def fresh(B, S, dtype, numbers, device):
     """Arguments of pointwise_backward: grad_h, grad_cell, z, new_cell."""
-    return [torch.randn(B, width, generator=numbers).to(dtype) for width in (S, S, 3 * S, S)]
+    return [torch.randn(B, width, generator=numbers).to(device, dtype) for width in (S, S, 3 * S, S)]
 
 
 def compare(probe, given, what):
     """d_bias is the sum of d_z, which is right already."""
     d_z, d_bias, _ = probe.call("pointwise_backward", *given, [True, True])
-    exact, warp = d_z.double(), torch.arange(len(d_z)) % WARPS
+    exact, warp = d_z.double(), torch.arange(len(d_z), device=d_z.device) % WARPS
     suspects = {
         f"what warp {k} of a block has summed up, of the rows {k}, {k + WARPS}, ..., is missing": exact[
             warp != k
