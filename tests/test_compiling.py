@@ -236,7 +236,8 @@ def test_a_cu_without_torchs_headers_is_read_in_half_the_time():
         folders = ["-std=c++20", f"-I{INCLUDE}", f"-I{csrc}", *TORCH_HEADERS]
         return seconds_to_read("".join(includes), headers=folders)
 
-    assert seconds(3) < seconds(4) / 2
+    pairs = [(seconds(3), seconds(4)) for _ in range(3)]  # the first may read from a disk
+    assert min(pair[0] for pair in pairs) < min(pair[1] for pair in pairs) / 2
 
 
 @pytest.mark.needs("nvcc")

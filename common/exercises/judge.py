@@ -198,9 +198,9 @@ class Work:
                 "the pointwise part belongs into one kernel",
             )
 
-    def ours(self) -> Work:
-        """The same for the stage's own sources, in another process: to measure, or to time beside. Close it after."""
-        return Work(self.exercise, self.exercise.source.folder, self.target, self.seconds, self.seed)
+    def ours(self, folder: Path | None = None) -> Work:
+        """The same for a folder of ours, the stage's without one: to measure, or to time beside. Close it after."""
+        return Work(self.exercise, folder or self.exercise.source.folder, self.target, self.seconds, self.seed)
 
     def case(self, B: int, I: int, S: int, **changes: object) -> Case:
         """A call of the cell with fresh numbers, on the device of this target."""

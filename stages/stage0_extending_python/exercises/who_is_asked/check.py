@@ -1,4 +1,4 @@
-from common.exercises.judge import Work, require
+from common.exercises.judge import require
 
 WHY = {
     "left_right": "neither is a subclass of the other, so the one further left comes first",
@@ -13,7 +13,7 @@ WHY = {
 
 def check(work):
     answers = work.answers()
-    with Work(work.exercise, work.exercise.folder / "files") as ours:
+    with work.ours(work.exercise.folder / "files") as ours:
         found = measured(ours.load("who"))
     for name, why in WHY.items():
         said = " ".join(answers[name].replace(",", " ").split())

@@ -1,4 +1,4 @@
-from common.exercises.judge import Failure, Work
+from common.exercises.judge import Failure
 
 CASES = {
     "right": ("4", "256", "memory"),
@@ -21,7 +21,7 @@ WHY = {
 
 def check(work):
     said = {name: word.lower() for name, word in work.answers().items()}
-    program = Work(work.exercise, work.exercise.folder / "files")
+    program = work.ours(work.exercise.folder / "files")
     measured = {name: measure(program, *arguments) for name, arguments in CASES.items()}
     first = {name: next(iter(errors), "none") for name, errors in measured.items()}
     first["goes_on"] = "no" if "again" in measured["no_memory"] else "yes"

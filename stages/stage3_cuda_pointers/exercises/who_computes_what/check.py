@@ -1,6 +1,6 @@
 import math
 
-from common.exercises.judge import Failure, Work, require
+from common.exercises.judge import Failure, require
 from common.exercises.programs import printed
 
 B, S, ROW, UNIT = 3, 70, 2, 37
@@ -8,7 +8,7 @@ B, S, ROW, UNIT = 3, 70, 2, 37
 
 def check(work):
     said = {question.name: work.number(question.name) for question in work.exercise.questions}
-    measured = measure(Work(work.exercise, work.exercise.folder / "files"))
+    measured = measure(work.ours(work.exercise.folder / "files"))
     block = (said["block_x"], said["block_y"]) == (measured["block_x"], measured["block_y"])
     require(block, f"block ({said['block_x']}, {said['block_y']}) does not write element [{ROW}, {UNIT}]")
     threads = f"thread = {UNIT}: a block has 32 threads, 0 to 31; {UNIT} is its number in the row"

@@ -2,7 +2,7 @@ import json
 
 from common import stages
 from common.case import backward
-from common.exercises.judge import OPERATORS, SMALL, Failure, Work, require
+from common.exercises.judge import OPERATORS, SMALL, Failure, require
 from common.stages import ROOT
 
 FLOAT = 4  # bytes
@@ -40,7 +40,7 @@ def check(work):
 def counted(work):
     """What the emulator counts, in numbers a unit, and what autograd keeps."""
     found = {}
-    with Work(work.exercise, stages.get(3).folder, work.target, work.seconds, work.seed) as three:
+    with work.ours(stages.get(3).folder) as three:
         cell, case = three.cell(), three.case(*SMALL)
         with three.counting() as counts:
             cell(*case.inputs().values())
