@@ -15,7 +15,7 @@ from programs import another_python, cuobjdump
 # Threads of torch and OpenMP in each of several test processes: they share the cores, and those that wait spin.
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 if WORKERS > 1:
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(2, len(os.sched_getaffinity(0)) // WORKERS)))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(2, (os.cpu_count() or 1) // WORKERS)))
 
 PROGRAMS = {
     "g++": "the C++ compiler: sudo apt install g++",
