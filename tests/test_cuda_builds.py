@@ -19,8 +19,10 @@ from common.stages import get
 pytestmark = pytest.mark.needs("g++", "nvcc", "ninja")
 
 # Calls the cell on CUDA tensors where there is a GPU. Elsewhere it shows that the code runs up to its first check.
+# It leaves without Python's own end, which a thread of torch may turn into a crash on a GPU: docs/troubleshooting.md,
+# "Aborted after the last line".
 USE = """
-import sys, torch
+import os, sys, torch
 CASE, RESULT = sys.argv[1:]
 inputs, gradients = torch.load(CASE)
 try:
@@ -29,7 +31,8 @@ try:
     got = {"new_h": new_h.detach(), "new_cell": new_cell.detach()}
     torch.save(got | {f"d_{name}": gradient for name, gradient in zip(inputs, d)}, RESULT)
 except RuntimeError as error:
-    print(error)
+    print(error, flush=True)
+os._exit(0)
 """
 INSTALLED = "from {package} import lltm\n" + USE
 LOADED = (

@@ -118,6 +118,29 @@ def crashing(sandbox: Sandbox) -> str:
     return sandbox.script('import ctypes\n\n\ndef call():\n    ctypes.CDLL("./crash.so").crash()\n\n\ncall()\n')
 
 
+GIVE_UP = """
+import ctypes, torch
+give_up = ctypes.PyDLL("./give_up.so").give_up
+give_up.argtypes, give_up.restype = [ctypes.py_object], None
+tensors = [torch.ones(1) for _ in range(10000)]
+give_up(tensors)
+"""
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="since 3.14 Python lets such a thread wait for ever")
+def test_aborted_after_the_last_line(sandbox: Sandbox) -> None:
+    page = problem("Aborted after the last line")
+    libraries = f"-L{TORCH / 'lib'} -ltorch_python -ltorch_cpu -lc10"
+    options = f"-shared -fPIC -O1 {host.standard()} {INCLUDE}"
+    sandbox.works(f"g++ {options} {SOURCES / 'give_up.cpp'} -o give_up.so {libraries}")
+    assert_printed(page.symptoms[0], sandbox.fails(sandbox.script(GIVE_UP)))
+    sandbox.works(sandbox.script(GIVE_UP + page.fixes[0]))
+    sandbox.works(
+        sandbox.script(GIVE_UP + 'ctypes.CDLL("./give_up.so").join()')
+    )  # unlike a PyDLL's: without the lock
+
+
 @pytest.mark.needs("g++")
 def test_looking_into_the_cpp(sandbox: Sandbox, crashing: str) -> None:
     page = problem("Looking into the C++")
