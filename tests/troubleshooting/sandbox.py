@@ -148,6 +148,11 @@ class Sandbox:
         subprocess.run(command, check=True)
         return path
 
+    def compile_with_torch(self, output: str, *arguments: str, source: str = "module.cpp") -> Path:
+        """The same for a source that calls torch."""
+        libraries = (f"-L{TORCH / 'lib'}", "-ltorch", "-ltorch_cpu", "-lc10")
+        return self.compile(output, host.standard(), *shlex.split(INCLUDE), *arguments, *libraries, source=source)
+
     def package(self, setup: str = "setup_plain.py") -> None:
         """A package with an extension, in the folder of the name that the page uses."""
         folder = self.folder / "stages" / "stage2_aten"

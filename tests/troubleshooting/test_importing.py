@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import re
+import shutil
 import sys
 
 import pytest
 from troubleshooting.sandbox import (
-    INCLUDE,
     TORCH,
     Sandbox,
     assert_printed,
@@ -158,12 +158,10 @@ PyMODINIT_FUNC PyInit__C() {
 @pytest.mark.syllabus("5.1f")
 def test_two_libraries_of_one_namespace(sandbox: Sandbox) -> None:
     page = problem("Two libraries of one namespace")
-    sandbox.write("module.cpp", page.fixes[0])
-    standard = "-std=c++$(python -c 'import torch; print(20 if torch.__version__ >= \"2.12\" else 17)')"
+    source = str(sandbox.write("module.cpp", page.fixes[0]))
     for name in ("lab", "mine"):
-        libraries = f"-L{TORCH / 'lib'} -ltorch -ltorch_cpu -lc10"
-        options = f"-shared -fPIC -DNAMESPACE={name} {standard} {INCLUDE}"
-        sandbox.works(f"g++ {options} module.cpp -o {name}.so {libraries} && cp {name}.so {name}_again.so")
+        made = sandbox.compile_with_torch(f"{name}.so", f"-DNAMESPACE={name}", source=source)
+        shutil.copy(made, made.with_name(f"{name}_again.so"))
     loading = "import torch\nfor name in ({!r}, {!r}):\n    torch.ops.load_library(f'./{{name}}.so')\nprint('both')"
     assert_printed(page.symptoms[0], sandbox.fails(sandbox.script(loading.format("lab", "lab_again"))))
     assert "both" in sandbox.works(sandbox.script(loading.format("lab", "mine")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import sys
 
@@ -12,18 +11,14 @@ import torch
 from torch.torch_version import TorchVersion
 from troubleshooting.sandbox import (
     ARCHITECTURES,
-    INCLUDE,
     ROOT,
     SOURCES,
-    TORCH,
     Sandbox,
     assert_printed,
     compile,
     problem,
     sections,
 )
-
-from common import host
 
 
 @pytest.fixture
@@ -119,11 +114,14 @@ def crashing(sandbox: Sandbox) -> str:
 
 
 GIVE_UP = """
-import ctypes, torch
+import ctypes, time, torch
 give_up = ctypes.PyDLL("./give_up.so").give_up
 give_up.argtypes, give_up.restype = [ctypes.py_object], None
-tensors = [torch.ones(1) for _ in range(10000)]
+tensors = [torch.ones(1) for _ in range(5000)]
 give_up(tensors)
+end = time.perf_counter() + 0.05
+while time.perf_counter() < end:  # with the lock, so that the thread waits for it
+    pass
 """
 
 
@@ -131,14 +129,13 @@ give_up(tensors)
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="since 3.14 Python lets such a thread wait for ever")
 def test_aborted_after_the_last_line(sandbox: Sandbox) -> None:
     page = problem("Aborted after the last line")
-    libraries = f"-L{TORCH / 'lib'} -ltorch_python -ltorch_cpu -lc10"
-    options = f"-shared -fPIC -O1 {host.standard()} {INCLUDE}"
-    sandbox.works(f"g++ {options} {SOURCES / 'give_up.cpp'} -o give_up.so {libraries}")
-    assert_printed(page.symptoms[0], sandbox.fails(sandbox.script(GIVE_UP)))
+    sandbox.compile_with_torch("give_up.so", "-ltorch_python", source="give_up.cpp")
+    command = sandbox.script(GIVE_UP)
+    aborted = (said for status, said in (sandbox.run(command) for _ in range(8)) if status != 0)
+    assert_printed(page.symptoms[0], next(aborted, "not once"))  # 38 of 40 were, beside other work, too
     sandbox.works(sandbox.script(GIVE_UP + page.fixes[0]))
-    sandbox.works(
-        sandbox.script(GIVE_UP + 'ctypes.CDLL("./give_up.so").join()')
-    )  # unlike a PyDLL's: without the lock
+    joined = 'ctypes.CDLL("./give_up.so").join()'  # CDLL calls without the lock, PyDLL with it
+    sandbox.works(sandbox.script(GIVE_UP + joined))
 
 
 @pytest.mark.needs("g++")
@@ -290,8 +287,7 @@ def test_the_operator_of_another_extension(sandbox: Sandbox) -> None:
 
     def library(name: str, source: str) -> None:
         module = str(sandbox.write("module.cpp", source + TWO_OPERATORS))
-        flags = [f"-DNAMESPACE={name}", host.standard(), *shlex.split(INCLUDE)]
-        sandbox.compile(f"{name}.so", *flags, f"-L{TORCH / 'lib'}", "-ltorch", "-ltorch_cpu", "-lc10", source=module)
+        sandbox.compile_with_torch(f"{name}.so", f"-DNAMESPACE={name}", source=module)
 
     def called() -> list[str]:
         return re.findall(r"Could not run '(\w+)::gated'", sandbox.works(sandbox.script(CALL_BOTH)))
