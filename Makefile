@@ -14,121 +14,106 @@ any_python := "$(if $(filter .venv/bin/python,$(PYTHON)),$(or $(wildcard $(PYTHO
 
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 clang_format := $(python) -c 'import clang_format; clang_format.clang_format()'
+import_linter := $(python) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 # Said on the command line: WSL2 has a variable NAME of its own, the computer's.
 given_name = $(if $(filter command,$(firstword $(origin NAME))),$(NAME))
-cpp_sources = $(shell find stages common tests docs -not -path '*/wrong/*' '(' -name '*.h' -o -name '*.cpp' \
+cpp_sources = $(shell find stages common tests docs -not -path '*/wrong/*' -not -path '*/right/*' '(' -name '*.h' -o -name '*.cpp' \
 	-o -name '*.cu' -o -name '*.cuh' ')')
 
-.PHONY: grade prove next check hint solution reset progress watch finders wheels help tour test doctor emulate new lab bench report setup clean format lint tables notebooks sanitize ncu ablation python any-python torch
+.PHONY: help start tour lab report doctor progress clean next sanitize compare-tools emulate new check watch answers mutate \
+	hint reset solution grade bench test prove setup format lint tables notebooks ncu ablation wheels python any-python torch
 .DELETE_ON_ERROR:
 
-help:
-	@awk -F ' *## *' '/^## / { print (groups++ ? "\n" : "") $$2 } \
-		/^[a-z%-]+:.*## / { sub(/:.*/, "", $$1); sub(/stage-%/, "stage-2", $$1); sub(/diff-%/, "diff-1-2", $$1); \
-		                    printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+help: any-python
+	@$(any_python) -m common help
 
-## Start here
-tour: setup             ## build, check and time every stage that runs here, and write out/report.html
-	@$(python) -m common tour
+# Commands that need no packages, those that need torch, and those that need everything; the table in
+# common/commands/table.py describes each.
+tour lab report: setup
+	@$(python) -m common $@
 
-doctor: any-python      ## what this machine has and lacks, and the fix for each thing
-	@$(any_python) -m common doctor
+doctor progress clean: any-python
+	@$(any_python) -m common $@
 
-## Work with a stage
-stage-%: torch          ## build, check and time one stage against eager
+sanitize compare-tools: torch
+	@$(python) -m common $@
+
+stage-%: torch
 	@$(python) -m common stage $*
 
-diff-%: any-python      ## the lesson of a stage: what changed since another
+diff-%: any-python
 	@$(any_python) -m common diff $(subst -, ,$*)
 
-emulate: any-python     ## run any CUDA program without a GPU, under all checks: FILE=x.cu ARGS="..." COUNTS=1
+emulate: any-python
 	@$(any_python) -m common emulate "$(FILE)" $(ARGS)
 
-new: torch              ## an operator of your own, begun from stage 5 in work/: NAME=mycell; DIR=~/code for elsewhere
+start: torch
+	@$(python) -m common start $(if $(TEXT),--text)
+
+new: torch
 	@$(python) -m common new "$(given_name)" --folder "$(DIR)"
 
-lab: setup              ## JupyterLab on a copy of the notebooks in work/
-	@$(python) -m common lab
+# Status 3 says that the work does not pass yet. That is an answer and no failure of make's, which would add a line to
+# it. A script that needs the status calls `python -m common check`.
+check: torch
+	@$(python) -m common check $(EX) $(if $(STARTER),--starter) || [ $$? -eq 3 ]
 
-## Exercises
-next: torch             ## the next exercise: what to do, and where
-	@$(python) -m common next
+next watch answers: torch
+	@$(python) -m common $@ $(EX)
 
-check: torch            ## check your work: the current exercise, EX=3/guard, or EX=all
-	@$(python) -m common check $(EX)
+mutate: torch
+	@$(python) -m common mutate $(EX) $(if $(JOBS),--jobs $(JOBS))
 
-hint: any-python        ## one hint more each time
-	@$(any_python) -m common hint $(EX)
+hint reset: any-python
+	@$(any_python) -m common $@ $(EX)
 
-solution: any-python    ## the solution, as a diff against yours; TAKE=1 goes on with it
+solution: any-python
 	@$(any_python) -m common solution $(EX) $(if $(TAKE),--take)
 
-reset: any-python       ## begin an exercise anew; what you had is kept aside
-	@$(any_python) -m common reset $(EX)
-
-progress: any-python    ## which exercises are solved
-	@$(any_python) -m common progress
-
-watch: torch            ## check whenever you save
-	@$(python) -m common watch $(EX)
-
-grade: torch            ## grade a class: DIR=submissions/, a folder in it for each student; docs/teaching.md
+grade: torch
 	@$(python) -m common grade "$(DIR)" --only "$(EX)" --csv "$(CSV)" --json "$(JSON)" --jobs "$(or $(JOBS),0)" \
 		--sandbox "$(SANDBOX)" --image "$(IMAGE)"
 
-## Measure
-bench: torch            ## the full measurement, against eager and torch.compile in the same run; TUNED=1: max-autotune too
+bench: torch
 	@$(python) -m common bench $(if $(TUNED),--tuned)
 
-report: setup           ## the pictures of the last measurement: out/report.html
-	@$(python) -m common report
+# As many tests at a time as there are cores, at most four.
+pytest := $(python) -m pytest -n $(or $(JOBS),auto --maxprocesses 4) --no-loadscope-reorder
 
-## The workbook itself
-test: setup             ## run all tests, as many at a time as there are cores, at most four; JOBS=12: that many
-	@$(python) -m pytest -n $(or $(JOBS),auto --maxprocesses 4) --dist loadfile --no-loadscope-reorder
+test: setup
+	@$(pytest) --proofs=keep
 
-prove: setup            ## prove every exercise, or EX=3/guard: starter, solution, wrong answers; writes tests/proof.json
-	@PROVE=all $(python) -m pytest tests/test_exercises.py $(if $(EX),-k "$(EX)")
+prove: setup
+	@$(pytest) --proofs=all $(if $(EX),tests/exercises/test_exercises.py $(if $(filter-out all,$(EX)),-k "$(EX)"),-m proof)
 
-setup: python           ## install what is missing; TORCH_INDEX=... takes torch from another wheel index
+setup: python
 	@$(python) -m common setup
 
-clean: any-python       ## remove build/ and out/
-	@$(any_python) -m common clean
-
-## For maintainers
-format: setup           ## format Python, C++ and CUDA
+format: setup
 	@$(python) -m ruff check --quiet --fix --exit-zero .
 	@$(python) -m ruff format --quiet .
 	@$(clang_format) -i $(cpp_sources)
 
-lint: setup             ## check format, Python, notebooks and generated tables; change nothing
+lint: setup
 	@$(python) -m ruff check --quiet .
 	@$(python) -m ruff format --quiet --check .
 	@$(clang_format) --dry-run -Werror $(cpp_sources)
+	@$(import_linter)
+	@$(python) tests/support/places.py
 	@$(python) -m common notebooks --check
 	@$(python) -m common tables --check
 
-tables: setup           ## rewrite every generated table in README.md, stages/ and docs/
-	@$(python) -m common tables
+tables notebooks: setup
+	@$(python) -m common $@
 
-sanitize: torch         ## every kernel under compute-sanitizer, on a GPU; writes docs/results/sanitizer.json
-	@$(python) -m common sanitize
-
-ncu: torch              ## the emulator's counts beside Nsight Compute's, on a GPU; writes docs/results/ncu.json
+ncu: torch
 	@$(python) -m common ncu
 
-ablation: torch         ## stage 6 without each of its ideas, and with each alone; writes out/ablation.json, or RECORD=...
+ablation: torch
 	@$(python) -m common ablation $(if $(RECORD),--out "$(RECORD)") $(if $(ONLY),--only $(ONLY))
 
-wheels: torch           ## which wheel runs with PYTHONS="..." and TORCHES="2.11 ..."; writes docs/results/wheels.json
+wheels: torch
 	@$(python) -m common wheels $(if $(PYTHONS),--python $(PYTHONS)) $(if $(TORCHES),--torch $(TORCHES))
-
-finders: torch          ## who finds the mistakes of tests/checks, on a GPU; writes docs/results/checks.json
-	@$(python) -m common finders
-
-notebooks: setup        ## write each .ipynb from its .py, without outputs
-	@$(python) -m common notebooks
 
 # Below: what the targets above rest on.
 define demand_python_3_10

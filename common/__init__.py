@@ -20,6 +20,6 @@ def load(number: int, target: str | None = None) -> ModuleType:
     `target` is one of `cuda`, `host` and `emulator`; without it, the best that this machine can run.
     Raises `common.errors.UserError` when the stage is not here, cannot run here, or does not build.
     """
-    from .build import load as build_and_import
+    from .build.modules import load_stage as build_and_import
 
     return build_and_import(number, target)

@@ -7,8 +7,12 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+
+from .emulator import format_table as table
+
+__all__ = ["say", "step", "table", "wrapped"]
 
 
 def say(text: str = "") -> None:
@@ -49,16 +53,3 @@ def _filled(block: str, width: int) -> str:
             break_long_words=False, break_on_hyphens=False,
         ))  # fmt: skip
     return "\n".join(filled)
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in columns; the first is aligned to the left, the others to the right."""
-    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
-
-    def line(row: Sequence[str]) -> str:
-        cells = [row[0].ljust(widths[0])] + [
-            cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)
-        ]
-        return "  " + "  ".join(cells).rstrip()
-
-    return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])

@@ -1,5 +1,5 @@
-"""The one exception that the command line turns into one clear line and a non-zero status."""
+"""The exception that the command line turns into one line and a non-zero status."""
 
+from .emulator import UserError
 
-class UserError(Exception):
-    """Something the reader can mend; the message says what is wrong and what to do, without a traceback."""
+__all__ = ["UserError"]

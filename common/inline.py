@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from . import build
+from . import paths
+from .build import targets
 from .console import say
-from .emulator import compile as emulator
+from .emulator import Extension, build_extension, describe_compiler, fingerprint, first_errors
 from .errors import UserError
-from .extension import Extension
 
 BINDING = """
 #include <torch/csrc/Exceptions.h>
@@ -32,7 +32,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{
 
 def device() -> str:
     """Where the tensors live that an inline module takes: "cuda" with a GPU and nvcc, otherwise "cpu"."""
-    return "cpu" if build.unavailable("cuda") else "cuda"
+    return "cpu" if targets.why_unavailable("cuda") else "cuda"
 
 
 def inline(
@@ -60,7 +60,7 @@ def _on_gpu(name: str, host: str, cuda_source: str) -> ModuleType:
     import torch
     from torch.utils.cpp_extension import load_inline
 
-    folder = build.BUILD / "notebooks" / f"torch-{torch.__version__}" / name
+    folder = paths.build_dir() / "notebooks" / f"torch-{torch.__version__}" / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "lock").unlink(missing_ok=True)  # of a build that was killed: older versions of torch wait for it
     try:
@@ -73,18 +73,18 @@ def _on_gpu(name: str, host: str, cuda_source: str) -> ModuleType:
             no_implicit_headers=True,
         )
     except RuntimeError as error:
-        raise UserError(f"{name} does not build.\n{build.first_errors(str(error))}") from None
+        raise UserError(f"{name} does not build.\n{first_errors(str(error))}") from None
 
 
 def _emulated(name: str, host: str, cuda_source: str) -> ModuleType:
     """By the emulator, into a folder named after all that goes into it: a new text never meets an old library."""
     from torch.utils.cpp_extension import include_paths, library_paths
 
-    if reason := build.unavailable("emulator"):
+    if reason := targets.why_unavailable("emulator"):
         raise UserError(f"cannot build {name}: {reason}")
-    text = "\0".join([host, cuda_source, build.compiler() or "", *include_paths()])
-    digest = hashlib.sha256(text.encode() + emulator.fingerprint()).hexdigest()[:16]
-    folder = build.BUILD / "notebooks" / "emulator" / name
+    text = "\0".join([host, cuda_source, describe_compiler() or "", *include_paths()])
+    digest = hashlib.sha256(text.encode() + fingerprint()).hexdigest()[:16]
+    folder = paths.build_dir() / "notebooks" / "emulator" / name
     library = folder / digest / "_C.so"
     if not library.exists():
         work = folder / f"{digest}.{os.getpid()}.unfinished"  # two processes may want the same at once
@@ -106,6 +106,7 @@ def _emulated(name: str, host: str, cuda_source: str) -> ModuleType:
 def _compile(name: str, work: Path, include_dirs: list[str], library_dirs: list[str]) -> None:
     """Makes `work/_C.so` of the two sources in it."""
     extension = Extension(
+        name="_C",
         sources=["main.cpp", f"{name}.cu"],
         include_dirs=include_dirs,
         macros=[],
@@ -119,7 +120,7 @@ def _compile(name: str, work: Path, include_dirs: list[str], library_dirs: list[
     )
     log = work / "log.txt"
     with log.open("w") as file:
-        kept, headers = build.BUILD / "objects", build.BUILD / "headers"
-        built = emulator.build(work, extension, work, kept, file, file.fileno(), headers)
+        cache = paths.build_cache()
+        built = build_extension(work, extension, work, cache, file, file.fileno(), use_compiled_headers=True)
     if not built:
-        raise UserError(f"{name} does not build.\n{build.first_errors(log.read_text(errors='replace'))}")
+        raise UserError(f"{name} does not build.\n{first_errors(log.read_text(errors='replace'))}")

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import UserError
-
-ROOT = Path(__file__).resolve().parents[1]
+from .paths import ROOT
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,9 @@ BOTH = ("cuda", "host", "emulator")
 GATES_KEPT = (9, 10)
 # Forward: z (3) and old_cell in, new_cell and new_h out. Backward: z (3) in the place of the gates.
 GATES_COMPUTED_AGAIN = (6, 10)
+POINTWISE_KERNELS = ("forward_kernel", "backward_kernel")
 SMALL_KERNELS = ("cell_kernel", "products_kernel")
 FLOATING = ("float32", "float64", "float16", "bfloat16")
-
 STAGES = (
     Stage(0, "stage0_extending_python", "primer", "Extending PyTorch from Python", HOST),
     Stage(1, "stage1_python", "cell", "The LLTM in Python", HOST),
@@ -69,7 +68,7 @@ STAGES = (
 )
 
 
-def find(number: int) -> Stage:
+def find_stage(number: int) -> Stage:
     """The row of a stage, written or not. Raises `UserError` for a number that is not in the table."""
     for stage in STAGES:
         if stage.number == number:
@@ -78,15 +77,15 @@ def find(number: int) -> Stage:
     raise UserError(f"there is no stage {number}; the stages are {min(numbers)} to {max(numbers)}")
 
 
-def get(number: int) -> Stage:
+def get_stage(number: int) -> Stage:
     """The row of a stage that has been written. Raises `UserError` for any other."""
-    stage = find(number)
+    stage = find_stage(number)
     if not stage.is_here:
         here = ", ".join(str(s.number) for s in STAGES if s.is_here)
         raise UserError(f"stage {number} ({stage.title}) is not here yet; the stages that are: {here}")
     return stage
 
 
-def cells() -> list[Stage]:
+def cell_stages() -> list[Stage]:
     """The stages that offer `lltm(...)` and have been written, in order."""
     return [stage for stage in STAGES if stage.kind == "cell" and stage.is_here]

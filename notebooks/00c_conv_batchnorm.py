@@ -596,7 +596,7 @@ plt.show()
 # a deep network the most. (`peak_bytes` of the workbook is the function above; on a GPU, the allocator's own count.)
 
 # %%
-from common.memory import peak_bytes
+from common.cell.memory import peak_bytes
 
 for depth in (2, 4, 8, 16):
     peaks = []
@@ -682,7 +682,7 @@ plt.show()
 # that the ratio tells of the work and not of what else runs here.
 
 # %%
-from common.clock import interleave
+from common.measure.clock import interleave
 
 torch.set_num_threads(1)
 images = torch.randn(32, 3, 32, 32)

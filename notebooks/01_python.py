@@ -92,9 +92,9 @@ print("new_cell", tuple(new_cell.shape), "  new_h", tuple(new_h.shape))
 # `old_cell` to `new_cell` multiplies.
 
 # %%
-from common.pictures import dataflow
+from common.figures.cell_diagram import draw_dataflow
 
-dataflow()
+draw_dataflow()
 
 # %% [markdown]
 # From scratch, the whole cell is a function of six lines. Five tensors in, two out: every stage offers this call.
@@ -154,7 +154,7 @@ def wrong_lltm(input, weights, bias, old_h, old_cell):
 
 
 # %%
-from common.case import Case
+from common.cell.case import Case
 
 for B, S in [(4, 5), (6, 5), (3, 5)]:
     try:
@@ -291,7 +291,7 @@ plt.show()
 # Concise, the workbook's module is the same, over any stage's cell:
 
 # %%
-from common.module import LLTM, lltm_sequence
+from common.build.cell_module import LLTM, lltm_sequence
 
 module = LLTM(input_features=64, state_size=128)
 module.load_state_dict(mine.state_dict())
@@ -323,7 +323,7 @@ print("lltm_sequence gives the same:", torch.equal(same, outputs), torch.equal(l
 # and backward are ours to write. The way there is the picture, walked from right to left:
 
 # %%
-dataflow(backward=True)
+draw_dataflow(backward=True)
 
 # %% [markdown]
 # `grad_h` and `grad_cell` arrive from whatever comes after the cell. Each `d_name` is the gradient of the loss with
@@ -532,7 +532,7 @@ for name, ours, autograds in zip(("input", "weights", "bias", "old_h", "old_cell
 # %%
 from lltm_stage1 import by_hand
 
-from common.case import difference, outputs
+from common.cell.case import difference, outputs
 
 cases = [Case(3, 5, 70), Case(5, 3, 1), Case(0, 4, 8)]
 cases += [Case(3, 5, 70, layout="sliced"), Case(3, 5, 70, bias_shift=1e4)]
@@ -695,7 +695,7 @@ import subprocess
 script = """
 import time, torch
 from common import load
-from common.case import Case
+from common.cell.case import Case
 torch.set_num_threads(1)
 lltm, arguments = load(1).equations, Case(16, 32, 128).inputs().values()
 for call in range(1, 6):
@@ -826,7 +826,7 @@ Timer("lltm(*small)", globals={"lltm": lltm, "small": small}).blocked_autorange(
 # which holds both.
 
 # %%
-from common.clock import interleave
+from common.measure.clock import interleave
 
 
 def take_turns(*calls):

@@ -39,8 +39,8 @@ import matplotlib.pyplot as plt
 import torch
 
 from common import load as load_stage
-from common.case import Case, difference, outputs
-from common.clock import interleave
+from common.cell.case import Case, difference, outputs
+from common.measure.clock import interleave
 
 torch.manual_seed(0)
 print("torch", torch.__version__, "on Python", sys.version.split()[0])
@@ -839,8 +839,9 @@ except ImportError as error:
 
 # %% [markdown]
 # It compiled and linked, and failed at import. `Ss` at the end of the name is the old string. An undefined symbol
-# with `c10` or `at` in it always means: built for another torch, or with another ABI. For another *Python*, the
-# file is not even looked at:
+# with `c10` or `at` in it usually means that the library was built for another torch, or with another ABI. It can
+# also be a function of your own, with a `Tensor` among its arguments, whose source file is missing from `sources`. A
+# library for another *Python* is ignored:
 
 # %%
 import shutil
@@ -970,8 +971,9 @@ print("gradgradcheck:", torch.autograd.gradgradcheck(without_function, small))
 # %% [markdown] syllabus="2.7f"
 # ### Under autocast (!)
 #
-# `torch.autocast` computes matrix products in bfloat16, in `forward` and in C++ as well. It is off in `backward`,
-# which then meets bfloat16 gates and float32 weights:
+# `torch.autocast` computes matrix products in a 16-bit type, in `forward` and in C++ as well: in bfloat16 on a CPU,
+# in float16 on a GPU, unless you name another. It is off in `backward`, which then meets bfloat16 gates and float32
+# weights:
 
 # %%
 with torch.autocast("cpu", torch.bfloat16):
@@ -1304,9 +1306,10 @@ for name, (operations, views, allocations, saved) in count(VERSIONS).items():
 #
 # The Function is still Python: it is called for every step, twice. C++ has the same class. This is appended to stage
 # 2's own source, whose `forward` and `backward` it calls. The guard in `forward` tells the operations inside that
-# they need not look for autograd any more. What is no tensor would go to `ctx->saved_data["name"]`, and an argument
-# that may be missing is a `std::optional<Tensor>`. (Asked about one that is missing, `needs_input_grad(k)` throws:
-# keep in `saved_data` whether it was there.)
+# they need not look for autograd any more. Values that are not tensors would go to `ctx->saved_data["name"]`, and an
+# argument that may be missing is a `std::optional<Tensor>`. (`needs_input_grad(k)` counts only tensors that are
+# present: if the first of three is missing, `needs_input_grad(0)` is about the second, and `needs_input_grad(2)`
+# throws. So keep in `saved_data` which of them were present.)
 
 # %%
 AUTOGRAD = """
@@ -1376,7 +1379,7 @@ print(difference(everything, outputs(in_cpp.lltm, everything)) or "the cell agre
 # The loop gives what the loop in Python gives, outputs and gradients through all steps:
 
 # %%
-from common.module import lltm_sequence
+from common.build.cell_module import lltm_sequence
 
 
 def sequence_inputs(T, B, I, S):
@@ -1403,9 +1406,9 @@ for name, one, other in pairs:
 
 # %%
 VERSIONS["autograd in C++"] = in_cpp.lltm
-contenders = {name: VERSIONS[name] for name in ("eager", "stage 2", "autograd in C++")}
+implementations = {name: VERSIONS[name] for name in ("eager", "stage 2", "autograd in C++")}
 for kept, sizes in ((of_everything, everything), (of_parameters, parameters)):
-    measured = measure(contenders, sizes)
+    measured = measure(implementations, sizes)
     kept["autograd in C++"] = measured["autograd in C++"]
     print("Gradients for", ", ".join(sizes.requires_grad))
     print_times(measured)
@@ -1462,7 +1465,7 @@ for k, name in enumerate(LOOPS):
 # What building costs. The headers decide, not your code.
 
 # %%
-from common.plots import BLUE, COLOURS, GREEN, ORANGE, PURPLE, SKY, STYLE, VERMILION
+from common.figures.plots import BLUE, COLOURS, GREEN, ORANGE, PURPLE, SKY, STYLE, VERMILION
 
 plt.rcParams.update(STYLE)
 figure, axis = plt.subplots(figsize=(9, 0.35 * len(seconds) + 0.9), layout="constrained")

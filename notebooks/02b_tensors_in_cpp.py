@@ -612,8 +612,8 @@ print("like:", tensors.like(weights).requires_grad, "  marked:", tensors.marked(
 # ### Pinned memory is on the CPU (!)
 #
 # Pinned memory is CPU memory that the system must not move, so that a GPU can copy from it by itself. It makes no
-# sense for a tensor *on* the GPU, in spite of the examples that ask for both. A sparse tensor, which is no plain
-# memory either, is refused everywhere, one on the GPU wherever there is one:
+# sense for a tensor *on* the GPU, in spite of the examples that ask for both, and is refused there. `at::empty`
+# refuses to make a pinned sparse tensor as well, since a sparse tensor is not one piece of memory:
 
 
 # %%
@@ -656,7 +656,7 @@ for function in (tensors.by_sizes, tensors.by_options, tensors.like):
 # What right and wrong code reads: of `x[1:, 1:3]`, a view of twelve numbers, and of a gradient from `sum()`.
 
 # %%
-from common.plots import BLUE, GREEN, STYLE, VERMILION
+from common.figures.plots import BLUE, GREEN, STYLE, VERMILION
 
 plt.rcParams.update(STYLE)
 

@@ -432,7 +432,7 @@ print(x.grad, *(f"{warning.category.__name__}: {warning.message}" for warning in
 # What zlib makes of tensors that training makes, in bits for each number. float32 takes 32, bfloat16 16.
 
 # %%
-from common.plots import BLUE, GREEN, ORANGE, STYLE, VERMILION
+from common.figures.plots import BLUE, GREEN, ORANGE, STYLE, VERMILION
 
 plt.rcParams.update(STYLE)
 normal = torch.randn(256, 256)

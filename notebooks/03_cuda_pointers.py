@@ -18,9 +18,10 @@
 # and in the maths, what a kernel needs from the C++ around it, and which mistakes everybody makes once.
 #
 # You need notebook 02 and a C++ compiler. No GPU: where there is none, the workbook's emulator runs the same source
-# on the CPU, thread by thread. It is exact about results, says nothing about speed, and watches every access: a wrong
-# kernel is told what it did. So wrong kernels run on the emulator here, also where there is a GPU, whose memory they
-# would spoil. About two hours; the first run compiles for a minute or two in between.
+# on the CPU, thread by thread. Its results are those of a GPU up to rounding (nvcc may contract `a * b + c` into one
+# operation that rounds once), it says nothing about speed, and it checks every access and reports what a wrong
+# kernel did. So wrong kernels run on the emulator here, also where there is a GPU, whose memory they would spoil.
+# About two hours; the first run compiles for a minute or two in between.
 
 # %%
 import sys
@@ -40,7 +41,7 @@ import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
 
-from common.architectures import nvcc
+from common.build.nvcc import find_nvcc
 from common.inline import device, inline
 
 on_gpu = device() == "cuda"
@@ -508,7 +509,7 @@ print(f"{reads:,} reads of {numbers:,} different numbers: each one {reads / numb
 
 # %%
 if on_gpu:
-    from common.clock import interleave
+    from common.measure.clock import interleave
 
     X, weights = torch.randn(1024, 2048, device="cuda"), torch.randn(3072, 2048, device="cuda")
     bias, z = torch.randn(3072, device="cuda"), torch.empty(1024, 3072, device="cuda")
@@ -702,13 +703,13 @@ def double_instructions(name):
     folder = root / "build" / "notebooks" / "ptx"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.cu").write_text(MATHS_CU.partition("template <typename scalar_t>\n__global__")[0] + kernel)
-    command = [nvcc(), "-ptx", "-arch=sm_90", f"{name}.cu", "-o", f"{name}.ptx"]
+    command = [find_nvcc(), "-ptx", "-arch=sm_90", f"{name}.cu", "-o", f"{name}.ptx"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     lines = (folder / f"{name}.ptx").read_text().splitlines()
     return sum(".f64" in line and not line.strip().startswith(".reg") for line in lines)
 
 
-if nvcc():
+if find_nvcc():
     for name in NAMES[1:4]:
         print(f"{name:14s} {double_instructions(name)} instructions on doubles")
 else:
@@ -749,7 +750,7 @@ for name, error in errors.items():
     print(f"{name:14s} largest relative error {error.max().item():.0e}")
 
 # %%
-from common.plots import BLUE, STYLE, VERMILION, colour
+from common.figures.plots import BLUE, STYLE, VERMILION, colour
 
 plt.rcParams.update(STYLE)
 figure, axis = plt.subplots(figsize=(8, 3), layout="constrained")
@@ -824,13 +825,13 @@ for line in expanded.splitlines():
 # `c++filt` reads names like that:
 
 # %%
-from common.build import readable
+from common.emulator import demangle
 
 try:
     inline("not_instantiated", MATHS_CPP, MATHS_CU, FUNCTIONS)
 except ImportError as error:
     symbol = str(error).partition("undefined symbol: ")[2]
-    print("undefined symbol:", symbol, "or", readable(symbol), sep="\n    ")
+    print("undefined symbol:", symbol, "or", demangle(symbol), sep="\n    ")
 
 # %% [markdown] syllabus="3.5c"
 # ### What it gains
@@ -840,9 +841,9 @@ except ImportError as error:
 # %%
 import time
 
-from common.emulator.compile import INCLUDE
+from common.emulator import INCLUDE_DIR
 
-COMPILER = [nvcc()] if nvcc() else [os.environ.get("CXX", "c++"), "-x", "c++", f"-I{INCLUDE}"]
+COMPILER = [find_nvcc()] if find_nvcc() else [os.environ.get("CXX", "c++"), "-x", "c++", f"-I{INCLUDE_DIR}"]
 HEADERS = {
     "three ATen headers": ["ATen/core/Tensor.h", "ATen/Dispatch.h", "ATen/core/TensorAccessor.h"],
     "only cuda_runtime.h": [],
@@ -876,7 +877,7 @@ for name, headers in HEADERS.items():
 # %%
 folder = root / "build" / "notebooks" / "one_name"
 folder.mkdir(parents=True, exist_ok=True)
-kind, second = ("CUDAExtension", "lltm.cu") if nvcc() else ("CppExtension", "lltm.cc")
+kind, second = ("CUDAExtension", "lltm.cu") if find_nvcc() else ("CppExtension", "lltm.cc")
 _ = (folder / "setup.py").write_text(f"""
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, {kind}
@@ -1065,7 +1066,7 @@ refused(checks.checked_d_cell, grad_h, new_cell)
 
 # %%
 from common import load
-from common.case import Case, difference, outputs
+from common.cell.case import Case, difference, outputs
 
 stage3 = load(3)
 inputs = {name: tensor.detach() for name, tensor in Case(3, 4, 5, device=device()).inputs().items()}
@@ -1311,11 +1312,11 @@ for name, make in (("empty", torch.empty), ("zeros", torch.zeros)):
 # accesses, `racecheck` for races in shared memory, `initcheck` for memory that nobody wrote, and `synccheck` for
 # barriers. Where there is none it is the emulator, which has all its checks on by itself.
 #
-# To compare them the workbook keeps small wrong programs in `tests/checks`, ordinary ones with a `main`. In this one
-# each of four blocks adds up 64 numbers, rightly, and then adds its sum to the total.
+# To compare them the workbook keeps small wrong programs in `common/emulator/mistakes`, ordinary ones with a `main`.
+# In this one each of four blocks adds up 64 numbers, rightly, and then adds its sum to the total.
 
 # %%
-PROGRAMS = root / "tests" / "checks"
+PROGRAMS = root / "common" / "emulator" / "mistakes"
 name = "wrong_total_without_atomics"
 program = PROGRAMS / "races_grid.cu"
 print(re.search(rf"__global__ void sum\(.*?{name}.*?\n", program.read_text(), re.DOTALL)[0])
@@ -1334,12 +1335,13 @@ print("exit status", done.returncode)
 # Where there is a GPU this cell asks it; with `-lineinfo` among nvcc's flags it knows lines.
 
 # %%
-from common import finders, results, sanitizer
+from common.results import records
+from common.studies import sanitizer, tool_comparison
 
 if on_gpu and (tool := sanitizer.compute_sanitizer()):
-    compiled = str(sanitizer.compiled(program))
-    for option in finders.TOOLS:
-        output, _ = finders.run([tool, "--tool", option, compiled, name])
+    compiled = str(sanitizer.compile_program(program))
+    for option in tool_comparison.SANITIZER_OPTIONS:
+        output, _ = tool_comparison.run_command([tool, "--tool", option, compiled, name])
         print(f"--- {option}", output, sep="\n")
 else:
     print("no GPU with compute-sanitizer here")
@@ -1351,23 +1353,23 @@ else:
 # %%
 import json
 
-recorded = json.loads(results.COMPARED.read_text())["rows"] if results.COMPARED.exists() else []
-for case in finders.SHOWN:
+recorded = json.loads(records.TOOLS_RECORD.read_text())["rows"] if records.TOOLS_RECORD.exists() else []
+for case in tool_comparison.SHOWN_CASES:
     print(case)
     for row in (row for row in recorded if row["case"] == case):
-        print(f"    {row['finder']:9s}  {row['outcome']:10s}  {row['message'][:80]}")
+        print(f"    {row['tool']:9s}  {row['outcome']:10s}  {row['message'][:80]}")
 if not recorded:
-    print("not recorded yet: make finders, on a machine with a GPU")
+    print("not recorded yet: make compare-tools, on a machine with a GPU")
 
 # %% [markdown]
 # In its own words, of the first of them, a guard that lets in one thread too many:
 
 # %%
 for row in recorded:
-    if (row["case"], row["finder"]) == (finders.SHOWN[0], "memcheck"):
+    if (row["case"], row["tool"]) == (tool_comparison.SHOWN_CASES[0], "memcheck"):
         print(row["said"])
 source = PROGRAMS / "memory_global.cu"
-command = [sys.executable, "-m", "common", "emulate", str(source.relative_to(root)), finders.SHOWN[0]]
+command = [sys.executable, "-m", "common", "emulate", str(source.relative_to(root)), tool_comparison.SHOWN_CASES[0]]
 print(subprocess.run(command, cwd=root, capture_output=True, text=True).stderr)
 
 # %% [markdown]
@@ -1496,8 +1498,9 @@ mended = SUM_CU.replace("[t + half];\n", "[t + half];\n    __syncthreads();\n")
 reported(mended, lab("sum", mended).make, x, 1, 1)
 
 # %% [markdown]
-# Why not inside the `if`? There half of the threads never come to it. Devices go on without threads that have
-# returned, so the sum is right, but nobody promises it; the emulator warns, and fails nothing.
+# Why not inside the `if`? There, half of the threads never reach it. A barrier waits for the threads of its block
+# that have not exited, so the sum comes out right once the others have, but CUDA leaves the behaviour of such a
+# barrier undefined. The emulator prints a warning and does not fail.
 
 # %%
 inside = SUM_CU.replace("partial[t] += partial[t + half];", "{ partial[t] += partial[t + half]; __syncthreads(); }")
@@ -1617,18 +1620,20 @@ torch.equal(reported(mended, lab("square", mended).make, x, 3, 40), x * x)
 # speed. No GPU is needed to count it: the emulator sees every access.
 
 # %%
-from common import counts, heat, touches
+from common.emulator import collect_counts
+from common.figures import access_maps, source_heatmap
+from common.measure import stage_counts
 
-counted = counts.stage(3, B=64, S=512, block=0)
-heat.source(counted, "forward_kernel")
+counted = stage_counts.count_stage(3, B=64, S=512, block=0)
+source_heatmap.draw_heatmap(counted, "forward_kernel")
 
 # %% [markdown]
 # Four sectors in each request, as many as the bytes need, and all 32 lanes at work: there is nothing to gain here.
 # Who touches what in `gates`? Each colour is a thread of the first warp, and grey are the other warps of its block:
 
 # %%
-small = counts.stage(3, B=4, S=40, block=0)
-touches.touches(small, "gates", "forward_kernel")
+small = stage_counts.count_stage(3, B=4, S=40, block=0)
+access_maps.draw_access_map(small, "gates", "forward_kernel")
 
 # %% [markdown]
 # The first block has row 0, and its threads write each of the three gates one after another, always side by side. Now
@@ -1676,17 +1681,17 @@ versions, found = {}, {}
 for name, source in (("by row", BY_ROW_CU), ("by column", BY_COLUMN_CU)):
     module = inline(name.replace(" ", "_"), FORWARD_CPP, source, ["forward"], target="emulator")
     found[name] = torch.empty(B, S), torch.empty(B, S), torch.empty(B, 3 * S)
-    with counts.of(module, block=0) as versions[name]:
+    with collect_counts(module, block=0) as versions[name]:
         module.forward(*found[name], z, old_cell)
 print("the same results:", all(map(torch.equal, found["by row"], found["by column"])))
 for name, version in versions.items():
     print(f"{name:10s}{version.total('sectors', 'forward_kernel'):7,d} sectors")
 
 # %%
-heat.source(versions["by column"], "forward_kernel")
+source_heatmap.draw_heatmap(versions["by column"], "forward_kernel")
 
 # %%
-touches.versions(versions, "forward_kernel", "z")
+access_maps.draw_versions(versions, "forward_kernel", "z")
 
 # %% [markdown]
 # Eight times the sectors, for the same numbers. (A cache keeps some of what is thrown away for the next request, so a
@@ -1751,11 +1756,13 @@ plt.show()
 # %%
 from IPython.display import display
 
-from common import plots, results
+from common.figures import plots
+from common.results import records
+from common.results.rows import select
 
-machines = [r for r in results.recorded() if any((row["stage"], row["device"]) == (3, "cuda") for row in r["rows"])]
+machines = [result for result in records.read_recorded() if select(result, stage=3, device="cuda")]
 for result in machines:
-    display(plots.speedups(result, device="cuda"))
+    display(plots.plot_speedups(result, device="cuda"))
 if not machines:
     print("no machine with stage 3 on a GPU is recorded yet; `make bench` measures yours")
 

@@ -38,9 +38,9 @@ import matplotlib.pyplot as plt
 import torch
 
 from common import load
-from common.architectures import nvcc
-from common.build import readable
-from common.case import Case, difference, outputs
+from common.build.nvcc import find_nvcc
+from common.cell.case import Case, difference, outputs
+from common.emulator import demangle
 from common.inline import device, inline
 
 on_gpu = device() == "cuda"
@@ -202,10 +202,11 @@ std::vector<int64_t> bytes() {
 bool refers_to_the_tensor(const Tensor& x) { return x.accessor<float, 3>().sizes().data() == x.sizes().data(); }
 
 int64_t size_by_32(const Tensor& x) { return x.packed_accessor32<float, 1>().size(0); }
+int64_t stride_by_32(const Tensor& x) { return x.packed_accessor32<float, 1>().stride(0); }
 int64_t size_by_64(const Tensor& x) { return x.packed_accessor64<float, 1>().size(0); }
 """
 FUNCTIONS = ["by_name", "by_hand", "element", "gate", "walk", "copy"]
-FUNCTIONS += ["sum_on_cpu", "bytes", "refers_to_the_tensor", "size_by_32", "size_by_64"]
+FUNCTIONS += ["sum_on_cpu", "bytes", "refers_to_the_tensor", "size_by_32", "stride_by_32", "size_by_64"]
 places = inline("places", PLACES_CPP, PLACES_CU, FUNCTIONS)
 emulated = inline("places", PLACES_CPP, PLACES_CU, FUNCTIONS, target="emulator")
 
@@ -321,7 +322,18 @@ print("by 64:", places.size_by_64(huge))
 refused(places.size_by_32, huge)
 
 # %% [markdown]
-# It is refused when the accessor is made, and names the other one. What do the 32 bits gain? GPUs compute in 32 bits;
+# It is refused when the accessor is made, and names the other one. Only the number of elements is checked, though.
+# Two elements that lie 2³² numbers apart pass, and their stride, cut to 32 bits, becomes 0: both indices then mean
+# the first element. (NumPy can describe such a view without the 16 GB of memory in between, which we never touch.)
+
+# %%
+import numpy
+
+far_apart = torch.from_numpy(numpy.lib.stride_tricks.as_strided(numpy.zeros(1, numpy.float32), (2,), (4 * 2**32,)))
+print("stride", far_apart.stride(0), " by 32:", places.stride_by_32(far_apart))
+
+# %% [markdown]
+# What do the 32 bits gain? GPUs compute in 32 bits;
 # an index of 64 takes two registers, and several instructions for a product. nvcc tells how many registers a kernel
 # takes (`-Xptxas -v`). The two kernels below differ in nothing else.
 
@@ -334,11 +346,11 @@ def compiled(source, *flags):
     folder = root / "build" / "notebooks" / "nvcc"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "kernel.cu").write_text(source)
-    command = [nvcc(), "-std=c++20", "-arch=sm_90", "--expt-relaxed-constexpr", *flags, "kernel.cu"]
+    command = [find_nvcc(), "-std=c++20", "-arch=sm_90", "--expt-relaxed-constexpr", *flags, "kernel.cu"]
     command += [f"-I{path}" for path in include_paths()]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
-    return readable(done.stdout + done.stderr)
+    return demangle(done.stdout + done.stderr)
 
 
 def registers(source, *flags):
@@ -357,7 +369,7 @@ __global__ void product(at::GenericPackedTensorAccessor<float, 3, at::RestrictPt
 template __global__ void product(at::GenericPackedTensorAccessor<float, 3, at::RestrictPtrTraits, int32_t>);
 template __global__ void product(at::GenericPackedTensorAccessor<float, 3, at::RestrictPtrTraits, int64_t>);
 """
-if nvcc():
+if find_nvcc():
     found = registers(INDEX)
     print("32 bits:", found["product<int>"], "registers   64 bits:", found["product<long>"], "registers")
 else:
@@ -402,11 +414,11 @@ __global__ void restrict_accessors(Accessor<at::RestrictPtrTraits> out, Accessor
   out[k + 1] = 2 * x[k];
 }
 """
-if nvcc():
+if find_nvcc():
     compiled(PROMISE, "-ptx", "-o", "kernel.ptx")
     ptx = (root / "build" / "notebooks" / "nvcc" / "kernel.ptx").read_text()
     for kernel in ptx.split(".entry ")[1:]:
-        name = readable(kernel.partition("(")[0]).partition("(")[0]
+        name = demangle(kernel.partition("(")[0]).partition("(")[0]
         print(f"{name:20s}{kernel.count('ld.global')} reads")
 else:
     print("no nvcc here")
@@ -551,12 +563,12 @@ KERNELS = [
 ]
 # By nvcc 13.0 with torch 2.15, for machines without it.
 found = {"stage 3": [28, 28, 30, 30], "stage 4": [32, 40, 40, 48]}
-if nvcc():
+if find_nvcc():
     for name, folder in FOLDERS.items():
         csrc = root / "stages" / folder / "csrc"
         of = registers((csrc / "lltm_kernel.cu").read_text(), f"-I{csrc}")
         found[name] = [int(of[kernel]) for kernel in KERNELS]
-print("counted here" if nvcc() else "no nvcc here; this is what nvcc 13.0 counted with torch 2.15")
+print("counted here" if find_nvcc() else "no nvcc here; this is what nvcc 13.0 counted with torch 2.15")
 print(f"{'':26s}{'stage 3':>9s}{'stage 4':>9s}")
 for k, kernel in enumerate(KERNELS):
     print(f"{kernel:26s}{found['stage 3'][k]:9d}{found['stage 4'][k]:9d}")
@@ -602,16 +614,17 @@ else:
 # touches. Left it is contiguous, right transposed, for the forward kernel of stage 4 and a batch of 64 with 64 units.
 
 # %%
-from common import counts, touches
+from common.emulator import collect_counts
+from common.figures import access_maps
 
 on_cpu, transposing = load(4, "emulator"), {}
 inputs = {name: tensor.detach() for name, tensor in Case(64, 8, 64).inputs().items()}
 for name, layout in (("contiguous", torch.clone), ("transposed", transposed)):
-    with counts.of(on_cpu, block=0) as transposing[name]:
+    with collect_counts(on_cpu, block=0) as transposing[name]:
         on_cpu.lltm(*(inputs | {"old_cell": layout(inputs["old_cell"])}).values())
     sectors = transposing[name].total("sectors", "forward_kernel")
     print(f"{name}: {sectors:,d} sectors of 32 bytes in all, to z, old_cell and the results")
-touches.versions(transposing, "forward_kernel", "old_cell")
+access_maps.draw_versions(transposing, "forward_kernel", "old_cell")
 
 # %% [markdown]
 # 32 sectors instead of 4, for one of the nine accesses of each thread. The copy that stage 3 makes has to read across
@@ -622,7 +635,7 @@ touches.versions(transposing, "forward_kernel", "old_cell")
 # units.
 
 # %%
-from common.plots import STYLE, colour
+from common.figures.plots import STYLE, colour
 
 plt.rcParams.update(STYLE)
 figure, axes = plt.subplots(2, 2, figsize=(9, 4.2), layout="constrained")
@@ -668,11 +681,12 @@ plt.show()
 # %%
 from IPython.display import display
 
-from common import plots, results
+from common.figures import plots
+from common.results import records
 
-machines = [r for r in results.recorded() if any(row["stage"] == 4 for row in r.get("kernels", []))]
+machines = [r for r in records.read_recorded() if any(row["stage"] == 4 for row in r.get("kernels", []))]
 for result in machines:
-    display(plots.kernels(result))
+    display(plots.plot_kernels(result))
 if not machines:
     print("no machine with the kernels of stage 4 is recorded yet; `make bench` measures yours")
 

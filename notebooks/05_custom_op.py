@@ -52,8 +52,9 @@ os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 torch._inductor.config.fx_graph_cache = False
 warnings.filterwarnings("ignore", message=".*torch.jit.script")  # torch's, about itself
 
-from common import load, reference
-from common.case import Case, difference, outputs
+from common import load
+from common.cell import reference
+from common.cell.case import Case, difference, outputs
 from common.inline import device
 
 on_gpu = device() == "cuda"
@@ -165,7 +166,7 @@ for name, keys in ASKED.items():
 # Python: a `#include`, a string and a function pointer do the same in C++. As a picture:
 
 # %%
-from common.plots import BLUE, GREEN, ORANGE, STYLE, VERMILION
+from common.figures.plots import BLUE, GREEN, ORANGE, STYLE, VERMILION
 
 plt.rcParams.update(STYLE)
 LEVELS = {"FuncTorchBatched": GREEN, "AutocastCPU": ORANGE, "AutogradCPU": BLUE, "CPU": VERMILION}
@@ -501,7 +502,7 @@ AS_IT_STANDS, WITHOUT_A_NAME = LOOKS_UP % ("", ""), LOOKS_UP % ("namespace {", "
 # libraries. `ctypes` loads them as `import` does: what one defines, another cannot see.
 
 # %%
-from common.objects import compiler
+from common.emulator import compiler_command
 
 ASK_BOTH = f"""
 import ctypes
@@ -516,7 +517,7 @@ def ask_both(source):
     """Builds the two libraries and asks them; then asks `nm` what kind of symbol the static object is."""
     for namespace in ("lltm", "mycell"):
         options = ["-shared", "-fPIC", f'-DNAMESPACE="{namespace}"', "-x", "c++", "-", "-o", f"{namespace}.so"]
-        subprocess.run([*compiler(), *options], cwd=BUILD, input=source, text=True, check=True)
+        subprocess.run([*compiler_command(), *options], cwd=BUILD, input=source, text=True, check=True)
     _, printed, _ = process(ASK_BOTH)
     symbols = subprocess.run(["nm", "--demangle", "lltm.so"], cwd=BUILD, capture_output=True, text=True, check=True)
     [kind] = re.findall(r" (\w) (?!guard).*::pointwise", symbols.stdout)
@@ -630,8 +631,8 @@ for name, given in {"contiguous": plain, "transposed": transposed}.items():
 
 # %% [markdown]
 # `empty_like(z)` keeps the strides of `z`; `gated` returns contiguous tensors, whatever it gets. Give opcheck samples
-# of every layout, dtype, device and size that you support: `tests/test_custom_op.py` does. (And give it a new torch:
-# 2.11 compares strides for CUDA tensors only, and finds nothing here.)
+# of every layout, dtype, device and size that you support: `tests/stages/test_custom_op.py` does. (And give it a new
+# torch: 2.11 compares strides for CUDA tensors only, and finds nothing here.)
 
 # %% [markdown] syllabus="5.2d"
 # ### What it does not find
@@ -947,12 +948,13 @@ plt.show()
 #
 # What error may a test allow? The forward pass rounds once. The backward pass starts from gates that *were* rounded
 # when they were stored, and `1 - s` for a gate near one loses most of what is left of it, whatever it computes in. A
-# gradient that is a sum adds as many such errors as it has terms. So the harness allows 8 epsilons of the dtype, not
-# of each number alone: of its size, plus the size of the tensor's numbers on the whole, plus, for sums, that of their
-# terms (`reference.spread`).
+# gradient that is a sum adds as many such errors as it has terms. So for half and bfloat16 the harness allows 8
+# epsilons of the dtype (for float32 and float64, which sum in their own precision, more: `tolerance` in
+# `common/cell/case.py`), not of each number alone: of its size, plus the size of the tensor's numbers on the whole,
+# plus, for sums, that of their terms (`reference.spread`).
 
 # %%
-from common.case import expected, tolerance
+from common.cell.case import expected, tolerance
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 CASES = {dtype: Case(B=64, I=32, S=128, dtype=dtype) for dtype in DTYPES}
@@ -988,8 +990,8 @@ for dtype in (torch.float32, torch.bfloat16):
 print(grown)
 
 # %% [markdown]
-# Under autocast the stage's cell is cast as well, as that of torch's own `lstm_cell` is. For long sequences keep it
-# in float32.
+# Under autocast the stage's cell is cast as well. So is that of torch's own `lstm_cell` on a GPU; on a CPU autocast
+# leaves `lstm_cell` alone. For long sequences keep the cell in float32.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/autocast` and `5/float_inside`. `show("5/autocast")` in a cell checks it here.
@@ -1025,10 +1027,15 @@ else:
 # that the library asks for. `nm` lists them, here for the libraries of two stages as they were built above:
 
 # %%
-from common import build, host, objects, stages, wheels
+from common import stages
+from common.build import host
+from common.build.library import build_stage
+from common.emulator import compiler_command
+from common.pages.tables import wheels_table
+from common.studies import wheels
 
-BUILT = {number: Path(build.build(stages.get(number), "host").path) for number in (2, 5)}
-ASKED = {number: wheels.undefined(path) for number, path in BUILT.items()}
+BUILT = {number: Path(build_stage(stages.get_stage(number), "host").path) for number in (2, 5)}
+ASKED = {number: wheels.undefined_symbols(path) for number, path in BUILT.items()}
 for number, path in BUILT.items():
     print(f"stage {number}: {path.name:38s}", {of: len(names) for of, names in ASKED[number].items()})
 print("stage 5 asks of Python:", *ASKED[5]["Python"])
@@ -1060,7 +1067,7 @@ attempt(lambda: ctypes.CDLL(str(from_elsewhere)))
 # %%
 from IPython.display import Markdown
 
-Markdown(wheels.markdown())
+Markdown(wheels_table.wheels_table())
 
 # %% [markdown] syllabus="5.5b 5.5c 5.5e"
 # ### Several torches
@@ -1090,7 +1097,7 @@ SOURCES_OF = {  # a source, and the promise
 
 def first_error(source, *flags):
     check = ["-fsyntax-only", "-fmax-errors=1", "-x", "c++", "-"]
-    command = [*objects.compiler(), host.standard(), *flags, *INCLUDE, *check]
+    command = [*compiler_command(), host.cpp_standard(), *flags, *INCLUDE, *check]
     said = subprocess.run(command, input=source, capture_output=True, text=True).stderr
     return next((line.partition("error: ")[2] for line in said.splitlines() if "error: " in line), "compiles")
 
@@ -1114,9 +1121,10 @@ print(f"{'newer than 2.11':22s}{first_error(SOURCES_OF['newer than 2.11'][0])[:1
 # `make diff-4-5` shows what changed. In lines, and in `lltm.py` what went:
 
 # %%
-from common import diff, stages
+from common import stages
+from common.commands import diff
 
-for part in diff.text(stages.get(4), stages.get(5)).split("diff --git ")[1:]:
+for part in diff.diff_text(stages.get_stage(4), stages.get_stage(5)).split("diff --git ")[1:]:
     lines = part.splitlines()
     added, removed = ([line[1:] for line in lines if re.match(rf"[{sign}](?![{sign}])", line)] for sign in "+-")
     print(f"{lines[0].rpartition('/')[2]:16s} +{len(added):3d} -{len(removed):3d}")
@@ -1137,9 +1145,9 @@ print("\n".join(gone))
 # One step on the CPU at a small size, where every call counts, measured in turns:
 
 # %%
-from common.clock import interleave
+from common.measure.clock import interleave
 
-contenders = {"eager": load(1).equations, **{f"stage {k}": load(k).lltm for k in (1, 2)}, "stage 5": stage5.lltm}
+implementations = {"eager": load(1).equations, **{f"stage {k}": load(k).lltm for k in (1, 2)}, "stage 5": stage5.lltm}
 case = Case(B=16, I=32, S=128)
 inputs = list(case.inputs().values())
 
@@ -1149,23 +1157,24 @@ def passes(lltm):
     return lambda: lltm(*inputs), lambda: torch.autograd.grad(lltm(*inputs), inputs, case.gradients())
 
 
-both = [passes(lltm) for lltm in contenders.values()]
+both = [passes(lltm) for lltm in implementations.values()]
 forward, forward_backward = (interleave([pair[k] for pair in both], "cpu", 11, 0.02) for k in (0, 1))
-for name, *samples in zip(contenders, forward, forward_backward, strict=True):
+for name, *samples in zip(implementations, forward, forward_backward, strict=True):
     print(f"{name:10s}" + "".join(f"{sample.quartiles()[1]:8.1f} us" for sample in samples))
 
 # %%
-from common.plots import colour
+from common.figures.plots import colour
 
 figure, axis = plt.subplots(figsize=(10, 2.6), layout="constrained")
-for row, (name, first, whole) in enumerate(zip(contenders, forward, forward_backward, strict=True)):
+for row, (name, first, whole) in enumerate(zip(implementations, forward, forward_backward, strict=True)):
     low, middle, high = whole.quartiles()
     axis.barh(row, middle, color=colour(name), alpha=0.5)
     axis.barh(row, first.quartiles()[1], color=colour(name))
     axis.errorbar(middle, row, xerr=[[middle - low], [high - middle]], color="#1a1a1a", lw=1, capsize=3)
     axis.text(high, row, f"  {first.quartiles()[1]:.0f} / {middle:.0f}", va="center")
-axis.set_yticks(range(len(contenders)), list(contenders))
-axis.set(ylim=(len(contenders) - 0.5, -0.5), xlabel="microseconds of one step: forward, and with backward (pale)")
+axis.set_yticks(range(len(implementations)), list(implementations))
+axis.set(ylim=(len(implementations) - 0.5, -0.5))
+axis.set_xlabel("microseconds of one step: forward, and with backward (pale)")
 axis.margins(x=0.12)
 plt.show()
 
@@ -1205,10 +1214,10 @@ for name, *samples in zip(parts(1, 1), *columns, strict=True):
 # $$\mathrm{gain} = \frac{\min(t_\mathrm{eager}, t_\mathrm{compile}, t_\mathrm{Triton})}{\min(t_\mathrm{stages})}$$
 #
 # Above one, C++ or CUDA was worth something there. `docs/results/` has what was measured on other machines, all
-# contenders in turns. The rows, in microseconds; a dash where somebody did not take part:
+# implementations in turns. The rows, in microseconds; a dash where somebody did not take part:
 
 # %%
-from common import results
+from common.results import records
 
 WAYS = ("eager", "torch.compile", "Triton", "C++, CUDA")
 
@@ -1231,7 +1240,7 @@ def by_way(rows, *facts):
 
 
 GAINS = {}
-for result in results.recorded():
+for result in records.read_recorded():
     rows = [row for row in result["rows"] if row["grads"] == "all"]
     parts_of = {
         "cell": by_way(rows, "device", "B", "I", "S", "pass"),

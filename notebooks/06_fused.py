@@ -49,12 +49,16 @@ BUILD = root / "build" / "notebooks" / f"torch-{torch.__version__}"
 BUILD.mkdir(parents=True, exist_ok=True)
 os.environ["TORCH_EXTENSIONS_DIR"] = str(BUILD)
 
-from common import counts, load, reference, results
-from common.architectures import nvcc
-from common.case import Case, difference, outputs
-from common.clock import interleave
+from common import load
+from common.build.nvcc import find_nvcc
+from common.cell import reference
+from common.cell.case import Case, difference, outputs
+from common.emulator import collect_counts
+from common.figures.plots import BLUE, GREEN, INK, ORANGE, SKY, STYLE, VERMILION, colour
 from common.inline import device, inline
-from common.plots import BLUE, GREEN, INK, ORANGE, SKY, STYLE, VERMILION, colour
+from common.measure import stage_counts
+from common.measure.clock import interleave
+from common.results import records, rows
 
 plt.rcParams.update(STYLE)
 on_gpu = device() == "cuda"
@@ -141,7 +145,7 @@ if on_gpu:
 # it has 132 multiprocessors of 128 lanes, each of which can multiply and add in a cycle.
 
 # %%
-h200 = results.read(root / "docs" / "results" / "h200.json")
+h200 = records.read_result(root / "docs" / "results" / "h200.json")
 kernels_of_h200 = [row for row in h200["kernels"] if row["B"] == 8192]
 clock = h200["machine"]["gpu_clocks_mhz"]["sm_max"] * 1e6
 MACHINES["H200, recorded"] = kernels_of_h200[0]["copy_gb_per_second"] * 1e9, 132 * 128 * 2 * clock
@@ -155,7 +159,7 @@ for name, (moved, computed) in MACHINES.items():
 # writes the gates, too; and stage 6.
 
 # %%
-from common.kernels import pointwise as equations
+from common.measure.pointwise import pointwise_equations as equations
 
 NUMBERS = {"eager": 17, "stage 5": 4 + 5, "stage 6": 4 + 2}
 B, S = 1024, 1024
@@ -188,9 +192,9 @@ for axis, (name, (times, units)) in zip(axes, panels.items(), strict=True):
     moved, computed = MACHINES[name]
     corner = computed / moved
     axis.loglog([1 / 16, corner, 64 * corner], [moved / 16, computed, computed], color=INK)
-    for k, (contender, time) in enumerate(times.items()):  # smaller discs on larger ones
-        intensity, speed = FLOPS / (4 * NUMBERS[contender]), FLOPS * units / time * 1e6
-        axis.plot(intensity, speed, "o", color=colour(contender), label=contender, markersize=14 * 0.8**k)
+    for k, (implementation, time) in enumerate(times.items()):  # smaller discs on larger ones
+        intensity, speed = FLOPS / (4 * NUMBERS[implementation]), FLOPS * units / time * 1e6
+        axis.plot(intensity, speed, "o", color=colour(implementation), label=implementation, markersize=14 * 0.8**k)
     axis.set(title=name, xlabel="operations a byte", ylabel="operations a second")
     axis.legend(frameon=False, loc="lower right")
 plt.show()
@@ -209,9 +213,9 @@ plt.show()
 # %%
 print(f"{'H200, B8192 S4096':20s}{'us':>8s}{'GB/s':>8s}  of a copy")
 for row in kernels_of_h200:
-    if speed := results.gb_per_second(row):
+    if speed := rows.gb_per_second(row):
         name = f"{row['name']} {row['pass']}"
-        print(f"{name:20s}{row['median']:8.1f}{speed:8,.0f}{results.share_of_copy(row):8.0%}")
+        print(f"{name:20s}{row['median']:8.1f}{speed:8,.0f}{rows.share_of_copy(row):8.0%}")
 
 # %% [markdown]
 # Stages 3 to 5 move 9 numbers for each unit forward and 10 backward, and are near the ceiling, backward more than
@@ -271,7 +275,7 @@ def compiled_by_nvcc(text, *options):
     """What nvcc makes of a text, as bytes, and what it says."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "kernel.cu").write_text(text)
-        command = [nvcc(), "-std=c++17", "-arch=sm_90", "-w", *options, "kernel.cu", "-o", "result"]
+        command = [find_nvcc(), "-std=c++17", "-arch=sm_90", "-w", *options, "kernel.cu", "-o", "result"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
         return (Path(folder) / "result").read_bytes(), done.stderr
 
@@ -290,7 +294,7 @@ def instructions(cubin):
 
 # %%
 UNITS = 4  # of a pack, which is what one turn of the kernel's loop computes
-if nvcc():
+if find_nvcc():
     per_unit = {}
     for name, text in {"exact": EXACT, "the stage's": KERNEL}.items():
         opcodes = instructions(compiled_by_nvcc(text + FLOAT, "-cubin")[0])
@@ -319,8 +323,8 @@ for name, count in per_unit.items():
 # %% [markdown]
 # Both go on at the same time, if each warp that waits for memory finds another one to step in. At 38 % that works
 # out, at 69 % it does not: with the exact formula this kernel moves no byte more, and takes a sixth longer (at B4096
-# S1024; the section *Each idea, left out* has the figures). The roofline's corner is round, and *operations* on its
-# axis are instructions.
+# S1024; the section *Leaving out each optimisation* has the figures). The roofline's corner is round, and
+# *operations* on its axis are instructions.
 
 # %% [markdown] syllabus="6.1d"
 # ### What the fast units cost
@@ -488,7 +492,7 @@ for materialize in (True, False):
 # %%
 z, grad = torch.randn(64, 3 * 512), torch.randn(64, 512)
 for name, grads in {"both": (grad, grad), "of new_h only": (grad, None)}.items():
-    with counts.of(emulated) as counted:
+    with collect_counts(emulated) as counted:
         emulated.operators.pointwise_backward(*grads, z, grad, [False, True])
     read = counted.total("bytes", "backward_kernel", "global load")
     print(f"gradients: {name:14s}{read / (4 * 64 * 512):.0f} numbers a unit")
@@ -519,7 +523,7 @@ for name, lltm in {"eager": load(1).equations, "stage 5": stage5.lltm, "stage 6"
 # or an output's memory cost nothing, for the caller holds them anyway.
 
 # %%
-from common.memory import saved_storages
+from common.cell.memory import saved_storages
 
 
 def kept_by(lltm, case):
@@ -576,7 +580,7 @@ plt.show()
 B, S = 64, 512
 MOVED = {}
 for number in (3, 5, 6):
-    counted = counts.stage(number, B, S)
+    counted = stage_counts.count_stage(number, B, S)
     for kernel in ("forward_kernel", "backward_kernel"):
         read, written = (counted.total("bytes", kernel, f"global {way}") / (4 * B * S) for way in ("load", "store"))
         MOVED[number, kernel] = read + written
@@ -720,9 +724,9 @@ NUMBER_BY_NUMBER = KERNEL.replace("if (kAligned || (left", "if (false && (left")
 packs, number_by_number = packs_of("packs", KERNEL), packs_of("number_by_number", NUMBER_BY_NUMBER)
 B, S = 8, 512
 z, old_cell = torch.randn(B, 3 * S), torch.randn(B, S)
-COUNTED = {"stage 5, a unit a thread": counts.stage(5, B, S)}
+COUNTED = {"stage 5, a unit a thread": stage_counts.count_stage(5, B, S)}
 for name, module in {"4 units, 16 bytes at once": packs, "4 units, one by one": number_by_number}.items():
-    with counts.of(module, block=0) as COUNTED[name]:
+    with collect_counts(module, block=0) as COUNTED[name]:
         module.forward(z, old_cell, True)
 print(f"{'global loads of forward_kernel':32s}requests  sectors  sectors a request")
 for name, counted in COUNTED.items():
@@ -736,9 +740,9 @@ for name, counted in COUNTED.items():
 # of 4, and all is well only if a cache keeps the rest until it is asked for.
 
 # %%
-from common.touches import touches
+from common.figures.access_maps import draw_access_map
 
-display(touches(COUNTED["4 units, 16 bytes at once"], "z", "forward_kernel"))
+display(draw_access_map(COUNTED["4 units, 16 bytes at once"], "z", "forward_kernel"))
 
 # %% [markdown]
 # What the first block touches of z, its first warp by lane: four units to each, and the three gates of the same
@@ -775,12 +779,12 @@ reported(lambda: packs.forward(moved(z, 1), old_cell, True))
 # %%
 exact = reference.pointwise_forward(z, old_cell)
 for name, given in {"aligned": (z, old_cell), "z one float further": (moved(z, 1), old_cell)}.items():
-    with counts.of(packs) as counted:
+    with collect_counts(packs) as counted:
         got = packs.forward(*given, False)
     right = all(torch.allclose(a.double(), b, atol=1e-6) for a, b in zip(got, exact, strict=True))
     print(f"{name:20s}right: {right}, {counted.total('requests', 'forward_kernel', 'global load')} requests")
 for S_odd in (512, 510, 509):
-    counted = counts.stage(6, B=8, S=S_odd)
+    counted = stage_counts.count_stage(6, B=8, S=S_odd)
     accesses, numbers = (
         sum(getattr(row, what) for row in counted.of("forward_kernel", "global load")) for what in ("lanes", "bytes")
     )
@@ -806,7 +810,7 @@ reported(lambda: careless.forward(z_6, cell_6, False))
 # row's, and there the stores would be a race. The stage takes the last units of a row one by one:
 
 # %%
-with counts.of(packs) as counted:
+with collect_counts(packs) as counted:
     got = packs.forward(z_6, cell_6, False)
 exact = reference.pointwise_forward(z_6, cell_6)
 print("right:", all(torch.allclose(a.double(), b, atol=1e-6) for a, b in zip(got, exact, strict=True)))
@@ -823,7 +827,7 @@ print("stores:", *(f"{row.lanes} of {row.bytes // row.lanes} bytes;" for row in 
 ORDER = re.search(r"__stwb\(.*?\);", KERNEL, re.DOTALL)[0]
 ASSIGNED = KERNEL.replace(ORDER, "*reinterpret_cast<Pack<scalar_t>*>(to) = pack;")
 print(ORDER)
-if nvcc():
+if find_nvcc():
     for name, text in {"assigned": ASSIGNED, "__stwb": KERNEL}.items():
         ptx = compiled_by_nvcc(text + FLOAT, "-ptx")[0].decode()
         found = re.findall(r"\b(?:ld|st)\.global\S*", ptx)
@@ -838,7 +842,7 @@ else:
 # The kernel was right, no test failed. `__stwb` of a `uint4` is an instruction of its own, and stays whole.
 
 # %%
-if nvcc():
+if find_nvcc():
     lines = compiled_by_nvcc(ASSIGNED + FLOAT, "-ptx")[0].decode().splitlines()
     print("\n".join([line.strip() for line in lines if "st.global" in line][:4]))
     for name, text in {"assigned": ASSIGNED, "__stwb": KERNEL}.items():
@@ -853,7 +857,7 @@ if nvcc():
 # that can be there at once is the occupancy.
 
 # %%
-from common.trace import occupancy
+from common.measure.gpu_trace import occupancy
 
 H200 = 2048, 65536, 228 * 1024
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.2), layout="constrained", sharey=True)
@@ -881,7 +885,7 @@ plt.show()
 # error. And what registers does the kernel take? The assembler says, without a GPU:
 
 # %%
-if nvcc():
+if find_nvcc():
     for name, text in {"exact": EXACT, "the stage's": KERNEL}.items():
         said = compiled_by_nvcc(text + FLOAT, "-cubin", "-Xptxas", "-v")[1]
         taken = int(re.search(r"Used (\d+) registers", said)[1])
@@ -908,9 +912,9 @@ print(
 # counts:
 
 # %%
-from common import ncu
+from common.studies import ncu, ncu_tool
 
-for (space, what), metric in ncu.METRICS.items():
+for (space, what), metric in ncu_tool.METRICS.items():
     if space == "global load":
         print(f"{what:14s}{metric}")
 
@@ -918,7 +922,7 @@ for (space, what), metric in ncu.METRICS.items():
 # And recorded for stage 6's kernels, with sectors a request:
 
 # %%
-for one in ncu.recorded()["launches"]:
+for one in ncu.read_ncu_record()["launches"]:
     if one["stage"] == 6 and one["dtype"] == "float32" and one["B"] == 64 and one["ncu"]:
         print(f"{one['kernel']}, B{one['B']} S{one['S']}")
         for space in ("global load", "global store"):
@@ -1170,7 +1174,7 @@ if on_gpu:
 
 # %%
 for size in ((4, 8, 32), (300, 8, 32)):
-    with counts.of(emulated) as counted:
+    with collect_counts(emulated) as counted:
         outputs(emulated.lltm, Case(*size))
     own = [launch.kernel.partition("<")[0] for launch in counted.launches for _ in range(launch.launches)]
     products = operations(step(emulated.lltm, Case(*size)), ("aten::addmm", "aten::mm", "aten::cat", "aten::sum"))
@@ -1183,9 +1187,9 @@ for size in ((4, 8, 32), (300, 8, 32)):
 # %% [markdown] syllabus="6.4c"
 # ## The CPU
 #
-# Stage 5's loop computes one unit after another. A core of today has registers of 8 or 16 floats, and there are
-# several cores. How to use them, in turn: `tanh` of 16,384 numbers. First with ATen's own class for a register full
-# of numbers, `at::vec::Vectorized`:
+# Stage 5's loop computes one unit after another. A core of today has registers of 8 or 16 floats (4 on most Arm
+# cores), and there are several cores. How to use them, in turn: `tanh` of 16,384 numbers. First with ATen's own
+# class for a register full of numbers, `at::vec::Vectorized`:
 
 # %%
 VEC = """
@@ -1377,26 +1381,28 @@ print(text[text.index("template <typename Work>\nvoid run") : text.index("}  // 
 # **Your turn:** `6/products`, `6/autograd_in_cpp` and `6/flags_that_count`.
 
 # %% [markdown] syllabus="6.2d"
-# ## Each idea, left out
+# ## Leaving out each optimisation
 #
-# `make ablation` builds the stage without each of these ideas in turn, and with each alone, and measures them all in
-# one run. What is recorded:
+# `make ablation` builds the stage without each of these optimisations in turn, and with each alone, and measures them
+# all in one run. What is recorded:
 
 # %%
-from common import ablation
+from common.pages.tables.ablation_table import ablation_table
+from common.studies import ablation
 
-display(Markdown(ablation.table(ablation.recorded())))
+display(Markdown(ablation_table(ablation.read_recorded_ablation())))
 
 # %% [markdown]
 # How much does a multiple like 0.96 mean? The table says it itself. Forward without `bias` is the stage's program,
 # instruction for instruction, and a small cell without `joined` is as well; whatever they show beside 1.00 is chance.
 # At the small sizes that is a few percent, in another run it was ten, and so only `small` and `autograd` have shown
 # anything there (and `joined`, where it has no other beside it). At the large size it is less than one percent. There
-# the cell is a matrix product: all ideas together are worth six percent forward, four with backward.
+# the cell is a matrix product: all optimisations together are worth six percent forward, four with backward.
 #
-# The kernel alone tells them apart, and one thing more: *ideas need each other*. `packs` and `units` by themselves
-# win six percent and two, because a kernel that writes all gates waits for memory anyway. Taken from the whole, one
-# costs a fifth and the other a sixth. Who tries ideas one at a time, and keeps those that help, stops too early.
+# The kernel alone tells them apart, and one thing more: *optimisations need each other*. `packs` and `units` by
+# themselves win six percent and two, because a kernel that writes all gates waits for memory anyway. Taken from the
+# whole, one costs a fifth and the other a sixth. Who tries optimisations one at a time, and keeps those that help,
+# stops too early.
 #
 # And at B64 S128 the pointwise kernel shows a price. With few rows, packs leave a quarter of the threads, and a block
 # that sums up for the bias does several rows one after another: backward takes 10 us instead of 5. But it saves the
@@ -1428,10 +1434,10 @@ for name, text in code.items():
 
 # %%
 print(f"{'':16s}{'forward':>10s}{'backward':>10s}   (B8192 S4096, us; B4096 S1024)")
-for contender in dict.fromkeys(row["name"] for row in h200["kernels"]):
-    cells = {(row["B"], row["pass"]): row["median"] for row in h200["kernels"] if row["name"] == contender}
+for implementation in dict.fromkeys(row["name"] for row in h200["kernels"]):
+    cells = {(row["B"], row["pass"]): row["median"] for row in h200["kernels"] if row["name"] == implementation}
     both = [f"{cells[8192, which]:10.1f}" for which in ("forward", "backward")]
-    print(f"{contender:16s}{''.join(both)}   {cells[4096, 'forward']:8.1f}{cells[4096, 'backward']:8.1f}")
+    print(f"{implementation:16s}{''.join(both)}   {cells[4096, 'forward']:8.1f}{cells[4096, 'backward']:8.1f}")
 
 # %% [markdown]
 # torch.compile's forward is as fast as any, and nobody wrote it; its backward keeps more than it has to, and is two
@@ -1441,10 +1447,10 @@ for contender in dict.fromkeys(row["name"] for row in h200["kernels"]):
 # %%
 CHECK = """
 import torch
-from common.case import Case, difference, outputs
-from common.contenders import triton_module
+from common.cell.case import Case, difference, outputs
+from common.measure.implementations import load_triton_module
 case = Case(3, 5, 70, device="cuda" if torch.cuda.is_available() else "cpu")
-print(difference(case, outputs(triton_module().lltm, case)) or "agrees with the reference")
+print(difference(case, outputs(load_triton_module().lltm, case)) or "agrees with the reference")
 """
 environment = {**os.environ, "PYTHONPATH": str(root)} | (
     {} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"}

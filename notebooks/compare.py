@@ -28,7 +28,12 @@ sys.path.insert(0, str(root))
 # %%
 from IPython.display import Markdown, display
 
-from common import bench, plots, results, stages, tables
+from common import stages
+from common.figures import plots
+from common.measure import bench
+from common.pages.tables import ladder
+from common.results import formatting, records, sources
+from common.results.rows import device_name, select, unique
 
 # %% [markdown]
 # ## The stages
@@ -36,7 +41,7 @@ from common import bench, plots, results, stages, tables
 # Those without a command are not here yet.
 
 # %%
-Markdown(tables.stages_table(here / "compare.ipynb"))
+Markdown(ladder.stages_table(here / "compare.ipynb"))
 
 # %% [markdown]
 # ## The measurement
@@ -45,15 +50,15 @@ Markdown(tables.stages_table(here / "compare.ipynb"))
 # now: that takes a minute or two, and nothing else should run meanwhile.
 
 # %%
-if results.measured() is None:
-    bench.tour(stages.cells())
-result = results.measured()
-recorded = results.recorded()
-devices = results.unique(result["rows"], "device")
+if records.read_measured() is None:
+    bench.measure_for_tour(stages.cell_stages())
+result = records.read_measured()
+recorded = records.read_recorded()
+devices = unique(result["rows"], "device")
 
 # %%
 for one in [result, *recorded]:
-    hardware = {results.device_name(one, device): None for device in results.unique(one["rows"], "device")}
+    hardware = {device_name(one, device): None for device in unique(one["rows"], "device")}
     kind = "two sizes, fewer rounds" if one["quick"] else "full"
     print(f"{one['name']}: {' and '.join(hardware)}, torch {one['versions']['torch']}, {one['date'][:10]}, {kind}")
 if not recorded:
@@ -65,7 +70,7 @@ if not recorded:
 
 # %%
 for one in [result, *recorded]:
-    stale = {row["name"] for row in one["rows"] if results.is_stale(row, one)}
+    stale = {row["name"] for row in one["rows"] if sources.is_stale(row, one)}
     print(f"{one['name']}: stale: {', '.join(sorted(stale)) or 'nothing'}")
     for entry in one["not_run"]:
         print(f"  not run: {entry['name']}, {entry['what']} ({entry['device'].upper()} tensors): {entry['reason']}")
@@ -78,7 +83,7 @@ for one in [result, *recorded]:
 
 # %%
 for device in devices:
-    display(plots.times(result, device))
+    display(plots.plot_times(result, device))
 
 # %% [markdown]
 # Solid is forward, hatched is what backward adds, the whiskers are the quartiles. Compare the panels' scales first:
@@ -87,8 +92,8 @@ for device in devices:
 
 # %%
 for device in devices:
-    for grads in results.unique(results.select(result, device=device), "grads"):
-        display(Markdown(tables.ladder_of(result, device, grads)))
+    for grads in unique(select(result, device=device), "grads"):
+        display(Markdown(ladder.device_ladder(result, device, grads)))
 
 # %% [markdown]
 # In brackets: the multiple of eager's time in the same run, so that below one is faster.
@@ -98,7 +103,7 @@ for device in devices:
 
 # %%
 for device in devices:
-    display(plots.speedups(result, device))
+    display(plots.plot_speedups(result, device))
 
 # %% [markdown]
 # Right of the grey line is faster than eager, left of it is slower. Look at how a stage that gains much on the left
@@ -113,13 +118,13 @@ for device in devices:
 
 # %%
 for one in [result, *recorded]:
-    for device in results.unique(one["rows"], "device"):
-        rows = results.select(one, device=device)
-        lines = [f"{tables.place(one, rows)} ({one['name']})"]
-        for stage in stages.cells():
+    for device in unique(one["rows"], "device"):
+        rows = select(one, device=device)
+        lines = [f"{formatting.describe_origin(one, rows)} ({one['name']})"]
+        for stage in stages.cell_stages():
             mine = [row for row in rows if row["stage"] == stage.number]
             if mine:
-                lines += ["", f"Stage {stage.number}, {stage.title}:", "", *tables.verdicts(mine, rows)]
+                lines += ["", f"Stage {stage.number}, {stage.title}:", "", *ladder.summarise_comparison(mine, rows)]
         display(Markdown("\n".join(lines)))
 
 # %% [markdown]
@@ -131,7 +136,7 @@ for one in [result, *recorded]:
 
 # %%
 for device in devices:
-    display(plots.saved(result, device))
+    display(plots.plot_saved_bytes(result, device))
 
 # %% [markdown]
 # Between forward and backward these bytes are occupied, once for every step of a sequence: at a hundred steps, a
@@ -141,7 +146,7 @@ for device in devices:
 # ## The pointwise kernels alone
 
 # %%
-kernels = [figure for one in [result, *recorded] if (figure := plots.kernels(one))]
+kernels = [figure for one in [result, *recorded] if (figure := plots.plot_kernels(one))]
 for figure in kernels:
     display(figure)
 if not kernels:
@@ -158,15 +163,15 @@ if not kernels:
 # Its times mean nothing, so none are taken. What GPUs have recorded stands in for them.
 
 # %%
-for stage in stages.cells():
-    if bench.only_emulated(stage) and "cuda" not in devices:
-        print(tables.recorded_times(stage), "\n")
+for stage in stages.cell_stages():
+    if bench.is_only_emulated(stage) and "cuda" not in devices:
+        print(formatting.format_recorded_times(stage), "\n")
 
 # %% [markdown]
 # ## Time to build
 
 # %%
-builds = plots.builds([result, *recorded])
+builds = plots.plot_build_seconds([result, *recorded])
 builds or "No stage with anything to build has been measured yet."
 
 # %% [markdown]
@@ -177,7 +182,7 @@ builds or "No stage with anything to build has been measured yet."
 # ## This machine beside the recorded ones
 
 # %%
-plots.machines([result, *recorded], size=results.unique(result["rows"])[0])
+plots.plot_machines([result, *recorded], size=unique(result["rows"])[0])
 
 # %% [markdown]
 # Times of different machines say little about the code; ratios to eager in the same run say more. Where the panels
@@ -185,8 +190,8 @@ plots.machines([result, *recorded], size=results.unique(result["rows"])[0])
 
 # %%
 for one in recorded:
-    for device in results.unique(one["rows"], "device"):
-        display(plots.ladder(one, device))
+    for device in unique(one["rows"], "device"):
+        display(plots.plot_ladder(one, device))
 if not recorded:
     print("No other machine is recorded yet: docs/results/README.md says how to add yours.")
 

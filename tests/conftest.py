@@ -10,7 +10,8 @@ import shutil
 from collections import Counter
 
 import pytest
-from programs import another_python, cuobjdump
+
+from support.programs import another_python, cuobjdump
 
 # Threads of torch and OpenMP in each of several test processes: they share the cores, and those that wait spin.
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
@@ -30,6 +31,7 @@ HEADERS = {
     "googletest": ("gtest/gtest.h", "GoogleTest: sudo apt install libgtest-dev"),
     "zlib": ("zlib.h", "zlib's header: sudo apt install zlib1g-dev"),
 }
+pytest_plugins = ["pytester", "support.proofs", "support.scheduling"]
 NEEDS = "needs "  # how the reason of such a skip begins; pytest writes "Skipped: " in front of it
 
 
@@ -61,17 +63,25 @@ def lacking(need: str) -> str | None:
 @functools.cache
 def cannot_isolate() -> str | None:
     """Why bubblewrap does not work here; where it is installed, too, as in a container without rights."""
-    from common.exercises import sandbox
+    from common.exercises.grading import sandbox
 
-    return sandbox.unavailable(sandbox.Sandbox("bubblewrap"))
+    return sandbox.find_problem(sandbox.Sandbox("bubblewrap"))
 
 
 @functools.cache
 def has_header(name: str) -> bool:
     """Whether the C++ compiler finds a header."""
-    from common import facts, objects
+    from common.emulator import compiler_command
+    from common.setup import facts
 
-    return facts.compiles(f"#include <{name}>\n", objects.compiler())
+    return facts.can_compile(f"#include <{name}>\n", compiler_command())
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    from support.prebuilt import build_before_workers
+
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    build_before_workers(session.config, reporter.write_line if reporter else print)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

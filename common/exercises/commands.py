@@ -8,72 +8,93 @@ import re
 import sys
 import tempfile
 import textwrap
+import time
 from pathlib import Path
 
 from .. import stages
 from ..console import say, wrapped
 from ..errors import UserError
-from . import place, variants
-from .exercise import Exercise, every, find, shown
+from ..paths import display_path
+from . import variants, workspace
+from .catalogue import every, find
+from .exercise import Exercise
 
 MARKS = {True: "✓", False: "·", None: " "}  # solved, begun, not yet begun
+NOT_YET = 3  # the exit status of a check that did not pass; that of an error is 1
 
 
-def next_one() -> int:
-    """Says what to do now, and where; makes the folder for it."""
-    exercise = first_open()
+def show_next(name: str | None = None) -> int:
+    """Says what to do now, and where; makes the folder for it.
+
+    Without a name it is the exercise that was named last, or once that is solved the first unsolved one.
+    """
+    exercise, following = find_exercise(name) if name else find_next(), first_unsolved()
+    if exercise != find_remembered():
+        workspace.forget()
     if exercise is None:
         say("All exercises are solved. `make progress` shows them, `make solution EX=...` ours beside yours.")
         return 0
-    introduce(exercise)
+    show_task(exercise)
     say("\nThen: make check     Stuck: make hint")
-    exercises = every()
-    if exercise.source.kind == "primer" and exercise == exercises[0]:
-        cell = next(one for one in exercises if one.source.kind != "primer")
-        say(f"Stage {exercise.stage} is optional. To begin with the cell: make check EX={cell.id}")
+    if following not in (None, exercise):
+        say(f"The first that you have not solved: make next EX={following.id}")
+    primer = next((one for one in every() if one.source.kind == "primer"), None)
+    if primer and not any(workspace.read_state(one).tries for one in every()):
+        say(f"Never written an autograd.Function? Stage {primer.stage} comes before: make next EX={primer.id}")
     return 0
 
 
-def introduce(exercise: Exercise) -> None:
+def show_task(exercise: Exercise) -> None:
     """The task of an exercise, and where the learner's files are; makes the folder for them."""
-    folder = begun(exercise)
-    exercises = every()
-    number = exercises.index(exercise) + 1
-    say(f"Exercise {exercise.id} ({number} of {len(exercises)}): {exercise.minutes} minutes, {exercise.size}\n")
-    say(wrapped(readable(exercise)))
-    say(f"\nYour files are in {shown(folder)}/:")
+    folder = prepare_folder(exercise)
+    of_stage = [one for one in every() if one.stage == exercise.stage]
+    place = f"{of_stage.index(exercise) + 1} of {len(of_stage)} in stage {exercise.stage}"
+    say(f"Exercise {exercise.id} ({place}): {exercise.minutes} minutes, {exercise.size}\n")
+    say(wrapped(format_task(exercise)))
+    say(f"\nYour files are in {display_path(folder)}/:")
     starter = variants.starter(exercise)
-    todos = variants.todos(starter)
+    todos = variants.find_todos(starter)
     for file, line, text in todos:
-        say(f"  {shown(folder / file)}:{line}")
+        say(f"  {display_path(folder / file)}:{line}")
         say(textwrap.indent(wrapped(text), "      "))
     for file, text in variants.solution(exercise).items():
         if not todos and text != starter.get(file):
-            say(f"  {shown(folder / file)}")
+            say(f"  {display_path(folder / file)}")
 
 
-def check(name: str | None) -> int:
-    """Checks one exercise, the current one, or with `all` each that was begun."""
+def check_work(name: str | None, starter: bool = False) -> int:
+    """Checks one exercise, the current one, or with `all` each that was begun.
+
+    With `starter` an unchanged starter is built and checked too.
+    """
     if name == "all":
-        begun = [one for one in every() if place.folder_of(one).exists()]
-        if not begun:
+        started = [one for one in every() if workspace.folder_of(one).exists()]
+        if not started:
             raise UserError("nothing is begun yet: make next")
-        results = [check_one(one) for one in begun]
+        results = [check_and_report(one, starter) for one in started]
         say(f"\n{sum(results)} of {len(results)} that you began are solved.")
-        return 0 if all(results) else 1
-    return 0 if check_one(current(name)) else 1
+        return 0 if all(results) else NOT_YET
+    return 0 if check_and_report(find_exercise(name), starter) else NOT_YET
 
 
-def check_one(exercise: Exercise) -> bool:
-    """Checks the learner's folder and says how it went."""
-    from .checking import check as judge
-
-    if not place.folder_of(exercise).exists():
-        introduce(exercise)
+def check_and_report(exercise: Exercise, starter: bool = False) -> bool:
+    """Checks the learner's folder and says how it went. An unchanged starter is only checked with `starter`."""
+    start = time.perf_counter()
+    if not workspace.folder_of(exercise).exists():
+        show_task(exercise)
         say()
-    folder = begun(exercise)
-    verdict = judge(exercise, folder)
-    place.record(exercise, verdict.passed)
+    folder = prepare_folder(exercise)
+    if not starter and variants.is_unchanged(exercise, folder):
+        workspace.record_check(exercise, passed=False)
+        say(f"exercise {exercise.id}: not yet")
+        say(where_to_begin(exercise, folder))
+        say_next_hint(exercise)
+        return False
+    from .checking import check_folder  # imports torch
+
+    verdict = check_folder(exercise, folder)
+    took = f"{time.perf_counter() - start:.1f} s{verdict.where}"
+    workspace.record_check(exercise, verdict.passed)
     if verdict.printed:
         lines = verdict.printed.splitlines()
         say("Your code printed:")
@@ -82,28 +103,42 @@ def check_one(exercise: Exercise) -> bool:
             + (f"\n  | ... {len(lines) - 20} lines more" if lines[20:] else "")
         )
     if verdict.passed:
-        say(f"exercise {exercise.id}: solved ({verdict.seconds:.1f} s{verdict.where})")
-        following = first_open()
-        goes_on = f"make next goes on, with {following.id}" if following else "That was the last one"
+        say(f"exercise {exercise.id}: solved ({took})")
+        following = find_next()
+        next_step = f"make next goes on, with {following.id}" if following else "That was the last one"
         if verdict.message:
             say(verdict.message)
-        say(f"{goes_on}; make solution shows ours beside yours.")
+        say(f"{next_step}; make solution shows ours beside yours.")
         return True
-    say(f"exercise {exercise.id}: not yet ({verdict.seconds:.1f} s{verdict.where})")
+    say(f"exercise {exercise.id}: not yet ({took})")
     say(verdict.message)
-    hints, seen = len(exercise.hints), place.state(exercise).hints
-    if seen < hints:
-        say(f"\nStuck? make hint{ex_of(exercise)} ({seen} of {hints} shown)")
+    say_next_hint(exercise)
     return False
 
 
-def hint(name: str | None) -> int:
+def where_to_begin(exercise: Exercise, folder: Path) -> str:
+    """The answer to a check of an unchanged starter: the places to fill in, or the files to change."""
+    first = f"This is still the starter, so nothing was built or run. Begin here, in {display_path(folder)}/:"
+    lines = [first, *variants.starting_points(exercise)]
+    if exercise.kind == "file" and not variants.find_todos(variants.starter(exercise)):
+        lines.append(f"What the check finds in the starter: make check{exercise_option(exercise)} STARTER=1")
+    return "\n".join(lines)
+
+
+def say_next_hint(exercise: Exercise) -> None:
+    """How to get the next hint, if there is one."""
+    hints, seen = len(exercise.hints), workspace.read_state(exercise).hints
+    if seen < hints:
+        say(f"\nStuck? make hint{exercise_option(exercise)} ({seen} of {hints} shown)")
+
+
+def show_hint(name: str | None) -> int:
     """Shows one hint more each time."""
-    exercise = current(name)
-    seen = place.state(exercise).hints
+    exercise = find_exercise(name)
+    seen = workspace.read_state(exercise).hints
     hints = exercise.hints
     if seen < len(hints):
-        seen = place.update(exercise, hints=seen + 1).hints
+        seen = workspace.update_state(exercise, hints=seen + 1).hints
     for number, text in enumerate(hints[:seen], 1):
         say(f"Hint {number} of {len(hints)} for {exercise.id}:\n{wrapped(text)}\n")
     if seen == len(hints):
@@ -111,77 +146,80 @@ def hint(name: str | None) -> int:
     return 0
 
 
-def solution(name: str | None, take: bool = False) -> int:
-    """Shows our solution as a diff against the learner's files: of the exercise solved last, if none is named.
+def show_solution(name: str | None, take: bool = False) -> int:
+    """Shows our solution as a diff against the learner's files.
+
+    Without a name it is that of the exercise that was named last, or else solved last.
 
     With `take` the learner's folder becomes ours, and what was in it is kept aside.
     """
-    exercise = current(name, solved=True)
+    exercise = find(name) if name else find_remembered() or find_last_solved() or first_unsolved()
     if take:
-        return taken(exercise)
-    folder = place.folder_of(exercise)
+        return take_solution(exercise)
+    folder = workspace.folder_of(exercise)
     ours = variants.solution(exercise)
     yours = {file: _read(folder / file) for file in ours} if folder.exists() else variants.starter(exercise)
     say(f"Exercise {exercise.id}: yours (-) and ours (+)")
-    shown_any = False
+    differs = False
     for file, text in ours.items():
         lines = list(difflib.unified_diff(
             yours.get(file, "").splitlines(), text.splitlines(), f"yours/{file}", f"ours/{file}", lineterm="", n=2
         ))  # fmt: skip
         if lines:
-            shown_any = True
-            say("\n".join(coloured(line) for line in lines) if sys.stdout.isatty() else "\n".join(lines))
-    if not shown_any:
+            differs = True
+            say("\n".join(colour_line(line) for line in lines) if sys.stdout.isatty() else "\n".join(lines))
+    if not differs:
         say("They are the same, letter for letter.")
     else:
         say(f"\nTo go on with ours: make solution EX={exercise.id} TAKE=1 (yours is kept aside)")
     return 0
 
 
-def taken(exercise: Exercise) -> int:
+def take_solution(exercise: Exercise) -> int:
     """Puts the learner's folder aside and our solution in its place."""
-    kept = place.reset(exercise, variants.solution(exercise))
-    say(f"{shown(place.folder_of(exercise))}/ has our solution now.")
-    if kept:
-        say(f"What you had is in {shown(kept)}/.")
+    backup = workspace.reset(exercise, variants.solution(exercise))
+    workspace.remember(exercise)
+    say(f"{display_path(workspace.folder_of(exercise))}/ has our solution now.")
+    if backup:
+        say(f"What you had is in {display_path(backup)}/.")
     return 0
 
 
-def reset(name: str | None) -> int:
+def reset_exercise(name: str | None) -> int:
     """Puts the learner's folder aside and makes a fresh one."""
-    exercise = current(name)
-    kept = place.reset(exercise)
-    say(f"{shown(place.folder_of(exercise))}/ is as new.")
-    if kept:
-        say(f"What you had is in {shown(kept)}/.")
+    exercise = find_exercise(name)
+    backup = workspace.reset(exercise)
+    say(f"{display_path(workspace.folder_of(exercise))}/ is as new.")
+    if backup:
+        say(f"What you had is in {display_path(backup)}/.")
     return 0
 
 
-def progress() -> int:
+def show_progress() -> int:
     """A bar for each stage."""
     exercises = every()
     numbers = list(dict.fromkeys(exercise.stage for exercise in exercises))
     widest = max(sum(exercise.stage == number for exercise in exercises) for number in numbers)
     for number in numbers:
         here = [exercise for exercise in exercises if exercise.stage == number]
-        done = [exercise for exercise in here if place.state(exercise).passed]
+        done = [exercise for exercise in here if workspace.read_state(exercise).passed]
         bar = ("█" * len(done) + "░" * (len(here) - len(done))).ljust(widest)
         points = f"{sum(exercise.points for exercise in done)} of {sum(exercise.points for exercise in here)} points"
-        say(f"Stage {number}  {bar}  {len(done)} of {len(here)}, {points}   {stages.find(number).title}")
+        say(f"Stage {number}  {bar}  {len(done)} of {len(here)}, {points}   {stages.find_stage(number).title}")
         for exercise in here:
-            known = place.state(exercise)
-            mark = MARKS[True if known.passed else False if place.folder_of(exercise).exists() else None]
-            hints = f", {known.hints} hint{'s' if known.hints > 1 else ''}" if known.hints else ""
+            state = workspace.read_state(exercise)
+            mark = MARKS[True if state.passed else False if workspace.folder_of(exercise).exists() else None]
+            hints = f", {state.hints} hint{'s' if state.hints > 1 else ''}" if state.hints else ""
             say(f"  {mark} {exercise.id:<28} {exercise.title} ({exercise.minutes} min{hints})")
-    solved = sum(bool(place.state(exercise).passed) for exercise in exercises)
+    solved = sum(bool(workspace.read_state(exercise).passed) for exercise in exercises)
     say(f"\n{solved} of {len(exercises)} solved ({MARKS[True]}); {MARKS[False]} is begun."
-        + (f" Next: {first_open().id} (make next)" if first_open() else ""))  # fmt: skip
+        + (f" Next: {following.id} (make next)" if (following := find_next()) else ""))  # fmt: skip
     return 0
 
 
-def prove(name: str) -> int:
+def show_verdicts(name: str) -> int:
     """Shows what the starter, the solution and each wrong answer of an exercise are told: for its author to read."""
-    from .checking import check as judge
+    from .checking import check_folder
 
     exercise = find(name)
     wrong = {f"wrong/{name}": files for name, files in variants.wrong(exercise).items()}
@@ -189,70 +227,87 @@ def prove(name: str) -> int:
         "starter": variants.starter(exercise), "solution": variants.solution(exercise), **wrong
     }.items():  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
-            place.write(files, Path(folder) / exercise.name)
-            verdict = judge(exercise, Path(folder) / exercise.name)
+            workspace.write_files(files, Path(folder) / exercise.name)
+            verdict = check_folder(exercise, Path(folder) / exercise.name)
         say(f"--- {name}: {verdict.kind} ({verdict.seconds:.1f} s, {verdict.target})")
         say(f"{verdict.message}\n" if verdict.message else "")
     return 0
 
 
-def begun(exercise: Exercise) -> Path:
+def prepare_folder(exercise: Exercise) -> Path:
     """The learner's folder, made if it is not there, and with what an update of the workbook has changed."""
-    folder = place.begin(exercise)
-    changed = place.renew(exercise)
-    if changed.renewed:
-        say(f"The workbook has newer files, and you had not changed yours: renewed {', '.join(changed.renewed)}.\n")
-    if changed.kept:
-        say(f"The workbook has newer files, but you changed yours, so they are kept: {', '.join(changed.kept)}.\n"
-            f"make reset{ex_of(exercise)} gives you the new ones, and keeps yours aside.\n")  # fmt: skip
+    folder = workspace.begin(exercise)
+    update = workspace.update_folder(exercise)
+    if update.updated:
+        say(f"The workbook has newer files, and you had not changed yours: renewed {', '.join(update.updated)}.\n")
+    if update.conflicts:
+        say(f"The workbook has newer files, but you changed yours, so they are kept: {', '.join(update.conflicts)}.\n"
+            f"make reset{exercise_option(exercise)} gives you the new ones, and keeps yours aside.\n")  # fmt: skip
     return folder
 
 
-def first_open() -> Exercise | None:
+def first_unsolved() -> Exercise | None:
     """The first exercise that has not been solved; None when all have been.
 
-    Whoever has begun with a stage behind the primer has skipped that: its exercises come last.
+    The primer's exercises come last, unless the learner has begun with them.
     """
     exercises = every()
-    opened = [exercise for exercise in exercises if not place.state(exercise).passed]
+    opened = [exercise for exercise in exercises if not workspace.read_state(exercise).passed]
     solved = {exercise.stage for exercise in exercises if exercise not in opened}
-    primers = {stage.number for stage in stages.STAGES if stage.kind == "primer"}
-    skipped = primers - solved if solved else set()
+    skipped = {exercise.stage for exercise in opened if exercise.source.kind == "primer"} - solved
     return min(opened, key=lambda exercise: exercise.stage in skipped, default=None)
 
 
-def current(name: str | None, solved: bool = False) -> Exercise:
-    """The exercise of that name; without one, the first open one.
-
-    With `solved`, or when none is open, it is the one that was solved last.
-    """
-    if name:
-        return find(name)
-    done = [exercise for exercise in every() if place.state(exercise).passed]
-    opened = first_open()
-    if opened is None or (solved and done):
-        return max(done, key=lambda exercise: place.state(exercise).passed)
-    return opened
+def find_next() -> Exercise | None:
+    """What `make next` shows: the exercise that was named last until it is solved, else the first unsolved one."""
+    remembered = find_remembered()
+    return remembered if remembered and not workspace.read_state(remembered).passed else first_unsolved()
 
 
-def ex_of(exercise: Exercise) -> str:
+def find_remembered() -> Exercise | None:
+    """The exercise that was named last, until `make next` goes on; None when there is none."""
+    name = workspace.read_remembered()
+    return next((exercise for exercise in every() if exercise.id == name), None)
+
+
+def find_last_solved() -> Exercise | None:
+    """The exercise that was solved last."""
+    done = [exercise for exercise in every() if workspace.read_state(exercise).passed]
+    return max(done, key=lambda exercise: workspace.read_state(exercise).passed, default=None)
+
+
+def find_exercise(name: str | None) -> Exercise:
+    """The exercise of that name, which is remembered; without a name the one that commands mean now."""
+    if not name:
+        return find_current()
+    exercise = find(name)
+    workspace.remember(exercise)
+    return exercise
+
+
+def find_current() -> Exercise:
+    """The exercise that was named last, else the first unsolved one; when all are solved, the one solved last."""
+    return find_remembered() or first_unsolved() or find_last_solved()
+
+
+def exercise_option(exercise: Exercise) -> str:
     """What a command needs to mean this exercise."""
-    return "" if exercise == first_open() else f" EX={exercise.id}"
+    return "" if exercise == find_current() else f" EX={exercise.id}"
 
 
-def readable(exercise: Exercise) -> str:
+def format_task(exercise: Exercise) -> str:
     """The task for a terminal: a link is its text and where that lies."""
 
-    def place_of(link: re.Match) -> str:
+    def name_target(link: re.Match) -> str:
         if "://" in link[2]:
             return f"{link[1]} ({link[2]})"
-        place = shown(Path(os.path.normpath(exercise.folder / link[2].partition("#")[0])))
-        return place if place.endswith(link[1].strip("`")) else f"{link[1]} ({place})"
+        path = display_path(Path(os.path.normpath(exercise.folder / link[2].partition("#")[0])))
+        return path if path.endswith(link[1].strip("`")) else f"{link[1]} ({path})"
 
-    return re.sub(r"\[([^\]]+)\]\(([^)]+)\)", place_of, exercise.task.strip())
+    return re.sub(r"\[([^\]]+)\]\(([^)]+)\)", name_target, exercise.task.strip())
 
 
-def coloured(line: str) -> str:
+def colour_line(line: str) -> str:
     """A line of a diff for a terminal."""
     colour = {"+": "32", "-": "31", "@": "36"}.get(line[:1])
     return f"\033[{colour}m{line}\033[0m" if colour else line

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import configparser
-import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from .. import stages
 from ..errors import UserError
-from ..stages import ROOT, Stage
+from ..stages import Stage
 
-MANIFEST, RULE = "exercise.ini", "check.py"
+MANIFEST, CHECK_FILE, EQUIVALENT_FILE = "exercise.ini", "check.py", "equivalent.txt"
 KINDS = ("write", "file", "predict")
 NEEDS = ("cpp", "emulator")
 
@@ -41,10 +40,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Exercise:
-    """One row of `every()`; `folder` is where its own files are."""
+    """One exercise, as its manifest describes it; `folder` is where its own files are."""
 
     folder: Path
-    rule: Path  # check.py, or a teacher's instead of it
+    check_file: Path  # check.py, or a teacher's instead of it
     stage: int
     name: str
     order: int
@@ -56,6 +55,7 @@ class Exercise:
     points: int
     needs: tuple[str, ...]
     seconds: int  # that the learner's code may take, builds aside
+    without: tuple[str, ...]  # files of the stage that are not handed out, since they show the answer
     builds: bool  # whether the starter builds; it does not where the build is the exercise
     regions: tuple[Region, ...]
     questions: tuple[Question, ...]
@@ -68,7 +68,7 @@ class Exercise:
     @property
     def source(self) -> Stage:
         """The stage that it belongs to."""
-        return stages.get(self.stage)
+        return stages.get_stage(self.stage)
 
     @property
     def task(self) -> str:
@@ -82,55 +82,7 @@ class Exercise:
         return [hint.strip() for hint in re.split(r"^---\s*$", text, flags=re.MULTILINE)]
 
 
-def every() -> list[Exercise]:
-    """All exercises in the order of stages, then of their `order`; those of the folders in EXERCISES too.
-
-    Such a folder is a teacher's own, and holds exercises as `N/NAME/`, or of one of ours only a check.py, which then
-    replaces ours. Raises `UserError` for a wrong manifest.
-    """
-    found = [
-        read(path.parent, stage.number)
-        for stage in stages.STAGES
-        for path in stage.folder.glob(f"exercises/*/{MANIFEST}")
-    ]
-    by_id = {exercise.id: exercise for exercise in found}
-    for folder in filter(None, os.environ.get("EXERCISES", "").split(os.pathsep)):
-        by_id |= {exercise.id: exercise for exercise in _private(Path(folder).expanduser().resolve(), by_id)}
-    return sorted(by_id.values(), key=lambda exercise: (exercise.stage, exercise.order, exercise.name))
-
-
-def _private(folder: Path, ours: dict[str, Exercise]) -> list[Exercise]:
-    """A teacher's exercises, and ours with another check."""
-    found = [read(path.parent, int(path.parent.parent.name)) for path in folder.glob(f"[0-9]/*/{MANIFEST}")]
-    for path in folder.glob(f"[0-9]/*/{RULE}"):
-        name = f"{path.parent.parent.name}/{path.parent.name}"
-        if (path.parent / MANIFEST).exists():
-            continue
-        if name not in ours:
-            raise UserError(f"EXERCISES: {path.parent} has no {MANIFEST}, and there is no exercise {name} to check")
-        found.append(replace(ours[name], rule=path))
-    if not found:
-        raise UserError(f"EXERCISES: there is no N/NAME/{MANIFEST} in {folder}")
-    return found
-
-
-def find(name: str) -> Exercise:
-    """The exercise called `3/guard`, or `guard` where only one stage has it. Raises `UserError` for any other."""
-    wanted = name.strip("/")
-    for prefix in ("work/", "stages/"):
-        wanted = wanted.removeprefix(prefix)
-    all_here = every()
-    found = [exercise for exercise in all_here if wanted in (exercise.id, exercise.name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UserError(f"which {name}? {', '.join(exercise.id for exercise in found)}")
-    stage = wanted.partition("/")[0]
-    near = [exercise.id for exercise in all_here if str(exercise.stage) == stage] or [e.id for e in all_here]
-    raise UserError(f"there is no exercise {name!r}; there are {', '.join(near)}")
-
-
-def read(folder: Path, stage: int) -> Exercise:
+def read_exercise(folder: Path, stage: int) -> Exercise:
     """The exercise in a folder. Raises `UserError`, with the exercise's name, for what its manifest lacks."""
     manifest = configparser.ConfigParser(
         interpolation=None, delimiters=("=",), comment_prefixes=(";",), default_section="nothing"
@@ -154,7 +106,7 @@ def read(folder: Path, stage: int) -> Exercise:
             raise ValueError("kind `write` has regions, kind `predict` has questions, and no other kind has them")
         return Exercise(
             folder=folder,
-            rule=folder / RULE,
+            check_file=folder / CHECK_FILE,
             stage=stage,
             name=folder.name,
             order=int(head["order"]),
@@ -166,6 +118,7 @@ def read(folder: Path, stage: int) -> Exercise:
             points=int(head.get("points", "1")),
             needs=tuple(_one_of(need, NEEDS, "needs") for need in head.get("needs", "").split()),
             seconds=int(head.get("seconds", "60")),
+            without=tuple(head.get("without", "").split()),
             builds=_one_of(head.get("builds", "yes"), ("yes", "no"), "builds") == "yes",
             regions=tuple(regions),
             questions=tuple(questions),
@@ -197,8 +150,3 @@ def _one_of(value: str, allowed: tuple[str, ...], what: str) -> str:
 def _text(value: str) -> str:
     """Several lines; one that is indented deeper, or begins with # or ;, starts with a `|` that is dropped."""
     return "\n".join(re.sub(r"^\| ?", "", line) for line in value.strip("\n").splitlines())
-
-
-def shown(path: Path) -> str:
-    """A path as a learner would type it: from the root of the workbook if it lies there."""
-    return os.path.relpath(path, ROOT) if path.is_relative_to(ROOT) else str(path)

@@ -1,4 +1,4 @@
-"""For checks of whole CUDA programs: numbers go in as arguments, come back printed, and the emulator has its say.
+"""For checks of whole CUDA programs: numbers go in as arguments and come back printed, and the emulator reports.
 
 from common.exercises.programs import printed
 
@@ -14,9 +14,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..counts import Counted
-from .judge import Failure, Ran, Work
+from ..emulator import Counted
+from .failures import Failure
+from .judging.work import ProgramRun, Work
 
+NO_LAUNCH = "no kernel was launched"
 NO_PROBLEM = "no problem found"  # and no check was switched off
 OUTPUT = 3  # lines that are shown of what is no list of numbers
 
@@ -32,23 +34,23 @@ def printed(
 ) -> tuple[Tensor, Counted]:
     """The numbers that a program prints, as a tensor of this shape, and what its kernels asked of memory.
 
-    A tensor among the arguments is given number by number. `case` says in messages what they were. Raises `Failure`,
-    with the report, for anything that the emulator has to say, and for an output that is something else.
+    A tensor among the arguments is given number by number. `case` says in messages what they were. Raises `Failure`
+    with the report of anything that the emulator found, and for an output of another kind.
     """
-    ran = work.program(file, *words(arguments), counting=True, **variables)
-    text = clean(ran, case)
+    ran = work.program(file, *format_arguments(arguments), counting=True, **variables)
+    text = require_clean_run(ran, case)
     try:
         numbers = [float(word) for word in text.split()]
     except ValueError:
         lines = "\n".join(f"  | {line}" for line in text.splitlines()[:OUTPUT])
-        raise Failure(f"{case}: the program prints something else than numbers:\n{lines}") from None
+        raise Failure(f"{case}: the program prints something other than numbers:\n{lines}") from None
     if len(numbers) != math.prod(shape):
         raise Failure(f"{case}: the program prints {len(numbers)} numbers, expected {math.prod(shape)}")
     return torch.tensor(numbers, dtype=torch.float64).to(dtype).view(*shape), ran.counted
 
 
-def clean(ran: Ran, case: str) -> str:
-    """What a program printed. Raises `Failure` unless it ended with 0 and every check of the emulator was content."""
+def require_clean_run(ran: ProgramRun, case: str) -> str:
+    """What a program printed. Raises `Failure` unless its status is 0 and the emulator found nothing."""
     text, found, report = ran.output.partition("the emulator found:")
     if found:
         raise Failure(f"{case}: {found}{report}")
@@ -59,12 +61,14 @@ def clean(ran: Ran, case: str) -> str:
         raise Failure(f"{case}: the program does not end")
     if ran.status != 0:
         raise Failure(f"{case}: the program ends with status {ran.status}\n{text}".rstrip())
+    if verdict.startswith(NO_LAUNCH):
+        raise Failure(f"{case}: {NO_LAUNCH}: the results must come from a kernel")
     if not verdict.endswith(NO_PROBLEM) or ran.counted is None:
-        raise Failure(f"{case}: {verdict or 'the program ends before its end'}")
+        raise Failure(f"{case}: {verdict or 'the program ends early'}")
     return text
 
 
-def words(arguments: Sequence[object]) -> list[str]:
+def format_arguments(arguments: Sequence[object]) -> list[str]:
     """Arguments for a command line."""
     return [
         str(number) for one in arguments for number in (one.flatten().tolist() if isinstance(one, Tensor) else [one])

@@ -9,10 +9,10 @@ def check(work):
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
-from .judge import Failure, Work
+from .failures import Failure
+from .judging.work import Work
 
 SOURCES = (".cu", ".cpp")
 # Runs setup.py up to its last command, with compilers that write down their arguments and make empty files.
@@ -47,12 +47,12 @@ with tempfile.TemporaryDirectory() as folder:
     sys.argv = ["setup.py", "-q", "build_ext", *places]
     sys.path.insert(0, "")
     runpy.run_path("setup.py", run_name="__main__")
-    print()
-    print(json.dumps([json.loads(line) for line in log.read_text().splitlines()]))
+    noted = [json.loads(line) for line in log.read_text().splitlines()]
+tell(noted)
 '''
 
 
-class Command(NamedTuple):
+class CompilerCommand(NamedTuple):
     """One call of a compiler: "nvcc" or "c++", and its arguments."""
 
     tool: str
@@ -74,15 +74,15 @@ class Command(NamedTuple):
         return self.words[self.words.index("-o") + 1].rpartition("/")[2] if "-o" in self.words else ""
 
 
-def commands(work: Work, **variables: str) -> list[Command]:
-    """What the learner's setup.py has compiled and linked. Raises `Failure`, with its last words, where it fails.
+def commands(work: Work, **variables: str) -> list[CompilerCommand]:
+    """What the learner's setup.py has compiled and linked. Raises `Failure`, with the end of its output, if it fails.
 
     The variables are of its environment, in which TORCH_CUDA_ARCH_LIST is "9.0" unless given.
     """
     given = {"TORCH_CUDA_ARCH_LIST": "9.0", "TORCH_CPP_LOG_LEVEL": "ERROR", "MAX_JOBS": "2"} | variables
-    ran = work.python("-W", "ignore", "-c", DRIVER, **given)
-    lines = [line for line in ran.output.splitlines() if line.strip()]
-    if ran.status != 0 or not lines:
+    ran = work.observe(DRIVER, PYTHONWARNINGS="ignore", **given)
+    if ran.told is None:
+        lines = [line for line in ran.output.splitlines() if line.strip()]
         raise Failure("\n".join(["setup.py ends with an error:", *lines[-3:]]))
-    noted = [Command(*pair) for pair in json.loads(lines[-1])]
+    noted = [CompilerCommand(*pair) for pair in ran.told]
     return [command for command in noted if command.result]

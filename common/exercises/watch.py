@@ -1,139 +1,70 @@
-"""Runs a command and ends it, with all that it has started, when they take more than they may together.
-
-    python -I -S watch.py MEMORY PROCESSES FILE_SIZE CONTAINER COMMAND...
-
-MEMORY and FILE_SIZE are bytes, PROCESSES counts threads too. CONTAINER is the name of the one that COMMAND runs, or
-empty: what is in that is no child of ours. The kernel has limits for one process, and for all of a user's; nothing
-but a control group, which an ordinary user seldom may make, has one for what a command has started. So this looks ten
-times a second. It imports little, and of the standard library only: it starts with every process.
-"""
+"""`make watch`: a check whenever a file was saved."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import resource
 import signal
-import subprocess
 import sys
+import time
+from pathlib import Path
+from types import FrameType
 
-INTERVAL = 0.1  # seconds
-CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGKILL)
-KEPT_FREE = 0.05  # of the machine's memory
-OPEN_FILES = 512
-MARK = "EXERCISE_PROCESS"  # as in ending.py, which takes longer to import than this may
+from ..console import say
+from ..paths import display_path
+from . import workspace
+from .commands import check_and_report, find_exercise, first_unsolved, prepare_folder, show_next
 
-
-def family(pid: int) -> tuple[list[int], int]:
-    """A process with all its descendants, and the number of their threads."""
-    pids, threads = [pid], 0
-    for parent in pids:  # grows on the way
-        try:
-            tasks = os.listdir(f"/proc/{parent}/task")  # noqa: PTH208 (pathlib takes longer to import than this runs)
-        except OSError:  # ended meanwhile
-            continue
-        threads += len(tasks)
-        for task in tasks:
-            pids += map(int, read(f"/proc/{parent}/task/{task}/children").split())
-    return pids, threads
+POLL_SECONDS = 0.5  # seconds between two looks at the files
+WATCHED = ("*", "csrc/*")  # what a build or a program leaves goes deeper
+WATCHED_KINDS = (".py", ".cpp", ".cu", ".h", ".cuh", ".ini", ".toml")
 
 
-def memory(pid: int) -> int:
-    """The bytes that a process takes for itself: without the files that it has mapped, which others share."""
-    fields = dict(line.split(":", 1) for line in read(f"/proc/{pid}/status").splitlines())
-    return sum(int(fields.get(name, "0").split()[0]) for name in ("RssAnon", "RssShmem", "VmSwap")) * 1024
-
-
-def machine(name: str) -> int:
-    """A line of /proc/meminfo, in bytes."""
-    return next(int(line.split()[1]) for line in read("/proc/meminfo").splitlines() if line.startswith(name)) * 1024
-
-
-def read(path: str) -> str:
-    """The text of a file; empty if it is gone."""
-    try:
-        with open(path) as file:  # noqa: PTH123
-            return file.read()
-    except OSError:
-        return ""
-
-
-def excess(pid: int, most_memory: int, most_threads: int, shared_before: int) -> str | None:
-    """What a process and its descendants take too much of; None when they keep within the limits."""
-    pids, threads = family(pid)
-    if threads > most_threads:
-        return f"it started more than {most_threads} processes and threads"
-    # Files in memory that nobody has mapped lie in no process; only the machine's sum shows them.
-    if max(sum(map(memory, pids)), machine("Shmem:") - shared_before) > most_memory:
-        return f"it took more than {most_memory / 2**30:.1f} GB of memory"
-    if machine("MemAvailable:") < KEPT_FREE * machine("MemTotal:"):
-        return "the machine was about to run out of memory"
-    return None
-
-
-def ask(pid: int, container: str) -> None:
-    """Passes SIGUSR1 on to the command, where its client does that, or else to bubblewrap's grandchild.
-
-    Bubblewrap's child is the first process inside.
-    """
-    for descendant in [pid] if container else family(pid)[0][2:3]:
-        with contextlib.suppress(OSError):
-            os.kill(descendant, signal.SIGUSR1)
-
-
-def removed_at_the_end(client: str, container: str) -> None:
-    """Starts a process that ends a container, which outlives its client, when this one has ended, by SIGKILL too.
-
-    It waits in a session of its own and without the mark by which everything else of ours is found and ended.
-    """
-    ours_alone, _ = os.pipe()  # whose other end closes with us
-    command = 'read _; "$0" kill "$1"; "$0" rm --force "$1"'
-    environment = {name: value for name, value in os.environ.items() if name != MARK}
-    nothing = subprocess.DEVNULL
-    subprocess.Popen(
-        ["sh", "-c", command, client, container],
-        stdin=ours_alone, stdout=nothing, stderr=nothing, env=environment, start_new_session=True,
-    )  # fmt: skip
-
-
-def prepare(file_size: int) -> None:
-    """In the new process: limits that the kernel keeps, and the last place in everything that it shares out."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # for all but those who wait for it
-    os.nice(5)
-    with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
-        file.write("1000")
-
-
-def main() -> int:
-    """Runs the command; ends as it does, by SIGKILL if it had to be ended."""
-    most_memory, most_threads, file_size = map(int, sys.argv[1:4])
-    container, command = sys.argv[4], sys.argv[5:]
-    if container:
-        removed_at_the_end(command[0], container)
-    process = subprocess.Popen(command, close_fds=False, preexec_fn=lambda: prepare(file_size))
-    # The judge's question where a submission is; within the sandbox it has to be asked from here.
-    signal.signal(signal.SIGUSR1, lambda *_: ask(process.pid, container))
-    parent, shared_before = os.getppid(), machine("Shmem:")
+def watch(name: str | None) -> int:
+    """Checks whenever a file was saved; without a name it goes on to the next exercise until all are solved."""
+    exercise = find_exercise(name)
+    say(f"Watching {display_path(prepare_folder(exercise))}/: every time you save, it is checked. Ctrl-C ends this.")
+    seen, pressed = None, record_interrupts()
     while True:
-        try:
-            status = process.wait(INTERVAL)
-            break
-        except subprocess.TimeoutExpired:
-            reason = excess(process.pid, most_memory, most_threads, shared_before)
-        if reason or os.getppid() != parent:
-            process.kill()
-            process.wait()
-            if reason:
-                print(f"\nsandbox: ended, {reason}", file=sys.stderr, flush=True)
-            status = 128 + signal.SIGKILL
-            break
-    if status - 128 in CRASHES:  # how bubblewrap says that a signal ended its command
-        os.kill(os.getpid(), status - 128)
-    return status
+        if pressed:
+            raise KeyboardInterrupt
+        times = modification_times(workspace.folder_of(exercise))
+        if times == seen:
+            time.sleep(POLL_SECONDS)
+            continue
+        seen = times
+        say(f"\n--- {time.strftime('%H:%M:%S')}")
+        if not check_and_report(exercise) or name is not None:
+            continue
+        say()
+        workspace.forget()
+        exercise = first_unsolved()
+        if exercise is None:
+            return show_next()
+        seen = modification_times(prepare_folder(exercise))
+        show_next()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def record_interrupts() -> list[int]:
+    """A list to which each Ctrl-C is added. It raises as always, except while torch is imported: that would abort."""
+    pressed: list[int] = []
+    usual = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        pressed.append(number)
+        spec = getattr(sys.modules.get("torch"), "__spec__", None)
+        if not getattr(spec, "_initializing", False):
+            usual(number, frame)
+
+    if callable(usual):
+        signal.signal(signal.SIGINT, note)
+    return pressed
+
+
+def modification_times(folder: Path) -> dict[Path, int]:
+    """When each of the learner's files was written."""
+    found = {}
+    for path in (path for pattern in WATCHED for path in folder.glob(pattern)):
+        with contextlib.suppress(OSError):  # an editor has just replaced it
+            if path.suffix in WATCHED_KINDS and not path.name.startswith("."):
+                found[path] = path.stat().st_mtime_ns
+    return found

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from .. import stages
 from ..errors import UserError
-from ..exercises.exercise import shown
-from ..exercises.place import root
+from ..exercises.workspace import root
+from ..paths import display_path
 
 FOLDER = Path(__file__).parent / "folder"
-STAGE = stages.get(5).folder
+STAGE = stages.get_stage(5).folder
 
 
 def new(name: str, parent: str | None = None) -> int:
@@ -34,7 +34,9 @@ def new(name: str, parent: str | None = None) -> int:
     demand_usable(name)
     place = (Path(parent).expanduser().resolve() if parent else root()) / name
     if place.exists():
-        raise UserError(f"{shown(place)} exists already, and nothing is overwritten; take another NAME, or DIR=...")
+        raise UserError(
+            f"{display_path(place)} exists already, and nothing is overwritten; take another NAME, or DIR=..."
+        )
     unfinished = place.with_name(f".{name}.unfinished")
     try:
         shutil.rmtree(unfinished, ignore_errors=True)  # of a run that was interrupted
@@ -43,11 +45,11 @@ def new(name: str, parent: str | None = None) -> int:
             (unfinished / path).write_text(text, encoding="utf-8")
         unfinished.rename(place)
     except OSError as error:
-        raise UserError(f"cannot write in {shown(place.parent)}: {error.strerror or error}") from None
+        raise UserError(f"cannot write in {display_path(place.parent)}: {error.strerror or error}") from None
     on_path = shutil.which("python")
     python = "python" if on_path and Path(on_path).samefile(sys.executable) else shlex.quote(sys.executable)
-    print(f"Made {shown(place)}: stage 5 as a package of your own. Build it and run its tests:\n")
-    print(f"    cd {shlex.quote(shown(place))}")
+    print(f"Made {display_path(place)}: stage 5 as a package of your own. Build it and run its tests:\n")
+    print(f"    cd {shlex.quote(display_path(place))}")
     print(f"    {python} setup.py build_ext --inplace && {python} -m pytest\n")
     print("Its README.md says which lines to change for a cell of your own.")
     return 0
@@ -58,7 +60,9 @@ def demand_usable(name: str) -> None:
     if not name:
         raise UserError("a name is missing: make new NAME=mycell")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
-        why = "is no name for a package: lower-case letters and digits, a letter first, underscores between them"
+        why = (
+            "is not a valid package name: use lower-case letters and digits, a letter first, underscores between them"
+        )
     elif keyword.iskeyword(name) or hasattr(builtins, name):
         why = "means something in Python already"
     elif found := installed(name):
@@ -92,7 +96,7 @@ def is_namespace(name: str) -> bool:
 
 def word_in_sources(name: str) -> str | None:
     """Where the copied files have the name as a word, with which it would be confused; None if nowhere."""
-    for path, text in sources():
+    for path, text in source_files():
         if name in re.findall(r"\w+", str(path)):
             return str(path)
         for number, line in enumerate(text.splitlines(), start=1):
@@ -101,7 +105,7 @@ def word_in_sources(name: str) -> str | None:
     return None
 
 
-def sources() -> Iterator[tuple[Path, str]]:
+def source_files() -> Iterator[tuple[Path, str]]:
     """The files as they are here, each with the path that it will have."""
     for name in ("__init__.py", "lltm.py"):
         yield Path("lltm", name), (STAGE / name).read_text(encoding="utf-8")
@@ -114,8 +118,8 @@ def sources() -> Iterator[tuple[Path, str]]:
 
 
 def files(name: str) -> dict[str, str]:
-    """The files under the new name, by path. LLTM in prose stays: until somebody changes it, that is what it is."""
-    made = {str(path).replace("lltm", name): renamed(text, name) for path, text in sources()}
+    """The files under the new name, by path. LLTM stays in prose: the cell is one until the reader changes it."""
+    made = {str(path).replace("lltm", name): renamed(text, name) for path, text in source_files()}
     made["README.md"] = with_lines(made["README.md"], made)
     return made
 

@@ -9,25 +9,25 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ..cache import BUILD
 from ..errors import UserError
+from ..paths import build_dir
 
 
-def emulate(folder: Path, options: list[str]) -> int:
+def test_on_emulator(folder: Path, options: list[str]) -> int:
     """Builds the folder's library for the emulator and runs its tests in a copy that has it; pytest's exit status.
 
     Nothing is written in the folder. Raises `UserError` for one that does not build, or that `make new` did not make.
     """
     package = next((path.parent for path in folder.glob("*/__init__.py") if (folder / "built.py").exists()), None)
     if package is None:
-        raise UserError(f"{folder} is no folder that make new makes; for a CUDA program: make emulate FILE=x.cu")
+        raise UserError(f"{folder} was not made by make new; for a CUDA program: make emulate FILE=x.cu")
     if not all(map(importlib.util.find_spec, ("torch", "pytest"))):
         raise UserError("this needs torch and pytest; make setup installs them")
-    from ..build import build_folder
+    from ..build.library import build_folder
 
     print(f"Building the CUDA kernels of {folder} for the CPU: a minute, if they have changed", flush=True)
-    library = build_folder(folder.resolve(), "emulator", BUILD / f"{package.name}-emulator", package.name).path
-    with tempfile.TemporaryDirectory(prefix=f"{package.name}-", dir=BUILD) as place:
+    library = build_folder(folder.resolve(), "emulator", f"{package.name}-emulator", package.name).path
+    with tempfile.TemporaryDirectory(prefix=f"{package.name}-", dir=build_dir()) as place:
         copy = Path(place) / folder.resolve().name
         shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("_C*.so", "build", "dist", ".*", "__pycache__"))
         shutil.copyfile(library, copy / package.name / "_C.so")

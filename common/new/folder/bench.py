@@ -56,17 +56,17 @@ def medians(functions, seconds):
 
 
 def main():
-    """Prints a row for each contender and size: microseconds of one call, and in brackets the multiple of eager's."""
+    """Prints a row for each implementation and size: microseconds of one call, and as a multiple of eager's."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", nargs=3, type=int, action="append", metavar=("B", "I", "S"))
     parser.add_argument("--seconds", type=float, default=1.0, help="for each figure")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
-    contenders = {"eager": reference.cell, "lltm": lltm, "torch.compile": torch.compile(reference.cell)}
+    implementations = {"eager": reference.cell, "lltm": lltm, "torch.compile": torch.compile(reference.cell)}
     print(f"torch {torch.__version__}, {options.device}, float32, {torch.get_num_threads()} threads, microseconds")
     for size in map(tuple, options.size or SIZES):
         arguments = [*reference.arguments(*size, torch.float32, options.device).values()]
-        timed = {name: steps(cell, arguments) for name, cell in contenders.items()}
+        timed = {name: steps(cell, arguments) for name, cell in implementations.items()}
         expected = {step: function() for step, function in timed["eager"].items()}
         for name, functions in timed.items():
             check(name, functions, expected)

@@ -1,5 +1,4 @@
-// The pointwise part of the LLTM cell as two CUDA kernels. This file knows pointers and sizes, and nothing of
-// torch.
+// The pointwise part of the LLTM cell as two CUDA kernels over raw pointers; no torch header is included.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -34,8 +33,7 @@ __global__ void forward_kernel(scalar_t* __restrict__ new_h,           // [B,S]
   }
 }
 
-// One thread per (row, unit). Reads 6 numbers, writes 4. A gradient that never came is a null pointer, and
-// zero.
+// One thread per (row, unit). Reads 6 numbers, writes 4. A null pointer stands for a gradient of zeros.
 template <typename scalar_t>
 __global__ void backward_kernel(scalar_t* __restrict__ d_z,              // [B,3S]: input, output, candidate
                                 scalar_t* __restrict__ d_old_cell,       // [B,S]
@@ -66,8 +64,8 @@ __global__ void backward_kernel(scalar_t* __restrict__ d_z,              // [B,3
 }
 
 constexpr int kThreads = 256;
-constexpr int64_t kMaxGridY =
-    65535;  // the y side of a grid ends here, the batch does not: hence the loop over rows
+// The y side of a grid ends here; a batch does not, hence the loop over rows.
+constexpr int64_t kMaxGridY = 65535;
 
 dim3 grid_for(int64_t batch_size, int64_t state_size) {
   return dim3((state_size + kThreads - 1) / kThreads, std::min(batch_size, kMaxGridY));
@@ -93,8 +91,7 @@ cudaError_t launch_backward(scalar_t* d_z, scalar_t* d_old_cell, const scalar_t*
   return cudaGetLastError();
 }
 
-// The host code only sees declarations, so each type it calls must be made here, or the linker finds no such
-// symbol.
+// The host code only sees declarations, so each type it calls must be instantiated here.
 template cudaError_t launch_forward(float*, float*, float*, const float*, const float*, int64_t, int64_t,
                                     cudaStream_t);
 template cudaError_t launch_forward(double*, double*, double*, const double*, const double*, int64_t, int64_t,

@@ -64,8 +64,8 @@ __global__ void backward_kernel(Accessor<scalar_t, 3> d_z,               // [B,3
 }
 
 constexpr int kThreads = 256;
-constexpr int64_t kMaxGridY =
-    65535;  // the y side of a grid ends here, the batch does not: hence the loop over rows
+// The y side of a grid ends here; a batch does not, hence the loop over rows.
+constexpr int64_t kMaxGridY = 65535;
 
 dim3 grid_for(int64_t batch_size, int64_t state_size) {
   return dim3((state_size + kThreads - 1) / kThreads, std::min(batch_size, kMaxGridY));

@@ -1,5 +1,4 @@
-// The operators: their schemas, what they refuse, and what they do under autocast. Kernels register
-// elsewhere.
+// The operators: their schemas, their checks, and autocast. The kernels are registered in other files.
 #include <Python.h>
 
 #include <ATen/autocast_mode.h>
@@ -55,7 +54,7 @@ Tensor or_zero(const std::optional<Tensor>& grad, const Tensor& like) {
 // this library's own; else two builds, under two names, would both call the operator that was found first.
 namespace {
 
-// Under autocast both arguments take its dtype, as those of torch's own lstm_cell do.
+// Under autocast both arguments take its dtype, as those of torch's own lstm_cell do on CUDA.
 template <at::DeviceType device>
 std::tuple<Tensor, Tensor, Tensor> pointwise_autocast(const Tensor& z, const Tensor& old_cell) {
   static const auto pointwise =

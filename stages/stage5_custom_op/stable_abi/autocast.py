@@ -6,7 +6,7 @@ from . import _C
 
 
 def pointwise(z, old_cell):
-    # Both arguments take autocast's dtype, as those of torch's own lstm_cell do.
+    # Both arguments take autocast's dtype, as those of torch's own lstm_cell do on CUDA.
     device = z.device.type
     dtype = torch.get_autocast_dtype(device)
     with torch.autocast(device, enabled=False):

@@ -92,8 +92,7 @@ EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, Autograd, m) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&without_derivative>());
 }
 
-// Under autocast all arguments take its dtype, but for float64, as those of torch's own lstm_cell do on a
-// GPU.
+// Under autocast all arguments take its dtype, except float64, as in torch's own lstm_cell on a GPU.
 template <at::DeviceType device>
 std::tuple<Tensor, Tensor, Tensor> cell_autocast(const Tensor& input, const Tensor& weights,
                                                  const Tensor& bias, const Tensor& old_h,

@@ -8,8 +8,7 @@
 
 using at::Tensor;
 
-// Defined in lltm_kernel.cu. A tensor that is not defined is a gradient that never came, or one that nobody
-// needs.
+// Defined in lltm_kernel.cu. An undefined tensor is a gradient that did not arrive or is not needed.
 void launch_forward(const Tensor& new_h, const Tensor& new_cell, const Tensor& z, const Tensor& old_cell);
 void launch_backward(const Tensor& d_z, const Tensor& d_old_cell, const Tensor& sums, const Tensor& grad_h,
                      const Tensor& grad_cell, const Tensor& z, const Tensor& new_cell);

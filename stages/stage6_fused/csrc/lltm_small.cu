@@ -20,8 +20,7 @@ using at::Tensor;
 
 constexpr int kRows = 4, kWarps = 4;
 
-// Adds a lane's part of left @ right.T: 4 rows of left, and the 3 rows of right that belong to a unit's
-// gates.
+// Adds a lane's part of left @ right.T: 4 rows of left, and the 3 rows of right for the gates of a unit.
 template <typename scalar_t, typename math_t>
 __device__ __forceinline__ void add_products(math_t (&sums)[3][kRows],
                                              const Matrix<scalar_t>& left,   // [B,columns]

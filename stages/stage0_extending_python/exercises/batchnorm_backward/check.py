@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import require, same
+from common.exercises.judge import derived_by_hand, require, same
 
 CHANNEL = (0, 2, 3)
 SIZES = ((3, 4, 2, 3), (1, 2, 7, 1), (5, 1, 3, 3))
@@ -13,6 +13,8 @@ def check(work):
         for size in SIZES:
             for layout in ("contiguous", "channels last", "expanded"):
                 compare(batchnorm, size, outside, layout, generator)
+    given = [torch.randn(size, generator=generator, requires_grad=True) for size in ((3, 4, 2, 3), (4,), (4,))]
+    derived_by_hand(work, "conv_batchnorm", "BatchNorm.apply", *given, 0.1)
 
 
 def compare(batchnorm, size, outside, layout, generator):
@@ -56,6 +58,9 @@ def suspects(x, gamma, eps, outside, d_output):
         "mean and root are taken for constants: every x of the channel moves both": d_x_hat,
         "the path through mean is missing": d_x_hat - slope * x_hat * sum_dx / n,
         "the path through root is missing": d_x_hat - sum_d / n,
+        "gamma is missing": (d_x_hat - (sum_d + slope * x_hat * sum_dx) / n) / gamma.detach().view(-1, 1, 1),
+        "n is not the number of images, but of the numbers of a channel: N * h * w": d_x_hat
+        - (sum_d + slope * x_hat * sum_dx) / len(x),
         "the sums are not divided by n": d_x_hat - sum_d - slope * x_hat * sum_dx,
     }
     if outside:

@@ -37,7 +37,9 @@ def check(work):
                 both = all(str(rate) in found["refused"] for rate in rates)
                 require(both, f"{call} is refused, but the message {found['refused']!r} does not name both rates")
                 continue
-            require("refused" not in found, f"{call} is refused, and has only one rate: {found.get('refused')}")
+            in_list = ". Signals inside a list are arguments, too: tree_leaves finds them" * ("[" in call)
+            said = f"{call} is refused, and has only one rate: {found.get('refused')}{in_list}"
+            require("refused" not in found, said)
             agree(call, found["results"], want(a, b, plain), rates[carriers == "b"])
 
 

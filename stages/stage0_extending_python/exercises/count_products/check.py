@@ -45,5 +45,18 @@ def check(work):
             require(
                 found["counted"] == products * m * k * n,
                 f"{call}, of Counting: {counting}: counted {found['counted']}, expected {products * m * k * n} "
-                f"(m={m}, k={k}, n={n})",
+                f"(m={m}, k={k}, n={n}). {cause(found['counted'], products * m * k * n, which)}",
             )
+
+
+def cause(counted, expected, which):
+    """What makes a count wrong."""
+    if not expected:
+        return "There is no matrix product in it"
+    if not counted and which == "b":
+        return "Only the second matrix is a Counting here, and its product counts all the same"
+    if not counted:
+        return "It reaches __torch_function__ as a function that you do not count: print func"
+    if counted == 2 * expected:
+        return "Only multiplications count, not the additions"
+    return "(m, k) times (k, n) takes m·k·n multiplications; the weight of F.linear is (n, k)"

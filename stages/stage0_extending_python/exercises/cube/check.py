@@ -1,13 +1,9 @@
 import torch
 
-from common.exercises.judge import require, same
+from common.exercises.judge import made_by, require, same
 
 
 def check(work):
-    require(
-        "Cube.apply(" in work.text("functions.py"),
-        "cube no longer calls Cube.apply: it is Cube that is practised here",
-    )
     cube, numbers = work.load("functions").cube, work.numbers()
     for shape in ((7,), (3, 4), (1,)):
         x = torch.randn(shape, generator=numbers, dtype=torch.float64, requires_grad=True)
@@ -16,6 +12,7 @@ def check(work):
         y = cube(x)
         same("cube(x)", y, at**3, f"shape {shape}", torch.float64)
         require(y.requires_grad, "cube(x) has no gradient: autograd has not seen how it was computed")
+        made_by(work, "Cube", "functions", "cube", x)
         (first,) = torch.autograd.grad(y, x, grad, allow_unused=True)
         same("the first derivative", first, 3 * at**2 * grad, f"shape {shape}", torch.float64)
         # Of the sum of the squared first derivatives, which are 3 x² grad.
@@ -23,6 +20,7 @@ def check(work):
         suspects = {
             "the slope is taken for a constant: grad_slope is not used": torch.zeros_like(at),
             "the derivative of 3x² is not 3x": 18 * at**3 * grad**2,
+            "the derivative of 3x² is 6x, not twice the slope: backward needs x, too": 36 * at**4 * grad**2,
         }
         second = torch.zeros_like(at) if second is None else second
         same(

@@ -57,8 +57,7 @@ def compare(work, call, want, given):
     found = answer["found"]
     if is_two and isinstance(found, torch.Tensor) and found.shape == d.shape:
         found = torch.diag(found)
-    suspects = {"this is the product in the other order": other_order(call, matrices)}
-    same(call, found, want(*matrices), f"N={len(d)}", suspects=suspects)
+    same(call, found, want(*matrices), f"N={len(d)}", suspects=mistakes(call, *matrices))
     needs_matrix = "add" in call or "+" in call
     made = [name.partition(".")[0] for name in counted.calls]
     dear = [name for name in made if name in MATRICES]
@@ -77,6 +76,16 @@ def asked(work, call, given):
         if error.kind == "TypeError" and any(words in str(error) for words in unanswered):
             raise Failure(f"{call}: nobody answers. It arrives under a name that is not in HANDLED. Which?") from None
         raise LearnerError(error.kind, f"{call}: {error}", error.where) from None
+
+
+def mistakes(call, d, e, tensor):
+    """What a result may be instead."""
+    other = e if "d, e" in call else tensor
+    return {
+        "this is the product in the other order": other_order(call, (d, e, tensor)),
+        "this is the mean of the diagonal, not of all N * N numbers": d.diagonal().mean() if "mean" in call else None,
+        "alpha is not used": d + other if "alpha" in call else None,
+    }
 
 
 def other_order(call, matrices):

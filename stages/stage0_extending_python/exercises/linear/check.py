@@ -1,15 +1,21 @@
 import itertools
-import json
 
 import torch
 
-from common.exercises.judge import Failure, require, same
+from common.exercises.judge import Failure, made_by, require, same
 
-# Run in the learner's folder: what is to be seen of two layers, as JSON.
+# Run in the learner's folder: what is to be seen of two layers.
 LOOK = """
-import json, torch
+import torch
 from linear import Linear
 from torch.nn.functional import linear
+
+def unreached(layer, given):
+    total = layer(given).sum()
+    if total.requires_grad:
+        total.backward()
+    return [key for key, value in layer.named_parameters() if value.grad is None]
+
 layers = {"with bias": Linear(16, 3), "without": Linear(16, 3, bias=False), "wide": Linear(100, 400)}
 seen = {}
 for name, layer in layers.items():
@@ -17,27 +23,31 @@ for name, layer in layers.items():
     parts = {key: list(value.shape) for key, value in layer.named_parameters()}
     seen[name] = {"parameters": parts, "shown": str(layer),
                   "largest": max([p.abs().max().item() for p in layer.parameters()], default=0.0),
+                  "unreached": unreached(layer, given),
                   "same": torch.allclose(layer(given), linear(given, layer.weight, layer.bias), atol=1e-5)}
+large = Linear(10, 300000)
+with torch.no_grad():
+    for parameter in large.parameters():
+        parameter.zero_()
+large.reset_parameters()
+seen["spread"] = {key: [value.min().item(), value.max().item(), value.mean().item(), value.std().item()]
+                  for key, value in large.named_parameters()}
 try:
     layers["without"].bias = torch.zeros(3)
     seen["refused"] = False
 except TypeError:
     seen["refused"] = True
-print("seen:" + json.dumps(seen))
+tell(seen)
 """
 
 
 def check(work):
-    require(
-        "LinearFunction.apply(" in work.text("linear.py"),
-        "linear no longer calls LinearFunction.apply: it is LinearFunction that is practised here",
-    )
     gradients(work)
-    ran = work.python("-c", LOOK)
-    last = (ran.output.splitlines() or [""])[-1]
-    if ran.status != 0 or not last.startswith("seen:"):
+    ran = work.observe(LOOK)
+    if ran.told is None:
+        last = (ran.output.splitlines() or [""])[-1]
         raise Failure(f"a program that makes Linear(16, 3) and Linear(16, 3, bias=False) ends in an error:\n{last}")
-    module(json.loads(last.removeprefix("seen:")))
+    module(ran.told)
 
 
 def gradients(work):
@@ -49,14 +59,15 @@ def gradients(work):
             for wanted in itertools.combinations(shapes, count):
                 tensors = {name: drawn(numbers, *shape, leaf=name in wanted) for name, shape in shapes.items()}
                 case = f"B={B}, I={I}, O={O}, gradients for {', '.join(wanted)}" + "; no bias" * (not has_bias)
-                agree(linear, tensors, wanted, drawn(numbers, B, O), case)
+                agree(work, linear, tensors, wanted, drawn(numbers, B, O), case)
 
 
-def agree(linear, tensors, wanted, grad, case):
+def agree(work, linear, tensors, wanted, grad, case):
     """Output and gradients against torch's own layer."""
     output, want = (function(*tensors.values()) for function in (linear, torch.nn.functional.linear))
     same("the output", output, want.detach(), case, torch.float64)
     require(output.requires_grad, f"the output has no gradient: autograd has not seen how it was computed ({case})")
+    made_by(work, "LinearFunction", "linear", "linear", *tensors.values())
     leaves = [tensors[name] for name in wanted]
     got, expected = (torch.autograd.grad(y, leaves, grad, allow_unused=True) for y in (output, want))
     suspects = {"this is the mean over the batch, not the sum": grad.mean(dim=0)} if len(grad) > 1 else {}
@@ -79,12 +90,31 @@ def module(seen):
         layer, found = seen[name], listed(seen[name]["parameters"]) or "nothing"
         require(found == listed(shapes), f"in {made} an optimizer finds {found}, expected {listed(shapes)}")
         require(layer["same"], f"{made} of an input is not linear(input, weight, bias)")
+        lost = ", ".join(layer["unreached"])
+        require(not lost, f"after backward {lost} of {made} has no gradient: forward must not detach a parameter")
         bound, what = sizes[0] ** -0.5, f"the largest parameter of a fresh {made} is {layer['largest']:.4f}"
         require(0.5 * bound < layer["largest"] <= bound, f"{what}; 1/sqrt(in_features) is {bound:.4f}")
         shown = f"Linear(in_features={sizes[0]}, out_features={sizes[1]}, bias={'bias' in shapes})"
         require(layer["shown"] == shown, f"{made} is printed as {layer['shown']}, expected {shown}")
+    spread(seen["spread"])
     message = "Linear(16, 3, bias=False) takes a plain tensor for its bias, which no optimizer would find"
     require(seen["refused"], message)
+
+
+def spread(seen):
+    """How the parameters of a large layer are distributed, compared with torch's own layer."""
+    theirs, bound = torch.nn.Linear(10, 300_000), 10**-0.5
+    for name, mine in seen.items():
+        other = getattr(theirs, name).detach()
+        want = [one.item() for one in (other.min(), other.max(), other.mean(), other.std())]
+        numbers = zip(("minimum", "maximum", "mean", "standard deviation"), mine, want, strict=True)
+        for what, number, expected in numbers:
+            require(
+                abs(number - expected) < 0.01 * bound,
+                f"reset_parameters gives {name} of Linear(10, 300000) a {what} of {number:.4f}, torch.nn.Linear "
+                f"{expected:.4f}: its values are uniformly distributed within ±1/sqrt(in_features), "
+                "those of the bias, too",
+            )
 
 
 def listed(shapes):

@@ -1,15 +1,11 @@
 import torch
 
-from common.exercises.judge import Failure, require, same
+from common.exercises.judge import Failure, made_by, require, same
 
 SIZES = ((9, 3, torch.float64), (70, 4, torch.float32), (5, 5, torch.float32), (6, 1, torch.float64))  # N, K
 
 
 def check(work):
-    require(
-        "Smooth.apply(" in work.text("smooth.py"),
-        "smooth no longer calls Smooth.apply: it is Smooth that is practised here",
-    )
     smooth, numbers = work.load("smooth").smooth, work.numbers()
     for N, K, dtype in SIZES:
         signal = torch.randn(N, generator=numbers, dtype=torch.float64)
@@ -20,8 +16,14 @@ def check(work):
         y = smooth(given, kernel.tolist())
         if not isinstance(y, torch.Tensor):
             raise Failure(f"smooth returns {type(y).__name__}, expected a tensor ({case})")
+        require(
+            y.dtype == dtype,
+            f"smooth(signal, kernel) has dtype {y.dtype}, expected {dtype} ({case}): NumPy returns float64 where the "
+            "kernel is a list; the result belongs into signal's dtype",
+        )
         same("smooth(signal, kernel)", y, slid(given.detach().double(), kernel), case, dtype)
         require(y.requires_grad, f"y has no gradient: autograd has not seen how it was computed ({case})")
+        made_by(work, "Smooth", "smooth", "smooth", given, kernel.tolist())
         (d_signal,) = torch.autograd.grad(y, given, grad, allow_unused=True)
         suspects = {"the kernel runs the same way as in forward": gradient(given, grad, kernel.flip(0))}
         same("d_signal", d_signal, gradient(given, grad, kernel), case, dtype, suspects=suspects)

@@ -1,6 +1,6 @@
 import torch
 
-from common import reference
+from common.cell import reference
 from common.exercises.judge import LearnerError, agree, cases, require, same
 
 
@@ -36,7 +36,8 @@ def mistakes(input, weights, bias, old_h, old_cell):
     S = old_cell.size(1)
     swapped = torch.cat([weights[:, -S:], weights[:, :-S]], dim=1)
     _, last = reference.forward(input, swapped, bias, old_h, old_cell)
-    input_gate = torch.sigmoid((torch.cat([old_h, input], dim=1) @ weights.T + bias)[:, :S])
+    z_i, z_o, z_g = (torch.cat([old_h, input], dim=1) @ weights.T + bias).chunk(3, dim=1)
+    input_gate = torch.sigmoid(z_i)
     _, right = reference.forward(input, weights, bias, old_h, old_cell)
     forgets = "old_cell is multiplied by something, as by the forget gate of an LSTM; here it is only added to"
     return {
@@ -44,4 +45,7 @@ def mistakes(input, weights, bias, old_h, old_cell):
         forgets: right - input_gate * old_cell,
         f"{forgets} ": right - (1 - input_gate) * old_cell,
         "old_cell is missing": right - old_cell,
+        "the bias is missing": reference.forward(input, weights, torch.zeros_like(bias), old_h, old_cell)[1],
+        "the candidate cell is tanh(z_g), and here it is elu(z_g)": old_cell + torch.tanh(z_g) * input_gate,
+        "z_i and z_o are exchanged": old_cell + torch.nn.functional.elu(z_g) * torch.sigmoid(z_o),
     }

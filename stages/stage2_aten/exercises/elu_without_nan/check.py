@@ -18,6 +18,12 @@ def check(work):
         offset = torch.rand(7, generator=numbers, dtype=dtype)
         compare(d_elu, torch.cat([largest + 1 + offset, -largest - offset, 1e4 * offset]))
         compare(d_elu, torch.tensor([0.0, 1e-30, -1e-30, math.inf, -math.inf], dtype=dtype))
+        lost = d_elu(torch.tensor([math.nan], dtype=dtype))
+        require(
+            bool(lost.isnan().all()),
+            f"d_elu(nan) is {lost.tolist()[0]:g}: a NaN in z must stay one. Avoid the product 0 * inf, instead of "
+            "replacing the NaN that it gives",
+        )
 
 
 def compare(d_elu, z):

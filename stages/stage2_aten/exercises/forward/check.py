@@ -1,6 +1,6 @@
 import torch
 
-from common import reference
+from common.cell import reference
 from common.exercises.judge import Failure, LearnerError, agree, cases, require, same
 
 
@@ -63,7 +63,7 @@ def refusals(work, cell):
             said = str(error).partition("\n")[0]
             if not said.startswith(f"lltm: {name} "):
                 raise Failure(
-                    f"{shown} is refused, but the message is {said!r}; it should begin with 'lltm: {name} has', "
+                    f"{shown} is refused, but the message is {said!r}; it should begin with 'lltm: {name} ' "
                     "and come from check_arguments"
                 ) from None
         else:

@@ -1,5 +1,7 @@
-from common.case import backward
-from common.exercises.judge import agree, cases, once_differentiable, require
+import torch
+
+from common.cell.case import input_gradients
+from common.exercises.judge import agree, cases, once_differentiable, releases_gil, require
 
 ARGUMENTS = {
     "forward": ("input", "weights", "bias", "old_h", "old_cell"),
@@ -14,22 +16,25 @@ def check(work):
     saved(work, cell)
     unused_output(work, cell)
     once_differentiable(work, cell, "Refuse it plainly: once_differentiable")
+    threads(work)
 
 
 def binding(work):
-    """Names of functions and arguments, and the lock of Python."""
+    """Names of functions and arguments."""
     extension = work.load("_C")
     for function, names in ARGUMENTS.items():
         require(function in dir(extension), f"the module _C has no {function}: m.def gives a function its name")
         text = getattr(extension, function).doc
         for name in names:
             require(f"{name}: " in text, f"help(_C.{function}) shows no argument {name}: py::arg gives it its name")
-    code = work.text("csrc/lltm.cpp").partition("PYBIND11_MODULE")[2]
-    require(
-        code.count("gil_scoped_release") >= 2,
-        "while forward or backward computes, no other thread of Python can run: release its lock, the GIL, with "
-        "py::call_guard",
-    )
+
+
+def threads(work):
+    """Other threads of Python run meanwhile."""
+    inputs = [one.detach() for one in work.case(512, 500, 500, dtype=torch.float64).inputs().values()]
+    new_h, new_cell, *saved = work.load("_C").forward(*inputs)
+    releases_gil(work, "forward", *inputs)
+    releases_gil(work, "backward", new_h, new_cell, inputs[1], *saved, [True] * 5)
 
 
 def saved(work, cell):
@@ -53,7 +58,7 @@ def unused_output(work, cell):
         inputs = case.inputs()
         results = cell(*inputs.values())
         with work.counting() as counted:
-            backward(results, inputs, case.gradients())
+            input_gradients(results, inputs, case.gradients())
         calls[grads] = counted.all_calls
     require(
         calls["cell only"] < calls["both"],
@@ -64,7 +69,7 @@ def unused_output(work, cell):
     inputs = case.inputs()
     results = cell(*inputs.values())
     with work.counting() as counted:
-        backward(results, inputs, case.gradients())
+        input_gradients(results, inputs, case.gradients())
     require(
         "mm" not in counted.calls, "only bias needs a gradient, and backward multiplies matrices: needs_input_grad"
     )

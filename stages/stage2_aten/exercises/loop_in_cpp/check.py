@@ -27,7 +27,9 @@ def values(sequence, given):
     inputs, weights, bias, h0 = (one.double() for one in given)
     want = by_formula(inputs, weights, bias, h0)
     swapped = torch.cat([weights[:, h0.size(1) :], weights[:, : h0.size(1)]], dim=1)
+    exchanged = [torch.cat(one.chunk(2)[::-1]) for one in (weights, bias)]
     suspects = {
+        "update and candidate are exchanged": by_formula(inputs, *exchanged, h0),
         "each step starts from h0, not from the step before": torch.cat(
             [by_formula(input[None], weights, bias, h0) for input in inputs]
         ),

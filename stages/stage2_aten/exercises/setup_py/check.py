@@ -1,32 +1,28 @@
-import json
-
 from common.exercises.judge import Failure, agree, cases, require
 
 # Runs setup.py up to where it would begin to build.
 READER = """
-import json, os, setuptools, distutils.core, torch
+import os, setuptools, distutils.core, torch
 from torch.utils.cpp_extension import BuildExtension
 setup = distutils.core.run_setup("setup.py", ["build_ext"], stop_after="init")
 command = setup.cmdclass.get("build_ext")
-print("\\n" + json.dumps({
+tell({
     "name": setup.metadata.name, "version": setup.metadata.version, "packages": setup.packages or [],
     "folders": dict(setup.package_dir or {}), "extensions": [one.name for one in setup.ext_modules or []],
     "missing": [str(path) for one in setup.ext_modules or [] for path in one.sources if not os.path.exists(path)],
     "torch": any("torch" in path for one in setup.ext_modules or [] for path in one.include_dirs),
     "command": bool(command) and (command is BuildExtension or getattr(command, "cmd_class", None) is BuildExtension
                                   or (isinstance(command, type) and issubclass(command, BuildExtension))),
-}))
+})
 """
 PACKAGE = "lltm_stage2"
 
 
 def check(work):
-    ran = work.python("-c", READER, TORCH_CPP_LOG_LEVEL="ERROR")
-    try:
-        told = json.loads(ran.output.strip().splitlines()[-1])
-    except (ValueError, IndexError):
-        raise Failure("\n".join(["setup.py cannot be run:", *ran.output.strip().splitlines()[-4:]])) from None
-    described(told)
+    ran = work.observe(READER, TORCH_CPP_LOG_LEVEL="ERROR")
+    if ran.told is None:
+        raise Failure("\n".join(["setup.py cannot be run:", *ran.output.splitlines()[-4:]]))
+    described(ran.told)
     agree(work.cell(), cases(work, [(3, 5, 70)]))
 
 

@@ -1,6 +1,24 @@
-from common.exercises.judge import agree, cases
+from common.exercises.judge import Failure, LearnerError, agree, cases
+
+MISSING = {"h only": ("new_cell", "grad_cell"), "cell only": ("new_h", "grad_h")}
 
 
 def check(work):
-    agree(work.cell(), cases(work))
+    cell, each = work.cell(), cases(work)
+    agree(cell, [case for case in each if case.grads not in MISSING])
+    for case in each:
+        if case.grads in MISSING:
+            with_a_null_pointer(cell, case)
     work.by_kernels()
+
+
+def with_a_null_pointer(cell, case):
+    """One result has no gradient, so the kernel gets a null pointer."""
+    try:
+        agree(cell, [case])
+    except (Failure, LearnerError) as error:
+        result, pointer = MISSING[case.grads]
+        raise Failure(
+            f"{str(error).strip()}\nHere {result} has no gradient, so {pointer} is a null pointer. It counts as "
+            "zeros: compare it with nullptr before each read, and compute the rest"
+        ) from None

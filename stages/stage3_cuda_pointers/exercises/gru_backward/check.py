@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import Failure, require, same
+from common.exercises.judge import Failure, require, same, stored_once
 from common.exercises.programs import printed
 
 
@@ -28,6 +28,7 @@ def check(work):
         thirds("d_from_input", d_from_input.view(B, 3 * S), want[0], case, {})
         suspects = {"this is d_from_input, but reset stands between": want[0]}
         thirds("d_from_h", d_from_h.view(B, 3 * S), want[1], case, suspects)
+        stored_once(counted, got.nbytes, case)
         read = counted.total("bytes", space="global load")
         require(read >= 6 * 8 * B * S, f"{case}: six numbers go into each unit's gradients; the kernel reads fewer")
 

@@ -1,18 +1,14 @@
 import torch
 
-from common.exercises.judge import require, same
+from common.exercises.judge import same, stored_once
 from common.exercises.programs import printed
 
 
 def check(work):
     numbers = work.numbers()
-    for B, S in ((3, 70), (2, 64), (5, 1), (1, 130)):
+    for B, S in ((3, 70), (2, 64), (5, 1), (1, 130), (2, 1100)):
         case = f"B={B}, S={S}"
         x, factor = torch.randn(B, S, generator=numbers), torch.randn(B, generator=numbers)
         got, counted = printed(work, "scale_rows.cu", [B, S, factor, x], (B, S), case)
         same("out", got, factor[:, None] * x, case, suspects={"this is x, unchanged": x})
-        written = counted.total("lanes", space="global store")
-        require(
-            written == B * S,
-            f"{case}: threads write {written} times for {B * S} elements, so some write what is not theirs",
-        )
+        stored_once(counted, got.nbytes, case)

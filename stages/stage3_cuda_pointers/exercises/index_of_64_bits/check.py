@@ -6,11 +6,16 @@ from common.exercises.programs import printed
 FUNCTIONS = ("place_of", "number_of", "blocks_for")
 SMALL = (100, 3, 70, 70, 1000, 256, 256)  # above each number of a question: see places.cu
 LARGE = (2_000_000, 3, 40_000, 40_000, 2**31 - 1, 1024, 1024)
+WIDE = (3, 3, 2**31 - 1, 2**31 - 1, 1000, 4, 4)  # where gate * S alone is beyond 2**31
+TALL = (2**31 - 2, 3, 4, 4, 1000, 256, 256)  # where 3 * B alone is
 MIDDLE = (100_000, 3, 13_000, 13_000, 2**23, 600, 256)  # many between 2**31 and 2**32
 
 
+ENDS = "An int ends at 2,147,483,647, an unsigned int at 4,294,967,295"
+
+
 def check(work):
-    questions = torch.cat([draw(work.numbers(), most) for most in (SMALL, MIDDLE, LARGE)])
+    questions = torch.cat([draw(work.numbers(), most) for most in (SMALL, WIDE, TALL, MIDDLE, LARGE)])
     row, gate, unit, S, block, threads, thread = questions.T
     want = torch.stack(
         [(row * 3 + gate) * S + unit, block * threads + thread, ((row + 1) * 3 * S + threads - 1) // threads], dim=1
@@ -41,11 +46,9 @@ def explained(name, questions, got, want):
     lines = [f"{call} is {got[k]:,}, expected {want[k]:,}; {int((got != want).sum())} of {len(got)} are wrong"]
     off = got - want
     if name == "blocks_for":
-        lines.append("A count that large does not fit into 32 bits: the largest int is 2,147,483,647")
+        lines.append(f"The {(row + 1) * 3 * S:,} elements are counted in 32 bits. {ENDS}")
     elif (off % 2**32 == 0).all():
-        unsigned = (got >= 0).all() and (got > 2**31).any()
-        kind = "an unsigned int, which ends at 4,294,967,295" if unsigned else "an int, which ends at 2,147,483,647"
-        lines.append(f"It is off by {abs(int(off[k])) // 2**32} times 2**32: a product is taken in {kind}")
+        lines.append(f"It is off by {abs(int(off[k])) // 2**32} times 2**32: a product is taken in 32 bits. {ENDS}")
     else:
         lines.append("It is not off by a multiple of 2**32, so it did not overflow: is it rounded?")
     return "\n".join(lines)

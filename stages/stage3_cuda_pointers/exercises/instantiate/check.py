@@ -15,5 +15,5 @@ def check(work):
         if re.search(r"undefined symbol: .*launch_\w+ward", str(failure)):
             raise BuildFailure(f"{failure}\n{ADVICE}") from None
         raise
-    if '"lltm_kernel.cu' in work.text("csrc/lltm.cpp"):
+    if '"lltm_kernel.cu' in work.code("csrc/lltm.cpp"):
         raise Failure("lltm.cpp includes the kernels: then nvcc would have to compile all of torch's headers")

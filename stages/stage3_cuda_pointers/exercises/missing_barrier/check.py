@@ -1,6 +1,8 @@
+import re
+
 import torch
 
-from common.exercises.judge import Failure, require, same
+from common.exercises.judge import Failure, require, same, stored_once
 from common.exercises.programs import printed
 
 
@@ -13,10 +15,22 @@ def check(work):
         try:
             got, counted = printed(work, "statistics.cu", [B, S, x], (B, 2), case, EMULATOR_SEED=seed)
         except Failure as failure:
-            if "(races)" in str(failure) and "__syncwarp" in work.text("statistics.cu"):
+            if "(races)" in str(failure) and "__syncwarp" in work.code("statistics.cu"):
                 note = "__syncwarp waits for the 32 threads of a warp only; a block has four warps"
                 raise Failure(f"{failure}\n{note}") from None
             raise
         want = torch.stack([x.double().mean(1), x.double().var(1, unbiased=False)], dim=1)
         same("mean, variance", got, want, case, torch.float32, 1e-5)
+        stored_once(counted, got.nbytes, case)
+        require(
+            "__syncthreads" not in outside_block_sum(work.text("statistics.cu")),
+            "a barrier stands outside of block_sum, which itself may still not be called twice in a row: "
+            "the next kernel that does has the same race",
+        )
         require(counted.total("lanes", space="shared") > 0, f"{case}: the threads of a block share nothing any more")
+
+
+def outside_block_sum(text):
+    """The program without comments and without block_sum."""
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    return re.sub(r"\bfloat block_sum\(.*?^}", "", code, flags=re.DOTALL | re.MULTILINE)

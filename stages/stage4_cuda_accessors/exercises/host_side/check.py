@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from common.case import backward
-from common.exercises.judge import SMALL, agree, cases, require
+from common.cell.case import input_gradients
+from common.exercises.judge import SMALL, agree, cases, guarded, on_current_stream, require, stored_once
 
 COPIES = ("clone", "contiguous", "copy_", "_to_copy", "empty_strided")
 
@@ -9,7 +9,7 @@ COPIES = ("clone", "contiguous", "copy_", "_to_copy", "empty_strided")
 def check(work):
     cell = work.cell()
     agree(cell, cases(work))
-    require("lltm_stage4" in work.text("setup.py"), "setup.py still names stage 3's package; this one is lltm_stage4")
+    require("lltm_stage4" in work.code("setup.py"), "setup.py still names stage 3's package; this one is lltm_stage4")
     case = work.case(*SMALL, layout="transposed")
     forward, back = counted(work, case)
     for name, counts in (("forward", forward), ("backward", back)):
@@ -17,6 +17,9 @@ def check(work):
         what = "old_cell" if name == "forward" else "grad_h or grad_cell"
         require(not copies, f"{name} copies with transposed tensors: ATen's {', '.join(copies)} was called. "
                             f"The kernel takes {what} with any strides")  # fmt: skip
+        stored_once(counts.kernels, 2 * case.B * case.S * case.dtype.itemsize, name)
+        on_current_stream(counts.kernels, name)
+        guarded(counts.kernels, name)
     require(forward.all_calls <= 5, f"forward makes {told(forward)}; 5 are enough: cat, addmm, three allocations")
     _, back = counted(work, replace(case, layout="contiguous", grads="cell only"))
     require(back.all_calls <= 6, f"backward makes {told(back)}; 6 are enough: two allocations, a zero, mm, mm, sum")
@@ -44,7 +47,7 @@ def counted(work, case):
     with work.counting() as forward:
         results = cell(*inputs.values())
     with work.counting() as back:
-        backward(results, inputs, gradients)
+        input_gradients(results, inputs, gradients)
     return forward, back
 
 

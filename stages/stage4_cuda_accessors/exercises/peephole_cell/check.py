@@ -4,7 +4,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from common.exercises.judge import require, same
+from common.exercises.judge import on_current_stream, require, same, stored_once
 
 NAMES = ("new_h", "new_cell", "d_peepholes", "d_z", "d_old_cell")
 # What a cell may miss, and which of `pointwise`'s switches gives its numbers.
@@ -28,17 +28,21 @@ def check(work):
 
 
 def by_its_kernels(work, cell):
-    """Around the kernels there are allocations, and in backward the five calls that make d_peepholes."""
+    """Around the kernels there are allocations, and in backward the five calls that make d_peepholes. Each element is
+    one thread's."""
     case = work.case(3, 1, 70)
     inputs = [tensor.requires_grad_() for tensor in given(case)]
     with work.counting() as forward:
         outputs = cell(*inputs)
     with work.counting() as back:
         torch.autograd.grad(outputs, inputs, case.gradients())
-    for name, counted, most in (("forward", forward, 0), ("backward", back, 5)):
+    unit = case.B * case.S * case.dtype.itemsize
+    for name, counted, most, units in (("forward", forward, 0, 2), ("backward", back, 5, 4)):
         allocations = sum(number for call, number in counted.calls.items() if call.startswith("empty"))
         computes = f"{name} computes with ATen ({', '.join(counted.calls)}): write it in the kernel"
         require(counted.all_calls - allocations <= most, computes)
+        stored_once(counted.kernels, units * unit, name)
+        on_current_stream(counted.kernels, name)
 
 
 def compare(cell, case):

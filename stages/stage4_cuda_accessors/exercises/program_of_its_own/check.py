@@ -1,12 +1,10 @@
-import json
-
 import torch
 
 from common.exercises.judge import Failure, require
 
 # Runs build.py, then the program whose path it prints, and lists the libraries that this asks for.
 RUNNER = """
-import contextlib, io, json, re, runpy, subprocess, sys
+import contextlib, io, re, runpy, subprocess, sys
 printed = io.StringIO()
 with contextlib.redirect_stdout(printed):
     runpy.run_path("build.py", run_name="__main__")
@@ -20,18 +18,16 @@ try:
 except OSError as error:
     binary, status, output, dynamic = False, None, str(error), ""
 libraries = re.findall(r"NEEDED.*\\[(.*)\\]", dynamic)
-print()
-print(json.dumps([path, binary, status, output, libraries]))
+tell([path, binary, status, output, libraries])
 """
 
 
 def check(work):
     numbers = torch.randn(5, generator=work.numbers(), dtype=torch.float64)
-    ran = work.python("-c", RUNNER, *map(repr, numbers.tolist()), TORCH_CPP_LOG_LEVEL="ERROR")
-    lines = [line for line in ran.output.splitlines() if line.strip()]
-    if ran.status != 0 or not lines:
-        raise Failure("\n".join(["build.py ends with an error:", *lines[-1:]]))
-    path, binary, status, output, libraries = json.loads(lines[-1])
+    ran = work.observe(RUNNER, *map(repr, numbers.tolist()), TORCH_CPP_LOG_LEVEL="ERROR")
+    if ran.told is None:
+        raise Failure("\n".join(["build.py ends with an error:", *ran.output.splitlines()[-1:]]))
+    path, binary, status, output, libraries = ran.told
     require(binary, f"build.py prints {path or 'nothing'}, where the path of the program is expected")
     require(path.startswith("built/"), f"the program is {path}; expected one in the folder built")
     require(

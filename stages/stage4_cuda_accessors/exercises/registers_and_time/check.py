@@ -1,7 +1,7 @@
 import json
 
 from common.exercises.judge import Failure, require
-from common.stages import ROOT
+from common.paths import ROOT
 
 
 def check(work):

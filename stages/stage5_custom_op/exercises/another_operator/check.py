@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import OPERATORS, Failure, LearnerError, require, same
+from common.exercises.judge import CALLS, OPERATORS, Failure, LearnerError, require, same
 
 SCHEMAS = (
     "step(Tensor z, Tensor old_h) -> (Tensor new_h, Tensor gates)",
@@ -26,6 +26,7 @@ def check(work):
         compare(probe, work.case(3, 1, 70, dtype=torch.float64, layout=layout))
     compare(probe, work.case(3, 1, 70, dtype=torch.float64, grads="expanded"))
     registered(work, probe)
+    kept_by_autograd(work)
     compiled(work, probe)
 
 
@@ -85,29 +86,51 @@ def step(z, old_h, exchanged=False, whole=False, deaf=False):
 
 def registered(work, probe):
     """opcheck is content with both operators."""
-    z, old_h, grad_h = given(work.case(3, 1, 70, layout="transposed"))
-    _, gates = probe.call("unit::step", z, old_h)
-    try:
-        said = probe.fake("unit::step", z, old_h) + probe.fake("unit::step_backward", grad_h, gates, old_h)
-    except LearnerError as error:
-        if error.kind != "UnsupportedOperatorException":
-            raise
-        raise Failure("an operator has no fake kernel: register_fake") from None
-    real = probe.real("unit::step", z, old_h) + probe.real("unit::step_backward", grad_h, gates, old_h)
-    for name, lie, truth in zip(("new_h", "gates", "d_z", "d_old_h"), said, real, strict=True):
-        require(
-            lie[:3] == truth[:3],
-            f"the fake kernel lies about {name}: it says {shown(lie)}, and the operator returns {shown(truth)}",
-        )
+    for dtype in (torch.float32, torch.float64):
+        for device in ("cpu", "cuda:0", "meta"):
+            truthful(probe, given(work.case(3, 1, 70, dtype=dtype, layout="transposed")), device)
+    z, old_h, _ = given(work.case(3, 1, 70, layout="transposed"))
     for test in ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"):
         found = probe.opcheck("unit::step", test, z.requires_grad_(), old_h.requires_grad_())
         require(not found, f"opcheck's {test}: {found}")
 
 
+def truthful(probe, arguments, device):
+    """Raises `Failure` where a fake kernel says anything else than what is returned on that device."""
+    z, old_h, grad_h = arguments
+    _, gates = probe.call("unit::step", z, old_h)
+    calls = (("unit::step", z, old_h), ("unit::step_backward", grad_h, gates, old_h))
+    try:
+        said = [one for call in calls for one in probe.fake(*call, device=device)]
+    except LearnerError as error:
+        if error.kind != "UnsupportedOperatorException":
+            raise
+        raise Failure("an operator has no fake kernel: register_fake") from None
+    real = [[*one[:3], device] for call in calls for one in probe.real(*call)]
+    for name, lie, truth in zip(("new_h", "gates", "d_z", "d_old_h"), said, real, strict=True):
+        require(
+            lie == truth,
+            f"the fake kernel lies about {name}: it says {shown(lie)}, and the operator returns {shown(truth)}. "
+            "new_empty takes over dtype and device of a tensor, and its result is contiguous",
+        )
+
+
 def shown(described):
     """A result in words."""
-    shape, strides, dtype, _ = described
-    return f"shape {tuple(shape)}, strides {tuple(strides)}, {dtype}"
+    shape, strides, dtype, device = described
+    return f"shape {tuple(shape)}, strides {tuple(strides)}, {dtype}, {device}"
+
+
+def kept_by_autograd(work):
+    """Tensors are kept where autograd watches them."""
+    inputs = work.case(3, 5, 70).inputs()
+    arguments = [inputs["input"], inputs["weights"][:140], inputs["bias"][:140], inputs["old_h"]]
+    kept = work.beside(CALLS).attributes("unit", "unit", *arguments)
+    require(
+        not kept,
+        f"ctx.{', ctx.'.join(kept)} holds tensors: autograd does not notice when such a tensor is changed before "
+        "backward. ctx.save_for_backward keeps tensors",
+    )
 
 
 def compiled(work, probe):

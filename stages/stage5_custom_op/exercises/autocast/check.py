@@ -2,6 +2,7 @@ import torch
 
 from common.exercises.judge import OPERATORS, SMALL, Failure, LearnerError, Stopped, require, same
 
+ASKED = "at::autocast::get_autocast_dtype says which dtype the user asked for"
 LOW = (torch.bfloat16, torch.float16)
 
 
@@ -13,6 +14,7 @@ def check(work):
         gradients(probe, dtype, z, old_cell)
     for given_dtype in LOW:
         cast(probe, torch.bfloat16, z.detach().to(given_dtype), old_cell)
+    stays_double(probe, z.detach().double(), old_cell.detach().double())
     for key, where in (("AutocastCPU", "the CPU"), ("AutocastCUDA", "GPUs")):
         require(
             probe.has_kernel("pointwise", key), f"on {where} autocast has no rule: nothing is registered for {key}"
@@ -41,8 +43,19 @@ def cast(probe, dtype, z, old_cell):
         ) from None
     want = probe.call("pointwise", z.detach().to(dtype), old_cell.detach().to(dtype))
     for name, one, right in zip(("new_h", "new_cell", "gates"), got, want, strict=True):
-        require(one.dtype == dtype, f"{name} has dtype {one.dtype}, expected {dtype}: {what}")
+        require(one.dtype == dtype, f"{name} has dtype {one.dtype}, expected {dtype}: {what}. {ASKED}")
         same(name, one, right, what, dtype)
+
+
+def stays_double(probe, z, old_cell):
+    """Autocast leaves float64 as it is."""
+    for dtype in LOW:
+        found = {one.dtype for one in probe.autocast(dtype, "pointwise", z, old_cell)}
+        require(
+            found == {torch.float64},
+            f"under autocast to {dtype} float64 arguments give results of {', '.join(map(str, found))}, expected "
+            "torch.float64: the rule is to leave float64 as it is. cached_cast does, Tensor.to does not",
+        )
 
 
 def gradients(probe, dtype, z, old_cell):

@@ -6,6 +6,13 @@ from common.exercises.judge import OPERATORS, SMALL, Failure, LearnerError, agre
 
 RESULTS = {"pointwise": ("new_h", "new_cell", "gates"), "pointwise_backward": ("d_z", "d_old_cell")}
 
+CAUSES = {
+    "shape": "The real kernels allocate their results in csrc/lltm_cpu.cpp: compare with each at::empty",
+    "strides": "The results are contiguous whatever the arguments are; empty_like keeps the strides of its argument",
+    "dtype": "A result has the dtype of the arguments, which new_empty takes over and torch.empty does not",
+    "device": "A result is where the arguments are: new_empty takes over the device, torch.empty does not",
+}
+
 
 def check(work):
     probe = work.beside(OPERATORS)
@@ -29,20 +36,27 @@ def given(work, case):
 
 
 def truthful(probe, case, name, *arguments):
-    """Raises `Failure` where the fake kernel says anything else than what the real one does."""
+    """Raises `Failure` where the fake kernel says anything else than what the real one does, on any device."""
     real = probe.real(name, *arguments)
-    try:
-        fake = probe.fake(name, *arguments)
-    except LearnerError as error:
-        if error.kind != "UnsupportedOperatorException":
-            raise
-        raise Failure(f"{name} has no fake kernel: register_fake gives it one") from None
-    require(len(fake) == len(real), f"the fake {name} returns {len(fake)} tensors, the real one {len(real)}")
+    for device in ("cpu", "cuda:0", "meta"):
+        try:
+            fake = probe.fake(name, *arguments, device=device)
+        except LearnerError as error:
+            if error.kind != "UnsupportedOperatorException":
+                raise
+            raise Failure(f"{name} has no fake kernel: register_fake gives it one") from None
+        require(len(fake) == len(real), f"the fake {name} returns {len(fake)} tensors, the real one {len(real)}")
+        compare(name, case, device, fake, [[*one[:3], device] for one in real])
+
+
+def compare(name, case, device, fake, real):
+    """Raises `Failure` for the first difference; results are on the device of the arguments."""
     for result, said, is_ in zip(RESULTS[name], fake, real, strict=True):
         for what, lie, truth in zip(("shape", "strides", "dtype", "device"), said, is_, strict=True):
             require(
                 lie == truth,
-                f"the fake {name} lies about {result}: it says {what} {lie}, and the kernel returns {truth} ({case})",
+                f"the fake {name} lies about {result}: it says {what} {lie}, and the kernel returns {truth} "
+                f"({case}, arguments on {device}). {CAUSES[what]}",
             )
 
 

@@ -1,5 +1,5 @@
-from common.case import backward
-from common.exercises.judge import OPERATORS, SMALL, agree, cases, once_differentiable, require
+from common.cell.case import input_gradients
+from common.exercises.judge import CALLS, OPERATORS, SMALL, agree, cases, once_differentiable, require
 
 
 def check(work):
@@ -7,6 +7,7 @@ def check(work):
     agree(cell, cases(work))
     probe = work.beside(OPERATORS)
     gates_are_no_result(work, probe)
+    saved(work, probe)
     missing_gradient(work, cell)
     once_differentiable(work, cell, "Refuse it plainly")
     with_opcheck(work, probe)
@@ -32,6 +33,24 @@ def gates_are_no_result(work, probe):
     )
 
 
+def saved(work, probe):
+    """Gates and new_cell, through save_for_backward, and nothing else."""
+    on_ctx = work.beside(CALLS).attributes("lltm", "lltm", *work.case(*SMALL).inputs().values())
+    require(
+        not on_ctx,
+        f"ctx.{', ctx.'.join(on_ctx)} holds tensors: autograd does not notice when such a tensor is changed before "
+        "backward, and an output that is kept there is not freed with the graph. ctx.save_for_backward keeps tensors",
+    )
+    with work.counting() as counted:
+        _, new_cell, gates = probe.call("pointwise", *arguments(work))
+    enough = new_cell.nbytes + gates.nbytes
+    require(
+        counted.saved == enough,
+        f"ctx.save_for_backward keeps {counted.saved} bytes, and pointwise_backward reads {enough}: gates and "
+        "new_cell" + ", which are kept elsewhere" * (counted.saved < enough),
+    )
+
+
 def missing_gradient(work, cell):
     """No zeros are made for an output that nobody used."""
     found = {}
@@ -40,7 +59,7 @@ def missing_gradient(work, cell):
         inputs = case.inputs()
         results = cell(*inputs.values())
         with work.counting() as counted:
-            backward(results, inputs, case.gradients())
+            input_gradients(results, inputs, case.gradients())
         found[grads] = sum(number for name, number in counted.calls.items() if name.startswith("zeros"))
     require(
         found["cell only"] <= found["both"],

@@ -1,5 +1,3 @@
-import json
-
 import torch
 
 from common.exercises.judge import OPERATORS, BuildFailure, Failure, require, same
@@ -7,7 +5,7 @@ from common.exercises.judge import OPERATORS, BuildFailure, Failure, require, sa
 OLDEST = 0x030A0000
 # Runs setup.py up to where it would begin to build, and asks its commands what they would call the results.
 READER = """
-import json, distutils.core, setuptools
+import distutils.core, setuptools
 setup = distutils.core.run_setup("setup.py", ["bdist_wheel"], stop_after="init")
 extension, = setup.ext_modules
 build, wheel = setup.get_command_obj("build_ext"), setup.get_command_obj("bdist_wheel")
@@ -18,12 +16,11 @@ flags = extension.extra_compile_args
 for flag in flags.get("cxx", []) if isinstance(flags, dict) else flags or []:
     if flag.startswith("-DPy_LIMITED_API"):
         macros["Py_LIMITED_API"] = flag.partition("=")[2]
-print()
-print(json.dumps({
+tell({
     "macro": macros.get("Py_LIMITED_API", "none"),
     "file": build.get_ext_filename(extension.name).rpartition("/")[2],
     "tag": "-".join(wheel.get_tag()[:2]),
-}))
+})
 """
 
 
@@ -45,11 +42,10 @@ def check(work):
 
 def read(work):
     """What setup.py says."""
-    ran = work.python("-W", "ignore", "-c", READER, TORCH_CPP_LOG_LEVEL="ERROR")
-    try:
-        return json.loads(ran.output.strip().splitlines()[-1])
-    except (ValueError, IndexError):
-        raise Failure("\n".join(["setup.py cannot be run:", *ran.output.strip().splitlines()[-4:]])) from None
+    ran = work.observe(READER, TORCH_CPP_LOG_LEVEL="ERROR", PYTHONWARNINGS="ignore")
+    if ran.told is None:
+        raise Failure("\n".join(["setup.py cannot be run:", *ran.output.splitlines()[-4:]]))
+    return ran.told
 
 
 def headers(macro):

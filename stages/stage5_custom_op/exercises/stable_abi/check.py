@@ -3,8 +3,9 @@ import subprocess
 
 import torch
 
-from common.build import readable
+from common.emulator import demangle
 from common.exercises.judge import OPERATORS, Failure, refused, require, same
+from common.exercises.toolchain import commands
 
 OLDEST = 0x020B << 48
 OF_TORCH = re.compile(r"^(?:.* )?(at|c10|torch|caffe2)::")
@@ -42,15 +43,19 @@ def asked_for(work):
     listed = subprocess.run(["nm", "-D", "--undefined-only", str(work.library())], capture_output=True, text=True)
     if listed.returncode != 0:
         raise RuntimeError(f"nm: {listed.stderr}")
-    return [line.split(maxsplit=1)[1] for line in readable(listed.stdout).splitlines()]
+    return [line.split(maxsplit=1)[1] for line in demangle(listed.stdout).splitlines()]
 
 
 def target(work):
     """setup.py says for which torch the headers are to be."""
-    found = re.search(r"TORCH_TARGET_VERSION\W+(0x[0-9a-fA-F]+)", work.text("setup.py"))
+    words = [word for command in commands(work) for word in command.words]
+    found = [word.partition("=")[2] for word in words if word.startswith("-DTORCH_TARGET_VERSION=")]
     require(
-        found is not None,
+        bool(found),
         "nothing of this torch's C++ is asked for, and still a function may be that an older torch lacks: the "
         "headers leave out what is newer than TORCH_TARGET_VERSION, which setup.py does not define",
     )
-    require(int(found[1], 0) == OLDEST, f"TORCH_TARGET_VERSION is {found[1]}, expected that of 2.11")
+    require(
+        re.fullmatch(rf"(0x0*{OLDEST:x}|{OLDEST})U?L{{0,2}}", found[0], re.IGNORECASE) is not None,
+        f"TORCH_TARGET_VERSION is {found[0]}, expected that of 2.11",
+    )

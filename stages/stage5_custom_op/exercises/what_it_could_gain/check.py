@@ -3,7 +3,7 @@ import os
 import subprocess
 import sys
 
-from common import build
+from common import paths
 from common.exercises.judge import require
 
 LOOK = {
@@ -31,7 +31,10 @@ def check(work):
 def measured(exercise):
     """What is moved, counted in a process of its own; what inductor compiles is kept, with what it counted then."""
     command = [sys.executable, "-W", "ignore", str(exercise / "measure.py"), str(exercise / "files")]
-    variables = {"TORCHINDUCTOR_CACHE_DIR": str(build.BUILD / "inductor-counted"), "PYTHONDONTWRITEBYTECODE": "1"}
+    variables = {
+        "TORCHINDUCTOR_CACHE_DIR": str(paths.build_dir() / "inductor-counted"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
     if ran.returncode != 0:
         raise RuntimeError(f"measure.py failed here:\n{ran.stdout}{ran.stderr}")

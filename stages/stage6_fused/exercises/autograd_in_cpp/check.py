@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from common.case import INPUTS, backward
+from common.cell.case import INPUTS, input_gradients
 from common.exercises.judge import (
     OPERATORS,
     SMALL,
@@ -61,7 +61,7 @@ def kept(work, cell):
     inputs = case.inputs()
     with work.counting() as counted:
         results = cell(*inputs.values())
-    backward(results, inputs, case.gradients())
+    input_gradients(results, inputs, case.gradients())
     given = {name: inputs[name].nbytes for name in ("input", "weights", "old_h")}
     needed = sum(given.values()) + 4 * results[1].nbytes  # new_cell, and z with three numbers for each unit
     require(

@@ -1,9 +1,9 @@
 import json
 
 from common import stages
-from common.case import backward
+from common.cell.case import input_gradients
 from common.exercises.judge import OPERATORS, SMALL, Failure, require
-from common.stages import ROOT
+from common.paths import ROOT
 
 FLOAT = 4  # bytes
 WITHIN = {"least": 5, "instructions": 10, "small": 1}
@@ -40,7 +40,7 @@ def check(work):
 def counted(work):
     """What the emulator counts, in numbers a unit, and what autograd keeps."""
     found = {}
-    with work.ours(stages.get(3).folder) as three:
+    with work.ours(stages.get_stage(3).folder) as three:
         cell, case = three.cell(), three.case(*SMALL)
         with three.counting() as counts:
             cell(*case.inputs().values())
@@ -72,7 +72,7 @@ def kept(six, case):
     inputs, cell = case.inputs(), six.cell()
     with six.counting() as counts:
         results = cell(*inputs.values())
-    backward(results, inputs, case.gradients())
+    input_gradients(results, inputs, case.gradients())
     of_others = [inputs["input"], inputs["weights"], inputs["old_h"], results[1]]
     return counts.saved - sum(tensor.nbytes for tensor in of_others)
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import torch
 
-from common.case import INPUTS
+from common.cell.case import INPUTS
 from common.exercises.judge import OPERATORS, SMALL, agree, cases, require, same
 
 WASTE = {
@@ -65,7 +65,8 @@ def half_of_d_X(work, probe):
         require(got[0] is not None, f"d_X is undefined where {needed} needs a gradient")
         require(
             tuple(got[0].shape) == (B, columns),
-            f"d_X has shape {tuple(got[0].shape)} where only {needed} needs a gradient, expected {(B, columns)}",
+            f"d_X has shape {tuple(got[0].shape)} where only {needed} needs a gradient, expected {(B, columns)}: "
+            "the product with the other columns of weights is computed for nothing",
         )
 
 

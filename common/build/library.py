@@ -1,0 +1,198 @@
+"""Builds a stage with its own setup.py, or what that asks for with the emulator; keeps what was built; imports it.
+
+A build lives in `build/PACKAGE-TARGET/KEY/`, where KEY is a hash of everything that goes into it: sources, flags,
+compiler and versions. It is made in a folder beside that and renamed at the end, under a lock that the system
+drops when its holders die, so a build that is killed leaves nothing that the next one could mistake for a result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import IO
+
+from ..emulator import (
+    Extension,
+    build_extension,
+    build_once,
+    describe_compiler,
+    find_sources,
+    fingerprint,
+    first_errors,
+    read_setup,
+)
+from ..errors import UserError
+from ..paths import build_cache
+from ..stages import Stage
+from . import host, nvcc, targets
+
+MODULE = "_C"  # the extension of every folder, without its package
+# Variables that change what a compiler makes.
+COMPILER_VARIABLES = (
+    "CC",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "CPPFLAGS",
+    "LDFLAGS",
+    "CUDA_HOME",
+    "TORCH_CUDA_ARCH_LIST",
+    "NVCC_APPEND_FLAGS",
+)
+
+
+@dataclass(frozen=True)
+class Build:
+    """A built extension: the library, the seconds that compiling took, and whether it was there already.
+
+    Of `compile-only` nothing is loaded: `path` is a JSON of the seconds that each architecture took.
+    """
+
+    path: Path
+    seconds: float
+    cached: bool
+
+
+def build_stage(stage: Stage, target: str) -> Build:
+    """Builds the extension of a stage for a target, or finds it built. Raises `UserError` when it does not build."""
+    return build_folder(stage.folder, target, f"{stage.package}-{target}", f"stage {stage.number}")
+
+
+def build_folder(folder: Path, target: str, place: str, name: str, quick: bool = False) -> Build:
+    """Builds the extension of any folder like a stage's, or finds it in `place` of the build cache.
+
+    `name` is what messages call it. `quick` shares objects and torch's headers with all that is built so: an edit is
+    built in seconds, but for `host` without the flags of setup.py's own build. Raises `UserError` as `build` does.
+    """
+    if reason := targets.why_unavailable(target):
+        raise UserError(f"cannot build {name} for {target}: {reason}")
+    final = build_cache().find(place, folder_key(folder, target, quick))
+    try:
+        is_new = build_once(final, lambda work, lock: _build_into(folder, target, work, name, quick, lock))
+    except OSError as error:
+        reason = error.strerror or error
+        raise UserError(f"cannot build {name} in {os.path.relpath(final.parent)}: {reason}") from None
+    seconds = json.loads((final / "build.json").read_text())["seconds"]
+    return Build(_library(final), seconds, cached=not is_new)
+
+
+def _build_into(folder: Path, target: str, work: Path, name: str, quick: bool, lock: int) -> None:
+    """Builds into `work`. The compilers hold the lock too, so it outlives a killed builder."""
+    start = time.perf_counter()
+    try:
+        with (work / "log.txt").open("w") as log:
+            built = _compile(folder, target, work, quick, log, lock)
+    except UserError as error:
+        raise UserError(f"{name} does not build.\n  {error}") from None
+    if not built:
+        failed = work.parent / "failed.log"
+        (work / "log.txt").replace(failed)
+        errors = first_errors(failed.read_text(errors="replace"))
+        raise UserError(f"{name} does not build.\n{errors}\nAll of it: {os.path.relpath(failed)}")
+    seconds = round(time.perf_counter() - start, 2)
+    (work / "build.json").write_text(json.dumps({"seconds": seconds}))
+
+
+def _compile(folder: Path, target: str, work: Path, quick: bool, log: IO[str], lock: int) -> bool:
+    """Whether the folder could be built into `work`; the log says what went wrong if not."""
+    variables = setup_variables(target, work.parent)
+    if target == "cuda" or (target == "host" and not quick):
+        options = ["--build-temp", str(work / "temp"), "--build-lib", str(work)]
+        command = [sys.executable, "setup.py", "-q", "build_ext", *options]
+        environment = {"MAX_JOBS": str(os.cpu_count() or 1), **os.environ, **variables}
+        if target == "cuda":
+            environment["TORCH_CUDA_ARCH_LIST"] = nvcc.gpu_architectures()
+        run = subprocess.run(command, cwd=folder, env=environment, stdout=log, stderr=log, pass_fds=[lock])
+        return run.returncode == 0
+    if target == "compile-only":
+        extension = read_setup(folder, work, log, variables, nvcc.supported_architectures(), MODULE)
+        return extension is not None and nvcc.compile_for_architectures(folder, extension, work, log, lock)
+    if quick:
+        extension = read_setup_once(folder, work, log, variables)
+    else:
+        extension = read_setup(folder, work, log, variables, name=MODULE)
+    if extension is None:
+        return False
+    cache = build_cache()
+    if target == "host":
+        return host.build_for_host(folder, extension, work, cache, log, lock)
+    for path in find_sources(folder, extension):
+        if not path.is_relative_to(folder):  # the key of a build would not change with it
+            raise UserError(f"{os.path.relpath(path, folder)} lies outside of the stage's folder")
+    return build_extension(folder, extension, work, cache, log, lock, use_compiled_headers=quick)
+
+
+def setup_variables(target: str, place: Path) -> dict[str, str]:
+    """What a setup.py may ask the environment: whether CUDA code is wanted, and a namespace that no other build has.
+
+    For a library that registers operators: several targets of a stage may be loaded in one process.
+    """
+    return {"USE_CUDA": str(int(target != "host")), "LLTM_NAMESPACE": re.sub(r"\W", "_", place.name)}
+
+
+def read_setup_once(folder: Path, work: Path, log: IO[str], variables: dict[str, str]) -> Extension | None:
+    """What a setup.py asks for, asked only once for each text of it and each set of sources' names."""
+    import torch
+
+    names = sorted(str(path.relative_to(folder)) for path in (folder / "csrc").rglob("*"))
+    parts = [
+        (folder / "setup.py").read_text(errors="replace"),
+        torch.__version__,
+        torch.__file__,
+        sys.version,
+        *variables.values(),
+        *names,
+        *(field.name for field in fields(Extension)),
+    ]
+    digest = hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:20]
+    answer = build_cache().find("setups", f"{digest}.json")
+    if answer.exists():
+        (work / "temp").mkdir()
+        return Extension(**json.loads(answer.read_text()))
+    extension = read_setup(folder, work, log, variables, name=MODULE)
+    if extension:
+        answer.parent.mkdir(parents=True, exist_ok=True)
+        made = answer.with_suffix(f".{os.getpid()}")
+        made.write_text(json.dumps(asdict(extension)))
+        made.replace(answer)
+    return extension
+
+
+def _library(folder: Path) -> Path:
+    return next(folder.rglob("_C*.so"), folder / nvcc.RESULT)
+
+
+def stage_key(stage: Stage, target: str) -> str:
+    """A hash of all that a stage's build depends on."""
+    return folder_key(stage.folder, target)
+
+
+def folder_key(folder: Path, target: str, quick: bool = False) -> str:
+    """A hash of all that a build depends on."""
+    import torch
+
+    parts = [
+        f"{target} quick" if quick else target,
+        torch.__version__,
+        sys.version,
+        describe_compiler() or "",
+        *(f"{name}={os.environ.get(name)}" for name in COMPILER_VARIABLES),
+    ]
+    if target in ("cuda", "compile-only"):
+        parts.append(nvcc.nvcc_version())
+    if target == "cuda":
+        parts.append(nvcc.gpu_architectures())
+    digest = hashlib.sha256("\0".join(parts).encode())
+    if target == "emulator":
+        digest.update(fingerprint())
+    sources = [path for path in (folder / "csrc").rglob("*") if path.is_file()]
+    for path in sorted([folder / "setup.py", *sources]):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:20]

@@ -1,0 +1,1 @@
+"""What a stage must pass, on every target, device and dtype."""

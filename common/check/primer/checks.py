@@ -1,0 +1,57 @@
+"""What the parts of the primer share: a check, and its assertions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+
+
+class Check(NamedTuple):
+    """One line of `make stage-0`.
+
+    `run` returns what was seen, such as "gradcheck of 5 arguments", and raises AssertionError with a plain sentence
+    when something is wrong. It draws its numbers from torch's generator, which is seeded before each check.
+    """
+
+    what: str
+    run: Callable[[], str]
+
+
+def leaf(*shape: int) -> Tensor:
+    """Fresh numbers in float64 that require a gradient."""
+    return torch.randn(shape, dtype=torch.float64, requires_grad=True)
+
+
+def agrees(name: str, got: Tensor, want: Tensor) -> None:
+    """Raises AssertionError unless two tensors are equal up to rounding; NaN is never equal."""
+    assert got.shape == want.shape, f"{name} has shape {tuple(got.shape)}, expected {tuple(want.shape)}"
+    assert torch.allclose(got, want), f"{name} is off by up to {(got - want).abs().max():.1e}"
+
+
+def passes(name: str, function: Callable, *arguments: object, twice: bool = False) -> None:
+    """Raises AssertionError, with the first line of gradcheck's message, unless the gradients are right.
+
+    `twice` asks for the second derivatives, too.
+    """
+    for test in (gradcheck, gradgradcheck) if twice else (gradcheck,):
+        try:
+            test(function, arguments)
+        except RuntimeError as error:  # gradcheck's GradcheckError is one
+            said = str(error).strip().splitlines()[0].rstrip(",")
+            raise AssertionError(f"{name} fails {test.__name__}: {said}") from None
+
+
+def refuses(
+    what: str, call: Callable[[], object], word: str, kinds: tuple[type[Exception], ...] = (RuntimeError,)
+) -> None:
+    """Raises AssertionError unless a call raises one of these, with that word in its message."""
+    try:
+        found = call()
+    except kinds as error:
+        assert word in str(error), f"{what} is refused, but the message does not say {word!r}: {error}"
+        return
+    raise AssertionError(f"{what} is not refused: it gives {found}")

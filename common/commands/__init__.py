@@ -1,0 +1,1 @@
+"""Commands that use several packages: the tour, one stage, the diff of two."""

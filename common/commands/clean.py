@@ -1,0 +1,14 @@
+"""`make clean`."""
+
+from __future__ import annotations
+
+import shutil
+
+from ..paths import ROOT, build_dir
+
+
+def clean() -> int:
+    """Removes build/ and out/: all that commands have made, and nothing of a learner's."""
+    for folder in (build_dir(), ROOT / "out"):
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0

@@ -1,0 +1,24 @@
+"""Commands that record a study and show the table that the pages will have of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..console import say
+from ..pages.tables.tool_comparison_table import tool_comparison_table
+from ..pages.tables.wheels_table import wheels_table
+from ..studies import tool_comparison, wheels
+
+
+def compare_tools() -> int:
+    """Records which tool finds which mistake; always 0."""
+    status = tool_comparison.record_tool_comparison()
+    say(tool_comparison_table())
+    return status
+
+
+def try_wheels(pythons: Sequence[str], torches: Sequence[str] | None) -> int:
+    """Records which wheel runs with which Python and torch; always 0."""
+    status = wheels.record_wheels(pythons, torches)
+    say(wheels_table())
+    return status

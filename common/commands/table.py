@@ -1,0 +1,239 @@
+"""Every command: how make calls it, what it does, the function that runs it, and the arguments that this takes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+Argument = tuple[tuple[str, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command. `function` is "module:name" in common/, imported only when the command runs.
+
+    Without a function it is a command of make alone, which calls a standard tool. `make` is what to type after
+    `make` where that differs from the name.
+    """
+
+    name: str
+    help: str
+    function: str = ""
+    arguments: tuple[Argument, ...] = ()
+    make: str = ""
+
+    def run(self, values: dict[str, Any]) -> int:
+        """Calls the function with these values by name; its result is the exit status."""
+        module, _, name = self.function.partition(":")
+        return getattr(import_module(f"common.{module}"), name)(**values)
+
+
+def argument(*names: str, **options: Any) -> Argument:
+    """An argument, as argparse's `add_argument` takes it; its `dest` is the function's parameter."""
+    return names, options
+
+
+EXERCISE = argument("name", metavar="exercise", nargs="?", help="such as 3/guard; the one named last if left out")
+CHECK_ONLY = argument("--check", action="store_true", help="change nothing; fail if one is out of date")
+ABLATION_PARTS = ("cuda", "cpu", "kernels", "counts")
+
+GROUPS: dict[str, tuple[Command, ...]] = {
+    "Start here": (
+        Command(
+            "start",
+            "your first CUDA kernel in PyTorch, in ten minutes; TEXT=1 stays in the terminal",
+            "pages.start:start",
+            (argument("--text", dest="as_text", action="store_true", help="in the terminal, without JupyterLab"),),
+        ),
+        Command(
+            "tour",
+            "build, check and time every stage that runs here, and write out/report.html",
+            "commands.tour:run_tour",
+        ),
+        Command("doctor", "what this machine has and lacks, and the fix for each thing", "setup.doctor:doctor"),
+    ),
+    "Work with a stage": (
+        Command(
+            "stage",
+            "build, check and time one stage against eager",
+            "commands.tour:run_stage",
+            (
+                argument("number", type=int),
+                argument("--target", help="cuda, host or emulator; the best of this machine if left out"),
+                argument("--seed", type=int, help="the numbers of an earlier check, as its failure names them"),
+            ),
+            make="stage-2",
+        ),
+        Command(
+            "diff",
+            "the lesson of a stage: what changed since another",
+            "commands.diff:show_diff",
+            (argument("old", type=int), argument("new", type=int)),
+            make="diff-1-2",
+        ),
+        Command(
+            "emulate",
+            'run any CUDA program without a GPU, under all checks: FILE=x.cu ARGS="..." COUNTS=1',
+            "commands.emulate:emulate",
+            (argument("file"), argument("arguments", nargs="...", help="for the program")),
+        ),
+        Command(
+            "new",
+            "an operator of your own, begun from stage 5 in work/: NAME=mycell; DIR=~/code for elsewhere",
+            "new:new",
+            (
+                argument("name", help="of the package, the function and the operators' namespace"),
+                argument("--folder", dest="parent", help="where it goes; work/ if left out"),
+            ),
+        ),
+        Command("lab", "JupyterLab on a copy of the notebooks in work/", "pages.notebooks:open_lab"),
+    ),
+    "Exercises": (
+        Command(
+            "next",
+            "the next exercise, or EX=3/guard: what to do, and where",
+            "exercises.commands:show_next",
+            (EXERCISE,),
+        ),
+        Command(
+            "check",
+            "check your work: the exercise named last, EX=3/guard, or EX=all; STARTER=1 checks an unchanged starter",
+            "exercises.commands:check_work",
+            (EXERCISE, argument("--starter", action="store_true", help="check a starter without any change too")),
+        ),
+        Command("hint", "one hint more each time", "exercises.commands:show_hint", (EXERCISE,)),
+        Command(
+            "solution",
+            "the solution, as a diff against yours; TAKE=1 goes on with it",
+            "exercises.commands:show_solution",
+            (EXERCISE, argument("--take", action="store_true", help="go on with it; what you have is kept aside")),
+        ),
+        Command(
+            "reset",
+            "begin an exercise anew; what you had is kept aside",
+            "exercises.commands:reset_exercise",
+            (EXERCISE,),
+        ),
+        Command("progress", "which exercises are solved", "exercises.commands:show_progress"),
+        Command("watch", "check whenever you save", "exercises.watch:watch", (EXERCISE,)),
+        Command(
+            "grade",
+            "grade a class: DIR=submissions/, a folder in it for each student; docs/teaching.md",
+            "exercises.grading.grade:grade",
+            (
+                argument("folder", help="holds a folder for each student, laid out as work/ is"),
+                argument("--only", type=str.split, default=(), help="such as '3/guard 3/launch'; all if left out"),
+                argument("--csv", dest="csv_path", help="where the table goes"),
+                argument("--json", dest="json_path", help="where every message goes"),
+                argument("--sandbox", dest="kind", help="bubblewrap, podman, docker or none"),
+                argument("--image", help="for podman and docker: see docs/teaching.md"),
+                argument("--jobs", type=int, help="students at a time"),
+            ),
+        ),
+    ),
+    "Measure": (
+        Command(
+            "bench",
+            "the full measurement, against eager and torch.compile in the same run; TUNED=1: max-autotune too",
+            "measure.bench:record_benchmark",
+            (
+                argument("--quick", action="store_true", help="fewer sizes and rounds"),
+                argument("--tuned", action="store_true", help="torch.compile's max-autotune too: minutes more"),
+                argument("--output", help="where the JSON goes (out/bench.json if left out)"),
+            ),
+        ),
+        Command("report", "the pictures of the last measurement: out/report.html", "pages.report:write_report"),
+    ),
+    "The workbook itself": (
+        Command("test", "run the tests, and of the slow proofs those that are due; JOBS=12: so many at a time"),
+        Command("prove", "run every proof, or those of EX=3/guard; writes tests/proofs.json"),
+        Command(
+            "answers",
+            "what the check says to the starter, the solution and each wrong answer: EX=3/guard",
+            "exercises.commands:show_verdicts",
+            (argument("name", metavar="exercise"),),
+        ),
+        Command(
+            "mutate",
+            'which small changes to the solution a check lets pass: EX="3/guard 3/launch", EX=all; '
+            "writes docs/results/mutation.json",
+            "exercises.mutation.run:mutate",
+            (
+                argument("names", metavar="exercise", nargs="+", help="such as 3/guard, or all"),
+                argument("--jobs", type=int, help="mutants at a time; half of the cores if left out"),
+            ),
+        ),
+        Command(
+            "setup",
+            "install what is missing; TORCH_INDEX=... takes torch from another wheel index",
+            "setup.install:install_missing",
+        ),
+        Command("clean", "remove build/ and out/", "commands.clean:clean"),
+    ),
+    "For maintainers": (
+        Command("format", "format Python, C++ and CUDA"),
+        Command("lint", "check format, imports, notebooks and generated tables; change nothing"),
+        Command(
+            "tables",
+            "rewrite every generated table in README.md, stages/ and docs/",
+            "pages.generate:update_tables",
+            (CHECK_ONLY,),
+        ),
+        Command(
+            "notebooks",
+            "write each .ipynb from its .py, without outputs",
+            "pages.notebooks:write_notebooks",
+            (CHECK_ONLY,),
+        ),
+        Command(
+            "sanitize",
+            "every kernel under compute-sanitizer, on a GPU; writes docs/results/sanitizer.json",
+            "studies.sanitizer:run_sanitizer",
+            (argument("--stage", dest="only", type=int, help="only this one; the record of the others stays"),),
+        ),
+        Command(
+            "ncu",
+            "the emulator's counts beside Nsight Compute's, on a GPU; writes docs/results/ncu.json",
+            "studies.ncu:record_ncu_counts",
+            (
+                argument("--emulator", dest="emulator_only", action="store_true", help="only the emulator's side"),
+                argument("--stage", dest="only", type=int, help="only this one; the record of the others stays"),
+            ),
+        ),
+        Command(
+            "ablation",
+            "stage 6 without each optimisation, and with each alone; writes out/ablation.json, or RECORD=...",
+            "studies.ablation:measure_ablation",
+            (
+                argument("--out", help="where the JSON goes (out/ablation.json if left out)"),
+                argument("--only", nargs="+", default=[], choices=ABLATION_PARTS, help="some of its parts"),
+            ),
+        ),
+        Command(
+            "wheels",
+            'which wheel runs with PYTHONS="..." and TORCHES="2.11 ..."; writes docs/results/wheels.json',
+            "commands.studies:try_wheels",
+            (
+                argument("--python", dest="pythons", nargs="+", default=[sys.executable], help="Pythons to try"),
+                argument("--torch", dest="torches", nargs="+", help="versions; the oldest supported and this one's"),
+            ),
+        ),
+        Command(
+            "compare-tools",
+            "which tool finds which mistake, on a GPU; writes docs/results/checks.json",
+            "commands.studies:compare_tools",
+        ),
+    ),
+}
+COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
+
+
+def help() -> int:
+    """Prints what `make` alone shows: every command by group."""
+    for number, (group, commands) in enumerate(GROUPS.items()):
+        print("\n" * bool(number) + group)
+        for command in commands:
+            print(f"  make {command.make or command.name:<14} {command.help}")
+    return 0

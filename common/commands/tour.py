@@ -1,0 +1,165 @@
+"""`make tour` and `make stage-N`: build, check and time, in that order, and say what to read next."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+
+from .. import stages
+from ..build import library
+from ..build.targets import choose_targets, has_cpp, why_unavailable
+from ..console import say, step
+from ..errors import UserError
+from ..pages import notebooks
+from ..paths import ROOT
+from ..stages import STAGES, Stage
+
+CHECKED = ROOT / "out" / "check.json"
+
+
+def run_stage(number: int, target: str | None = None, seed: int | None = None) -> int:
+    """Builds and checks one stage and times it against eager; the status is 1 when a check fails.
+
+    A check draws fresh numbers unless it is given a `seed`.
+    """
+    row = stages.get_stage(number)
+    say(f"Stage {row.number}: {row.title}")
+    best, *others = choose_targets(row, target)
+    results = build_and_check(row, [best, *others], seed)
+    if any(result.outcome == "failed" for result in results):
+        not_timed = ", so it is not timed" if row.kind == "cell" else ""
+        say(f"\nIt is wrong{not_timed}. Begin with the first FAILED line; the others often follow from it.")
+        say(f"For the same numbers again: python -m common stage {number} --seed N, with the seed of that line.")
+        return 1
+    if row.kind == "cell":
+        from ..measure.bench import available_devices, compare_with_eager
+
+        compare_with_eager(row, best, available_devices()[-1])
+    say("\n" + what_to_read_next(row))
+    return 0
+
+
+def build_and_check(stage: Stage, targets: list[str], seed: int | None = None) -> list:
+    """Every check of a stage on each of these targets, a row each."""
+    results = []
+    for target in targets:
+        build_with_progress(stage, target)
+        results += check_with_progress(stage, target, seed)
+    return results
+
+
+def build_with_progress(stage: Stage, target: str) -> None:
+    """Builds a stage, with the time it takes or took."""
+    if not has_cpp(stage):
+        say("  nothing to build: Python only")
+        return
+    say(f"  target {target}")
+    with step("build"):
+        built = library.build_stage(stage, target)
+    if built.cached:
+        say(f"    (unchanged, so reused; building it took {built.seconds:.0f} s)")
+
+
+def compile_only(stage: Stage) -> None:
+    """Where nvcc is but no GPU: shows that the kernels build for real GPUs too. Nothing of it runs.
+
+    Two generations stand for all; `make test` compiles for every one that nvcc offers.
+    """
+    if "cuda" not in stage.targets or why_unavailable("compile-only"):
+        return
+    with architectures_of_tour(), step("compile only, with nvcc"):
+        built = library.build_stage(stage, "compile-only")
+    names = ", ".join(json.loads(built.path.read_text()))
+    say(f"    (builds for {names}; there is no GPU here to run it on)")
+
+
+@contextmanager
+def architectures_of_tour() -> Iterator[None]:
+    """`TORCH_CUDA_ARCH_LIST` as given, or else an old and a newer generation (sm_75 and sm_90)."""
+    given = os.environ.get("TORCH_CUDA_ARCH_LIST")
+    os.environ["TORCH_CUDA_ARCH_LIST"] = given or "7.5;9.0"
+    try:
+        yield
+    finally:
+        if given is None:
+            del os.environ["TORCH_CUDA_ARCH_LIST"]
+        else:
+            os.environ["TORCH_CUDA_ARCH_LIST"] = given
+
+
+def check_with_progress(stage: Stage, target: str, seed: int | None = None) -> list:
+    """Checks a stage on every device and dtype and prints a line for each; what fails first is shown in full.
+
+    A primer has checks of its own, and a line for each of them.
+    """
+    if stage.kind == "primer":
+        from ..check.primer import check_primer
+
+        return check_primer(seed)
+    from ..check.harness import check_subject, make_subjects
+
+    results = []
+    for one in make_subjects(stage.number, target, seed):
+        failed_before = any(row.outcome == "failed" for row in results)
+        dtype = str(one.dtype).removeprefix("torch.")
+        with step(f"check {dtype} on {one.device.upper()} tensors"):
+            rows = check_subject(one)
+        results += rows
+        counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in ("passed", "failed", "not run")}
+        say("    " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count))
+        for row in rows:
+            if row.outcome == "failed" and not failed_before:
+                say(f"    FAILED {row.name}: {row.message}")
+    for name, reason in sorted({(row.name, row.message) for row in results if row.outcome == "not run"}):
+        say(f"    not run: {name} ({reason})")
+    return results
+
+
+def what_to_read_next(stage: Stage) -> str:
+    """What to read after a stage."""
+    names = [source.stem for source in notebooks.notebook_sources() if source.stem.startswith(f"{stage.number:02}")]
+    lines = [f"Read stages/{stage.folder_name}/README.md, and in `make lab` {', '.join(names) or 'its notebook'}."]
+    later = [other for other in stages.cell_stages() if other.number > stage.number]
+    if stage.kind == "primer":
+        lines.append(f"Next: `make stage-{later[0].number}`, the first that has the cell.")
+    elif later:
+        lines.append(f"Next: `make diff-{stage.number}-{later[0].number}`, then `make stage-{later[0].number}`.")
+    else:
+        lines.append("Next: `make tour` compares all stages; the stages after this one are not here yet.")
+    return "\n".join(lines)
+
+
+def run_tour() -> int:
+    """Every stage that this machine can run: built, checked, timed, drawn. Names those that it cannot, and why."""
+    ready, failed, results = [], [], []
+    for row in STAGES:
+        say(f"\nStage {row.number}: {row.title}")
+        if not row.is_here:
+            say("  not here yet")
+            continue
+        try:
+            targets = choose_targets(row, None)
+            rows = build_and_check(row, targets)
+            if "emulator" in targets:
+                compile_only(row)
+        except UserError as error:
+            say(f"  not run: {error}")
+            failed.append(row)
+            continue
+        results += rows
+        (failed if any(result.outcome == "failed" for result in rows) else ready).append(row)
+    CHECKED.parent.mkdir(exist_ok=True)
+    CHECKED.write_text(json.dumps([asdict(result) for result in results], indent=1))
+
+    from ..measure import bench
+    from ..pages import report
+
+    say("\nTimes, against eager and torch.compile")
+    bench.measure_for_tour(ready)
+    status = report.write_report()
+    if failed:
+        say("\nWithout: " + "; ".join(f"stage {row.number} ({row.title})" for row in failed) + ": see above.")
+    return 1 if failed else status

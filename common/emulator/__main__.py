@@ -1,0 +1,53 @@
+"""The command `cuemu`, also `python -m cuemu`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from .errors import UserError
+from .program import emulate
+
+EPILOG = """\
+The exit status is the program's; 66 if it ends with 0 but a check failed, 124 when its time was up, and 1 if it does
+not build. Settings, such as EMULATOR_TIMEOUT=10 or EMULATOR_CHECKS=-races, are environment variables.
+"""
+
+
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """The command line; what comes after -- goes to the program."""
+    top = argparse.ArgumentParser(prog="cuemu", description="Runs CUDA programs on the CPU and checks their kernels.")
+    commands = top.add_subparsers(dest="command", required=True)
+    usage = "cuemu run FILE.cu [FILE.cu ...] [-I FOLDER] [-D NAME[=VALUE]] [--counts] [-- ARGUMENT ...]"
+    run = commands.add_parser(
+        "run", usage=usage, help="build a CUDA program and run it under all checks",
+        description="Builds a CUDA program with g++ and runs it on the CPU under all checks.", epilog=EPILOG,
+    )  # fmt: skip
+    run.add_argument("files", nargs="+", metavar="FILE.cu", help="the sources of one program")
+    run.add_argument("-I", dest="include_dirs", action="append", default=[], metavar="FOLDER", help="of headers")
+    run.add_argument("-D", dest="macros", action="append", default=[], metavar="NAME[=VALUE]", help="a macro")
+    run.add_argument("--counts", action="store_true", help="show how each line of the kernels accesses memory")
+    own, after = list(words), []
+    if "--" in own:
+        own, after = own[: own.index("--")], own[own.index("--") + 1 :]
+    arguments = top.parse_args(own)
+    arguments.arguments = after
+    return arguments
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs the command; a `UserError` becomes a message on stderr and the status 1."""
+    given = parse_arguments(sys.argv[1:] if words is None else words)
+    try:
+        return emulate(given.files, given.arguments, given.include_dirs, given.macros, given.counts)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

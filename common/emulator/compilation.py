@@ -1,0 +1,134 @@
+"""What programs and extensions have in common: rewritten copies of the sources, g++'s flags, and the runtime."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from .rewrite import read, rewrite
+from .toolchain.compiler import has_cpp20
+from .toolchain.objects import Job, find_includes
+
+PACKAGE = Path(__file__).parent
+RUNTIME = PACKAGE / "runtime"
+INCLUDE_DIR = RUNTIME / "include"
+# Many systems' g++ defines _FORTIFY_SOURCE by default. Its longjmp refuses to switch from one stack to another, as
+# src/launch/fiber.cpp does, and its checked copies would escape the emulator's own checks. -g1 has the lines that
+# reports need, also of inlined functions; -g adds all types of torch's headers, half of the compiler's time. With
+# DWARF 5, if the first code of a source comes from a header, addr2line of binutils 2.40 names the source instead.
+STANDARD_FLAGS = ("-std=c++20", "-g1", "-gdwarf-4", "-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE")
+# -O1 keeps kernels close to their lines. Every load and store calls the runtime (src/memory/hooks.cpp); the
+# sanitizer's own library is not linked. A structure is copied in one access, not member by member, and kernels call
+# no function that g++ could inline (see qualifiers.h). A stack that overflows must touch its guard page.
+CHECKED_FLAGS = (
+    *("-fsanitize=thread", "--param=tsan-distinguish-volatile=1", "-fno-tree-sra", "-fno-semantic-interposition"),
+    "-fstack-clash-protection",
+)
+# Wrong kernels must run as they are: g++ may not assume that undefined behaviour does not happen.
+NVCC_LIKE_FLAGS = (
+    *("-fwrapv", "-fno-strict-aliasing", "-fno-aggressive-loop-optimizations", "-fno-delete-null-pointer-checks"),
+    "-Wno-volatile",
+)
+KERNEL_FLAGS = (*STANDARD_FLAGS, "-O1", *CHECKED_FLAGS, *NVCC_LIKE_FLAGS)
+# g++ frees no memory while it compiles the runtime: that saves a tenth of the time of a user's first run.
+RUNTIME_FLAGS = (
+    *(*STANDARD_FLAGS, "-g0", "-fvisibility=hidden", "-pipe"),
+    *("--param=ggc-min-expand=1000", "--param=ggc-min-heapsize=1000000"),
+)
+# Sources of the runtime that must be fast: they run at every load and store, or at every switch of threads.
+OPTIMISED = (
+    *("access", "access_sites", "allocation", "barrier_check", "bindings", "collectives", "fiber"),
+    *("happens_before", "hooks", "memory_check", "races", "release_acquire", "release_search", "scheduler"),
+    *("shadow", "shadow_pages", "shared_memory", "thread_order"),
+)
+
+
+def why_unavailable() -> str | None:
+    """Why the emulator cannot run on this machine; None when it can."""
+    return None if has_cpp20() else "no C++ compiler that knows C++20 (g++ 11 or newer)"
+
+
+class SourceCopies(NamedTuple):
+    """Rewritten copies, in `folder`, of the files below `root`. Messages name files by their paths from `here`."""
+
+    root: Path
+    folder: Path
+    here: Path
+
+    def copy_of(self, path: Path) -> Path:
+        """Where the copy of a file or a folder is."""
+        return self.folder / path.relative_to(self.root)
+
+    @property
+    def prefix_maps(self) -> list[str]:
+        """The flags that make debug information name the originals."""
+        original = os.path.relpath(self.root, self.here)
+        # The compiler gets the path of the copies from `here`, where that is shorter.
+        maps = {self.here: ".", self.folder: original, os.path.relpath(self.folder, self.here): original}
+        return [f"-fdebug-prefix-map={path}={name}" for path, name in maps.items()]
+
+
+def rewrite_sources(
+    sources: Iterable[Path], include_dirs: Sequence[Path], here: Path, folder: Path, root: Path | None = None
+) -> SourceCopies:
+    """Rewrites sources, and what they include from their own folders or from `include_dirs`, into `folder`.
+
+    `root`, if given, is where the layout of the copies begins, unless a file lies outside of it. Raises `UserError`
+    for what the emulator cannot run.
+    """
+    files = dict.fromkeys(path for source in sources for path in find_includes(source, include_dirs))
+    folders = [*(path.parent for path in files), *include_dirs, *([root] if root else [])]
+    copies = SourceCopies(Path(os.path.commonpath(folders)), folder, here)
+    for path in files:
+        copy = copies.copy_of(path)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(rewrite(read(path, os.path.relpath(path, here))), encoding="utf-8")
+    return copies
+
+
+def is_usable(include_dir: Path) -> bool:
+    """Whether to look for headers in a folder: it exists, and is not that of the CUDA Toolkit."""
+    return include_dir.exists() and not (include_dir / "cuda_runtime.h").exists()
+
+
+def runtime_jobs(temp: Path, *folders: str) -> list[Job]:
+    """The jobs that compile the runtime: its sources in `src`, and those in other folders beside it.
+
+    The sources share headers and templates, and take a third of the time when they are compiled together, as one file
+    for each of two cores. So names must differ within the whole runtime.
+    """
+    sources = [source for folder in ("src", *folders) for source in sorted((RUNTIME / folder).rglob("*.cpp"))]
+    bundles = {
+        "fast": [source for source in sources if source.stem in OPTIMISED],
+        "slow": [source for source in sources if source.stem not in (*OPTIMISED, "builtin_variables")],
+    }
+    flags = [f"-I{INCLUDE_DIR}", *RUNTIME_FLAGS]
+    jobs = [Job(RUNTIME / "src" / "device" / "builtin_variables.cpp", [*flags, "-O1"], PACKAGE)]
+    for name, bundle in bundles.items():
+        source = temp / f"{name}.cpp"
+        source.write_text("".join(f'#include "{path}"\n' for path in bundle))
+        jobs.append(Job(source, [*flags, "-O1" if name == "fast" else "-O0"], PACKAGE))
+    return jobs
+
+
+def add_versions(jobs: Iterable[Job]) -> list[Job]:
+    """The jobs, with the emulator's headers among what their objects depend on."""
+    version = _hash_files(path for path in INCLUDE_DIR.rglob("*") if path.is_file()).hex()
+    return [job._replace(versions=f"{job.versions} {version}") for job in jobs]
+
+
+def fingerprint() -> bytes:
+    """A hash of the emulator itself."""
+    folders = [path for name in ("rewrite", "toolchain", "runtime") for path in (PACKAGE / name).rglob("*")]
+    files = [*PACKAGE.iterdir(), *folders]
+    return _hash_files(path for path in files if path.suffix in (".py", ".h", ".cuh", ".cpp"))
+
+
+def _hash_files(paths: Iterable[Path]) -> bytes:
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(f"{path.relative_to(PACKAGE)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.digest()

@@ -1,0 +1,211 @@
+"""Builds ordinary CUDA programs with g++ and runs them under every check of the emulator.
+
+A program gets no input, EMULATOR_TIMEOUT seconds (60), as much memory as the machine has, and may print a megabyte.
+Its exit status is passed on, with two exceptions: 66 when it ends with 0 but a check failed, and 124 when its time
+was up. All this needs only Python and g++.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from .compilation import (
+    INCLUDE_DIR,
+    KERNEL_FLAGS,
+    add_versions,
+    is_usable,
+    rewrite_sources,
+    runtime_jobs,
+    why_unavailable,
+)
+from .counting import ANYWHERE, read_counts
+from .errors import UserError
+from .toolchain.cache import Cache, default_cache, prune_cache
+from .toolchain.compiler import compiler_command
+from .toolchain.objects import Job, compile_objects
+
+MOST_OUTPUT = 1_000_000  # bytes, of stdout and of stderr
+GRACE = 5  # seconds for a program to say where it was when its time was up
+MOST_ERRORS = 5
+FLAGS = (*KERNEL_FLAGS, f"-fmax-errors={MOST_ERRORS}", "-fdiagnostics-show-caret")
+SUFFIXES = (".cu", ".cpp", ".cc", ".cxx")
+
+
+def emulate(
+    sources: Sequence[str],
+    arguments: Sequence[str] = (),
+    include_dirs: Sequence[str] = (),
+    macros: Sequence[str] = (),
+    counts: bool = False,
+    cache: Cache | None = None,
+) -> int:
+    """Builds a program from its sources and runs it with the arguments; returns its exit status.
+
+    Macros are like `N=8`. With `counts`, a table at the end shows how each line of the kernels accesses memory.
+    Objects are kept in `cache`, or in the user's cache. Raises `UserError` for a program that does not build.
+    """
+    check_sources(sources)
+    if reason := why_unavailable():
+        raise UserError(reason)
+    cache, user_cache = cache or default_cache(), cache is None
+    cache.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="program-", dir=cache.folder) as work:
+        program = build_program(sources, Path(work), cache, include_dirs=include_dirs, macros=macros)
+        if user_cache:
+            prune_cache(cache)
+        if not counts:
+            return run_program(program, arguments)
+        path = Path(work) / "counts.json"
+        status = run_program(program, arguments, EMULATOR_COUNTS=str(path))
+        if path.exists():
+            print(f"\n{read_counts(path, Path.cwd(), within=ANYWHERE)}")
+        return status
+
+
+def check_sources(sources: Sequence[str]) -> None:
+    """Raises `UserError` for a file that cannot be a source of a program."""
+    for source in sources:
+        path = Path(source)
+        if path.is_dir():
+            raise UserError(f"{source} is a folder, not a CUDA program")
+        if not path.exists():
+            raise UserError(f"there is no file {source}")
+        if path.suffix not in SUFFIXES:
+            raise UserError(f"{source} does not end in .cu: is it a CUDA program?")
+
+
+def build_program(
+    sources: str | Sequence[str],
+    work: Path,
+    cache: Cache,
+    here: Path | None = None,
+    include_dirs: Sequence[str] = (),
+    macros: Sequence[str] = (),
+) -> Path:
+    """Builds a program from one or several sources in the folder `work`; returns its path.
+
+    Sources and include folders are relative to `here`, or to the current folder, and messages name them so. Raises
+    `UserError` with the compiler's errors when it does not build.
+    """
+    names, here = [sources] if isinstance(sources, str) else sources, here or Path.cwd()
+    work = work.absolute()  # the compiler runs in `here`
+    paths = [Path(os.path.normpath(here / name)) for name in names]
+    dirs = [path for path in (Path(os.path.normpath(here / name)) for name in include_dirs) if is_usable(path)]
+    copies = rewrite_sources(paths, dirs, here, work / "source")
+    copied_dirs = [copies.copy_of(path) for path in dirs]
+    include = [f"-I{path}" for path in (INCLUDE_DIR, *copied_dirs, *dirs)]
+    flags = [*include, *(f"-D{macro}" for macro in macros), *FLAGS, *copies.prefix_maps]
+    jobs = [Job(copies.copy_of(path), flags, here) for path in paths]
+    jobs = add_versions([*jobs, *runtime_jobs(work, "program")])
+    compiled = compile_objects(jobs, copied_dirs, cache, work)
+    for k, (path, output) in enumerate(compiled):
+        if path is None:
+            name = names[k] if k < len(names) else "the emulator's runtime"
+            raise UserError(f"{name} does not compile\n{output.rstrip()}")
+    sys.stderr.write("".join(output for _, output in compiled[: len(paths)]))  # warnings
+    program = work / "program"
+    objects = [str(path) for path, _ in reversed(compiled)]  # the runtime first: so do its constructors run
+    command = [*compiler_command(), *objects, "-pthread", "-o", str(program)]
+    linked = subprocess.run(command, capture_output=True, text=True)
+    if linked.returncode:
+        name = names[0] if len(names) == 1 else "the program"
+        raise UserError(f"{name} does not link: {_describe_link_error(linked.stderr)}")
+    return program
+
+
+def _describe_link_error(output: str) -> str:
+    """What is missing, as a linker's output says; all of it for other errors."""
+    lines = [line for line in output.splitlines() if "undefined reference to" in line]
+    names = dict.fromkeys(line.rpartition("undefined reference to ")[2].strip("`'") for line in lines)
+    if "main" in names:
+        return "it has no main()"
+    return f"nothing defines {', '.join(names)}" if names else output.rstrip()
+
+
+def run_program(program: Path, arguments: Sequence[str] = (), **variables: str) -> int:
+    """Runs a program that `build_program` built, shows its output and the report, and returns its exit status.
+
+    `variables` join its environment. It runs in a process group of its own; all its processes are ended with it.
+    """
+    with tempfile.TemporaryFile() as report:
+        process = subprocess.Popen(
+            [program, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **variables, "EMULATOR_REPORT": str(report.fileno())},
+            pass_fds=[report.fileno()],
+            start_new_session=True,
+            preexec_fn=limit_memory,
+        )
+        readers = [
+            threading.Thread(target=forward_output, args=pair, daemon=True)
+            for pair in ((process.stdout, sys.stdout), (process.stderr, sys.stderr))
+        ]
+        for reader in readers:
+            reader.start()
+        in_time = wait(process)
+        for reader in readers:
+            reader.join(GRACE)
+        report.seek(0)
+        sys.stderr.write(report.read().decode(errors="replace"))
+    if not in_time:
+        seconds = f"{time_limit():g} seconds (EMULATOR_TIMEOUT)"
+        print(f"emulator: the program has not ended after {seconds}", file=sys.stderr)
+        return 124
+    if process.returncode < 0:
+        name = signal.Signals(-process.returncode).name
+        print(f"emulator: the program was ended by {name}", file=sys.stderr)
+        return 128 - process.returncode
+    return process.returncode
+
+
+def wait(process: subprocess.Popen) -> bool:
+    """Waits until the program ends or its time is up, then ends all its processes; whether it ended in time."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its id stays taken until the group is ended
+        ended.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        return ended.wait(time_limit() + GRACE if time_limit() > 0 else None)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def time_limit() -> float:
+    """The seconds that a program may take; 0 for no limit."""
+    try:
+        return float(os.environ.get("EMULATOR_TIMEOUT", "60"))
+    except ValueError:
+        raise UserError(f"EMULATOR_TIMEOUT is no number: {os.environ['EMULATOR_TIMEOUT']!r}") from None
+
+
+def limit_memory() -> None:
+    """Limits the memory of the new process to the machine's, so that a runaway program does not stop the machine."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+
+
+def forward_output(pipe: IO[bytes], to: IO[str]) -> None:
+    """Forwards what comes through a pipe, up to MOST_OUTPUT bytes; the rest is read and dropped."""
+    left = MOST_OUTPUT
+    while piece := os.read(pipe.fileno(), 1 << 16):
+        if left > 0:
+            to.write(piece[:left].decode(errors="replace"))
+            if len(piece) > left:
+                to.write(f"\nemulator: output cut after {MOST_OUTPUT} bytes\n")
+            to.flush()
+        left -= len(piece)

@@ -1,0 +1,247 @@
+"""The rules of the rewriter. Each turns a part of the syntax into edits of the text that keep every line in place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .expressions import find_operand
+from .syntax import LaunchExpression, Syntax, has_pack
+from .tokens import Source
+from .variables import SharedDeclaration, SharedVariable
+
+C_LIBRARY = ("memcpy", "memmove", "memset", "malloc", "free")
+POINTERS = ("data_ptr", "mutable_data_ptr", "const_data_ptr")
+ACCESSORS = ("packed_accessor", "packed_accessor32", "packed_accessor64", "generic_packed_accessor")
+EMPTY = ("empty", "empty_like", "empty_strided", "empty_permuted")
+NEW_EMPTY = ("new_empty", "new_empty_strided")
+REGISTRATIONS = ("TORCH_LIBRARY_IMPL", "EXPAND_TORCH_LIBRARY_IMPL")
+DEVICE_ENUMS = ("DeviceType", "DispatchKey", "Backend")
+
+
+class Edit(NamedTuple):
+    """A replacement of the text between two offsets."""
+
+    start: int
+    end: int
+    text: str
+
+
+def insert(offset: int, text: str) -> Edit:
+    """An edit that replaces nothing."""
+    return Edit(offset, offset, text)
+
+
+def rewrite_launches(source: Source, syntax: Syntax) -> Iterator[Edit]:
+    """`kernel<<<grid, block>>>(x)` becomes a call of `emulator::launch`, with names for reports."""
+    tokens = source.tokens
+    for launch in syntax.launches:
+        name = source.literal(source.spelling(launch.start, launch.opener), launch.opener)
+        opening = f"::emulator::launch({name}, {name_arguments(source, launch)}, [=](auto... emulator_args) {{ "
+        configuration = "(emulator_args...); }, ::emulator::config("
+        yield from add_argument_types(source, launch)
+        yield insert(tokens[launch.start].start, opening)
+        yield Edit(tokens[launch.opener].start, tokens[launch.opener + 2].end, configuration)
+        yield Edit(tokens[launch.closer].start, tokens[launch.closer + 2].end, "))")
+
+
+def name_arguments(source: Source, launch: LaunchExpression) -> str:
+    """A literal with the names of the kernel's parameters; where a name is missing, the text of the argument.
+
+    `const` precedes the name of a pointer to const, because the pointer that the host passes need not be one.
+    """
+    texts = [source.spelling(each.start, each.stop) for each in launch.arguments]
+    if launch.signature is None:
+        return source.literal(", ".join(texts), launch.opener)
+    if has_pack(source, launch.arguments):
+        texts = ["" for _ in launch.signature]
+    pairs = list(zip(launch.signature, texts, strict=False))
+    names = ", ".join("const " * parameter.to_const + (parameter.name or text) for parameter, text in pairs)
+    return f'"{names}"' if all(parameter.name for parameter, _ in pairs) else source.literal(names, launch.opener)
+
+
+def add_argument_types(source: Source, launch: LaunchExpression) -> Iterator[Edit]:
+    """Gives a type to arguments that a generic lambda cannot forward: `0` or `NULL` for a pointer, and `{...}`."""
+    for number, each in enumerate(launch.arguments):
+        first = source.tokens[each.start]
+        if len(each) == 1 and first.text in ("0", "NULL"):
+            if launch.signature is None:
+                yield Edit(first.start, first.end, "::emulator::Zero{}")
+            elif launch.signature[number].is_pointer:
+                yield Edit(first.start, first.end, "nullptr")
+        elif launch.signature and first.text == "{":
+            yield insert(first.start, launch.signature[number].type)
+
+
+def rewrite_shared_variables(source: Source, syntax: Syntax) -> Iterator[Edit]:
+    """A `__shared__` variable becomes a reference into the memory of the block that runs.
+
+    One at file scope becomes a function that returns the reference, and each device function that names the variable
+    begins with a local reference of that name.
+    """
+    for declared in syntax.shared:
+        qualifier = declared.qualifier
+        start, end = source.tokens[declared.start].start, source.tokens[declared.end - 1].end
+        statements = [declared.type_definition] if declared.type_definition else []
+        for number, variable in enumerate(declared.variables):
+            key = str(10000 * source.line(qualifier) + source.column(qualifier) + number)
+            if source.tokens[qualifier].directive:  # one declaration, but a variable in each use of the macro
+                key += " + 10000000000 * __COUNTER__"
+            name = variable.name
+            reference = format_shared_reference(declared, variable, key, source.literal(name, qualifier))
+            if declared.is_at_file_scope:
+                reference = f"static decltype(auto) emulator_shared_{name}() {{ {reference}; return {name}; }}"
+                yield from declare_local_references(source, syntax, end, name)
+            statements.append(reference)
+        line_breaks = "".join(re.findall(r"\\?\n", source.text[start:end]))
+        yield Edit(start, end, "; ".join(statements) + line_breaks)
+
+
+def format_shared_reference(declared: SharedDeclaration, variable: SharedVariable, key: str, literal: str) -> str:
+    """The statement that declares the reference; `literal` is the variable's name."""
+    kind, name = variable.type, variable.name
+    brackets = [f"[{extent}]" if re.fullmatch(r"\w*", extent) else f"[({extent})]" for extent in variable.extents]
+    extents, inner = "".join(brackets), "".join(brackets[1:])
+    if declared.is_dynamic:
+        memory = f"::emulator::dynamic_shared<{kind}{inner}>({literal})"
+        if not extents:
+            return f"{kind}& {name} = *{memory}"
+        return f"{kind} (*{name}){inner} = {memory}" if inner else f"{kind}* {name} = {memory}"
+    target = f"{kind} (&{name}){extents}" if extents else f"{kind}& {name}"
+    if declared.alignment:
+        aligned = f"struct {declared.alignment} emulator_aligned_{name} {{ {kind} value{extents}; }}"
+        return f"{aligned}; {target} = ::emulator::shared<emulator_aligned_{name}>({key}, {literal}).value"
+    return f"{target} = ::emulator::shared<{kind}{extents}>({key}, {literal})"
+
+
+def declare_local_references(source: Source, syntax: Syntax, after: int, name: str) -> Iterator[Edit]:
+    """Declares the reference in each device function that begins behind an offset and names the variable."""
+    for function in syntax.functions:
+        opener = source.tokens[function.opener]
+        uses = [k for k in source.find(name) if function.qualifier <= k < function.closer]
+        is_hidden = any(k < function.opener for k in uses)  # by a parameter
+        is_named = any(not source.is_(k - 1, ".", "->", "::") for k in uses)
+        if opener.start >= after and is_named and not is_hidden:
+            yield insert(opener.end, f" decltype(auto) {name} = emulator_shared_{name}();")
+
+
+def register_file_variables(source: Source, syntax: Syntax) -> Iterator[Edit]:
+    """`__device__` and `__constant__` variables at file scope are registered with their names."""
+    for declared in syntax.variables:
+        call = "constant" if declared.is_constant else "variable"
+        yield insert(
+            source.tokens[declared.end].end,
+            "".join(
+                f' static const bool emulator_known_{name} = ::emulator::{call}({name}, "{name}");'
+                for name in declared.names
+            ),
+        )
+
+
+def rewrite_device_calls(source: Source, syntax: Syntax) -> Iterator[Edit]:
+    """In device code, `memcpy` and its like, `new` and `delete` become the emulator's own, which are checked."""
+    for index in source.find(*C_LIBRARY, "new", "delete"):
+        token = source.tokens[index]
+        if not syntax.device_code[index]:
+            continue
+        if token.text == "new":
+            if not source.is_(index + 1, "(") and not source.is_(index - 1, "operator"):
+                yield insert(token.end, " (::emulator::heap())")
+        elif token.text == "delete":
+            yield from rewrite_delete(source, index)
+        elif source.is_(index + 1, "(") and is_c_library_name(source, index):
+            first = index
+            while source.is_(first - 1, "::", "std"):
+                first -= 1
+            yield Edit(source.tokens[first].start, token.end, f"::emulator::{token.text}")
+
+
+def is_c_library_name(source: Source, index: int) -> bool:
+    """Whether a name is not a member, of a namespace other than `std`, or being declared."""
+    before = index - 1
+    if source.is_(before, "::"):
+        return not source.is_name(before - 1) or source.is_(before - 1, "std", "return", "else")
+    if source.is_(before, ".", "->"):
+        return False
+    return not source.is_name(before) or source.is_(before, "return", "else", "do", "case")
+
+
+def rewrite_delete(source: Source, index: int) -> Iterator[Edit]:
+    """`delete p` and `delete[] p` become function calls."""
+    is_array = source.is_(index + 1, "[")
+    first = index + 3 if is_array else index + 1
+    if source.is_(index - 1, "=", "operator") or source.is_(first, ";"):  # `= delete`
+        return
+    end = first
+    while end < len(source.tokens) and not source.is_(end, ";", ",", ")", "]", "}", "?", ":"):
+        end = source.after(end)
+    name = "delete_array" if is_array else "delete_one"
+    yield Edit(source.tokens[index].start, source.tokens[first - 1].end, f"::emulator::{name}(")
+    yield insert(source.tokens[end - 1].end, ")")
+
+
+def rewrite_device_names(source: Source) -> Iterator[Edit]:
+    """Host code that expects, makes or registers for CUDA tensors does so for CPU tensors.
+
+    What the code registers for the CPU itself goes to a device that no tensor is on.
+    """
+    words = [text for text in source.positions if text == "is_cuda" or text.endswith(("CUDA", "CPU"))]
+    for index in source.find(*words):
+        token, new = source.tokens[index], None
+        is_key = source.is_(index - 4, *REGISTRATIONS) and source.is_(index - 1, ",")
+        if token.text == "is_cuda":
+            new = "is_cpu" if source.is_(index - 1, ".", "->", "::") else None
+        elif token.text == "kCUDA":
+            new = "kCPU"
+        elif token.text.endswith("CUDA"):  # CUDA, AutogradCUDA, AutocastCUDA
+            is_enum = source.is_(index - 1, "::") and source.is_(index - 2, *DEVICE_ENUMS)
+            new = token.text.replace("CUDA", "CPU") if is_enum or is_key else None
+        elif is_key:
+            new = token.text.replace("CPU", "PrivateUse1")
+        if new:
+            yield Edit(token.start, token.end, new)
+
+
+def register_tensors(source: Source, syntax: Syntax) -> Iterator[Edit]:
+    """In host code, tensors are registered where their memory is taken, and new ones without values as uninitialised.
+
+    `x.data_ptr<T>()` becomes `::emulator::tensor("x", x).data_ptr<T>()`, and `at::empty(...)` becomes
+    `::emulator::fresh(at::empty(...))`. Both return other objects than tensors unchanged. Outer calls come first.
+    """
+    for index in reversed(source.find(*POINTERS, *ACCESSORS, "data", *EMPTY, *NEW_EMPTY)):
+        if not syntax.device_code[index]:
+            rule = mark_uninitialised if source.is_(index, *EMPTY, *NEW_EMPTY) else register_tensor
+            yield from rule(source, index)
+
+
+def register_tensor(source: Source, method: int) -> Iterator[Edit]:
+    """Registers `x` under its name in `x.data_ptr<T>()` and its like."""
+    is_typed = source.is_(method + 1, "<")
+    if not is_typed and (source.is_(method, "data") or not source.is_(method + 1, "(")):
+        return
+    dot = method - 2 if source.is_(method - 1, "template") else method - 1
+    start = find_operand(source, dot) if source.is_(dot, ".", "->") else None
+    if start is None or source.is_(start - 1, "#"):
+        return
+    inner = start, dot
+    while source.is_(inner[0], "(") and source.matching.get(inner[0]) == inner[1] - 1:
+        inner = inner[0] + 1, inner[1] - 1
+    name = source.literal(source.spelling(*inner), method)
+    is_const = source.is_(method, "const_data_ptr") or (is_typed and source.is_(method + 2, "const"))
+    yield insert(source.tokens[start].start, f"::emulator::tensor({name}, ")
+    yield insert(source.tokens[dot - 1].end, ", true)" if is_const else ")")
+
+
+def mark_uninitialised(source: Source, function: int) -> Iterator[Edit]:
+    """Marks the memory of the tensor from `at::empty(...)` or `x.new_empty(...)` as uninitialised."""
+    if not source.is_(function + 1, "(") or function + 1 not in source.matching:
+        return
+    is_function = source.is_(function, *EMPTY) and source.is_(function - 1, "::")
+    is_function = is_function and source.is_(function - 2, "at", "torch")
+    is_method = source.is_(function, *NEW_EMPTY) and source.is_(function - 1, ".", "->")
+    start = find_operand(source, function + 1) if is_function or is_method else None
+    if start is None or source.is_(start - 1, "#"):
+        return
+    yield insert(source.tokens[start].start, "::emulator::fresh(")
+    yield insert(source.tokens[source.matching[function + 1]].end, ")")

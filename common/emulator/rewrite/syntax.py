@@ -1,0 +1,193 @@
+"""Recognises, once for all rules, what a source declares and launches, and refuses what the emulator cannot run."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from .expressions import find_operand, find_template_opener, split_list
+from .functions import Function, Signature, find_body, find_qualifier_words, read_signature
+from .tokens import Source
+from .variables import FileVariables, SharedDeclaration, find_file_variables, read_shared_declaration
+
+ASM = ("asm", "__asm__", "__asm")
+TEXTURES = re.compile(r"(tex|surf)(1D|2D|3D|Cubemap)\w*|(texture|surface)|cuda(Texture|Surface)Object_t")
+# Headers of the CUDA Toolkit. The emulator cannot use them, even on machines that have them.
+CUDA_HEADERS = re.compile(
+    r"(cub|thrust|cuda|cute|cutlass|cooperative_groups)/.*"
+    r"|(cooperative_groups|mma|cuda_|curand|cublas|cudnn|cufft|cusparse|cusolver|nvrtc|nvtx|texture_|surface_)\w*\.h"
+)
+INCLUDE = Path(__file__).parents[1] / "runtime" / "include"
+
+
+class LaunchExpression(NamedTuple):
+    """A launch `kernel<<<configuration>>>(arguments)`.
+
+    `start` is the first token of the kernel's expression, `opener` and `closer` the first of `<<<` and of `>>>`.
+    """
+
+    start: int
+    opener: int
+    closer: int
+    signature: Signature | None  # where the file declares the kernel
+    arguments: list[range]
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """What the rules rewrite, each list in the order of the source."""
+
+    functions: list[Function]
+    shared: list[SharedDeclaration]
+    variables: list[FileVariables]
+    launches: list[LaunchExpression]
+    device_code: bytearray  # for each token, whether it is in the body of a device function
+
+
+def parse(source: Source) -> Syntax:
+    """Recognises declarations and launches. Raises `UserError` for the first that the emulator cannot run."""
+    functions, kernels = find_functions(source)
+    device_code = bytearray(len(source.tokens))
+    for function in functions:
+        body = range(function.opener + 1, function.closer)
+        device_code[body.start : body.stop] = b"\1" * len(body)
+    unsupported = min(find_unsupported(source, device_code), default=None)
+    if unsupported:
+        raise source.error(*unsupported)
+    launches = [
+        read_launch(source, index, kernels, device_code) for index in source.find("<") if is_launch(source, index)
+    ]
+    shared = [read_shared_declaration(source, index) for index in source.find("__shared__") if source.is_code(index)]
+    return Syntax(functions, shared, list(find_file_variables(source)), launches, device_code)
+
+
+def find_functions(source: Source) -> tuple[list[Function], dict[str, list[Signature]]]:
+    """The device functions that have a body, and the parameters of each kernel's declarations by its name."""
+    functions: list[Function] = []
+    kernels: dict[str, list[Signature]] = defaultdict(list)
+    global_words = find_qualifier_words(source, "__global__")
+    for index in source.find(*find_qualifier_words(source, "__global__", "__device__")):
+        if not source.is_code(index):
+            continue
+        opener = find_body(source, index + 1)
+        if opener in source.matching and not (functions and functions[-1].opener == opener):
+            functions.append(Function(index, opener, source.matching[opener]))
+        kernel = read_signature(source, index) if source.is_(index, *global_words) else None
+        if kernel:
+            kernels[kernel[0]].append(kernel[1])
+    return functions, kernels
+
+
+def find_unsupported(source: Source, device_code: bytearray) -> Iterator[tuple[int, str]]:
+    """The tokens that only a GPU can run, and why, in no order."""
+    is_cuda = source.path.endswith((".cu", ".cuh"))
+    for index in source.find("include"):
+        if source.is_(index - 1, "#") and source.tokens[index].directive and index not in source.skipped:
+            header = source.rest_of_line(index).strip('<>" ')
+            if CUDA_HEADERS.fullmatch(header) and not (INCLUDE / header).exists():
+                yield index, f"the emulator has no <{header}>"
+    textures = [text for text in source.positions if TEXTURES.fullmatch(text)]
+    for index in source.find(*ASM, "__managed__", *textures):
+        text = source.tokens[index].text
+        if index in source.skipped:
+            continue
+        if text == "__managed__":
+            yield index, "the emulator has no __managed__ variables"
+        elif text in ASM:
+            if is_cuda or device_code[index]:
+                yield index, "the emulator cannot run inline PTX (asm)"
+        elif text.startswith("cuda") or source.is_(index + 1, "<", "("):
+            yield index, f"the emulator has no textures and surfaces ({text})"
+
+
+def is_launch(source: Source, index: int) -> bool:
+    """Whether `<<<` begins here. Some editors write it as `<< <`; `operator<<<T>` is not a launch."""
+    if not source.is_(index + 1, "<") or not source.is_(index + 2, "<"):
+        return False
+    if not source.is_adjacent(index) or not source.is_adjacent(index + 1):
+        return False
+    return not source.is_(index - 1, "<", "operator") and not source.is_(index + 3, "<")
+
+
+def read_launch(
+    source: Source, opener: int, kernels: dict[str, list[Signature]], device_code: bytearray
+) -> LaunchExpression:
+    """Reads the launch with its `<<<` at a token. Raises `UserError` if the emulator cannot run it."""
+    if device_code[opener] and opener not in source.skipped:
+        raise source.error(opener, "the emulator cannot launch a kernel from a kernel (dynamic parallelism)")
+    start, closer = find_operand(source, opener), find_configuration_end(source, opener + 3, 0)
+    if start is None:
+        raise source.error(opener, "no kernel in front of this <<<")
+    if closer is None:
+        raise source.error(opener, "this <<< has no >>>( that ends it")
+    overloads = kernels.get(read_kernel_name(source, opener), [])
+    return LaunchExpression(start, opener, closer, *match_arguments(source, overloads, closer + 3))
+
+
+def find_configuration_end(source: Source, start: int, pending: int) -> int | None:
+    """The `>>>` that ends a launch. One that closes templates is passed over if a later one can end the launch."""
+    _, stop = source.bounds(start - 1)
+    index = start
+    while index < stop:
+        if source.is_(index, "(", "[", "{"):
+            index = source.matching.get(index, stop)
+        elif source.is_(index, ")", "]", "}", ";"):
+            return None
+        elif source.is_(index, "<") and source.is_(index + 1, "<"):
+            index += 1
+        elif source.is_(index, "<") and source.is_name(index - 1):
+            pending += 1
+        elif source.is_(index, ">"):
+            count = 1
+            while source.is_(index + count, ">") and source.is_adjacent(index + count - 1):
+                count += 1
+            after = index + count
+            in_macro = bool(source.tokens[index].directive)
+            if count >= 3 and (source.is_(after, "(") or (in_macro and (after >= stop or source.is_name(after)))):
+                later = find_configuration_end(source, after, pending - count) if pending >= count else None
+                return after - 3 if later is None else later
+            pending -= min(count, pending)
+            index = after - 1
+        index += 1
+    return None
+
+
+def read_kernel_name(source: Source, opener: int) -> str:
+    """The name in front of a `<<<`; empty for expressions, for members, and for the parameter of a macro."""
+    last, (first, _) = opener - 1, source.bounds(opener)
+    while source.is_(last, ")"):
+        last -= 1
+    if source.is_(last, ">"):
+        last = (find_template_opener(source, last, first) or first) - 1
+    if not source.is_name(last) or source.is_(last - 1, ".", "->") or source.is_macro_parameter(last):
+        return ""
+    return source.tokens[last].text
+
+
+def match_arguments(source: Source, overloads: list[Signature], opener: int) -> tuple[Signature | None, list[range]]:
+    """The overload that a launch's arguments fit, if the file declares one, and the tokens of each argument."""
+    if not source.is_(opener, "(") or opener not in source.matching:
+        return None, []
+    ways = [split_list(source, opener + 1, source.matching[opener], templates) for templates in (True, False)]
+    if has_pack(source, ways[0]):
+        return (overloads[0] if len(overloads) == 1 else None), ways[0]
+    for arguments in ways:
+        for least in (len, count_required):
+            for signature in overloads:
+                if least(signature) <= len(arguments) <= len(signature):
+                    return signature, arguments
+    return None, ways[0]
+
+
+def count_required(signature: Signature) -> int:
+    """The number of parameters without a default."""
+    return sum(not parameter.has_default for parameter in signature)
+
+
+def has_pack(source: Source, arguments: list[range]) -> bool:
+    """Whether an argument stands for any number of them: `xs...`, `__VA_ARGS__`."""
+    return any(source.is_(each.stop - 1, "__VA_ARGS__", ".") for each in arguments)

@@ -1,0 +1,134 @@
+// What the rewriter writes in place of CUDA's own syntax. The contract:
+//
+//   kernel<T><<<grid, block, shared, stream>>>(args...);
+//     ::emulator::launch("kernel<T>", "x, y", [=](auto... emulator_args) { kernel<T>(emulator_args...); },
+//                        ::emulator::config(grid, block, shared, stream))(args...);
+//   config takes two to four arguments, and stands where `<<<` stood: the launch is at its place. Then come
+//   the names of the kernel's parameters, or what the arguments say. A literal 0 or NULL for a pointer
+//   becomes nullptr. The arguments and what the lambda captures are copied once, and live until the work is
+//   done; each CUDA thread gets its own copy of the arguments.
+//
+//   __shared__ T name[A][B];
+//     T (&name)[A][B] = ::emulator::shared<T[A][B]>(KEY);
+//   __shared__ T name;
+//     T& name = ::emulator::shared<T>(KEY);
+//   KEY is an integer literal, another one for each variable of a file (of its line and column). T may depend
+//   on template parameters: each instance of a function has its own variables.
+//
+//   extern __shared__ T name[];
+//     T* name = ::emulator::dynamic_shared<T>();
+//
+// nvcc includes cuda_runtime.h in front of each .cu; the rewritten copy must, too.
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "emulator/arguments.h"
+#include "emulator/runtime_api.h"
+#include "emulator/state.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+struct Configuration {
+  dim3 grid, block;
+  std::size_t shared;  // bytes of dynamic shared memory
+  cudaStream_t stream;
+  Position where;  // the line of `<<<`; the column is that of the rewritten text
+};
+
+inline Configuration config(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr,
+                            Position where = Position::current()) {
+  return {grid, block, shared, stream, where};
+}
+
+// A launch, as work that may wait in a stream.
+struct LaunchInfo {
+  const char* kernel;  // "forward_kernel<float>"
+  Configuration configuration;
+  std::vector<Argument> arguments;
+  void (*body)(void*);  // one thread, given the closure
+  void* closure;        // the kernel, what it captured, and its arguments
+  std::size_t closure_size;
+  void (*destroy)(void*);  // of the closure, when the work is done
+};
+
+// Runs the body once for each thread of the grid. A kernel that fails is raised as std::runtime_error.
+void run(const LaunchInfo& info);
+
+void refuse_in_kernels();  // a kernel cannot launch another
+
+// Gives a launch to its stream, and the closure away. One that a
+// device would refuse sets the error that cudaGetLastError returns.
+void submit(LaunchInfo info);
+
+// A literal 0 or NULL in a launch of a kernel that the rewriter has not seen: a number, or a null pointer.
+struct Zero {
+  constexpr operator int() const { return 0; }
+  template <typename T>
+  constexpr operator T*() const {
+    return nullptr;
+  }
+};
+
+template <typename Kernel, typename... Arguments>
+struct Closure {
+  Kernel kernel;
+  std::tuple<Arguments...> arguments;
+
+  static void thread(void* closure) {
+    const auto& self = *static_cast<const Closure*>(closure);
+    std::apply(self.kernel, self.arguments);
+  }
+  static void destroy(void* closure) { delete static_cast<Closure*>(closure); }
+};
+
+template <typename Kernel>
+class Launch {
+ public:
+  Launch(const char* name, const char* names, Kernel kernel, const Configuration& configuration)
+      : name_(name), names_(names), kernel_(std::move(kernel)), configuration_(configuration) {}
+
+  template <typename... Arguments>
+  void operator()(Arguments&&... arguments) {
+    refuse_in_kernels();
+    using Own = Closure<Kernel, std::decay_t<Arguments>...>;
+    auto* closure = new Own{std::move(kernel_),
+                            std::tuple<std::decay_t<Arguments>...>(std::forward<Arguments>(arguments)...)};
+    auto described = std::apply([](const auto&... each) { return std::vector<Argument>{argument(each)...}; },
+                                closure->arguments);
+    name_arguments(described, names_);
+    submit({name_, configuration_, std::move(described), &Own::thread, closure, sizeof(Own), &Own::destroy});
+  }
+
+ private:
+  const char *name_, *names_;
+  Kernel kernel_;
+  Configuration configuration_;
+};
+
+template <typename Kernel>
+Launch<Kernel> launch(const char* name, const char* names, Kernel kernel,
+                      const Configuration& configuration) {
+  return {name, names, std::move(kernel), configuration};
+}
+
+void* shared_memory(long key, Position where, const char* name, std::size_t size, std::size_t alignment,
+                    const ArrayShape& shape);
+void* dynamic_shared_memory(const char* name, const ArrayShape& shape);
+
+template <typename T>
+T& shared(long key, const char* name = "", Position where = Position::current()) {
+  return *static_cast<T*>(shared_memory(key, where, name, sizeof(T), alignof(T), ArrayShapeOf<T>::value));
+}
+
+template <typename T>
+T* dynamic_shared(const char* name = "") {
+  return static_cast<T*>(dynamic_shared_memory(name, ArrayShapeOf<T[1]>::value));
+}
+
+}  // namespace emulator
+EMULATOR_END

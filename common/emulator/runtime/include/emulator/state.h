@@ -1,0 +1,113 @@
+// What runs, and where: everything that a check of running kernels needs to know is in this header.
+//
+// One launch runs at a time in a process's copy of the runtime, on the OS
+// thread that asked for it. Inside it blocks are opened one after another;
+// only when every thread of the open ones waits are several resident at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <vector>
+
+#include "emulator/array_shape.h"
+#include "emulator/types.h"
+
+// The last parameter of what kernels and their hosts call.
+#define EMULATOR_HERE ::emulator::Position where = ::emulator::Position::current()
+
+namespace emulator {
+
+using Position = std::source_location;  // file, line and column of a call or a launch
+
+class Fiber;
+struct Block;
+
+// What a thread waits for; also the name under which lanes of a warp meet.
+enum class Operation : std::uint8_t {
+  none,
+  yield,  // it gave others a turn, and may go on at any time
+  activemask,
+  syncthreads,
+  syncthreads_count,
+  syncthreads_and,
+  syncthreads_or,
+  syncwarp,
+  shfl,
+  shfl_up,
+  shfl_down,
+  shfl_xor,
+  ballot,
+  any,
+  all,
+  match_any,
+  match_all,
+};
+// One CUDA thread that has started and has not ended.
+struct Thread {
+  uint3 index;    // threadIdx
+  unsigned rank;  // number in its block, x fastest
+  Block* block;
+  Fiber* fiber;         // the stack it keeps while it waits
+  Operation operation;  // what it waits for
+  std::uint32_t mask;   // lanes that it waits for, for warp functions
+  Position where;       // the call at which it waits
+  std::uint64_t value;  // given to the other lanes
+  std::uint64_t result;
+  unsigned source;  // lane whose value it takes
+  bool was_ended;   // by a check: it did not return
+
+  // The last shuffle, if it took the value of a lane outside of its mask, which may have been thrown away.
+  static constexpr unsigned kNoLane = 32;
+  unsigned stray;  // that lane
+  Position stray_where;
+  std::uint64_t given;  // in exchange
+
+  unsigned warp() const { return rank / 32; }
+  unsigned lane() const { return rank % 32; }
+};
+
+// A `__shared__` variable of a block, static or dynamic.
+struct SharedVariable {
+  long key;              // from the rewriter: which declaration of the file
+  const char* function;  // which function, and which instance of a template
+  const char* name;
+  std::size_t offset, size;  // in its part of the arena
+  bool is_dynamic;
+  ArrayShape shape;
+};
+
+// Shared memory of one block: static variables from `bytes` on, in order of first use; `extern` ones at
+// `dynamic`.
+struct Arena {
+  std::byte *bytes, *dynamic;
+  std::size_t dynamic_size;
+};
+
+// Uninitialised memory reads as this: NaN as float, double, half and bfloat16, 2147188731 as int.
+constexpr std::uint32_t kUninitialised = 0x7ffb7ffb;
+
+// "kernel forward_kernel<float>, block (0, 3, 0), thread (31, 0, 0)"; empty outside kernels.
+struct Place {
+  char text[512];
+};
+
+// Where code of this extension was compiled from: "lltm_kernel.cu:23", or "" where that cannot be found.
+struct SourceLine {
+  char text[512];
+};
+
+EMULATOR_BEGIN
+const char* name_of(Operation operation);  // "__syncthreads"
+
+Place describe(const Thread* thread);
+
+// Ends the launch: raised there as std::runtime_error with kernel, block and thread before `what`. Objects on
+// the stacks of the kernel's threads are not destroyed.
+[[noreturn]] void abandon(const char* what, ...) __attribute__((format(printf, 1, 2)));
+
+SourceLine line_of(const void* pc);
+std::vector<SourceLine> lines_of(const std::vector<const void*>& pcs);  // in one go
+EMULATOR_END
+
+}  // namespace emulator

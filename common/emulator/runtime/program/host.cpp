@@ -1,0 +1,250 @@
+// The host's own code: where it accesses memory that is out of its reach, crashes, or never ends.
+#include <execinfo.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "../src/api/call.h"
+#include "../src/api/streams.h"
+#include "../src/launch/launch_state.h"
+#include "../src/memory/access.h"
+#include "../src/memory/allocation.h"
+#include "../src/memory/pages.h"
+#include "../src/report/module_image.h"
+#include "../src/report/settings.h"
+#include "program.h"
+
+namespace emulator {
+namespace {
+
+constexpr std::size_t kAbout = 1 << 20;  // bytes from memory of CUDA's that are still about it
+constexpr long kRetry = 20'000'000;      // ns until a stop that came at a bad moment is tried again
+constexpr int kMostTries = 100;          // after which any moment will do
+constexpr std::size_t kHandlerStack = 1 << 20;
+
+double time_limit;  // seconds
+int missed;
+bool late = false;
+
+// Where the host's own code was: the innermost call that has a line of the program.
+std::string line_in_program(const void* context) {
+  if (const Call* call = Call::under_way()) return line_at(call->where);
+  void* frames[64];
+  const int count = backtrace(frames, 64);
+  const char* innermost = static_cast<const char*>(pc_of(context));
+  if (is_own_code(innermost)) {
+    const SourceLine line = line_of(innermost);
+    if (line.text[0]) return line.text;
+  }
+  for (int i = 0; i < count; i++) {
+    if (!is_own_code(frames[i]) || frames[i] == innermost) continue;
+    const SourceLine line = line_of(static_cast<const char*>(frames[i]) - 1);
+    if (line.text[0]) return line.text;
+  }
+  return "";
+}
+
+std::string in(const std::string& line) { return line.empty() ? "" : ", in " + line; }
+
+const char* verb(const void* context) {
+#if defined(__x86_64__)
+  return static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2 ? "writes" : "reads";
+#else
+  return static_cast<void>(context), "touches";
+#endif
+}
+
+// The allocation that an address is in, or right beside.
+const Allocation* near(const std::byte* address) {
+  if (const Allocation* allocation = find_allocation(address)) return allocation;
+  for (const Allocation* allocation : all_allocations())
+    if (allocation->space != Space::variable && address + kAbout >= allocation->begin &&
+        address < allocation->end() + kAbout)
+      return allocation;
+  return nullptr;
+}
+
+// Work that has not been waited for uses this memory. A finding, and the host goes on with what is there.
+void report_early_access(const PageProtection& protection, const Allocation& allocation,
+                         const void* context) {
+  Position since{};
+  const std::string& work = *name_of_work(protection.for_work, &since);
+  const std::string name = allocation.name.empty() ? "memory" : allocation.name;
+  if (!is_on(Check::streams)) return;
+  const Cause cause{Check::streams, "too early", nullptr, allocation.begin, since.line(), since.column()};
+  if (is_new(cause))
+    add(cause,
+        {false,
+         "the host " + std::string(verb(context)) + " " + name + " while " + work + " may still be using it",
+         line_in_program(context),
+         "started in " + line_at(since) + ", and nothing has waited for it: cudaDeviceSynchronize() first"});
+}
+
+// A kernel was given this memory to write, and did not.
+void report_untouched_read(const Allocation& allocation, const void* context) {
+  const Cause cause{Check::initialisation, "host", nullptr, allocation.begin};
+  if (std::string(verb(context)) == "writes" || !is_on(Check::initialisation) || !is_new(cause)) return;
+  const std::string name = allocation.name.empty() ? "memory" : allocation.name;
+  add(cause, {false, "the host reads " + name + ", and no kernel has written any of it",
+              line_in_program(context), describe(allocation)});
+}
+
+// What the host did with memory of CUDA's; nothing if the address is far from any.
+void report_access_out_of_reach(const std::byte* address, const void* context) {
+  const Allocation* allocation = near(address);
+  if (!allocation || !is_on(Check::memory)) return;
+  const std::string name = allocation->name.empty() ? "memory" : allocation->name;
+  std::string what = "the host " + std::string(verb(context)) + " ";
+  const char* problem = "host access";
+  const bool in_library = !is_own_code(pc_of(context));
+  if (in_library && address < allocation->begin && address + 64 >= allocation->begin)
+    what = "the host gives " + name + " to free or delete, which is for cudaFree or cudaFreeHost";
+  else if (allocation->freed)
+    what += name + " after it was freed in " + line_at(allocation->freed_where);
+  else if (address < allocation->begin)
+    what += "in front of " + name;
+  else if (address >= allocation->end())
+    what += "past the end of " + name;
+  else
+    what += name + ", which is memory of the device: copy it with cudaMemcpy";
+  const Cause cause{Check::memory, problem, nullptr, allocation};
+  if (is_new(cause)) add(cause, {false, what, line_in_program(context), describe(*allocation)});
+}
+
+// Whether the host's stack ends where the access was.
+bool is_overflow(const void* address, const void* context) {
+#if defined(__x86_64__)
+  const auto stack = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP];
+  const auto distance = reinterpret_cast<greg_t>(address) - stack;
+  return distance > -(1 << 16) && distance < (1 << 16);
+#else
+  return static_cast<void>(address), static_cast<void>(context), false;
+#endif
+}
+
+std::string crash_of(int signal, const siginfo_t* info, const void* context) {
+  if (signal == SIGFPE) return "it divides an integer by zero";
+  if (signal == SIGILL) return "it stops at an instruction that is none";
+  if (is_overflow(info->si_addr, context)) return "it overflows its stack";
+  char address[32];
+  std::snprintf(address, sizeof(address), "0x%zx", reinterpret_cast<std::size_t>(info->si_addr));
+  const bool is_null = reinterpret_cast<std::uintptr_t>(info->si_addr) < 65536;
+  if (const Call* call = Call::under_way())
+    return std::string(call->name) + " is given host memory that is not there, or too short: address " +
+           address;
+  return std::string("it ") + verb(context) +
+         (is_null ? " through a null pointer" : " memory that is not its own") + ": address " + address;
+}
+
+// The process ends as it would without the emulator.
+void as_usual(int signal) {
+  struct sigaction action = {};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, nullptr);
+}
+
+void on_host_fault(int signal, siginfo_t* info, void* context) {
+  const auto* address = static_cast<const std::byte*>(info->si_addr);
+  if (signal == SIGSEGV && info->si_code > 0) {
+    const PageProtection* protection = protection_at(address);
+    const Allocation* allocation = near(address);
+    if (protection && allocation) {
+      if (protection->is_untouched)
+        report_untouched_read(*allocation, context);
+      else
+        report_early_access(*protection, *allocation, context);
+    }
+    if (lift_protection_at(address)) return;  // and try again
+    report_access_out_of_reach(address, context);
+  }
+  alarm(10);  // the report needs memory, and the heap may be what is broken
+  std::string crash;
+  if (!has_errors() || signal != SIGSEGV || !near(address))
+    crash = "  error: the host's own code crashes, not a kernel: " + crash_of(signal, info, context) +
+            in(line_in_program(context)) + "\n";
+  std::fflush(stdout);
+  end_with(crash);
+  as_usual(signal);
+}
+
+void on_abort(int signal, siginfo_t*, void* context) {
+  alarm(10);
+  std::fflush(stdout);
+  end_with(
+      "  error: the host's own code aborts (by assert, an exception that nobody catches, or a broken heap)" +
+      in(line_in_program(context)) + "\n");
+  as_usual(signal);
+}
+
+// At a load or store the runtime is at work on the kernel's stack, and knows where that was.
+std::string line_in_kernel(const void* context) {
+  const void* pcs[kMostCalls] = {};
+  if (Fiber::running()) calls_in_kernel(context, pcs);
+  const std::string line = innermost_line(pcs).text;
+  return line.empty() ? line_of(running.last_pc).text : line;
+}
+
+void on_limit(int, siginfo_t*, void* context) {
+  late = true;
+  const bool in_own_code = is_own_code(pc_of(context));
+  if (!in_own_code && ++missed < kMostTries) return;  // perhaps inside malloc or printf
+  end_with(too_late(running.launch ? line_in_kernel(context) : line_in_program(context)));
+  _exit(kTimeout);
+}
+
+void catch_host(int signal, void (*handler)(int, siginfo_t*, void*)) {
+  struct sigaction action = {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+}
+
+void limit_time() {
+  const char* setting = setting_of("EMULATOR_TIMEOUT");
+  time_limit = setting ? std::atof(setting) : 60;
+  if (time_limit <= 0) return;
+  const int signal = SIGRTMIN + 8;
+  catch_host(signal, on_limit);
+  sigevent event = {};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = signal;
+  timer_t timer;
+  const itimerspec when{{0, kRetry},
+                        {time_t(time_limit), long((time_limit - double(time_t(time_limit))) * 1e9)}};
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0) timer_settime(timer, 0, &when, nullptr);
+}
+
+}  // namespace
+
+bool is_late() { return late; }
+
+std::string too_late(const std::string& line) {
+  char seconds[32];
+  std::snprintf(seconds, sizeof(seconds), "%g second%s", time_limit, time_limit == 1 ? "" : "s");
+  const std::string who = running.launch ? describe(running.thread).text : "the program";
+  return "  error: " + who + " has not ended after " + seconds + " (EMULATOR_TIMEOUT)" + in(line) + "\n";
+}
+
+void watch_host() {
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  void* frame;
+  backtrace(&frame, 1);  // loads what it needs now, and not in a handler
+  stack_t stack = {};
+  stack.ss_sp = std::malloc(kHandlerStack);
+  stack.ss_size = kHandlerStack;
+  sigaltstack(&stack, nullptr);
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) catch_host(signal, on_host_fault);
+  catch_host(SIGABRT, on_abort);
+  limit_time();
+}
+
+}  // namespace emulator

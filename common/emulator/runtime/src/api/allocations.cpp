@@ -1,0 +1,262 @@
+// cudaMalloc and the like: named, uninitialised memory, which is never handed out twice.
+#include "allocations.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "../memory/access.h"
+#include "../memory/pages.h"
+#include "../races/initialisation.h"
+#include "../report/settings.h"
+#include "call.h"
+#include "streams.h"
+
+namespace emulator {
+namespace {
+
+constexpr std::size_t kPitch = 512;  // bytes
+
+std::size_t device_bytes = 0;  // of allocations that live
+
+// Memory of the host's own that cudaHostRegister took in: neither protected nor checked for leaks.
+std::vector<const void*>& registered() {
+  static auto& all = *new std::vector<const void*>;
+  return all;
+}
+
+void fill_pattern(void* memory, std::size_t bytes) {
+  const std::size_t words = (bytes + sizeof(kUninitialised) - 1) / sizeof(kUninitialised);
+  std::fill_n(static_cast<std::uint32_t*>(memory), words, kUninitialised);
+}
+
+cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
+  if (sticky_error()) return sticky_error();
+  if (!memory) return fail(cudaErrorInvalidValue);
+  *memory = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  const Call& call = *Call::under_way();
+  const bool on_device = space != Space::pinned;
+  const std::size_t left = device().totalGlobalMem - std::min(device().totalGlobalMem, device_bytes);
+  std::byte* begin = on_device && bytes > left ? nullptr : take_pages(bytes, space == Space::device);
+  if (!begin) return fail(cudaErrorMemoryAllocation);
+  if (on_device) device_bytes += bytes;
+  {
+    const OnDevice open;
+    fill_pattern(begin, bytes);
+  }
+  Allocation& made = new_allocation(begin, bytes, space, argument_text(call.name, call.where, 0), call.where);
+  mark_uninitialised(made, begin, bytes);
+  *memory = begin;
+  return cudaSuccess;
+}
+
+const char* maker(Space space) {
+  return space == Space::managed  ? "cudaMallocManaged"
+         : space == Space::pinned ? "cudaMallocHost"
+                                  : "cudaMalloc";
+}
+
+// What is wrong with giving this memory back by the call under way; false when nothing is.
+bool is_wrong_to_free(const void* memory, bool of_host) {
+  const Call& call = *Call::under_way();
+  const Allocation* allocation = find_allocation(memory);
+  const std::string text = argument_text(call.name, call.where, 0), name = text.empty() ? "a pointer" : text;
+  const std::string own = call.name;
+  if (!allocation)
+    add_call_finding(Check::memory, "wrong free", memory,
+                     own + " of " + name + ", which is no memory of CUDA's",
+                     of_host ? "it takes what cudaMallocHost or cudaHostAlloc returned"
+                             : "it takes what cudaMalloc or cudaMallocManaged returned");
+  else if (allocation->freed)
+    add_call_finding(Check::memory, "double free", allocation,
+                     own + " of " + name + ", which was freed already in " + line_at(allocation->freed_where),
+                     describe(*allocation));
+  else if ((allocation->space == Space::pinned) != of_host)
+    add_call_finding(Check::memory, "wrong free", allocation,
+                     own + " of " + name + ", which is memory of " + maker(allocation->space) + ": use " +
+                         (of_host ? "cudaFree" : "cudaFreeHost"),
+                     describe(*allocation));
+  else if (memory != allocation->begin)
+    add_call_finding(Check::memory, "wrong free", allocation,
+                     own + " of a pointer into " + allocation->name + ", not to its beginning",
+                     describe(*allocation));
+  else
+    return false;
+  return true;
+}
+
+void retire(Allocation& allocation, Position where) {
+  if (allocation.space != Space::pinned) device_bytes -= allocation.size;
+  allocation.freed = true;
+  allocation.freed_where = where;
+  allocation.shadow.reset();
+  lift_protection(&allocation);
+  retire_pages(allocation.begin, allocation.size);
+}
+
+cudaError_t free_now(void* memory, bool of_host) {
+  if (sticky_error()) return sticky_error();
+  finish_all();
+  if (sticky_error()) return sticky_error();
+  if (!memory) return cudaSuccess;
+  if (is_wrong_to_free(memory, of_host)) return fail(cudaErrorInvalidValue);
+  retire(*find_allocation(memory), Call::under_way()->where);
+  return cudaSuccess;
+}
+
+bool is_ours(const Allocation& allocation) {
+  return allocation.space == Space::device || allocation.space == Space::managed ||
+         allocation.space == Space::pinned;
+}
+
+}  // namespace
+
+bool is_registered(const Allocation& allocation) {
+  return std::count(registered().begin(), registered().end(), allocation.begin) > 0;
+}
+
+void report_leaks() {
+  const char* setting = setting_of("EMULATOR_LEAKS");
+  const bool is_error = setting && std::string(setting) == "error";
+  for (const Allocation* allocation : all_allocations()) {
+    if (allocation->freed || !is_ours(*allocation) || is_registered(*allocation)) continue;
+    const Cause cause{Check::leaks, "leak", nullptr, allocation};
+    const std::string name = allocation->name.empty() ? "memory" : allocation->name;
+    if (is_on(Check::leaks) && is_new(cause))
+      add(cause, {!is_error,
+                  name + " is never freed (" + std::to_string(allocation->size) + " bytes of " +
+                      maker(allocation->space) + ")" +
+                      (is_error ? "" : "; a leak alone does not make the program fail"),
+                  line_at(allocation->where), ""});
+  }
+}
+
+void forget_allocations() {
+  for (Allocation* allocation : all_allocations())
+    if (is_ours(*allocation) && !allocation->freed && !is_registered(*allocation))
+      retire(*allocation, Call::under_way()->where);
+}
+
+}  // namespace emulator
+
+using namespace emulator;
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes, Position where) {
+  const Call call("cudaMalloc", where);
+  return allocate(memory, bytes, Space::device);
+}
+cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream, Position where) {
+  const Call call("cudaMallocAsync", where);
+  if (!is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
+  return allocate(memory, bytes, Space::device);
+}
+cudaError_t cudaMallocPitch(void** memory, std::size_t* pitch, std::size_t width, std::size_t height,
+                            Position where) {
+  const Call call("cudaMallocPitch", where);
+  if (!pitch) return fail(cudaErrorInvalidValue);
+  *pitch = (width + kPitch - 1) / kPitch * kPitch;
+  return allocate(memory, *pitch * height, Space::device);
+}
+cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned int, Position where) {
+  const Call call("cudaMallocManaged", where);
+  if (bytes == 0) return fail(cudaErrorInvalidValue);
+  return allocate(memory, bytes, Space::managed);
+}
+cudaError_t cudaMallocHost(void** memory, std::size_t bytes, Position where) {
+  const Call call("cudaMallocHost", where);
+  return allocate(memory, bytes, Space::pinned);
+}
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned int, Position where) {
+  const Call call("cudaHostAlloc", where);
+  return allocate(memory, bytes, Space::pinned);
+}
+cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned int, Position where) {
+  const Call call("cudaHostRegister", where);
+  if (sticky_error()) return sticky_error();
+  if (!memory || !bytes) return fail(cudaErrorInvalidValue);
+  if (find_allocation(memory)) return fail(cudaErrorHostMemoryAlreadyRegistered);
+  registered().push_back(memory);
+  Allocation& made = new_allocation(memory, bytes, Space::pinned, argument_text(call.name, where, 0), where);
+  mark_initialised(made, memory, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void* memory, Position where) {
+  const Call call("cudaHostUnregister", where);
+  if (sticky_error()) return sticky_error();
+  auto& all = registered();
+  const auto known = std::find(all.begin(), all.end(), memory);
+  if (known == all.end()) return fail(cudaErrorHostMemoryNotRegistered);
+  finish_all();
+  all.erase(known);
+  forget(*find_allocation(memory));
+  return cudaSuccess;
+}
+cudaError_t cudaHostGetDevicePointer(void** on_device, void* memory, unsigned int, Position where) {
+  const Call call("cudaHostGetDevicePointer", where);
+  const Allocation* allocation = find_allocation(memory);
+  if (!allocation || allocation->freed || allocation->space != Space::pinned)
+    return fail(cudaErrorInvalidValue);
+  return *on_device = memory, cudaSuccess;
+}
+
+cudaError_t cudaFree(void* memory, Position where) {
+  const Call call("cudaFree", where);
+  return free_now(memory, false);
+}
+cudaError_t cudaFreeHost(void* memory, Position where) {
+  const Call call("cudaFreeHost", where);
+  return free_now(memory, true);
+}
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream, Position where) {
+  const Call call("cudaFreeAsync", where);
+  if (sticky_error()) return sticky_error();
+  if (!memory) return cudaSuccess;
+  if (is_wrong_to_free(memory, false)) return fail(cudaErrorInvalidValue);
+  Work work{"cudaFreeAsync", where, [memory, where] {
+              Allocation* allocation = find_allocation(memory);
+              if (allocation && !allocation->freed) retire(*allocation, where);
+            }};
+  work.matters = false;
+  return enqueue(stream, std::move(work));
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  if (sticky_error()) return sticky_error();
+  *total = device().totalGlobalMem;
+  *free = *total - std::min(*total, device_bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  if (sticky_error()) return sticky_error();
+  const Allocation* allocation = find_allocation(pointer);
+  void* address = const_cast<void*>(pointer);
+  if (!allocation || allocation->freed)
+    *attributes = {cudaMemoryTypeUnregistered, cudaInvalidDeviceId, nullptr, address};
+  else if (allocation->space == Space::pinned)
+    *attributes = {cudaMemoryTypeHost, 0, address, address};
+  else if (allocation->space == Space::managed)
+    *attributes = {cudaMemoryTypeManaged, 0, address, address};
+  else
+    *attributes = {cudaMemoryTypeDevice, 0, address, nullptr};
+  return cudaSuccess;
+}
+
+// Where managed memory lies makes no difference here.
+cudaError_t cudaMemPrefetchAsync(const void* memory, std::size_t, cudaMemLocation, unsigned int,
+                                 cudaStream_t stream, Position where) {
+  const Call call("cudaMemPrefetchAsync", where);
+  if (sticky_error()) return sticky_error();
+  const Allocation* allocation = find_allocation(memory);
+  if (!allocation || allocation->space != Space::managed) return fail(cudaErrorInvalidValue);
+  return is_stream(stream) ? cudaSuccess : fail(cudaErrorInvalidResourceHandle);
+}
+cudaError_t cudaMemAdvise(const void* memory, std::size_t, cudaMemoryAdvise, cudaMemLocation,
+                          Position where) {
+  const Call call("cudaMemAdvise", where);
+  if (sticky_error()) return sticky_error();
+  const Allocation* allocation = find_allocation(memory);
+  if (!allocation || allocation->space != Space::managed) return fail(cudaErrorInvalidValue);
+  return cudaSuccess;
+}

@@ -1,0 +1,203 @@
+#include "stream_queue.h"
+
+#include <algorithm>
+
+#include "../memory/pages.h"
+#include "../races/initialisation.h"
+#include "allocations.h"
+#include "call.h"
+#include "emulator/synchronise.h"
+
+namespace emulator {
+namespace {
+
+constexpr std::size_t kMostWaiting = 1024;  // then the host waits for the oldest, as it does for a device
+
+struct Streams {
+  CUstream_st legacy{cudaStreamDefault, 0};
+  std::vector<CUstream_st*> all;  // destroyed ones too, while they are busy
+  std::map<std::uint64_t, std::shared_ptr<Step>> waiting;
+  // Memory that launches were given in pieces: which part of it they use is unknown.
+  std::vector<const Allocation*> in_pieces;
+  std::uint64_t asked = 0;
+  unsigned long launches = 0;
+};
+Streams& streams() {
+  static auto& all = *new Streams;  // outlives every static object
+  return all;
+}
+
+CUstream_st* of_this_thread() {
+  static thread_local CUstream_st* mine = nullptr;
+  if (!mine) streams().all.push_back(mine = new CUstream_st{cudaStreamDefault, 0});
+  return mine;
+}
+
+}  // namespace
+
+CUstream_st* find(cudaStream_t stream) {
+  if (!stream || stream == cudaStreamLegacy) return &streams().legacy;
+  if (stream == cudaStreamPerThread) return of_this_thread();
+  for (CUstream_st* one : streams().all)
+    if (one == stream && !one->destroyed) return one;
+  return nullptr;
+}
+
+CUstream_st* new_stream(unsigned int flags, int priority) {
+  streams().all.push_back(new CUstream_st{flags, priority});
+  return streams().all.back();
+}
+
+bool is_default(const CUstream_st& stream) { return &stream == &streams().legacy; }
+
+void clear_away() {
+  std::erase_if(streams().all, [](CUstream_st* one) {
+    const bool gone = one->destroyed && !one->is_busy();
+    if (gone) delete one;
+    return gone;
+  });
+}
+
+Steps ends_of(const CUstream_st& stream) {
+  Steps ends;
+  const auto add = [&](const CUstream_st& one) {
+    if (one.is_busy()) ends.push_back(one.last);
+  };
+  add(stream);
+  if (&stream == &streams().legacy) {
+    for (const CUstream_st* one : streams().all)
+      if (one->is_blocking()) add(*one);
+  } else if (stream.is_blocking()) {
+    add(streams().legacy);
+  }
+  return ends;
+}
+
+namespace {
+
+// Whether a launch may be taken to use all of an allocation; not when others begin in the middle of it.
+bool is_whole(const Allocation& allocation, const void* begin) {
+  auto& in_pieces = streams().in_pieces;
+  if (std::count(in_pieces.begin(), in_pieces.end(), &allocation)) return false;
+  if (begin == allocation.begin) return true;
+  in_pieces.push_back(&allocation);
+  for (auto& [number, step] : streams().waiting)
+    for (const MemoryUse& use : step->work.uses)
+      if (step->work.is_launch && use.begin == allocation.begin) lift_protection(step.get());
+  return false;
+}
+
+void protect_used_memory(const Step& step) {
+  for (const MemoryUse& use : step.work.uses) {
+    const Allocation* allocation = find_allocation(use.begin);
+    if (!allocation || allocation->freed || is_registered(*allocation)) continue;
+    if (allocation->space != Space::managed && allocation->space != Space::pinned) continue;
+    if (step.work.is_launch && !is_whole(*allocation, use.begin)) continue;
+    const auto* begin = static_cast<const std::byte*>(use.begin);
+    const std::size_t bytes = std::min(use.bytes, std::size_t(allocation->end() - begin));
+    protect_from_host({const_cast<std::byte*>(begin), bytes, !use.writes, &step});
+  }
+}
+
+// Memory for both that a kernel was given to write: the host's first access shows whether it reads a result
+// that no thread has written.
+void watch_untouched(const Step& step) {
+  if (!collect_until_exit || !is_on(Check::initialisation)) return;
+  for (const MemoryUse& use : step.work.uses) {
+    const Allocation* allocation = find_allocation(use.begin);
+    if (!allocation || allocation->freed || is_registered(*allocation)) continue;
+    if (allocation->space != Space::managed && allocation->space != Space::pinned) continue;
+    lift_protection(allocation);
+    if (step.work.is_launch && use.writes && is_untouched(*allocation))
+      protect_from_host({allocation->begin, allocation->size, false, allocation, true});
+  }
+}
+
+void do_now(Step& step) {
+  step.done = true;
+  step.after.clear();
+  lift_protection(&step);
+  if (step.work.run && !sticky_error()) {
+    const OnDevice open;
+    run_and_find_hazards(step, streams().waiting);
+    streams().launches += step.work.is_launch;
+    watch_untouched(step);
+  }
+  step.work.run = nullptr;
+  step.when = clock64();
+  streams().waiting.erase(step.number);
+}
+
+}  // namespace
+
+void finish_steps(Steps open) {
+  std::map<std::uint64_t, std::shared_ptr<Step>> needed;
+  while (!open.empty()) {
+    const std::shared_ptr<Step> step = open.back();
+    open.pop_back();
+    if (step->done || !needed.emplace(step->number, step).second) continue;
+    open.insert(open.end(), step->after.begin(), step->after.end());
+  }
+  for (auto& [number, step] : needed) do_now(*step);
+  clear_away();
+}
+
+std::shared_ptr<Step> append(CUstream_st& stream, Work work) {
+  auto step = std::make_shared<Step>();
+  step->number = streams().asked++;
+  step->work = std::move(work);
+  step->after = ends_of(stream);
+  stream.last = step;
+  if (!collect_until_exit) {
+    do_now(*step);
+    return step;
+  }
+  streams().waiting.emplace(step->number, step);
+  protect_used_memory(*step);
+  if (streams().waiting.size() > kMostWaiting) finish_steps({streams().waiting.begin()->second});
+  return step;
+}
+
+bool is_stream(cudaStream_t stream) { return find(stream); }
+
+cudaError_t enqueue(cudaStream_t stream, Work work) {
+  if (sticky_error()) return sticky_error();
+  CUstream_st* found = find(stream);
+  if (!found) return no_such("a stream");
+  append(*found, std::move(work));
+  return sticky_error();
+}
+
+cudaError_t finish(cudaStream_t stream) {
+  finish_steps(ends_of(*find(stream)));
+  return sticky_error();
+}
+
+cudaError_t finish_all() {
+  Steps all;
+  for (auto& [number, step] : streams().waiting) all.push_back(step);
+  finish_steps(std::move(all));
+  return sticky_error();
+}
+
+unsigned long launches_done() { return streams().launches; }
+
+void report_unfinished() {
+  for (auto& [number, step] : streams().waiting) {
+    const Work& work = step->work;
+    if (!work.matters || !is_on(Check::streams)) continue;
+    const Cause cause{Check::streams,         "unfinished",      nullptr,
+                      work.where.file_name(), work.where.line(), work.where.column()};
+    if (is_new(cause))
+      add(cause, {false, work.what + " has not happened: the program ends without waiting for it",
+                  line_at(work.where), "wait with cudaDeviceSynchronize() before the program ends"});
+  }
+}
+
+const std::string* name_of_work(const void* work, Position* where) {
+  const auto* step = static_cast<const Step*>(work);
+  *where = step->work.where;
+  return &step->work.what;
+}
+
+}  // namespace emulator

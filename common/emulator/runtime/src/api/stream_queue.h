@@ -1,0 +1,67 @@
+// The order of work: streams, events and their steps.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "streams.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+// Memory that other work accessed too early: watched, to see whether this step, which should have come
+// first, changes it.
+struct WatchedMemory {
+  const std::byte* begin;
+  std::size_t bytes;
+  std::string what;  // that did not wait
+  Position where;
+};
+
+// Work on its way, or an event's place in a stream.
+struct Step {
+  std::uint64_t number;  // in the order in which the host asked
+  Work work;
+  std::vector<std::shared_ptr<Step>> after;  // what must be done before
+  std::vector<WatchedMemory> watched;
+  bool done = false, asked = false;
+  long long when = 0;  // nanoseconds
+};
+using Steps = std::vector<std::shared_ptr<Step>>;
+
+}  // namespace emulator
+
+struct CUstream_st {
+  unsigned int flags;
+  int priority;
+  bool destroyed = false;
+  std::shared_ptr<emulator::Step> last{};  // null: nothing yet
+
+  bool is_blocking() const { return !(flags & cudaStreamNonBlocking); }
+  bool is_busy() const { return last && !last->done; }
+};
+
+struct CUevent_st {
+  unsigned int flags;
+  std::shared_ptr<emulator::Step> recorded{};
+};
+
+namespace emulator {
+
+CUstream_st* find(cudaStream_t stream);  // null when there is no such stream
+CUstream_st* new_stream(unsigned int flags, int priority);
+bool is_default(const CUstream_st& stream);
+void clear_away();  // streams that were destroyed and have nothing left to do
+
+// The last step of a stream, and of those that it waits for by the rules of the default stream.
+Steps ends_of(const CUstream_st& stream);
+std::shared_ptr<Step> append(CUstream_st& stream, Work work);
+// Does what these steps need, and nothing else, in the order in which the host asked for it.
+void finish_steps(Steps steps);
+
+// Runs a step, while others that were asked for earlier may still wait. When both use the same memory and one
+// of them changes it, nothing makes the later one wait, and that is a finding.
+void run_and_find_hazards(Step& step, const std::map<std::uint64_t, std::shared_ptr<Step>>& waiting);
+
+}  // namespace emulator
+EMULATOR_END

@@ -1,0 +1,28 @@
+// Why a launch failed: its kernel was stopped by a signal, by an assertion, or by the runtime.
+#pragma once
+
+#include "../report/source_lines.h"
+#include "launch_state.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+// What a signal handler found. It only records it; the message is written later, on the scheduler's stack.
+struct Fault {
+  enum AccessKind { none, fault, overflow, timeout, interrupt } kind;
+  int signal;
+  const void* address;
+  const void* pcs[kMostCalls];  // where it was, and the calls that led there
+};
+
+void clear_failure();                   // at the start of a launch
+bool has_failed();                      // also for signal handlers
+void record_fault(const Fault& fault);  // the same: the launch fails for this reason
+
+// Why the launch failed: null while it has not. The first reason stays.
+const char* failure();
+void set_error(cudaError_t error);  // as a device would return it; the first stays
+void set_failure(const char* what, ...) __attribute__((format(printf, 1, 2)));
+
+}  // namespace emulator
+EMULATOR_END

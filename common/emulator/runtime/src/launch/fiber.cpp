@@ -1,0 +1,106 @@
+#include "fiber.h"
+
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <new>
+#include <vector>
+
+namespace emulator {
+namespace {
+
+// As much as a device gives a thread; only the pages that it uses take memory. Below the stack lies a
+// guard, memory that cannot be accessed.
+constexpr std::size_t kStack = 512 << 10, kGuard = 64 << 10;
+
+struct Pool {
+  std::vector<Fiber*> all, free;
+};
+Pool& pool() {
+  static Pool& pool = *new Pool;  // outlives every static object
+  return pool;
+}
+
+jmp_buf scheduler;
+Fiber* current_fiber = nullptr;
+void (*fiber_work)() = nullptr;
+
+}  // namespace
+
+Fiber::Fiber() {
+  void* memory =
+      mmap(nullptr, kGuard + kStack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  bottom_ = static_cast<char*>(memory) + kGuard;
+  // Stacks that begin at the same place of a page would push each other out of the cache.
+  top_ = bottom_ + kStack - pool().all.size() % 61 * 64;
+  if (mprotect(bottom_, kStack, PROT_READ | PROT_WRITE) != 0) {
+    munmap(memory, kGuard + kStack);
+    throw std::bad_alloc();
+  }
+}
+
+Fiber& Fiber::take() {
+  Pool& fibers = pool();
+  if (fibers.free.empty()) {
+    fibers.all.reserve(fibers.all.size() + 1);
+    fibers.all.push_back(new Fiber);
+    fibers.free.reserve(fibers.all.capacity());
+    fibers.free.push_back(fibers.all.back());
+  }
+  Fiber* fiber = fibers.free.back();
+  fibers.free.pop_back();
+  fiber->taken_ = true;
+  return *fiber;
+}
+
+void Fiber::set_work(void (*work)()) { fiber_work = work; }
+Fiber* Fiber::running() { return current_fiber; }
+std::size_t Fiber::count() { return pool().all.size(); }
+
+void Fiber::enter() { fiber_work(); }
+
+void Fiber::resume() {
+  current_fiber = this;
+  if (_setjmp(scheduler) == 0) {
+    if (started_) _longjmp(context_, 1);
+    started_ = true;
+    ucontext_t start;
+    getcontext(&start);
+    start.uc_stack.ss_sp = bottom_;
+    start.uc_stack.ss_size = std::size_t(top_ - bottom_);
+    start.uc_link = nullptr;
+    makecontext(&start, enter, 0);
+    setcontext(&start);
+  }
+  current_fiber = nullptr;
+}
+
+void Fiber::suspend() {
+  if (_setjmp(current_fiber->context_) == 0) _longjmp(scheduler, 1);
+}
+
+void Fiber::leave() { _longjmp(scheduler, 1); }
+
+void Fiber::drop() {
+  current_fiber->started_ = false;
+  current_fiber->give_back();
+  leave();
+}
+
+void Fiber::give_back() {
+  taken_ = false;
+  pool().free.push_back(this);
+}
+
+void Fiber::abandon_all() {
+  for (Fiber* fiber : pool().all)
+    if (fiber->taken_) {
+      fiber->started_ = false;
+      fiber->give_back();
+    }
+}
+
+bool Fiber::guards(const void* address) const { return address >= bottom_ - kGuard && address < bottom_; }
+
+}  // namespace emulator

@@ -1,0 +1,144 @@
+// A launch from `<<<` to its end: refused, or put into its stream; run; then reported to the host.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+#include "../api/call.h"
+#include "../api/streams.h"
+#include "../counts/counts.h"
+#include "../device/builtin_variables.h"
+#include "../memory/bindings.h"
+#include "../races/shadow_events.h"
+#include "../report/report.h"
+#include "failure.h"
+#include "launch_limits.h"
+#include "launch_state.h"
+#include "scheduler.h"
+#include "signals.h"
+#include "thread_order.h"
+
+namespace emulator {
+
+namespace {
+
+unsigned long failed_launches = 0;  // that raised an exception
+
+// Reports a launch to the host: by an exception if its kernel failed or has errors. A plain program keeps its
+// findings, and goes on with a CUDA error.
+void deliver(const std::string& failed, Position where) {
+  if (collect_until_exit) {
+    if (!failed.empty())
+      add({Check::launch, "failed", nullptr, where.file_name(), where.line()},
+          {false, failed, "", "launched in " + line_at(where)});
+    set_sticky_error(running.launch->error);
+    return;
+  }
+  if (!has_findings() && failed.empty()) return;
+  const bool is_wrong = has_errors() || !failed.empty();
+  std::string text = failed;
+  if (has_findings())
+    text += (text.empty() ? "" : "\n") + std::string("the emulator found in ") + running.launch->kernel +
+            ", launched in " + line_at(where) + ":\n" + take_report();
+  else if (!seed_note().empty())
+    text += " (" + seed_note() + ")";
+  if (is_wrong) {
+    failed_launches++;
+    throw std::runtime_error(text);
+  }
+  std::fputs(text.c_str(), stderr);
+}
+
+// What a launch may access of the host's memory, as far as its arguments tell: from a pointer on.
+std::vector<MemoryUse> uses_of(const std::vector<Argument>& arguments) {
+  std::vector<MemoryUse> uses;
+  for (const Argument& argument : arguments)
+    if (argument.pointer) uses.push_back({argument.pointer, std::size_t(-1), !argument.read_only});
+  return uses;
+}
+
+LaunchState state_of(const LaunchInfo& info) {
+  const cudaDeviceProp properties = device();
+  const dim3 grid = info.configuration.grid, block = info.configuration.block;
+  LaunchState launch{info.kernel, info.configuration, info.body, info.closure, info.closure_size, {}, {}, {}};
+  Schedule& schedule = launch.schedule;
+  schedule.threads_per_block = block.x * block.y * block.z;
+  schedule.blocks = std::uint64_t(grid.x) * grid.y * grid.z;
+  schedule.most_resident =
+      unsigned(properties.multiProcessorCount) *
+      std::max(1, std::min(properties.maxBlocksPerMultiProcessor,
+                           properties.maxThreadsPerMultiProcessor / int(schedule.threads_per_block)));
+  launch.shared.allowed =
+      allowed_dynamic_shared() ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
+  return launch;
+}
+
+// Leaves everything as it was before the launch, however that ended.
+struct Cleanup {
+  ~Cleanup() {
+    abandon_schedule();
+    unbind();
+    running.launch = nullptr;
+    running.thread = nullptr;
+    running.in_kernel = false;
+  }
+};
+
+void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
+  running.observes_accesses = any_check() || counting;
+  running.last_pc = nullptr;
+  running.os_thread = pthread_self();
+  running.launch = &launch;
+  const Cleanup cleanup;
+  const SignalGuard guard;
+  set_launch(launch.configuration.grid, launch.configuration.block);
+  bind(arguments);
+  shadow_launch_begins();
+  if (counting) count_launch_begins();
+  run_grid();
+  shadow_launch_ends();
+  deliver(failure() ? failure() : "", launch.configuration.where);
+}
+
+}  // namespace
+
+void refuse_in_kernels() {
+  if (running.launch && pthread_equal(running.os_thread, pthread_self()))
+    abandon("launches another kernel: a launch inside a kernel is not supported");
+}
+
+void submit(LaunchInfo info) {
+  const std::shared_ptr<void> closure(info.closure, info.destroy);
+  const Call call("a launch", info.configuration.where);
+  if (sticky_error()) return;
+  {
+    const std::lock_guard lock(emulator_one_launch);
+    read_settings();
+    raise_unchecked();
+    if (is_refused(info.kernel, info.configuration, device(), info.configuration.where)) return;
+  }
+  struct Dropping {
+    ~Dropping() { drop_tensors(); }
+  } const after;
+  Work work{"kernel " + std::string(info.kernel), info.configuration.where, nullptr, uses_of(info.arguments)};
+  work.is_launch = true;
+  const cudaStream_t stream = info.configuration.stream;
+  work.run = [info = std::move(info), closure] { run(info); };
+  enqueue(stream, std::move(work));
+}
+
+void run(const LaunchInfo& info) {
+  const std::lock_guard lock(emulator_one_launch);
+  read_settings();
+  LaunchState launch = state_of(info);
+  run_checked(launch, info.arguments);
+  if (launch.shared.refused_bytes)
+    refuse_shared(info.kernel, launch.shared.refused_bytes, info.configuration.shared, launch.shared.allowed,
+                  info.configuration.where);
+}
+
+}  // namespace emulator
+
+unsigned long emulator_failed_launches() { return emulator::failed_launches; }

@@ -1,0 +1,44 @@
+#include "launch_state.h"
+
+#include <cstdio>
+#include <cstring>
+
+// One for all extensions of a process, each of which has its own runtime: signal handlers belong to the
+// process. A unique symbol is the same for all, however they were loaded.
+extern "C" {
+__attribute__((visibility("default"))) constinit std::mutex emulator_one_launch{};
+}
+asm(".type emulator_one_launch, %gnu_unique_object");
+
+namespace emulator {
+
+Running running;
+
+uint3 index_at(dim3 size, std::uint64_t number) {
+  return {unsigned(number % size.x), unsigned(number / size.x % size.y), unsigned(number / size.x / size.y)};
+}
+
+std::string text_of(uint3 index) {
+  return "(" + std::to_string(index.x) + ", " + std::to_string(index.y) + ", " + std::to_string(index.z) +
+         ")";
+}
+
+bool is_same(const Position& a, const Position& b) {
+  return a.line() == b.line() && a.column() == b.column() &&
+         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
+}
+
+Place describe(const Thread* thread) {
+  Place place = {};
+  if (!running.launch) return place;
+  if (!thread) {
+    std::snprintf(place.text, sizeof(place.text), "kernel %.300s", running.launch->kernel);
+    return place;
+  }
+  const uint3 b = thread->block->index, t = thread->index;
+  std::snprintf(place.text, sizeof(place.text), "kernel %.300s, block (%u, %u, %u), thread (%u, %u, %u)",
+                running.launch->kernel, b.x, b.y, b.z, t.x, t.y, t.z);
+  return place;
+}
+
+}  // namespace emulator

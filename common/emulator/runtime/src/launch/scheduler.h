@@ -1,0 +1,22 @@
+// Runs the threads of a grid: opens blocks, starts their threads, lets those wait that must.
+#pragma once
+
+#include "launch_state.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+void run_grid();          // of running.launch: until all its threads have ended, or it fails
+void abandon_schedule();  // whatever still waits never goes on; its blocks are kept for the next launch
+
+// The running thread has come to a call at which it may have to wait.
+void arrive_at(Operation operation, std::uint32_t mask, Position where);
+void wait();  // until made ready
+void make_ready(Thread* thread);
+void wait_at_activemask();  // until nothing else can run
+
+// The block goes on without the running thread, whose next step would do damage.
+[[noreturn]] void end_thread();
+
+}  // namespace emulator
+EMULATOR_END

@@ -1,0 +1,193 @@
+#include "signals.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "../report/module_image.h"
+#include "../report/settings.h"
+#include "failure.h"
+#include "launch_state.h"
+
+namespace emulator {
+namespace {
+
+constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr long kRetryAfter = 10'000'000;  // ns until a stop that came at a bad moment is tried again
+constexpr int kMostStops = 500;           // after which any moment will do
+constexpr std::size_t kSignalStack = 64 << 10;
+
+// Of the launch that runs. The previous handlers and the previous stack are put back at its end.
+struct Handling {
+  struct sigaction previous[NSIG];
+  stack_t previous_stack;
+  timer_t timer;
+  bool has_timer = false;
+  double limit;  // seconds
+  int stops;     // that came at a bad moment
+  Fault::AccessKind stop_reason;
+};
+Handling handling;
+
+// Leaves the kernel from inside a handler, whose own stack is not in the way.
+[[noreturn]] void leave_kernel(int signal, const Fault& fault) {
+  running.in_kernel = false;
+  record_fault(fault);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  Fiber::leave();
+}
+
+bool is_on_launching_thread() { return pthread_equal(pthread_self(), running.os_thread); }
+
+void call(const struct sigaction& action, int signal, siginfo_t* info, void* context) {
+  if (action.sa_flags & SA_SIGINFO)
+    action.sa_sigaction(signal, info, context);
+  else
+    action.sa_handler(signal);
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  Fiber* fiber = Fiber::running();
+  if (is_on_launching_thread() && fiber && !has_failed()) {
+    const bool is_overflow = signal == SIGSEGV && fiber->guards(info->si_addr);
+    Fault fault{is_overflow ? Fault::overflow : Fault::fault, signal, info->si_addr, {}};
+    if (is_overflow) {
+      fault.pcs[0] = pc_of(context);
+      leave_kernel(signal, fault);
+    }
+    if (running.in_kernel) {
+      calls_in_kernel(context, fault.pcs);
+      leave_kernel(signal, fault);
+    }
+  }
+  // Not the kernel's fault: the previous handler decides,
+  // or the process ends as it would without the emulator.
+  const struct sigaction& previous = handling.previous[signal];
+  if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
+    sigaction(signal, &previous, nullptr);
+    if (info->si_code <= 0) raise(signal);
+  } else {
+    call(previous, signal, info, context);
+  }
+}
+
+void arm_timer(long seconds, long nanoseconds) {
+  const itimerspec when{{0, kRetryAfter}, {seconds, nanoseconds}};
+  if (handling.has_timer) timer_settime(handling.timer, 0, &when, nullptr);
+}
+
+int stop_signal() { return SIGRTMIN + 7; }
+
+void on_stop(int signal, siginfo_t*, void* context) {
+  if (!is_on_launching_thread() || has_failed()) return;
+  if (handling.stop_reason == Fault::none) handling.stop_reason = Fault::timeout;
+  running.stop_wanted = true;
+  if (!running.in_kernel || !Fiber::running()) return;
+  // Outside of the program's own code it may be inside malloc or printf.
+  if (!is_own_code(pc_of(context)) && ++handling.stops < kMostStops) return;
+  Fault fault{handling.stop_reason, signal, nullptr, {}};
+  calls_in_kernel(context, fault.pcs);
+  leave_kernel(signal, fault);
+}
+
+void on_interrupt(int signal, siginfo_t* info, void* context) {
+  // Python's handler makes a note, and raises KeyboardInterrupt later.
+  call(handling.previous[SIGINT], signal, info, context);
+  handling.stop_reason = Fault::interrupt;
+  running.stop_wanted = true;
+  arm_timer(0, 1);
+}
+
+using Handler = void (*)(int, siginfo_t*, void*);
+
+bool is_handled_by(const struct sigaction& action, Handler handler) {
+  return action.sa_flags & SA_SIGINFO && action.sa_sigaction == handler;
+}
+
+// During a launch others may install a handler over this one, which they take away later: this one may be
+// there already, and only this one is taken away.
+void handle(int signal, Handler handler) {
+  struct sigaction action = {}, previous;
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, &previous);
+  if (!is_handled_by(previous, handler)) handling.previous[signal] = previous;
+}
+
+void restore(int signal, Handler handler) {
+  struct sigaction now;
+  sigaction(signal, nullptr, &now);
+  if (is_handled_by(now, handler)) sigaction(signal, &handling.previous[signal], nullptr);
+}
+
+// Handlers run on a stack of their own: the kernel's may be full.
+void use_signal_stack() {
+  static char* memory = static_cast<char*>(std::malloc(kSignalStack));
+  stack_t stack = {};
+  stack.ss_sp = memory;
+  stack.ss_size = kSignalStack;
+  sigaltstack(&stack, &handling.previous_stack);
+}
+
+void install_handlers() {
+  for (int signal : kFaults) handle(signal, on_fault);
+  handle(stop_signal(), on_stop);
+  struct sigaction interrupt;
+  sigaction(SIGINT, nullptr, &interrupt);
+  if (interrupt.sa_handler != SIG_DFL && interrupt.sa_handler != SIG_IGN) handle(SIGINT, on_interrupt);
+}
+
+void start_timer() {
+  const char* setting = setting_of("EMULATOR_TIMEOUT");
+  handling.limit = setting ? std::atof(setting) : 60;
+  sigevent event = {};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = stop_signal();
+  event._sigev_un._tid = pid_t(syscall(SYS_gettid));
+  handling.has_timer = timer_create(CLOCK_MONOTONIC, &event, &handling.timer) == 0;
+  const double limit = handling.limit;
+  if (limit > 0) arm_timer(long(limit), long((limit - double(long(limit))) * 1e9));
+}
+
+}  // namespace
+
+SignalGuard::SignalGuard() {
+  clear_failure();
+  running.stop_wanted = false;
+  handling.stop_reason = Fault::none;
+  handling.stops = 0;
+  find_own_code();
+  use_signal_stack();
+  install_handlers();
+  start_timer();
+}
+
+SignalGuard::~SignalGuard() {
+  if (handling.has_timer) timer_delete(handling.timer);
+  handling.has_timer = false;
+  for (int signal : kFaults) restore(signal, on_fault);
+  restore(stop_signal(), on_stop);
+  restore(SIGINT, on_interrupt);
+  stack_t& stack = handling.previous_stack;
+  if (stack.ss_flags & SS_DISABLE) stack.ss_size = MINSIGSTKSZ;
+  sigaltstack(&stack, nullptr);
+}
+
+double launch_time_limit() { return handling.limit; }
+
+void stop_launch() {
+  running.in_kernel = false;
+  if (has_failed()) return;
+  record_fault({handling.stop_reason, 0, nullptr, {}});
+  if (Fiber::running()) Fiber::leave();
+}
+
+}  // namespace emulator

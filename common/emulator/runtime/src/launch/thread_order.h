@@ -1,0 +1,23 @@
+// The order in which blocks and threads run: as they are numbered, or shuffled by EMULATOR_SEED, so that a
+// kernel which relies on an order fails. "random" draws a seed for the process; reports name it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "emulator/qualifiers.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+void read_seed();         // with the other settings; the same seed gives every launch the same order
+std::string seed_note();  // "order shuffled with EMULATOR_SEED=17"; empty without a seed
+
+// What comes as number n of `size`: n itself, or a permutation of 0 to size - 1, another one for each `salt`.
+std::uint64_t shuffled(std::uint64_t n, std::uint64_t size, std::uint64_t salt);
+// Which of `size` comes next: the first, or any.
+std::size_t pick(std::size_t size);
+
+}  // namespace emulator
+EMULATOR_END

@@ -1,0 +1,65 @@
+// Passes an access to the checks.
+#include "access.h"
+
+#include <cstdio>
+#include <string>
+
+#include "../counts/counts.h"
+#include "../launch/launch_state.h"
+#include "../launch/scheduler.h"
+#include "../launch/shared_memory.h"
+#include "../races/shadow_events.h"
+#include "../report/report.h"
+#include "bindings.h"
+
+namespace emulator {
+namespace {
+
+[[noreturn]] void refuse_shared(const Access& access, const char* problem, const SharedVariable& variable,
+                                std::ptrdiff_t offset) {
+  const Cause cause{Check::memory, problem, access.pc, reinterpret_cast<const void*>(variable.key)};
+  if (is_new(cause))
+    add(cause,
+        {false, std::string(access.is_write ? "writes " : "reads ") + problem + " " + name_of(variable), "",
+         element_of(variable, offset) + "; " + describe(variable)});
+  end_thread();
+}
+
+// The variable of the arena that an address lies in, or else the nearest in front of it.
+const SharedVariable* check_shared_bounds(const Access& access, const std::byte* arena) {
+  const std::ptrdiff_t offset = access.address - arena;
+  const SharedVariable* nearest = nullptr;
+  for (const SharedVariable& variable : running.launch->shared.variables) {
+    if (variable.is_dynamic != (arena == running.thread->block->arena.dynamic)) continue;
+    const std::ptrdiff_t inside = offset - std::ptrdiff_t(variable.offset);
+    if (inside >= 0 && inside + access.size <= variable.size) return &variable;
+    if (!nearest || inside >= 0) nearest = &variable;
+  }
+  if (!nearest) return nullptr;
+  const std::ptrdiff_t inside = offset - std::ptrdiff_t(nearest->offset);
+  refuse_shared(access, inside < 0 ? "in front of" : "past the end of", *nearest, inside);
+}
+
+}  // namespace
+
+void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, const void* pc,
+               bool is_copy) {
+  if (kind == AccessKind::is_volatile && !is_write)
+    count_poll();  // perhaps it waits for another thread's write
+  running.last_pc = pc;
+  // The host's copy of a launch's arguments may lie where a tensor was that is gone.
+  if (!running.observes_accesses || is_closure(static_cast<std::byte*>(address))) return;
+  const InRuntime inside;
+  Access access{static_cast<std::byte*>(address), size, is_write, kind, pc, nullptr, nullptr};
+  access.arena = arena_part(*running.thread->block, access.address);
+  if (!access.arena) {
+    check_memory(access, is_copy);
+  } else if (is_on(Check::memory)) {
+    const SharedVariable* variable = check_shared_bounds(access, access.arena);
+    if (!is_copy) check_alignment(access, variable);
+  }
+  if (is_on(Check::initialisation) || is_on(Check::races)) check_shadow(access);
+  if (counting) count_access(access, is_copy);
+}
+
+}  // namespace emulator

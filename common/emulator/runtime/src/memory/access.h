@@ -1,0 +1,43 @@
+// One load or store of a kernel, as the checks see it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "allocation.h"
+#include "emulator/state.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+enum class AccessKind : std::uint8_t { plain, is_volatile, atomic, exchange };
+constexpr int kAccessKinds = 4;
+// The value that an exchange reads may be unused.
+constexpr bool is_atomic(AccessKind kind) { return kind >= AccessKind::atomic; }
+
+struct Access {
+  std::byte* address;
+  std::size_t size;  // bytes: 1, 2, 4, 8 or 16, or any number of a copy
+  bool is_write;     // an atomic reads and writes
+  AccessKind kind;
+  const void* pc;          // of the instruction in the kernel
+  Allocation* allocation;  // null for shared memory
+  std::byte* arena;        // first byte of the part of shared memory; null for global memory
+};
+
+// Called by the hooks, on the stack of the thread that runs, before the access happens. Local variables do
+// not come here. Does not return when the thread must not go on. A copy of a structure may begin anywhere.
+void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, const void* pc,
+               bool is_copy = false);
+
+// The read and the write of a copy by the C library; `from` may be null.
+void check_copy(void* to, const void* from, std::size_t bytes, const void* pc);
+
+// The checks of an access to global memory, before it happens; fills in `allocation`. Do not
+// return when the thread must not go on.
+void check_memory(Access& access, bool is_copy);
+void check_alignment(const Access& access, const SharedVariable* variable = nullptr);
+
+}  // namespace emulator
+EMULATOR_END

@@ -1,0 +1,107 @@
+// Global memory by name: tensors, allocations, variables of a file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/arguments.h"
+#include "emulator/state.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+class Shadow;
+
+enum class Space : std::uint8_t {
+  tensor,    // the storage of a tensor
+  device,    // cudaMalloc
+  managed,   // cudaMallocManaged
+  pinned,    // cudaMallocHost, cudaHostAlloc
+  variable,  // `__device__` or `__constant__` at file scope
+  heap,      // malloc in a kernel
+};
+
+// A window into an allocation, as the host named it.
+struct View {
+  std::string name;                          // "gates", or "old_cell.contiguous()"
+  std::string type;                          // "float"; may be empty
+  const std::byte* begin = nullptr;          // the first element
+  std::size_t element = 0;                   // bytes
+  std::vector<std::int64_t> sizes, strides;  // in elements
+  bool read_only = false;
+  bool is_recent = true;  // named since the launch before
+  // Known once it is bound to a launch: bytes from the first to behind the last element, and whether there
+  // are holes between them.
+  std::ptrdiff_t span = 0;
+  bool has_holes = false;
+};
+
+struct Allocation {
+  std::byte* begin;
+  std::size_t size;
+  Space space;
+  std::string name;  // "d_x"; of a tensor that of its newest view
+  Position where;    // of the call that made it; line 0 where it is unknown
+  bool read_only = false;
+  bool freed = false;
+  Position freed_where{};
+  const void* storage = nullptr;   // of tensors: which
+  std::function<bool()> alive;     // of tensors: whether any still has the storage
+  std::vector<View> views;         // the newest last
+  std::vector<View> used;          // by the arguments of the launch that runs; none: the whole of it
+  std::shared_ptr<Shadow> shadow;  // made when a check needs it
+
+  std::byte* end() const { return begin + size; }
+};
+
+// Replaces the allocations that this memory overlaps.
+Allocation& new_allocation(const void* begin, std::size_t size, Space space, std::string name,
+                           Position where = {});
+void forget(Allocation& allocation);
+Allocation* find_allocation(const void* address);  // that contains it, freed ones included; or null
+
+// The same for an instruction, which most likely accesses the allocation that it accessed last.
+struct LastFound {
+  const void* pc;
+  Allocation* allocation;
+};
+extern LastFound last_found[64];  // no entry outlives its allocation
+inline Allocation* find_allocation(const void* address, const void* pc) {
+  LastFound& last = last_found[reinterpret_cast<std::uintptr_t>(pc) / 4 % 64];
+  Allocation* known = last.pc == pc ? last.allocation : nullptr;
+  if (known && address >= known->begin && address < known->end()) return known;
+  Allocation* found = find_allocation(address);
+  if (found) last = {pc, found};
+  return found;
+}
+// That an instruction accessed last, even if it is out of bounds now; null: unknown.
+inline const Allocation* last_allocation_of(const void* pc) {
+  const LastFound& last = last_found[reinterpret_cast<std::uintptr_t>(pc) / 4 % 64];
+  return last.pc == pc ? last.allocation : nullptr;
+}
+// One of this kind that ends less than so many bytes before the address, or begins behind it.
+Allocation* find_neighbour(const void* address, Space space, std::ptrdiff_t bytes);
+std::vector<Allocation*> all_allocations();  // by address
+
+// What keeps the memory of temporary tensors until the launch (tensors.cpp): released under the lock of
+// launches, and dropped when it is free.
+void release_tensors();
+void drop_tensors();
+
+// The index of an element, by dimension; beyond the end the widest dimension's is too large. False: the
+// address lies in a hole between elements.
+bool index_of(const View& view, std::int64_t offset, std::vector<std::int64_t>& index);
+
+// "new_h, a tensor of shape (3, 70), float"; "d_x, 1024 bytes of cudaMalloc in sum.cu:12:3"
+std::string describe(const Allocation& allocation);
+// "element [1, 69]" or "element 12", also beyond the end. Empty where elements are unknown.
+std::string element_of(const Allocation& allocation, const void* address, std::size_t size);
+// The kernel's parameter, or the host's name.
+std::string name_of(const Allocation& allocation);
+
+}  // namespace emulator
+EMULATOR_END

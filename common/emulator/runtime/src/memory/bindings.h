@@ -1,0 +1,43 @@
+// What the arguments of the running launch point to.
+#pragma once
+
+#include <vector>
+
+#include "../launch/launch_state.h"
+#include "allocation.h"
+#include "emulator/arguments.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+// An argument of the running launch, and the allocation that it points into; null where there is none.
+struct BoundArgument {
+  Argument argument;
+  Allocation* allocation;
+};
+std::vector<BoundArgument>& bound_arguments();
+std::string null_arguments();  // "out", or "x and y"
+
+// Around a launch: what its arguments point to, under the names of the kernel's parameters.
+void bind(const std::vector<Argument>& arguments);
+void unbind();
+
+// The host's copy of the arguments, and what a launch captured.
+inline bool is_closure(const std::byte* address) {
+  const auto* begin = static_cast<const std::byte*>(running.launch->closure);
+  return address >= begin && address < begin + running.launch->closure_size;
+}
+// Whether the bytes belong to what the launch was given of an allocation.
+bool is_in_given_view(const Allocation& allocation, const std::byte* address, std::size_t size);
+inline bool is_given(const Allocation& allocation, const std::byte* address, std::size_t size) {
+  if (address + size > allocation.end()) return false;
+  return allocation.used.empty() || running.launch->structure_pointers.has_any ||
+         is_in_given_view(allocation, address, size);
+}
+bool is_given_to_read(const Allocation& allocation);
+// The argument whose memory an address was meant for.
+const BoundArgument* nearest_argument(const std::byte* address, const void* pc);
+const BoundArgument* only_argument_of(std::size_t size);
+
+}  // namespace emulator
+EMULATOR_END

@@ -1,0 +1,68 @@
+// What kernels do with the C library: copies, and a heap of their own.
+#include <cstdlib>
+#include <cstring>
+
+#include "../launch/launch_state.h"
+#include "../races/initialisation.h"
+#include "../report/report.h"
+#include "access.h"
+#include "allocation.h"
+#include "emulator/heap.h"
+
+namespace emulator {
+namespace {
+
+constexpr std::size_t kRoomBehind =
+    64;  // bytes behind an allocation that belong to none, so that an overrun is found
+
+void refuse_free(const char* problem, const Allocation* allocation, Position where) {
+  const Cause cause{Check::memory, problem, nullptr, where.file_name(), where.line(), where.column()};
+  if (!is_on(Check::memory) || !is_new(cause)) return;
+  const std::string name = allocation ? name_of(*allocation) : "a pointer";
+  add(cause, {false, "frees " + name + ", which " + problem, line_at(where),
+              allocation ? describe(*allocation) : ""});
+}
+
+}  // namespace
+
+__attribute__((noinline)) void* memcpy(void* to, const void* from, std::size_t bytes) {
+  check_copy(to, from, bytes, __builtin_return_address(0));
+  return std::memcpy(to, from, bytes);
+}
+__attribute__((noinline)) void* memmove(void* to, const void* from, std::size_t bytes) {
+  check_copy(to, from, bytes, __builtin_return_address(0));
+  return std::memmove(to, from, bytes);
+}
+__attribute__((noinline)) void* memset(void* memory, int value, std::size_t bytes) {
+  check_copy(memory, nullptr, bytes, __builtin_return_address(0));
+  return std::memset(memory, value, bytes);
+}
+
+// What kernels free is kept from being used again, so that a use after it was freed is found.
+void* malloc(std::size_t bytes, Position where) {
+  if (!running.in_kernel) return std::malloc(bytes);
+  const InRuntime inside;
+  void* memory = std::aligned_alloc(16, (bytes + kRoomBehind + 15) / 16 * 16);
+  if (!memory || bytes == 0) return memory;
+  Allocation& made = new_allocation(memory, bytes, Space::heap, "memory of malloc", where);
+  for (std::size_t i = 0; i < bytes; i += sizeof(kUninitialised))
+    std::memcpy(made.begin + i, &kUninitialised, std::min(sizeof(kUninitialised), bytes - i));
+  mark_uninitialised(made, memory, bytes);
+  return memory;
+}
+
+void free(void* memory, Position where) {
+  if (!running.in_kernel) return std::free(memory);
+  if (!memory) return;
+  const InRuntime inside;
+  Allocation* allocation = find_allocation(memory);
+  if (!allocation || allocation->space != Space::heap)
+    return refuse_free("no malloc in a kernel has returned", allocation, where);
+  if (allocation->begin != memory)
+    return refuse_free("does not begin where malloc returned it", allocation, where);
+  if (allocation->freed) return refuse_free("was freed already", allocation, where);
+  allocation->freed = true;
+  allocation->freed_where = where;
+}
+
+}  // namespace emulator

@@ -1,0 +1,104 @@
+// What g++ -fsanitize=thread calls for every load and store. Nothing links the sanitizer's own runtime: these
+// functions take its place, and pass the accesses of a kernel to the checks.
+#include "../launch/fiber.h"
+#include "../launch/launch_state.h"
+#include "access.h"
+#include "emulator/atomics.h"
+
+using emulator::AccessKind;
+
+namespace {
+
+// Not checked: host code, on any OS thread, the runtime itself, and a thread's own local variables. A
+// kernel's code runs on a fiber's stack.
+inline bool is_checked(const void* address) {
+  if (!emulator::running.in_kernel) return false;
+  const emulator::Fiber* fiber = emulator::Fiber::running();
+  return fiber && fiber->holds(__builtin_frame_address(0)) && !fiber->holds(address);
+}
+
+inline void hook(void* address, std::size_t size, bool is_write, AccessKind kind, const void* caller,
+                 bool is_copy = false) {
+  if ((!emulator::running.observes_accesses && kind != AccessKind::is_volatile) || !is_checked(address))
+    return;
+  emulator::on_access(address, size, is_write, kind, static_cast<const char*>(caller) - 1, is_copy);
+}
+
+}  // namespace
+
+void emulator::check_copy(void* to, const void* from, std::size_t bytes, const void* pc) {
+  if (from && bytes) hook(const_cast<void*>(from), bytes, false, AccessKind::plain, pc, true);
+  if (bytes) hook(to, bytes, true, AccessKind::plain, pc, true);
+}
+
+void emulator::check_atomic(void* address, std::size_t size, bool is_exchange, const void* pc) {
+  hook(address, size, true, is_exchange ? AccessKind::exchange : AccessKind::atomic, pc);
+}
+
+#define HERE __builtin_return_address(0)
+#define HOOKS(prefix, size, kind)                                                                 \
+  void __tsan_##prefix##read##size(void* a) { hook(a, size, false, kind, HERE); }                 \
+  void __tsan_##prefix##write##size(void* a) { hook(a, size, true, kind, HERE); }                 \
+  void __tsan_unaligned_##prefix##read##size(void* a) { hook(a, size, false, kind, HERE, true); } \
+  void __tsan_unaligned_##prefix##write##size(void* a) { hook(a, size, true, kind, HERE, true); }
+#define HOOKS_OF_ALL_SIZES(prefix, kind) \
+  HOOKS(prefix, 1, kind)                 \
+  HOOKS(prefix, 2, kind) HOOKS(prefix, 4, kind) HOOKS(prefix, 8, kind) HOOKS(prefix, 16, kind)
+
+// Instances of torch's headers use the machine's atomics, on the host.
+#define ATOMIC_HOOKS(bits, T)                                                                             \
+  T __tsan_atomic##bits##_load(const volatile T* a, int) { return __atomic_load_n(a, __ATOMIC_SEQ_CST); } \
+  void __tsan_atomic##bits##_store(volatile T* a, T v, int) { __atomic_store_n(a, v, __ATOMIC_SEQ_CST); } \
+  T __tsan_atomic##bits##_exchange(volatile T* a, T v, int) {                                             \
+    return __atomic_exchange_n(a, v, __ATOMIC_SEQ_CST);                                                   \
+  }                                                                                                       \
+  T __tsan_atomic##bits##_fetch_add(volatile T* a, T v, int) {                                            \
+    return __atomic_fetch_add(a, v, __ATOMIC_SEQ_CST);                                                    \
+  }                                                                                                       \
+  T __tsan_atomic##bits##_fetch_sub(volatile T* a, T v, int) {                                            \
+    return __atomic_fetch_sub(a, v, __ATOMIC_SEQ_CST);                                                    \
+  }                                                                                                       \
+  T __tsan_atomic##bits##_fetch_and(volatile T* a, T v, int) {                                            \
+    return __atomic_fetch_and(a, v, __ATOMIC_SEQ_CST);                                                    \
+  }                                                                                                       \
+  T __tsan_atomic##bits##_fetch_or(volatile T* a, T v, int) {                                             \
+    return __atomic_fetch_or(a, v, __ATOMIC_SEQ_CST);                                                     \
+  }                                                                                                       \
+  T __tsan_atomic##bits##_fetch_xor(volatile T* a, T v, int) {                                            \
+    return __atomic_fetch_xor(a, v, __ATOMIC_SEQ_CST);                                                    \
+  }                                                                                                       \
+  T __tsan_atomic##bits##_fetch_nand(volatile T* a, T v, int) {                                           \
+    return __atomic_fetch_nand(a, v, __ATOMIC_SEQ_CST);                                                   \
+  }                                                                                                       \
+  int __tsan_atomic##bits##_compare_exchange_strong(volatile T* a, T* c, T v, int, int) {                 \
+    return __atomic_compare_exchange_n(a, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
+  }                                                                                                       \
+  int __tsan_atomic##bits##_compare_exchange_weak(volatile T* a, T* c, T v, int, int) {                   \
+    return __atomic_compare_exchange_n(a, c, v, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                \
+  }                                                                                                       \
+  T __tsan_atomic##bits##_compare_exchange_val(volatile T* a, T c, T v, int, int) {                       \
+    __atomic_compare_exchange_n(a, &c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                     \
+    return c;                                                                                             \
+  }
+
+#pragma GCC visibility push(hidden)
+extern "C" {
+HOOKS_OF_ALL_SIZES(, AccessKind::plain)
+HOOKS_OF_ALL_SIZES(volatile_, AccessKind::is_volatile)
+void __tsan_read_range(void* a, std::size_t size) { hook(a, size, false, AccessKind::plain, HERE, true); }
+void __tsan_write_range(void* a, std::size_t size) { hook(a, size, true, AccessKind::plain, HERE, true); }
+
+ATOMIC_HOOKS(8, std::uint8_t)
+ATOMIC_HOOKS(16, std::uint16_t)
+ATOMIC_HOOKS(32, std::uint32_t)
+ATOMIC_HOOKS(64, std::uint64_t)
+void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __tsan_atomic_signal_fence(int) {}
+
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+}
+#pragma GCC visibility pop

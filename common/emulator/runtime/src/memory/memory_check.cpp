@@ -1,0 +1,204 @@
+// Whether a kernel may access an address of global memory, and if not, why.
+#include <cstdio>
+
+#include "../device/builtin_variables.h"
+#include "../launch/failure.h"
+#include "../launch/scheduler.h"
+#include "../launch/shared_memory.h"
+#include "../report/module_image.h"
+#include "../report/report.h"
+#include "access.h"
+#include "bindings.h"
+
+namespace emulator {
+namespace {
+
+constexpr std::ptrdiff_t kNearVariable = 256, kNearHeapBlock = 16;  // bytes that an overrun may go beyond
+
+[[noreturn]] void refuse(const Access& access, const char* problem, const void* about, std::string what,
+                         std::string detail) {
+  const Cause cause{Check::memory, problem, access.pc, about};
+  if (is_new(cause)) add(cause, {false, std::move(what), "", std::move(detail)});
+  end_thread();
+}
+
+// What tells causes about one piece of memory from those
+// about another. Each thread has a heap block of its own.
+const void* identity(const Allocation& allocation) {
+  return allocation.space == Space::heap ? static_cast<const void*>(allocation.where.file_name())
+                                         : &allocation;
+}
+
+std::string verb(const Access& access) {
+  if (is_atomic(access.kind)) return "updates";
+  return access.is_write ? "writes" : "reads";
+}
+
+std::string address_text(const std::byte* address) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "0x%llx",
+                static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(address)));
+  return text;
+}
+
+[[noreturn]] void refuse_null(const Access& access) {
+  const std::string which = null_arguments();
+  refuse(
+      access, "null", nullptr, verb(access) + " through a null pointer",
+      which.empty()
+          ? "address " + address_text(access.address)
+          : which + " was null at the launch: never allocated, or an optional argument that was left out?");
+}
+
+[[noreturn]] void refuse_unknown(const Access& access) {
+  std::string detail =
+      "address " + address_text(access.address) + ", far from everything that the kernel was given";
+  if (const BoundArgument* only = only_argument_of(access.size))
+    detail += "; if " + only->argument.name +
+              " was meant: " + element_of(*only->allocation, access.address, access.size) + " of " +
+              describe(*only->allocation);
+  refuse(access, "unknown memory", nullptr,
+         verb(access) + " memory that is no tensor's, array's or allocation's", std::move(detail));
+}
+
+[[noreturn]] void refuse_host_memory(const Access& access, const BoundArgument& near) {
+  refuse(access, "host memory", near.argument.pointer,
+         verb(access) + " memory of the host through " + near.argument.name,
+         "a kernel can only follow pointers from cudaMalloc and its kin");
+}
+
+[[noreturn]] void refuse_outside(const Access& access, const Allocation& allocation) {
+  const bool in_front = access.address < allocation.begin;
+  const bool within = !in_front && access.address < allocation.end();
+  const char* problem = in_front ? "before the beginning" : within ? "outside" : "past the end";
+  const std::string name = name_of(allocation);
+  std::string what = verb(access) +
+                     (within     ? " outside of "
+                      : in_front ? " in front of "
+                                 : " past the end of ") +
+                     name;
+  std::string element = element_of(allocation, access.address, access.size);
+  std::string detail = (element.empty() ? "" : element + " of ") + describe(allocation);
+  if (within) detail += "; the address lies in the storage that it is a part of";
+  refuse(access, problem, identity(allocation), std::move(what), std::move(detail));
+}
+
+// An address that no allocation contains goes through these rules in order. Each either knows what the
+// address is, and then allows the access or does not return, or leaves it to the next.
+enum class Verdict { allowed, undecided };
+
+Verdict judge_builtin_variable(const Access& access) {
+  return is_builtin(access.address) ? Verdict::allowed : Verdict::undecided;
+}
+
+// The compiler's constants, and variables that are unknown to the runtime.
+Verdict judge_own_data(const Access& access) {
+  if (!is_own_data(access.address)) return Verdict::undecided;
+  const bool is_between_variables = is_own_variable(access.address) && !is_in_variable(access.address);
+  if (is_between_variables)
+    if (const Allocation* variable = find_neighbour(access.address, Space::variable, kNearVariable))
+      refuse_outside(access, *variable);
+  return Verdict::allowed;
+}
+
+Verdict judge_overrun_of_heap(const Access& access) {
+  if (const Allocation* block = find_neighbour(access.address, Space::heap, kNearHeapBlock))
+    refuse_outside(access, *block);
+  return Verdict::undecided;
+}
+
+Verdict judge_overrun_of_argument(const Access& access) {
+  const BoundArgument* near = nearest_argument(access.address, access.pc);
+  if (near && near->allocation) refuse_outside(access, *near->allocation);
+  return Verdict::undecided;
+}
+
+// The host of a stage may have got a pointer in a way that the runtime does not see.
+Verdict judge_unseen_pointer(const Access& access) {
+  const bool may_be_unseen = nearest_argument(access.address, access.pc) ||
+                             (running.launch->structure_pointers.has_unknown && !is_null(access.address));
+  return !collect_until_exit && may_be_unseen ? Verdict::allowed : Verdict::undecided;
+}
+
+Verdict judge_host_memory(const Access& access) {
+  if (const BoundArgument* near = nearest_argument(access.address, access.pc))
+    refuse_host_memory(access, *near);
+  return Verdict::undecided;
+}
+
+Verdict judge_null(const Access& access) {
+  if (is_null(access.address)) refuse_null(access);
+  return Verdict::undecided;
+}
+
+void check_unallocated(const Access& access) {
+  static constexpr Verdict (*kRules[])(const Access&) = {
+      judge_builtin_variable,
+      judge_own_data,
+      judge_overrun_of_heap,
+      judge_overrun_of_argument,
+      judge_unseen_pointer,
+      judge_host_memory,
+      judge_null,
+  };
+  for (const auto rule : kRules)
+    if (rule(access) == Verdict::allowed) return;
+  refuse_unknown(access);
+}
+
+void check_not_freed(const Access& access, const Allocation& allocation) {
+  if (!allocation.freed) return;
+  const Position where = allocation.freed_where;
+  refuse(access, "after free", identity(allocation),
+         verb(access) + " " + name_of(allocation) + " after it was freed" +
+             (where.line() ? " in " + line_at(where) : ""),
+         describe(allocation));
+}
+
+void check_writable(const Access& access, const Allocation& allocation) {
+  if (!access.is_write) return;
+  if (allocation.read_only)
+    refuse(access, "read-only", &allocation, "writes " + name_of(allocation) + ", which is read-only",
+           describe(allocation));
+  if (!is_given_to_read(allocation)) return;
+  const Cause cause{Check::memory, "read-only", access.pc, &allocation};
+  if (is_new(cause))
+    add(cause, {false, "writes " + name_of(allocation) + ", which the kernel was given to read only", "",
+                describe(allocation)});
+}
+
+}  // namespace
+
+void check_alignment(const Access& access, const SharedVariable* variable) {
+  if (reinterpret_cast<std::uintptr_t>(access.address) % access.size == 0) return;
+  std::string detail =
+      "a device stops at it: such a pointer must be a multiple of " + std::to_string(access.size) + " bytes";
+  std::string of;
+  if (const Allocation* allocation = access.allocation) {
+    of = " of " + name_of(*allocation);
+    detail = std::to_string(access.address - allocation->begin) + " bytes into " + describe(*allocation) +
+             "; " + detail;
+  }
+  if (variable) {
+    of = " of " + name_of(*variable);
+    detail = std::to_string(access.address - access.arena - std::ptrdiff_t(variable->offset)) +
+             " bytes into " + name_of(*variable) + ", a __shared__ variable; " + detail;
+  }
+  set_error(cudaErrorMisalignedAddress);
+  refuse(access, "misaligned", access.allocation,
+         verb(access) + " " + std::to_string(access.size) + " bytes" + of + " at a misaligned address",
+         std::move(detail));
+}
+
+void check_memory(Access& access, bool is_copy) {
+  access.allocation = find_allocation(access.address, access.pc);
+  if (!is_on(Check::memory)) return;
+  if (!access.allocation) return check_unallocated(access);
+  const Allocation& allocation = *access.allocation;
+  check_not_freed(access, allocation);
+  if (!is_given(allocation, access.address, access.size)) refuse_outside(access, allocation);
+  check_writable(access, allocation);
+  if (!is_copy) check_alignment(access);
+}
+
+}  // namespace emulator

@@ -1,0 +1,54 @@
+// Memory in pages of its own, with guards around it, so that the host can be kept away from the device's.
+#pragma once
+
+#include <cstddef>
+
+#include "emulator/qualifiers.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+// Null when there is none left. What lies around it stays out of reach, and it is never handed out again:
+// an overrun of its end, and a use after it was retired, never hits other memory.
+std::byte* take_pages(std::size_t bytes, bool only_device);
+void retire_pages(std::byte* begin, std::size_t bytes);
+
+// Whether anything is mapped at an address, with whatever access rights.
+bool is_mapped(const void* address);
+
+// Kernels and copies run while one of these lives. Otherwise a plain program's host cannot access memory of
+// the device, nor what work that has not been waited for still uses.
+class OnDevice {
+ public:
+  OnDevice();
+  ~OnDevice();
+  OnDevice(const OnDevice&) = delete;
+};
+
+// The opposite, inside: a function of the host that a stream calls.
+class OnHost {
+ public:
+  OnHost();
+  ~OnHost();
+  OnHost(const OnHost&) = delete;
+
+ private:
+  int depth_;
+};
+
+// Memory that both may use, but not now: the host may not write it, or not even read it. Or a result that no
+// thread has written: the host may write it, and a read is a mistake.
+struct PageProtection {
+  std::byte* begin;
+  std::size_t bytes;
+  bool host_may_read;
+  const void* for_work;  // the work that it was made for, or the allocation that is untouched
+  bool is_untouched = false;
+};
+void protect_from_host(const PageProtection& protection);
+void lift_protection(const void* for_work);
+const PageProtection* protection_at(const void* address);  // null: none
+bool lift_protection_at(const void* address);  // all whose pages hold the address; false: none did
+
+}  // namespace emulator
+EMULATOR_END

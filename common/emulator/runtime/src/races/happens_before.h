@@ -1,0 +1,90 @@
+// What happened before what, within one launch.
+//
+// Each block has a clock, which ticks whenever threads of it synchronise: at a
+// barrier, when lanes of a warp synchronise, at a fence. A thread's time is that of
+// its own last synchronisation. An epoch says whose access it was, and at what time
+// of that thread's: all that a later access needs to know whether it comes after it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "../launch/launch_state.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+using Time = std::uint32_t;
+
+class Epoch {
+ public:
+  static constexpr int kTimeBits = 30, kRankBits = 10, kBlockBits = 24;
+  static constexpr Time kLastTime = (Time(1) << kTimeBits) - 1;
+
+  constexpr Epoch() = default;  // of no access: block 0 has no time 0
+  constexpr Epoch(std::uint64_t block, unsigned rank, Time time)
+      : bits_(block << (kRankBits + kTimeBits) | std::uint64_t(rank) << kTimeBits | time) {}
+
+  constexpr explicit operator bool() const { return bits_ != 0; }
+  constexpr bool operator==(const Epoch&) const = default;
+  constexpr Time time() const { return Time(bits_) & kLastTime; }
+  constexpr unsigned rank() const { return unsigned(bits_ >> kTimeBits) & ((1u << kRankBits) - 1); }
+  constexpr unsigned lane() const { return rank() % 32; }
+  constexpr std::uint32_t block() const { return std::uint32_t(bits_ >> (kRankBits + kTimeBits)); }
+  constexpr bool same_thread(Epoch other) const { return (bits_ ^ other.bits_) >> kTimeBits == 0; }
+  constexpr bool same_warp(Epoch other) const { return (bits_ ^ other.bits_) >> (kTimeBits + 5) == 0; }
+  constexpr bool same_block(Epoch other) const {
+    return (bits_ ^ other.bits_) >> (kTimeBits + kRankBits) == 0;
+  }
+
+ private:
+  std::uint64_t bits_ = 0;
+};
+
+struct BlockFences;
+
+// The clock of a block, and which of its threads have synchronised with each other.
+struct BlockClock {
+  Time now;                   // the last tick
+  Time barrier;               // the last block barrier: all before it is known to all
+  std::vector<Time> threads;  // by rank: the last synchronisation of its own
+  std::vector<Time> warps;    // by warp: when all its lanes synchronised
+  // By warp, where some lanes have synchronised without the others, else empty: the vector clock of each
+  // lane, [lane][other], the time before which it knows all of the other.
+  std::vector<std::vector<Time>> lane_clocks;
+  std::shared_ptr<BlockFences> fences;  // of release_acquire.cpp
+};
+
+// The clock of the thread that runs, looked up once between two synchronisations.
+struct ThreadClock {
+  const Thread* thread;  // whose the rest is; null: to be looked up
+  Epoch epoch;           // none: the launch is too large to be followed
+  Time barrier, warp;    // it knows what its block, and its warp, did before these times
+  const Time* lanes;     // by lane, the same of each (its vector clock); or null
+  BlockClock* block;
+};
+extern ThreadClock thread_clock;
+void look_up_thread_clock();
+
+inline Epoch epoch_now() {
+  if (thread_clock.thread != running.thread) look_up_thread_clock();
+  return thread_clock.epoch;
+}
+
+// Whether the thread that runs comes after what another did, by its own steps, a barrier, or a collective
+// of their warp. After epoch_now().
+inline bool is_after(Epoch earlier) {
+  if (earlier.same_thread(thread_clock.epoch)) return true;
+  if (!earlier.same_block(thread_clock.epoch)) return false;
+  if (earlier.time() < thread_clock.barrier) return true;
+  if (!earlier.same_warp(thread_clock.epoch)) return false;
+  return earlier.time() < thread_clock.warp ||
+         (thread_clock.lanes && earlier.time() < thread_clock.lanes[earlier.lane()]);
+}
+
+BlockClock& clock_of(const Block& block);
+void begin_clock(Block& block);
+
+}  // namespace emulator
+EMULATOR_END

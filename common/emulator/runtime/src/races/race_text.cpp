@@ -1,0 +1,95 @@
+#include "race_text.h"
+
+#include <bit>
+
+#include "../launch/shared_memory.h"
+
+namespace emulator {
+namespace {
+
+const SharedVariable* shared_variable_of(const Access& access) {
+  return variable_at(access.arena, access.address);
+}
+
+std::string thread_text(Epoch epoch, bool with_block) {
+  const Configuration& launch = running.launch->configuration;
+  const std::string thread = "thread " + text_of(index_at(launch.block, epoch.rank()));
+  return with_block ? "block " + text_of(index_at(launch.grid, epoch.block())) + ", " + thread : thread;
+}
+
+const char* verb_of(AccessKind kind, bool writes, bool before) {
+  if (is_atomic(kind)) return before ? " updated it atomically" : " updates it atomically";
+  if (writes) return before ? " wrote it" : " writes it";
+  return before ? " read it" : " reads it";
+}
+
+// Two threads that store to one element of global memory more often have a wrong index than want to share it.
+const char* of_two_stores(bool is_one_line, bool same_block) {
+  if (is_one_line)
+    return "if both should, by an atomic; if each has elements of its own, look at the index and its guard";
+  if (same_block)
+    return "if each thread has elements of its own, look at the index and its guard, in both lines;\n"
+           "if not, no __syncthreads lies between the two";
+  return "each block should store elements of its own: look at the index and its guard, in both lines";
+}
+
+const char* between_blocks(bool is_one_line) {
+  if (is_one_line)
+    return "blocks run in any order: update it by one atomic function, or write to another array";
+  return "if each block has elements of its own, look at the index and its guard; if not,\n"
+         "nothing orders two blocks but atomics after a __threadfence, or another launch";
+}
+
+std::string what_is_missing(const Conflict& conflict) {
+  const AccessKind now = conflict.access->kind, before = info_of(conflict.earlier_site).kind;
+  const bool is_one_line = line_of(conflict.site) == line_of(conflict.earlier_site);
+  const bool both_write = conflict.access->is_write && conflict.earlier_writes;
+  if (are_two_stores(conflict)) return of_two_stores(is_one_line, conflict.now.same_block(conflict.earlier));
+  if (!conflict.now.same_block(conflict.earlier)) return between_blocks(is_one_line);
+  if (now == AccessKind::is_volatile && before == AccessKind::is_volatile)
+    return "no __syncwarp lies between: volatile does not make the lanes of a warp keep step";
+  const std::string barrier =
+      conflict.now.same_warp(conflict.earlier) ? "__syncwarp or __syncthreads" : "__syncthreads";
+  if (is_one_line && !both_write)
+    return "no " + barrier + " lies between: read into a variable, let all come to a barrier, then write";
+  return "no " + barrier + " lies between the two";
+}
+
+}  // namespace
+
+bool are_two_stores(const Conflict& conflict) {
+  return conflict.access->allocation && conflict.access->is_write && conflict.earlier_writes &&
+         conflict.access->kind == AccessKind::plain &&
+         info_of(conflict.earlier_site).kind == AccessKind::plain;
+}
+
+const void* memory_of(const Access& access) {
+  if (access.allocation) return access.allocation;
+  const SharedVariable* variable = shared_variable_of(access);
+  return variable ? reinterpret_cast<const void*>(variable->key) : nullptr;
+}
+
+std::string element_at(const Access& access, const std::byte* address) {
+  if (access.size <= 8) address = access.address;
+  if (const Allocation* allocation = access.allocation)
+    return element_of(*allocation, address, access.size) + " of " + name_of(*allocation);
+  const SharedVariable* variable = shared_variable_of(access);
+  if (!variable) return "shared memory";
+  return element_of(*variable, address - access.arena - std::ptrdiff_t(variable->offset)) + ", shared memory";
+}
+
+Finding finding_of(const Conflict& conflict) {
+  const Access& access = *conflict.access;
+  const bool blocks_differ = !conflict.now.same_block(conflict.earlier);
+  const auto first = conflict.word + std::countr_zero(conflict.bytes);
+  const std::string& earlier_line = info_of(conflict.earlier_site).text;
+  std::string detail =
+      thread_text(conflict.now, blocks_differ) + verb_of(access.kind, access.is_write, false) + ", " +
+      thread_text(conflict.earlier, blocks_differ) +
+      verb_of(info_of(conflict.earlier_site).kind, conflict.earlier_writes, true) +
+      (earlier_line.empty() ? "" : " in " + earlier_line) + ";\n" + what_is_missing(conflict);
+  if (access.allocation) detail += "\n" + describe(*access.allocation);
+  return {false, "race on " + element_at(access, first), info_of(conflict.site).text, detail};
+}
+
+}  // namespace emulator

@@ -1,0 +1,242 @@
+#include "shadow.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "../report/report.h"
+#include "initialisation.h"
+#include "release_acquire.h"
+#include "shadow_events.h"
+#include "shadow_pages.h"
+
+namespace emulator {
+namespace {
+
+bool checks_races, checks_initialisation;
+
+std::uint64_t byte_bits(std::size_t first, std::size_t count) {
+  return (count >= 64 ? ~std::uint64_t(0) : (std::uint64_t(1) << count) - 1) << first % 64;
+}
+
+Shadow::Writers writers_of(Space space) {
+  const bool is_hosts = space == Space::tensor || space == Space::managed || space == Space::pinned;
+  return is_hosts ? Shadow::others : Shadow::kernels;
+}
+
+Shadow& shadow_of(Allocation& allocation) {
+  if (!allocation.shadow)
+    allocation.shadow =
+        std::make_shared<Shadow>(allocation.begin, allocation.size, writers_of(allocation.space));
+  return *allocation.shadow;
+}
+
+void check_conflict(const Conflict& conflict) {
+  if (conflict.earlier == conflict.now)
+    record_repetition(conflict);
+  else if (must_be_ordered(conflict) && !is_released(conflict.earlier))
+    record_conflict(conflict);
+}
+
+void forget_launch() {
+  forget_races();
+  forget_releases();
+  while (!shadow_pages().users.empty()) shadow_pages().users.back()->forget();
+  shadow_pages().trim();
+}
+
+}  // namespace
+
+bool has_pattern(const std::byte* address, std::size_t size) {
+  const auto first = reinterpret_cast<std::uintptr_t>(address) / 4 * 4;
+  for (auto at = first; at < reinterpret_cast<std::uintptr_t>(address) + size; at += 4)
+    if (std::memcmp(reinterpret_cast<const void*>(at), &kUninitialised, 4) != 0) return false;
+  return true;
+}
+
+Shadow::Shadow(const std::byte* begin, std::size_t size, Writers writers) : writers_(writers) {
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(begin) % 4;
+  begin_ = begin - before;
+  size_ = size + before;
+  pages_.resize(size_ / (4 * kWords) + 1);
+  if (writers == block) uninitialised_.resize(4 * kWords / 64 * pages_.size());
+}
+
+Shadow::~Shadow() { forget(); }
+
+void Shadow::forget() {
+  if (used_pages_.empty()) return;
+  for (std::uint32_t number : used_pages_) {
+    shadow_pages().free.push_back(pages_[number]);
+    pages_[number] = nullptr;
+  }
+  used_pages_.clear();
+  std::erase(shadow_pages().users, this);
+}
+
+ShadowWord* Shadow::new_page(std::size_t number) {
+  if (writers_ == block) std::memset(&uninitialised_[number * kWords / 16], 0xff, kWords / 2);
+  if (used_pages_.empty()) shadow_pages().users.push_back(this);
+  used_pages_.push_back(std::uint32_t(number));
+  return pages_[number] = shadow_pages().take();
+}
+
+void Shadow::mark(const void* begin, std::size_t size, bool is_uninitialised) {
+  if (uninitialised_.empty() && !is_uninitialised) return;
+  if (uninitialised_.empty()) uninitialised_.resize(size_ / 64 + 1);
+  auto at = std::size_t(static_cast<const std::byte*>(begin) - begin_);
+  for (const std::size_t end = std::min(at + size, size_); at < end;) {
+    const std::size_t count = std::min(end - at, 64 - at % 64);
+    std::uint64_t& word = uninitialised_[at / 64];
+    word = is_uninitialised ? word | byte_bits(at, count) : word & ~byte_bits(at, count);
+    at += count;
+  }
+}
+
+bool Shadow::is_untouched() const {
+  if (uninitialised_.empty()) return false;
+  const std::size_t whole = size_ / 64, rest = size_ % 64;
+  for (std::size_t i = 0; i < whole; i++)
+    if (~uninitialised_[i]) return false;
+  return (!rest || !(~uninitialised_[whole] & byte_bits(0, rest))) && has_pattern(begin_, size_);
+}
+
+void Shadow::check(const Access& access) {
+  const auto at = std::size_t(access.address - begin_);
+  if (at + access.size > size_) return;  // possible where the check of bounds is off
+  if (writers_ == block)
+    for (std::size_t word = at / 4; word <= (at + access.size - 1) / 4; word += kWords) page_of(word);
+  if (!uninitialised_.empty()) {
+    const bool reads = !access.is_write || access.kind == AccessKind::atomic;
+    if (reads && checks_initialisation) check_initialised(access);
+    if (access.is_write) mark(access.address, access.size, false);
+  }
+  if (checks_races && thread_clock.epoch) check_order(access);
+}
+
+// Copies of structures also read what lies between the members: what counts is an uninitialised unit that is
+// so large that it must hold a part of some member.
+void Shadow::check_initialised(const Access& access) {
+  const std::size_t unit = access.size <= 8 ? access.size : access.size == 16 ? 8 : 16;
+  auto at = std::size_t(access.address - begin_);
+  const std::size_t end = at + access.size;
+  if (access.size > 16) at = (at + unit - 1) / unit * unit;
+  for (; at + unit <= end; at += unit) {
+    std::uint64_t missing = uninitialised_[at / 64] >> at % 64;
+    if (at % 64 + unit > 64) missing |= uninitialised_[at / 64 + 1] << (64 - at % 64);
+    if (~missing & byte_bits(0, unit) || (writers_ == others && !has_pattern(begin_ + at, unit))) continue;
+    record_uninitialised_read(access, begin_ + at);
+    return;
+  }
+}
+
+void Shadow::check_order(const Access& access) {
+  const Site site = site_of(access);
+  auto at = std::size_t(access.address - begin_);
+  for (const std::size_t end = at + access.size; at < end;) {
+    const std::size_t first = at % 4, count = std::min(4 - first, end - at);
+    const unsigned bytes = ((1u << count) - 1) << first;
+    ShadowWord& shadow = page_of(at / 4)[at / 4 % kWords];
+    if (!shadow.bits)
+      shadow.put(0, thread_clock.epoch, site, bytes, access.is_write);
+    else
+      compare(shadow, access, site, begin_ + at - first, bytes);
+    at += count;
+  }
+  if (access.kind != AccessKind::plain) record_synchronising(access);
+}
+
+// An access to a word that has been accessed before.
+void Shadow::compare(ShadowWord& shadow, const Access& access, Site site, const std::byte* word,
+                     unsigned bytes) {
+  const bool writes = access.is_write;
+  int place = -1;
+  for (int i = 0; i < 3; i++) {
+    const Epoch earlier = shadow.epochs[i];
+    if (!earlier) {
+      if (place < 0) place = i;
+      continue;
+    }
+    bool is_known = is_after(earlier);
+    const bool collides = shadow.bytes(i) & bytes && (writes || shadow.writes(i));
+    if ((collides && !is_known) || (access.kind != AccessKind::plain && earlier == thread_clock.epoch)) {
+      check_conflict({&access, site, thread_clock.epoch, word, shadow.bytes(i) & bytes, earlier,
+                      shadow.sites[i], shadow.writes(i)});
+      is_known = true;
+    }
+    const bool is_covered = (shadow.bytes(i) & ~bytes) == 0 && (writes || !shadow.writes(i));
+    const bool is_past = writers_ == block && earlier.time() < thread_clock.barrier;
+    if (!(is_known && is_covered) && !is_past) continue;
+    shadow.drop(i);
+    if (place < 0) place = i;
+  }
+  for (int i = 2; place < 0 && i >= 0; i--)
+    if (!shadow.writes(i)) place = i;
+  if (place >= 0 || writes) shadow.put(std::max(place, 0), thread_clock.epoch, site, bytes, writes);
+}
+
+SharedShadow::SharedShadow(const Arena& arena)
+    : fixed(arena.bytes, kArena, Shadow::block), dynamic(arena.dynamic, kArena, Shadow::block) {}
+
+void check_shadow(const Access& access) {
+  if (has_suspects) settle_suspects();
+  if (checks_races) epoch_now();
+  if (access.allocation) {
+    shadow_of(*access.allocation).check(access);
+  } else if (access.arena) {
+    SharedShadow& shared = *running.thread->block->shadow;
+    (access.arena == running.thread->block->arena.bytes ? shared.fixed : shared.dynamic).check(access);
+  }
+}
+
+void shadow_launch_begins() {
+  checks_races = is_on(Check::races);
+  checks_initialisation = is_on(Check::initialisation);
+  forget_launch();
+}
+
+void shadow_launch_ends() {
+  settle_suspects();
+  settle_races();
+  forget_launch();
+}
+
+void shadow_block_begins(Block& block) {
+  begin_clock(block);
+  if (!block.shadow) block.shadow = std::make_shared<SharedShadow>(block.arena);
+  block.shadow->fixed.forget();
+  block.shadow->dynamic.forget();
+}
+
+void shadow_thread_ends(const Thread&) {
+  if (has_suspects) settle_suspects();
+}
+
+void mark_initialised(Allocation& allocation, const void* begin, std::size_t size) {
+  if (allocation.shadow) allocation.shadow->mark(begin, size, false);
+}
+void mark_uninitialised(Allocation& allocation, const void* begin, std::size_t size) {
+  shadow_of(allocation).mark(begin, size, true);
+}
+void copy_initialisation(Allocation& to, const void* to_begin, const Allocation& from, const void* from_begin,
+                         std::size_t size) {
+  mark_initialised(to, to_begin, size);
+  if (from.shadow)
+    from.shadow->each_uninitialised(from_begin, size, [&](std::size_t first, std::size_t count) {
+      mark_uninitialised(to, static_cast<const std::byte*>(to_begin) + first, count);
+    });
+}
+UninitialisedBytes uninitialised_in(const Allocation& allocation, const void* begin, std::size_t size) {
+  UninitialisedBytes found{0, 0, 0};
+  if (allocation.shadow)
+    allocation.shadow->each_uninitialised(begin, size, [&](std::size_t first, std::size_t count) {
+      if (!found.bytes) found.first = first;
+      found.bytes += count;
+      found.longest = std::max(found.longest, count);
+    });
+  return found;
+}
+bool is_untouched(const Allocation& allocation) {
+  return allocation.shadow && allocation.shadow->is_untouched();
+}
+
+}  // namespace emulator

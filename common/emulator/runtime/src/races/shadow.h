@@ -1,0 +1,100 @@
+// Shadow memory: for each word of memory its last accesses, for each byte whether it is initialised.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "../memory/access.h"
+#include "happens_before.h"
+#include "races.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+// Of four bytes: up to three accesses that a later one may collide with.
+// As in FastTrack (Flanagan and Freund, 2009) an access takes the place of
+// those that it comes after; of many reads the first and the latest stay.
+struct ShadowWord {
+  Epoch epochs[3];
+  Site sites[3];
+  std::uint16_t bits;  // four for each access: which bytes; then one for each: whether it writes
+
+  unsigned bytes(int i) const { return bits >> 4 * i & 15u; }
+  bool writes(int i) const { return bits >> (12 + i) & 1; }
+  void put(int i, Epoch epoch, Site site, unsigned bytes, bool writes) {
+    drop(i);
+    epochs[i] = epoch;
+    sites[i] = site;
+    bits = std::uint16_t(bits | bytes << 4 * i | unsigned(writes) << (12 + i));
+  }
+  void drop(int i) {
+    epochs[i] = {};
+    bits = std::uint16_t(bits & ~(15u << 4 * i | 1u << (12 + i)));
+  }
+};
+static_assert(sizeof(ShadowWord) == 32);  // eight times the memory that it describes
+
+class Shadow {
+ public:
+  static constexpr std::size_t kWords = 128;  // in a page: half a kilobyte of memory
+  enum Writers { kernels, block, others };    // others write it unseen
+  Shadow(const std::byte* begin, std::size_t size, Writers writers);
+  ~Shadow();
+  Shadow(const Shadow&) = delete;
+
+  void check(const Access& access);
+  void mark(const void* begin, std::size_t size, bool is_uninitialised);
+  bool is_untouched() const;  // all of the memory is uninitialised
+  void forget();              // the accesses of the previous launch or block
+  // Calls `take(first, count)` for each run of uninitialised bytes of a range, by bytes from its begin.
+  template <typename Take>
+  void each_uninitialised(const void* begin, std::size_t size, Take take) const;
+
+ private:
+  ShadowWord* page_of(std::size_t word) {
+    ShadowWord* page = pages_[word / kWords];
+    return page ? page : new_page(word / kWords);
+  }
+  ShadowWord* new_page(std::size_t number);
+  void check_initialised(const Access& access);
+  void check_order(const Access& access);
+  void compare(ShadowWord& shadow, const Access& access, Site site, const std::byte* word, unsigned bytes);
+
+  const std::byte* begin_;  // of a word
+  std::size_t size_;
+  Writers writers_;                           // a block's own memory is uninitialised when the block begins
+  std::vector<ShadowWord*> pages_;            // null: not accessed
+  std::vector<std::uint32_t> used_pages_;     // pages
+  std::vector<std::uint64_t> uninitialised_;  // a bit for each byte; empty: none is
+};
+
+// What others write no longer holds the pattern.
+bool has_pattern(const std::byte* address, std::size_t size);
+
+template <typename Take>
+void Shadow::each_uninitialised(const void* begin, std::size_t size, Take take) const {
+  if (uninitialised_.empty()) return;
+  const auto start = std::size_t(static_cast<const std::byte*>(begin) - begin_);
+  const auto is_uninitialised = [&](std::size_t at) {
+    return uninitialised_[(start + at) / 64] >> (start + at) % 64 & 1 &&
+           (writers_ != others || has_pattern(begin_ + start + at, 1));
+  };
+  for (std::size_t at = 0, first; at < size; at++) {
+    if ((start + at) % 64 == 0 && !uninitialised_[(start + at) / 64]) {
+      at += 63;
+      continue;
+    }
+    for (first = at; at < size && is_uninitialised(at);) at++;
+    if (at > first) take(first, at - first);
+  }
+}
+
+struct SharedShadow {
+  Shadow fixed, dynamic;
+  explicit SharedShadow(const Arena& arena);
+};
+
+}  // namespace emulator
+EMULATOR_END

@@ -1,0 +1,16 @@
+// Where this extension, or program, lies in memory: its code, its constants and its variables.
+#pragma once
+
+#include "emulator/qualifiers.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+void find_own_code();                       // once, before the questions below, which signal handlers may ask
+bool is_own_code(const void* address);      // of the kernels and the runtime
+bool is_own_data(const void* address);      // its constants and variables
+bool is_own_variable(const void* address);  // those that can be written
+bool is_in_variable(const void* address);   // in one of them, and not between them
+
+}  // namespace emulator
+EMULATOR_END

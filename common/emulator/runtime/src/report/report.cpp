@@ -1,0 +1,183 @@
+// Keeps findings by their cause, and writes a report that fits a screen.
+#include "report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "../launch/launch_state.h"
+#include "../launch/thread_order.h"
+#include "settings.h"
+
+namespace emulator {
+namespace {
+
+constexpr const char* kNames[] = {"memory", "initialisation", "races", "barriers",
+                                  "launch", "streams",        "leaks"};
+constexpr int kChecks = 7, kMostLines = 24;
+constexpr std::size_t kMostThreads = 100000;
+
+bool on[kChecks] = {true, true, true, true, true, true, true};
+
+// A finding, how often it came up, and in which threads.
+struct Entry {
+  Finding finding;
+  std::string kernel, first;  // "block (0, 1, 0), thread (3, 0, 0)"; empty outside kernels
+  unsigned long count;
+  std::set<std::uint64_t> blocks;
+  std::set<std::pair<std::uint64_t, unsigned>> threads;  // block and rank; no more than kMostThreads
+};
+
+struct Findings {
+  std::map<Cause, Entry> by_cause;
+  std::vector<const Cause*> in_order;
+};
+Findings& findings() {
+  static auto& all = *new Findings;
+  return all;
+}
+
+bool is_told(const char* setting, const char* name) {
+  const std::size_t length = std::strlen(name);
+  return std::strncmp(setting, name, length) == 0 && (setting[length] == 0 || setting[length] == ',');
+}
+
+void count(Entry& entry) {
+  entry.count++;
+  if (!running.thread) return;
+  if (entry.threads.size() == kMostThreads) return;
+  entry.blocks.insert(running.thread->block->number);
+  entry.threads.insert({running.thread->block->number, running.thread->rank});
+}
+
+std::string plural(unsigned long number, const char* what) {
+  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
+
+// "12 times, by 12 threads of 3 blocks; first by block (0, 1, 0), thread (3, 0, 0)"
+std::string who(const Entry& entry) {
+  if (entry.first.empty()) return entry.count > 1 ? plural(entry.count, "time") : "";
+  if (entry.count == 1) return entry.first;
+  std::string text = plural(entry.count, "time");
+  if (entry.threads.size() == kMostThreads)
+    text += ", by more than " + plural(kMostThreads - 1, "thread");
+  else if (entry.threads.size() > 1)
+    text += ", by " + plural(entry.threads.size(), "thread") + " of " + plural(entry.blocks.size(), "block");
+  return text + "; first " + entry.first;
+}
+
+void indent(std::string& text, const std::string& lines) {
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', at), lines.size());
+    text += "     " + lines.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+}
+
+}  // namespace
+
+bool collect_until_exit = false;
+
+const char* name_of(Check check) { return kNames[int(check)]; }
+bool is_on(Check check) { return on[int(check)]; }
+bool any_check() { return on[0] || on[1] || on[2]; }
+
+void read_settings() {
+  read_seed();
+  const char* setting = setting_of("EMULATOR_CHECKS");
+  std::string rest = setting && *setting ? setting : "all";
+  const bool takes_away = rest[0] == '-' || is_told(rest.c_str(), "all");
+  std::fill(on, on + kChecks, takes_away);
+  while (!rest.empty()) {
+    const std::string word = rest.substr(0, rest.find(','));
+    rest.erase(0, word.size() + 1);
+    for (int check = 0; check < kChecks; check++) {
+      if (word == kNames[check]) on[check] = true;
+      if (word == std::string("-") + kNames[check]) on[check] = false;
+    }
+  }
+}
+
+bool is_new(const Cause& cause) {
+  const auto known = findings().by_cause.find(cause);
+  if (known == findings().by_cause.end()) return true;
+  count(known->second);
+  return false;
+}
+
+void add(const Cause& cause, Finding finding) {
+  Entry entry = {};
+  entry.finding = std::move(finding);
+  if (running.launch) entry.kernel = running.launch->kernel;
+  if (running.thread) {
+    const uint3 b = running.thread->block->index, t = running.thread->index;
+    char text[128];
+    std::snprintf(text, sizeof(text), "block (%u, %u, %u), thread (%u, %u, %u)", b.x, b.y, b.z, t.x, t.y,
+                  t.z);
+    entry.first = text;
+  }
+  count(entry);
+  const auto [where, is_added] = findings().by_cause.emplace(cause, std::move(entry));
+  if (is_added) findings().in_order.push_back(&where->first);
+}
+
+void withdraw(const Cause& cause) {
+  const auto known = findings().by_cause.find(cause);
+  if (known == findings().by_cause.end()) return;
+  std::erase(findings().in_order, &known->first);
+  findings().by_cause.erase(known);
+}
+
+void set_detail(const Cause& cause, std::string detail) {
+  const auto known = findings().by_cause.find(cause);
+  if (known != findings().by_cause.end()) known->second.finding.detail = std::move(detail);
+}
+
+bool has_findings() { return !findings().in_order.empty(); }
+
+bool has_errors() {
+  const auto& all = findings().by_cause;
+  return std::any_of(all.begin(), all.end(),
+                     [](const auto& entry) { return !entry.second.finding.is_warning; });
+}
+
+std::string take_report() {
+  Findings all;
+  std::swap(all, findings());
+  auto entry = [&](const Cause* cause) -> const Entry& { return all.by_cause.at(*cause); };
+  // Errors before warnings; among them in the order of the checks, damage first; else as they came.
+  std::stable_sort(all.in_order.begin(), all.in_order.end(), [&](const Cause* a, const Cause* b) {
+    const bool a_warns = entry(a).finding.is_warning, b_warns = entry(b).finding.is_warning;
+    return a_warns != b_warns ? b_warns : a->check < b->check;
+  });
+
+  std::string text;
+  std::size_t shown = 0;
+  for (const Cause* cause : all.in_order) {
+    const Entry& one = entry(cause);
+    std::string lines = one.finding.is_warning ? "  warning: " : "  error: ";
+    const std::string where = !one.finding.where.empty() ? one.finding.where
+                              : cause->pc                ? line_of(cause->pc).text
+                                                         : "";
+    lines += one.finding.what + (where.empty() ? "" : ", in " + where) + " (" + name_of(cause->check) + ")\n";
+    indent(lines, one.finding.detail);
+    indent(lines,
+           (one.kernel.empty() ? "" : "kernel " + one.kernel + (who(one).empty() ? "" : ", ")) + who(one));
+    const auto height =
+        std::count(text.begin(), text.end(), '\n') + std::count(lines.begin(), lines.end(), '\n');
+    if (shown && height >= kMostLines) break;
+    text += lines;
+    shown++;
+  }
+  if (shown < all.in_order.size())
+    text += "  and " + std::to_string(all.in_order.size() - shown) + " more: fix these first\n";
+  if (!seed_note().empty()) text += "  " + seed_note() + "\n";
+  return text;
+}
+
+}  // namespace emulator

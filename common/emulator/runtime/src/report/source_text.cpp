@@ -1,0 +1,95 @@
+// Names from the program's own source, which is read when the first is needed.
+#include <cstdio>
+#include <map>
+
+#include "../api/call.h"
+#include "../launch/launch_state.h"
+
+namespace emulator {
+namespace {
+
+constexpr std::size_t kLongestCall = 2000;  // characters from the call's name to its end
+
+const std::string& source_of(const char* path) {
+  static auto& texts = *new std::map<std::string, std::string>;
+  const auto [known, is_new] = texts.emplace(path, "");
+  if (is_new)
+    if (std::FILE* file = std::fopen(path, "r")) {
+      char piece[4096];
+      while (const std::size_t length = std::fread(piece, 1, sizeof(piece), file))
+        known->second.append(piece, length);
+      std::fclose(file);
+    }
+  return known->second;
+}
+
+bool is_word(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)); }
+
+std::size_t find_word(const std::string& text, const std::string& word, std::size_t from) {
+  for (std::size_t at = text.find(word, from); at != std::string::npos; at = text.find(word, at + 1))
+    if ((at == 0 || !is_word(text[at - 1])) && !is_word(text[at + word.size()])) return at;
+  return std::string::npos;
+}
+
+// The text of an argument, given where the first begins.
+std::string piece(const std::string& text, std::size_t at, int which) {
+  std::string found;
+  int depth = 0;
+  for (std::size_t i = at; i < text.size() && i < at + kLongestCall; i++) {
+    const char c = text[i];
+    if (depth == 0 && (c == ')' || (c == ',' && which == 0))) return which == 0 ? found : "";
+    if (depth == 0 && c == ',') {
+      which--;
+      continue;
+    }
+    depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+    if (which == 0 && c != '\n') found += c;
+  }
+  return "";
+}
+
+std::string trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
+// `(void**)&x`, `reinterpret_cast<void**>(&x)`, `&x` and `(x)` are all about x.
+std::string without_casts(std::string text) {
+  for (;;) {
+    text = trimmed(text);
+    const std::size_t opener = text.find('(');
+    if (text.empty()) return text;
+    if (text[0] == '&') {
+      text.erase(0, 1);
+    } else if (text[0] == '(' && text.find(')') != std::string::npos) {
+      const std::size_t closer = text.find(')');
+      text = closer + 1 == text.size() ? text.substr(1, closer - 1) : text.substr(closer + 1);
+    } else if (text.find("_cast<") < opener && opener != std::string::npos && text.back() == ')') {
+      text = text.substr(opener + 1, text.size() - opener - 2);
+    } else {
+      return text;
+    }
+  }
+}
+
+}  // namespace
+
+std::string argument_text(const char* function, Position where, int which) {
+  if (!where.line()) return "";
+  const std::string& text = source_of(where.file_name());
+  std::size_t begin = 0;
+  for (unsigned line = 1; line < where.line(); line++) {
+    begin = text.find('\n', begin);
+    if (begin == std::string::npos) return "";
+    begin++;
+  }
+  // From the column on, which is right unless the line was rewritten; within a macro, from its beginning.
+  const std::size_t end = text.find('\n', begin);
+  std::size_t call = find_word(text, function, begin + (where.column() ? where.column() - 1 : 0));
+  if (call == std::string::npos || call > end) call = find_word(text, function, begin);
+  if (call == std::string::npos || call > end) return "";
+  const std::size_t opener = text.find('(', call);
+  return opener == std::string::npos ? "" : without_casts(piece(text, opener + 1, which));
+}
+
+}  // namespace emulator

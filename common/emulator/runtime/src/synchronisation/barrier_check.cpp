@@ -1,0 +1,212 @@
+// Barriers that not all threads of a block come to, and deadlocks.
+#include "barrier_check.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <vector>
+
+#include "../launch/failure.h"
+#include "../report/report.h"
+
+namespace emulator {
+namespace {
+
+constexpr std::size_t kMostPlaces = 6;  // that one finding lists
+
+// Threads that wait in the same way.
+struct Group {
+  const Thread* first;
+  unsigned count;
+  std::uint32_t lanes;  // of those in one warp
+
+  bool has(const Thread& thread) const {
+    return thread.operation == first->operation && thread.mask == first->mask &&
+           is_same(thread.where, first->where);
+  }
+};
+
+void join(std::vector<Group>& groups, const Thread& thread) {
+  auto group =
+      std::find_if(groups.begin(), groups.end(), [&](const Group& group) { return group.has(thread); });
+  if (group == groups.end()) group = groups.insert(group, {&thread, 0, 0});
+  group->count++;
+  group->lanes |= 1u << thread.lane();
+}
+
+std::string place_of(const Thread& thread) {
+  return std::string(name_of(thread.operation)) + " in " + at(thread.where);
+}
+
+std::string threads(unsigned count) { return std::to_string(count) + (count == 1 ? " thread" : " threads"); }
+const char* waits(unsigned count) { return count == 1 ? " waits at " : " wait at "; }
+
+const Thread& thread_of(const Block& block, unsigned warp, unsigned lane) {
+  return block.threads[32 * warp + lane];
+}
+
+void add_different_barriers(Block& block) {
+  block.is_diverged = true;
+  std::vector<Group> groups;
+  for (const Thread& thread : block.threads)
+    if (block.warps[thread.warp()].alive >> thread.lane() & 1) join(groups, thread);
+  const Position where = groups[0].first->where;
+  const Cause cause = cause_at("different barriers", where);
+  const AboutThread none(nullptr);
+  if (!is_new(cause)) return;
+  std::string detail = "in block " + text_of(block.index) + ":\n";
+  for (std::size_t i = 0; i < std::min(groups.size(), kMostPlaces); i++)
+    detail += threads(groups[i].count) + waits(groups[i].count) + place_of(*groups[i].first) +
+              ", the first thread " + text_of(groups[i].first->index) + "\n";
+  detail += "all threads of a block must come to the same barrier, or none";
+  add(cause, {false, "threads of one block wait at different barriers", at(where), detail});
+}
+
+void add_returned(const Block& block) {
+  const Position where = block.at_barrier[0]->where;
+  const Cause cause = cause_at("returned before a barrier", where);
+  const AboutThread none(nullptr);
+  if (!is_new(cause)) return;
+  const auto first = std::find_if(block.threads.begin(), block.threads.end(), [&](const Thread& thread) {
+    return !(block.warps[thread.warp()].alive >> thread.lane() & 1) && !thread.was_ended;
+  });
+  add(cause,
+      {true,
+       std::to_string(block.returned) + " of " + threads(unsigned(block.threads.size())) +
+           " ended without the " + name_of(block.at_barrier[0]->operation) + " that the others came to",
+       at(where),
+       "in block " + text_of(block.index) + ", the first thread " + text_of(first->index) +
+           "; devices go on without them, but CUDA does not promise it:\n"
+           "no return above a barrier, and no if around it; the work between barriers can be under an if"});
+}
+
+// What the lanes of a warp wait for, a line for each way of waiting.
+std::string list_of(const Block& block, unsigned warp, const std::vector<Group>& groups) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(groups.size(), kMostPlaces); i++) {
+    const Thread& first = *groups[i].first;
+    text += lanes_text(groups[i].lanes) + waits(groups[i].count) + place_of(first);
+    std::uint32_t missing = 0;
+    const Warp& lanes = block.warps[warp];
+    for (unsigned which = 0; which < lanes.pending; which++)
+      if (lanes.collectives[which].mask == first.mask &&
+          lanes.collectives[which].operation == first.operation)
+        missing = first.mask & lanes.alive & ~lanes.collectives[which].arrived;
+    text += missing ? " with mask " + in_hex(first.mask) + ", for " + lanes_text(missing)
+                    : ", for all threads of the block";
+    text += "\n";
+  }
+  if (groups.size() > kMostPlaces)
+    text += "and in " + std::to_string(groups.size() - kMostPlaces) + " more ways\n";
+  return text;
+}
+
+// Why a collective of a warp never ends.
+void add_stuck_warp(const Block& block, unsigned warp, unsigned others) {
+  const Warp& lanes = block.warps[warp];
+  std::vector<Group> groups;
+  for (unsigned lane = 0; lane < 32; lane++)
+    if (lanes.alive >> lane & 1) join(groups, thread_of(block, warp, lane));
+  const auto stuck =
+      std::find_if(groups.begin(), groups.end(), [](const Group& group) { return group.first->mask != 0; });
+  const Thread& caller = *stuck->first;
+  const bool masks_differ = std::any_of(groups.begin(), groups.end(), [&](const Group& group) {
+    return group.first->operation == caller.operation && group.first->mask != caller.mask &&
+           ((caller.mask & group.lanes) || (group.first->mask & stuck->lanes));
+  });
+  const std::string name = name_of(caller.operation);
+  const char* advice = masks_differ ? "all lanes that a mask names must call with that same mask"
+                                    : "a mask must name only lanes that come to the same function";
+  const Cause cause = cause_at(masks_differ ? "different masks" : "waits for ever", caller.where);
+  if (!is_new(cause)) return;
+  add(cause, {false,
+              masks_differ ? "lanes of one warp call " + name +
+                                 " with different masks, and wait for each other for ever"
+                           : name + " waits for ever for lanes that wait elsewhere",
+              at(caller.where),
+              where_in(block, warp) + (others ? " (and " + std::to_string(others) + " more like it)" : "") +
+                  ":\n" + list_of(block, warp, groups) + advice});
+}
+
+}  // namespace
+
+Cause cause_at(const char* problem, const Position& where) {
+  return {Check::barriers, problem, nullptr, where.file_name(), where.line(), where.column()};
+}
+
+std::string in_hex(std::uint32_t mask) {
+  char text[16];
+  std::snprintf(text, sizeof(text), "0x%08x", mask);
+  return text;
+}
+
+std::string lanes_text(std::uint32_t lanes) {
+  std::string text = std::has_single_bit(lanes) ? "lane " : "lanes ";
+  for (int ranges = 0; lanes;) {
+    const int first = std::countr_zero(lanes), count = std::countr_one(lanes >> first);
+    lanes = first + count == 32 ? 0 : lanes >> (first + count) << (first + count);
+    if (ranges++) text += ", ";
+    text += std::to_string(first) + (count > 1 ? "-" + std::to_string(first + count - 1) : "");
+    if (ranges == 4 && lanes && !std::has_single_bit(lanes))
+      return text + ", ... " + std::to_string(31 - std::countl_zero(lanes));
+  }
+  return text;
+}
+
+std::string where_in(const Block& block, unsigned warp) {
+  return "block " + text_of(block.index) + ", warp " + std::to_string(warp);
+}
+
+void check_barrier(Block& block) {
+  if (!is_on(Check::barriers) || block.is_diverged) return;
+  const Thread& first = *block.at_barrier[0];
+  for (const Thread* thread : block.at_barrier)
+    if (thread->operation != first.operation || !is_same(thread->where, first.where))
+      return add_different_barriers(block);
+  if (block.returned > block.returned_before) add_returned(block);
+  block.returned_before = block.returned;
+}
+
+void add_deadlock() {
+  set_error(cudaErrorLaunchTimeout);
+  if (!is_on(Check::barriers)) return set_failure("cannot go on: its threads wait for each other");
+  struct Stuck {
+    const Block* block;
+    unsigned warp;
+  };
+  std::vector<Stuck> stuck;
+  for (const Block* block : running.launch->schedule.resident)
+    for (unsigned warp = 0; warp < block->warps.size(); warp++)
+      if (block->warps[warp].pending) stuck.push_back({block, warp});
+  const auto first = std::min_element(stuck.begin(), stuck.end(), [](const Stuck& a, const Stuck& b) {
+    return a.block->number != b.block->number ? a.block->number < b.block->number : a.warp < b.warp;
+  });
+  add_stuck_warp(*first->block, first->warp, unsigned(stuck.size() - 1));
+}
+
+std::string waiting_threads() {
+  std::vector<Group> groups;
+  for (const Block* block : running.launch->schedule.resident) {
+    for (const Thread* thread : block->at_barrier) join(groups, *thread);
+    for (unsigned warp = 0; warp < block->warps.size(); warp++)
+      for (unsigned which = 0; which < block->warps[warp].pending; which++)
+        for (unsigned lane = 0; lane < 32; lane++)
+          if (block->warps[warp].collectives[which].arrived >> lane & 1)
+            join(groups, thread_of(*block, warp, lane));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(groups.size(), kMostPlaces); i++) {
+    const Thread& first = *groups[i].first;
+    text += (text.empty() ? "; meanwhile " : ", ") + threads(groups[i].count) + waits(groups[i].count) +
+            place_of(first) + ", the first block " + text_of(first.block->index) + ", thread " +
+            text_of(first.index);
+  }
+  if (running.launch->schedule.opened < running.launch->schedule.blocks &&
+      running.launch->schedule.resident.size() >= running.launch->schedule.most_resident)
+    text += "; " + std::to_string(running.launch->schedule.blocks - running.launch->schedule.opened) +
+            " of " + std::to_string(running.launch->schedule.blocks) +
+            " blocks have not begun: more do not fit on the device at once";
+  return text;
+}
+
+}  // namespace emulator

@@ -1,0 +1,157 @@
+// Masks of warp functions that name lanes which never come, and shuffles from lanes that have no value.
+#include <bit>
+#include <string>
+
+#include "../launch/failure.h"
+#include "../launch/scheduler.h"
+#include "../report/report.h"
+#include "barrier_check.h"
+
+namespace emulator {
+namespace {
+
+bool is_shuffle(Operation operation) {
+  return operation >= Operation::shfl && operation <= Operation::shfl_xor;
+}
+
+std::uint32_t existing_lanes(const Block& block, unsigned warp) {
+  const std::size_t left = block.threads.size() - 32 * warp;
+  return left >= 32 ? 0xffffffffu : (1u << left) - 1;
+}
+
+// Those that a check ended: it has reported them, so their absence adds nothing.
+std::uint32_t ended_lanes(const Block& block, unsigned warp) {
+  std::uint32_t ended = 0;
+  for (std::uint32_t left = existing_lanes(block, warp) & ~block.warps[warp].alive; left; left &= left - 1) {
+    const unsigned lane = unsigned(std::countr_zero(left));
+    if (block.threads[32 * warp + lane].was_ended) ended |= 1u << lane;
+  }
+  return ended;
+}
+
+// "has returned": what became of lanes that a mask names and that never come.
+std::string fate(std::uint32_t gone, std::uint32_t existing, bool is_one) {
+  if (!(gone & existing)) return is_one ? "does not exist" : "do not exist";
+  return std::string(is_one ? "has" : "have") +
+         (gone & ~existing ? " returned or never existed" : " returned");
+}
+
+// The lane took the value of one that its mask leaves out, or that is not there.
+void add_undefined(Thread& thread, unsigned source, const Position& where) {
+  const Cause cause = cause_at("undefined value", where);
+  const AboutThread about(&thread);
+  if (!is_new(cause)) return;
+  const Block& block = *thread.block;
+  const std::uint32_t mask = thread.mask, gone = mask & ~block.warps[thread.warp()].alive,
+                      existing = existing_lanes(block, thread.warp());
+  const bool is_named = mask >> source & 1;
+  std::string what = "lane " + std::to_string(thread.lane()) + " takes the value of lane " +
+                     std::to_string(source) + " by " + name_of(thread.operation) + ", but ";
+  what += is_named ? "that lane " + fate(1u << source, existing, true) : "the mask leaves that lane out";
+  std::string detail = "what comes from there is undefined: the mask is " + in_hex(mask) + ", ";
+  detail += is_named ? "and " + lanes_text(gone) + " " + fate(gone, existing, std::has_single_bit(gone))
+                     : lanes_text(mask);
+  add(cause, {false, what, at(where), detail});
+}
+
+void add_returned_lanes(const Thread& caller, std::uint32_t gone) {
+  const Cause cause = cause_at("the mask names lanes that returned", caller.where);
+  const AboutThread none(nullptr);
+  if (!is_new(cause)) return;
+  add(cause,
+      {true, std::string("the mask of ") + name_of(caller.operation) + " names lanes that have returned",
+       at(caller.where),
+       where_in(*caller.block, caller.warp()) + ": the mask " + in_hex(caller.mask) + " names " +
+           lanes_text(gone) +
+           ";\ndevices since Volta go on without them, and what is taken from them is undefined"});
+}
+
+// A device may not exchange values between lanes at different calls: at each it sees only the lanes there.
+void add_different_calls(const Thread* lanes, std::uint32_t arrived) {
+  const Thread& first = lanes[std::countr_zero(arrived)];
+  const Cause cause = cause_at("different calls", first.where);
+  const AboutThread none(nullptr);
+  if (!is_new(cause)) return;
+  const std::string name = name_of(first.operation);
+  std::string detail = where_in(*first.block, first.warp()) + ":\n";
+  while (arrived) {
+    const Position where = lanes[std::countr_zero(arrived)].where;
+    std::uint32_t here = 0;
+    for (std::uint32_t left = arrived; left; left &= left - 1)
+      if (is_same(lanes[std::countr_zero(left)].where, where)) here |= left & -left;
+    detail += lanes_text(here) + " in " + at(where) + "\n";
+    arrived &= ~here;
+  }
+  add(cause, {false, "lanes of one warp meet at different calls of " + name, at(first.where),
+              detail + "lanes that exchange values must come to the same call"});
+}
+
+bool are_at_one_call(const Thread* lanes, std::uint32_t arrived) {
+  const Position where = lanes[std::countr_zero(arrived)].where;
+  for (std::uint32_t left = arrived; left; left &= left - 1)
+    if (!is_same(lanes[std::countr_zero(left)].where, where)) return false;
+  return true;
+}
+
+// Sums and scans may run off the end of a mask without harm, where such a value is thrown away. The next
+// shuffle shows which: at the same call, the lane would give the same as before; elsewhere, not the pattern
+// or a sum with it.
+bool went_on_with_stray(const Thread& thread) {
+  if (is_same(thread.stray_where, thread.where)) return thread.value != thread.given;
+  const auto value = std::uint32_t(thread.value), given = std::uint32_t(thread.given);
+  return value == kUninitialised || value == given + kUninitialised;
+}
+
+void check_source(Thread& thread, std::uint32_t arrived, std::uint32_t ended) {
+  if (thread.stray != Thread::kNoLane && went_on_with_stray(thread))
+    add_undefined(thread, thread.stray, thread.stray_where);
+  thread.stray = Thread::kNoLane;
+  if ((arrived | ended) >> thread.source & 1) return;
+  const int lane = int(thread.lane()), source = int(thread.source), first = std::countr_zero(arrived),
+            last = 31 - std::countl_zero(arrived);
+  const bool is_up = thread.operation == Operation::shfl_up && source < first,
+             is_down = thread.operation == Operation::shfl_down && source > last;
+  if (!is_up && !is_down) return add_undefined(thread, thread.source, thread.where);
+  if (is_down && lane - first >= source - lane) return;  // the upper half, when lanes are halved
+  thread.stray = thread.source;
+  thread.stray_where = thread.where;
+  thread.given = thread.value;
+}
+
+}  // namespace
+
+void check_collective(Block& block, unsigned warp, const Collective& collective) {
+  if (!is_on(Check::barriers)) return;
+  const bool exchanges = collective.operation != Operation::syncwarp;
+  Thread* lanes = block.threads.data() + 32 * warp;
+  if (exchanges && !are_at_one_call(lanes, collective.arrived))
+    add_different_calls(lanes, collective.arrived);
+  if (collective.arrived == 0xffffffffu) return;
+
+  const std::uint32_t ended = ended_lanes(block, warp);
+  if (is_shuffle(collective.operation))
+    for (std::uint32_t left = collective.arrived; left; left &= left - 1)
+      check_source(lanes[std::countr_zero(left)], collective.arrived, ended);
+  // A plain __syncwarp() means the lanes that are left, and a mask may name lanes that never were.
+  const std::uint32_t returned = collective.mask & ~collective.arrived & ~ended & existing_lanes(block, warp);
+  if (returned && (exchanges || collective.mask != 0xffffffffu))
+    add_returned_lanes(lanes[std::countr_zero(collective.arrived)], returned);
+}
+
+void refuse_mask(Operation operation, std::uint32_t mask, const Position& where) {
+  const char* name = name_of(operation);
+  const unsigned lane = running.thread->lane();
+  if (!is_on(Check::barriers))
+    abandon("calls %s in %s with mask %s, which does not name its own lane %u", name, at(where).c_str(),
+            in_hex(mask).c_str(), lane);
+  const Cause cause = cause_at("mask without the caller", where);
+  if (is_new(cause))
+    add(cause,
+        {false,
+         "lane " + std::to_string(lane) + " calls " + name + " with a mask that does not name this lane",
+         at(where), "the mask is " + in_hex(mask) + ", " + (mask ? lanes_text(mask) : "no lane at all")});
+  set_error(cudaErrorIllegalInstruction);
+  end_thread();
+}
+
+}  // namespace emulator

@@ -1,0 +1,118 @@
+"""The command: programs of one and of several files, its options, its messages."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+KERNEL = "__global__ void fill(int* x) { x[threadIdx.x] = threadIdx.x + FIRST; }\n"
+MAIN = """#include <cstdio>
+#include "fill.cuh"
+int filled(int n);
+int main(int count, char** words) {
+  printf("%d", filled(64));
+  for (int i = 1; i < count; i++) printf(" %s", words[i]);
+  printf("\\n");
+}
+"""
+FILL = """#include <fill.cuh>
+int filled(int n) {
+  int *x, last;
+  cudaMalloc(&x, n * sizeof(int));
+  fill<<<1, THREADS>>>(x);
+  cudaMemcpy(&last, x + n - 1, sizeof(int), cudaMemcpyDeviceToHost);
+  cudaFree(x);
+  return last;
+}
+"""
+ONE_FILE = "#define FIRST 1\n#define THREADS 64\n" + FILL.replace("#include <fill.cuh>", KERNEL) + (
+    '#include <cstdio>\nint main() { printf("%d\\n", filled(64)); }\n'
+)  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A program of two files, with its kernel in a header of another folder."""
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "fill.cuh").write_text("#pragma once\nstatic " + KERNEL)
+    (tmp_path / "main.cu").write_text(MAIN)
+    (tmp_path / "fill.cu").write_text(FILL)
+    (tmp_path / "one.cu").write_text(ONE_FILE)
+    return tmp_path
+
+
+def test_a_program_runs(folder, cuemu):
+    done = cuemu("run", "one.cu")
+    assert (done.returncode, done.stdout) == (0, "64\n")
+    assert done.stderr == "emulator: 1 launch, no problem found\n"
+
+
+def test_several_sources_include_folders_macros_and_arguments(folder, cuemu):
+    options = ["-I", "include", "-DTHREADS=64", "-D", "FIRST=100"]
+    done = cuemu("run", "main.cu", "fill.cu", *options, "--", "a", "-I", "--", "b")
+    assert (done.returncode, done.stdout) == (0, "163 a -I -- b\n"), done.stderr
+
+
+def test_what_is_wrong_is_found_in_the_header_of_a_folder(folder, cuemu):
+    done = cuemu("run", "main.cu", "fill.cu", "-I", "include", "-D", "THREADS=65", "-D", "FIRST=0")
+    assert done.returncode == 66
+    assert "  error: writes past the end of x, in include/fill.cuh:2 (memory)\n" in done.stderr
+
+
+def test_counts(folder, cuemu):
+    done = cuemu("run", "one.cu", "--counts")
+    assert done.returncode == 0
+    assert "fill<<<(1, 1, 1), (64, 1, 1)>>>" in done.stdout
+    assert "global store" in done.stdout
+
+
+def test_a_compile_error_names_the_file_and_the_line(folder, cuemu):
+    done = cuemu("run", "main.cu", "fill.cu", "-I", "include", "-D", "FIRST=0")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: fill.cu does not compile\nfill.cu: In function ")
+    assert "fill.cu:5:" in done.stderr
+    assert "THREADS" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nothing.cu"], "there is no file nothing.cu"),
+        (["include"], "include is a folder, not a CUDA program"),
+        (["notes.txt"], "notes.txt does not end in .cu: is it a CUDA program?"),
+        (["texture.cu"], "texture.cu:1: the emulator has no textures and surfaces (cudaTextureObject_t)"),
+        (["fill.cu", "-Iinclude", "-DFIRST=0", "-DTHREADS=1"], "fill.cu does not link: it has no main()"),
+        (["main.cu", "-Iinclude", "-DFIRST=0"], "main.cu does not link: nothing defines filled(int)"),
+    ],
+)
+def test_what_is_no_program_gives_one_line(folder, cuemu, words, message):
+    (folder / "notes.txt").write_text("int main() {}")
+    (folder / "texture.cu").write_text("__global__ void k(cudaTextureObject_t t) {}\nint main() {}\n")
+    done = cuemu("run", *words)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error: {message}\n")
+
+
+def test_without_a_compiler_the_message_says_what_is_missing(folder, cuemu):
+    done = cuemu("run", "one.cu", PATH=str(folder), CXX="")
+    assert (done.returncode, done.stderr) == (1, "error: no C++ compiler that knows C++20 (g++ 11 or newer)\n")
+
+
+def test_usage(cuemu):
+    done = cuemu("run")
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: cuemu run FILE.cu [FILE.cu ...] [-I FOLDER] [-D NAME[=VALUE]] [--counts]")
+
+
+def test_nothing_is_written_beside_the_sources_and_objects_are_kept(folder, cuemu, tmp_path_factory):
+    before = sorted(folder.rglob("*"))
+    cache = tmp_path_factory.mktemp("another cache")
+    assert cuemu("run", "one.cu", EMULATOR_CACHE=str(cache)).returncode == 0
+    objects = {path: path.stat().st_mtime_ns for path in (cache / "objects").iterdir()}
+    assert len(objects) == 4  # the program, and three of the runtime
+    assert [path.name for path in cache.iterdir()] == ["objects"]
+    (folder / "one.cu").write_text(ONE_FILE.replace("FIRST 1", "FIRST 2"))
+    assert cuemu("run", "one.cu", EMULATOR_CACHE=str(cache)).stdout == "65\n"
+    assert len(list((cache / "objects").iterdir())) == 5
+    assert sorted(folder.rglob("*")) == before

@@ -1,0 +1,1 @@
+"""Runs compilers and setup.py, and caches what they build."""

@@ -1,0 +1,29 @@
+"""Shortens the output of compilers and linkers to what readers need."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+
+def first_errors(log: str) -> str:
+    """The errors in a compiler's output: at most ten lines, each with the line of the source below it.
+
+    Without any error, the last lines of the output.
+    """
+    says = re.compile(r"\b(error|Error|fatal|undefined|Killed|No space)\b")
+    noise = ("ninja: ", "subprocess.CalledProcessError", "RuntimeError: Error", "Error building extension", "FAILED:")
+    rows, found = log.splitlines(), []
+    for k, row in enumerate(rows):
+        if says.search(row) and not row.startswith(noise) and len(found) < 10:
+            found.append(row)
+            found += [below for below in rows[k + 1 : k + 3] if re.match(r"\s*\d* \| ", below)]
+    return "\n".join(f"  {row}" for row in found or log.strip().splitlines()[-10:])
+
+
+def demangle(message: str) -> str:
+    """A message with the names of C++ functions as they are written in the source."""
+    if not shutil.which("c++filt"):
+        return message
+    return subprocess.run(["c++filt"], input=message, capture_output=True, text=True).stdout.strip()

@@ -1,0 +1,157 @@
+"""Compiles sources to objects in a cache, keyed by a hash of all their inputs: after an edit of one file, only that
+file is compiled.
+
+The key does not depend on the folder of a source, only on its content: copies of a folder share their objects. On
+request torch's headers, most of the work of compiling a short file, are compiled only once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from .cache import Cache
+from .compiler import compiler_command, compiler_version
+
+JOBS = 2
+OUTPUT = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
+# The headers that a binding includes first, and those that every torch header of one operation includes. With no more
+# than these compiled ahead, a source that forgets an #include of an operation still fails.
+BINDING = re.compile(r'^\s*#\s*include\s*[<"](torch/extension\.h|torch/csrc/utils/pybind\.h)[>"]', re.MULTILINE)
+OF_EVERY_OPERATION = (
+    *("ATen/Context.h", "ATen/DeviceGuard.h", "ATen/TensorUtils.h", "ATen/TracerMode.h", "ATen/core/Generator.h"),
+    *("ATen/core/Reduction.h", "ATen/core/Tensor.h", "c10/core/Scalar.h", "c10/core/Storage.h"),
+    *("c10/core/TensorOptions.h", "c10/util/Deprecated.h"),
+)
+
+
+class Job(NamedTuple):
+    """A source to compile in `folder`; `versions` names what else its object depends on.
+
+    `command` is the compiler; if left out, the C++ compiler.
+    """
+
+    source: Path
+    flags: list[str]
+    folder: Path
+    versions: str = ""
+    command: tuple[str, ...] = ()
+
+
+def torch_version() -> str:
+    """The version of the torch whose headers are compiled; empty without torch."""
+    if "torch" in sys.modules:
+        return sys.modules["torch"].__version__
+    try:
+        return importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def compile_objects(
+    jobs: list[Job], include_dirs: list[Path], cache: Cache, temp: Path, lock: int | None = None
+) -> list[tuple[Path | None, str]]:
+    """For each job what `compile_object` returns; several compilers run at the same time."""
+    with ThreadPoolExecutor(JOBS) as pool:
+        return list(pool.map(lambda job: compile_object(job, include_dirs, cache, temp, lock), jobs))
+
+
+def compile_object(
+    job: Job, include_dirs: list[Path], cache: Cache, temp: Path, lock: int | None
+) -> tuple[Path | None, str]:
+    """Compiles a source unless its object is in the cache. Returns the object, or None if that failed, and the
+    compiler's output.
+
+    `include_dirs` are the folders with headers that may change; the compiler keeps the file descriptor `lock` open.
+    """
+    source, flags, folder, _, command = job
+    target = find_object(job, include_dirs, cache, temp)
+    if target.exists():
+        return target, ""
+    unfinished = temp / target.name
+    # The compiler runs in the job's folder and gets a relative path, or the source has a #line: so its messages name
+    # the file as its author does.
+    name = source.relative_to(folder) if source.is_relative_to(folder) else source
+    command = [*(command or (*compiler_command(), "-x", "c++")), *flags, "-c", str(name), "-o", str(unfinished)]
+    done = subprocess.run(command, cwd=folder, pass_fds=[lock] if lock else [], **OUTPUT)
+    if done.returncode != 0:
+        return None, done.stdout or f"error: {command[0]} ended with status {done.returncode} at {source.name}\n"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished.replace(target)
+    return target, done.stdout
+
+
+def find_object(job: Job, include_dirs: list[Path], cache: Cache, temp: Path) -> Path:
+    """The path of a source's object in the cache, whether it exists or not."""
+    parts = [job.versions, *(flag.replace(str(temp), "") for flag in job.flags)]
+    return cache.find("objects", f"{_object_key(find_includes(job.source, include_dirs), parts)}.o")
+
+
+def _object_key(files: list[Path], parts: list[str]) -> str:
+    """A hash of a source with all that it includes, and of how it is compiled."""
+    parts = [part for part in parts if not re.match(r"-f(debug|file)-prefix-map", part)]  # these name the folder
+    digest = hashlib.sha256("\0".join([compiler_version(), *parts]).encode())
+    for path in files:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:20]
+
+
+def find_includes(source: Path, include_dirs: Iterable[Path]) -> list[Path]:
+    """A source and all that it includes from its own folder or from `include_dirs`, each file once."""
+    found = [source]
+    for path in found:  # grows on the way
+        text = path.read_text(errors="replace") if path.is_file() else ""
+        for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
+            places = (Path(os.path.normpath(parent / name)) for parent in (path.parent, *include_dirs))
+            found += [place for place in places if place.is_file() and place not in found]
+    return found
+
+
+def precompile_headers(job: Job, cache: Cache, lock: int | None = None) -> Job:
+    """The job with torch's headers compiled ahead, once for all sources with the same flags.
+
+    The job is returned as it is if its source has no binding, and so none of torch's heavy headers, or if the headers
+    cannot be compiled. The cache holds the compiled headers: 300 to 700 MB for each set of flags.
+    """
+    binding = BINDING.search(job.source.read_text(errors="replace"))
+    if not binding:
+        return job
+    flags = [flag for flag in job.flags if not re.match(r"-f(debug|file)-prefix-map|-W", flag)]
+    text = "".join(f"#include <{name}>\n" for name in (*OF_EVERY_OPERATION, binding[1]))
+    parts = "\0".join([compiler_version(), job.versions, text, *flags])
+    name = hashlib.sha256(parts.encode()).hexdigest()[:20]
+    folder = cache.find("headers", name, "torch.h.gch").parent
+    if not (folder / "torch.h.gch").exists() and not compile_header(folder, text, flags, lock):
+        return job
+    return job._replace(flags=["-include", str(folder / "torch.h"), *job.flags])
+
+
+def compile_header(folder: Path, text: str, flags: list[str], lock: int | None) -> bool:
+    """Compiles a text to `folder`/torch.h.gch; False when the compiler fails. One process compiles, the others wait.
+
+    g++ reads any file of that name: one that two processes have written at once makes it run out of memory.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    finished = folder / "torch.h.gch"
+    with (folder / ".lock").open("w") as file:  # the compiler keeps it open, too, should this process be killed
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if finished.exists():
+            return True
+        (folder / "torch.h").write_text(text)
+        unfinished = folder / "torch.h.unfinished"
+        command = [*compiler_command(), "-x", "c++-header", *flags, str(folder / "torch.h"), "-o", str(unfinished)]
+        held = [file.fileno(), *([lock] if lock else [])]
+        if subprocess.run(command, pass_fds=held, **OUTPUT).returncode != 0:
+            unfinished.unlink(missing_ok=True)
+            return False
+        unfinished.replace(finished)
+    return True

@@ -1,0 +1,1 @@
+"""Checks untrusted work: submissions, sandboxes, tables of marks."""

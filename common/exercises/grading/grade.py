@@ -1,0 +1,256 @@
+"""`make grade DIR=submissions/`: a table of a class's work, a row a student, as CSV and as JSON.
+
+What a student handed in runs in a sandbox only, and what comes out of there is numbers and text: the comparison, the
+points and the files are made here. So the worst that a submission can do is to fail.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...console import say, step
+from ...errors import UserError
+from ...paths import ROOT, display_path
+from .. import variants, workspace
+from ..catalogue import every, find
+from ..exercise import Exercise
+from ..judging.target import exercise_targets
+from . import sandbox, submissions
+from .sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from ..checking import Verdict
+
+OUT = ROOT / "out"
+CSV, JSON = OUT / "grades.csv", OUT / "grades.json"
+MOST_LINES = 10  # of what a solution of ours printed that does not pass, and of those to look at
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What one student gets for one exercise. `outcome` is "passed", "failed", "refused" (what was handed in is not
+    looked into), "untouched" (the starter as it was given out) or "not handed in"; `message` says why.
+
+    `look_at` are lines that a teacher should read before the points count: see docs/teaching.md.
+    """
+
+    exercise: str
+    points: int
+    of: int
+    outcome: str
+    message: str = ""
+    seconds: float = 0.0
+    look_at: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StudentRow:
+    """A student's marks, in the order of the exercises."""
+
+    student: str
+    marks: tuple[Mark, ...]
+
+    @property
+    def points(self) -> int:
+        """The sum."""
+        return sum(mark.points for mark in self.marks)
+
+
+def grade(
+    folder: str,
+    *,
+    only: Sequence[str] = (),
+    kind: str | None = None,
+    image: str | None = None,
+    jobs: int | None = None,
+    csv_path: str | None = None,
+    json_path: str | None = None,
+) -> int:
+    """Grades each student's folder in `folder`, writes both files and shows a summary; always 0.
+
+    Raises `UserError` when there is nothing to grade, no sandbox to do it in, or a solution that does not pass here.
+    """
+    if not folder:
+        raise UserError("whose work? make grade DIR=submissions/, with a folder in it for each student")
+    exercises = [find(name) for name in only] or every()
+    students = submissions.find_students(Path(folder))
+    paths = Path(csv_path or CSV), Path(json_path or JSON)
+    box = sandbox.choose_sandbox(kind or None, image or "")
+    jobs = jobs or max(1, (os.cpu_count() or 1) // 2)
+    how = f"in {box.kind}, without network" if box else "WITHOUT a sandbox: what is handed in can do all that you can"
+    say(f"{len(students)} students, {len(exercises)} exercises, {how}; {jobs} at a time")
+    for path in paths:
+        write_file(path)  # what cannot be written is said now
+    started = time.perf_counter()
+    with step("our own solutions first"):
+        for exercise in exercises:
+            check_solution(exercise, box)
+    rows: list[StudentRow] = []
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        for result in pool.map(lambda student: grade_student(student, exercises, box), students):
+            rows.append(print_row(result))
+            write_tables(rows, exercises, box, paths)  # as far as it is, should something stop us
+    finally:
+        pool.shutdown(cancel_futures=True)
+    say(f"{time.perf_counter() - started:.0f} s; written: {', '.join(map(display_path, paths))}")
+    return 0
+
+
+def write_tables(
+    rows: Sequence[StudentRow], exercises: Sequence[Exercise], box: Sandbox | None, paths: tuple[Path, Path]
+) -> None:
+    """Writes the CSV and the JSON. Raises `UserError` when that cannot be."""
+    for path, text in zip(paths, (as_csv(rows, exercises), as_json(rows, exercises, box)), strict=True):
+        write_file(path, text)
+
+
+def check_solution(exercise: Exercise, box: Sandbox | None) -> None:
+    """Builds what students may leave as it is, and checks our solution, so that a broken machine costs no points.
+
+    Raises `UserError` when it does not pass here.
+    """
+    with tempfile.TemporaryDirectory(prefix="solution-") as work:
+        folder = Path(work)
+        folder.chmod(0o755)
+        if box and exercise.needs:
+            from .isolation import build_given
+
+            workspace.write_files(variants.starter(exercise), folder / "starter")
+            build_given(folder / "starter", exercise_targets(exercise)[0])
+        workspace.write_files(variants.solution(exercise), folder / "work")
+        verdict = check_isolated(exercise, folder / "work", box)
+    if not verdict.passed:
+        printed = "".join(f"\n  {line}" for line in verdict.printed.splitlines()[-MOST_LINES:])
+        said = f"{verdict.message}\nIt printed:{printed}" if printed else verdict.message
+        raise UserError(f"{exercise.id}: our own solution does not pass here.\n{said}")
+
+
+def check_isolated(exercise: Exercise, folder: Path, box: Sandbox | None) -> Verdict:
+    """What a check says, on the CPU whatever there is: the same for all, and a sandbox has no GPU."""
+    from ..checking import check_folder  # imports torch
+    from .isolation import Isolation
+
+    target = exercise_targets(exercise)[0]
+    if box is None:
+        return check_folder(exercise, folder, target=target)
+    with Isolation(box) as isolation:
+        verdict = check_folder(exercise, folder, target=target, isolation=isolation)
+        printed = "\n".join(filter(None, [verdict.printed, isolation.printed]))
+        message = verdict.message if verdict.passed else sandbox.find_message(printed) or verdict.message
+        return replace(verdict, message=message, printed=printed)
+
+
+def grade_student(student: Path, exercises: Sequence[Exercise], box: Sandbox | None) -> StudentRow:
+    """A student's marks."""
+    return StudentRow(
+        submissions.sanitize(student.name, 100),
+        tuple(grade_exercise(student, exercise, box) for exercise in exercises),
+    )
+
+
+def grade_exercise(student: Path, exercise: Exercise, box: Sandbox | None) -> Mark:
+    """What one student gets for one exercise. Whatever goes wrong here is no points for it, and goes no further."""
+    start = time.perf_counter()
+
+    def result(outcome: str, message: str = "", points: int = 0) -> Mark:
+        seconds = round(time.perf_counter() - start, 2)
+        return Mark(exercise.id, points, exercise.points, outcome, submissions.sanitize(message), seconds)
+
+    copy = Path(tempfile.mkdtemp(prefix="graded-"))
+    copy.chmod(0o755)  # the user inside is another one
+    try:
+        source = submissions.find_submission(student, exercise.id)
+        if source is None:
+            return result("not handed in")
+        submissions.copy_files(source, copy)
+        if variants.is_starter(exercise, copy):
+            return result("untouched")
+        verdict = check_isolated(exercise, copy, box)
+        if verdict.passed:
+            look_at = submissions.find_suspicious(copy, variants.starter(exercise))
+            return replace(result("passed", points=exercise.points), look_at=tuple(look_at[:MOST_LINES]))
+        return result("failed", verdict.message)
+    except submissions.Refused as reason:
+        return result("refused", str(reason))
+    except Exception as error:  # a submission may well find a way to upset a check
+        return result("failed", f"the check was upset by what came back: {type(error).__name__}: {error}")
+    finally:
+        shutil.rmtree(copy, ignore_errors=True)
+
+
+def print_row(row: StudentRow) -> StudentRow:
+    """Shows a student's sum, and what the points were lost on, as soon as it is there."""
+    of = sum(mark.of for mark in row.marks)
+    counts = {name: sum(mark.outcome == name for mark in row.marks) for name in OUTCOMES}
+    others = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    say(f"  {row.student:<24} {row.points:>3} of {of}" + (f"   {others}" if others else ""))
+    return row
+
+
+OUTCOMES = ("failed", "refused", "untouched", "not handed in")
+
+
+def as_csv(rows: Sequence[StudentRow], exercises: Sequence[Exercise]) -> str:
+    """A line a student: points of each exercise, empty where nothing was handed in, and why points were lost."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["student", *(exercise.id for exercise in exercises), "total", "of", "remarks"])
+    for row in rows:
+        points = ["" if mark.outcome in ("untouched", "not handed in") else mark.points for mark in row.marks]
+        told = [m for m in row.marks if m.outcome in ("failed", "refused") or m.look_at]
+        remarks = " | ".join(f"{mark.exercise}: {summarise(mark)}" for mark in told)
+        of = sum(mark.of for mark in row.marks)
+        table.writerow([escape_formula(row.student), *points, row.points, of, escape_formula(remarks)])
+    return text.getvalue()
+
+
+def summarise(mark: Mark) -> str:
+    """What is said about a mark, in one line."""
+    said = f"passed, but look at {', '.join(mark.look_at)}" if mark.look_at else mark.message
+    return submissions.sanitize(" ".join(said.split()), 150)
+
+
+def escape_formula(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula."""
+    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t")) else cell
+
+
+def as_json(rows: Sequence[StudentRow], exercises: Sequence[Exercise], box: Sandbox | None) -> str:
+    """The same with every message in full."""
+    return json.dumps(
+        {
+            "date": datetime.date.today().isoformat(),
+            "sandbox": box.kind if box else "none",
+            "exercises": [{"id": each.id, "title": each.title, "points": each.points} for each in exercises],
+            "students": [
+                {"student": row.student, "total": row.points, "marks": [asdict(mark) for mark in row.marks]}
+                for row in rows
+            ],
+        },
+        indent=1,
+    )
+
+
+def write_file(path: Path, text: str | None = None) -> None:
+    """Writes a file; without a text only tries to. Raises `UserError` when that cannot be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text is None:
+            path.open("a").close()
+        else:
+            path.write_text(text if text.endswith("\n") else f"{text}\n")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None

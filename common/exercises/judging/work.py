@@ -1,0 +1,317 @@
+"""A learner's folder while it is checked: builds it, runs it in a process of its own, counts what it does."""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import json
+import secrets
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from ... import paths
+from ...cell.case import Case, fresh_seed
+from ...emulator import Counted, build_program, demangle, fill_counts, read_counts
+from ...errors import UserError
+from ..exercise import Exercise
+from ..failures import BuildFailure, Failure, require
+from ..grading.isolation import Isolation
+from ..runner import process
+from ..runner.process import LearnerError, Process
+from ..runner.remote import RemoteFunction, RemoteModule
+from ..variants.answers import ANSWERS, read_answers
+from .builds import build_work_extension
+from .kernels import on_current_stream, stored_once
+from .source_text import strip_comments
+
+SMALL = (3, 5, 70)  # B, I, S: two warps and a rest
+RUNNER = Path(__file__).parents[1] / "runner"
+OPERATORS = RUNNER / "operator_probe.py"  # for `work.beside`: registered operators
+CALLS = RUNNER / "call_probe.py"  # and what autograd and threads see of a call
+# Runs code that calls `tell`. Neither that nor the nonce is in a module that the learner's code could look into.
+TELLER = """
+import sys, types
+
+def teller():
+    from json import dumps
+    from os import _exit, write
+    nonce = sys.stdin.readline()
+
+    def tell(value):
+        write(1, f"\\n{nonce}{dumps(value)}\\n".encode())
+        _exit(0)
+
+    return tell
+
+scope = {"__name__": "check", "tell": teller()}
+code = compile(sys.argv.pop(1), "<check>", "exec")
+sys.modules["__main__"] = types.ModuleType("__main__")
+exec(code, scope)
+"""
+REPORT_SECONDS = 2  # for a program to report where it was when its time was up
+
+
+@dataclass
+class Counts:
+    """What was counted between `with work.counting() as counted:` and its end."""
+
+    calls: dict[str, int] = field(default_factory=dict)  # of ATen, by name, those from C++ too
+    saved: int = 0  # bytes of the storages that autograd keeps for backward
+    kernels: Counted | None = None  # on the emulator: common/emulator/counts.py
+
+    @property
+    def all_calls(self) -> int:
+        """How often ATen was called, views aside."""
+        views = ("view", "t", "slice", "split", "chunk", "narrow", "expand", "detach", "select", "unsqueeze", "alias",
+                 "transpose", "as_strided", "_unsafe_view", "squeeze", "permute")  # fmt: skip
+        return sum(number for name, number in self.calls.items() if name.partition(".")[0] not in views)
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """A program that was run: its status (None when its time was up), what it printed, and what it counted.
+
+    `told` is what the check's own code told there; None where it ended before.
+    """
+
+    status: int | None
+    output: str
+    counted: Counted | None = None
+    told: object = None
+
+
+def keep_report(output: str, nonce: str) -> str:
+    """What a program printed, then the emulator's report, which follows the nonce; nothing before that is one."""
+    printed, _, report = output.rpartition(nonce) if nonce in output else (output, "", "")
+    own = (
+        line for line in printed.strip().splitlines() if not line.startswith(("emulator: ", "the emulator found:"))
+    )
+    return "\n".join([*own, report.strip()]).strip()
+
+
+class Work:
+    """A learner's folder while it is checked. The learner's code runs in a process of its own (process.py)."""
+
+    def __init__(
+        self,
+        exercise: Exercise,
+        folder: Path,
+        target: str,
+        seconds: float | None = None,
+        seed: int | None = None,
+        isolation: Isolation | None = None,
+    ) -> None:
+        self.exercise, self.folder, self.target, self.isolation = exercise, folder, target, isolation
+        self.seconds = seconds or exercise.seconds
+        self.seed = fresh_seed() if seed is None else seed
+        self.start_early = True  # whether the learner's process starts before there is something to run in it
+        self.process: Process | None = None
+        self.variables: dict[str, str] = {}  # set in the environment of the process
+        self.loaded = False
+        self.built: Path | None = None
+        self.printed = ""
+        self.relied_on: dict[str, str] = {}  # files that may not change, each with what is said if it has
+
+    # A module ------------------------------------------------------------------------------------------------
+
+    def cell(self, module: str = "lltm", name: str = "lltm") -> RemoteFunction:
+        """The learner's cell, called like any stage's: gradients go through the learner's backward."""
+        return getattr(self.load(module), name)
+
+    def load(self, module: str = "lltm") -> RemoteModule:
+        """A module of the folder, such as `lltm`, or `_C` for the extension itself; C++ is built first."""
+        if self.start_early:
+            self.start()
+        if not self.loaded:
+            library = str(self.library()) if self.has_cpp else None
+            self.start()
+            try:
+                self.process.ask("load", library=library)
+            except LearnerError as error:  # a symbol that nothing defines shows only now
+                said = demangle(str(error)).replace(f"{library}: ", "")
+                raise BuildFailure(f"your code builds, but does not load: {said}") from None
+            self.loaded = True
+        return RemoteModule(lambda: self.process, module)
+
+    def beside(self, file: Path) -> RemoteModule:
+        """A module of the check in the learner's process: for what can be seen only there, such as opcheck's result.
+
+        It is of the learner's package: `from .lltm import lltm` is the learner's.
+        """
+        self.load()
+        self.process.ask("define", module=file.stem, text=file.read_text(encoding="utf-8"))
+        return RemoteModule(lambda: self.process, file.stem)
+
+    @property
+    def has_cpp(self) -> bool:
+        """Whether there is anything to build."""
+        return (self.folder / "setup.py").exists()
+
+    def library(self) -> Path:
+        """The built extension. Raises `BuildFailure` with the compiler's messages."""
+        if self.built is None:
+            build = self.isolation.library if self.isolation else build_work_extension
+            try:
+                self.built = build(self.folder, self.target)
+            except UserError as error:
+                raise BuildFailure(str(error)) from None
+        return self.built
+
+    def start(self) -> None:
+        """Starts the learner's process, which imports torch while the compiler runs."""
+        if self.process is None:
+            wrap = self.isolation.command if self.isolation else None
+            self.process = Process(self.folder, self.seconds, wrap, **self.variables)
+
+    def restart(self, **variables: str) -> None:
+        """A fresh process, with these in its environment: nothing is left of what the old one remembered."""
+        self.close()
+        self.process, self.loaded, self.variables = None, False, variables
+
+    def __enter__(self) -> Work:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the learner's process."""
+        if self.process:
+            self.process.close()
+            self.printed = "\n".join(filter(None, [self.printed, self.process.printed.text]))
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[Counts]:
+        """Counts ATen's calls, bytes saved for backward and what kernels ask of memory, in the learner's process."""
+        counted = Counts()
+        self.load()
+        self.process.ask("count")
+        yield counted
+        found = self.process.ask("counted")
+        counted.calls, counted.saved = found["calls"], found["saved"]
+        if found["kernels"]:
+            counted.kernels = Counted()
+            fill_counts(counted.kernels, json.loads(found["kernels"]), self.folder)
+
+    def by_kernels(self, most: tuple[int, int] = (5, 5)) -> None:
+        """Raises `Failure` unless kernels compute the pointwise part of the cell, each element in one thread.
+
+        So a call asks ATen for allocations and matrix products only; `most` of them are enough for forward and
+        backward. The kernels are launched on the current stream.
+        """
+        case, cell = self.case(*SMALL), self.cell()
+        inputs = list(case.inputs().values())
+        with self.counting() as forward:
+            results = cell(*inputs)
+        with self.counting() as back:
+            torch.autograd.grad(results, inputs, case.gradients())
+        unit = case.B * case.S * case.dtype.itemsize
+        # new_h and new_cell; d_z and d_old_cell.
+        for name, counted, enough, units in zip(("forward", "backward"), (forward, back), most, (2, 4), strict=True):
+            calls = ", ".join(f"{number} {call}" for call, number in counted.calls.items())
+            require(
+                counted.all_calls <= enough,
+                f"{name} calls ATen {counted.all_calls} times where {enough} are enough ({calls}): "
+                "the pointwise part belongs into one kernel",
+            )
+            stored_once(counted.kernels, units * unit, name)
+            on_current_stream(counted.kernels, name)
+
+    def ours(self, folder: Path | None = None) -> Work:
+        """A `Work` for one of the workbook's folders, by default the stage's, to compare with. Close it after."""
+        return Work(self.exercise, folder or self.exercise.source.folder, self.target, self.seconds, self.seed)
+
+    def case(self, B: int, I: int, S: int, **changes: object) -> Case:
+        """A call of the cell with fresh numbers, on the device of this target."""
+        return Case(B, I, S, **{"seed": self.seed, "device": self.device, **changes})
+
+    @property
+    def device(self) -> str:
+        """Where tensors live."""
+        return "cuda" if self.target == "cuda" else "cpu"
+
+    def numbers(self) -> torch.Generator:
+        """A generator with this check's seed, for fresh values of one's own."""
+        return torch.Generator().manual_seed(self.seed)
+
+    # Programs ------------------------------------------------------------------------------------------------
+
+    def program(self, file: str, *arguments: str, counting: bool = False, **variables: str) -> ProgramRun:
+        """Builds a CUDA program with its own `main` for the emulator and runs it. Its report follows its output."""
+        build = paths.build_dir()
+        build.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="program-", dir=build) as work:
+            path = Path(work) / "counts.json"
+            variables["EMULATOR_TIMEOUT"] = f"{max(1, self.seconds - REPORT_SECONDS):g}"
+            variables |= {"EMULATOR_COUNTS": str(path)} if counting else {}
+            variables["EMULATOR_NONCE"], nonce = "1", secrets.token_hex(16)
+            try:
+                if self.isolation:
+                    isolated = self.isolation.program
+                    status, output = isolated(file, arguments, self.folder, self.seconds, variables, path, nonce)
+                else:
+                    program = build_program(file, Path(work), paths.build_cache(), self.folder)
+                    command = [str(program), *arguments]
+                    status, output = process.run(command, self.folder, self.seconds, nonce, **variables)
+            except UserError as error:
+                raise BuildFailure(str(error)) from None
+            is_counted = path.exists() and nonce in path.read_text(errors="replace")
+            counted = read_counts(path, self.folder) if is_counted else None
+            return ProgramRun(status, keep_report(output, nonce), counted)
+
+    def python(self, *arguments: str, **variables: str) -> ProgramRun:
+        """Runs `python ARGUMENTS` in the learner's folder."""
+        if self.isolation:
+            return ProgramRun(*self.isolation.python(arguments, self.folder, self.seconds, variables))
+        return ProgramRun(*process.run([sys.executable, *arguments], self.folder, self.seconds, **variables))
+
+    def observe(self, code: str, *arguments: str, **variables: str) -> ProgramRun:
+        """Runs Python code of the check's in the learner's folder. It calls `tell(value)`, of JSON, and ends there.
+
+        What the learner's code prints before it ends the process is no value: it does not know the nonce.
+        """
+        nonce, words = secrets.token_hex(16), ("-c", TELLER, code, *arguments)
+        if self.isolation:
+            status, output = self.isolation.python(words, self.folder, self.seconds, variables, stdin=nonce)
+        else:
+            command = [sys.executable, *words]
+            status, output = process.run(command, self.folder, self.seconds, stdin=nonce, **variables)
+        printed, told, value = output.partition(nonce)
+        return ProgramRun(status, printed.strip(), told=json.loads(value.splitlines()[0]) if told else None)
+
+    # Answers -------------------------------------------------------------------------------------------------
+
+    def text(self, file: str) -> str:
+        """A file of the folder. Raises `Failure` when it is not there."""
+        try:
+            return (self.folder / file).read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise Failure(f"{file}: {error.strerror}. `make reset` gives you a fresh one and keeps yours") from None
+
+    def answers(self) -> dict[str, str]:
+        """What the learner wrote in answers.ini, by question. Raises `Failure` for one that is open."""
+        try:
+            found = read_answers(self.text(ANSWERS))
+        except configparser.Error as error:
+            raise Failure(f"{ANSWERS} cannot be read: {str(error).splitlines()[0]}") from None
+        for question in self.exercise.questions:
+            if not found.get(question.name.lower()):
+                raise Failure(f"{question.name} has no answer yet: write one behind its = sign in {ANSWERS}")
+        return found
+
+    def code(self, file: str, strings: bool = True) -> str:
+        """A source file without its comments; without `strings`, its literals are empty. Raises as `text` does."""
+        return strip_comments(self.text(file), file, strings)
+
+    def number(self, name: str) -> int:
+        """The answer to a question, which is a whole number."""
+        said = self.answers()[name.lower()]
+        try:
+            return int(said.replace(",", "").replace("_", ""))
+        except ValueError:
+            raise Failure(f"{name} = {said}: write a whole number") from None

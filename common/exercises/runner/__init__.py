@@ -1,0 +1,1 @@
+"""Runs a learner's code in a process of its own."""

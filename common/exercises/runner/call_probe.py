@@ -1,0 +1,123 @@
+"""What autograd and Python's threads see of a learner's functions: runs in the learner's process, for a check.
+
+from common.exercises.judge import CALLS
+
+probe = work.beside(CALLS)
+probe.node("functions", "cube", x)
+"""
+
+import importlib
+import threading
+import time
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+REPETITIONS = 5
+
+
+def node(module, name, *arguments):
+    """The autograd node that made the result of a function, or the first of several: "CubeBackward". Or None."""
+    made_by = first_result(module, name, *arguments).grad_fn
+    return made_by and made_by.name()
+
+
+def attributes(module, name, *arguments):
+    """The names of attributes of `ctx` that hold tensors after a call."""
+    made_by = first_result(module, name, *arguments).grad_fn
+    return sorted(key for key, value in getattr(made_by, "__dict__", {}).items() if holds_tensor(value))
+
+
+def allocations(module, name, *arguments):
+    """The ATen calls of a function whose results are not in the memory of their arguments, in order."""
+    made = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, called, types, given=(), keywords=None):
+            result = called(*given, **(keywords or {}))
+            known = {address(one) for one in tree_leaves([given, keywords]) if isinstance(one, torch.Tensor)}
+            if any(address(one) not in known for one in tree_leaves(result) if isinstance(one, torch.Tensor)):
+                made.append(called._schema.name.removeprefix("aten::"))
+            return result
+
+    with Mode():
+        function(module, name)(*arguments)
+    return made
+
+
+def recorded_in_backward(module, name, *arguments):
+    """The ATen calls that autograd records while backward of a function runs; none where the gradient is by hand."""
+    result = function(module, name)(*arguments)
+    outputs = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor) and one.requires_grad]
+    inputs = [one for one in arguments if isinstance(one, torch.Tensor) and one.requires_grad]
+    gradients = [torch.ones_like(one) for one in outputs]
+    recorded = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, called, types, given=(), keywords=None):
+            if torch.is_grad_enabled():
+                recorded.append(called._schema.name.removeprefix("aten::"))
+            return called(*given, **(keywords or {}))
+
+    with Mode():
+        torch.autograd.grad(outputs, inputs, gradients, allow_unused=True)
+    return recorded
+
+
+def address(tensor):
+    """Where its memory begins."""
+    return tensor.untyped_storage().data_ptr()
+
+
+def releases_gil(module, name, *arguments):
+    """Whether other threads of Python run while a function computes: in the middle of most of several calls.
+
+    Call it with arguments for which the function takes a tenth of a second or longer.
+    """
+    called = function(module, name)
+    return sum(_runs_beside(lambda: called(*arguments)) for _ in range(REPETITIONS)) > REPETITIONS // 2
+
+
+def _runs_beside(call):
+    """Whether a second thread has run in the middle half of the time that a call takes."""
+    times, done = [], threading.Event()
+
+    def note():
+        while not done.wait(0.001):
+            times.append(time.perf_counter())
+
+    thread = threading.Thread(target=note)
+    thread.start()
+    start = time.perf_counter()
+    try:
+        call()
+    finally:
+        end = time.perf_counter()
+        done.set()
+        thread.join()
+    quarter = (end - start) / 4
+    return any(start + quarter < moment < end - quarter for moment in times)
+
+
+def function(module, name):
+    """A function of the learner's, by its dotted name in a module."""
+    found = importlib.import_module(f".{module}", __package__)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def first_result(module, name, *arguments):
+    """The first tensor that a function of the learner's returns."""
+    result = function(module, name)(*arguments)
+    return result[0] if isinstance(result, tuple | list) else result
+
+
+def holds_tensor(value):
+    """Whether it is a tensor, or a container of some."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple | set):
+        return any(holds_tensor(one) for one in value)
+    return isinstance(value, torch.Tensor)

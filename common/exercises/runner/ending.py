@@ -1,0 +1,128 @@
+"""How a learner's process ends: with all that it started, and what its end means."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+MARK = "EXERCISE_PROCESS"  # a variable that all processes of one learner's process inherit
+# prctl(PR_SET_PDEATHSIG, SIGKILL), which outlasts exec
+TIE = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
+CRASHES = {
+    "SIGSEGV": "an access to memory that does not exist",
+    "SIGBUS": "an access to memory that does not exist",
+    "SIGABRT": "the program called abort()",
+    "SIGFPE": "an integer was divided by zero",
+    "SIGILL": "an instruction that this processor does not have",
+}
+
+
+def tie_to_parent(command: Sequence[str]) -> list[str]:
+    """The command line of a program that ends when its parent ends, also when the parent is killed."""
+    return [sys.executable, "-I", "-S", "-c", TIE, *command]
+
+
+def finish(process: subprocess.Popen, seconds: float, mark: str = "") -> bool:
+    """Waits until a process ends, or its time is up; then ends all that it started. Whether it ended by itself."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # keeps its number until the group is ended
+        ended.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        return ended.wait(seconds)
+    finally:
+        kill_tree(process, mark)
+
+
+def has_ended(process: subprocess.Popen) -> bool:
+    """Whether a process has ended; its number stays its own until `kill_tree`."""
+    if process.returncode is not None:
+        return True
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def kill_tree(process: subprocess.Popen, mark: str = "") -> None:
+    """Ends a process and all that it started; with its mark those too that left its session."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for _ in range(100):  # each time those that were forked meanwhile
+        left = find_marked(mark) if mark else []
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not left:
+            return
+        time.sleep(0.01)
+
+
+def find_marked(mark: str) -> list[int]:
+    """The processes that inherited a mark."""
+    wanted, found = f"{MARK}={mark}".encode(), []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if wanted in read_environment(place).split(b"\0"):
+                found.append(int(place.name))
+    return found
+
+
+def read_environment(place: Path) -> bytes:
+    """The variables of a process, given its folder in /proc, as the system keeps them; raises `OSError` without it.
+
+    While a process executes another program (execve), its environment reads as empty. So an empty one is read again,
+    for at most two seconds, until the memory map says where it begins and ends (see proc_pid_stat(5)).
+    """
+    deadline = time.monotonic() + 2
+    while not (variables := (place / "environ").read_bytes()) and time.monotonic() < deadline:
+        facts = (place / "stat").read_text().rpartition(")")[2].split()  # the third one and those after it
+        memory, begin, end = (int(facts[number - 3]) for number in (23, 50, 51))
+        if not memory or 0 < begin == end:  # it has ended or is the kernel's own, or it has none indeed
+            break
+        time.sleep(0.001)
+    return variables
+
+
+def count_oom_kills() -> int | None:
+    """How often the system ended a process because memory ran out; None where it does not say."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return None
+
+
+def describe_signal(number: int, killed_before: int | None) -> str:
+    """The name of the signal that ended a process, and what it means.
+
+    `killed_before` is `count_oom_kills()` from before the process was started.
+    """
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    said = CRASHES.get(name)
+    if name == "SIGKILL":
+        killed = count_oom_kills()
+        if killed is None or killed_before is None:
+            said = "out of memory, or your code sends this signal to itself"
+        elif killed > killed_before:
+            said = "out of memory"
+        else:
+            said = "something sent this signal to it; memory had not run out"
+    return f"{name} ({said})" if said else name
+
+
+def limit_memory(pid: int) -> None:
+    """For a new process: no more memory than there is."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        resource.prlimit(pid, resource.RLIMIT_DATA, (memory, memory))

@@ -1,0 +1,321 @@
+"""The learner's process: imports what a learner wrote and does what the judge asks, on stdin, with answers on stdout.
+
+It is run as a script and sees nothing of `common` but wire.py. Usage: learner.py FOLDER.
+Whatever happens here, the judge only ever reads frames of tensors, numbers and texts.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import faulthandler
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import signal
+import sys
+import traceback
+import types
+import warnings
+from pathlib import Path
+from typing import BinaryIO
+
+import wire  # stands beside this script
+
+FOLDER = Path(sys.argv[1]).resolve()
+PACKAGE = "lltm_exercise"
+KEPT_GRAPHS = 16
+
+
+class SourceLoader(importlib.machinery.SourceFileLoader):
+    """Keeps the modules of the learner's package that are files: sys.modules can be made to name others."""
+
+    loaded: dict[str, types.ModuleType] = {}  # noqa: RUF012
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Loads a module, and keeps it if that succeeds."""
+        super().exec_module(module)
+        self.loaded[module.__name__] = module
+
+
+class SourceFinder:
+    """Finds the modules of the learner's package for `import`."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
+        """How to load a module that is a file of the folder; None for any other."""
+        package, _, module = name.partition(".")
+        file = FOLDER / f"{module}.py"
+        if package != PACKAGE or not module or not file.is_file():
+            return None
+        return importlib.util.spec_from_file_location(name, file, loader=SourceLoader(name, str(file)))
+
+
+class Learner:
+    """What is loaded, the graphs of past calls, and what is being counted."""
+
+    def __init__(self) -> None:
+        self.own: dict[str, types.ModuleType] = {}  # the extension, and modules of the check
+        self.emulator: ctypes.CDLL | None = None  # the extension, where it runs on the emulator
+        self.graphs: collections.OrderedDict[int, tuple] = collections.OrderedDict()
+        self.calls = 0
+        self.counting: Counting | None = None
+
+    def load(self, library: str | None) -> None:
+        """Makes the folder a package, `library` its `_C`."""
+        sys.meta_path.insert(0, SourceFinder)
+        init = FOLDER / "__init__.py"
+        package = types.ModuleType(PACKAGE)
+        package.__path__, package.__file__ = [str(FOLDER)], str(init)
+        sys.modules[PACKAGE] = package
+        if library:
+            name = f"{PACKAGE}._C"
+            loader = importlib.machinery.ExtensionFileLoader(name, library)
+            spec = importlib.util.spec_from_file_location(name, library, loader=loader)
+            package._C = sys.modules[name] = self.own["_C"] = importlib.util.module_from_spec(spec)
+            loader.exec_module(package._C)
+            found = ctypes.CDLL(library)
+            self.emulator = found if hasattr(found, "emulator_counts_begin") else None
+
+    def define(self, module: str, text: str) -> None:
+        """Makes a module of the package from a text: the check's own, which the learner's cannot import."""
+        made = self.own[module] = types.ModuleType(f"{PACKAGE}.{module}")
+        made.__package__ = PACKAGE
+        exec(compile(text, f"<{module}>", "exec"), vars(made))
+
+    def module(self, name: str) -> types.ModuleType:
+        """The extension, a module of the check, or one that was loaded from a file of the learner's."""
+        if name in self.own:
+            return self.own[name]
+        full = f"{PACKAGE}.{name}"
+        found = importlib.import_module(full)
+        if full not in SourceLoader.loaded and SourceFinder.find_spec(full):
+            del sys.modules[full]
+            importlib.import_module(full)
+        return SourceLoader.loaded.get(full, found)
+
+    def function(self, module: str, name: str) -> object:
+        """What a module of the learner's calls by that name."""
+        try:
+            found = self.module(module)
+        except SyntaxError as error:  # one without a name: the file is no text
+            error.filename = error.filename or str(FOLDER / f"{module}.py")
+            raise
+        for part in name.split("."):
+            if not hasattr(found, part):
+                raise AttributeError(f"{module} has no {name}")
+            found = getattr(found, part)
+        return found
+
+    def names(self, module: str) -> list[str]:
+        """What a module defines."""
+        return [name for name in vars(self.module(module)) if not name.startswith("__")]
+
+    def doc(self, module: str, name: str) -> str:
+        """A function's docstring; pybind11 puts the signature there."""
+        return self.function(module, name).__doc__ or ""
+
+    def call(self, module: str, name: str, arguments: list, keywords: dict, may_change: bool) -> dict:
+        """The value of a call, and the number of its graph where gradients can be asked for."""
+        function = self.function(module, name)
+        tensors = [one for one in wire.leaves([arguments, list(keywords.values())]) if isinstance(one, torch.Tensor)]
+        before = [] if may_change else [(one, one.detach().clone()) for one in tensors]
+        failed = self.failed_launches()
+        with self.counting or contextlib.nullcontext():
+            value = function(*arguments, **keywords)
+        self.require_no_failure(failed)
+        outputs = [one for one in wire.leaves(value) if isinstance(one, torch.Tensor)]
+        changed = [k for k, (now, old) in enumerate(before) if is_changed(now, old)]
+        graph = None
+        if any(one.requires_grad for one in outputs):
+            self.calls += 1
+            graph = self.calls
+            self.graphs[graph] = ([one for one in tensors if one.requires_grad], outputs)
+            if len(self.graphs) > KEPT_GRAPHS:
+                self.graphs.popitem(last=False)
+        same = [next((k for k, given in enumerate(tensors) if given is one), None) for one in outputs]
+        return {"value": value, "graph": graph, "changed": changed, "same": same}
+
+    def backward(self, graph: int, gradients: list) -> list:
+        """The gradients of a call's arguments, None for one that autograd could not reach."""
+        inputs, outputs = self.graphs[graph]
+        pairs = [(out, grad) for out, grad in zip(outputs, gradients, strict=True) if grad is not None]
+        before = [(grad, grad.clone()) for _, grad in pairs]
+        heads, grads = zip(*pairs, strict=True)
+        failed = self.failed_launches()
+        with self.counting or contextlib.nullcontext():
+            found = list(torch.autograd.grad(heads, inputs, grads, allow_unused=True, retain_graph=True))
+        self.require_no_failure(failed)
+        for change in before:
+            if is_changed(*change):
+                raise RuntimeError("backward changes the gradient that it was given; others may read the same memory")
+        return found
+
+    def failed_launches(self) -> int:
+        """How many launches the emulator has reported so far, by its own record."""
+        return self.emulator.emulator_failed_launches() if self.emulator else 0
+
+    def require_no_failure(self, before: int) -> None:
+        """Raises `RuntimeError` when there are more than `before`: the learner's code has caught the exception."""
+        if self.failed_launches() > before:
+            raise RuntimeError(
+                "the emulator has reported a launch, and your code catches that exception: let it pass"
+            )
+
+    def second(self, graph: int, gradients: list) -> list:
+        """Second derivatives of a call: those of the sum of its squared gradients. They may be refused."""
+        inputs, outputs = self.graphs[graph]
+        grads = [gradient.detach().requires_grad_() for gradient in gradients]
+        first = torch.autograd.grad(outputs, inputs, grads, allow_unused=True, create_graph=True)
+        total = sum(one.square().sum() for one in first if one is not None)
+        total.backward(retain_graph=True)  # `grad` of the inputs alone would not reach the refusal
+        found = [one.grad for one in inputs]
+        for one in inputs:
+            one.grad = None
+        return found
+
+    def count(self) -> None:
+        """From now on ATen calls, bytes saved for backward and what kernels do are counted."""
+        self.counting = Counting(self.emulator)
+
+    def counted(self) -> dict:
+        """What was counted since."""
+        counting, self.counting = self.counting, None
+        return counting.end()
+
+
+class Counting:
+    """ATen's calls by name and the bytes that autograd keeps, within `with`; the emulator's counts from now on."""
+
+    def __init__(self, emulator: ctypes.CDLL | None) -> None:
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        calls = self.calls = collections.Counter()
+        saved = self.saved = {}
+
+        class Mode(TorchDispatchMode):
+            def __torch_dispatch__(self, function, kinds, arguments=(), keywords=None):
+                calls[function._schema.name.removeprefix("aten::")] += 1
+                return function(*arguments, **(keywords or {}))
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            storage = tensor.untyped_storage()
+            saved[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        self.mode, self.keep = Mode, keep
+        self.emulator = emulator
+        if self.emulator:
+            self.emulator.emulator_counts_begin.argtypes = [ctypes.c_longlong, ctypes.c_uint, ctypes.c_uint]
+            self.emulator.emulator_counts_end.restype = ctypes.c_char_p
+            self.emulator.emulator_counts_begin(-1, 0, 2**32 - 1)
+
+    def __enter__(self) -> None:
+        self.contexts = contextlib.ExitStack()
+        self.contexts.enter_context(torch.autograd.graph.saved_tensors_hooks(self.keep, lambda tensor: tensor))
+        self.contexts.enter_context(self.mode())
+
+    def __exit__(self, *_: object) -> None:
+        self.contexts.close()
+
+    def end(self) -> dict:
+        """The numbers."""
+        kernels = self.emulator.emulator_counts_end().decode() if self.emulator else None
+        return {"calls": dict(self.calls), "saved": sum(self.saved.values()), "kernels": kernels}
+
+
+def is_changed(now: torch.Tensor, before: torch.Tensor) -> bool:
+    """Whether a tensor holds other numbers, also where a pointer went past autograd's counter of versions."""
+    if now.device.type == "meta":
+        return False
+    return not torch.equal(now.detach().nan_to_num(), before.nan_to_num())
+
+
+def describe_error(error: BaseException) -> dict:
+    """An exception, with the learner's own lines of its traceback."""
+    where = []
+    if isinstance(error, SyntaxError) and error.filename:
+        where = [[os.path.relpath(error.filename, FOLDER), error.lineno or 0, (error.text or "").strip()]]
+    else:
+        for frame in traceback.extract_tb(error.__traceback__):
+            if not frame.filename.startswith("<") and Path(frame.filename).resolve().is_relative_to(FOLDER):
+                where.append([os.path.relpath(frame.filename, FOLDER), frame.lineno, frame.line])
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    return {"kind": type(error).__name__, "message": message.replace(f"{PACKAGE}.", ""), "where": where}
+
+
+def pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Where the judge's requests come from, and answers go; from now on what is printed goes to stderr."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return requests, answers
+
+
+def list_functions() -> list[tuple[object, str, object]]:
+    """The functions that this process answers with, each with its owner and its name."""
+    from torch.utils import _python_dispatch
+
+    owners = (torch, torch.Tensor, torch.autograd, torch.autograd.graph, torch.library, _python_dispatch, ctypes)
+    found = [(owner, name, value) for owner in owners for name, value in vars(owner).items() if callable(value)]
+    return [one for one in found if one[1] != "manual_seed"]  # torch._dynamo replaces this one when it is imported
+
+
+def require_unchanged(functions: list[tuple[object, str, object]]) -> None:
+    """Raises `RuntimeError` when the learner's code has put another function in the place of one of these."""
+    for owner, name, value in functions:
+        if vars(owner).get(name) is not value:
+            raise RuntimeError(f"your code replaces {owner.__name__}.{name}, which the check itself uses")
+
+
+def main(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answers until the judge hangs up."""
+    learner, process, unpack, pack = Learner(), os.getpid(), wire.unpack, wire.pack
+    functions = list_functions()
+    # What answers is in no module that the learner's code could import and change.
+    del sys.modules["wire"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+
+    def read(count: int) -> bytes:
+        data = requests.read(count)
+        if len(data) < count:
+            os._exit(0)
+        return data
+
+    while True:
+        try:
+            request = unpack(read)
+            nonce = {"nonce": request["nonce"]}
+            try:
+                value = getattr(learner, request["do"])(**request["with"])
+                require_unchanged(functions)
+                answer = pack(nonce | {"answer": value})
+            except (Exception, SystemExit, KeyboardInterrupt) as error:
+                answer = pack(nonce | {"error": describe_error(error)})
+            if os.getpid() != process:  # what was forked must not answer, too
+                os._exit(0)
+            for part in answer:
+                answers.write(part)
+            answers.flush()
+        except OSError:  # the learner's code has closed our pipes
+            os._exit(wire.PIPE_LOST)
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # this script's folder: a learner's `import wire` is another module
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: when the judge is killed, this ends too
+    requests, answers = pipes()
+    faulthandler.enable(all_threads=False)
+    faulthandler.register(signal.SIGUSR1, all_threads=False)
+    import torch
+
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", message=".*determinis.*")
+    # `empty()`, in C++ too, starts as NaN, so that an output that was never written cannot pass. The same by
+    # torch.use_deterministic_algorithms would import Inductor first, which takes as long as importing torch.
+    torch.set_deterministic_debug_mode("warn")
+    main(requests, answers)

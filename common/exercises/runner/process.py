@@ -1,0 +1,266 @@
+"""The judge's end of the learner's process: requests with a time limit, and what became of it if no answer comes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from . import wire
+from .ending import MARK, count_oom_kills, describe_signal, finish, has_ended, kill_tree, limit_memory, tie_to_parent
+
+SCRIPT = Path(__file__).with_name("learner.py")
+MOST_OUTPUT = 100_000  # bytes that are kept of what a learner's code prints
+MOST_LINES = 10  # of what an exception says
+STACK = "Stack (most recent call first):"  # as faulthandler writes it
+THROWN = "terminate called after throwing an instance of"  # as the C++ runtime writes it
+MUCH_OUTPUT = 10_000_000  # bytes from which on printing may be what took the time
+OF_THE_JUDGE = ("EMULATOR_CHECKS", "EMULATOR_DEVICE", "EMULATOR_COUNTS")
+START_SECONDS = 60  # to import torch, on a slow disk
+FLOOD = 50_000_000  # bytes that untrusted code may print
+# Puts a command into a sandbox: `wrap(command, folder, environment)` gives the command to run (isolation.py).
+WrapCommand = Callable[[Sequence[str], Path, dict[str, str]], Sequence[str]]
+
+
+class LearnerError(RuntimeError):
+    """An exception that the learner's code raised. `kind` is its type, `where` the lines: file, number, text."""
+
+    def __init__(self, kind: str, message: str, where: list[list]) -> None:
+        super().__init__(message)
+        self.kind, self.where = kind, [tuple(place) for place in where]
+
+
+class Stopped(Exception):
+    """The process ended or did not answer. `kind` is "crash" or "time"; the text says more."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Process:
+    """A process for a learner's folder. It starts at once; its first request waits until torch is imported."""
+
+    def __init__(self, folder: Path, seconds: float, wrap: WrapCommand | None = None, **variables: str) -> None:
+        self.folder, self.seconds = folder, seconds
+        self.mark, self.killed_before = uuid.uuid4().hex, count_oom_kills()
+        given = environment() | variables
+        command = [sys.executable, "-s", str(SCRIPT), str(folder)]
+        self.process = subprocess.Popen(
+            wrap(command, folder, given) if wrap else command,
+            cwd=folder,
+            env=given | {MARK: self.mark},
+            stdin=subprocess.PIPE,  # requests
+            stdout=subprocess.PIPE,  # answers; what the learner's code prints goes to stderr
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        limit_memory(self.process.pid)
+        self.printed = OutputReader(self.process.stderr, FLOOD if wrap else None)
+        self.used = 0.0  # seconds that its answers have taken
+        self.is_new = True
+
+    def ask(self, do: str, **arguments: object) -> object:
+        """What the process answers. Raises `LearnerError` for an exception there, `Stopped` if no answer comes."""
+        start = time.monotonic()
+        limit = self.seconds - self.used + (START_SECONDS if self.is_new else 0)
+        deadline = start + max(0.0, limit)
+        try:
+            nonce = secrets.token_hex(16)  # an answer that was prepared before the question does not have it
+            send(self.process.stdin.fileno(), wire.pack({"do": do, "with": arguments, "nonce": nonce}), deadline)
+            answer = wire.unpack(lambda count: receive(self.process.stdout.fileno(), count, deadline, self.has_ended))
+            if answer["nonce"] != nonce:
+                raise ValueError("not an answer to this question")
+            error = LearnerError(**answer["error"]) if "error" in answer else None
+            answer = answer.get("answer")
+        except TimeoutError:
+            raise self._late() from None
+        except (OSError, EOFError):
+            raise self._ended() from None
+        except Exception:  # anything at all may have been written there
+            self.close()
+            raise Stopped("crash", "your code wrote into a file that it did not open: the check's pipe") from None
+        self.used += 0 if self.is_new else time.monotonic() - start
+        self.is_new = False
+        if self.printed.is_flood:
+            raise self._flood()
+        if error:
+            raise error
+        return answer
+
+    def has_ended(self) -> bool:
+        """Whether it has; a process that it forked may still hold its pipes."""
+        return has_ended(self.process)
+
+    def _late(self) -> Stopped:
+        """Asks where it is, and ends it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGUSR1)
+        time.sleep(0.3)
+        self.close()
+        where, printed = self.printed.stack(self.folder), self.printed.total
+        if printed > MUCH_OUTPUT:
+            return Stopped("time", f"no answer within {self.seconds:g} s: your code prints and prints"
+                                   f" ({printed / 1e6:,.0f} MB so far){where}")  # fmt: skip
+        return Stopped("time", f"no answer within {self.seconds:g} s: an endless loop?{where}")
+
+    def _ended(self) -> Stopped:
+        """Why nothing comes any more."""
+        deadline = time.monotonic() + 2
+        while not self.has_ended() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        closed = not self.has_ended()
+        self.close()
+        status = self.process.returncode
+        if self.printed.is_flood:
+            return self._flood()
+        if closed or status == wire.PIPE_LOST:
+            return Stopped("crash", "your code closed a file that it did not open: the check's pipe")
+        if status < 0:
+            what, where = describe_signal(-status, self.killed_before), self.printed.stack(self.folder)
+            return Stopped("crash", f"your code crashed: {what}{where}{self.printed.uncaught}")
+        return Stopped("crash", f"your code ended the process with status {status}: exit() has no place in it")
+
+    def _flood(self) -> Stopped:
+        """Ends one that printed too much."""
+        self.close()
+        return Stopped("crash", f"your code printed more than {FLOOD // 10**6} MB: in an endless loop?")
+
+    def close(self) -> None:
+        """Ends the process and all that it started."""
+        if self.process.returncode is None:
+            kill_tree(self.process, self.mark)
+        for pipe in (self.process.stdin, self.process.stdout):
+            pipe.close()
+        self.printed.thread.join(2)
+
+
+class OutputReader:
+    """What a process prints, read as it comes and kept up to a limit; beyond `most` bytes it is no longer read."""
+
+    def __init__(self, pipe, most: int | None = None) -> None:
+        self.pipe, self.most, self.data, self.total = pipe, most, bytearray(), 0
+        self.thread = threading.Thread(target=self._drain, daemon=True)
+        self.thread.start()
+
+    def _drain(self) -> None:
+        while piece := os.read(self.pipe.fileno(), 1 << 16):
+            self.total += len(piece)
+            self.data += piece
+            # The end of it says where a crash was, so room is made by dropping the middle.
+            if len(self.data) > 2 * MOST_OUTPUT:
+                del self.data[MOST_OUTPUT // 2 : -MOST_OUTPUT // 2]
+            if self.is_flood:
+                break
+        self.pipe.close()
+
+    @property
+    def is_flood(self) -> bool:
+        """Whether it was more than it may."""
+        return self.most is not None and self.total > self.most
+
+    @property
+    def text(self) -> str:
+        """What was printed, without the stacks of faulthandler."""
+        text = self.data.decode(errors="replace")
+        for mark in ("Fatal Python error:", STACK, THROWN):
+            text = text.partition(mark)[0]
+        more = self.total - len(self.data)
+        return text.strip() + (f"\n(and {more:,} bytes more)" if more else "")
+
+    @property
+    def uncaught(self) -> str:
+        """What a C++ exception said that ended the process, as where operators are registered; mostly nothing."""
+        said = self.data.decode(errors="replace").partition(THROWN)[2].partition("what():")[2]
+        said = said.partition("\nException raised from ")[0].partition("\nFatal Python error:")[0]
+        return "".join(f"\n  {line.strip()}" for line in said.strip().splitlines()[:MOST_LINES])
+
+    def stack(self, folder: Path) -> str:
+        """Where the learner's code was, as faulthandler wrote it; empty when it does not say."""
+        text = self.data.decode(errors="replace")
+        rows = [row.strip() for row in text.rpartition(STACK)[2].splitlines()]
+        for row in rows:
+            if str(folder) in row and row.startswith("File "):
+                file, _, rest = row.removeprefix('File "').partition('", line ')
+                number, _, name = rest.partition(" in ")
+                return f"\n  {os.path.relpath(file, folder)}:{number}, in {name}"
+        return ""
+
+
+def run(
+    command: Sequence[str], folder: Path, seconds: float, stdin: str = "", **variables: str
+) -> tuple[int | None, str]:
+    """Runs a program of the learner's in `folder`: its status, None when its time was up, and what it printed."""
+    mark = uuid.uuid4().hex
+    process = subprocess.Popen(
+        tie_to_parent(command),
+        cwd=folder,
+        env=environment() | {MARK: mark} | variables,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    limit_memory(process.pid)
+    write_stdin(process, stdin)
+    printed = OutputReader(process.stdout)
+    in_time = finish(process, seconds, mark)
+    printed.thread.join(2)
+    return (process.returncode if in_time else None), printed.text
+
+
+def write_stdin(process: subprocess.Popen, text: str) -> None:
+    """Gives a process the text as all of its input: from a pipe, so that it can be read only once."""
+    with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+        pipe.write(text.encode())
+
+
+def environment() -> dict[str, str]:
+    """What a learner's process inherits: enough to find programs, and no byte code beside the sources.
+
+    What the emulator checks is for a check alone to set, and the learner's code cannot change it.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name not in OF_THE_JUDGE}
+    fixed = {"EMULATOR_FIXED": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "MALLOC_PERTURB_": "170"}
+    return inherited | fixed
+
+
+def send(pipe: int, parts: Sequence[bytes], deadline: float) -> None:
+    """Writes all of it; TimeoutError when it is not read in time."""
+    os.set_blocking(pipe, False)
+    for part in parts:
+        left = memoryview(part)
+        while left:
+            if not select.select([], [pipe], [], max(0.0, deadline - time.monotonic()))[1]:
+                raise TimeoutError
+            left = left[os.write(pipe, left) :]
+
+
+def receive(pipe: int, count: int, deadline: float, has_ended: Callable[[], bool]) -> bytes:
+    """Exactly that many bytes; TimeoutError when they do not come, EOFError when the writer has ended."""
+    data = bytearray()
+    while len(data) < count:
+        left = deadline - time.monotonic()
+        was_there = not has_ended()
+        if select.select([pipe], [], [], min(0.2, max(0.0, left)))[0]:
+            piece = os.read(pipe, min(count - len(data), 1 << 20))
+        elif was_there and left > 0:
+            continue
+        elif was_there:
+            raise TimeoutError
+        else:
+            piece = b""
+        if not piece:
+            raise EOFError
+        data += piece
+    return bytes(data)

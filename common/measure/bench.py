@@ -1,0 +1,138 @@
+"""`make bench`: the stages, eager and torch.compile, each device in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+
+from .. import console, stages
+from ..cell.case import Case
+from ..errors import UserError
+from ..paths import shown_path
+from ..results import records, schema, sources
+from ..results.formatting import format_recorded_times
+from ..stages import Stage
+from . import kernel_times
+from .cell_times import (
+    MATHS,
+    Plan,
+    format_rows,
+    ieee_float32,
+    measure_cell,
+    measure_cell_on,
+    not_run_entry,
+    warn_if_disturbed,
+)
+from .implementations import MODES, baselines, stage_implementation
+
+SMALL_SIZE, MEDIUM_SIZE = (16, 32, 128), (64, 1024, 128)  # B, I, S
+FULL = Plan(
+    sizes={"cpu": (SMALL_SIZE, MEDIUM_SIZE, (256, 256, 512)), "cuda": (SMALL_SIZE, MEDIUM_SIZE, (4096, 1024, 1024))},
+    grads=("all", "parameters"),
+    modes=MODES[:1],
+    rounds=50,
+    block_seconds=0.015,
+    kernels=True,
+)
+TOUR = replace(
+    FULL, sizes=dict.fromkeys(FULL.sizes, (SMALL_SIZE, MEDIUM_SIZE)), grads=("all",), rounds=30, kernels=False
+)
+GLANCE = replace(TOUR, sizes=dict.fromkeys(FULL.sizes, (SMALL_SIZE,)), modes=None)
+
+
+def measure_stages(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], output: Path | None) -> dict:
+    """Measures the stages by a plan on the given devices and returns the result; also writes it to `output`.
+
+    Each device is measured in a process of its own: a process can hold only one target of a stage.
+    """
+    hashes = {str(stage.number): sources.hash_stage(stage) for stage in [stages.find_stage(1), *wanted]}
+    result = {"schema": schema.SCHEMA, "quick": plan.rounds < FULL.rounds, **records.start_record(hashes)}
+    result |= {"rows": [], "kernels": [], "not_run": []}
+
+    def add(what: str, function: Callable, *arguments: object) -> None:
+        rows, missed = run_in_process(function, *arguments)
+        result[what] += rows
+        result["not_run"] += missed
+        if output:
+            records.write_result(result, output)  # a later part may take the machine along
+
+    if "cuda" in devices:
+        add("rows", measure_cell_on, "cuda", wanted, plan)
+    else:
+        result["not_run"].append(
+            not_run_entry("every implementation", "cuda", "all sizes", "no GPU that torch can use")
+        )
+    if plan.kernels and "cuda" in devices:
+        add("kernels", kernel_times.measure_kernels, [stage for stage in wanted if stage.pointwise_tensors])
+    if "cpu" in devices:
+        add("rows", measure_cell_on, "cpu", wanted, plan)
+    for entry in result["not_run"]:
+        console.say(f"  not run: {entry['name']}, {entry['what']} ({entry['device']}): {entry['reason']}")
+    if "cuda" not in devices:
+        for stage in wanted:
+            if is_only_emulated(stage):
+                console.say("\n" + format_recorded_times(stage))
+    return result
+
+
+def run_in_process(function: Callable, *arguments: object) -> tuple[list[dict], list[dict]]:
+    """`function(*arguments)` in a fresh process. Raises `UserError` when the process is killed."""
+    try:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            return pool.submit(function, *arguments).result()
+    except BrokenProcessPool:
+        raise UserError("the measuring process was killed; the usual cause is too little memory") from None
+
+
+def available_devices() -> list[str]:
+    """The devices whose tensors can be measured on this machine."""
+    return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
+
+def record_benchmark(quick: bool = False, output: str | None = None, tuned: bool = False) -> int:
+    """The full measurement of every stage on CPU tensors and, where there is a GPU, on CUDA tensors.
+
+    `tuned`: against torch.compile's max-autotune too, which takes minutes to make its choices.
+    """
+    path = Path(output) if output else records.MEASURED
+    console.say(
+        f"Times are medians (with quartiles) in microseconds; {MATHS} float32. Let nothing else run meanwhile."
+    )
+    plan = TOUR if quick else FULL
+    measure_stages(replace(plan, modes=MODES) if tuned else plan, available_devices(), stages.cell_stages(), path)
+    console.say(f"\nWritten to {shown_path(path)}; `make report` draws it.")
+    return 0
+
+
+def measure_for_tour(wanted: Sequence[Stage]) -> dict:
+    """The measurement of `make tour`: two sizes, on the GPU if there is one; kept in out/bench.json."""
+    cells = [stage for stage in wanted if stage.kind == "cell"]
+    return measure_stages(TOUR, available_devices()[-1:], cells, records.MEASURED)
+
+
+def is_only_emulated(stage: Stage) -> bool:
+    """Whether nothing but the emulator runs a stage on CPU tensors."""
+    return "host" not in stage.targets and "emulator" in stage.targets
+
+
+def compare_with_eager(stage: Stage, target: str, device: str) -> list[dict]:
+    """A stage against eager at the small size, in seconds and in this process: the end of `make stage-N`.
+
+    On the emulator nothing is timed; what other machines have recorded is shown.
+    """
+    if target == "emulator":
+        console.say("\n" + format_recorded_times(stage))
+        return []
+    with ieee_float32():
+        implementations = [*baselines(device, GLANCE.modes), stage_implementation(stage, device)]
+        (B, I, S), *_ = GLANCE.sizes[device]
+        case = Case(B, I, S, device=device)
+        rows, _ = measure_cell(implementations, case, GLANCE)
+    console.say("\n" + format_rows(rows) + warn_if_disturbed(rows))
+    return rows

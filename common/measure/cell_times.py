@@ -1,0 +1,210 @@
+"""Times the cell: every implementation at one size after the other. Each is checked right before it is timed.
+
+In a round each implementation makes the same number of calls, one implementation after the other. Every call takes
+the next of a few sets of inputs, so an implementation that returns an earlier result is found out.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import torch
+
+from .. import console
+from ..cell.case import INPUTS, Case
+from ..errors import UserError
+from ..results.formatting import PASSES
+from ..results.rows import size_in_memory
+from ..stages import Stage
+from . import clock
+from .implementations import (
+    Implementation,
+    Run,
+    WrongResult,
+    baselines,
+    compile_and_check,
+    make_input_sets,
+    stage_implementation,
+    warm_up,
+)
+
+REQUIRES_GRAD = {"all": INPUTS, "parameters": ("weights", "bias")}
+MATHS = "IEEE"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured: sizes (B, I, S) by device, which inputs need gradients, and for how long."""
+
+    sizes: dict[str, tuple[tuple[int, int, int], ...]]
+    grads: tuple[str, ...]
+    modes: tuple[str, ...] | None  # of torch.compile beside its default; None: against eager alone
+    rounds: int
+    block_seconds: float
+    kernels: bool = False  # the pointwise kernels alone too, on a GPU
+
+
+def measure_cell(implementations: Sequence[Implementation], case: Case, plan: Plan) -> tuple[list[dict], list[dict]]:
+    """The rows of all implementations at one size, and which could not run there and why. The first one is eager.
+
+    Raises `WrongResult` for an implementation that is wrong before or after it is timed.
+    """
+    torch._dynamo.reset()  # what was compiled for another size must not be tried first here
+    sets = make_input_sets(case)
+    console.say(f"{describe_case(case)}:")
+    able, saved, not_run = [], {}, []
+    for implementation in implementations:
+        try:
+            with console.step(f"{'compile and check' if implementation.compiled else 'check'} {implementation.name}"):
+                saved[implementation.name] = compile_and_check(implementation, sets)
+        except (WrongResult, torch.cuda.OutOfMemoryError):
+            raise
+        except Exception as error:
+            if not implementation.compiled:
+                raise
+            not_run.append(not_run_entry(implementation.name, case.device, describe_case(case), first_line(error)))
+        else:
+            able.append(implementation)
+
+    rows = []
+    for name in PASSES:
+        runs = [Run(implementation, sets, backward=name != "forward") for implementation in able]
+        warm_up(runs)
+        with (
+            console.step(f"time {name}"),
+            torch.compiler.set_stance("fail_on_recompile"),  # no sample may include compilation
+        ):
+            samples = clock.interleave(runs, case.device, plan.rounds, plan.block_seconds)
+        for run in runs:
+            run.check("after it was timed")
+        for implementation, taken in zip(able, samples, strict=True):
+            facts = case_facts(implementation, case) | {"pass": name} | saved[implementation.name]
+            q1, median, q3 = (round(value, 2) for value in taken.quartiles())
+            ratio = round(taken.ratio_to(samples[0]), 4)
+            count = len(taken.flat)
+            rows.append(facts | {"median": median, "q1": q1, "q3": q3, "samples": count, "ratio": ratio})
+    return rows, not_run
+
+
+def case_facts(implementation: Implementation, case: Case) -> dict[str, object]:
+    """What a row says beside its times."""
+    return {
+        "name": implementation.name,
+        "stage": implementation.stage,
+        "target": implementation.target,
+        "device": case.device,
+        "dtype": str(case.dtype).removeprefix("torch."),
+        "maths": MATHS,
+        "threads": torch.get_num_threads() if case.device == "cpu" else None,
+        "grads": next(name for name, inputs in REQUIRES_GRAD.items() if inputs == case.requires_grad),
+        "B": case.B,
+        "I": case.I,
+        "S": case.S,
+        "build_seconds": implementation.build_seconds,
+    }
+
+
+def measure_cell_at(
+    implementations: Sequence[Implementation], case: Case, plan: Plan
+) -> tuple[list[dict], list[dict]]:
+    """`measure_case`, with the batch halved until the memory of the GPU suffices; the change is named."""
+    smaller = case
+    while smaller.B >= 1:
+        try:
+            rows, not_run = measure_cell(implementations, smaller, plan)
+        except torch.cuda.OutOfMemoryError:
+            smaller = replace(smaller, B=smaller.B // 2)
+        else:
+            if smaller != case:
+                reason = f"the GPU's memory is too small; measured with B{smaller.B} instead"
+                not_run = [not_run_entry("every implementation", case.device, describe_case(case), reason), *not_run]
+            return rows, not_run
+        gc.collect()  # outside the handler: there the exception still holds the tensors
+        torch.cuda.empty_cache()
+    return [], [
+        not_run_entry("every implementation", case.device, describe_case(case), "not even B1 fits the GPU's memory")
+    ]
+
+
+def measure_cell_on(device: str, wanted: Sequence[Stage], plan: Plan) -> tuple[list[dict], list[dict]]:
+    """All rows on CPU or on CUDA tensors, printed as they come, and what could not run."""
+    rows, not_run = [], []
+    if device == "cuda":  # there, of all cores only the one that launches kernels is part of what is timed
+        torch._inductor.config.compile_threads = os.cpu_count()
+    with ieee_float32():
+        implementations = baselines(device, plan.modes)
+        for stage in wanted:
+            try:
+                implementations.append(stage_implementation(stage, device))
+            except UserError as error:
+                not_run.append(not_run_entry(f"stage {stage.number}", device, "all sizes", first_line(error)))
+        for B, I, S in plan.sizes[device]:
+            for grads in plan.grads:
+                case = Case(B, I, S, device=device, requires_grad=REQUIRES_GRAD[grads])
+                measured, missed = measure_cell_at(implementations, case, plan)
+                console.say("\n" + format_rows(measured) + warn_if_disturbed(measured) + "\n")
+                rows += measured
+                not_run += missed
+    return rows, not_run
+
+
+@contextmanager
+def ieee_float32() -> Iterator[None]:
+    """Matrix products in IEEE float32, whatever was set before, and no advice from the compiler to change that."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def not_run_entry(name: str, device: str, what: str, reason: str) -> dict[str, str]:
+    """An entry of the list of what did not run."""
+    return {"name": name, "device": device, "what": what, "reason": reason}
+
+
+def first_line(error: Exception) -> str:
+    """An exception as one line of at most 200 characters."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:200]
+
+
+def describe_case(case: Case) -> str:
+    """A case as it is printed."""
+    grads = "all inputs" if case.requires_grad == INPUTS else "weights and bias"
+    return f"B{case.B} I{case.I} S{case.S} on {case.device.upper()} tensors, gradients for {grads}"
+
+
+def format_rows(rows: Sequence[dict]) -> str:
+    """The rows of one size as a table: a line an implementation, its two passes side by side."""
+    header = ["", "forward", "to eager", "forward+backward", "to eager", "saved for backward"]
+    lines = []
+    for row in rows:
+        if row["pass"] != "forward":
+            continue
+        both = next(r for r in rows if r["name"] == row["name"] and r["pass"] != "forward")
+        cells = [f(r) for r in (row, both) for f in (format_time, lambda r: f"{r['ratio']:.2f}")]
+        lines.append([row["name"], *cells, size_in_memory(row)])
+    return console.table(header, lines)
+
+
+def warn_if_disturbed(rows: Sequence[dict]) -> str:
+    """A remark when the samples of a CPU's rows lie further apart than a quiet machine's do."""
+    if all(row["device"] != "cpu" or row["q3"] < 1.3 * row["q1"] for row in rows):
+        return ""
+    return "\n  The quartiles lie far apart: something else is running here, and a second run may tell otherwise."
+
+
+def format_time(row: dict) -> str:
+    """A median with its quartiles, in microseconds."""
+    digits = 1 if row["median"] < 1000 else 0
+    median, q1, q3 = (f"{row[name]:,.{digits}f}" for name in ("median", "q1", "q3"))
+    return f"{median} us ({q1} to {q3})"

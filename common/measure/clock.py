@@ -1,0 +1,113 @@
+"""How long a call takes: on CPU tensors by the host's clock, on CUDA tensors by CUDA events."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+# The timer's package looks for CUDA as it is imported, and would warn on a machine without a GPU.
+logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
+from torch.utils.benchmark import Timer  # noqa: E402
+
+Call = Callable[[], object]
+
+# Clocks and threads need tenths of a second to settle: on an H200, eager's first 30 ms of backward were 40 % slower.
+WARM_UP_ROUNDS = 10
+
+
+@dataclass
+class Samples:
+    """The samples of one implementation in microseconds: one list a round, so that rounds can be paired."""
+
+    rounds: list[list[float]] = field(default_factory=list)
+
+    @property
+    def flat(self) -> list[float]:
+        """All samples, in the order in which they were taken."""
+        return [sample for block in self.rounds for sample in block]
+
+    def quartiles(self) -> tuple[float, float, float]:
+        """The first quartile, the median and the third quartile, in microseconds."""
+        flat = self.flat
+        if len(flat) == 1:
+            return flat[0], flat[0], flat[0]
+        q1, median, q3 = statistics.quantiles(flat, n=4, method="inclusive")
+        return q1, median, q3
+
+    def ratio_to(self, other: Samples) -> float:
+        """The median over rounds of this implementation's time over the other's in the same round.
+
+        What slows a whole round down, slows both down and cancels.
+        """
+        pairs = zip(self.rounds, other.rounds, strict=True)
+        return statistics.median(statistics.median(mine) / statistics.median(theirs) for mine, theirs in pairs)
+
+
+def sample_host(call: Call, calls: int) -> list[float]:
+    """One sample in microseconds: the mean of `calls` calls in a row on CPU tensors."""
+    timer = Timer("call()", globals={"call": call}, num_threads=torch.get_num_threads())
+    return [timer.timeit(calls).mean * 1e6]
+
+
+def sample_cuda(call: Call, calls: int) -> list[float]:
+    """A sample in microseconds for each of `calls` calls on CUDA tensors.
+
+    The GPU is idle when a call begins, so the time that Python and the launches take is part of a small cell's
+    sample, as it is part of what a program waits for.
+    """
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    samples = []
+    for _ in range(calls):
+        torch.cuda.synchronize()
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        samples.append(start.elapsed_time(end) * 1e3)
+    return samples
+
+
+def estimate_seconds(call: Call, device: str) -> float:
+    """A first rough guess at what one call takes, in seconds: the shortest of three."""
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        call()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def interleave(calls: Sequence[Call], device: str, rounds: int, block_seconds: float) -> list[Samples]:
+    """The samples of each implementation, taken in rounds (A B C, C A B, ...) so that drift hits all alike.
+
+    In a round each implementation makes the same number of calls, as many as fill `block_seconds` for the first of
+    `calls`; one more call before them, not timed, brings its code and data back into the caches. The order differs
+    from round to round: on an H200 an implementation that always came after eager took 5 to 10 % longer for
+    a small backward.
+    """
+    block = sample_cuda if device == "cuda" else sample_host
+    repeats = min(1000, max(1, round(block_seconds / estimate_seconds(calls[0], device))))
+    samples = [Samples() for _ in calls]
+    order, dice = list(zip(calls, samples, strict=True)), random.Random(0)
+    gc.collect()
+    gc.disable()  # or Python may collect in the middle of a sample
+    try:
+        for k in range(-WARM_UP_ROUNDS, rounds):
+            dice.shuffle(order)
+            for call, taken in order:
+                call()
+                sample = block(call, repeats)
+                if k >= 0:
+                    taken.rounds.append(sample)
+    finally:
+        gc.enable()
+    return samples

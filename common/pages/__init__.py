@@ -1,0 +1,1 @@
+"""Every generated page: tables, the report, the syllabus, the notebooks."""

@@ -1,0 +1,203 @@
+"""The last measurement as one page that opens offline: out/report.html."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from .. import console, stages
+from ..emulator import COLUMNS, format_counts
+from ..errors import UserError
+from ..figures import plots, source_heatmap
+from ..measure import stage_counts
+from ..paths import ROOT, shown_path
+from ..results import records
+from ..results.formatting import GRADS_LABELS, PASSES, format_time_and_ratio, marked_name, recorded_rows
+from ..results.records import THIS_MACHINE
+from ..results.rows import device_name, select, size_in_memory, size_label, unique
+from ..stages import STAGES
+from .html import html_figure, html_page, html_table
+from .tables.ladder import LADDER
+
+PAGE = ROOT / "out" / "report.html"
+CHECKED = ROOT / "out" / "check.json"
+COUNTS_TEXT = (
+    "Counted on the emulator at B64 S512 in float32. A request is one warp's; lanes, sectors of 32 bytes and bank "
+    "conflicts are per request. Ideal is how many sectors the same bytes would take without gaps."
+)
+
+
+def write_report() -> int:
+    """Writes out/report.html. Raises `UserError` when nothing has been measured yet."""
+    result = records.read_measured()
+    if result is None:
+        raise UserError(f"{shown_path(records.MEASURED)} is not there: `make bench` or `make tour` writes it")
+    checked = json.loads(CHECKED.read_text()) if CHECKED.exists() else []
+    with console.step("draw the report"):
+        PAGE.parent.mkdir(parents=True, exist_ok=True)
+        PAGE.write_text(render_page(result, records.read_recorded(), checked))
+    console.say(f"  {shown_path(PAGE)} opens in any browser, offline too")
+    return 0
+
+
+def render_page(result: dict, recorded: Sequence[dict], checked: Sequence[dict]) -> str:
+    """The whole page as HTML, with every picture inside it."""
+    parts = [
+        f"<p>Measured on {escape(result['date'][:10])} (UTC). Times are medians of one call. Each implementation was "
+        "compared with the float64 reference before and after it was timed.</p>",
+        *machine_section(result),
+        *coverage_section(result, checked),
+        *checks_section(checked),
+        *measurement_sections(result),
+        *kernels_section(result, recorded),
+        *emulator_section(checked),
+        *counts_section(checked),
+        *other_machines_section(result, recorded),
+    ]
+    return html_page("The LLTM, stage by stage", parts)
+
+
+def machine_section(result: dict) -> Iterator[str]:
+    """The machine and the versions."""
+    facts, versions = result["machine"], result["versions"]
+    clocks = facts["gpu_clocks_mhz"]
+    rows = [
+        ["processor", f"{facts['cpu']}, {facts['cores']} cores, {facts['memory_gib']} GiB of memory"],
+        ["GPU", facts["gpu"] or "none that torch can use"],
+    ]
+    if clocks:
+        sm, memory = (format_clock(clocks[kind], clocks[f"{kind}_max"]) for kind in ("sm", "memory"))
+        rows.append(["GPU's clocks", f"multiprocessors {sm}, memory {memory}, at the end of the run"])
+    rows += [[name, value] for name, value in versions.items() if value]
+    yield "<h2>Machine</h2>"
+    yield html_table(["", ""], rows, words=True)
+
+
+def format_clock(now: int | None, most: int | None) -> str:
+    """A clock as the GPU's driver gave it; it may keep one or the other to itself."""
+    return ("unknown" if now is None else f"{now}") + (f" of at most {most} MHz" if most else " MHz")
+
+
+def coverage_section(result: dict, checked: Sequence[dict]) -> Iterator[str]:
+    """What was measured, and what was not, with the reason."""
+    measured = {row["stage"] for row in result["rows"]}
+    yield "<h2>What ran, and what did not</h2>"
+    rows = []
+    for stage in STAGES:
+        where = unique(select(result, stage=stage.number), "device")
+        if stage.number in measured:
+            state = "measured on " + " and ".join(f"{device.upper()} tensors" for device in where)
+        elif not stage.is_here:
+            state = "not here yet"
+        else:
+            state = "not measured" if stage.kind == "cell" else "not a cell: nothing to time beside eager"
+            if any(entry["stage"] == stage.number and entry["target"] == "emulator" for entry in checked):
+                state = "checked on the emulator, where nothing is timed"
+        rows.append([f"stage {stage.number}", stage.title, state])
+    yield html_table(["stage", "what it is", "state"], rows, words=True)
+    if result["not_run"]:
+        rows = [[e["name"], e["device"].upper(), e["what"], e["reason"]] for e in result["not_run"]]
+        yield html_table(["not run", "tensors", "what", "reason"], rows, words=True)
+
+
+def checks_section(checked: Sequence[dict]) -> Iterator[str]:
+    """The outcomes of the correctness checks: counts, and each one that did not pass."""
+    if not checked:
+        return
+    yield "<h2>Correctness</h2>"
+    groups: dict[tuple, list[dict]] = {}
+    for entry in checked:
+        groups.setdefault(tuple(entry[k] for k in ("stage", "target", "device", "dtype")), []).append(entry)
+    rows = []
+    for (stage, target, device, dtype), entries in groups.items():
+        count = [sum(e["outcome"] == outcome for e in entries) for outcome in ("passed", "failed", "not run")]
+        seconds = sum(e["seconds"] for e in entries)
+        rows.append([f"stage {stage}", target, device.upper(), dtype, *map(str, count), f"{seconds:.1f} s"])
+    yield html_table(["", "target", "tensors", "dtype", "passed", "failed", "not run", "time"], rows)
+    rest = [e for e in checked if e["outcome"] != "passed"]
+    if rest:
+        keys = ("name", "device", "dtype", "outcome")
+        rows = [[f"stage {e['stage']}", *(str(e[key]) for key in keys), e.get("message", "")] for e in rest]
+        yield html_table(["", "check", "tensors", "dtype", "outcome", "why"], rows, words=True)
+
+
+def measurement_sections(result: dict) -> Iterator[str]:
+    """For each device and choice of gradients: the ladder and its pictures."""
+    for device in unique(result["rows"], "device"):
+        yield f"<h2>{device.upper()} tensors: {escape(device_name(result, device))}</h2>"
+        yield f"<p>{LADDER}</p>"
+        for grads in unique(select(result, device=device), "grads"):
+            yield ladder_html(result, device, grads)
+            yield html_figure(plots.plot_times(result, device, grads), "Time of one call, with quartiles")
+            yield html_figure(plots.plot_speedups(result, device, grads), "Speed-up against eager in the same run")
+            yield html_figure(plots.plot_saved_bytes(result, device, grads), "Memory saved for backward")
+
+
+def ladder_html(result: dict, device: str, grads: str) -> str:
+    """A line for each implementation: its times at each size, and what it keeps at the largest."""
+    rows = select(result, device=device, grads=grads)
+    sizes = unique(rows)
+    header = ["", *(f"{size}\n{name}" for size in sizes for name in PASSES), f"saved for backward\n{sizes[-1]}"]
+    lines = []
+    for name in unique(rows, "name"):
+        found = {(size_label(row), row["pass"]): row for row in rows if row["name"] == name}
+        cells = [format_time_and_ratio(found.get((size, p))) for size in sizes for p in PASSES]
+        kept = size_in_memory(found.get((sizes[-1], "forward")))
+        lines.append([marked_name(next(iter(found.values())), result), *cells, kept])
+    return html_table(header, lines, caption=f"Gradients for {GRADS_LABELS[grads]}")
+
+
+def kernels_section(result: dict, recorded: Sequence[dict]) -> Iterator[str]:
+    """The pointwise kernels alone: this machine's if it has measured them, and the recorded ones."""
+    pictures = [(one["name"], figure) for one in [result, *recorded] if (figure := plots.plot_kernels(one))]
+    if pictures:
+        yield "<h2>The pointwise kernels alone</h2>"
+    for name, figure in pictures:
+        yield html_figure(figure, f"Share of a copy's speed ({name})")
+
+
+def emulator_section(checked: Sequence[dict]) -> Iterator[str]:
+    """The recorded times of the stages that ran on the emulator here."""
+    numbers = sorted({entry["stage"] for entry in checked if entry["target"] == "emulator"})
+    if not numbers:
+        return
+    yield "<h2>Stages on the emulator</h2>"
+    yield "<p>An emulator's times mean nothing. Recorded on GPUs, in microseconds (multiple of eager's):</p>"
+    rows = [row for number in numbers for row in recorded_rows(stages.find_stage(number))]
+    here = {row[0] for row in rows}
+    yield html_table(["", "machine", "size", *PASSES], rows) if rows else ""
+    for name in (f"stage {number}" for number in numbers):
+        if not any(name in first for first in here):
+            yield f"<p>{name.capitalize()}: nothing recorded yet.</p>"
+
+
+def counts_section(checked: Sequence[dict]) -> Iterator[str]:
+    """What each line of the kernels that ran on the emulator asks of memory: pictures and numbers."""
+    numbers = sorted({entry["stage"] for entry in checked if entry["target"] == "emulator"})
+    wanted = [stages.find_stage(number) for number in numbers if stages.find_stage(number).pointwise_tensors]
+    if not wanted:
+        return
+    yield "<h2>What the kernels ask of memory</h2>"
+    yield f"<p>{COUNTS_TEXT}</p>"
+    for stage in wanted:
+        found = stage_counts.count_stage(stage.number)
+        for launch in found.launches:
+            yield html_figure(
+                source_heatmap.draw_heatmap(found, launch.kernel),
+                f"Stage {stage.number}: {launch.kernel} line by line",
+            )
+            rows = [[f"line {row.line}", row.space, *format_counts(row)] for row in found.of(launch.kernel)]
+            yield html_table(COLUMNS, rows, caption=f"Stage {stage.number}: {launch.kernel}, {launch.grid} blocks")
+
+
+def other_machines_section(result: dict, recorded: Sequence[dict]) -> Iterator[str]:
+    """This machine beside those that others have recorded."""
+    everything = [result, *recorded]
+    yield "<h2>Beside other machines</h2>"
+    if not recorded:
+        yield "<p>No other machine is recorded yet; docs/results/README.md says how to add one.</p>"
+    yield html_figure(plots.plot_machines(everything), f"{THIS_MACHINE.capitalize()} and the recorded ones")
+    figure = plots.plot_build_seconds(everything)
+    if figure:
+        yield html_figure(figure, "Seconds to build each stage")

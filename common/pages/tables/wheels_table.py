@@ -1,0 +1,34 @@
+"""The record of wheels as a table."""
+
+from __future__ import annotations
+
+import json
+
+from ...results import records
+from ...studies.wheels import hash_wheel_sources, minor_version, outcome_cell
+
+
+def wheels_table() -> str:
+    """What was recorded: a line for each wheel, a column for each environment, and below what went wrong."""
+    if not records.WHEELS_RECORD.exists():
+        return "Not tried yet: `make wheels`."
+    record = json.loads(records.WHEELS_RECORD.read_text())
+    versions = list(dict.fromkeys((row["python"], row["torch"]) for row in record["rows"]))
+    lines, notes = [], {}
+    for wheel in record["wheels"]:
+        kind = wheel["kind"]
+        stale = " (stale: sources changed since)" if record["sources"][kind] != hash_wheel_sources(kind) else ""
+        line = [kind + stale, f"`{wheel['file']}`", f"{wheel['bytes'] / 1000:.0f}"]
+        line += [str(wheel[of]) for of in ("C++", "C", "Python")]
+        lines.append(line + [outcome_cell(row["checks"], notes) for row in record["rows"] if row["kind"] == kind])
+    heads = [f"Python {minor_version(python)}<br>torch {minor_version(torch)}" for python, torch in versions]
+    head = ["bound through", "file", "kB", "of torch's<br>C++", "of its<br>C shims", "of<br>Python", *heads]
+    rows = [head, ["---", "---", *["---:"] * 4, *["---"] * len(heads)], *lines]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    built = record["built_with"]
+    return (
+        f"Built for the CPU with Python {minor_version(built['python'])} and torch {minor_version(built['torch'])}, "
+        f"{record['date'][:10]}: how many functions each wheel takes from torch and from Python, and what became of "
+        f"it in environments without a compiler.\n\n{table}\n\n"
+        + "\n".join(f"{mark}. {text}" for text, mark in notes.items())
+    )

@@ -1,0 +1,208 @@
+"""The facts that `make doctor` judges: programs, versions, devices and space of this machine.
+
+Imports the standard library only, and torch if it is there. (The machine as recorded files describe it is in
+results/machine.py.)
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .. import paths
+from ..build import nvcc as architectures
+from ..emulator import compiler_command
+from ..paths import ROOT
+from .install import Requirement, unmet_requirements
+
+# Variables that change what is built, how, or where.
+BUILD_VARIABLES = (
+    *("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CPATH", "LIBRARY_PATH", "MAX_JOBS"),
+    *("CUDA_HOME", "CUDA_PATH", "NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS"),
+    *("TORCH_CUDA_ARCH_LIST", "TORCH_EXTENSIONS_DIR", "CUDA_VISIBLE_DEVICES"),
+)
+PROGRAM_NAMES = ("make", "ninja", "cmake", "bwrap", "compute-sanitizer", "ncu")
+
+
+@dataclass(frozen=True)
+class Torch:
+    """The installed torch. `cuda` is None for a CPU build; `problem` is why it cannot be imported."""
+
+    version: str = ""
+    cuda: str | None = None
+    gpus: tuple[tuple[str, int, int], ...] = ()  # name and compute capability of each
+    oldest_capability: tuple[int, int] = (0, 0)  # that this build has code for
+    no_gpu: str = ""  # why CUDA cannot be used, in torch's words
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that was found, and its version; empty if it does not say."""
+
+    path: str
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What was found; None stands for what is not there."""
+
+    system: str  # "Linux", "Darwin", "Windows"
+    distribution: str
+    wsl: bool
+    python: str
+    python_header: bool
+    torch: Torch | None
+    programs: dict[str, Program]
+    nvcc_on_path: bool
+    nvcc_newest_gxx: int | None  # the newest g++ that this nvcc accepts, as its own headers say
+    driver: str | None  # version of the NVIDIA driver
+    gpu_names: tuple[str, ...]  # as the driver names them, without torch
+    shares_cxx_library: bool  # whether what g++ links uses the system's C++ library, as torch does
+    googletest: bool
+    cores: int
+    memory: int  # bytes
+    disk_free: int  # bytes
+    unwritable: str  # the folder that commands write to and cannot; empty if they can
+    builds: str = ""  # where builds go when the workbook itself cannot be written; empty if it can
+    lacking: tuple[Requirement, ...] = ()
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+def inspect_machine() -> Machine:
+    """This machine. Takes a few seconds when torch is there, since it is imported."""
+    smi = program_output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").splitlines()
+    gpus = [line.rpartition(", ") for line in smi if ", " in line]
+    compiler = compiler_command()
+    nvcc = architectures.find_nvcc() or ""
+    programs = {
+        "c++": find_program(*compiler, "-dumpfullversion", "-dumpversion"),
+        "nvcc": find_program(nvcc, "--version", after="release "),
+        **{name: find_program(name, "--version") for name in PROGRAM_NAMES},
+    }
+    return Machine(
+        system=platform.system(),
+        distribution=distribution_name(),
+        wsl="microsoft" in platform.release().lower(),
+        python=platform.python_version(),
+        python_header=(Path(sysconfig.get_path("include")) / "Python.h").exists(),
+        torch=inspect_torch(),
+        programs={name: found for name, found in programs.items() if found},
+        nvcc_on_path=shutil.which("nvcc") is not None,
+        nvcc_newest_gxx=newest_gxx(nvcc),
+        driver=gpus[0][2] if gpus else None,
+        gpu_names=tuple(name for name, _, _ in gpus),
+        shares_cxx_library=shares_cxx_library(compiler),
+        googletest=can_compile("#include <gtest/gtest.h>", compiler),
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        disk_free=shutil.disk_usage(ROOT).free,
+        unwritable=find_unwritable(),
+        builds="" if paths.build_dir() == ROOT / "build" else str(paths.build_dir()),
+        lacking=tuple(unmet_requirements()),
+        variables={name: os.environ[name] for name in BUILD_VARIABLES if os.environ.get(name)},
+    )
+
+
+def inspect_torch() -> Torch | None:
+    """The installed torch, imported to see whether it works."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import torch
+
+            usable = torch.cuda.is_available()
+    except ModuleNotFoundError as error:
+        return None if error.name == "torch" else Torch(problem=str(error))
+    except (ImportError, OSError) as error:
+        return Torch(problem=str(error).splitlines()[0])
+    facts = {"version": torch.__version__, "cuda": torch.version.cuda}
+    if not usable:
+        return Torch(**facts, no_gpu=why_no_gpu(torch))
+    properties = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
+    built_for = [int(arch[3:].rstrip("af")) for arch in torch.cuda.get_arch_list() if arch.startswith("sm_")]
+    return Torch(
+        **facts,
+        gpus=tuple((each.name, each.major, each.minor) for each in properties),
+        oldest_capability=divmod(min(built_for, default=0), 10),
+    )
+
+
+def why_no_gpu(torch) -> str:
+    """The first sentence of torch's error when CUDA cannot be used."""
+    try:
+        torch.cuda.init()
+    except (AssertionError, RuntimeError) as error:
+        return re.split(r"\.\s|\n", str(error).strip())[0].rstrip(".")
+    return ""
+
+
+def distribution_name() -> str:
+    """The name that a Linux distribution gives itself, such as 'Debian GNU/Linux 12 (bookworm)'."""
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    except OSError:
+        return platform.platform()
+
+
+def newest_gxx(nvcc: str) -> int | None:
+    """The bound in the header with which nvcc refuses a g++ that is too new."""
+    found = shutil.which(nvcc)
+    if not found:
+        return None
+    roots = [Path(found).parents[1], Path(found).resolve().parents[1]]
+    for header in [root / "include" / "crt" / "host_config.h" for root in roots]:
+        if header.exists() and (bound := re.search(r"#if __GNUC__ > (\d+)", header.read_text())):
+            return int(bound[1])
+    return None
+
+
+def find_program(name: str, *arguments: str, after: str = "") -> Program | None:
+    """A program, by name or path, with the version that it prints behind `after`; None if it is not there."""
+    path = shutil.which(name)
+    if not path:
+        return None
+    version = re.search(re.escape(after) + r"(\d+(?:\.\d+)*)", program_output(path, *arguments))
+    return Program(path, version[1] if version else "")
+
+
+def program_output(*command: str, text: str = "") -> str:
+    """What a program prints when it is given `text`; empty if it is not there, fails or hangs."""
+    try:
+        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=30, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def can_compile(source: str, compiler: list[str]) -> bool:
+    """Whether the compiler finds what a line of C++ includes."""
+    return bool(program_output(*compiler, "-E", "-x", "c++", "-", text=source))
+
+
+def shares_cxx_library(compiler: list[str]) -> bool:
+    """Whether a library that the compiler links names the shared C++ library. True where it links nothing at all."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "probe.so"
+        source = "#include <iostream>\nvoid probe() { std::cout << 1; }\n"
+        program_output(*compiler, "-shared", "-fPIC", "-x", "c++", "-", "-o", str(library), text=source)
+        return not library.exists() or any(name in library.read_bytes() for name in (b"libstdc++.so", b"libc++.so"))
+
+
+def find_unwritable() -> str:
+    """The first folder that commands write to and this user cannot; empty if there is none."""
+    for folder in (
+        (paths.build_dir(), ROOT / "out") if paths.build_dir().is_relative_to(ROOT) else (paths.build_dir(),)
+    ):
+        nearest = next(path for path in (folder, *folder.parents) if path.exists())
+        if not os.access(nearest, os.W_OK):
+            return str(nearest)
+    return ""

@@ -1,0 +1,219 @@
+"""Installs what requirements.txt names and this Python lacks, and leaves alone what is there and new enough.
+
+Imports the standard library only: it runs before anything is installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import pip, versions
+from ..console import say
+from ..errors import UserError
+from ..paths import ROOT
+
+# Megabytes that pip downloads for each requirement with what it pulls in, in this order (x86-64 Linux, Python 3.11).
+DOWNLOAD_MB = {
+    "torch": 3000,  # 540 its own, the rest CUDA's libraries and the Triton compiler
+    "numpy": 17,
+    "setuptools": 1,
+    "wheel": 1,
+    "ninja": 1,
+    "pybind11": 1,
+    "pytest": 2,
+    "pytest-xdist": 1,
+    "matplotlib": 25,
+    "scikit-learn": 46,  # 35 of it scipy
+    "jupytext": 2,
+    "nbclient": 2,
+    "nbformat": 1,
+    "ipykernel": 10,
+    "jupyterlab": 31,
+    "clang-format": 2,
+    "ruff": 11,
+    "import-linter": 3,
+}
+DISK_PER_DOWNLOAD = 1.9  # bytes on disk for each byte downloaded: 5.9 GB for 3.2
+# What belongs to one build of torch, and so must not be pinned for another.
+TORCH_BUILD = ("nvidia-", "cuda-", "triton")
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One line of requirements.txt: `name`, `>=` or `==`, version, and the comment that says what it is for."""
+
+    name: str
+    relation: str
+    version: str
+    purpose: str
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.relation}{self.version}"
+
+    def met_by(self, installed: str | None) -> bool:
+        """Whether an installed version will do; None is a package that is not there."""
+        if installed is None:
+            return False
+        have, want = versions.release(installed), versions.release(self.version)
+        return have == want if self.relation == "==" else have >= want
+
+
+def requirements(path: Path = ROOT / "requirements.txt") -> list[Requirement]:
+    """What requirements.txt names, in its order."""
+    line = re.compile(r"^([\w.-]+)(>=|==)([\d.]+)\s*#\s*(.+)$", re.MULTILINE)
+    return [Requirement(*found.groups()) for found in line.finditer(path.read_text())]
+
+
+def unmet_requirements() -> list[Requirement]:
+    """The requirements that this Python does not meet."""
+    return [wanted for wanted in requirements() if not wanted.met_by(versions.installed_version(wanted.name))]
+
+
+def install_missing() -> int:
+    """Installs what is missing; one line when nothing is.
+
+    Without torch 2.11 or newer at the end, raises `UserError`. With it, the rest is worth a warning only: stages
+    build and run without plots and notebooks, so a machine without a network goes on.
+    """
+    wanted = unmet_requirements()
+    if not wanted:
+        say(f"Packages: all there, torch {versions.installed_version('torch')}.")
+        return 0
+    torch = [requirement for requirement in wanted if requirement.name == "torch"]
+    if torch and (old := versions.installed_version("torch")):
+        raise UserError(
+            f"torch {old} is too old: the workbook needs {torch[0].version}. It stays as it is. To upgrade it: "
+            f"{sys.executable} -m pip install '{torch[0]}'. To leave it alone: deactivate that environment, or drop "
+            "PYTHON=..., and make uses an environment of its own (.venv)"
+        )
+    try:
+        check_prerequisites(wanted)
+        announce_download(wanted)
+        if torch:
+            pip_install(torch, pip.torch_index())
+        if others := [
+            requirement for requirement in unmet_requirements() if requirement.name != "torch"
+        ]:  # torch brings some
+            pip_install(others)
+    except UserError as error:
+        lacking = unmet_requirements()
+        if any(requirement.name == "torch" for requirement in lacking):
+            raise UserError(f"torch could not be installed: {error}") from None
+        say(f"warning: not installed: {error}")
+        say("What needs it will not run; the rest will:")
+        for requirement in lacking:
+            say(f"  {requirement.name:<14} {requirement.purpose}")
+        return 0
+    say("Installed. All that the workbook needs is there.")
+    return 0
+
+
+def announce_download(wanted: list[Requirement]) -> None:
+    """Says what is missing, where it goes and about how much has to be downloaded."""
+    say(f"Missing in {Path(sys.prefix)} (Python {sys.version.split()[0]}):")
+    for requirement in wanted:
+        old = versions.installed_version(requirement.name)
+        replaces = f" (now {old})" if old else ""
+        size = download_megabytes([requirement]) or "?"
+        say(f"  {requirement.name:<13} {size:>5} MB  {requirement.purpose}{replaces}")
+    megabytes = download_megabytes(wanted)
+    if any(requirement.name == "torch" for requirement in wanted):
+        if pip.torch_index():
+            say(f"To download: torch from {pip.torch_index()}, and about {megabytes} MB for the rest.")
+            return
+        say(f"To download: about {megabytes / 1000:.1f} GB, most of it torch with CUDA's libraries.")
+        say("Without an NVIDIA GPU the CPU build of torch will do, a tenth of that: make setup TORCH_INDEX=ADDRESS,")
+        say("with the address that pytorch.org/get-started/locally gives behind --index-url for Linux, Pip and CPU.")
+    else:
+        say(f"To download: at most {megabytes} MB.")
+
+
+def download_megabytes(wanted: list[Requirement]) -> int:
+    """About how much pip will download; torch from an index that the reader named is not counted."""
+    return sum(DOWNLOAD_MB[each.name] for each in wanted if each.name != "torch" or not pip.torch_index())
+
+
+def check_prerequisites(wanted: list[Requirement]) -> None:
+    """Finds out before the download what would make it useless. Raises `UserError`."""
+    marker = Path(sysconfig.get_path("stdlib")) / "EXTERNALLY-MANAGED"
+    if sys.prefix == sys.base_prefix and marker.exists() and not os.environ.get("PIP_BREAK_SYSTEM_PACKAGES"):
+        raise UserError(
+            f"{sys.executable} belongs to the system, which lets pip install nothing into it. "
+            "Without PYTHON=..., make uses an environment of its own (.venv)"
+        )
+    if problem := disk_problem(download_megabytes(wanted) / 1000):
+        raise UserError(problem)
+    if importlib.util.find_spec("pip") is None:
+        command = [sys.executable, "-m", "ensurepip"]
+        if subprocess.run(command, capture_output=True).returncode != 0:
+            raise UserError(
+                f"{sys.executable} has no pip. On Debian and Ubuntu: sudo apt install python3-venv python3-pip"
+            )
+
+
+def disk_problem(gigabytes: float) -> str | None:
+    """Which disk is too full for a download: pip keeps it in the temporary folder while it installs."""
+    needs: dict[int, float] = {}
+    places = {Path(sys.prefix): gigabytes * DISK_PER_DOWNLOAD, Path(tempfile.gettempdir()): gigabytes}
+    for place, size in places.items():
+        disk = place.stat().st_dev
+        needs[disk] = needs.get(disk, 0) + size
+    for place in places:
+        free, need = shutil.disk_usage(place).free / 1e9, needs[place.stat().st_dev]
+        if free < need:
+            return f"the disk is too full: {need:.1f} GB are needed in {place}, {free:.1f} GB are free"
+    return None
+
+
+def pip_install(wanted: list[Requirement], index: str | None = None) -> None:
+    """Runs pip, its progress shown. Raises `UserError` with the cause when it fails.
+
+    An `index` is asked for torch itself; what torch requires may also come from pip's usual index.
+    """
+    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--retries", "2"]
+    tested = constraints()
+    if index:
+        # The build there may lag behind the tested version, and must not run ahead of it.
+        pip.run_pip([*command, "--no-deps", "--index-url", index, f"{wanted[0]},<={tested['torch']}"])
+        command += ["--extra-index-url", index]
+    pins = constraints_here()
+    now = [f"{each.name}=={pins.pop(each.name)}" for each in wanted]
+    file = ROOT / "build" / "constraints.txt"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("".join(f"{name}=={version}\n" for name, version in pins.items()))
+    pip.run_pip([*command, "-c", str(file), *now])
+
+
+def constraints(
+    path: Path = ROOT / "constraints.txt", python: tuple[int, ...] = sys.version_info[:3]
+) -> dict[str, str]:
+    """The tested version of each package, from the lines of constraints.txt that are for this Python."""
+    line = re.compile(r'^([\w.-]+)==(\S+)(?: ; python(?:_full)?_version (>=|<) "([\d.]+)")?$', re.MULTILINE)
+    pins = {}
+    for name, version, relation, bound in line.findall(path.read_text()):
+        if not relation or (relation == ">=") == (tuple(python) >= versions.release(bound)):
+            pins[name] = version
+    return pins
+
+
+def constraints_here() -> dict[str, str]:
+    """The constraints for this environment: the tested versions of what is to come; what is there stays as it is."""
+    to_come = {each.name for each in unmet_requirements()}
+    torch = versions.installed_version("torch")
+    pins = {"torch": torch} if torch else {}
+    for name, version in constraints().items():
+        of_another_torch = torch is not None and name.startswith(TORCH_BUILD)
+        if name in to_come or not (versions.installed_version(name) or of_another_torch):
+            pins[name] = version
+    return pins

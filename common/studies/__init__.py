@@ -1,0 +1,1 @@
+"""What maintainers record on a GPU: sanitizer, tool comparison, counts by ncu, ablation, wheels."""

@@ -1,0 +1,250 @@
+"""Stage 6 without some of its optimisations: the sources, libraries and modules of what `make ablation` measures.
+
+Each optimisation has a file `stages/stage6_fused/ablation/NAME.diff`. Its first line describes the optimisation. The
+rest removes it from the sources: a line `=== FILE`, then the hunks for that file, as exercises/variants/diffs.py
+reads them. The diffs can be combined: applied in the order of `OPTIMISATIONS`, any of them may be left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+
+from ..build import host
+from ..build import nvcc as architectures
+from ..build.library import build_folder, folder_key, setup_variables
+from ..build.modules import import_folder
+from ..emulator import (
+    Extension,
+    Job,
+    compile_object,
+    compiler_command,
+    find_includes,
+    find_object,
+    first_errors,
+    read_setup,
+    torch_version,
+)
+from ..errors import UserError
+from ..exercises.variants.diffs import apply_diff
+from ..paths import build_cache, build_dir
+from ..results.sources import hash_folder
+from ..stages import find_stage
+
+FOLDER = find_stage(6).folder
+DIFFS = FOLDER / "ablation"
+VARIANTS_FOLDER = build_dir() / "ablation"
+# On which devices' tensors an optimisation makes a difference.
+OPTIMISATIONS = {
+    "recomputed": ("cuda", "cpu"),
+    "packs": ("cuda",),
+    "units": ("cuda",),
+    "bias": ("cuda", "cpu"),
+    "small": ("cuda",),
+    "joined": ("cuda", "cpu"),
+    "autograd": ("cuda", "cpu"),
+    "vectors": ("cpu",),
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The stage without the optimisations in `out`."""
+
+    name: str
+    out: tuple[str, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Where its sources are written to."""
+        return VARIANTS_FOLDER / self.name.replace(" ", "_")
+
+
+WHOLE, BARE = Variant("all", ()), Variant("none", tuple(OPTIMISATIONS))
+
+
+def without(optimisation: str) -> Variant:
+    """The stage without one optimisation."""
+    return Variant(f"without {optimisation}", (optimisation,))
+
+
+def only(optimisation: str) -> Variant:
+    """The stage without all optimisations but one."""
+    return Variant(f"only {optimisation}", tuple(other for other in OPTIMISATIONS if other != optimisation))
+
+
+def variants_of(optimisations: Iterable[str] = OPTIMISATIONS) -> list[Variant]:
+    """The stage, the stage without each of these, the stage without any optimisation, and with each alone."""
+    optimisations = list(optimisations)
+    return [WHOLE, *map(without, optimisations), BARE, *map(only, optimisations)]
+
+
+def variants_for_device(device: str) -> list[Variant]:
+    """Those that differ in what they do with tensors on a device."""
+    return variants_of(optimisation for optimisation, devices in OPTIMISATIONS.items() if device in devices)
+
+
+# Sources --------------------------------------------------------------------------------------------------------
+
+
+def describe(optimisation: str) -> str:
+    """What an optimisation is, in a sentence."""
+    return read_diff(optimisation).partition("\n")[0]
+
+
+def read_diff(optimisation: str) -> str:
+    """The text of an optimisation's diff."""
+    return (DIFFS / f"{optimisation}.diff").read_text()
+
+
+def variant_sources(variant: Variant) -> dict[str, str]:
+    """The texts of a variant's files, by their names in the stage's folder.
+
+    Raises `UserError`, naming the diff, when one does not fit the sources any more.
+    """
+    csrc = (path for path in (FOLDER / "csrc").iterdir() if path.is_file())
+    paths = [FOLDER / "__init__.py", FOLDER / "lltm.py", FOLDER / "setup.py", *sorted(csrc)]
+    texts = {path.relative_to(FOLDER).as_posix(): path.read_text() for path in paths}
+    for optimisation in variant.out:
+        _, *parts = re.split(r"^=== (.+)\n", read_diff(optimisation), flags=re.MULTILINE)
+        for name, diff in zip(parts[::2], parts[1::2], strict=True):
+            try:
+                texts[name] = apply_diff(texts[name], diff)
+            except (KeyError, ValueError) as error:
+                shown = f"{DIFFS.name}/{optimisation}.diff"
+                raise UserError(f"{shown} does not fit {name} ({variant.name} of {FOLDER.name}): {error}") from None
+    return texts
+
+
+def write_sources(variant: Variant) -> Path:
+    """Writes a variant's files; the folder."""
+    for name, text in variant_sources(variant).items():
+        path = variant.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return variant.folder
+
+
+def hash_ablation() -> str:
+    """A hash of the stage's sources and of the diffs."""
+    texts = [hash_folder(FOLDER), *map(read_diff, OPTIMISATIONS)]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+# Libraries ------------------------------------------------------------------------------------------------------
+
+
+def build_variants(
+    wanted: Iterable[Variant], target: str, emulated: Iterable[Variant] = ()
+) -> dict[tuple[str, str], Path]:
+    """The libraries of variants for `target`, and of those for the emulator, by names of variant and target.
+
+    `target` is `cuda` or `host`; a library for `cuda` has the code for CPUs too. As many compilers run as there are
+    cores. What is the same in several variants is compiled once, but for the operators' namespace, which must differ.
+    """
+    VARIANTS_FOLDER.mkdir(parents=True, exist_ok=True)
+    keys = {variant: folder_key(write_sources(variant), target) for variant in wanted}
+    libraries = {variant: VARIANTS_FOLDER / f"{target}-{key}" / "_C.so" for variant, key in keys.items()}
+    missing = {library: variant for variant, library in libraries.items() if not library.exists()}
+    with (
+        tempfile.TemporaryDirectory(prefix="unfinished-", dir=VARIANTS_FOLDER) as work,
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+    ):
+        temp = Path(work)
+        others = {(v.name, "emulator"): pool.submit(build_variant_for_emulator, v) for v in emulated}
+        if missing:
+            extension = read_extension(target, temp)
+            jobs = {library: compile_jobs(variant, extension, keys[variant]) for library, variant in missing.items()}
+            compile_variants([job for several in jobs.values() for job in several], temp, pool)
+            for library, several in jobs.items():
+                link_library([object_path(job, temp) for job in several], extension, library)
+        found = {(variant.name, target): library for variant, library in libraries.items()}
+        return found | {name: future.result() for name, future in others.items()}
+
+
+def build_variant_for_emulator(variant: Variant) -> Path:
+    """The library of a variant for the emulator."""
+    place = f"{VARIANTS_FOLDER.name}/{variant.folder.name}_emulator"
+    return build_folder(write_sources(variant), "emulator", place, f"{FOLDER.name}, {variant.name}", quick=True).path
+
+
+def read_extension(target: str, work: Path) -> Extension:
+    """What setup.py asks for, without the namespace."""
+    offered = [architectures.gpu_architectures()] if target == "cuda" else []
+    with (work / "setup.log").open("w+") as log:
+        extension = read_setup(FOLDER, work, log, setup_variables(target, VARIANTS_FOLDER), offered)
+        if extension is None:
+            log.seek(0)
+            raise UserError(f"setup.py of {FOLDER.name} fails.\n{first_errors(log.read())}")
+    return replace(extension, macros=[macro for macro in extension.macros if macro[0] != "LLTM_NAMESPACE"])
+
+
+def compile_jobs(variant: Variant, extension: Extension, key: str) -> list[Job]:
+    """What is to be compiled for a variant; only sources that use the namespace get it as a macro."""
+    include = [*extension.include_dirs, sysconfig.get_paths()["include"]]
+    common = [*extension.defines, *(f"-I{path}" for path in include)]
+    cxx = ["-DNDEBUG", "-fPIC", host.cpp_standard(), *extension.cxx]
+    numbers = [name.removeprefix("sm_") for name in extension.architectures]
+    nvcc = [*extension.nvcc_defaults, *(f"-gencode=arch=compute_{n},code=sm_{n}" for n in numbers)]
+    nvcc += ["--compiler-options", "-fPIC", host.cpp_standard(), *extension.nvcc]
+    jobs = []
+    for name in extension.sources:
+        source = variant.folder / name
+        texts = (path.read_text() for path in find_includes(source, []))
+        own = [f"-DLLTM_NAMESPACE=lltm_ablation_{key}"] if any("LLTM_NAMESPACE" in text for text in texts) else []
+        if name.endswith(".cu"):
+            job = Job(source, [*common, *own, *nvcc], variant.folder, architectures.nvcc_version())
+            jobs.append(job._replace(command=(architectures.find_nvcc(),)))
+        else:
+            version = f"torch {torch_version()}"
+            prefix = f"-ffile-prefix-map={variant.folder}=."
+            jobs.append(Job(source, [*common, *own, *cxx, prefix], variant.folder, version))
+    return jobs
+
+
+def object_path(job: Job, temp: Path) -> Path:
+    """Where the object of a source is kept, or will be."""
+    return find_object(job, [], build_cache(), temp)
+
+
+def compile_variants(jobs: Iterable[Job], temp: Path, pool: ThreadPoolExecutor) -> None:
+    """Compiles each object once, the slow ones first."""
+    different = {object_path(job, temp): job for job in jobs}.values()
+
+    def compiled(job: Job) -> None:
+        found, said = compile_object(job, [], build_cache(), temp, None)
+        if found is None:
+            name = job.source.relative_to(VARIANTS_FOLDER)
+            raise UserError(f"{name} does not compile.\n{first_errors(said)}")
+
+    list(pool.map(compiled, sorted(different, key=lambda job: job.source.suffix != ".cu")))
+
+
+def link_library(made: list[Path], extension: Extension, library: Path) -> None:
+    """Makes a library of objects; it is there whole or not at all."""
+    library.parent.mkdir(exist_ok=True)
+    unfinished = library.with_suffix(f".{os.getpid()}")
+    command = [*compiler_command(), "-shared", *map(str, made), "-o", str(unfinished)]
+    command += [*(f"-L{path}" for path in extension.library_dirs if Path(path).exists())]
+    command += [*(f"-l{name}" for name in extension.libraries), *extension.link_args]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        shutil.rmtree(library.parent)
+        raise UserError(f"a variant of {FOLDER.name} does not link.\n{first_errors(done.stderr)}")
+    unfinished.replace(library)
+
+
+def load_variant(variant: Variant, library: Path, target: str) -> ModuleType:
+    """A variant's module `lltm`, with its library as `_C`."""
+    package = f"lltm_ablation_{variant.folder.name}_{target}"
+    return import_folder(package, variant.folder, library, f"{FOLDER.name}, {variant.name},")

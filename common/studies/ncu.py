@@ -1,0 +1,200 @@
+"""`make ncu`: what Nsight Compute counts for every stage's kernels and for small ones, beside the emulator's counts.
+
+The small ones are those of microbenchmarks.cu, whose counts were worked out by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from typing import NamedTuple
+
+from .. import console, stages
+from ..build import library, modules
+from ..emulator import Counted, collect_counts
+from ..errors import UserError
+from ..measure import stage_counts
+from ..paths import shown_path
+from ..results import records, sources
+from ..stages import POINTWISE_KERNELS, Stage
+from . import microbenchmarks, ncu_tool
+from .ncu_tool import NUMBERS, Counts, KernelCase
+
+POINTWISE_SIZES, SMALL_CELL_SIZES = ((64, 512), (3, 70)), ((16, 128), (3, 70))  # B, S
+DTYPES = ("float32", "float64")
+
+
+def record_ncu_counts(emulator_only: bool = False, only: int | None = None) -> int:
+    """Counts every launch with both and writes docs/results/ncu.json.
+
+    With `emulator_only` the recorded numbers of the tool stay, and no GPU is needed. With the number of one stage,
+    what is recorded of the others stays, if it is of this machine and these versions.
+    """
+    if not emulator_only and (reason := ncu_tool.missing_requirement()):
+        raise UserError(f"nothing was run: {reason}")
+    record = read_ncu_record() if emulator_only else start_ncu_record()
+    chosen = [name for name in counted_programs() if only is None or name.startswith(f"stage {only}")]
+    if only is not None and not emulator_only:
+        record = records.keep_other_parts(record, records.NCU_RECORD, chosen)
+    before, record["launches"] = {KernelCase.of(launch): launch for launch in record["launches"]}, []
+    for name, program in counted_programs().items():
+        with console.step(f"{name} on the emulator"):
+            found = program.emulated()
+        said = {case: (launch["ncu"], launch["refused"]) for case, launch in before.items()}
+        if not emulator_only and name in chosen:
+            with console.step(f"{name} under ncu"):
+                said = ncu_tool.match_launches(list(found), program.profiled())
+        for case, ours in found.items():
+            theirs, refused = said.get(case, (None, "not run yet"))
+            record["launches"].append({**vars(case), "emulator": ours, "ncu": theirs, "refused": refused})
+        records.save(record, records.NCU_RECORD)  # a later program may take the machine along
+    console.say(f"  {summarise_agreement(record)}")
+    console.say(f"Written to {shown_path(records.NCU_RECORD)}; `make tables` shows it in docs/results/README.md.")
+    return 0
+
+
+def read_ncu_record() -> dict:
+    """What docs/results/ncu.json holds; without it, a record of nothing."""
+    if records.NCU_RECORD.exists():
+        return json.loads(records.NCU_RECORD.read_text())
+    return {"date": None, "machine": None, "versions": None, "sources": {}, "launches": []}
+
+
+def start_ncu_record() -> dict:
+    """A record without launches, of this machine and of the sources as they are now."""
+    hashes = {name: program.source_hash() for name, program in counted_programs().items()}
+    return records.start_record(hashes, {"ncu": ncu_tool.ncu_version()}) | {"launches": []}
+
+
+def differences(record: dict) -> Iterator[tuple[KernelCase, str, str, int, int]]:
+    """Each number on which the two do not agree: case, space, number, the emulator's and the tool's."""
+    for launch in record["launches"]:
+        if launch["ncu"] is not None:
+            for space in spaces_of(launch):
+                for what in NUMBERS[space]:
+                    ours, theirs = (launch[who].get(space, {}).get(what, 0) for who in ("emulator", "ncu"))
+                    if ours != theirs:
+                        yield KernelCase.of(launch), space, what, ours, theirs
+
+
+def spaces_of(launch: dict) -> list[str]:
+    """The spaces that either has counted."""
+    return [space for space in NUMBERS if space in launch["emulator"] or space in (launch["ncu"] or {})]
+
+
+def summarise_agreement(record: dict) -> str:
+    """How many numbers agree, in a sentence."""
+    done = [launch for launch in record["launches"] if launch["ncu"] is not None]
+    total = sum(len(NUMBERS[space]) for launch in done for space in spaces_of(launch))
+    refused = next((launch["refused"] for launch in record["launches"] if launch["ncu"] is None), None)
+    parts = [f"{total - len(list(differences(record)))} of {total} numbers are the same in ncu."] if total else []
+    if refused:
+        parts.append(f"Not measured in {len(record['launches']) - len(done)} launches: {refused}.")
+    return " ".join(parts)
+
+
+class CountedProgram(NamedTuple):
+    """What is run: a hash of its sources, its launches with the emulator's counts, and what the tool says of them."""
+
+    source_hash: Callable[[], str]
+    emulated: Callable[[], dict[KernelCase, Counts]]
+    profiled: Callable[[], str]
+
+
+def counted_programs() -> dict[str, CountedProgram]:
+    """The small kernels, and each stage's."""
+    found = {
+        "microbenchmarks": CountedProgram(
+            microbenchmarks.hash_microbenchmarks, count_microbenchmarks, profile_microbenchmarks
+        )
+    }
+    for stage in stages.cell_stages():
+        if stage.pointwise_tensors:
+            found[f"stage {stage.number}"] = stage_program(stage, POINTWISE_KERNELS)
+        if stage.small_kernels:
+            found[f"stage {stage.number}, small cells"] = stage_program(stage, stage.small_kernels)
+    return found
+
+
+def stage_program(stage: Stage, names: Sequence[str]) -> CountedProgram:
+    """The program of these kernels of a stage, which are all that the tool looks at."""
+    return CountedProgram(
+        partial(sources.hash_stage, stage),
+        partial(count_stage_kernels, stage, names),
+        partial(profile_stage, stage, names),
+    )
+
+
+def count_microbenchmarks() -> dict[KernelCase, Counts]:
+    """The emulator's counts of each microbenchmark, in the order of the file."""
+    counted = microbenchmarks.count_on_emulator()
+    return {KernelCase(kernel): kernel_counts(counted, kernel) for kernel in microbenchmarks.read_expected_counts()}
+
+
+def profile_microbenchmarks() -> str:
+    """What the tool says about the microbenchmarks."""
+    return ncu_tool.run_ncu([str(microbenchmarks.compile_for_gpu())], list(microbenchmarks.read_expected_counts()))
+
+
+def profile_stage(stage: Stage, names: Sequence[str]) -> str:
+    """What the tool says about kernels of a stage, built for this machine's GPU."""
+    library.build_stage(stage, "cuda")
+    return ncu_tool.run_ncu([sys.executable, "-m", "common.studies.ncu", str(stage.number), *names], names)
+
+
+def launch_stage_kernels(
+    number: int,
+    names: Sequence[str],
+    target: str,
+    around: Callable[[KernelCase], AbstractContextManager] = lambda case: nullcontext(),
+) -> None:
+    """Launches two kernels of a stage, of its pointwise part or of a small cell, at every size and dtype.
+
+    Each launch, with the other kernels that are launched for its sake, is inside of `around(case)`.
+    """
+    from ..measure import pointwise
+
+    cell = pointwise.launcher_for(stages.get_stage(number), names, target)
+    for B, S in POINTWISE_SIZES if tuple(names) == POINTWISE_KERNELS else SMALL_CELL_SIZES:
+        for dtype in DTYPES:
+            given = stage_counts.make_inputs(B, S, dtype, "cuda" if target == "cuda" else "cpu")
+            forward, backward = (KernelCase(name, number, dtype, B, S) for name in names)
+            with around(forward):
+                found = cell.forward(given)
+            with around(backward):
+                cell.backward(given, found)
+
+
+def count_stage_kernels(stage: Stage, names: Sequence[str]) -> dict[KernelCase, Counts]:
+    """The emulator's counts of each launch of these kernels of a stage."""
+    module, found = modules.load_stage(stage.number, "emulator"), {}
+
+    @contextmanager
+    def around(case: KernelCase) -> Iterator[None]:
+        with collect_counts(module) as counted:
+            yield
+        found[case] = kernel_counts(counted, case.kernel)
+
+    launch_stage_kernels(stage.number, names, "emulator", around)
+    return found
+
+
+def kernel_counts(counted: Counted, kernel: str) -> Counts:
+    """A kernel's counts, by space; spaces that it does not use are left out."""
+    spaces = [space for space in NUMBERS if counted.total("requests", kernel, space)]
+    return {
+        space: {what: counted.total(emulator_name(what), kernel, space) for what in NUMBERS[space]}
+        for space in spaces
+    }
+
+
+def emulator_name(what: str) -> str:
+    """The emulator's name for a number."""
+    return "requests" if what == "instructions" else what
+
+
+if __name__ == "__main__":
+    launch_stage_kernels(int(sys.argv[1]), sys.argv[2:], "cuda")

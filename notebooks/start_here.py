@@ -1,0 +1,182 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Start here: your first CUDA kernel in PyTorch
+#
+# In the next ten minutes you call a CUDA kernel from PyTorch, break it, read what went wrong, fix it, and give it a
+# gradient. You do not need a GPU. Without one, an emulator compiles the same CUDA source with g++, runs it on the
+# CPU and checks every memory access.
+#
+# The first build takes up to a minute.
+
+# %% [markdown] tags=["notebook-only"]
+# Run the cells from top to bottom with Shift+Enter.
+
+# %% tags=["notebook-only"]
+import sys
+from pathlib import Path
+
+here = Path.cwd()
+root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f / "common").is_dir())
+sys.path.insert(0, str(root))
+
+# %%
+import torch
+
+from common.inline import device, inline
+
+torch.manual_seed(0)
+print("torch", torch.__version__, "on", "the GPU" if device() == "cuda" else "the CPU: kernels run on the emulator")
+
+# %% [markdown]
+# ## 1. A kernel of five lines
+#
+# A **kernel** is a function that many threads of a GPU run at the same time. This one squares the numbers of an
+# array. Each **thread** handles one element, and first computes which one: threads come in **blocks** of equal
+# size, so the element's index `i` is the number of the block, times the size of a block, plus the number of the
+# thread in its block.
+
+# %%
+KERNEL = """
+__global__ void square_kernel(const float* x, float* y, int64_t n) {
+  int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (i < n)
+    y[i] = x[i] * x[i];
+}
+"""
+
+# %% [markdown]
+# Here are 10 elements and blocks of 4 threads. Three blocks make 12 threads, two more than there are elements. The
+# line `if (i < n)`, called the **guard**, stops these two.
+
+# %%
+# %matplotlib inline
+from common.figures.thread_grid import draw_thread_grid
+
+draw_thread_grid(count=10, block_size=4)
+
+# %% [markdown]
+# ## 2. Call it from PyTorch
+#
+# Two more pieces are needed. The **launch** starts the kernel: `<<<blocks, threads>>>` says how many blocks, and
+# how many threads in each. The C++ function `square` takes a tensor, allocates the result, passes both pointers to
+# the launch, and returns the result. `inline` compiles all three and gives you a Python module.
+
+# %%
+LAUNCH = """
+void launch_square(const float* x, float* y, int64_t n, cudaStream_t stream) {
+  square_kernel<<<(n + 255) / 256, 256, 0, stream>>>(x, y, n);
+}
+"""
+
+CPP = """
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+void launch_square(const float* x, float* y, int64_t n, cudaStream_t stream);
+
+at::Tensor square(const at::Tensor& x) {
+  at::Tensor y = at::empty_like(x);
+  launch_square(x.const_data_ptr<float>(), y.mutable_data_ptr<float>(), x.numel(),
+                c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return y;
+}
+"""
+
+HEADERS = "#include <cuda_runtime.h>\n#include <cstdint>\n"
+kernels = inline("first_kernel", CPP, HEADERS + KERNEL + LAUNCH, ["square"])
+
+x = torch.randn(1000, device=device())
+print("the same as x * x:", torch.equal(kernels.square(x), x * x))
+
+# %% [markdown]
+# 1000 elements need four blocks of 256 threads. The result is right, to the last bit.
+
+# %% [markdown]
+# ## 3. Break it
+#
+# Now change one character of the guard: `<` becomes `<=`. One thread too many gets through, and writes `y[1000]`,
+# which does not exist. On a GPU, this kernel usually seems to work: it writes into memory that belongs to something
+# else, and you find out much later. The emulator reports it at once, so this version runs on the emulator even if
+# you have a GPU.
+
+# %%
+BROKEN = HEADERS + KERNEL.replace("if (i < n)", "if (i <= n)") + LAUNCH
+broken = inline("broken_kernel", CPP, BROKEN, ["square"], target="emulator")
+
+try:
+    broken.square(x.cpu())
+except RuntimeError as error:
+    print(error)
+    print("line 7:", BROKEN.splitlines()[6])
+
+# %% [markdown]
+# Read the report from the top: what went wrong and in which line, at which element of which tensor, and which
+# thread of which block did it. The thread reads `x[1000]` before it writes `y[1000]`, so the read is what you see.
+# Change `<=` back to `<` and run the cell again: there is no report.
+
+# %% [markdown]
+# ## 4. Give it a gradient
+#
+# PyTorch cannot differentiate a kernel. An `autograd.Function` says how: `forward` calls the kernel and saves what
+# `backward` will need, and `backward` turns the gradient of the output into the gradient of the input. The
+# derivative of x² is 2x.
+
+
+# %%
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return kernels.square(x)
+
+    @staticmethod
+    def backward(ctx, grad_y):
+        (x,) = ctx.saved_tensors
+        return 2 * x * grad_y
+
+
+x.requires_grad_()
+Square.apply(x).sum().backward()
+print("the gradient is 2x:", torch.equal(x.grad, 2 * x.detach()))
+
+# %% [markdown]
+# That is a complete PyTorch extension: a kernel, a function that calls it, and a gradient.
+
+# %% [markdown]
+# ## 5. What it is good for
+#
+# Squaring is too simple to be worth a kernel of its own. A recurrent cell is not: PyTorch runs its dozen small
+# operations as separate kernels, each of which reads and writes all of its numbers. One kernel that does all of it,
+# a **fused** kernel, is launched once and keeps the values in between in registers. The workbook builds such a cell
+# in stages. The chart shows what each stage gains, measured on an NVIDIA H200; longer bars are faster.
+
+# %%
+from common.figures.ladder_chart import LadderChart
+
+LadderChart()
+
+# %% [markdown]
+# ## Where to go next
+#
+# | you want to | do this |
+# |---|---|
+# | learn it step by step | open the notebook `01_python`, then one notebook per stage |
+# | practise | `make next` names an exercise, `make check` says what is wrong with your answer |
+# | build an operator of your own | `make new NAME=mycell` creates a package with tests, a benchmark and a wheel |
+# | debug a CUDA program | `make emulate FILE=mine.cu` runs it on the CPU under all checks |
+# | see every stage measured on your machine | `make tour` |
+# | teach a class | `docs/teaching.md`: exercises, solutions, grading in one command |

@@ -1,0 +1,1 @@
+return z.clamp_max(0).exp();

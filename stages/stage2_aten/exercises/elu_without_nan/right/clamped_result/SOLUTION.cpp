@@ -1,0 +1,1 @@
+return z.exp().clamp_max(1);

@@ -1,0 +1,127 @@
+"""The command line: the diff, errors in one line, and a new stage that needs a folder and a row and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from common import stages
+from common.__main__ import parser
+from common.commands import diff
+from common.errors import UserError
+from common.paths import ROOT
+from common.studies import ablation
+
+
+def common(*arguments: str, cwd=ROOT) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "common", *arguments], cwd=cwd, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["stage", "9"], "error: stage 9 (Training on many GPUs) is not here yet; the stages that are: "),
+        (["stage", "99"], "error: there is no stage 99; the stages are 0 to 9"),
+        (["stage", "0", "--target", "cuda"], "error: stage 0 has no target 'cuda'; it has host"),
+        (
+            ["diff", "0", "1"],
+            "error: stage 0 (Extending PyTorch from Python) has no cell to compare; read its README",
+        ),
+        (["diff", "1", "99"], "error: there is no stage 99; the stages are 0 to 9"),
+        (["diff", "1", "7"], "error: stage 7 (The whole sequence in one call) is not here yet"),
+        (["stage", "2", "--target", "tpu"], "error: stage 2 has no target 'tpu'; it has host"),
+        (["stage", "2", "--target", "cuda"], "error: stage 2 has no target 'cuda'; it has host"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, message):
+    result = common(*arguments)
+    assert result.returncode == 1
+    assert result.stderr.startswith(message)
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr + result.stdout
+
+
+@pytest.mark.parametrize("arguments", [["progress"], ["next"], ["help"], ["check", "1/cell"]])
+def test_a_reader_that_leaves_early_changes_nothing(arguments, tmp_path):
+    """As `head -1` does."""
+    command, environment = [sys.executable, "-m", "common", *arguments], {**os.environ, "WORK": str(tmp_path)}
+    whole = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True)
+    shutil.rmtree(tmp_path)
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write) as nobody_reads:
+        done = subprocess.run(command, cwd=ROOT, env=environment, stdout=nobody_reads, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (whole.returncode, b"")
+    assert whole.stdout
+
+
+@pytest.mark.needs("git")
+def test_the_diff_is_the_lesson():
+    text = diff.diff_text(stages.get_stage(1), stages.get_stage(2))
+    assert "-    X = torch.cat([old_h, input], dim=1)" in text
+    assert "+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {" in text
+    assert "+++ b/stages/stage2_aten/setup.py" in text
+    assert "README" not in text
+    assert "by_hand" not in text
+
+
+@pytest.mark.needs("git")
+def test_the_diff_of_a_stage_with_itself_is_empty():
+    assert diff.diff_text(stages.get_stage(2), stages.get_stage(2)) == ""
+
+
+def test_files_that_every_stage_has_are_the_same():
+    """What is equal in two stages does not show in their diff; so it must stay equal."""
+    folders = [stage.folder for stage in stages.cell_stages()]
+    assert len({(folder / "__init__.py").read_text() for folder in folders}) == 1
+
+
+def test_a_stage_never_imports_common():
+    for stage in stages.cell_stages():
+        for path in stage.folder.rglob("*.py"):
+            if path.relative_to(stage.folder).parts[0] != "exercises":
+                assert "common" not in path.read_text(), path
+
+
+ROW = '    Stage(10, "stage10_toy", "cell", "A toy", HOST),\n'
+
+
+@pytest.mark.needs("git", "g++", "matplotlib")
+def test_a_stage_is_a_folder_and_a_row(tmp_path):
+    for name in ("common", "stages", "docs"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("README.md", "requirements.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    table = tmp_path / "common" / "stages.py"
+    last = '    Stage(9, "stage9_distributed", "program", "Training on many GPUs", HOST),\n'
+    assert last in table.read_text()
+    table.write_text(table.read_text().replace(last, last + ROW))
+    folder = tmp_path / "stages" / "stage10_toy"
+    shutil.copytree(ROOT / "stages" / "stage1_python", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "README.md").write_text("# Toy\n\n<!-- generated: stage-10 -->\n<!-- end: stage-10 -->\n")
+
+    shown = common("stage", "10", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert "Stage 10: A toy" in shown.stdout
+    assert "9 passed" in shown.stdout
+    assert "stage 10" in shown.stdout  # its row beside eager's
+    assert common("diff", "1", "10", cwd=tmp_path).stdout == ""
+    assert common("tables", cwd=tmp_path).returncode == 0
+    assert "[A toy](stages/stage10_toy)" in (tmp_path / "README.md").read_text()
+
+    (folder / "lltm.py").write_text((folder / "lltm.py").read_text().replace("* output_gate", "* input_gate"))
+    shown = common("stage", "10", cwd=tmp_path)
+    assert shown.returncode == 1
+    assert "FAILED sizes: new_h is wrong at [0, 0]" in shown.stdout
+
+
+def test_an_unknown_part_is_refused():
+    assert (
+        tuple(parser().parse_args(["ablation", "--only", *ablation.ABLATION_PARTS]).only) == ablation.ABLATION_PARTS
+    )
+    with pytest.raises(UserError, match="invalid choice: 'gpu'"):
+        parser().parse_args(["ablation", "--only", "cpu", "gpu"])

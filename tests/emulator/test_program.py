@@ -1,0 +1,467 @@
+"""`make emulate`: CUDA programs with a main of their own, right and wrong ones, and what is no program at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from common.emulator import Cache, build_program
+from common.paths import ROOT
+
+PROGRAMS = ROOT / "tests" / "emulator" / "programs"
+WRONG = PROGRAMS / "wrong"
+FOUND_WRONG, TIME_IS_UP = 66, 124
+pytestmark = pytest.mark.needs("g++")
+
+# Name, arguments, exit status, and the last line of its output.
+RIGHT = [
+    ("add", [], 0, "z[999] = 3: no error"),
+    ("add", ["40000"], 0, "z[39999] = 3: no error"),
+    ("streams", [], 0, "as it should be"),
+    ("memory", [], 0, "as it should be"),
+    ("kernels", [], 0, "280 280"),
+    ("queries", [], 3, "as it should be"),
+    ("headers", [], 0, ""),
+]
+# Name, exit status, and what is found: the words, the text of the line in which it is, and the check. None for a line
+# that the words name themselves.
+FINDINGS = [
+    ("past_end", 66, [("writes past the end of x", "x[i] = i", "memory")]),
+    ("after_free", 66, [("writes x after it was freed in FILE:5", "x[threadIdx.x] = 7", "memory")]),
+    ("kernel_null", 66, [("writes through a null pointer", "x[threadIdx.x] = 7", "memory")]),
+    ("kernel_takes_host", 66, [("writes memory of the host through x", "x[threadIdx.x] = 7", "memory")]),
+    ("exits", 5, [("writes past the end of x", "x[threadIdx.x] = 7", "memory")]),
+    ("assert_fails", 66, [("fails the assertion `threadIdx.x < n` in FILE:3", None, "launch")]),
+    (
+        "refused",
+        66,
+        [
+            (
+                "the launch of fill is refused: it asks for 2048 threads a block, (2048, 1, 1); a device allows 1024",
+                "fill<<<",
+                "launch",
+            )
+        ],
+    ),
+    (
+        "host_reads_device",
+        139,
+        [("the host reads d_x, which is memory of the device: copy it with cudaMemcpy", "printf(", "memory")],
+    ),
+    (
+        "host_writes_device",
+        139,
+        [("the host writes d_x, which is memory of the device: copy it with cudaMemcpy", "memset(", "memory")],
+    ),
+    (
+        "host_frees_device",
+        139,
+        [("the host gives d_x to free or delete, which is for cudaFree or cudaFreeHost", "  free(", "memory")],
+    ),
+    (
+        "too_early",
+        66,
+        [("the host reads h_x while cudaMemcpyAsync to h_x may still be using it", "too early:", "streams")],
+    ),
+    (
+        "managed_too_early",
+        66,
+        [("the host reads m while kernel fill may still be using it", "printf(", "streams")],
+    ),
+    (
+        "never_waited",
+        66,
+        [("kernel hello has not happened: the program ends without waiting for it", "hello<<<", "streams")],
+    ),
+    (
+        "wrong_stream",
+        1,
+        [("cudaMemcpy to h_x does not wait for kernel fill, and both use d_x", "cudaMemcpy(", "streams")],
+    ),
+    (
+        "overtakes",
+        66,
+        [("kernel scale does not wait for cudaMemcpyAsync to d_x, and both use d_x", "scale<<<", "streams")],
+    ),
+    ("double_free", 66, [("cudaFree of d_x, which was freed already in FILE:4", "cudaFree(d_x);\n}", "memory")]),
+    (
+        "wrong_free",
+        66,
+        [
+            ("cudaFree of plain, which is no memory of CUDA's", "cudaFree(plain)", "memory"),
+            ("cudaFree of a pointer into d_x, not to its beginning", "cudaFree(d_x + 4)", "memory"),
+            ("cudaFreeHost of d_x, which is memory of cudaMalloc: use cudaFree", "cudaFreeHost(d_x)", "memory"),
+            ("cudaFree of h_x, which is memory of cudaMallocHost: use cudaFreeHost", "cudaFree(h_x)", "memory"),
+        ],
+    ),
+    (
+        "overlong",
+        66,
+        [
+            ("cudaMemcpy writes 800 bytes to d_x, which has 400", "cudaMemcpy(", "memory"),
+            ("cudaMemset writes 400 bytes to d_x + 50, which has 200", "cudaMemset(", "memory"),
+        ],
+    ),
+    (
+        "direction",
+        66,
+        [
+            (
+                "cudaMemcpy is told cudaMemcpyHostToDevice, but its destination h_x is plain memory of the host",
+                "cudaMemcpy(h_x",
+                "memory",
+            ),
+            (
+                "cudaMemcpy is told cudaMemcpyDeviceToHost, but its destination d_x is memory of the device",
+                "cudaMemcpy(d_x",
+                "memory",
+            ),
+            ("cudaMemset is given h_x, which is plain memory of the host", "cudaMemset(", "memory"),
+            ("cudaMemcpy writes nullptr, a null pointer", "cudaMemcpy(nullptr", "memory"),
+        ],
+    ),
+    (
+        "unwritten",
+        66,
+        [
+            (
+                "cudaMemcpy brings d_x to the host, but all of it is uninitialised",
+                "cudaMemcpy(h, d_x",
+                "initialisation",
+            )
+        ],
+    ),
+]
+# Name, exit status, what the host did wrong, and the text of the line.
+CRASHES = [
+    ("host_null", 139, "crashes, not a kernel: it writes through a null pointer: address 0x0", "*p = 3"),
+    ("host_divides", 136, "crashes, not a kernel: it divides an integer by zero", "3 / zero"),
+    ("host_recursion", 139, "crashes, not a kernel: it overflows its stack", "int deep("),
+    ("host_asserts", 134, "aborts (by assert, an exception that nobody catches, or a broken heap)", "assert(argc"),
+    ("host_throws", 134, "aborts (by assert, an exception that nobody catches, or a broken heap)", "few.at(3)"),
+    ("takes_memory", 134, "aborts (by assert, an exception that nobody catches, or a broken heap)", "new char"),
+    (
+        "short_source",
+        139,
+        "crashes, not a kernel: cudaMemcpy is given host memory that is not there, or too short: address ADDRESS",
+        "cudaMemcpy(",
+    ),
+]
+
+
+def emulate(file: Path | str, *arguments: str, folder: Path = ROOT, **variables: str) -> subprocess.CompletedProcess:
+    """Runs the command. A program's name stands for its file in tests/emulator/programs."""
+    if file and (PROGRAMS / f"{file}.cu").exists():
+        file = (PROGRAMS / f"{file}.cu").relative_to(ROOT)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    return subprocess.run(
+        [sys.executable, "-m", "common", "emulate", str(file), *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def line(name: str, text: str) -> str:
+    """FILE:LINE, as a report names the first line of a program that holds a text."""
+    source = (PROGRAMS / f"{name}.cu").read_text()
+    return f"tests/emulator/programs/{name}.cu:{source[: source.index(text)].count(chr(10)) + 1}"
+
+
+def no_process_is_left(marker: str) -> bool:
+    """Whether no process has the marker in its environment."""
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if marker.encode() in environment.read_bytes():
+                return False
+        except OSError:
+            continue
+    return True
+
+
+@pytest.mark.parametrize(("name", "arguments", "status", "last"), RIGHT)
+def test_a_right_program_runs_and_nothing_is_found(name, arguments, status, last):
+    done = emulate(name, *arguments)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1:] == ([last] if last else [])
+    first, *notes = done.stderr.splitlines()
+    assert re.fullmatch(r"emulator: (\d+ launch(es)?, no problem found|no kernel was launched, so .*)", first)
+    assert all(note.startswith("  note: times of events") for note in notes)
+
+
+@pytest.mark.parametrize(("name", "status", "findings"), FINDINGS, ids=[name for name, *_ in FINDINGS])
+def test_what_is_wrong_is_found(name, status, findings):
+    name = f"wrong/{name}"
+    done = emulate(name)
+    assert done.returncode == status, done.stdout + done.stderr
+    expected = []
+    for what, text, check in findings:
+        what = what.replace("FILE", f"tests/emulator/programs/{name}.cu")
+        expected.append(f"error: {what}{f', in {line(name, text)}' if text else ''} ({check})")
+    assert [text.strip() for text in done.stderr.splitlines() if text.startswith("  error: ")] == expected
+
+
+@pytest.mark.parametrize(("name", "status", "what", "text"), CRASHES, ids=[name for name, *_ in CRASHES])
+def test_a_crash_of_the_host_is_told_from_one_in_a_kernel(name, status, what, text):
+    done = emulate(f"wrong/{name}", EMULATOR_TIMEOUT="20")
+    assert done.returncode == status, done.stdout + done.stderr
+    [error] = [one for one in done.stderr.splitlines() if one.startswith("  error: ")]
+    error = re.sub(r"address 0x[0-9a-f]{3,}", "address ADDRESS", error)
+    assert error == f"  error: the host's own code {what}, in {line(f'wrong/{name}', text)}"
+
+
+def test_who_and_which_element_and_where_it_came_from():
+    done = emulate("wrong/past_end")
+    report = done.stderr.splitlines()
+    assert report[2].startswith("     element 100 of x, which has 100 elements (400 bytes, allocated in ")
+    assert report[2].endswith("tests/emulator/programs/wrong/past_end.cu:8, on the host: d_x)")
+    assert report[3] == "     kernel fill, block (3, 0, 0), thread (4, 0, 0)"
+
+
+def test_an_error_of_a_kernel_stays_until_the_device_is_reset():
+    done = emulate("wrong/past_end")
+    assert done.stdout.split() == ["cudaSuccess", *3 * ["cudaErrorIllegalAddress"], "cudaSuccess", "cudaSuccess"]
+
+
+def test_work_that_nothing_waits_for_does_not_happen():
+    assert emulate("wrong/never_waited").stdout == "bye\n"
+    assert emulate("wrong/too_early").stdout == "too early: 0\nin time: 7\n"
+
+
+LEAKS = [
+    ("d_x is never freed (1024 bytes of cudaMalloc)", "cudaMalloc("),
+    ("h_y is never freed (2048 bytes of cudaMallocHost)", "cudaMallocHost("),
+]
+
+
+def test_a_leak_is_a_warning():
+    done = emulate("wrong/leaks")
+    assert done.returncode == 0
+    alone = "; a leak alone does not make the program fail"
+    assert done.stderr.splitlines()[1:] == [
+        f"  warning: {what}{alone}, in {line('wrong/leaks', text)} (leaks)" for what, text in LEAKS
+    ]
+
+
+def test_a_leak_can_be_an_error():
+    done = emulate("wrong/leaks", EMULATOR_LEAKS="error")
+    assert done.returncode == FOUND_WRONG
+    assert done.stderr.splitlines()[1:] == [
+        f"  error: {what}, in {line('wrong/leaks', text)} (leaks)" for what, text in LEAKS
+    ]
+
+
+def test_a_leak_comes_after_the_mistake():
+    done = emulate("wrong/never_written")
+    assert done.returncode == FOUND_WRONG
+    error, leak, other = [text for text in done.stderr.splitlines() if text.startswith(("  error:", "  warning:"))]
+    assert error.startswith("  error: cudaMemcpy brings d_y to the host, but 128 of the 132 bytes are uninitialised")
+    assert "d_y is never freed" in leak
+    assert "h_flag is never freed" in other
+
+
+def test_the_host_reads_what_no_kernel_has_written():
+    name = "wrong/host_reads_unwritten"
+    done = emulate(name)
+    assert done.returncode == FOUND_WRONG, done.stdout + done.stderr
+    errors = [text for text in done.stderr.splitlines() if text.startswith("  error:")]
+    said = "and no kernel has written any of it"
+    assert errors == [
+        f"  error: the host reads {array}, {said}, in {line(name, text)} (initialisation)"
+        for array, text in (("managed", "managed[3]"), ("mapped", "mapped[5]"))
+    ]
+    assert "no problem found" in emulate(name, EMULATOR_CHECKS="-initialisation").stderr
+
+
+def test_part_of_a_copy_that_nobody_wrote_is_a_warning():
+    done = emulate("wrong/unwritten")
+    assert "warning: cudaMemcpy brings d_y to the host, but 4 of the 128 bytes are uninitialised" in done.stderr
+
+
+def test_an_error_that_the_program_handles_is_a_warning():
+    done = emulate("handled")
+    assert (done.returncode, done.stdout) == (0, "7\n")
+    assert "  warning: the launch of fill is refused" in done.stderr
+    assert "error:" not in done.stderr
+
+
+def test_checks_can_be_switched_off():
+    done = emulate("wrong/leaks", EMULATOR_CHECKS="-leaks")
+    assert (done.returncode, done.stderr) == (0, "emulator: no kernel was launched, so there was nothing to check\n")
+    done = emulate("add", EMULATOR_CHECKS="-races,-leaks")
+    assert done.stderr == "emulator: 1 launch, no problem found, without races, leaks\n"
+
+
+def test_a_report_carries_the_nonce_of_a_judge_which_the_program_cannot_read(tmp_path):
+    source = (PROGRAMS / "add.cu").read_text()
+    (tmp_path / "add.cu").write_text(source.replace("main(", "as_before(") + MAIN)
+    program = build_program("add.cu", tmp_path, Cache(tmp_path / "cache"), tmp_path)
+    counts = tmp_path / "counts.json"
+    variables = {"EMULATOR_NONCE": "1", "EMULATOR_COUNTS": str(counts)}
+    done = subprocess.run([program], input="ab12\nmore", env=os.environ | variables, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "z[999] = 3: no error"
+    assert "read" not in done.stdout
+    assert done.stderr == "\nab12\nemulator: 1 launch, no problem found\n"
+    assert json.loads(counts.read_text())["nonce"] == "ab12"
+
+
+MAIN = """
+__attribute__((constructor(101))) void early() { if (getchar() != EOF) puts("read"); }
+int main(int count, char** words) { return as_before(count, words); }
+"""
+SWITCHES_OFF = {
+    "in a constructor": '__attribute__((constructor(101))) void off() { setenv("EMULATOR_CHECKS", "none", 1); }',
+    "in place": """
+struct Off {
+  Off() {
+    setenv("EMULATOR_CHECKS", "none", 1);
+    if (char* fixed = getenv("EMULATOR_FIXED")) memset(fixed - sizeof("EMULATOR_FIXED"), 'x', 16);
+  }
+} off;""",
+}
+
+
+@pytest.mark.parametrize("code", SWITCHES_OFF.values(), ids=SWITCHES_OFF)
+def test_fixed_settings_cannot_be_changed_by_the_program(code, tmp_path):
+    program = tmp_path / "program.cu"
+    program.write_text(f"#include <cstdlib>\n#include <cstring>\n{code}\n{(WRONG / 'past_end.cu').read_text()}")
+    assert "without memory" in emulate(program).stderr
+    done = emulate(program, EMULATOR_FIXED="1")
+    assert done.returncode == FOUND_WRONG
+    assert "writes past the end of x" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["endless_kernel", "endless_host", "sleeps"])
+def test_a_program_that_does_not_end_is_ended(name):
+    done = emulate(f"wrong/{name}", EMULATOR_TIMEOUT="2")
+    assert done.returncode == TIME_IS_UP
+    _, error, *rest = done.stderr.splitlines()
+    who = "kernel wait, block (0, 0, 0), thread (0, 0, 0)" if name == "endless_kernel" else "the program"
+    where = {"endless_kernel": "while (!*flag)", "endless_host": "for (;;)"}.get(name)
+    at = f", in {line(f'wrong/{name}', where)}" if where else ""
+    assert error == f"  error: {who} has not ended after 2 seconds (EMULATOR_TIMEOUT){at}"
+    assert rest == []
+
+
+def test_output_is_cut():
+    done = emulate("wrong/prints_much", EMULATOR_TIMEOUT="3")
+    assert 1_000_000 <= len(done.stdout) < 1_001_000
+    assert done.stdout.endswith("\nemulator: output cut after 1000000 bytes\n")
+
+
+def test_there_is_no_input():
+    done = emulate("wrong/reads_input")
+    assert (done.returncode, done.stdout) == (0, "-1 -1\n")
+
+
+def test_nothing_is_left_of_children(tmp_path):
+    marker = f"EMULATE_TEST={tmp_path}"
+    name, _, value = marker.partition("=")
+    start = time.monotonic()
+    done = emulate("wrong/forks", **{name: value})
+    assert (done.returncode, done.stdout) == (0, "parent\n")
+    assert "note: what a forked child does is not checked" in done.stderr
+    assert time.monotonic() - start < 500  # the child would sleep for longer
+    done = emulate("wrong/fork_bomb", **{name: value}, EMULATOR_TIMEOUT="20")
+    assert done.returncode == FOUND_WRONG
+    assert done.stderr.splitlines()[0] == "emulator: the program forks more than 64 times, and is ended"
+    assert no_process_is_left(marker)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("not_cuda", "wrong/not_cuda.cu:1:1: error: "),
+        ("missing_header", "wrong/missing_header.cu:2:10: fatal error: helper_cuda.h: No such file"),
+        ("syntax", "wrong/syntax.cu:2:21: error: expected "),
+    ],
+)
+def test_a_compiler_speaks_of_the_learners_own_lines(name, words):
+    done = emulate(f"wrong/{name}")
+    assert done.returncode == 1
+    first, *rest = done.stderr.splitlines()
+    assert first == f"error: tests/emulator/programs/wrong/{name}.cu does not compile"
+    assert words in "\n".join(rest)
+    assert len(rest) < 40
+
+
+def test_a_program_without_main():
+    done = emulate("wrong/no_main")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: tests/emulator/programs/wrong/no_main.cu does not link: it has no main()\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("nothing.cu", "there is no file nothing.cu"),
+        ("a.cu b.cu", "there is no file a.cu b.cu; emulate takes one file"),
+        ("folder", "folder is a folder; name one CUDA program: make emulate FILE=x.cu"),
+        ("notes.txt", "notes.txt does not end in .cu: is it a CUDA program?"),
+        ("binary.cu", "binary.cu is not text in UTF-8"),
+        ("texture.cu", "texture.cu:1: the emulator has no textures and surfaces (cudaTextureObject_t)"),
+        ("", "which program? make emulate FILE=x.cu"),
+    ],
+)
+def test_what_is_no_program_gives_one_line(file, words, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes.txt").write_text("int main() {}")
+    (tmp_path / "binary.cu").write_bytes(bytes(range(256)))
+    (tmp_path / "texture.cu").write_text("__global__ void k(cudaTextureObject_t t) {}\nint main() {}\n")
+    done = emulate(file, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (1, f"error: {words}\n")
+
+
+@pytest.mark.needs("make")
+def test_make_passes_arguments_on():
+    settings = [f"PYTHON={sys.executable}", "FILE=tests/emulator/programs/add.cu", "ARGS=77"]
+    command = ["make", "--no-print-directory", "emulate", *settings]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "z[76] = 3: no error\n")
+
+
+def test_a_bare_python_is_enough(tmp_path):
+    """One without site-packages; and the learner's program may lie anywhere."""
+    shutil.copytree(PROGRAMS / "parts", tmp_path / "elsewhere" / "parts")
+    program = shutil.copy(PROGRAMS / "headers.cu", tmp_path / "elsewhere")
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from common.__main__ import main; sys.exit(main())"
+    command = [sys.executable, "-I", "-S", "-c", code, "emulate", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "emulator: 4 launches, no problem found\n")
+
+
+@pytest.mark.needs("nvcc")
+def test_nvcc_takes_the_same_programs(tmp_path):
+    broken = ("not_cuda", "missing_header", "syntax")
+    sources = [path for path in sorted(PROGRAMS.rglob("*.cu")) if path.stem not in broken]
+    assert len(sources) > 30
+    # One compilation of them all: each in a namespace of its own, with what they include in front.
+    includes, bodies = {}, []
+    for number, path in enumerate(sources):
+        text = path.read_text()
+        includes.update(dict.fromkeys(re.findall(r"^#include <.*>$", text, re.M)))
+        for own in re.findall(r'^#include "(.*)"$', text, re.M):
+            text = text.replace(f'#include "{own}"', (path.parent / own).read_text())
+        text = re.sub(r"^#(include <.*>|pragma once)$", "", text, flags=re.M)
+        defined = re.findall(r"^#define (\w+)", text, re.M)
+        bodies.append(
+            f'namespace program{number} {{\n#line 1 "{path.name}"\n{text}\n}}\n'
+            + "".join(f"#undef {name}\n" for name in defined)
+        )
+    whole = tmp_path / "all.cu"
+    whole.write_text("\n".join([*includes, *bodies]) + "\nint main() {}\n")
+    command = [shutil.which("nvcc"), "-std=c++17", "-arch=sm_75", "-c", str(whole), "-o", str(tmp_path / "all.o")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]

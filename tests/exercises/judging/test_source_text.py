@@ -1,0 +1,39 @@
+"""Comments are not code, and what looks like a comment in a literal is not one."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.exercises.judging.source_text import strip_comments
+
+CODE = {
+    "a line": ("a.cpp", "x();  // y()\nz();", "x();   \nz();"),
+    "a line that goes on": ("a.cpp", "x();  // y() \\\ny();\nz();", "x();   \nz();"),
+    "lines": ("a.cu", "x(/* y()\n y() */);", "x( );"),
+    "an open one": ("a.cu", "x();/* y()", "x(); "),
+    "a path": ("a.cpp", 'x("http://y"); z();', 'x("http://y"); z();'),
+    "a quote in a comment": ("a.cpp", "x(); // don't\ny('\"'); // z", "x();  \ny('\"');  "),
+    "raw": ("a.cpp", 'x(R"doc(// y " */)doc"); // z', 'x(R"doc(// y " */)doc");  '),
+    "Python": ("a.py", "x()  # y()\nz('#')", "x()   \nz('#')"),
+    "a slash in Python": ("a.py", "x = 7 // 2", "x = 7 // 2"),
+    "a docstring": ("a.py", '"""x # y"""\nz()', '"""x # y"""\nz()'),
+}
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_comments_go(name):
+    file, text, code = CODE[name]
+    assert strip_comments(text, file) == code
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "code"),
+    [
+        ("a.cpp", 'TORCH_CHECK(x, "no .data<" /* y */);', 'TORCH_CHECK(x, ""  );'),
+        ("a.cpp", '#include "torch/torch.h"\nx("y");', '#include "torch/torch.h"\nx("");'),
+        ("a.cpp", 'x(R"(y")");', 'x("");'),
+        ("a.py", '"""saved_variables"""\nx = "y" + \'z\'', '""\nx = "" + ""'),
+    ],
+)
+def test_literals_go(file, text, code):
+    assert strip_comments(text, file, strings=False) == code

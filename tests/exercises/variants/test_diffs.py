@@ -1,0 +1,64 @@
+"""Diffs of wrong answers and broken starters: what they change, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.errors import UserError
+from common.exercises import variants
+from common.exercises.variants.diffs import apply_diff, make_diff
+from support import learner
+
+OLD = "one\ntwo\n\nthree\ntwo\nfour\n"
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "one\nTWO\n\nthree\ntwo\nfour\n",  # the first of two equal lines
+        "one\ntwo\n\nthree\ntwo\nand\nfour\n",
+        "two\n\nthree\ntwo\n",
+        "none\none\ntwo\n\nthree\ntwo\nfour\nfive\n",
+        "one\ntwo\nthree\ntwo\nfour\n",
+    ],
+)
+def test_a_diff_gives_the_new_text(new):
+    diff = make_diff(OLD, new)
+    assert diff != new
+    assert apply_diff(OLD, diff) == new
+
+
+def test_a_hunk_is_read_as_written():
+    assert apply_diff(OLD, " three\n-two\n+2\n@@\n-one\n") == "two\n\nthree\n2\nfour\n"
+    assert apply_diff(OLD, " two\n\n-three\n+3\n") == "one\ntwo\n\n3\ntwo\nfour\n"  # an editor took the space off
+
+
+@pytest.mark.parametrize(
+    ("diff", "says"),
+    [
+        ("-two\n+2\n", "2 times there: 'two'"),
+        ("-tw\n+2\n", "not found: 'tw'"),
+        ("+five\n", "not found: ''"),
+        (" one\n two\n", "changes nothing: 'one"),
+        ("", "not found"),
+    ],
+)
+def test_what_fits_nowhere_or_twice_is_refused(diff, says):
+    with pytest.raises(ValueError, match=says):
+        apply_diff(OLD, diff)
+
+
+def test_a_wrong_answer_that_no_longer_fits_names_the_exercise(tmp_path):
+    exercise = learner.read(tmp_path)
+    wrong = exercise.folder / "wrong" / "one_less"
+    for path in wrong.glob("SOLUTION*"):
+        path.unlink()
+    (wrong / "answer.py.diff").write_text("-    return 42\n+    return 41\n")
+    assert "return 41" in variants.wrong(exercise)["one_less"]["answer.py"]
+    (wrong / "answer.py.diff").write_text("-    return 43\n+    return 41\n")
+    with pytest.raises(UserError, match=r"wrong/one_less/answer.py.diff does not fit answer.py: not found"):
+        variants.wrong(exercise)
+    (wrong / "answer.py.diff").unlink()
+    (wrong / "other.py.diff").write_text("-a\n+b\n")
+    with pytest.raises(UserError, match=r"wrong/one_less/other.py.diff replaces nothing"):
+        variants.wrong(exercise)

@@ -1,0 +1,111 @@
+"""What notebook 02c says: the example that links zlib, and old code beside new, from the notebook's own texts."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+import zlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from common.paths import ROOT
+from support.labs import OTHER_CODE
+from support.proof_files import notebook_files
+from support.sandbox import Sandbox, compile
+
+pytestmark = pytest.mark.proof(
+    "claims of notebooks", files=[*notebook_files("02c_other_code"), "stages/stage2_aten/another_library/*"]
+)
+
+
+FOLDER = ROOT / "stages" / "stage2_aten" / "another_library"
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """The example, built by its setup.py, without optimisation."""
+    sandbox = Sandbox(tmp_path_factory.mktemp("pack"))
+    for name in ("pack.cpp", "setup.py"):
+        sandbox.write(name, (FOLDER / name).read_text())
+    sandbox.works("python setup.py -q build_ext --build-lib built", CFLAGS="-O0")
+    sys.path.insert(0, str(sandbox.folder / "built"))
+    try:
+        return importlib.import_module("pack")
+    finally:
+        sys.path.pop(0)
+
+
+def tensors() -> list[torch.Tensor]:
+    whole = torch.randn(9, 14)
+    views = [whole, whole.t(), whole[1:, ::3], whole[0, 0], whole[:0], torch.ones(()).expand(3, 4)]
+    return [*views, whole.double(), whole.bfloat16(), torch.randn(5, dtype=torch.cfloat).conj().imag]
+
+
+@pytest.mark.needs("g++", "zlib")
+@pytest.mark.syllabus("2.10a", "2.10b")
+def test_what_zlib_packed_comes_back(pack):
+    for x in tensors():
+        packed = pack.pack(x)
+        assert torch.equal(pack.unpack(packed, x), x)
+        dense = x.resolve_neg().contiguous().view(-1).view(torch.uint8)
+        assert zlib.decompress(packed.numpy().tobytes()) == dense.numpy().tobytes()
+    assert b"libz.so" in Path(pack.__file__).read_bytes()
+    zeros = torch.zeros(1000)
+    assert pack.pack(zeros).numel() < pack.pack(zeros, level=0).numel() / 50
+
+
+@pytest.mark.needs("g++", "zlib")
+def test_what_cannot_be_packed_is_refused(pack):
+    packed = pack.pack(torch.ones(3))
+    for message, call in (
+        ("pack: x has dtype Long", lambda: pack.pack(torch.ones(3).long())),
+        ("pack: x is on meta", lambda: pack.pack(torch.ones(3, device="meta"))),
+        ("pack: level is 10, expected 0 to 9", lambda: pack.pack(torch.ones(3), 10)),
+        ("unpack: packed has dtype Float", lambda: pack.unpack(packed.float(), torch.ones(3))),
+        (r"no tensor of shape \[2\] in Float", lambda: pack.unpack(packed, torch.ones(2))),
+        (r"no tensor of shape \[4\] in Float", lambda: pack.unpack(packed, torch.ones(4))),
+        (r"no tensor of shape \[3\] in Float", lambda: pack.unpack(packed[:-1], torch.ones(3))),
+        ("unpack: like has dtype Long", lambda: pack.unpack(packed, torch.ones(3).long())),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            call()
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.syllabus("2.11a", "2.11b", "2.11c")
+def test_the_old_text_is_refused(tmp_path):
+    sandbox = Sandbox(tmp_path)
+    sandbox.write("module.cpp", OTHER_CODE["OLD"])
+    said = sandbox.fails(compile("-DTORCH_EXTENSION_NAME=x"))
+    assert "cannot convert 'const at::DeprecatedTypeProperties' to 'c10::ScalarType'" in said
+    assert "'AT_CHECK' was not declared in this scope" in said
+    assert "Tensor.data<T>() is deprecated. Please use Tensor.data_ptr<T>() instead." in said
+
+
+@pytest.mark.syllabus("2.11e", "2.11f")
+def test_functions_then_and_now():
+    assert not hasattr(torch.nn, "Function")
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_variables
+            return 2 * x * grad
+
+    x = torch.tensor([3.0], requires_grad=True)
+    with pytest.warns(DeprecationWarning, match="'saved_variables' is deprecated; use 'saved_tensors'"):
+        Square.apply(x).backward()
+    assert x.grad == 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward method"):
+            Square()(x)

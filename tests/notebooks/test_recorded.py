@@ -1,0 +1,204 @@
+"""What the notebooks say of times, held against what is recorded: of an H200, which they quote, and of a CPU."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from common import stages
+from common.measure.implementations import MODES
+from common.results import records
+from common.results.rows import share_of_copy, size_label, unique
+
+SMALL, LARGE = (16, 32, 128), (64, 1024, 128)  # B, I, S
+
+
+@pytest.fixture(scope="module")
+def machine() -> dict:
+    return records.read_result(records.RECORDED / "h200.json")
+
+
+def row_of(machine: dict, **wanted: object) -> dict:
+    """The only row with these values; gradients for all inputs unless told otherwise."""
+    wanted = {"grads": "all", "maths": "IEEE", **wanted}
+    (row,) = [row for row in machine["rows"] if all(row[key] == value for key, value in wanted.items())]
+    return row
+
+
+def step(machine: dict, name: str, device: str, size: tuple[int, int, int], passes: str) -> dict:
+    B, I, S = size
+    return row_of(machine, name=name, device=device, B=B, I=I, S=S, **{"pass": passes})
+
+
+def kernels_of(machine: dict, name: str) -> dict[tuple[str, int, int], dict]:
+    """The rows of the pointwise kernels of one implementation, by pass and size."""
+    return {(row["pass"], row["B"], row["S"]): row for row in machine["kernels"] if row["name"] == name}
+
+
+def measured() -> list[tuple[dict, str]]:
+    """Every recorded machine with each device that was measured on it."""
+    return [(found, device) for found in records.read_recorded() for device in unique(found["rows"], "device")]
+
+
+def test_both_devices_were_measured_with_every_stage(machine):
+    assert {device for _, device in measured()} == {"cpu", "cuda"}
+    here = {f"stage {stage.number}" for stage in stages.cell_stages()}
+    compiled = {"eager", "torch.compile", "Triton"}
+    of_gpu = {row["name"] for row in machine["rows"] if row["device"] == "cuda"}
+    assert of_gpu == here | compiled | {f"torch.compile {mode}" for mode in MODES}
+    assert {row["name"] for row in machine["kernels"]} == here - {"stage 1", "stage 2"} | compiled
+    of_cpus = {row["name"] for found, device in measured() if device == "cpu" for row in found["rows"]}
+    assert {name for name in here if "host" in stages.get_stage(int(name.split()[1])).targets} <= of_cpus
+
+
+@pytest.mark.syllabus("1.3d", "1.4b")
+def test_the_small_step_is_mostly_overhead():
+    """29 times the arithmetic takes a few times as long: so most of the small step is not arithmetic."""
+
+    def products(size: tuple[int, int, int]) -> int:
+        B, I, S = size
+        return B * (S + I) * 3 * S
+
+    more = products(LARGE) / products(SMALL)
+    for machine, device in measured():
+        for passes in ("forward", "forward+backward"):
+            small, large = (step(machine, "eager", device, size, passes)["median"] for size in (SMALL, LARGE))
+            arithmetic = large / more  # at most this in the small one
+            assert arithmetic < 0.5 * small
+
+
+@pytest.mark.syllabus("1.4c")
+def test_torch_compile_is_not_always_faster(machine):
+    rows = [row for found, _ in measured() for row in found["rows"] if row["name"] == "torch.compile"]
+    assert any(row["ratio"] > 1 for row in rows)
+    eager, compiled = (kernels_of(machine, name) for name in ("eager", "torch.compile"))
+    assert all(compiled[key]["kernels"] < row["kernels"] for key, row in eager.items()), "fewer kernels"
+    assert all(compiled[key]["median"] < row["median"] for key, row in eager.items()), "and they are faster"
+
+
+@pytest.mark.syllabus("2.8b")
+def test_stage_2_keeps_less_for_backward_than_eager(machine):
+    rows = [row for row in machine["rows"] if row["name"] == "stage 2"]
+    assert rows
+    for row in rows:
+        same = {key: row[key] for key in ("device", "grads", "B", "I", "S", "pass")}
+        eager = row_of(machine, name="eager", **same)
+        X, block = 4 * row["B"] * (row["S"] + row["I"]), 4 * row["B"] * row["S"]
+        assert row["saved_bytes"] == X + 4 * block
+        assert eager["saved_bytes"] == X + 7 * block
+
+
+@pytest.mark.syllabus("2.8g")
+def test_the_backward_of_stage_2_is_faster_than_autograds():
+    for machine, device in measured():
+        for size in (SMALL, LARGE):
+
+            def backward(name: str, machine=machine, device=device, size=size) -> float:
+                both, forward = (
+                    step(machine, name, device, size, passes)["median"] for passes in ("forward+backward", "forward")
+                )
+                return both - forward
+
+            assert backward("stage 2") < backward("eager")
+
+
+@pytest.mark.syllabus("3.7a", "3.7b")
+def test_a_pass_of_stage_3_is_one_kernel(machine):
+    eager, stage = kernels_of(machine, "eager"), kernels_of(machine, "stage 3")
+    assert eager.keys() == stage.keys()
+    assert {row["kernels"] for row in stage.values()} == {1}
+    for key, row in stage.items():
+        assert row["median"] < 0.6 * eager[key]["median"]
+
+
+@pytest.mark.syllabus("4.3a")
+def test_accessors_take_more_registers_than_pointers(machine):
+    pointers, accessors = kernels_of(machine, "stage 3"), kernels_of(machine, "stage 4")
+    for key, row in accessors.items():
+        assert row["registers"] > pointers[key]["registers"]
+        assert row["occupancy"] <= pointers[key]["occupancy"]
+
+
+@pytest.mark.syllabus("4.3b")
+def test_the_kernels_over_accessors_take_a_little_longer(machine):
+    pointers, accessors = kernels_of(machine, "stage 3"), kernels_of(machine, "stage 4")
+    assert pointers.keys() == accessors.keys()
+    for key, row in accessors.items():
+        assert 1 < row["median"] / pointers[key]["median"] < 1.15
+
+
+@pytest.mark.syllabus("6.1b", "6.4a")
+def test_stage_6_says_what_it_has_reached(machine):
+    """The README's table of aims is what is recorded."""
+    text = (stages.get_stage(6).folder / "README.md").read_text()
+
+    def reached(found: dict, size: tuple[int, int, int], device: str, grads: str) -> str:
+        B, I, S = size
+        same = {"name": "stage 6", "device": device, "B": B, "I": I, "S": S, "grads": grads}
+        both = (row_of(found, **same, **{"pass": passes})["ratio"] for passes in ("forward", "forward+backward"))
+        return " / ".join(f"{ratio:.2f}" for ratio in both)
+
+    def label_of(size: tuple[int, int, int]) -> str:
+        return size_label(dict(zip("BIS", size, strict=True)))
+
+    for size in (SMALL, (4096, 1024, 1024)):
+        (line,) = re.findall(rf"\| H200, {label_of(size)} \| .*", text)
+        assert line.endswith(f" | {reached(machine, size, 'cuda', 'all')} |")
+    for cpu in (found for found, device in measured() if device == "cpu"):
+        threads = next(row["threads"] for row in cpu["rows"])
+        for size in (SMALL, LARGE, (256, 256, 512)):
+            (line,) = re.findall(rf"\| CPU, {threads} threads, {label_of(size)}, .*", text)
+            assert line.endswith(f" | {reached(cpu, size, 'cpu', 'parameters')} |")
+    kernels = kernels_of(machine, "stage 6")
+    for B, S in ((8192, 4096), (4096, 1024)):
+        shares = (share_of_copy(kernels[passes, B, S]) for passes in ("forward", "backward"))
+        said = " / ".join(f"{100 * share:.0f} %" for share in shares)
+        (line,) = re.findall(rf"\| H200, kernels at B{B} S{S} \| .*", text)
+        assert line.endswith(f" | {said} |")
+
+
+# compute-sanitizer ----------------------------------------------------------------------------------------------
+
+
+def said(tool: str, case: str) -> dict:
+    """What a tool said of one of the programs in common/emulator/mistakes."""
+    (row,) = [
+        row
+        for row in json.loads(records.TOOLS_RECORD.read_text())["rows"]
+        if (row["tool"], row["case"]) == (tool, case)
+    ]
+    return row
+
+
+@pytest.mark.syllabus("3.8a")
+@pytest.mark.parametrize(
+    ("tool", "wrong", "right", "message"),
+    [
+        ("memcheck", "wrong_guard_off_by_one", "right_guard", "Invalid __global__ read of size 4 bytes"),
+        (
+            "racecheck",
+            "wrong_no_barrier_after_the_load",
+            "right_barrier_after_the_load",
+            "Race reported between Write access",
+        ),
+    ],
+)
+def test_compute_sanitizer_finds_bad_accesses_and_races(tool, wrong, right, message):
+    assert said(tool, wrong)["outcome"] == "right line"
+    assert message in said(tool, wrong)["message"]
+    assert said(tool, right)["outcome"] == "silent"
+
+
+@pytest.mark.syllabus("3.8a")
+def test_compute_sanitizer_has_nothing_to_say_of_the_stages():
+    rows = json.loads(records.SANITIZER_RECORD.read_text())["rows"]
+    assert {row["tool"] for row in rows} == {"memcheck", "racecheck", "initcheck", "synccheck"}
+    assert {row["outcome"] for row in rows} == {"clean"}
+
+
+@pytest.mark.syllabus("4.1d")
+def test_a_kernel_cannot_follow_a_pointer_to_memory_of_the_host():
+    assert said("memcheck", "wrong_host_array")["outcome"] == "right line"
+    assert "illegal memory access" in said("no tool", "wrong_host_array")["message"]

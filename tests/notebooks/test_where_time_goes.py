@@ -1,0 +1,101 @@
+"""What notebook 01 says of clocks, and of where the time of a step goes: tried on stage 1, on one thread."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from common import load
+from common.cell.case import Case
+from common.measure.clock import Samples, interleave
+from common.paths import ROOT
+from support.labs import texts
+from support.profiled import operations
+from support.proof_files import notebook_files, stage_files
+
+pytestmark = pytest.mark.proof("claims of notebooks", files=[*notebook_files("01_python"), *stage_files(1)])
+
+
+SMALL, LARGE = (16, 32, 128), (64, 1024, 128)  # B, I, S
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def microseconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return (time.perf_counter() - start) * 1e6
+
+
+def step(size: tuple[int, int, int]) -> Callable[[], object]:
+    """A call of forward and backward."""
+    lltm, case = load(1).equations, Case(*size)
+    arguments, gradients = list(case.inputs().values()), case.gradients()
+    return lambda: torch.autograd.grad(lltm(*arguments), arguments, gradients)
+
+
+# Clocks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.syllabus("1.3a")
+def test_the_first_call_is_the_slowest():
+    command = [sys.executable, "-c", texts("01_python")["script"]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    first, *later = (int(found) for found in re.findall(r"call \d: +(\d+) us", done.stdout))
+    assert len(later) == 4, done.stderr
+    assert first > 2 * statistics.median(later)
+
+
+@pytest.mark.needs("gpu")
+@pytest.mark.syllabus("1.3b")
+def test_a_clock_that_does_not_wait_has_timed_the_launch():
+    def launch() -> None:
+        torch.cuda._sleep(100_000_000)  # some 50 ms of work for the GPU
+
+    torch.cuda.synchronize()
+    launched, waited = microseconds(launch), microseconds(torch.cuda.synchronize)
+    assert waited > 10 * launched, "the next one to wait pays"
+    right = microseconds(lambda: (launch(), torch.cuda.synchronize()))
+    assert right > 0.5 * waited
+    (sample,) = interleave([launch], "cuda", 1, 0.0)
+    assert sample.flat[0] > 0.5 * waited, "the workbook's clock waits"
+
+
+@pytest.mark.syllabus("1.3c")
+def test_disturbances_move_the_mean_and_leave_the_median():
+    """Every 20th call is held up, as if by somebody else: 5 ms on top of its own time."""
+    call, alone = step(SMALL), []
+    for _ in range(400):
+        start = time.perf_counter()
+        call()
+        alone.append((time.perf_counter() - start) * 1e6)
+    disturbed = [own + (5000 if k % 20 == 0 else 0) for k, own in enumerate(alone)]
+    moved = statistics.mean(disturbed) - statistics.mean(alone)
+    assert moved == pytest.approx(250)
+    before, after = (Samples([times]).quartiles()[1] for times in (alone, disturbed))
+    assert 0 <= after - before < moved
+
+
+# One step -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.syllabus("1.4a")
+def test_the_profiler_counts_the_operations_of_a_step():
+    arguments = [tensor.detach() for tensor in Case(*SMALL).inputs().values()]
+    forward = operations(lambda: load(1).equations(*arguments))
+    assert forward == ["cat", "linear", "sigmoid", "sigmoid", "elu", "mul", "add", "tanh", "mul"]
+    backward = operations(step(SMALL))[len(forward) :]
+    assert {"mm", "tanh_backward", "sigmoid_backward", "elu_backward", "sum"} <= set(backward)

@@ -1,0 +1,120 @@
+"""The report: one file that needs no network, with what ran, what did not, and every picture."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from common.errors import UserError
+from common.pages import report
+from common.results import records
+from support.counted import counted
+from support.measurement import measurement
+
+CHECKED = [
+    {"stage": 2, "target": "host", "device": "cpu", "dtype": "float32", "name": "sizes", "outcome": "passed",
+     "message": "", "seconds": 1.5},
+    {"stage": 2, "target": "host", "device": "cpu", "dtype": "float32", "name": "second device", "outcome": "not run",
+     "message": "needs 2 GPUs", "seconds": 0.0},
+]  # fmt: skip
+
+
+class Reader(HTMLParser):
+    """Collects the text of a page, its tags in order, and whether they nest."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.text, self.open, self.tags = "", [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data + " "
+
+
+@pytest.fixture
+def page() -> str:
+    result = measurement() | {
+        "not_run": [
+            {"name": "torch.compile", "device": "cpu", "what": "B16", "reason": "no <compiler>"},
+        ]
+    }
+    return report.render_page(result, [measurement("h200", gpu="NVIDIA H200")], CHECKED)
+
+
+def test_the_page_is_whole_and_needs_no_network(page):
+    reader = Reader(page)
+    assert reader.open == []
+    assert "http" not in page
+    assert not re.search(r"<(script|link|iframe)|@import|url\(", page)
+    images = [attributes for tag, attributes in reader.tags if tag == "img"]
+    assert len(images) == 2 * 3 + 2  # for each choice of gradients three, then the machines and the builds
+    for image in images:
+        assert image["src"].startswith("data:image/png;base64,")
+        assert len(image["alt"]) > 40
+    assert dict(reader.tags)["html"] == {"lang": "en"}
+
+
+def test_it_says_what_ran_and_what_did_not(page):
+    text = Reader(page).text
+    assert "measured on CPU tensors" in text
+    assert "not here yet" in text
+    assert "no <compiler>" in text
+    assert "second device" in text
+    assert "needs 2 GPUs" in text
+    assert "Abacus 9000, 2 cores, 16.0 GiB of memory" in text
+    assert "none that torch can use" in text
+    assert "80 (0.80)" in text
+
+
+def test_clocks_are_shown():
+    clocks = {"sm": 1755, "memory": 3201, "sm_max": 1980, "memory_max": None}
+    result = measurement(gpu="NVIDIA H200")
+    result["machine"]["gpu_clocks_mhz"] = clocks
+    assert (
+        "multiprocessors 1755 of at most 1980 MHz, memory 3201 MHz" in Reader(report.render_page(result, [], [])).text
+    )
+
+
+def test_kernels_that_ran_on_the_emulator_are_shown_line_by_line(tmp_path, monkeypatch):
+    asked = []
+    made = counted(tmp_path, ["copy<T>"])
+    monkeypatch.setattr(report.stage_counts, "count_stage", lambda number: asked.append(number) or made)
+    entry = CHECKED[0] | {"stage": 3, "target": "emulator"}
+    page = report.render_page(measurement(), [], [*CHECKED, entry, entry | {"dtype": "float64"}])
+    assert asked == [3]
+    reader = Reader(page)
+    assert "What the kernels ask of memory" in reader.text
+    assert "Stage 3: copy<T>, (2, 1, 1) blocks" in reader.text
+    assert re.search(r"line 12\s+global load\s+4\s+20\s+6\s+3\s+0.3", reader.text)
+    captions = [attributes["alt"] for tag, attributes in reader.tags if tag == "img"]
+    assert "Stage 3: copy<T> line by line. The numbers are in the tables of this page." in captions
+    assert "What the kernels ask of memory" not in report.render_page(measurement(), [], CHECKED)
+
+
+def test_without_a_measurement_it_says_how_to_make_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "MEASURED", tmp_path / "bench.json")
+    with pytest.raises(UserError, match="`make bench` or `make tour` writes it"):
+        report.write_report()
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    result = measurement()
+    del result["name"]
+    monkeypatch.setattr(records, "MEASURED", tmp_path / "bench.json")
+    monkeypatch.setattr(report, "PAGE", tmp_path / "out" / "report.html")
+    monkeypatch.setattr(report, "CHECKED", tmp_path / "check.json")
+    monkeypatch.setattr(records, "read_recorded", list)
+    records.write_result(result, records.MEASURED)
+    report.CHECKED.write_text(json.dumps(CHECKED))
+    assert report.write_report() == 0
+    assert "No other machine is recorded yet" in report.PAGE.read_text()
+    assert "opens in any browser" in capsys.readouterr().out

@@ -1,0 +1,173 @@
+"""Generated tables: filled in between their markers, held up to date, and honest about what is worse."""
+
+import pytest
+
+from common import stages
+from common.errors import UserError
+from common.exercises import every, find
+from common.exercises.mutation import run
+from common.pages import generate
+from common.paths import ROOT
+from common.results import formatting, records, rows
+from support.measurement import RATIOS, measurement
+
+README = "# Title\n\n<!-- generated: ladder -->\nold\n<!-- end: ladder -->\n\nEnd.\n"
+
+
+@pytest.fixture
+def recorded(monkeypatch) -> list[dict]:
+    """What docs/results/ is taken to hold."""
+    found = []
+    monkeypatch.setattr(records, "read_recorded", lambda: found)
+    return found
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch, recorded):
+    monkeypatch.setattr(generate, "ROOT", tmp_path)
+    (tmp_path / "docs" / "deep").mkdir(parents=True)
+    (tmp_path / "README.md").write_text(README)
+    (tmp_path / "docs" / "deep" / "page.md").write_text("No table.\n")
+    return tmp_path
+
+
+def written(name: str) -> str:
+    page = ROOT / "README.md"
+    return generate.find_generator(name, page)(page)
+
+
+def test_every_generated_table_of_the_workbook_is_up_to_date(capsys):
+    assert generate.update_tables(check=True) == 0, capsys.readouterr().out
+
+
+def test_check_names_the_page_and_the_command_and_changes_nothing(root, capsys):
+    assert generate.update_tables(check=True) == 1
+    assert "README.md is out of date: python -m common tables" in capsys.readouterr().out
+    assert (root / "README.md").read_text() == README
+
+
+def test_tables_are_written_once(root, recorded, capsys):
+    recorded.append(measurement("h200", gpu="NVIDIA H200"))
+    assert generate.update_tables() == 0
+    assert "README.md rewritten" in capsys.readouterr().out
+    text = (root / "README.md").read_text()
+    assert text.startswith("# Title\n\n<!-- generated: ladder -->\n\nMicroseconds")
+    assert text.endswith("\n\n<!-- end: ladder -->\n\nEnd.\n")
+    assert "old" not in text
+    assert generate.update_tables(check=True) == 0
+    assert "every generated table is up to date" in capsys.readouterr().out
+    assert generate.update_tables() == 0
+    assert (root / "README.md").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<!-- generated: ladder -->\n", "README.md: a generated block is not closed"),
+        ("<!-- generated: ladder -->\n<!-- end: stages -->\n", "'generated: ladder' is closed by 'end: stages'"),
+        ("<!-- generated: laddr -->\n<!-- end: laddr -->\n", "nothing generates 'laddr'; known are stages, ladder"),
+        ("<!-- generated: stage-77 -->\n<!-- end: stage-77 -->\n", "there is no stage 77"),
+    ],
+)
+def test_blocks_that_nothing_can_write(root, text, message):
+    (root / "README.md").write_text(text)
+    with pytest.raises(UserError, match=message):
+        generate.update_tables()
+
+
+def test_nothing_recorded_yet(recorded):
+    for name in ("ladder", "stage-2", "results"):
+        assert written(name).startswith("Nothing recorded yet: `make bench`")
+
+
+def test_the_ladder(recorded):
+    recorded.append(measurement("h200", gpu="NVIDIA H200"))
+    origin = "**NVIDIA H200**, CUDA tensors, float32 (IEEE), torch 2.15.0, 2026-03-14, gradients for all inputs"
+    times = "| stage 2 | 80 (0.80) | 320 (0.80) | 800 (0.80) | 3,200 (0.80) |"
+    in_short, all_of_it = written("ladder"), written("results")
+    assert origin in in_short
+    assert in_short.endswith(times)
+    assert origin in all_of_it
+    assert f"{times} 48 KiB |\n" in all_of_it
+    for text in ("**Abacus 9000**, CPU tensors, 2 threads", "weights and bias", "| stage 1 |"):
+        assert text not in in_short
+        assert text in all_of_it
+
+
+def test_the_ladder_in_short_has_one_mode_of_compile(recorded):
+    recorded.append(measurement(ratios=RATIOS | {"torch.compile reduce-overhead": 1.1, "Triton": 0.9}))
+    names = [line.split("|")[1].strip() for line in written("ladder").splitlines() if line.startswith("|")]
+    assert names[2:] == ["eager", "stage 2", "torch.compile reduce-overhead", "Triton"]
+
+
+def test_a_implementation_that_did_not_run_is_in_the_ladder(recorded):
+    result = measurement()
+    result["rows"] = [row for row in result["rows"] if row["name"] != "torch.compile" or row["B"] == 16]
+    recorded.append(result)
+    assert "| torch.compile | 125 (1.25) | 500 (1.25) | not run | not run | not run |" in written("results")
+
+
+def test_stale_rows_are_marked(recorded):
+    result = measurement()
+    recorded.append(result)
+    assert "tale" not in written("ladder") + written("stage-2")
+    result["sources"]["2"] = "what it was"
+    assert "| stage 2 (stale: sources changed since) | 80 (0.80)" in written("ladder")
+    assert "| stage 1 | 100" in written("results")
+    assert "Stale: the sources have changed since this was measured." in written("stage-2")
+    assert "Stale" not in written("stage-1")
+
+
+def test_a_stage_against_its_peers(recorded):
+    recorded.append(measurement())
+    text = written("stage-2")
+    assert "| size | pass | eager | torch.compile | stage 2 | to eager | to torch.compile |" in text
+    assert "| B64 I1024 S128 | forward+backward | 4,000 | 5,000 | 3,200 | 0.80 | 0.64 |" in text
+    assert text.startswith("<picture>\n")
+    assert text.endswith("[recorded results](docs/results/README.md).")
+    assert "- Of 8 cases against eager: faster in 8, about the same in 0, never slower." in text
+    assert "48 KiB; by eager 64 KiB" in text
+    assert "against eager: faster in 0, about the same in 8, never slower." in written("stage-1")
+
+
+def test_what_is_slower_is_said_as_plainly(recorded):
+    result = measurement(ratios=RATIOS | {"stage 2": 0.9})
+    for row in result["rows"]:
+        if row["name"] == "stage 2" and row["pass"] == "forward+backward" and row["B"] == 16:
+            row["ratio"] = 1.4
+    recorded.append(result)
+    text = written("stage-2")
+    lost = "faster in 6, about the same in 0, **slower in 2, by up to {} (B16 I32 S128)**."
+    assert f"- Of 8 cases against eager: {lost.format('40%')}" in text
+    assert f"- Of 8 cases against torch.compile: {lost.format('12%')}" in text
+
+
+def test_the_table_of_stages():
+    text = written("stages")
+    assert "| 2 | [C++ with ATen](stages/stage2_aten) | cell | host | `make stage-2` |" in text
+    for stage in stages.STAGES:
+        assert stage.title in text
+        if not stage.is_here:
+            assert (
+                f"| {stage.number} | {stage.title} | {stage.kind} | {', '.join(stage.targets)} | not here yet |"
+                in text
+            )
+
+
+def test_mutants(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "MUTATION_RECORD", tmp_path / "mutation.json")
+    assert written("mutation") == "Nothing is recorded yet: `make mutate EX=all`."
+    row = {"killed": 18, "survived": 0, "equivalent": 1, "not_viable": 2}
+    sources = {"3/guard": run.hash_exercise(find("3/guard")), "3/launch": "of other sources"}
+    rows = [{"exercise": name, **row} for name in sources]
+    records.save({"sources": sources, "rows": rows}, tmp_path / "mutation.json")
+    of_stage = sum(exercise.stage == 3 for exercise in every())
+    table = written("mutation")
+    assert f"\n| 3 | 2 of {of_stage} | 36 | 0 | 2 | 4 |\n" in table
+    assert table.endswith("\n\nChanged since: 3/launch.")
+
+
+def test_small_numbers_keep_a_decimal():
+    row = measurement()["rows"][0]
+    assert formatting.format_microseconds(row | {"median": 9.87}) == "9.9"
+    assert rows.size_in_memory(row | {"saved_bytes": 3 * 2**20}) == "3.0 MiB"

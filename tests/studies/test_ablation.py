@@ -1,0 +1,339 @@
+"""Stage 6 without its optimisations: every variant is right, and what was measured is shown as it was recorded."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+
+import pytest
+import torch
+
+from common.build import library, targets
+from common.cell.case import Case, difference, outputs
+from common.errors import UserError
+from common.pages.tables.ablation_table import ablation_table, time_multiple
+from common.paths import ROOT
+from common.results import formatting, records
+from common.results.rows import select
+from common.stages import find_stage
+from common.studies import ablation, ablation_variants
+from support.proof_files import stage_files
+
+proof = pytest.mark.proof("ablations", files=[*stage_files(6), "stages/stage6_fused/ablation/*"])
+
+SMALL = Case(3, 5, 7)
+CASES = [
+    SMALL,
+    Case(70, 9, 33, torch.float64, layout="transposed"),
+    Case(5, 4, 40, torch.bfloat16, grads="h only"),
+    Case(2, 3, 5, layout="sliced", grads="cell only"),
+    Case(16, 32, 128, grads="expanded", requires_grad=("bias", "old_h")),
+]
+
+
+# The sources -------------------------------------------------------------------------------------------------------
+
+
+def test_ideas_can_be_left_out_in_every_combination():
+    """Those that are used, and all others; each leaves files of its own behind."""
+    seen = set()
+    for count in range(len(ablation_variants.OPTIMISATIONS) + 1):
+        for out in itertools.combinations(ablation_variants.OPTIMISATIONS, count):
+            seen.add(tuple(ablation_variants.variant_sources(ablation_variants.Variant("some", out)).values()))
+    assert len(seen) == 2 ** len(ablation_variants.OPTIMISATIONS)
+
+
+def test_the_whole_stage_is_the_stage():
+    for name, text in ablation_variants.variant_sources(ablation_variants.WHOLE).items():
+        assert text == (find_stage(6).folder / name).read_text()
+
+
+def test_every_diff_is_an_idea_that_is_explained():
+    assert sorted(path.stem for path in ablation_variants.DIFFS.glob("*.diff")) == sorted(
+        ablation_variants.OPTIMISATIONS
+    )
+    for optimisation, devices in ablation_variants.OPTIMISATIONS.items():
+        assert re.fullmatch(r"[A-Z].{20,110}\.", ablation_variants.describe(optimisation))
+        assert set(devices) <= set(ablation.DEVICES)
+
+
+def test_an_idea_that_is_for_one_device_leaves_the_code_of_the_other_alone():
+    whole = ablation_variants.variant_sources(ablation_variants.WHOLE)
+    for optimisation, devices in ablation_variants.OPTIMISATIONS.items():
+        changed = {
+            name
+            for name, text in ablation_variants.variant_sources(ablation_variants.without(optimisation)).items()
+            if text != whole[name]
+        }
+        of_cpu = {name for name in changed if re.search("_cpu|_simd", name)}
+        of_gpu = {name for name in changed if re.search(r"\.cu$|_cuda|_gates", name)}
+        assert devices == ("cuda",) * bool(changed - of_cpu) + ("cpu",) * bool(changed - of_gpu)
+
+
+def test_a_diff_that_no_longer_fits_is_named(monkeypatch, tmp_path):
+    old = ablation_variants.read_diff("small")
+    for path in ablation_variants.DIFFS.glob("*.diff"):
+        (tmp_path / path.name).write_text(path.read_text())
+    (tmp_path / "small.diff").write_text(old.replace("-  return B <= 256", "-  return B <= 255"))
+    monkeypatch.setattr(ablation_variants, "DIFFS", tmp_path)
+    ablation_variants.variant_sources(ablation_variants.without("bias"))
+    with pytest.raises(UserError, match=r"small\.diff does not fit csrc/lltm_cuda\.cpp .*not found"):
+        ablation_variants.variant_sources(ablation_variants.BARE)
+    (tmp_path / "small.diff").write_text(old.replace("lltm_cuda.cpp", "lltm_gone.cpp"))
+    with pytest.raises(UserError, match=r"small\.diff does not fit csrc/lltm_gone\.cpp"):
+        ablation_variants.variant_sources(ablation_variants.without("small"))
+
+
+# What is built of them: little, for that takes long; `make ablation` checks every variant before it is timed. -----
+
+
+@pytest.fixture(scope="module")
+def bare():
+    """The library of the stage without any optimisation, for a CPU."""
+    return ablation_variants.build_variants([ablation_variants.BARE], "host")
+
+
+@proof
+@pytest.mark.needs("g++")
+def test_the_stage_without_any_idea_is_right_on_a_cpu(bare):
+    module = ablation_variants.load_variant(ablation_variants.BARE, bare["none", "host"], "host")
+    for case in CASES:
+        assert difference(case, outputs(module.lltm, case)) is None
+
+
+@proof
+@pytest.mark.needs("g++")
+def test_what_is_kept_for_backward_is_as_large_with_gates(bare):
+    """Recomputing saves traffic, not memory: z is as large as the gates."""
+    from common.cell.memory import saved_bytes
+
+    module, case = (
+        ablation_variants.load_variant(ablation_variants.BARE, bare["none", "host"], "host"),
+        Case(16, 32, 128),
+    )
+    arguments = list(case.inputs().values())
+    assert (
+        saved_bytes(lambda: module.lltm(*arguments), without=arguments) == 4 * 16 * (3 + 1) * 128
+    )  # gates, new_cell
+
+
+@pytest.mark.needs("g++")
+def test_a_library_is_found_again_and_shared_by_equal_sources(bare, monkeypatch):
+    monkeypatch.setattr(ablation_variants, "compile_variants", None)
+    same = ablation_variants.Variant("the same", tuple(ablation_variants.OPTIMISATIONS)[::-1])
+    assert ablation_variants.build_variants([ablation_variants.BARE, same], "host") == bare | {
+        (same.name, "host"): bare["none", "host"]
+    }
+    in_python, in_cpp = (
+        ablation_variants.write_sources(ablation_variants.without("autograd")),
+        ablation_variants.write_sources(ablation_variants.WHOLE),
+    )
+    assert library.folder_key(in_python, "host") == library.folder_key(in_cpp, "host")
+
+
+@pytest.mark.needs("g++")
+def test_what_does_not_compile_is_named(monkeypatch):
+    def broken(variant, original=ablation_variants.variant_sources):
+        return dict.fromkeys(original(variant), "int wrong = ;\n") | {"setup.py": original(variant)["setup.py"]}
+
+    monkeypatch.setattr(ablation_variants, "variant_sources", broken)
+    with pytest.raises(UserError, match=r"broken/csrc/lltm\w*\.cpp does not compile(.|\n)*\.cpp:1"):
+        ablation_variants.build_variants([ablation_variants.Variant("broken", ())], "host")
+
+
+EMULATED = [ablation_variants.BARE, ablation_variants.without("recomputed")]
+
+
+@pytest.fixture(scope="module")
+def emulated():
+    return {(variant.name, "emulator"): ablation_variants.build_variant_for_emulator(variant) for variant in EMULATED}
+
+
+@proof
+@pytest.mark.needs("g++")
+@pytest.mark.parametrize("variant", EMULATED, ids=lambda variant: variant.name)
+def test_a_variant_on_the_emulator_is_right(emulated, variant):
+    module = ablation_variants.load_variant(variant, emulated[variant.name, "emulator"], "emulator")
+    for case in CASES[:4]:
+        assert difference(case, outputs(module.lltm, case)) is None
+
+
+@proof
+@pytest.mark.needs("g++")
+def test_what_ideas_save_is_counted(emulated, monkeypatch):
+    """By hand: 5 tensors stored forward, with 4 numbers or one of each lane in a request; and who runs what."""
+    monkeypatch.setattr(ablation, "COUNTED_VARIANTS", EMULATED)
+    monkeypatch.setattr(ablation, "COUNTED_CELL", (4, 2, 32))
+    rows, _ = ablation.count_variants(emulated)
+    units = math.prod(ablation.COUNTED_POINTWISE)
+    for name, size in (("none", 1), ("without recomputed", 4)):
+        [found] = [
+            row for row in rows if row["kernel"] == "forward_kernel" and row["name"] == name and is_pointwise(row)
+        ]
+        for use, tensors in (("load", 4), ("store", 5)):
+            assert found["emulator"][f"global {use}"]["bytes"] == tensors * 4 * units
+            assert found["emulator"][f"global {use}"]["requests"] == tensors * units // (32 * size)
+            assert found["emulator"][f"global {use}"]["sectors"] == tensors * units // 8
+    kernels = {name: [row["kernel"] for row in rows if row["name"] == name and not is_pointwise(row)]
+               for name in ("none", "without recomputed")}  # fmt: skip
+    assert kernels == {
+        "none": ["forward_kernel", "backward_kernel"],  # its products are torch's
+        "without recomputed": ["cell_kernel", "backward_kernel", "products_kernel"],
+    }
+
+
+def is_pointwise(row: dict) -> bool:
+    return row["what"].startswith("pointwise part")
+
+
+# The record --------------------------------------------------------------------------------------------------------
+
+
+def row(name: str, median: float, **facts: object) -> dict:
+    same = {"name": name, "device": "cpu", "B": 16, "I": 32, "S": 128, "pass": "forward", "dtype": "float32",
+            "maths": "IEEE", "threads": 2, "saved_bytes": 2048, "median": median, "ratio": median / 100}  # fmt: skip
+    return same | facts
+
+
+@pytest.fixture
+def record() -> dict:
+    names = {"eager": 100.0, "all": 50.0, "without bias": 60.0, "none": 90.0, "only bias": 81.0}
+    both = [row(name, median, **{"pass": p}) for name, median in names.items() for p in formatting.PASSES]
+    kernels = [
+        {"name": n, "B": 64, "S": 128, "pass": "forward", "median": m} for n, m in (("all", 2.0), ("none", 3.0))
+    ]
+    used = {"global load": {"bytes": 1024, "requests": 8, "sectors": 32}}
+    counted = {"name": "all", "what": "pointwise part, B64 S512", "pass": "forward", "kernel": "forward_kernel"}
+    return {
+        "date": "2026-11-22T10:00:00Z",
+        "machine": {"cpu": "A CPU", "gpu": "A GPU"},
+        "versions": {"torch": "2.11.0+cu130"},
+        "sources": ablation_variants.hash_ablation(),
+        "rows": both,
+        "kernels": kernels,
+        "counts": [counted | {"emulator": used, "ncu": None, "refused": "no ncu"}],
+        "not_run": {},
+    }
+
+
+def cells(text: str, first: str) -> list[str]:
+    [line] = [line for line in text.splitlines() if line.startswith(f"| {first} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")][1:]
+
+
+def test_the_tables_of_a_record(record):
+    text = ablation_table({**record, "kernels": [], "counts": []})
+    assert cells(text, "eager") == ["100 (2.00)", "100 (2.00)", "2 KiB"]
+    assert cells(text, "the stage") == ["50 (1.00)", "50 (1.00)", "2 KiB"]
+    assert cells(text, "without `bias`") == ["60 (1.20)", "60 (1.20)", "2 KiB"]
+    assert cells(text, "only `bias`") == ["81 (0.90)", "81 (0.90)", "2 KiB"]
+    assert ablation_variants.describe("bias") in text
+    assert "Stale" not in text
+    text = ablation_table({**record, "rows": [], "counts": []})
+    assert cells(text, "no optimisation") == ["3.0 (1.00)"]
+    text = ablation_table({**record, "rows": [], "kernels": []})
+    assert cells(text, "`forward_kernel`")[-5:] == ["1.0", "8", "not measured", "32", "not measured"]
+    assert "no ncu" in text
+
+
+def test_a_row_without_a_time_is_left_out(record):
+    text = ablation_table({**record, "rows": [row for row in record["rows"] if row["name"] != "without bias"]})
+    assert "without `bias`" not in text
+
+
+def test_a_record_of_other_sources_is_stale(record, monkeypatch):
+    assert ablation_table(record | {"sources": "others"}).startswith("Stale")
+    monkeypatch.setattr(ablation_variants, "read_diff", lambda optimisation: "another text")
+    assert ablation_table(record).startswith("Stale")
+
+
+def test_a_record_is_read_back_and_a_broken_one_is_named(record, tmp_path, monkeypatch):
+    path = tmp_path / "ablation.json"
+    monkeypatch.setattr(records, "ABLATION_RECORD", path)
+    with pytest.raises(UserError, match=r"ablation\.json: .*No such file"):
+        ablation.read_recorded_ablation()
+    records.save(record, path)
+    assert ablation.read_recorded_ablation() == record
+    path.write_text(json.dumps({"rows": []}))
+    with pytest.raises(UserError, match=r"ablation\.json has no date, machine"):
+        ablation.read_recorded_ablation()
+    path.write_text("{")
+    with pytest.raises(UserError, match=r"ablation\.json"):
+        ablation.read_recorded_ablation()
+
+
+def test_parts_of_the_same_sources_are_kept(record, tmp_path):
+    from common.results import machine
+    from common.studies import ncu_tool
+
+    path = tmp_path / "ablation.json"
+    versions = machine.collect_versions() | {"ncu": ncu_tool.ncu_version() if ncu_tool.find_ncu() else None}
+    here = record | {"versions": versions, "machine": machine.describe_machine()}
+    records.save(here, path)
+    assert ablation.resume_record(path)["rows"] == record["rows"]
+    for other in ({"sources": "others"}, {"machine": {"cpu": "another", "gpu": None}}, {"versions": {}}):
+        records.save(here | other, path)
+        assert ablation.resume_record(path)["rows"] == []
+
+
+def test_what_needs_a_gpu_is_refused_without_one(monkeypatch):
+    monkeypatch.setattr(targets, "why_unavailable", lambda target: "no GPU that torch can use")
+    with pytest.raises(UserError, match="kernels cannot be measured here: no GPU that torch can use"):
+        ablation.measure_ablation(only=["counts", "kernels"])
+
+
+def test_what_is_recorded_has_a_row_for_every_idea():
+    """Of the machine that the workbook was measured on."""
+    found = ablation.read_recorded_ablation()
+    for device in {row["device"] for row in found["rows"]}:
+        names = {row["name"] for row in select(found, device=device)}
+        assert names == {"eager", *(variant.name for variant in ablation_variants.variants_for_device(device))}
+    assert ablation_table(found) in (ROOT / "stages" / "stage6_fused" / "README.md").read_text()
+
+
+def worth(record: dict, name: str, to: str, **where) -> list[float]:
+    """The times of a variant at all sizes and passes, as multiples of another's."""
+    found = (select(record, name=one, **where) for one in (name, to))
+    return [time_multiple(row, other) for row, other in zip(*found, strict=True)]
+
+
+def test_the_readme_says_what_each_idea_is_worth():
+    """Its five findings, of what is recorded."""
+    record = ablation.read_recorded_ablation()
+    large, small = {"device": "cuda", "B": 4096}, [{"device": "cuda", "B": B} for B in (16, 64)]
+    for where in small:
+        assert min(worth(record, "without small", "all", **where)) > 1.4
+        assert min(worth(record, "without autograd", "all", **where)) > 1.15
+    for optimisation in ("recomputed", "packs", "units", "bias", "small", "joined", "autograd"):
+        assert min(worth(record, f"without {optimisation}", "all", **large)) > 0.99
+        assert max(worth(record, f"without {optimisation}", "all", **large)) < 1.04
+    kernels = {"rows": record["kernels"]}
+    forward = {"B": 4096, "pass": "forward"}
+    without = [
+        worth(kernels, f"without {optimisation}", "all", **forward)[0]
+        for optimisation in ("recomputed", "packs", "units")
+    ]
+    alone = [worth(kernels, f"only {optimisation}", "none", **forward)[0] for optimisation in ("packs", "units")]
+    assert all(ratio > least for ratio, least in zip(without, (1.4, 1.2, 1.15), strict=True))
+    for costs, wins in zip(without[1:], alone, strict=True):  # they need each other
+        assert 0 < 1 - wins < (costs - 1) / 2
+    backward = {"B": 64, "pass": "backward"}
+    for optimisation in ("bias", "packs"):
+        assert worth(kernels, f"without {optimisation}", "all", **backward)[0] < 1
+    for B, least in ((16, 0.9), (64, 1.1), (256, 1.05)):
+        on_cpu = {"device": "cpu", "B": B}
+        assert least < min(worth(record, "without joined", "all", **on_cpu))
+        assert min(worth(record, "without vectors", "all", **on_cpu)) > 1.5
+    text = " ".join((ROOT / "stages" / "stage6_fused" / "README.md").read_text().split())
+    pairs = [
+        [select(record, name=name, **large, **{"pass": passes})[0]["median"] for name in ("without joined", "all")]
+        for passes in ("forward", "forward+backward")
+    ]
+    said = [f"{two:,.0f} {unit}against {one:,.0f}" for (two, one), unit in zip(pairs, ("us ", ""), strict=True)]
+    assert f"{said[0]} forward, {said[1]} with backward" in text
+    a, b, c, packs, units = (abs(100 * (ratio - 1)) for ratio in without + alone)
+    assert f"{a:.0f}, {b:.0f} and {c:.0f} % longer. But the last two alone win {packs:.0f} and {units:.0f} %" in text
+    one, both = (100 * (ratio - 1) for ratio in worth(record, "none", "all", **large))
+    assert f"together they are {one:.0f} % forward, {both:.0f} % with backward" in text

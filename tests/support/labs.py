@@ -1,0 +1,103 @@
+"""The code that the notebooks show: Python by its names, C++ and CUDA as text and as what is built of it."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
+
+import pytest
+import torch
+from torch.utils.cpp_extension import load_inline
+
+from common.inline import inline
+from common.pages.notebooks import NOTEBOOKS
+from common.paths import build_dir
+
+
+@cache
+def definitions(notebook: str) -> ModuleType:
+    """The classes and functions that a notebook defines, and none of what else its cells do."""
+    module = ModuleType(notebook)
+    for statement in ast.parse((NOTEBOOKS / f"{notebook}.py").read_text()).body:
+        code = compile(ast.Module([statement], []), notebook, "exec")
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            with contextlib.suppress(ImportError):  # such as of what only draws
+                exec(code, vars(module))
+        elif isinstance(statement, ast.ClassDef | ast.FunctionDef):
+            exec(code, vars(module))
+    return module
+
+
+@cache
+def texts(notebook: str) -> dict[str, object]:
+    """Every text and list of texts that a notebook assigns to a name, with what it adds to them."""
+    found: dict[str, object] = {}
+    for statement in ast.parse((NOTEBOOKS / f"{notebook}.py").read_text()).body:
+        if not isinstance(statement, ast.Assign | ast.AugAssign):
+            continue
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+        try:
+            value = ast.literal_eval(statement.value)
+        except ValueError:
+            continue
+        if isinstance(target, ast.Name) and isinstance(value, str | list):
+            found[target.id] = value if isinstance(statement, ast.Assign) else found[target.id] + value
+    return found
+
+
+ATEN, POINTERS, ACCESSORS = texts("02_aten"), texts("03_cuda_pointers"), texts("04_cuda_accessors")
+CUSTOM_OP = texts("05_custom_op")
+TENSORS, OTHER_CODE = texts("02b_tensors_in_cpp"), texts("02c_other_code")
+
+
+@cache
+def lab(name: str, cuda_source: str) -> ModuleType:
+    """One of the small kernels of notebook 03, with the host code that they share."""
+    return inline(name, POINTERS["LAB_CPP"], cuda_source, ["run", "make"], target="emulator")
+
+
+@cache
+def who() -> ModuleType:
+    functions = ["matrix", "rows", "stride", "guard", "place", "mark", "linear"]
+    return inline("who", POINTERS["WHO_CPP"], POINTERS["WHO_CU"], functions, target="emulator")
+
+
+def report(call: Callable, *arguments: object) -> str:
+    """What the emulator says to a wrong kernel."""
+    with pytest.raises(RuntimeError) as error:
+        call(*arguments)
+    return str(error.value)
+
+
+CHECKS = ["d_cell", "checked_d_cell", "add_one", "add_one_unchecked", "add_one_on_default_stream"]
+CHECKS += ["device_inside_guard", "crash"]
+
+
+@cache
+def checks(target: str | None = "emulator") -> ModuleType:
+    """For the emulator, or, with `target=None` and a GPU, for that."""
+    return inline("checks", POINTERS["CHECKS_CPP"], POINTERS["CHECKS_CU"], CHECKS, target=target)
+
+
+@cache
+def places() -> ModuleType:
+    functions = ACCESSORS["FUNCTIONS"]
+    return inline("places", ACCESSORS["PLACES_CPP"], ACCESSORS["PLACES_CU"], functions, target="emulator")
+
+
+@cache
+def temporaries() -> ModuleType:
+    functions = ["in_the_call", "before_the_call"]
+    return inline("temporaries", TENSORS["TEMPORARIES_CPP"], TENSORS["TEMPORARIES_CU"], functions, target="emulator")
+
+
+@cache
+def lab_library() -> str:
+    """Notebook 05's library of torch.ops.lab.gated and torch.ops.lab.forgotten, loaded: where it lies."""
+    folder = build_dir() / "notebooks" / f"torch-{torch.__version__}" / "lab"  # the notebook's own
+    folder.mkdir(parents=True, exist_ok=True)
+    options = {"is_python_module": False, "no_implicit_headers": True, "extra_cflags": ["-O2"]}
+    return load_inline("lab", CUSTOM_OP["GATED"], functions=None, build_directory=str(folder), **options)

@@ -1,0 +1,68 @@
+"""What many tests need is built once, before the workers start; a second `make test` waits until the first has ended.
+
+The stages for every target here, with them the emulator's runtime, and torch's headers for small sources.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from common import inline, paths, stages
+from common.build import library, targets
+from common.errors import UserError
+
+ALONE = pytest.StashKey[IO[str]]()
+CPP = "#include <ATen/core/Tensor.h>\nat::Tensor same(const at::Tensor& x) { return x; }\n"
+CUDA = "#include <cuda_runtime.h>\n"
+
+
+def build_before_workers(config: pytest.Config, say: Callable[[str], None]) -> None:
+    """For a run of all tests by several workers; what does not build is left to the test that says so."""
+    is_worker = hasattr(config, "workerinput")
+    chosen = config.option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    if is_worker or chosen or config.option.collectonly or not config.getoption("numprocesses", None):
+        return
+    config.stash[ALONE] = run_alone(paths.build_dir(), say)
+    for name, build in wanted():
+        start = time.perf_counter()
+        with contextlib.suppress(UserError):
+            build()
+        if (seconds := time.perf_counter() - start) > 1:
+            say(f"built {name} in {seconds:.0f} s")
+
+
+def run_alone(folder: Path, say: Callable[[str], None]) -> IO[str]:
+    """Waits until no other run of all tests uses this folder of builds; the file to hold, which ends with us."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = (folder / "tests.lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say(f"another run of all tests uses {folder}; this one waits until it has ended")
+        fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
+def wanted() -> list[tuple[str, Callable[[], object]]]:
+    """What is to be built, by what it is called."""
+    pairs = [
+        (stage, target)
+        for stage in stages.STAGES
+        if stage.is_here and targets.has_cpp(stage)
+        for target in stage.targets
+        if not targets.why_unavailable(target)
+    ]
+    found = [
+        (f"stage {s.number} for {target}", lambda s=s, target=target: library.build_stage(s, target))
+        for s, target in pairs
+    ]
+    if not targets.why_unavailable("emulator"):
+        found.append(("torch's headers", lambda: inline.inline("prebuilt", CPP, CUDA, ["same"], target="emulator")))
+    return found

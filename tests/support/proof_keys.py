@@ -1,0 +1,128 @@
+"""The keys of proofs: a hash of all that a test depends on."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+NOT_SOURCES = ("__pycache__", ".ipynb_checkpoints")
+NOT_DATA = (*NOT_SOURCES, "tests", "mistakes")  # folders in a package that nothing of the package reads
+
+
+class Keys:
+    """The keys of the proofs of one run. Files are read, and packages looked through, once."""
+
+    def __init__(self, root: Path, packages: Sequence[str]):
+        self.root, self.modules = root, Modules(packages)
+        self.matching, self.around = cache(self.matching), cache(self.around)
+        self.imports, self.hash_of, self.hash_all = (
+            cache(self.modules.imported_by),
+            cache(self.hash_of),
+            cache(self.hash_all),
+        )
+
+    def of(self, item: pytest.Item) -> str:
+        """The key of one proof."""
+        markers = [marker.kwargs for marker in item.iter_markers("proof")]
+        globs = frozenset(glob for marker in markers for glob in marker.get("files", ()))
+        uses = frozenset(name for marker in markers for name in marker.get("uses", ()))
+        parts = [self.hash_all(item.path, globs, uses), *(marker.get("text", "") for marker in markers)]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+    def hash_all(self, test: Path, globs: frozenset[str], uses: frozenset[str]) -> str:
+        """A hash of all files that a test depends on."""
+        files = {*self.around(test), *(path for glob in globs for path in self.matching(glob))}
+        modules = {module for name in uses for module in self.modules.in_package(name)}
+        modules.update(module for path in files if path.suffix == ".py" for module in self.imports(path))
+        files.update(self.modules.below(modules))
+        return hashlib.sha256("\0".join(sorted(map(self.hash_of, files))).encode()).hexdigest()
+
+    def hash_of(self, path: Path) -> str:
+        """The name of a file, and a hash of its content."""
+        name = path.relative_to(self.root) if path.is_relative_to(self.root) else path.name
+        return f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+    def matching(self, glob: str) -> list[Path]:
+        """The files that a glob names, at least one."""
+        found = [path for path in self.root.glob(glob) if path.is_file() and not set(path.parts) & set(NOT_SOURCES)]
+        if not found:
+            raise pytest.UsageError(f"a proof names {glob}, and there is no such file")
+        return found
+
+    def around(self, test: Path) -> list[Path]:
+        """The file of a test, and the conftest.py of its folders; the one of all tests decides nothing."""
+        folders = [folder for folder in test.parents if folder.is_relative_to(self.root)][:-2]
+        return [test, *(folder / "conftest.py" for folder in folders if (folder / "conftest.py").exists())]
+
+
+class Modules:
+    """The modules of some packages, and what they import."""
+
+    def __init__(self, packages: Sequence[str]):
+        import grimp
+
+        self.graph = grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
+        self.file_of, self.data_of = cache(file_of), cache(data_of)
+        self.needed_by = cache(self.needed_by)
+        self.upstream = cache(self.graph.find_upstream_modules)
+
+    def imported_by(self, path: Path) -> frozenset[str]:
+        """The modules that a Python file imports, anywhere in it."""
+        found = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found.update(name.name for name in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.update((node.module, *(f"{node.module}.{name.name}" for name in node.names)))
+        return frozenset(found & self.graph.modules)
+
+    def in_package(self, name: str) -> set[str]:
+        """A module, or all those of a package."""
+        if name not in self.graph.modules:
+            raise pytest.UsageError(f"a proof uses {name}, and there is no such module")
+        return {name, *self.graph.find_descendants(name)}
+
+    def below(self, modules: Iterable[str]) -> set[Path]:
+        """The files of modules, of all that they import, and of the packages that these are in."""
+        found = {name for module in modules for name in self.needed_by(module)}
+        files = {self.file_of(module) for module in found}
+        return files.union(*(self.data_of(file.parent) for file in files if file.name == "__init__.py"))
+
+    def needed_by(self, module: str) -> set[str]:
+        """A module, all that it imports, and the packages that these are in."""
+        found, more = set(), {module}
+        while more := more - found:
+            found |= more
+            more = {name for module in more for name in (*self.upstream(module), *packages_of(module))}
+        return found
+
+
+def packages_of(module: str) -> list[str]:
+    """The packages that a module is in, which are imported before it."""
+    parts = module.split(".")
+    return [".".join(parts[:k]) for k in range(1, len(parts))]
+
+
+def file_of(module: str) -> Path:
+    """The file of a module, without importing it."""
+    relative = Path(*module.split("."))
+    for folder in map(Path, sys.path):
+        for path in (folder / relative / "__init__.py", folder / relative.with_suffix(".py")):
+            if path.exists():
+                return path.resolve()
+    raise pytest.UsageError(f"there is no file of the module {module}")
+
+
+def data_of(package: Path) -> list[Path]:
+    """What belongs to a package and is no module: its C++, its templates; not NOT_DATA, nor packages below it."""
+    found = [path for path in package.iterdir() if path.is_file() and path.suffix not in (".py", ".md")]
+    for folder in package.iterdir():
+        if folder.is_dir() and folder.name not in NOT_DATA and not (folder / "__init__.py").exists():
+            found += [path for path in folder.rglob("*") if path.is_file() and not set(path.parts) & set(NOT_SOURCES)]
+    return found

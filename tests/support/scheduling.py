@@ -1,0 +1,63 @@
+"""Which tests one of several workers runs after each other.
+
+Mostly those of a file, which share what they have built. Tests of the files in `APART` share nothing, or only with
+those of one program: any worker takes them, so that no file is left over at the end. (Of xdist's own ways, loadfile
+knows no exceptions, and loadgroup takes no notice of its groups with pytest 9.2.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+
+def of_program(test: str) -> str:
+    """The tests of one of the programs with mistakes, whose name begins the parameter."""
+    file, _, name = test.partition("::")
+    program = re.search(r"\[(\w+)", name)
+    return f"{file}::{program[1]}" if program else test
+
+
+APART: dict[str, Callable[[str], str]] = {
+    "tests/docs/test_build_reference.py": str,
+    "tests/docs/troubleshooting/": str,
+    "tests/emulator/test_mistakes.py": of_program,
+    "tests/exercises/test_exercises.py": str,
+    "tests/notebooks/test_executed.py": str,
+    "tests/stages/test_custom_op.py": str,
+    "tests/stages/test_fused.py": str,
+    "tests/stages/test_stages.py": str,
+}
+
+
+def group_of(test: str) -> str:
+    """The group that one worker runs."""
+    split = next((split for start, split in APART.items() if test.startswith(start)), None)
+    return split(test) if split else test.partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Hands out groups in the order of their first tests."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class LoadOwnGroups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+        def remove_node(self, node: object) -> str | None:
+            """The test in which a worker crashed; others run the rest of its groups. (xdist would start it again.)"""
+            groups = self.assigned_work.pop(node)
+            left = [(group, test) for group in groups.values() for test, done in group.items() if not done]
+            if not left:
+                return None
+            group, crashed = left[0]
+            group[crashed] = True
+            self.workqueue.update((name, group) for name, group in groups.items() if not all(group.values()))
+            for other in self.assigned_work:
+                self._reschedule(other)
+            return crashed
+
+    return LoadOwnGroups(config, log)

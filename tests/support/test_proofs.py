@@ -1,0 +1,297 @@
+"""The plugin for proofs: what is due, what is recorded, and what is said of it; tried on a small project."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from support import proofs
+
+pytestmark = pytest.mark.needs("grimp")
+
+VERSIONS = "Python 3, torch 2"
+STORE, CACHE = "tests/proofs.json", "build/proofs.json"
+FILES = {
+    "pyproject.toml": """
+[tool.pytest.ini_options]
+testpaths = ["tests"]
+pythonpath = ["."]
+proof_packages = ["lib"]
+cache_dir = "build/pytest"
+""",
+    "lib/__init__.py": "",
+    "lib/used.py": "def used():\n    from . import deep\n    return deep.VALUE\n",
+    "lib/deep/__init__.py": "VALUE = 1\n",
+    "lib/deep/runtime/run.cpp": "int run();\n",
+    "lib/other.py": "VALUE = 2\n",
+    "lib/command.py": "VALUE = 3\n",
+    "content/one.txt": "1\n",
+    "content/two.txt": "2\n",
+    "content/check.py": "import lib.command\n",
+    "tests/conftest.py": "",
+    "tests/test_it.py": """
+import pathlib, pytest
+from lib.used import used
+
+FOLDER = pathlib.Path(__file__).parents[1] / "content"
+
+def here(name):
+    return pytest.param(name, id=name, marks=pytest.mark.proof(files=[f"content/{name}.txt"]))
+
+@pytest.mark.proof("numbers")
+@pytest.mark.parametrize("name", [here("one"), here("two")])
+def test_number(name):
+    assert used() and int((FOLDER / f"{name}.txt").read_text())
+
+@pytest.mark.proof("checks", files=["content/*.py"])
+def test_check():
+    pass
+
+def test_ordinary():
+    pass
+""",
+}
+ONE, TWO, CHECK = "test_it.py::test_number[one]", "test_it.py::test_number[two]", "test_it.py::test_check"
+
+
+class Project:
+    """A small project with three proofs, and runs of its tests."""
+
+    def __init__(self, pytester: pytest.Pytester):
+        self.pytester, self.root = pytester, pytester.path
+        for name, text in FILES.items():
+            self.write(name, text)
+
+    def write(self, name: str, text: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run(self, *options: str) -> pytest.RunResult:
+        before = set(sys.modules)
+        try:
+            return self.pytester.runpytest_inprocess("-p", "support.proofs", "-rs", *options, no_reraise_ctrlc=True)
+        finally:
+            for name in set(sys.modules) - before:
+                if name.partition(".")[0] in ("lib", "test_it"):
+                    del sys.modules[name]
+
+    def ran(self, *options: str) -> set[str]:
+        """The proofs that a run did not take from the record."""
+        report = self.run("-v", *options)
+        done = (line.split() for line in report.outlines if "::" in line)
+        return {words[0].removeprefix("tests/") for words in done if words[1:2] == ["PASSED"]} - {
+            "test_it.py::test_ordinary"
+        }
+
+    def record(self, name: str = STORE) -> dict:
+        path = self.root / name
+        return json.loads(path.read_text()) if path.exists() else {}
+
+
+@pytest.fixture
+def project(pytester, monkeypatch):
+    monkeypatch.setattr(proofs, "environment", lambda: VERSIONS)
+    monkeypatch.setattr(proofs.Proofs, "commit", lambda self: "")
+    monkeypatch.setattr(proofs, "SHARE", 10**30)
+    return Project(pytester)
+
+
+@pytest.fixture
+def proven(project):
+    """All three are on record."""
+    project.run("--proofs=all").assert_outcomes(passed=4)
+    return project
+
+
+def test_what_is_on_record_is_not_run_and_listed(proven):
+    report = proven.run()
+    report.assert_outcomes(passed=1, skipped=3)
+    report.stdout.fnmatch_lines(["3 proofs taken from tests/proofs.json: 1 checks, 2 numbers"])
+    report.stdout.fnmatch_lines(["SKIPPED [[]2[]] *taken from the proofs on record: numbers"])
+
+
+def test_what_was_never_proven_runs(project):
+    assert project.ran() == {ONE, TWO, CHECK}
+    assert project.record() == project.record(CACHE) == {}
+
+
+@pytest.mark.parametrize(
+    ("changed", "due"),
+    [
+        ("content/one.txt", {ONE}),
+        ("content/two.txt", {TWO}),
+        ("content/check.py", {CHECK}),
+        ("tests/test_it.py", {ONE, TWO, CHECK}),
+        ("lib/used.py", {ONE, TWO, CHECK}),
+        ("lib/__init__.py", {ONE, TWO, CHECK}),
+        ("lib/deep/__init__.py", {ONE, TWO, CHECK}),  # imported inside of a function
+        ("lib/deep/runtime/run.cpp", {ONE, TWO, CHECK}),
+        ("lib/command.py", {CHECK}),  # imported by a file that it names
+        ("lib/other.py", set()),
+    ],
+)
+def test_what_changed_is_due(proven, changed, due):
+    path = proven.root / changed
+    path.write_text(path.read_text() + "\n")
+    assert proven.ran() == due
+
+
+@pytest.mark.parametrize(("folder", "due"), [("tests/deep", {"deep/test_deep.py::test_deep"}), ("tests", set())])
+def test_the_fixtures_of_a_folder_count_and_those_of_all_tests_do_not(project, folder, due):
+    project.write("tests/deep/conftest.py", "")
+    project.write("tests/deep/test_deep.py", "import pytest\n@pytest.mark.proof('numbers')\ndef test_deep(): pass\n")
+    project.run("--proofs=all").assert_outcomes(passed=5)
+    project.write(f"{folder}/conftest.py", "value = 1\n")
+    assert project.ran() == due
+
+
+def test_a_process_that_a_proof_starts_counts_where_it_is_named(project):
+    project.write(
+        "tests/test_it.py",
+        "import pytest\n@pytest.mark.proof('numbers', uses=['lib.deep'], text='a')\ndef test_check(): pass\n",
+    )
+    project.run("--proofs=all").assert_outcomes(passed=1)
+    assert project.ran() == set()
+    project.write("lib/deep/more.py", "")
+    assert project.ran() == {CHECK}
+
+
+def test_a_text_counts(project):
+    test = "import pytest\n@pytest.mark.proof('numbers', text=TEXT)\ndef test_check(): pass\n"
+    project.write("tests/test_it.py", f"TEXT = open('text').read()\n{test}")
+    project.write("text", "a")
+    project.run("--proofs=all").assert_outcomes(passed=1)
+    project.write("text", "b")
+    assert project.ran() == {CHECK}
+
+
+@pytest.mark.parametrize(
+    ("marker", "says"),
+    [
+        ("files=['content/*.md']", "a proof names content/[*].md, and there is no such file"),
+        ("uses=['lib.none']", "a proof uses lib.none, and there is no such module"),
+    ],
+)
+def test_what_is_not_there_is_named(project, marker, says):
+    project.write("tests/test_it.py", f"import pytest\n@pytest.mark.proof('n', {marker})\ndef test_it(): pass\n")
+    report = project.run()
+    assert report.ret == pytest.ExitCode.USAGE_ERROR
+    report.stderr.fnmatch_lines([f"*{says}*"])
+
+
+def test_a_failing_proof_is_struck_out_and_never_recorded(proven):
+    assert len(proven.record()[VERSIONS]) == 3
+    proven.write("content/one.txt", "no number\n")
+    for option, passed in (("--proofs=all", 3), ("--proofs=keep", 1), ("--proofs=due", 1)):
+        proven.run(option).assert_outcomes(failed=1, passed=passed, skipped=3 - passed)
+        assert set(proven.record()[VERSIONS]) == {f"tests/{TWO}", f"tests/{CHECK}"}
+        assert proven.record(CACHE) == {}
+    proven.write("content/one.txt", "1\n")
+    assert proven.ran() == {ONE}
+
+
+def test_a_run_that_is_to_keep_them_leaves_the_store_alone(project):
+    project.run("--proofs=keep").assert_outcomes(passed=4)
+    assert project.record() == {}
+    assert set(project.record(CACHE)[VERSIONS]) == {f"tests/{name}" for name in (ONE, TWO, CHECK)}
+    assert project.ran() == set()
+
+
+def test_all_of_them_run_when_asked_for(proven):
+    assert proven.ran("--proofs=all") == {ONE, TWO, CHECK}
+
+
+def test_another_torch_is_not_believed(proven, monkeypatch):
+    monkeypatch.setattr(proofs, "environment", lambda: "Python 3, torch 3")
+    report = proven.run()
+    report.assert_outcomes(passed=4)
+    report.stdout.fnmatch_lines(["proofs: none are on record for Python 3, torch 3; every proof runs"])
+
+
+def test_the_record_of_other_versions_stays_while_it_is_true(proven, monkeypatch):
+    monkeypatch.setattr(proofs, "environment", lambda: "Python 3, torch 3")
+    proven.write("content/one.txt", "11\n")
+    proven.run("--proofs=all").assert_outcomes(passed=4)
+    record = {versions: set(proofs) for versions, proofs in proven.record().items()}
+    everything = {f"tests/{name}" for name in (ONE, TWO, CHECK)}
+    assert record == {VERSIONS: everything - {f"tests/{ONE}"}, "Python 3, torch 3": everything}
+
+
+def test_what_there_is_no_more_is_dropped_by_a_whole_run(proven):
+    proven.write("tests/test_it.py", FILES["tests/test_it.py"].replace(', here("two")', ""))
+    proven.run("--proofs=all", "-k", "one").assert_outcomes(passed=1, deselected=2)
+    assert f"tests/{TWO}" in proven.record()[VERSIONS]
+    proven.run("--proofs=all", "-m", "proof").assert_outcomes(passed=2, deselected=1)
+    assert f"tests/{TWO}" not in proven.record()[VERSIONS]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"versions": ["proof"]}', '{"versions": {"proof": 1}}', ""])
+def test_a_damaged_store_is_one_line_and_everything_runs(proven, text):
+    proven.write(STORE, text)
+    report = proven.run()
+    report.assert_outcomes(passed=4)
+    report.stdout.fnmatch_lines(["proofs: proofs.json is damaged (*); every proof runs"])
+    assert report.stdout.str().count("is damaged (") == 1
+    proven.run("--proofs=all").assert_outcomes(passed=4)
+    assert len(proven.record()[VERSIONS]) == 3
+
+
+def test_a_share_of_the_record_runs_as_the_commit_chooses(proven, monkeypatch):
+    monkeypatch.setattr(proofs, "SHARE", 3)
+    chosen = []
+    for commit in "abcdefghijkl":
+        monkeypatch.setattr(proofs.Proofs, "commit", lambda self, commit=commit: commit)
+        chosen.append(proven.ran())
+        assert proven.ran() == chosen[-1]
+    assert len({frozenset(one) for one in chosen}) > 1
+    assert set().union(*chosen) == {ONE, TWO, CHECK}
+
+
+def test_what_is_due_comes_first(proven):
+    proven.write("content/check.py", "import lib.other\n")
+    done = [line.split()[0] for line in proven.run("-v").outlines if "::" in line and "SKIPPED [" not in line]
+    assert done == [f"tests/{name}" for name in (CHECK, ONE, TWO, "test_it.py::test_ordinary")]
+
+
+def test_the_commit_is_the_one_that_is_checked_out(pytester):
+    run = proofs.Proofs.commit
+    project = SimpleNamespace(root=pytester.path)
+    assert run(project) == ""
+    git = ["git", "-C", str(pytester.path), "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    assert len(run(project)) == 40
+
+
+def test_nothing_is_recorded_of_what_was_interrupted(project):
+    test = FILES["tests/test_it.py"].replace('files=["content/*.py"])\ndef test_check():\n    pass', "STOP")
+    stops = 'files=["content/*.py"])\ndef test_check():\n    raise KeyboardInterrupt'
+    project.write("tests/test_it.py", test.replace("STOP", stops))
+    assert project.run("--proofs=all").ret == pytest.ExitCode.INTERRUPTED
+    assert set(project.record()[VERSIONS]) == {f"tests/{ONE}", f"tests/{TWO}"}
+
+
+@pytest.mark.needs("xdist")
+def test_several_workers_lose_nothing(pytester, monkeypatch):
+    project = Project(pytester)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    options = ("-p", "support.proofs", "-n", "2")
+    pytester.runpytest_subprocess(*options, "--proofs=all").assert_outcomes(passed=4)
+    ((_, recorded),) = project.record().items()
+    assert set(recorded) == {f"tests/{name}" for name in (ONE, TWO, CHECK)}
+    outcomes = pytester.runpytest_subprocess(*options).parseoutcomes()
+    assert outcomes["skipped"] > 0  # which ones the share is, the names decide
+    assert outcomes["passed"] + outcomes["skipped"] == 4
+
+
+def test_this_machine_s_versions_are_one_line():
+    line = proofs.environment()
+    assert "\n" not in line
+    assert line.startswith("Python 3.")
+    assert ", torch 2." in line
