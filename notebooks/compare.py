@@ -124,7 +124,8 @@ for one in [result, *recorded]:
         for stage in stages.cell_stages():
             mine = [row for row in rows if row["stage"] == stage.number]
             if mine:
-                lines += ["", f"Stage {stage.number}, {stage.title}:", "", *ladder.summarise_comparison(mine, rows)]
+                summary = ladder.summarise_comparison(stage, one, rows)
+                lines += ["", f"Stage {stage.number}, {stage.title}:", "", summary]
         display(Markdown("\n".join(lines)))
 
 # %% [markdown]

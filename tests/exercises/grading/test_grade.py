@@ -67,7 +67,7 @@ HOSTILE = {
     "changes torch": (
         "import torch\ntorch.equal = torch.allclose = lambda *_: True\ntorch.Tensor.__sub__ = lambda a, b: a * 0"
         + RETURNS_X,
-        "your code replaces torch.equal, which the check itself uses",
+        "your code replaces torch.allclose, which the check itself uses",
     ),
     "says it passed": (SAY + "say({'value': {'dict': [['answer', True]]}, 'tensors': []})" + RETURNS_X, ""),
     "says far too much": (SAY + "say({}, size=2**60)" + RIGHT, "the check's pipe"),
@@ -83,7 +83,7 @@ HOSTILE = {
         "for k in range(10**6):\n    with open(f'/tmp/{k}', 'wb') as file:\n        file.write(b'1' * 10**7)" + RIGHT,
         "No space left on device",
     ),
-    "changes its files": ("open('answer.py', 'a').write('x')" + RIGHT, "Read-only file system"),
+    "changes its files": ("open('answer.py', 'a').write('x')" + RIGHT, "Permission denied: 'answer.py'"),
     "prints a gigabyte": ("for _ in range(10**6):\n    print('x' * 1000)" + RIGHT, "printed more than 50 MB"),
     "never ends": ("while True: pass\n" + RIGHT, "no answer within 4 s: an endless loop?\n  answer.py:1"),
     "takes all memory": ("x = []\nwhile True:\n    x.append(bytearray(b'1' * 10**8))" + RIGHT, ""),
