@@ -14,6 +14,7 @@ any_python := "$(if $(filter .venv/bin/python,$(PYTHON)),$(or $(wildcard $(PYTHO
 
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 clang_format := $(python) -c 'import clang_format; clang_format.clang_format()'
+codespell := $(python) -c 'from codespell_lib import _script_main as main; raise SystemExit(main())'
 import_linter := $(python) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 # Said on the command line: WSL2 has a variable NAME of its own, the computer's.
 given_name = $(if $(filter command,$(firstword $(origin NAME))),$(NAME))
@@ -99,6 +100,7 @@ lint: setup
 	@$(python) -m ruff format --quiet --check .
 	@$(clang_format) --dry-run -Werror $(cpp_sources)
 	@$(import_linter)
+	@$(codespell)
 	@$(python) tests/support/places.py
 	@$(python) -m common notebooks --check
 	@$(python) -m common tables --check

@@ -14,7 +14,7 @@
 # # 01: the cell in Python
 #
 # One small recurrent cell goes through this whole workbook. Here it is written in plain PyTorch, its gradient is
-# derived by hand and proven, and then it is timed: what does a step cost, and for what? The answers are the reason
+# derived by hand and verified, and then it is timed: what does a step cost, and for what? The answers are the reason
 # for every later stage.
 #
 # You need Python and PyTorch, and for the very last part a C++ compiler. About 60 minutes.
@@ -142,7 +142,7 @@ show("1/cell")
 # ## The wrong axis
 #
 # `z.chunk(3)` looks like `z.chunk(3, dim=1)`, but it cuts along dimension 0, the batch. Many copies of this cell have
-# it, because it usually fails at once, is mended, and is forgotten:
+# it, because it usually fails at once, is fixed, and is forgotten:
 
 
 # %%
@@ -554,7 +554,7 @@ arguments = tuple(Case(2, 3, 4, dtype=torch.float64).inputs().values())
 torch.autograd.gradcheck(LLTMFunction.apply, arguments)
 
 # %% [markdown]
-# True: proven, to the precision of finite differences, at this point. In float32 the same correct Function fails:
+# True: verified, to the precision of finite differences, at this point. In float32 the same correct Function fails:
 
 # %%
 from torch.autograd.gradcheck import GradcheckError
@@ -758,7 +758,7 @@ print(f"right: call, then wait     {microseconds(lambda: (step(), synchronize())
 # %% [markdown]
 # The wrong figure is far too good, and the time is not lost: whoever waits next pays for it, often an innocent
 # `print(loss)` that then looks slow. So: **synchronise before each reading of the clock**, or let the GPU itself
-# stamp the time, with CUDA events.
+# record the time, with CUDA events.
 #
 # On an NVIDIA H200 with torch 2.11 the cell above printed
 #

@@ -758,7 +758,7 @@ for k, name in enumerate(("forward", "backward")):
 
 # %% [markdown]
 # The kernels are the same, they are in torch's own library. What is slow is everything between them: thousands of
-# small functions from the headers that nobody has inlined. `extra_cflags=["-O2"]` or `-O3` mends it.
+# small functions from the headers that nobody has inlined. `extra_cflags=["-O2"]` or `-O3` fixes this.
 
 # %% [markdown] syllabus="2.5g 2.5h"
 # ### What `load_inline` adds to `load`
@@ -1538,7 +1538,7 @@ plt.show()
 # - C++ saves the Python between operations. What an operation costs, and how many there are, is up to you.
 # - Narrow headers, `TORCH_EXTENSION_NAME`, `--no-build-isolation`, and with `load` always `-O2`.
 # - Compare with a reference, and call the C++ directly as well: autograd forgives wrong shapes.
-# - `once_differentiable` on every Function whose second derivative you have not proven.
+# - `once_differentiable` on every Function whose second derivative you have not verified.
 # - Keep activated values, use ATen's own derivatives, write into one block, skip what nobody asked for.
 #
 # Next: `make diff-1-2` for the stage as a diff. Still more than a dozen small kernels run in each step; stage 3 makes

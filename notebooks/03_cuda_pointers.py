@@ -1494,8 +1494,8 @@ reported(SUM_CU, wrong.make, x, 1, 1)
 # A barrier behind the `if` orders each turn after the one before:
 
 # %%
-mended = SUM_CU.replace("[t + half];\n", "[t + half];\n    __syncthreads();\n")
-reported(mended, lab("sum", mended).make, x, 1, 1)
+fixed = SUM_CU.replace("[t + half];\n", "[t + half];\n    __syncthreads();\n")
+reported(fixed, lab("sum", fixed).make, x, 1, 1)
 
 # %% [markdown]
 # Why not inside the `if`? There, half of the threads never reach it. A barrier waits for the threads of its block
@@ -1535,8 +1535,8 @@ reported(SPLIT_CU, lab("split", SPLIT_CU).make, x, 3, 120)
 # *read* is nobody's race: it reads what somebody rightly wrote elsewhere, and only a comparison of values finds it.)
 
 # %%
-mended = SPLIT_CU.replace("row * S + gate", "row * 3 * S + gate")
-torch.equal(reported(mended, lab("split", mended).make, x, 3, 120), x.repeat(1, 3))
+fixed = SPLIT_CU.replace("row * S + gate", "row * 3 * S + gate")
+torch.equal(reported(fixed, lab("split", fixed).make, x, 3, 120), x.repeat(1, 3))
 
 # %% [markdown]
 # ### A sum that starts from anything
@@ -1563,7 +1563,7 @@ reported(D_BIAS_CU, d_bias.make, x, 1, 40)
 
 # %% [markdown]
 # `make` takes its memory from `at::empty`. On a GPU that is often memory which somebody has just zeroed, and then the
-# mistake passes every test. Here the kernel is right, and the call is to be mended:
+# mistake passes every test. Here the kernel is right, and the call needs fixing:
 
 # %%
 zeros = torch.zeros(1, 40)
@@ -1605,8 +1605,8 @@ print("NaN:", int(made.isnan().sum()), "of", made.numel())
 reported(SQUARE_CU, square.run, out, made.view(1, 120)[:, 56:])
 
 # %%
-mended = SQUARE_CU.replace("B * S / 64", "(B * S + 63) / 64")
-torch.equal(reported(mended, lab("square", mended).make, x, 3, 40), x * x)
+fixed = SQUARE_CU.replace("B * S / 64", "(B * S + 63) / 64")
+torch.equal(reported(fixed, lab("square", fixed).make, x, 3, 40), x * x)
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `3/missing_barrier` and `3/unwritten`. `show("3/missing_barrier")` in a cell checks it here.
@@ -1629,7 +1629,8 @@ source_heatmap.draw_heatmap(counted, "forward_kernel")
 
 # %% [markdown]
 # Four sectors in each request, as many as the bytes need, and all 32 lanes at work: there is nothing to gain here.
-# Who touches what in `gates`? Each colour is a thread of the first warp, and grey are the other warps of its block:
+# Which thread accesses what in `gates`? Each colour is a thread of the first warp. The other warps of its block are
+# grey:
 
 # %%
 small = stage_counts.count_stage(3, B=4, S=40, block=0)
@@ -1704,8 +1705,8 @@ access_maps.draw_versions(versions, "forward_kernel", "z")
 # %% [markdown]
 # ## In pictures
 #
-# Who touches what, drawn from what the kernels themselves wrote. The colour is the block, the number the thread in
-# it. Left a thread for each element, right the grid-stride loop with its eight threads.
+# Which thread accesses what, drawn from what the kernels themselves wrote. The colour is the block, the number the
+# thread in it. Left a thread for each element, right the grid-stride loop with its eight threads.
 
 # %%
 figure, (left, right) = plt.subplots(

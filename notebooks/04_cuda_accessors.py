@@ -611,7 +611,8 @@ else:
 # ## In pictures
 #
 # Neighbouring threads read neighbours, or they do not: the emulator counts what a warp's request to `old_cell`
-# touches. Left it is contiguous, right transposed, for the forward kernel of stage 4 and a batch of 64 with 64 units.
+# accesses. Left it is contiguous, right transposed, for the forward kernel of stage 4, with a batch of 64 and 64
+# units.
 
 # %%
 from common.emulator import collect_counts

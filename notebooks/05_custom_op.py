@@ -975,7 +975,7 @@ for dtype, case in CASES.items():
 # that stays within 8 epsilons of the tensor's size. For that compare each number with itself, as above.
 
 # %% [markdown] syllabus="5.4d"
-# ### What no kernel can mend
+# ### What no kernel can fix
 #
 # The LLTM's cell is only ever added to, and in bfloat16 a sum of small steps ends where a step is no more than half
 # the distance to the next number:
@@ -1204,7 +1204,7 @@ for name, *samples in zip(parts(1, 1), *columns, strict=True):
 # The last column: two operators take some 10 us each, and with autograd between them it is far more than their sum.
 # The functions of `register_autograd` are Python, and so is what torch builds around them at each call. The first
 # column less the last is the loop: one number at a time, by `std::exp` and `std::tanh`, where the ATen calls of
-# stages 1 and 2 compute eight at once. Stage 6 mends both in C++.
+# stages 1 and 2 compute eight at once. Stage 6 fixes both in C++.
 
 # %% [markdown] syllabus="5.6a"
 # ## When not to write CUDA

@@ -736,7 +736,7 @@ for name, counted in COUNTED.items():
 # %% [markdown]
 # The bytes are the same, and so are the sectors of the first two. But packs ask a quarter as often: a quarter of the
 # instructions, and of the requests that the load units have to answer, and each thread has four times as many bytes
-# on their way. The last one is the trap. Its lanes are 16 bytes apart, every request touches 16 sectors for the sake
+# on their way. The last one is the trap. Its lanes are 16 bytes apart, every request moves 16 sectors for the sake
 # of 4, and all is well only if a cache keeps the rest until it is asked for.
 
 # %%
@@ -745,7 +745,7 @@ from common.figures.access_maps import draw_access_map
 display(draw_access_map(COUNTED["4 units, 16 bytes at once"], "z", "forward_kernel"))
 
 # %% [markdown]
-# What the first block touches of z, its first warp by lane: four units to each, and the three gates of the same
+# What the first block accesses of z, its first warp by lane: four units to each, and the three gates of the same
 # units.
 
 # %% [markdown] syllabus="6.3b"
@@ -1062,7 +1062,7 @@ for name, time in both.items():
     print(f"{name:20s}forward {alone[name]:5.1f} us, with backward {time:5.1f} us")
 
 # %% [markdown]
-# With a gradient in C++, the operator costs what one of torch's own does. `register_autograd` is the dearest: at each
+# With a gradient in C++, the operator costs what one of torch's own does. `register_autograd` costs the most: at each
 # call it looks at the arguments, in Python, and builds an autograd function around yours. A cell has more arguments,
 # and so the difference in a whole step is larger. First a single unit, so that there is nothing but calls; then a
 # small cell:

@@ -174,7 +174,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     ),
     "For maintainers": (
         Command("format", "format Python, C++ and CUDA"),
-        Command("lint", "check format, imports, notebooks and generated tables; change nothing"),
+        Command("lint", "check format, imports, spelling, notebooks and generated tables; change nothing"),
         Command(
             "tables",
             "rewrite every generated table in README.md, stages/ and docs/",

@@ -121,12 +121,12 @@ def reset(exercise: Exercise, files: variants.Files | None = None) -> Path | Non
     folder, backup = folder_of(exercise), None
     with locked():
         if folder.exists():
-            stamp = time.strftime("%Y%m%d-%H%M%S")
-            backup = root() / BACKUPS / f"{exercise.stage}-{exercise.name}-{stamp}"
+            now = time.strftime("%Y%m%d-%H%M%S")
+            backup = root() / BACKUPS / f"{exercise.stage}-{exercise.name}-{now}"
             number = 1
             while backup.exists():
                 number += 1
-                backup = backup.with_name(f"{exercise.stage}-{exercise.name}-{stamp}-{number}")
+                backup = backup.with_name(f"{exercise.stage}-{exercise.name}-{now}-{number}")
             backup.parent.mkdir(parents=True, exist_ok=True)
             folder.rename(backup)
         _write_state(exercise, hints=0)

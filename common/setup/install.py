@@ -43,6 +43,7 @@ DOWNLOAD_MB = {
     "clang-format": 2,
     "ruff": 11,
     "import-linter": 3,
+    "codespell": 1,
 }
 DISK_PER_DOWNLOAD = 1.9  # bytes on disk for each byte downloaded: 5.9 GB for 3.2
 # What belongs to one build of torch, and so must not be pinned for another.

@@ -288,7 +288,7 @@ def test_autocast_breaks_a_function_and_custom_fwd_mends_it():
             x, w = ctx.saved_tensors
             return grad.mm(w.t()), x.t().mm(grad)
 
-    class Mended(Mm):
+    class Fixed(Mm):
         forward = staticmethod(torch.amp.custom_fwd(Mm.forward, device_type="cpu", cast_inputs=torch.float32))
         backward = staticmethod(torch.amp.custom_bwd(Mm.backward, device_type="cpu"))
 
@@ -304,7 +304,7 @@ def test_autocast_breaks_a_function_and_custom_fwd_mends_it():
     with pytest.raises(RuntimeError, match=different):
         gradients(modules.load_stage(2).lltm, *Case(2, 3, 4).inputs().values())
     for got, expected in zip(
-        gradients(Mended.apply, x, w), (w.sum(1).expand(2, 3), x.sum(0)[:, None].expand(3, 4)), strict=True
+        gradients(Fixed.apply, x, w), (w.sum(1).expand(2, 3), x.sum(0)[:, None].expand(3, 4)), strict=True
     ):
         torch.testing.assert_close(got, expected)
 

@@ -1,4 +1,4 @@
-"""The mistakes that notebooks 03 and 04 make on purpose: each is reported, and once it is mended nothing is.
+"""The mistakes that notebooks 03 and 04 make on purpose: each is reported, and once it is fixed nothing is.
 
 The kernels are the notebooks' own texts, so that what a learner sees there is what is tested here.
 """
@@ -169,8 +169,8 @@ def test_a_barrier_too_few(silent):
     said = report(lab("sum", wrong).make, x, 1, 1)
     assert f"sum.cu:{line(wrong, 'partial[t + half];')} (races)" in said
     assert re.search(r"race on partial\b", said), said
-    mended = wrong.replace("[t + half];\n", "[t + half];\n    __syncthreads();\n")
-    assert silent(lab("sum", mended).make, x, 1, 1).item() == x.sum()
+    fixed = wrong.replace("[t + half];\n", "[t + half];\n    __syncthreads();\n")
+    assert silent(lab("sum", fixed).make, x, 1, 1).item() == x.sum()
 
 
 def test_a_barrier_inside_the_if_is_a_warning(capfd):
@@ -188,8 +188,8 @@ def test_rows_that_overlap(silent):
     said = report(lab("split", wrong).make, x, 3, 120)
     assert f"split.cu:{line(wrong, 'row * S + gate * S + unit')} (races)" in said
     assert "gates" in said
-    mended = wrong.replace("row * S + gate", "row * 3 * S + gate")
-    assert torch.equal(silent(lab("split", mended).make, x, 3, 120), x.repeat(1, 3))
+    fixed = wrong.replace("row * S + gate", "row * 3 * S + gate")
+    assert torch.equal(silent(lab("split", fixed).make, x, 3, 120), x.repeat(1, 3))
 
 
 # Memory that nobody wrote ----------------------------------------------------------------------------------------
@@ -218,5 +218,5 @@ def test_results_that_nobody_wrote(silent):
     assert f"in square.cu:{line(wrong, 'x[k] * x[k]')} (initialisation)" in said
     assert "x, a tensor of shape (1, 64), float" in said
     assert "56 times, by 56 threads of 1 block; first block (0, 0, 0), thread (8, 0, 0)" in said
-    mended = wrong.replace("B * S / 64", "(B * S + 63) / 64")
-    assert torch.equal(silent(lab("square", mended).make, x, 3, 40), x * x)
+    fixed = wrong.replace("B * S / 64", "(B * S + 63) / 64")
+    assert torch.equal(silent(lab("square", fixed).make, x, 3, 40), x * x)

@@ -109,7 +109,7 @@ def test_an_index_is_asked_for_torch_alone(
     assert not any(each.endswith("index-url") for each in others)
     assert not any(pin.startswith("nvidia-") for pin in pip.constraints[0])
     shown = capsys.readouterr().out
-    assert "torch from http://index.example/cpu, and about 157 MB for the rest" in shown
+    assert "torch from http://index.example/cpu, and about 158 MB for the rest" in shown
     assert "GB" not in shown
     assert re.search(r"^  torch +\? MB ", shown, re.MULTILINE)
 

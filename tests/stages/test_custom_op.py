@@ -232,7 +232,7 @@ def test_what_is_refused(stage):
 
 
 def test_forward_mode_is_silently_zero_as_the_readme_warns(stage):
-    """A defect of register_autograd; when this fails, torch has mended it and the warning can go."""
+    """A defect of register_autograd; when this fails, torch has fixed it and the warning can go."""
     input, *others = arguments(stage)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

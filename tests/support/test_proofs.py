@@ -103,14 +103,14 @@ def project(pytester, monkeypatch):
 
 
 @pytest.fixture
-def proven(project):
+def recorded(project):
     """All three are on record."""
     project.run("--proofs=all").assert_outcomes(passed=4)
     return project
 
 
-def test_what_is_on_record_is_not_run_and_listed(proven):
-    report = proven.run()
+def test_what_is_on_record_is_not_run_and_listed(recorded):
+    report = recorded.run()
     report.assert_outcomes(passed=1, skipped=3)
     report.stdout.fnmatch_lines(["3 proofs taken from tests/proofs.json: 1 checks, 2 numbers"])
     report.stdout.fnmatch_lines(["SKIPPED [[]2[]] *taken from the proofs on record: numbers"])
@@ -136,10 +136,10 @@ def test_what_was_never_proven_runs(project):
         ("lib/other.py", set()),
     ],
 )
-def test_what_changed_is_due(proven, changed, due):
-    path = proven.root / changed
+def test_what_changed_is_due(recorded, changed, due):
+    path = recorded.root / changed
     path.write_text(path.read_text() + "\n")
-    assert proven.ran() == due
+    assert recorded.ran() == due
 
 
 @pytest.mark.parametrize(("folder", "due"), [("tests/deep", {"deep/test_deep.py::test_deep"}), ("tests", set())])
@@ -185,15 +185,15 @@ def test_what_is_not_there_is_named(project, marker, says):
     report.stderr.fnmatch_lines([f"*{says}*"])
 
 
-def test_a_failing_proof_is_struck_out_and_never_recorded(proven):
-    assert len(proven.record()[VERSIONS]) == 3
-    proven.write("content/one.txt", "no number\n")
+def test_a_failing_proof_is_struck_out_and_never_recorded(recorded):
+    assert len(recorded.record()[VERSIONS]) == 3
+    recorded.write("content/one.txt", "no number\n")
     for option, passed in (("--proofs=all", 3), ("--proofs=keep", 1), ("--proofs=due", 1)):
-        proven.run(option).assert_outcomes(failed=1, passed=passed, skipped=3 - passed)
-        assert set(proven.record()[VERSIONS]) == {f"tests/{TWO}", f"tests/{CHECK}"}
-        assert proven.record(CACHE) == {}
-    proven.write("content/one.txt", "1\n")
-    assert proven.ran() == {ONE}
+        recorded.run(option).assert_outcomes(failed=1, passed=passed, skipped=3 - passed)
+        assert set(recorded.record()[VERSIONS]) == {f"tests/{TWO}", f"tests/{CHECK}"}
+        assert recorded.record(CACHE) == {}
+    recorded.write("content/one.txt", "1\n")
+    assert recorded.ran() == {ONE}
 
 
 def test_a_run_that_is_to_keep_them_leaves_the_store_alone(project):
@@ -203,59 +203,59 @@ def test_a_run_that_is_to_keep_them_leaves_the_store_alone(project):
     assert project.ran() == set()
 
 
-def test_all_of_them_run_when_asked_for(proven):
-    assert proven.ran("--proofs=all") == {ONE, TWO, CHECK}
+def test_all_of_them_run_when_asked_for(recorded):
+    assert recorded.ran("--proofs=all") == {ONE, TWO, CHECK}
 
 
-def test_another_torch_is_not_believed(proven, monkeypatch):
+def test_another_torch_is_not_believed(recorded, monkeypatch):
     monkeypatch.setattr(proofs, "environment", lambda: "Python 3, torch 3")
-    report = proven.run()
+    report = recorded.run()
     report.assert_outcomes(passed=4)
     report.stdout.fnmatch_lines(["proofs: none are on record for Python 3, torch 3; every proof runs"])
 
 
-def test_the_record_of_other_versions_stays_while_it_is_true(proven, monkeypatch):
+def test_the_record_of_other_versions_stays_while_it_is_true(recorded, monkeypatch):
     monkeypatch.setattr(proofs, "environment", lambda: "Python 3, torch 3")
-    proven.write("content/one.txt", "11\n")
-    proven.run("--proofs=all").assert_outcomes(passed=4)
-    record = {versions: set(proofs) for versions, proofs in proven.record().items()}
+    recorded.write("content/one.txt", "11\n")
+    recorded.run("--proofs=all").assert_outcomes(passed=4)
+    record = {versions: set(proofs) for versions, proofs in recorded.record().items()}
     everything = {f"tests/{name}" for name in (ONE, TWO, CHECK)}
     assert record == {VERSIONS: everything - {f"tests/{ONE}"}, "Python 3, torch 3": everything}
 
 
-def test_what_there_is_no_more_is_dropped_by_a_whole_run(proven):
-    proven.write("tests/test_it.py", FILES["tests/test_it.py"].replace(', here("two")', ""))
-    proven.run("--proofs=all", "-k", "one").assert_outcomes(passed=1, deselected=2)
-    assert f"tests/{TWO}" in proven.record()[VERSIONS]
-    proven.run("--proofs=all", "-m", "proof").assert_outcomes(passed=2, deselected=1)
-    assert f"tests/{TWO}" not in proven.record()[VERSIONS]
+def test_what_there_is_no_more_is_dropped_by_a_whole_run(recorded):
+    recorded.write("tests/test_it.py", FILES["tests/test_it.py"].replace(', here("two")', ""))
+    recorded.run("--proofs=all", "-k", "one").assert_outcomes(passed=1, deselected=2)
+    assert f"tests/{TWO}" in recorded.record()[VERSIONS]
+    recorded.run("--proofs=all", "-m", "proof").assert_outcomes(passed=2, deselected=1)
+    assert f"tests/{TWO}" not in recorded.record()[VERSIONS]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"versions": ["proof"]}', '{"versions": {"proof": 1}}', ""])
-def test_a_damaged_store_is_one_line_and_everything_runs(proven, text):
-    proven.write(STORE, text)
-    report = proven.run()
+def test_a_damaged_store_is_one_line_and_everything_runs(recorded, text):
+    recorded.write(STORE, text)
+    report = recorded.run()
     report.assert_outcomes(passed=4)
     report.stdout.fnmatch_lines(["proofs: proofs.json is damaged (*); every proof runs"])
     assert report.stdout.str().count("is damaged (") == 1
-    proven.run("--proofs=all").assert_outcomes(passed=4)
-    assert len(proven.record()[VERSIONS]) == 3
+    recorded.run("--proofs=all").assert_outcomes(passed=4)
+    assert len(recorded.record()[VERSIONS]) == 3
 
 
-def test_a_share_of_the_record_runs_as_the_commit_chooses(proven, monkeypatch):
+def test_a_share_of_the_record_runs_as_the_commit_chooses(recorded, monkeypatch):
     monkeypatch.setattr(proofs, "SHARE", 3)
     chosen = []
     for commit in "abcdefghijkl":
         monkeypatch.setattr(proofs.Proofs, "commit", lambda self, commit=commit: commit)
-        chosen.append(proven.ran())
-        assert proven.ran() == chosen[-1]
+        chosen.append(recorded.ran())
+        assert recorded.ran() == chosen[-1]
     assert len({frozenset(one) for one in chosen}) > 1
     assert set().union(*chosen) == {ONE, TWO, CHECK}
 
 
-def test_what_is_due_comes_first(proven):
-    proven.write("content/check.py", "import lib.other\n")
-    done = [line.split()[0] for line in proven.run("-v").outlines if "::" in line and "SKIPPED [" not in line]
+def test_what_is_due_comes_first(recorded):
+    recorded.write("content/check.py", "import lib.other\n")
+    done = [line.split()[0] for line in recorded.run("-v").outlines if "::" in line and "SKIPPED [" not in line]
     assert done == [f"tests/{name}" for name in (CHECK, ONE, TWO, "test_it.py::test_ordinary")]
 
 

@@ -50,10 +50,10 @@ NOT_DELETED = (
 
 def cpp_edits(text: str) -> list[Edit]:
     """Every change, by place."""
-    return sorted(Finder(Source("a source", text)).edits(), key=lambda edit: (edit.start, edit.end))
+    return sorted(EditCollector(Source("a source", text)).edits(), key=lambda edit: (edit.start, edit.end))
 
 
-class Finder:
+class EditCollector:
     """The changes to a text, by positions of its tokens."""
 
     def __init__(self, source: Source) -> None:

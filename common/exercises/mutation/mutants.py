@@ -14,7 +14,7 @@ from .cpp_edits import cpp_edits
 from .edits import Edit, other_number
 from .python_edits import python_edits
 
-FINDERS: dict[str, Callable[[str], list[Edit]]] = {
+EDITS_OF: dict[str, Callable[[str], list[Edit]]] = {
     ".py": python_edits, ".cpp": cpp_edits, ".cu": cpp_edits, ".h": cpp_edits, ".cuh": cpp_edits
 }  # fmt: skip
 
@@ -40,9 +40,9 @@ def find_mutants(exercise: Exercise) -> list[Mutant]:
     found = []
     for file, numbers in sorted(variants.learner_lines(exercise).items()):
         text = variants.solution(exercise)[file]
-        finder = FINDERS.get(Path(file).suffix)
+        edits_of = EDITS_OF.get(Path(file).suffix)
         changed = {text}
-        for edit in sorted(finder(text)) if finder else []:
+        for edit in sorted(edits_of(text)) if edits_of else []:
             first, last = (text.count("\n", 0, offset) for offset in (edit.start, edit.end))
             mutated = edit.apply(text)
             if numbers.issuperset(range(first, last + 1)) and mutated not in changed:

@@ -22,10 +22,10 @@ DELETED = (ast.AugAssign, ast.Delete, ast.Raise, ast.Assert)
 
 def python_edits(text: str) -> list[Edit]:
     """Every change, in the order of the tree. Raises SyntaxError for a text that is not Python."""
-    return [edit for node in ast.walk(ast.parse(text)) for edit in Finder(text).edits(node)]
+    return [edit for node in ast.walk(ast.parse(text)) for edit in EditCollector(text).edits(node)]
 
 
-class Finder:
+class EditCollector:
     """The changes to single nodes of a tree."""
 
     def __init__(self, text: str) -> None:

@@ -99,7 +99,7 @@ def test_numbers(literal, other):
 
 
 def test_only_what_the_learner_writes_is_changed():
-    guard = find("3/guard")  # a planted mistake: the line that the solution mends
+    guard = find("3/guard")  # a planted mistake: the line that the solution fixes
     assert {mutant.line for mutant in find_mutants(guard)} == {
         number + 1 for number in variants.learner_lines(guard)["scale_rows.cu"]
     }
