@@ -31,7 +31,7 @@ HEADERS = {
     "googletest": ("gtest/gtest.h", "GoogleTest: sudo apt install libgtest-dev"),
     "zlib": ("zlib.h", "zlib's header: sudo apt install zlib1g-dev"),
 }
-pytest_plugins = ["pytester", "support.proofs", "support.scheduling"]
+pytest_plugins = ["pytester", "support.proofs.plugin", "support.scheduling"]
 NEEDS = "needs "  # how the reason of such a skip begins; pytest writes "Skipped: " in front of it
 
 

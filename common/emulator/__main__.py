@@ -31,7 +31,9 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     own, after = list(words), []
     if "--" in own:
         own, after = own[: own.index("--")], own[own.index("--") + 1 :]
-    arguments = top.parse_args(own)
+    arguments, unknown = top.parse_known_args(own)
+    if unknown:
+        run.error(f"unknown: {' '.join(unknown)} (what comes after -- goes to the program)")
     arguments.arguments = after
     return arguments
 

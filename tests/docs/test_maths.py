@@ -14,7 +14,7 @@ from common import load
 from common.cell import reference
 from common.cell.memory import saved_storages
 from common.paths import ROOT
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 pytestmark = pytest.mark.proof("pages", files=["docs/maths.md", *stage_files()])
 

@@ -17,7 +17,7 @@ from common.errors import UserError
 from common.measure import stage_counts
 from common.paths import ROOT, build_cache
 from common.studies import microbenchmarks
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 FOLDER = ROOT / "tests" / "emulator" / "counts"
 CORNERS = FOLDER / "corners.cu"

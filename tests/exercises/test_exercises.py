@@ -15,7 +15,7 @@ from common.exercises.exercise import MANIFEST
 from common.exercises.judging.source_text import strip_comments
 from common.paths import ROOT
 from support import learner
-from support.proof_keys import Keys, Modules
+from support.proofs.keys import Keys, Modules
 from support.variants import Variant, variants_of
 
 EXERCISES = every()

@@ -16,7 +16,7 @@ from common.paths import ROOT
 from common.results import records, sources
 from common.results.rows import check_plausible, gb_per_second
 from support.measurement import KERNELS, kernel, measurement
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 with_kernels = pytest.mark.parametrize(
     "stage", [s for s in stages.cell_stages() if s.pointwise_tensors], ids=lambda s: s.title

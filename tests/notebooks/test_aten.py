@@ -19,7 +19,7 @@ from common.cell.case import Case, Cell, difference, outputs
 from common.measure.implementations import Implementation, Run, make_input_sets
 from support.labs import ATEN, POINTERS
 from support.profiled import allocations, operations
-from support.proof_files import notebook_files, stage_files
+from support.proofs.files import notebook_files, stage_files
 
 pytestmark = [
     pytest.mark.needs("g++", "ninja"),

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from support.labs import ACCESSORS, POINTERS, checks, lab, places, report, who
-from support.proof_files import notebook_files
+from support.proofs.files import notebook_files
 
 pytestmark = [
     pytest.mark.needs("g++"),

@@ -24,7 +24,7 @@ from torch.utils.cpp_extension import (
 from common import stages
 from common.emulator import INCLUDE_DIR, compiler_command
 from support.labs import ATEN, POINTERS
-from support.proof_files import notebook_files, stage_files
+from support.proofs.files import notebook_files, stage_files
 
 pytestmark = [
     pytest.mark.needs("g++"),

@@ -19,7 +19,7 @@ from common.build import modules
 from common.cell import reference
 from common.cell.case import Case, expected, outputs, tolerance
 from support.labs import definitions, lab_library
-from support.proof_files import notebook_files, stage_files
+from support.proofs.files import notebook_files, stage_files
 
 pytestmark = [
     pytest.mark.needs("g++", "ninja"),

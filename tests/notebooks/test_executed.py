@@ -6,7 +6,7 @@ import pytest
 
 from common.pages import notebooks
 from common.paths import ROOT
-from support.proof_files import notebook_files, stage_files
+from support.proofs.files import notebook_files, stage_files
 
 NEEDS = {"00c_conv_batchnorm": ("sklearn",), "02c_other_code": ("zlib",)}  # beside what all of them need
 # What any of them may load or show, and the commands that some of them start.

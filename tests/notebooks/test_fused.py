@@ -24,7 +24,7 @@ from common.measure import stage_counts
 from common.paths import build_dir
 from common.results import records
 from support.labs import definitions, texts
-from support.proof_files import notebook_files, stage_files
+from support.proofs.files import notebook_files, stage_files
 
 pytestmark = pytest.mark.proof("claims of notebooks", files=[*notebook_files("06_fused"), *stage_files()])
 

@@ -15,7 +15,7 @@ from torch.utils.cpp_extension import include_paths
 
 from common.emulator import INCLUDE_DIR, compiler_command, demangle
 from support.labs import ACCESSORS, POINTERS, checks, lab, places, who
-from support.proof_files import notebook_files
+from support.proofs.files import notebook_files
 
 pytestmark = [
     pytest.mark.needs("g++"),

@@ -14,7 +14,7 @@ import torch
 
 from common.paths import ROOT
 from support.labs import OTHER_CODE
-from support.proof_files import notebook_files
+from support.proofs.files import notebook_files
 from support.sandbox import Sandbox, compile
 
 pytestmark = pytest.mark.proof(

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.cpp_extension import load_inline
 
 from support.labs import TENSORS, temporaries
-from support.proof_files import notebook_files
+from support.proofs.files import notebook_files
 
 pytestmark = [
     pytest.mark.needs("g++", "ninja"),

@@ -18,7 +18,7 @@ from common.measure.clock import Samples, interleave
 from common.paths import ROOT
 from support.labs import texts
 from support.profiled import operations
-from support.proof_files import notebook_files, stage_files
+from support.proofs.files import notebook_files, stage_files
 
 pytestmark = pytest.mark.proof("claims of notebooks", files=[*notebook_files("01_python"), *stage_files(1)])
 

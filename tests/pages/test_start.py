@@ -10,7 +10,7 @@ import pytest
 from common.errors import UserError
 from common.pages import start
 from common.paths import ROOT
-from support.proof_files import notebook_files
+from support.proofs.files import notebook_files
 
 README = ROOT / "README.md"
 

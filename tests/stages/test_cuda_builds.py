@@ -15,7 +15,7 @@ import torch
 from common.build import library, nvcc
 from common.cell.case import Case, difference
 from common.stages import get_stage
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 pytestmark = [pytest.mark.needs("g++", "nvcc", "ninja"), pytest.mark.proof("stages' tests", files=stage_files(3, 4))]
 

@@ -19,7 +19,7 @@ from common.cell.case import Case, difference, outputs
 from common.errors import UserError
 from common.inline import device, inline
 from common.stages import Stage
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 pytestmark = [pytest.mark.needs("g++"), pytest.mark.proof("stages' tests", files=stage_files(3, 4))]
 

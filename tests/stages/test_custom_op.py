@@ -13,7 +13,7 @@ from common import stages
 from common.build import modules
 from common.cell.case import INPUTS, LAYOUTS, Case, difference, expected, input_gradients, outputs
 from support.pairwise import on_targets
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 pytestmark = pytest.mark.proof("stages' tests", files=stage_files(5))
 

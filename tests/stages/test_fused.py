@@ -19,7 +19,7 @@ from common.measure import stage_counts
 from common.measure.implementations import Implementation, Run, make_input_sets
 from support.pairwise import on_targets
 from support.profiled import operations
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 pytestmark = pytest.mark.proof("stages' tests", files=stage_files(1, 6))
 

@@ -16,7 +16,7 @@ from common.emulator import compiler_command
 from common.paths import build_dir
 from common.studies import wheels
 from support.labs import CUSTOM_OP
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 # Whose headers may have objects that are one for the whole process: torch's, the standard library's and CUDA's.
 OTHERS = re.compile(r"(guard variable for )?(at|c10|torch|ska|pybind11|std|__gnu_cxx|cuda|cub|thrust)::")

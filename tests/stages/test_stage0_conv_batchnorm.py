@@ -15,7 +15,7 @@ from common.cell.memory import peak_bytes, saved_bytes
 from common.check.primer import conv_batchnorm as primer
 from common.check.primer.checks import leaf
 from common.check.primer.conv_batchnorm import fused, make_pair
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 pytestmark = pytest.mark.proof("stages' tests", files=stage_files(0))
 

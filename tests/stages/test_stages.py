@@ -19,7 +19,7 @@ from common.check.harness import (
     second_device,
     side_stream,
 )
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 ANY = Subject(0, "host", "cpu", torch.float32, lambda *arguments: arguments, 0)
 CASES = [

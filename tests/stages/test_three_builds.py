@@ -25,7 +25,7 @@ from common.build.modules import load_stage
 from common.cell.case import GRADS, LAYOUTS, Case, difference, outputs
 from common.paths import ROOT
 from common.stages import get_stage
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 pytestmark = [
     pytest.mark.needs("g++", "ninja"),

@@ -14,7 +14,7 @@ import torch
 from common.cell.case import GRADS, LAYOUTS, Case, difference, outputs
 from common.measure.implementations import load_triton_module
 from common.paths import ROOT
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 pytestmark = pytest.mark.proof("stages' tests", files=stage_files(6))
 

@@ -19,7 +19,7 @@ from common.results import formatting, records
 from common.results.rows import select
 from common.stages import find_stage
 from common.studies import ablation, ablation_variants
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 proof = pytest.mark.proof("ablations", files=[*stage_files(6), "stages/stage6_fused/ablation/*"])
 

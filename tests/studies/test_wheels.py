@@ -19,7 +19,7 @@ from common.build import host
 from common.results import records
 from common.studies import wheels
 from support.programs import another_python
-from support.proof_files import stage_files
+from support.proofs.files import stage_files
 
 proof = pytest.mark.proof(
     "wheels",

@@ -8,8 +8,7 @@
 
 using at::Tensor;
 
-// z, the pre-activations of input gate, output gate and candidate cell, is (B, 3S); gates are these,
-// activated.
+// z (B, 3S): the pre-activations of input gate, output gate and candidate cell. gates: z, activated.
 EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
   m.def("pointwise(Tensor z, Tensor old_cell) -> (Tensor new_h, Tensor new_cell, Tensor gates)",
         {at::Tag::pt2_compliant_tag});

@@ -11,8 +11,7 @@ using torch::headeronly::IntHeaderOnlyArrayRef;
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
-// z, the pre-activations of input gate, output gate and candidate cell, is (B, 3S); gates are these,
-// activated.
+// z (B, 3S): the pre-activations of input gate, output gate and candidate cell. gates: z, activated.
 EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
   m.def("pointwise(Tensor z, Tensor old_cell) -> (Tensor new_h, Tensor new_cell, Tensor gates)");
   m.def(

@@ -10,11 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from support import proofs
+from support.proofs import plugin
 
 pytestmark = pytest.mark.needs("grimp")
 
 VERSIONS = "Python 3, torch 2"
+PLUGIN = ("-p", "support.proofs.plugin")
 STORE, CACHE = "tests/proofs.json", "build/proofs.json"
 FILES = {
     "pyproject.toml": """
@@ -75,7 +76,7 @@ class Project:
     def run(self, *options: str) -> pytest.RunResult:
         before = set(sys.modules)
         try:
-            return self.pytester.runpytest_inprocess("-p", "support.proofs", "-rs", *options, no_reraise_ctrlc=True)
+            return self.pytester.runpytest_inprocess(*PLUGIN, "-rs", *options, no_reraise_ctrlc=True)
         finally:
             for name in set(sys.modules) - before:
                 if name.partition(".")[0] in ("lib", "test_it"):
@@ -96,9 +97,9 @@ class Project:
 
 @pytest.fixture
 def project(pytester, monkeypatch):
-    monkeypatch.setattr(proofs, "environment", lambda: VERSIONS)
-    monkeypatch.setattr(proofs.Proofs, "commit", lambda self: "")
-    monkeypatch.setattr(proofs, "SHARE", 10**30)
+    monkeypatch.setattr(plugin, "environment", lambda: VERSIONS)
+    monkeypatch.setattr(plugin.Proofs, "commit", lambda self: "")
+    monkeypatch.setattr(plugin, "SHARE", 10**30)
     return Project(pytester)
 
 
@@ -208,14 +209,14 @@ def test_all_of_them_run_when_asked_for(recorded):
 
 
 def test_another_torch_is_not_believed(recorded, monkeypatch):
-    monkeypatch.setattr(proofs, "environment", lambda: "Python 3, torch 3")
+    monkeypatch.setattr(plugin, "environment", lambda: "Python 3, torch 3")
     report = recorded.run()
     report.assert_outcomes(passed=4)
     report.stdout.fnmatch_lines(["proofs: none are on record for Python 3, torch 3; every proof runs"])
 
 
 def test_the_record_of_other_versions_stays_while_it_is_true(recorded, monkeypatch):
-    monkeypatch.setattr(proofs, "environment", lambda: "Python 3, torch 3")
+    monkeypatch.setattr(plugin, "environment", lambda: "Python 3, torch 3")
     recorded.write("content/one.txt", "11\n")
     recorded.run("--proofs=all").assert_outcomes(passed=4)
     record = {versions: set(proofs) for versions, proofs in recorded.record().items()}
@@ -243,10 +244,10 @@ def test_a_damaged_store_is_one_line_and_everything_runs(recorded, text):
 
 
 def test_a_share_of_the_record_runs_as_the_commit_chooses(recorded, monkeypatch):
-    monkeypatch.setattr(proofs, "SHARE", 3)
+    monkeypatch.setattr(plugin, "SHARE", 3)
     chosen = []
     for commit in "abcdefghijkl":
-        monkeypatch.setattr(proofs.Proofs, "commit", lambda self, commit=commit: commit)
+        monkeypatch.setattr(plugin.Proofs, "commit", lambda self, commit=commit: commit)
         chosen.append(recorded.ran())
         assert recorded.ran() == chosen[-1]
     assert len({frozenset(one) for one in chosen}) > 1
@@ -260,7 +261,7 @@ def test_what_is_due_comes_first(recorded):
 
 
 def test_the_commit_is_the_one_that_is_checked_out(pytester):
-    run = proofs.Proofs.commit
+    run = plugin.Proofs.commit
     project = SimpleNamespace(root=pytester.path)
     assert run(project) == ""
     git = ["git", "-C", str(pytester.path), "-c", "user.name=n", "-c", "user.email=e"]
@@ -281,7 +282,7 @@ def test_nothing_is_recorded_of_what_was_interrupted(project):
 def test_several_workers_lose_nothing(pytester, monkeypatch):
     project = Project(pytester)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    options = ("-p", "support.proofs", "-n", "2")
+    options = (*PLUGIN, "-n", "2")
     pytester.runpytest_subprocess(*options, "--proofs=all").assert_outcomes(passed=4)
     ((_, recorded),) = project.record().items()
     assert set(recorded) == {f"tests/{name}" for name in (ONE, TWO, CHECK)}
@@ -291,7 +292,7 @@ def test_several_workers_lose_nothing(pytester, monkeypatch):
 
 
 def test_this_machine_s_versions_are_one_line():
-    line = proofs.environment()
+    line = plugin.environment()
     assert "\n" not in line
     assert line.startswith("Python 3.")
     assert ", torch 2." in line

@@ -22,8 +22,8 @@ from collections import Counter
 
 import pytest
 
-from support.proof_keys import Keys
-from support.proof_store import DamagedStore, Store
+from support.proofs.keys import Keys
+from support.proofs.store import DamagedStore, Store
 
 SHARE = 10  # one in so many of the proofs on record is run anyway
 TAKEN = "taken from the proofs on record: "  # how the reason of such a skip begins
@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def environment() -> str:
     """The versions that a proof holds for."""
-    from support.proof_versions import versions
+    from support.proofs.versions import versions
 
     return versions()
 
