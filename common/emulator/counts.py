@@ -160,7 +160,7 @@ def _kernel_table(launch: Launch, rows: Sequence[Row]) -> str:
     times = "" if launch.launches == 1 else f", {launch.launches} times"
     title = f"{launch.kernel}<<<{launch.grid}, {launch.block}>>>{times}"
     if not rows:
-        return f"{title}: touches no memory"
+        return f"{title}: accesses no memory"
     cells = [
         [f"{_source_place(row, rows[0].file)} {shorten(row.text, WIDEST)}", row.space, *format_counts(row)]
         for row in rows

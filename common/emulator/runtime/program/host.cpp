@@ -57,7 +57,7 @@ const char* verb(const void* context) {
 #if defined(__x86_64__)
   return static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2 ? "writes" : "reads";
 #else
-  return static_cast<void>(context), "touches";
+  return static_cast<void>(context), "accesses";
 #endif
 }
 

@@ -18,8 +18,8 @@ bool covers(const Release& release, Epoch earlier) {
   const Time time = earlier.time();
   if (time < std::max(own.barrier, own.published)) return true;
   if (earlier.same_thread(release.epoch)) return time < own.time;
-  // A fence of that thread, then a barrier or a collective. A later fence hides an earlier one: then the
-  // kernel has the benefit of the doubt.
+  // A fence of that thread, then a barrier or a collective. A later fence hides an earlier one:
+  // then no race is reported.
   const auto& fences = release.history->fences;
   const bool is_fenced = earlier.rank() < fences.size() && time < fences[earlier.rank()];
   if (is_fenced && time < release.barrier) return true;
