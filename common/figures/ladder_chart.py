@@ -60,17 +60,20 @@ def ladder_bars(rows: list[dict]) -> list[Bar]:
 
 
 class LadderChart:
-    """Forward and backward of one call at the smallest recorded size, on a GPU. Notebooks draw it, `str` is text."""
+    """Forward and backward of one call at the smallest measured size. Notebooks draw it, `str` is text.
 
-    def __init__(self, result: dict | None = None):
+    Without a result it is the recorded one of a GPU.
+    """
+
+    def __init__(self, result: dict | None = None, device: str = "cuda"):
         result = result or recorded_on_a_gpu()
-        rows = select(result, device="cuda", grads="all")
+        rows = select(result, device=device, grads="all")
         size, torch = size_label(rows[0]), result["versions"]["torch"].partition("+")[0]
         of_size = "batch {B}, {I} inputs, state {S}".format_map(rows[0])
         self.bars = ladder_bars(
             [row for row in rows if size_label(row) == size and row["pass"] == "forward+backward"]
         )
-        self.origin = f"{device_name(result, 'cuda')}, {of_size}, float32, torch {torch}, {result['date'][:10]}"
+        self.origin = f"{device_name(result, device)}, {of_size}, float32, torch {torch}, {result['date'][:10]}"
 
     def _repr_svg_(self) -> str:
         return draw_svg(self.bars, self.origin)
@@ -85,7 +88,7 @@ def draw_svg(bars: Sequence[Bar], origin: str, theme: str = "light") -> str:
     """The chart as SVG, with what was measured where below its title."""
     colours = THEMES[theme]
     scale = (WIDTH - LABELS - 60) / max(bar.speedup for bar in bars)
-    height = TOP + ROW * len(bars) + 16
+    height, one = TOP + ROW * len(bars) + 16, LABELS + scale
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         'role="img" font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif" font-size="14">',
@@ -95,15 +98,17 @@ def draw_svg(bars: Sequence[Bar], origin: str, theme: str = "light") -> str:
     ]
     for k, bar in enumerate(bars):
         y, width = TOP + ROW * k, scale * bar.speedup
+        after = LABELS + width + 8
+        if after < one < after + 34:  # the number would lie on the line
+            after = one + 8
         lines += [
             text(LABELS - 10, y + 15, bar.label, colours.text, 'text-anchor="end"'),
             f'<rect x="{LABELS}" y="{y}" width="{width:.1f}" height="{ROW - 6}" rx="2" '
             f'fill="{colours.stage if bar.is_stage else colours.peer}"/>',
-            text(LABELS + width + 8, y + 15, f"{bar.speedup:.2f}", colours.text),
+            text(after, y + 15, f"{bar.speedup:.2f}", colours.text),
         ]
-    x = LABELS + scale
     lines.append(
-        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{height - 14}" stroke="{colours.line}" '
+        f'<line x1="{one:.1f}" x2="{one:.1f}" y1="{TOP - 6}" y2="{height - 14}" stroke="{colours.line}" '
         'stroke-dasharray="3 3"/>'
     )
     return "\n".join([*lines, "</svg>", ""])

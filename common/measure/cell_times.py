@@ -19,7 +19,7 @@ from .. import console
 from ..cell.case import INPUTS, Case
 from ..errors import UserError
 from ..results.formatting import PASSES
-from ..results.rows import size_in_memory
+from ..results.rows import DISTURBED, is_disturbed, size_in_memory
 from ..stages import Stage
 from . import clock
 from .implementations import (
@@ -198,9 +198,7 @@ def format_rows(rows: Sequence[dict]) -> str:
 
 def warn_if_disturbed(rows: Sequence[dict]) -> str:
     """A remark when the samples of a CPU's rows lie further apart than a quiet machine's do."""
-    if all(row["device"] != "cpu" or row["q3"] < 1.3 * row["q1"] for row in rows):
-        return ""
-    return "\n  The quartiles lie far apart: something else is running here, and a second run may tell otherwise."
+    return f"\n  {DISTURBED}" if any(map(is_disturbed, rows)) else ""
 
 
 def format_time(row: dict) -> str:

@@ -6,8 +6,16 @@ import base64
 import io
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Protocol
 
 from matplotlib.figure import Figure
+
+
+class DrawnAsSvg(Protocol):
+    """A chart as notebooks know it."""
+
+    def _repr_svg_(self) -> str: ...
+
 
 STYLE = """
 :root { color-scheme: light; }
@@ -20,7 +28,7 @@ th, td { padding: .25rem .6rem; border-bottom: 1px solid #ddd; text-align: right
 td { white-space: nowrap; } .words td { white-space: normal; }
 th:first-child, td:first-child, .words th, .words td { text-align: left; vertical-align: top; }
 .scroll { overflow-x: auto; }
-img { max-width: 100%; height: auto; } figure { margin: 1rem 0; } figcaption { color: #444; font-size: .9rem; }
+img, svg { max-width: 100%; height: auto; } figure { margin: 1rem 0; } figcaption { color: #444; font-size: .9rem; }
 @media print { body { max-width: none; margin: 0; } h2 { break-after: avoid; } figure, tr { break-inside: avoid; } }
 """
 
@@ -60,3 +68,8 @@ def html_figure(figure: Figure, caption: str) -> str:
         f'<figure><img alt="{text}" src="data:image/png;base64,{data}">'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
+
+
+def inline_svg(chart: DrawnAsSvg) -> str:
+    """A chart that draws itself as SVG, as an element of the page, which needs no namespace there."""
+    return chart._repr_svg_().replace(' xmlns="http://www.w3.org/2000/svg"', "")

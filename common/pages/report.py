@@ -10,18 +10,27 @@ from .. import console, stages
 from ..emulator import COLUMNS, format_counts
 from ..errors import UserError
 from ..figures import plots, source_heatmap
+from ..figures.ladder_chart import LadderChart
 from ..measure import stage_counts
 from ..paths import ROOT, shown_path
 from ..results import records
-from ..results.formatting import GRADS_LABELS, PASSES, format_time_and_ratio, marked_name, recorded_rows
+from ..results.formatting import (
+    GRADS_LABELS,
+    PASSES,
+    format_stage_time,
+    format_time_and_ratio,
+    marked_name,
+    recorded_rows,
+)
 from ..results.records import THIS_MACHINE
-from ..results.rows import device_name, select, size_in_memory, size_label, unique
+from ..results.rows import DISTURBED, device_name, is_disturbed, select, size_in_memory, size_label, unique
 from ..stages import STAGES
-from .html import html_figure, html_page, html_table
+from .html import html_figure, html_page, html_table, inline_svg
 from .tables.ladder import LADDER
 
 PAGE = ROOT / "out" / "report.html"
 CHECKED = ROOT / "out" / "check.json"
+FAR = "\u2020"  # marks a time whose quartiles lie far apart
 COUNTS_TEXT = (
     "Counted on the emulator at B64 S512 in float32. A request is one warp's; lanes, sectors of 32 bytes and bank "
     "conflicts are per request. Ideal is how many sectors the same bytes would take without gaps."
@@ -44,9 +53,7 @@ def write_report() -> int:
 def render_page(result: dict, recorded: Sequence[dict], checked: Sequence[dict]) -> str:
     """The whole page as HTML, with every picture inside it."""
     parts = [
-        f"<p>Measured on {escape(result['date'][:10])} (UTC). Times are medians of one call. Each implementation was "
-        "compared with the float64 reference before and after it was timed.</p>",
-        *machine_section(result),
+        *answer_section(result),
         *coverage_section(result, checked),
         *checks_section(checked),
         *measurement_sections(result),
@@ -54,8 +61,30 @@ def render_page(result: dict, recorded: Sequence[dict], checked: Sequence[dict])
         *emulator_section(checked),
         *counts_section(checked),
         *other_machines_section(result, recorded),
+        *machine_section(result),
     ]
     return html_page("The LLTM, stage by stage", parts)
+
+
+def answer_section(result: dict) -> Iterator[str]:
+    """Which stage is the fastest here and by how much, in one sentence and one chart; then how it was measured."""
+    device = "cuda" if select(result, device="cuda", grads="all") else "cpu"
+    rows = [row for row in select(result, device=device, grads="all") if row["pass"] == "forward+backward"]
+    sizes = unique(rows)
+    steps = [row for row in rows if row["stage"] is not None and size_label(row) == sizes[0]]
+    if steps:
+        best = min(steps, key=lambda row: row["ratio"])
+        times = "; ".join(format_stage_time(row, rows) for row in rows if row["name"] == best["name"])
+        title = stages.find_stage(best["stage"]).title
+        yield (
+            f"<p><strong>The fastest here is stage {best['stage']} ({escape(title)}).</strong> Forward and backward "
+            f"of one call on {device.upper()} tensors take {escape(times)}.</p>"
+        )
+        yield f"<figure>{inline_svg(LadderChart(result, device))}</figure>"
+    yield (
+        f"<p>Measured on {escape(result['date'][:10])} (UTC). Times are medians of one call. Each implementation was "
+        "compared with the float64 reference before and after it was timed.</p>"
+    )
 
 
 def machine_section(result: dict) -> Iterator[str]:
@@ -96,9 +125,18 @@ def coverage_section(result: dict, checked: Sequence[dict]) -> Iterator[str]:
                 state = "checked on the emulator, where nothing is timed"
         rows.append([f"stage {stage.number}", stage.title, state])
     yield html_table(["stage", "what it is", "state"], rows, words=True)
-    if result["not_run"]:
-        rows = [[e["name"], e["device"].upper(), e["what"], e["reason"]] for e in result["not_run"]]
-        yield html_table(["not run", "tensors", "what", "reason"], rows, words=True)
+    missing = [(e["reason"], f"{e['name']} on {e['device'].upper()} tensors") for e in result["not_run"]]
+    yield from not_run_table(missing)
+
+
+def not_run_table(missing: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """What did not run, from pairs of a reason and a name: a line for each reason."""
+    names: dict[str, dict[str, None]] = {}
+    for reason, name in missing:
+        names.setdefault(reason, {})[name] = None
+    if names:
+        rows = [[reason, ", ".join(found)] for reason, found in names.items()]
+        yield html_table(["not run, because", "what"], rows, words=True)
 
 
 def checks_section(checked: Sequence[dict]) -> Iterator[str]:
@@ -115,11 +153,13 @@ def checks_section(checked: Sequence[dict]) -> Iterator[str]:
         seconds = sum(e["seconds"] for e in entries)
         rows.append([f"stage {stage}", target, device.upper(), dtype, *map(str, count), f"{seconds:.1f} s"])
     yield html_table(["", "target", "tensors", "dtype", "passed", "failed", "not run", "time"], rows)
-    rest = [e for e in checked if e["outcome"] != "passed"]
-    if rest:
-        keys = ("name", "device", "dtype", "outcome")
-        rows = [[f"stage {e['stage']}", *(str(e[key]) for key in keys), e.get("message", "")] for e in rest]
-        yield html_table(["", "check", "tensors", "dtype", "outcome", "why"], rows, words=True)
+    failed = [e for e in checked if e["outcome"] == "failed"]
+    if failed:
+        rows = [[f"stage {e['stage']}", *(e[key] for key in ("name", "device", "dtype", "message"))] for e in failed]
+        yield html_table(["", "failed check", "tensors", "dtype", "why"], rows, words=True)
+    yield from not_run_table(
+        [(e["message"], f"stage {e['stage']}: {e['name']}") for e in checked if e["outcome"] == "not run"]
+    )
 
 
 def measurement_sections(result: dict) -> Iterator[str]:
@@ -142,10 +182,16 @@ def ladder_html(result: dict, device: str, grads: str) -> str:
     lines = []
     for name in unique(rows, "name"):
         found = {(size_label(row), row["pass"]): row for row in rows if row["name"] == name}
-        cells = [format_time_and_ratio(found.get((size, p))) for size in sizes for p in PASSES]
+        cells = [format_cell(found.get((size, p))) for size in sizes for p in PASSES]
         kept = size_in_memory(found.get((sizes[-1], "forward")))
         lines.append([marked_name(next(iter(found.values())), result), *cells, kept])
-    return html_table(header, lines, caption=f"Gradients for {GRADS_LABELS[grads]}")
+    note = f"<p>{FAR} {DISTURBED}</p>" if any(map(is_disturbed, rows)) else ""
+    return html_table(header, lines, caption=f"Gradients for {GRADS_LABELS[grads]}") + note
+
+
+def format_cell(row: dict | None) -> str:
+    """A time with its multiple of eager's, marked when its quartiles lie far apart."""
+    return format_time_and_ratio(row) + (f" {FAR}" if row and is_disturbed(row) else "")
 
 
 def kernels_section(result: dict, recorded: Sequence[dict]) -> Iterator[str]:

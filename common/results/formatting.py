@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .. import console
 from ..stages import Stage
 from . import records
-from .rows import device_name, select, size_label
+from .rows import device_name, headline_names, select, size_label
 from .sources import is_stale
 
 GRADS_LABELS = {"all": "all inputs", "parameters": "weights and bias"}
@@ -73,6 +73,14 @@ def format_microseconds(row: dict | None) -> str:
     if row is None:
         return "not run"
     return f"{row['median']:.1f}" if row["median"] < 10 else f"{row['median']:,.0f}"
+
+
+def format_stage_time(row: dict, rows: Sequence[dict]) -> str:
+    """The time of one row as a sentence's end, beside its peers' in the same run."""
+    peers = [name for name in headline_names(list(rows)) if name == "eager" or name.startswith("torch.compile")]
+    others = [(name, other) for name in peers if (other := find_same_case(rows, row, name))]
+    ratios = " and ".join(f"{time_ratio(row, other):.2f} of {name}'s" for name, other in others)
+    return f"{format_microseconds(row)} us at {size_label(row)} ({ratios})"
 
 
 def format_time_and_ratio(row: dict | None) -> str:

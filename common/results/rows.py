@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ..errors import UserError
 
-MOST_OF_COPY = (
-    1.03  # of the speed that memory reached in the same run: a row above it is a mistake in the measurement
-)
+# A row with a greater share of the speed that memory reached in the same run is a mistake in the measurement.
+MOST_OF_COPY = 1.03
+FAR_APART = 1.3  # the third quartile as a multiple of the first
+DISTURBED = "The quartiles lie far apart: something else was running, and a second run may give other times."
 
 
 def select(result: dict, **facts: object) -> list[dict]:
@@ -31,6 +32,11 @@ def headline_names(rows: list[dict]) -> list[str]:
     fastest = min(modes, key=lambda name: min(row["ratio"] for row in rows if row["name"] == name), default="")
     shown = {"eager", fastest, "Triton"}
     return [name for name in names if name in shown or (name.startswith("stage ") and name != "stage 1")]
+
+
+def is_disturbed(row: dict) -> bool:
+    """Whether a CPU's samples lie further apart than those of a quiet machine do."""
+    return row["device"] == "cpu" and row["q3"] >= FAR_APART * row["q1"]
 
 
 def size_in_memory(row: dict | None) -> str:

@@ -374,7 +374,7 @@ def test_a_glance_prints_the_stage_beside_eager(capsys, monkeypatch):
 
 def test_a_disturbed_measurement_says_so():
     row = measurement.measurement()["rows"][0]
-    assert "something else is running" in cell_times.warn_if_disturbed([row | {"q1": 100, "q3": 150}])
+    assert "something else was running" in cell_times.warn_if_disturbed([row | {"q1": 100, "q3": 150}])
     assert cell_times.warn_if_disturbed([row | {"q1": 100, "q3": 110}]) == ""
 
 

@@ -75,6 +75,41 @@ def test_it_says_what_ran_and_what_did_not(page):
     assert "80 (0.80)" in text
 
 
+def test_it_begins_with_the_answer(page):
+    text = Reader(page).text
+    answer = (
+        "The fastest here is stage 2 (C++ with ATen).  Forward and backward of one call on CPU tensors take "
+        "320 us at B16 I32 S128 (0.80 of eager's and 0.64 of torch.compile's); 3,200 us at B64 I1024 S128 (0.80 of"
+    )
+    assert answer in text
+    assert page.index("<svg") < page.index("<table")
+
+
+def test_what_did_not_run_is_a_line_for_each_reason():
+    missing = [("no GPU", "sixty on CUDA tensors"), ("no compiler", "Triton"), ("no GPU", "sixty on CUDA tensors")]
+    (table,) = report.not_run_table([*missing, ("no GPU", "eager")])
+    assert table.count("<tr>") == 3
+    assert "no GPU" in table
+    assert "sixty on CUDA tensors, eager" in table
+    assert list(report.not_run_table([])) == []
+
+
+def test_times_whose_quartiles_lie_far_apart_are_marked(page):
+    assert report.FAR not in Reader(page).text
+    result = measurement()
+    disturbed = next(row for row in result["rows"] if row["name"] == "stage 2")
+    disturbed |= {"q1": disturbed["median"], "q3": 1.5 * disturbed["median"]}
+    text = Reader(report.render_page(result, [], [])).text
+    assert f"80 (0.80) {report.FAR}" in text
+    assert text.count(report.FAR) == 2  # and the note below the table
+    assert "The quartiles lie far apart" in text
+
+
+def test_an_old_measurement_is_marked_as_stale():
+    text = Reader(report.render_page(measurement() | {"sources": {}}, [], [])).text
+    assert "stage 2 (stale: sources changed since)" in text
+
+
 def test_clocks_are_shown():
     clocks = {"sm": 1755, "memory": 3201, "sm_max": 1980, "memory_max": None}
     result = measurement(gpu="NVIDIA H200")
