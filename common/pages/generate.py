@@ -15,7 +15,7 @@ from ..errors import UserError
 from ..paths import ROOT, shown_path
 from ..studies import ablation
 from .syllabus import syllabus_table
-from .tables.ablation_table import ablation_table
+from .tables.ablation_table import ablation_summary, ablation_table
 from .tables.decision import cell_decision, pointwise_decision
 from .tables.exercise_tables import exercises_table, wrong_answers_table
 from .tables.kernels_table import kernels_table
@@ -92,6 +92,7 @@ GENERATORS: dict[str, Generator] = {
     "ncu": ncu_table,
     "wheels": ignoring_page(wheels_table),
     "ablation": ignoring_page(lambda: ablation_table(ablation.read_recorded_ablation())),
+    "ablation-summary": lambda page: ablation_summary(ablation.read_recorded_ablation(), page),
     "syllabus": ignoring_page(syllabus_table),
     "decision": ignoring_page(cell_decision),
     "pointwise-decision": ignoring_page(pointwise_decision),

@@ -13,7 +13,7 @@ import torch
 from common.build import library, targets
 from common.cell.case import Case, difference, outputs
 from common.errors import UserError
-from common.pages.tables.ablation_table import ablation_table, time_multiple
+from common.pages.tables.ablation_table import ablation_summary, ablation_table, time_multiple
 from common.paths import ROOT
 from common.results import formatting, records
 from common.results.rows import select
@@ -238,6 +238,14 @@ def test_the_tables_of_a_record(record):
     assert "no ncu" in text
 
 
+def test_the_summary_has_a_line_for_each_optimisation_of_the_kernels(record):
+    kernels = [{"name": "without bias", "B": 64, "S": 128, "pass": "forward", "median": 2.5}, *record["kernels"]]
+    text = ablation_summary(record | {"kernels": kernels}, ROOT / "stages" / "stage6_fused" / "README.md")
+    assert cells(text, "without `bias`") == ["2.5 (1.25)"]
+    assert "no optimisation" not in text
+    assert text.endswith("[ablation](../../docs/results/ablation.md).")
+
+
 def test_a_row_without_a_time_is_left_out(record):
     text = ablation_table({**record, "rows": [row for row in record["rows"] if row["name"] != "without bias"]})
     assert "without `bias`" not in text
@@ -290,7 +298,7 @@ def test_what_is_recorded_has_a_row_for_every_idea():
     for device in {row["device"] for row in found["rows"]}:
         names = {row["name"] for row in select(found, device=device)}
         assert names == {"eager", *(variant.name for variant in ablation_variants.variants_for_device(device))}
-    assert ablation_table(found) in (ROOT / "stages" / "stage6_fused" / "README.md").read_text()
+    assert ablation_table(found) in (ROOT / "docs" / "results" / "ablation.md").read_text()
 
 
 def worth(record: dict, name: str, to: str, **where) -> list[float]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from ...paths import ROOT
 from ...results.formatting import PASSES, describe_origin, format_microseconds
 from ...results.rows import select, size_in_memory, size_label, unique
 from ...studies import ablation, ablation_variants
@@ -19,6 +22,10 @@ KERNELS_TEXT = (
     "Kernel times of the pointwise part alone, with the cache flushed before each call; backward includes the "
     "gradient of the bias. Brackets as above."
 )
+SUMMARY_TEXT = (
+    "The kernels of the pointwise part without one optimisation each: microseconds, and in brackets the multiple of "
+    "the stage's own time; above one, the optimisation helps."
+)
 COUNTS_TEXT = (
     "What the kernels request from global memory: bytes as the emulator counts them, requests and sectors (of 32 "
     "bytes) by the emulator and by ncu. Torch's own kernels, such as its matrix products and sums, are not counted. "
@@ -26,10 +33,30 @@ COUNTS_TEXT = (
 )
 
 
+def ablation_summary(record: dict, page: Path) -> str:
+    """What each optimisation is, the pointwise kernels without each of them, and where the rest is."""
+    names, header, line = kernel_lines(record)
+    left_out = [name for name in names if name == "all" or name.startswith("without ")]
+    whole = Path(os.path.relpath(ROOT / "docs" / "results" / "ablation.md", page.parent)).as_posix()
+    parts = [
+        *warn_if_stale(record),
+        list_optimisations(),
+        SUMMARY_TEXT,
+        table(header, [line(name, "all") for name in left_out]),
+        f"The whole cell, each optimisation alone, and what the kernels request from memory: [ablation]({whole}).",
+    ]
+    return "\n\n".join(parts)
+
+
+def warn_if_stale(record: dict) -> list[str]:
+    """A remark when the sources have changed since."""
+    stale = record["sources"] != ablation_variants.hash_ablation()
+    return ["Stale: the sources have changed since this was measured."] if stale else []
+
+
 def ablation_table(record: dict) -> str:
     """All tables, and a remark when the sources have changed since."""
-    stale = record["sources"] != ablation_variants.hash_ablation()
-    parts = ["Stale: the sources have changed since this was measured."] if stale else []
+    parts = warn_if_stale(record)
     parts += [list_optimisations(), TIMES_TEXT] if record["rows"] else []
     parts += [cell_tables(record, device) for device in ablation.DEVICES if select(record, device=device)]
     parts += [kernel_tables(record)] if record["kernels"] else []
@@ -64,6 +91,12 @@ def cell_tables(record: dict, device: str) -> str:
 
 def kernel_tables(record: dict) -> str:
     """The pointwise kernels alone."""
+    names, header, line = kernel_lines(record)
+    return f"{KERNELS_TEXT}\n\n{split_tables(header, names, line)}"
+
+
+def kernel_lines(record: dict) -> tuple[list[str], list[str], Callable[[str, str], list[str]]]:
+    """The variants of the pointwise kernels, the columns of their tables, and what writes a line."""
     rows = record["kernels"]
     columns = list(dict.fromkeys((row["B"], row["S"], row["pass"]) for row in rows))
     header = ["", *(f"B{B} S{S}<br>{name}" for B, S, name in columns)]
@@ -75,7 +108,7 @@ def kernel_tables(record: dict) -> str:
             *(format_multiple(found.get((name, *c)), found.get((reference, *c))) for c in columns),
         ]
 
-    return f"{KERNELS_TEXT}\n\n{split_tables(header, unique(rows, 'name'), line)}"
+    return unique(rows, "name"), header, line
 
 
 def split_tables(header: Sequence[str], names: Sequence[str], line: Callable[[str, str], list[str]]) -> str:
