@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import LearnerError, require, same
+from common.exercises.judge import CALLS, LearnerError, require, same
 
 N, M = 48, 65  # copies of more than a kilobyte, so that the pattern gets into what is freed
 
@@ -12,6 +12,7 @@ def check(work):
     row_sums(extension.row_sums, numbers)
     doubled(extension.doubled, numbers)
     corners(extension.corners, numbers)
+    no_copy(work, numbers)
     for name in ("row_sums", "doubled", "corners"):
         require(refuses(getattr(extension, name)), f"{name} takes float64 for float32: leave check(x) in")
 
@@ -58,6 +59,16 @@ def corners(function, numbers):
             got == want,
             f"corners(x) is {got} for x {name}, expected {want}; x has storage_offset {x.storage_offset()}, and "
             "data_ptr is where x itself begins",
+        )
+
+
+def no_copy(work, numbers):
+    """corners reads two elements of x, so nothing has to be allocated."""
+    for name, x in layouts(numbers).items():
+        made = work.beside(CALLS).allocations("_C", "corners", x)
+        # An element that ATen selects is a tensor in the memory of x; only new memory counts.
+        require(
+            not made, f"corners copies x to read two of its elements (x {name}): it calls ATen's {', '.join(made)}"
         )
 
 

@@ -1,4 +1,5 @@
 from common.exercises.judge import Failure, LearnerError, agree, cases
+from common.exercises.launches import large_batch, whole_warps
 
 MISSING = {"h only": ("new_cell", "grad_cell"), "cell only": ("new_h", "grad_h")}
 
@@ -9,7 +10,9 @@ def check(work):
     for case in each:
         if case.grads in MISSING:
             with_a_null_pointer(cell, case)
+    large_batch(work)
     work.by_kernels()
+    whole_warps(work, "backward_kernel")
 
 
 def with_a_null_pointer(cell, case):

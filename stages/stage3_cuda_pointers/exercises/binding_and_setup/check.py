@@ -1,16 +1,16 @@
-import re
-
 import torch
 
 from common.exercises.judge import BuildFailure, Failure, LearnerError, agree, cases, releases_gil, require
+from common.exercises.toolchain import commands
 
 NAMES = {
     "forward": ("input", "weights", "bias", "old_h", "old_cell"),
     "backward": ("grad_h", "grad_cell", "weights", "X", "gates", "new_cell", "needs_input_grad"),
 }
-NO_NVCC = (
-    "the emulator compiles a .cu whatever the class, but CppExtension would hand it to the C++ compiler, which knows "
-    "no kernels: CUDAExtension calls nvcc"
+LIBRARIES = ("c10_cuda", "torch_cuda")
+PLAIN = (
+    "the emulator has no need of them. On a GPU the import would end with an undefined symbol: CppExtension does not "
+    "know CUDA's headers and libraries, and CUDAExtension does"
 )
 SAVED = (
     "_C.backward is called with other arguments than it has: it wants grad_h, grad_cell, weights, X, gates, "
@@ -25,12 +25,7 @@ def check(work):
         if "launch_" in str(failure):
             raise BuildFailure(f"{failure}\nIt is in csrc/lltm_kernel.cu. Does setup.py name that file?") from None
         raise
-    setup = work.code("setup.py")
-    require("CUDAExtension(" in setup, NO_NVCC)
-    require(
-        re.search(r"lltm_stage3\b", setup),
-        "the package is still called lltm_stage2: installed, it would replace that one",
-    )
+    for_cuda(commands(work))
     names = dir(extension)
     for name, arguments in NAMES.items():
         require(name in names, f"the module has no {name}: m.def in PYBIND11_MODULE gives it one")
@@ -51,6 +46,20 @@ def check(work):
             raise
         raise Failure(SAVED) from None
     threads(work, extension)
+
+
+def for_cuda(asked):
+    """What setup.py asks of the compilers: nvcc for the kernels, CUDA's libraries, and a place in the package."""
+    nvcc = [command.source for command in asked if command.tool == "nvcc"]
+    require("lltm_kernel.cu" in nvcc, f"nvcc compiles {', '.join(nvcc) or 'nothing'}, expected csrc/lltm_kernel.cu")
+    words = asked[-1].words
+    missing = [name for name in LIBRARIES if f"-l{name}" not in words]
+    require(not missing, f"the library is linked without {' and '.join(missing)}: {PLAIN}")
+    package = words[words.index("-o") + 1].split("/")[-2]
+    require(
+        package == "lltm_stage3",
+        f"the package is called {package}, expected lltm_stage3: installed, it would replace the one of that name",
+    )
 
 
 def threads(work, extension):

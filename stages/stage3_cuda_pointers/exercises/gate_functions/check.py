@@ -1,8 +1,9 @@
 import re
+from pathlib import Path
 
 import torch
 
-from common.exercises.judge import agree, cases, require, same
+from common.exercises.judge import BuildFailure, Failure, agree, cases, require, same
 
 LARGE = 1e4
 
@@ -21,10 +22,9 @@ def check(work):
             require(value == value, f"{name}({z:.0f}) is NaN: {NOT_A_NUMBER[name]}")
     one_each(work, large, "z = -10000 and 10000")
     agree(cell, cases(work))
-    text = work.code("csrc/lltm_math.h", strings=False)
-    require("__device__" in text, HOST_ONLY)
-    double = re.search(r"(?<![\w.])(?<!scalar_t\()\d+\.\d*(?![\w.])", text)
-    require(not double, f"{double and double[0]} {PROMOTES}")
+    if work.target == "emulator":
+        for mark in UNMARKED:
+            marked(work, mark)
 
 
 NOT_A_NUMBER = {
@@ -34,14 +34,32 @@ NOT_A_NUMBER = {
     "instead of multiplying the other by 0",
 }
 PROMOTES = (
-    "is a double, and so is all that is computed with it, for floats too: a whole number takes the type of its "
-    "neighbour (this is read in your source: the digits are right)"
+    "A float becomes a double here, and so do all floats that it is computed with: a whole number takes the type of "
+    "its neighbour, and scalar_t(0.5) is a float for floats"
 )
-HOST_ONLY = (
-    "the emulator lets a kernel call any function, nvcc only one that is marked: __host__ __device__ "
-    "__forceinline__ stand before the type"
-)
+UNMARKED = {
+    "__host__": "a host function could not call it when nvcc compiles it",
+    "__device__": "the emulator lets a kernel call any function, nvcc only one that is marked",
+}
 LOST = "this is exp(z) - 1 as it stands, which loses the digits of a small z behind the 1"
+
+
+def marked(work, mark):
+    """Has the compiler show which functions have a mark, and whether it makes a double of a float."""
+    probe = Path(__file__).with_name("marks.cu").read_text(encoding="utf-8")
+    file = work.folder / "marks.cu"
+    file.write_text(probe.replace("MARK", mark), encoding="utf-8")
+    try:
+        ran = work.program(file.name)
+    except BuildFailure as failure:
+        if not re.search("double-promotion|float-conversion", str(failure)):
+            raise
+        raise Failure(f"{failure}\n{PROMOTES}") from None
+    finally:
+        file.unlink()
+    for name in ("sigmoid", "d_sigmoid", "d_tanh", "elu", "d_elu"):
+        require(f"{name} 1" in ran.output.splitlines(), f"{name} is not marked {mark}: {UNMARKED[mark]}. "
+                "__host__ __device__ __forceinline__ stand before the type")  # fmt: skip
 
 
 def one_each(work, z, what):

@@ -1,4 +1,5 @@
 from common.exercises.judge import SMALL, Failure, LearnerError, agree, cases
+from common.exercises.launches import large_batch, whole_warps
 
 
 def check(work):
@@ -12,4 +13,6 @@ def check(work):
             "strides of zero: an accessor knows that, a place computed by hand does not"
         ) from None
     agree(work.cell(), cases(work))
+    large_batch(work)
     work.by_kernels()
+    whole_warps(work, "backward_kernel")

@@ -1,7 +1,10 @@
 from common.exercises.judge import agree, cases
+from common.exercises.launches import large_batch, whole_warps
 
 
 def check(work):
     agree(work.cell(), cases(work), gradients=False)
     agree(work.cell(), cases(work)[:2])
+    large_batch(work)
     work.by_kernels()
+    whole_warps(work, "forward_kernel")

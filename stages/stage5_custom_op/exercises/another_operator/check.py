@@ -108,6 +108,12 @@ def truthful(probe, arguments, device):
         raise Failure("an operator has no fake kernel: register_fake") from None
     real = [[*one[:3], device] for call in calls for one in probe.real(*call)]
     for name, lie, truth in zip(("new_h", "gates", "d_z", "d_old_h"), said, real, strict=True):
+        contiguous = list(torch.empty(truth[0], device="meta").stride())
+        require(
+            list(truth[1]) == contiguous,
+            f"{name} has strides {tuple(truth[1])} for transposed arguments, expected {tuple(contiguous)}: "
+            "results are contiguous, and empty_like keeps the strides of its argument",
+        )
         require(
             lie == truth,
             f"the fake kernel lies about {name}: it says {shown(lie)}, and the operator returns {shown(truth)}. "

@@ -76,10 +76,21 @@ def no_waste(work, operations, needed):
     inputs = [tensor.detach() for tensor in case.inputs().values()]
     found = operations.passes([INPUTS.index(name) for name in needed], list(case.gradients()), *inputs)
     of_X, of_weights = bool({"input", "old_h"} & set(needed)), 2 * ("weights" in needed)
-    for name, enough in (("forward", 2), ("backward", of_X + of_weights)):
+    columns = case.S * ("old_h" in needed) + case.I * ("input" in needed)  # of d_X
+    all_columns = case.S + case.I
+    for name, enough, wide in (
+        ("forward", 2, all_columns),
+        ("backward", of_X + of_weights, columns + all_columns * ("weights" in needed)),
+    ):
         what = f"with gradients for {', '.join(needed)}" if len(needed) < len(INPUTS) else "with all gradients"
         for why, wasteful in WASTE.items():
             for called in found[name]["own"]:
                 require(called.removesuffix("_") not in wasteful, f"{name} {what} calls {called}: {why}")
         products = sum(found[name]["all"].get(product, 0) for product in PRODUCTS)
         require(products <= enough, f"{name} {what} makes {products} products, where {enough} would do")
+        least, made = 3 * case.B * case.S * wide, found[name]["multiplications"]
+        require(
+            made <= least,
+            f"{name} {what} multiplies {made:,} times, where {least:,} would do: which columns of weights does the "
+            "product need? What is cut off after it has been computed for nothing",
+        )

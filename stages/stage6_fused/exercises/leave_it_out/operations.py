@@ -8,11 +8,15 @@ from torch.profiler import ProfilerActivity, profile
 
 from .lltm import lltm
 
+FACTORS = {"mm": (0, 1), "addmm": (1, 2), "addmm_": (1, 2)}  # which arguments are multiplied
+
 os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler's messages about itself stay off the page
 
 
 def passes(needed, gradients, *inputs):
     """The operations of forward and backward, by name: `all`, and `own`, which no other operation calls.
+
+    `multiplications` are those of their matrix products.
 
     `needed` are the numbers of the inputs that need a gradient; one of `gradients` that is None never comes.
     """
@@ -28,11 +32,20 @@ def passes(needed, gradients, *inputs):
 def profiled(call):
     """What a call returns and which operations it runs; the first call may do things that no other one does."""
     call()
-    with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiler:
+    with profile(activities=[ProfilerActivity.CPU], acc_events=True, record_shapes=True) as profiler:
         value = call()
     events = [event for event in profiler.events() if event.name.startswith("aten::")]
     own = [event for event in events if not any(above.name.startswith("aten::") for above in callers(event))]
-    return value, {kind: Counter(short(e) for e in found) for kind, found in (("all", events), ("own", own))}
+    found = {kind: Counter(short(e) for e in found) for kind, found in (("all", events), ("own", own))}
+    return value, found | {"multiplications": sum(map(multiplications, events))}
+
+
+def multiplications(event):
+    """How many numbers a matrix product multiplies; 0 for other operations."""
+    if short(event) not in FACTORS:
+        return 0
+    left, right = (event.input_shapes[k] for k in FACTORS[short(event)])
+    return left[0] * left[1] * right[1]
 
 
 def callers(event):

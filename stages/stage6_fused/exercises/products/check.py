@@ -1,11 +1,12 @@
 import torch
 
 from common.cell.case import input_gradients
-from common.exercises.judge import agree, cases, require
+from common.exercises.judge import agree, cases, require, stored_once
 
 SIZES = ((4, 32, 32), (5, 3, 65), (17, 5, 33), (1, 130, 16), (3, 0, 33), (16, 7, 70))  # B, I, S
 DTYPES = (torch.float32, torch.float64)
 NEEDS = (("weights",), ("input",), ("old_h",))
+ORDERS = ("1", "2", "3")  # of threads
 
 
 def check(work):
@@ -13,25 +14,54 @@ def check(work):
     agree(cell, cases(work))
     agree(cell, [work.case(*size, dtype=dtype) for size in SIZES for dtype in DTYPES])
     agree(cell, [work.case(16, 7, 70, requires_grad=needed) for needed in NEEDS])
-    mine = read(work)
-    if mine is None:
+    same_bits(work)
+    case = work.case(16, 32, 64)
+    mine = backward(work, case)
+    if mine.kernels is None:
         return  # on a GPU
     with work.ours() as stage:
-        ours = read(stage)
+        ours = backward(stage, case)
+    results = (case.B + 3 * case.S) * (case.S + case.I) * case.dtype.itemsize  # d_X and d_weights
+    stored_once(mine.kernels, results, "backward", "products_kernel")
+    others = sorted(mine.calls.keys() - ours.calls.keys())
     require(
-        mine <= 1.1 * ours,
-        f"right, but the threads of products_kernel read {mine:,} numbers, where {ours:,} are enough: "
-        f"{mine / ours:.3g} times as many. Has each warp steps of its own?",
+        not others,
+        f"right, but backward calls ATen's {', '.join(others)}, which it can do without: products_kernel makes all "
+        "three products",
+    )
+    enough, reads = read(ours), read(mine)
+    require(
+        reads <= 1.1 * enough,
+        f"right, but the threads of products_kernel read {reads:,} numbers, where {enough:,} are enough: "
+        f"{reads / enough:.3g} times as many. Has each warp steps of its own?",
     )
 
 
-def read(work):
-    """How many numbers the threads of the kernel read in one backward pass."""
-    case = work.case(16, 32, 64)
+def same_bits(work):
+    """Whatever the order of threads is, the sums of the warps are added in the order of the warps."""
+    case, found = work.case(17, 5, 33), []
+    for order in ORDERS:
+        work.restart(EMULATOR_SEED=order)
+        inputs = case.inputs()
+        found.append(input_gradients(work.cell()(*inputs.values()), inputs, case.gradients()))
+    for name in ("d_weights", "d_input", "d_old_h"):
+        differ = sum(int((one[name] != found[0][name]).sum()) for one in found[1:])
+        require(
+            not differ,
+            f"{name} differs in its last bits when the same threads run in another order: {differ} numbers in "
+            f"{len(ORDERS) - 1} runs. Does one thread add up the 16 sums of each number, in the order of the warps?",
+        )
+
+
+def backward(work, case):
+    """What one backward pass calls, and what its kernels read and store."""
     inputs, cell = case.inputs(), work.cell()
     results = cell(*inputs.values())
     with work.counting() as counted:
         input_gradients(results, inputs, case.gradients())
-    if not counted.kernels:
-        return None
+    return counted
+
+
+def read(counted):
+    """How many numbers the threads of the kernel read."""
     return counted.kernels.total("lanes", "products_kernel", "global load")

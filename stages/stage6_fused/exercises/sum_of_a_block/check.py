@@ -1,10 +1,11 @@
 import torch
 
-from common.exercises.judge import OPERATORS, agree, cases, require, same
+from common.exercises.judge import OPERATORS, agree, cases, require, same, stored_once
 
 SIZES = ((21, 70), (1, 40), (8, 129), (200, 300), (333, 5))  # B, S: one block in y up to B = 64, then several
 DTYPES = (torch.float32, torch.float64, torch.float16)
 WARPS = 8  # of a block
+ADDS = ("sum", "add", "add_", "mm", "addmm", "mv", "copy_", "cumsum", "einsum", "matmul")
 ORDERS = ("1", "2", "3")  # of threads
 
 
@@ -13,6 +14,7 @@ def check(work):
     for B, S in SIZES:
         for dtype in DTYPES:
             compare(probe, fresh(B, S, dtype, *source), f"B={B}, S={S}, {str(dtype).removeprefix('torch.')}")
+    by_the_kernel(work, probe, fresh(21, 70, torch.float32, *source))
     agree(work.cell(), cases(work))
     same_bits(work, fresh(333, 70, torch.float32, *source))
 
@@ -34,6 +36,18 @@ def compare(probe, given, what):
     }
     suspects["these are the sums of one warp, of every 8th row"] = exact[warp == 0].sum(0)
     same("d_bias", d_bias, exact.sum(0), what, d_z.dtype, 32 * torch.finfo(d_z.dtype).eps, suspects)
+
+
+def by_the_kernel(work, probe, given):
+    """With one block in y the block's sums are d_bias, and nothing is left for ATen."""
+    with work.counting() as counted:
+        d_z, d_bias, _ = probe.call("pointwise_backward", *given, [True, False])
+    stored_once(counted.kernels, d_z.nbytes + d_bias.nbytes, "d_z and d_bias of one block in y", "backward_kernel")
+    sums = sorted({name for name in counted.calls if name.partition(".")[0] in ADDS})
+    require(
+        not sums or counted.kernels is None,
+        f"right, but ATen's {', '.join(sums)} is called where one block in y has all rows: its kernel adds them up",
+    )
 
 
 def same_bits(work, given):
