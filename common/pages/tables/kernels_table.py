@@ -13,8 +13,8 @@ from .ladder import NOTHING
 KERNELS_TEXT = (
     "Kernel time of the pointwise part alone (median and quartiles), with the cache flushed before each call. GB/s "
     "counts the bytes that the stage's kernel has to read and write. The next column divides this speed by the speed "
-    "of a copy in the same run. A kernel that reads more than it writes can reach a little more than 100 %. Registers "
-    "and occupancy are given where one kernel does all the work."
+    "of a copy in the same run. A kernel that reads more than it writes can reach a little more than 100 %. "
+    "Registers and occupancy are given where one kernel does all the work."
 )
 
 

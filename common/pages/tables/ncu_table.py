@@ -11,8 +11,8 @@ from ..markdown import markdown_table as table
 
 # Why a number of the tool's is another one, by kernel, space and number. A test holds that none is missing.
 PREDICATED = (
-    "the number of units that are left decides what a lane loads and stores; nvcc turns some of these conditions into "
-    "predicates, and an instruction counts as executed even if its predicate is false for every lane of the warp"
+    "the number of units that are left decides what a lane loads and stores; nvcc turns some of these conditions "
+    "into predicates, and an instruction counts as executed even if its predicate is false for every lane of the warp"
 )
 CONTENDED = (
     "no two lanes of a warp access the same bank; the tool's metrics for banks also count some waits of one warp for "
