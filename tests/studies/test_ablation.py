@@ -339,9 +339,9 @@ def test_the_readme_says_what_each_idea_is_worth():
         [select(record, name=name, **large, **{"pass": passes})[0]["median"] for name in ("without joined", "all")]
         for passes in ("forward", "forward+backward")
     ]
-    said = [f"{two:,.0f} {unit}against {one:,.0f}" for (two, one), unit in zip(pairs, ("us ", ""), strict=True)]
-    assert f"{said[0]} forward, {said[1]} with backward" in text
+    said = [f"{two:,.0f} us instead of {one:,.0f}" for two, one in pairs]
+    assert f"Forward takes {said[0]}, and with backward {said[1]} us" in text
     a, b, c, packs, units = (abs(100 * (ratio - 1)) for ratio in without + alone)
     assert f"{a:.0f}, {b:.0f} and {c:.0f} % longer. But the last two alone win {packs:.0f} and {units:.0f} %" in text
     one, both = (100 * (ratio - 1) for ratio in worth(record, "none", "all", **large))
-    assert f"together they are {one:.0f} % forward, {both:.0f} % with backward" in text
+    assert f"Together they gain {one:.0f} % forward and {both:.0f} % with backward" in text

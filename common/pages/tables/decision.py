@@ -10,8 +10,8 @@ from ...results.rows import device_name, select, size_label, unique
 from ..markdown import markdown_table
 
 EXPLAINED = (
-    "Microseconds. *Gain*: the time of the fastest that needs no C++, as a multiple of the fastest stage's; above "
-    "one, C++ and CUDA were worth something there."
+    "Times are in microseconds. *Gain* is the time of the fastest implementation without C++ divided by the time of "
+    "the fastest stage. Above one, C++ and CUDA gained something."
 )
 
 

@@ -11,10 +11,10 @@ from ..markdown import markdown_table
 from .ladder import NOTHING
 
 KERNELS_TEXT = (
-    "Kernel time of the pointwise part alone (median and quartiles), the cache flushed before each call. GB/s count "
-    "the bytes that the stage's kernel has to read and write, and their share of a copy's speed in the same run is "
-    "what the least possible time is of the measured one; a little above 100 % is possible for a kernel that reads "
-    "more than it writes. Registers and occupancy where one kernel does it all."
+    "Kernel time of the pointwise part alone (median and quartiles), with the cache flushed before each call. GB/s "
+    "counts the bytes that the stage's kernel has to read and write. The next column divides this speed by the speed "
+    "of a copy in the same run. A kernel that reads more than it writes can reach a little more than 100 %. "
+    "Registers and occupancy are given where one kernel does all the work."
 )
 
 

@@ -27,8 +27,14 @@ from ..markdown import markdown_table
 NOTHING = (
     "Nothing recorded yet: `make bench` measures a machine, and docs/results/README.md says how to add its file."
 )
-LADDER = "Microseconds of one call; in brackets the multiple of eager's time in the same run, so below one is faster."
-AGAINST = "Microseconds of one call, and the stage's time as a multiple of each peer's: below one is faster."
+LADDER = (
+    "Microseconds of one call. The brackets give the time as a multiple of eager's time in the same run: below one "
+    "is faster."
+)
+AGAINST = (
+    "Microseconds of one call, and the stage's time as a multiple of the time of each other implementation: below "
+    "one is faster."
+)
 STALE = "Stale: the sources have changed since this was measured.\n\n"
 NO_DIFFERENCE = 0.03  # a ratio this close to one is no difference
 

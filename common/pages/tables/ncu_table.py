@@ -11,12 +11,12 @@ from ..markdown import markdown_table as table
 
 # Why a number of the tool's is another one, by kernel, space and number. A test holds that none is missing.
 PREDICATED = (
-    "the number of units that are left decides what a lane loads and stores; of some of these conditions nvcc makes "
-    "predicates, and an instruction counts as executed even where its predicate holds for no lane of the warp"
+    "the number of units that are left decides what a lane loads and stores; nvcc turns some of these conditions "
+    "into predicates, and an instruction counts as executed even if its predicate is false for every lane of the warp"
 )
 CONTENDED = (
-    "no two lanes of a warp want the same bank; the tool's metrics for banks also count some waits of one warp for "
-    "another, at most a few hundredths of all, and not the same number in two runs"
+    "no two lanes of a warp access the same bank; the tool's metrics for banks also count some waits of one warp for "
+    "another, at most a few hundredths of all, and their number differs between runs"
 )
 WHY: dict[tuple[str, str, str], str] = {
     **{(kernel, f"global {use}", "instructions"): PREDICATED

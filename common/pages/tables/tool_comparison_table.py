@@ -25,13 +25,13 @@ def tool_comparison_table() -> str:
         return f"{where}\n\n{table(header, lines)}"
     where = (
         f"{record['machine']['gpu']}, driver {record['machine']['driver']}, nvcc {record['versions']['nvcc']}, "
-        f"compute-sanitizer {record['versions']['compute-sanitizer']}, {record['date'][:10]}. Counted is what was "
-        "reported at a line that is to blame; in brackets what was reported elsewhere, and programs that did not end "
-        f"within {CASE_SECONDS} s."
+        f"compute-sanitizer {record['versions']['compute-sanitizer']}, {record['date'][:10]}. A mistake "
+        "counts when the tool reports it at a line that causes it. The brackets count reports at other lines, and "
+        f"programs that did not end within {CASE_SECONDS} s."
     )
     stale = [program_title(program) for program in mistakes.mistake_programs() if has_changed(program, record)]
     notes = [f"Stale, because the programs have changed since: {', '.join(stale)}."] if stale else []
-    notes.append(f"Not reported at its line by the emulator: {list_missed(rows)}.")
+    notes.append(f"Mistakes that the emulator does not report at the right line: {list_missed(rows)}.")
     return "\n\n".join([where, table(header, lines), *notes])
 
 

@@ -28,7 +28,7 @@ def wheels_table() -> str:
     built = record["built_with"]
     return (
         f"Built for the CPU with Python {minor_version(built['python'])} and torch {minor_version(built['torch'])}, "
-        f"{record['date'][:10]}: how many functions each wheel takes from torch and from Python, and what became of "
-        f"it in environments without a compiler.\n\n{table}\n\n"
+        f"{record['date'][:10]}. The table counts the functions that each wheel imports from torch and from Python, "
+        f"and shows the result in environments without a compiler.\n\n{table}\n\n"
         + "\n".join(f"{mark}. {text}" for text, mark in notes.items())
     )
