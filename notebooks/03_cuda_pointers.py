@@ -21,7 +21,7 @@
 # on the CPU, thread by thread. Its results are those of a GPU up to rounding (nvcc may contract `a * b + c` into one
 # operation that rounds once), it says nothing about speed, and it checks every access and reports what a wrong
 # kernel did. So wrong kernels run on the emulator here, also where there is a GPU, whose memory they would spoil.
-# About two hours; the first run compiles for a minute or two in between.
+# About two and a half hours; the first run compiles for two or three minutes in between.
 
 # %%
 import sys
@@ -80,9 +80,18 @@ def reported(source, call, *arguments):
 #     for (int64_t k = 0; k < count; ++k) out[k] = x[k] * x[k];
 #
 # A kernel is the body of that loop, and a launch is the loop: `square_kernel<<<blocks, threads>>>(...)` calls the
-# body `blocks * threads` times, in no order that you may rely on. Each call, called a thread, finds out who it is
-# from `blockIdx` and `threadIdx`, and computes its `k` from that. The first and last lines of the body are what the
-# `for` had between its brackets.
+# body `blocks * threads` times, in no order that you may rely on. Each call is called a *thread*. Threads come in
+# *blocks* of equal size; a thread finds out who it is from `blockIdx` and `threadIdx`, and computes its `k` from
+# that. Here are 10 elements and blocks of 4 threads. The two threads in red have no element:
+
+# %%
+from common.figures import thread_grid
+
+thread_grid.draw_thread_grid(count=10, block_size=4)
+
+# %% [markdown]
+# In the kernel below, the first two lines of the body are what the `for` had between its brackets. The second of
+# them, the *guard*, stops the threads in red.
 
 # %%
 FIRST_CU = """
@@ -163,16 +172,44 @@ else:
 # %% [markdown]
 # ## Who does what
 #
-# The second module makes no arithmetic at all: its kernels write down who they are. First over a matrix, as the cell
-# will have it: (B, S), a row for each sequence of the batch.
+# The next kernels compute nothing: each thread writes down who it is. They share their host code. `who` has three
+# numbers for each element of a matrix of shape (B, S): block x, block y and thread x of the thread that wrote it.
 
 # %%
-WHO_CU = """
+WHO_CPP = """
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+void launch(int64_t* who, int64_t B, int64_t S, int64_t threads, int64_t blocks, cudaStream_t stream);  // in the .cu
+
+void record(const at::Tensor& who, int64_t threads, int64_t blocks) {  // who: [B,S,3]
+  launch(who.mutable_data_ptr<int64_t>(), who.size(0), who.size(1), threads, blocks,
+         c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+"""
+
+
+def asked(module, shape, threads, blocks=0):
+    """What the kernel of a module writes for each element of a matrix: block x, block y, thread x."""
+    written = torch.full((*shape, 3), -1, device=device())
+    module.record(written, threads, blocks)
+    return written.cpu()
+
+
+# %% [markdown] syllabus="3.3a"
+# ### One thread for each element
+#
+# First a matrix as the cell will have it: (B, S), a row for each sequence of the batch. A grid can have two
+# dimensions (and a third, z); here the batch goes in its y dimension.
+
+# %%
+MATRIX_CU = """
 #include <cuda_runtime.h>
-#include <algorithm>
 #include <cstdint>
 
-// One thread per (row, unit): the batch goes in grid.y. Writes block x, block y and thread x.
+// One thread per (row, unit).
 __global__ void matrix_kernel(int64_t* who, int64_t S) {  // [B,S,3]
   const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, row = blockIdx.y;
   if (unit >= S) return;
@@ -180,18 +217,57 @@ __global__ void matrix_kernel(int64_t* who, int64_t S) {  // [B,S,3]
   mine[0] = blockIdx.x, mine[1] = blockIdx.y, mine[2] = threadIdx.x;
 }
 
-void launch_matrix(int64_t* who, int64_t B, int64_t S, int64_t threads, cudaStream_t stream) {
+void launch(int64_t* who, int64_t B, int64_t S, int64_t threads, int64_t, cudaStream_t stream) {
   const dim3 grid((S + threads - 1) / threads, B);
   matrix_kernel<<<grid, threads, 0, stream>>>(who, S);
 }
 """
+matrix = inline("matrix", WHO_CPP, MATRIX_CU, ["record"])
+by_matrix = asked(matrix, (3, 10), 4)
+print("element [2, 9] was written by block", by_matrix[2, 9, :2].tolist(), "thread", by_matrix[2, 9, 2].item())
 
 # %% [markdown]
-# The same for a batch of any size, with at most `most` blocks in y: each thread goes on to the row that is
-# `gridDim.y` further down.
+# Three rows of ten units, in blocks of four threads. The picture shows what the kernel wrote: the number is the
+# thread, the colour its block.
 
 # %%
-WHO_CU += """
+thread_grid.draw_owners(by_matrix.tolist())
+
+# %% [markdown]
+# Each block stays within a row, and neighbouring threads have neighbouring elements. That matters on a GPU: it runs
+# the threads of a block in groups of 32, called *warps*. The threads of a warp read together, and neighbours fit into
+# a few wide reads.
+#
+# A block has at most 1024 threads. Their number should be a multiple of 32: a warp never has threads of two blocks,
+# so the rest of a block's last warp idles.
+
+# %%
+for threads in (32, 40, 256, 1000, 1024):
+    warps = (threads + 31) // 32
+    print(f"{threads:4d} threads: {warps:2d} warps, {warps * 32 - threads:2d} lanes idle")
+refused(asked, matrix, (3, 10), 1025)
+
+# %% [markdown] syllabus="3.3b"
+# ### The y side of a grid ends at 65535
+#
+# The x side of a grid may have 2³¹ - 1 blocks, y and z only 65535. So the batch in `grid.y` works until somebody has
+# a large one:
+
+# %%
+asked(matrix, (65535, 2), 32)
+refused(asked, matrix, (65536, 2), 32)
+
+# %% [markdown]
+# Published cells have this limit, and most never check their launch, so it shows as unwritten memory. With a loop
+# over the rows there is no limit. The grid has at most `blocks` blocks in y, and each thread goes on to the row that
+# is `gridDim.y` further down:
+
+# %%
+ROWS_CU = """
+#include <cuda_runtime.h>
+#include <algorithm>
+#include <cstdint>
+
 __global__ void rows_kernel(int64_t* who, int64_t B, int64_t S) {  // [B,S,3]
   const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   if (unit >= S) return;
@@ -201,17 +277,39 @@ __global__ void rows_kernel(int64_t* who, int64_t B, int64_t S) {  // [B,S,3]
   }
 }
 
-void launch_rows(int64_t* who, int64_t B, int64_t S, int64_t threads, int64_t most, cudaStream_t stream) {
-  const dim3 grid((S + threads - 1) / threads, std::min(B, most));
+void launch(int64_t* who, int64_t B, int64_t S, int64_t threads, int64_t blocks, cudaStream_t stream) {
+  const dim3 grid((S + threads - 1) / threads, std::min(B, blocks));
   rows_kernel<<<grid, threads, 0, stream>>>(who, B, S);
 }
 """
+rows = inline("rows", WHO_CPP, ROWS_CU, ["record"])
+by_rows = asked(rows, (65537, 2), 32, 65535)
+print("rows that nobody wrote:", int((by_rows < 0).any(-1).any(-1).sum()))
+print("row 65534 by block y", by_rows[65534, 0, 1].item(), "  row 65535 by block y", by_rows[65535, 0, 1].item())
 
 # %% [markdown]
-# In one dimension this is called a grid-stride loop: any number of elements, with any grid.
+# 65536 rows are a large test for a small limit. The emulator's device has the limits that you give it, by the names
+# of `cudaDeviceProp`: with 63 blocks in y a batch of 64 is too large, too, and the loop's second turn begins there.
 
 # %%
-WHO_CU += """
+os.environ["EMULATOR_DEVICE"] = "maxGridSize.y=63"
+small = torch.full((64, 2, 3), -1)
+reported(MATRIX_CU, inline("matrix", WHO_CPP, MATRIX_CU, ["record"], target="emulator").record, small, 32, 0)
+inline("rows", WHO_CPP, ROWS_CU, ["record"], target="emulator").record(small, 32, 63)
+del os.environ["EMULATOR_DEVICE"]
+print("with the loop: row 62 by block y", small[62, 0, 1].item(), "  row 63 by block y", small[63, 0, 1].item())
+
+# %% [markdown] syllabus="3.3d"
+# ### Any size with any grid
+#
+# In one dimension such a loop is called a grid-stride loop: any number of elements, with any grid. Here are 19
+# elements, and a grid that has only 2 blocks of 4 threads.
+
+# %%
+STRIDE_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
 __global__ void stride_kernel(int64_t* who, int64_t count) {  // [count,3]
   const int64_t threads = gridDim.x * int64_t(blockDim.x);
   for (int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; k < count; k += threads) {
@@ -219,16 +317,29 @@ __global__ void stride_kernel(int64_t* who, int64_t count) {  // [count,3]
   }
 }
 
-void launch_stride(int64_t* who, int64_t count, int64_t blocks, int64_t threads, cudaStream_t stream) {
-  stride_kernel<<<blocks, threads, 0, stream>>>(who, count);
+void launch(int64_t* who, int64_t B, int64_t S, int64_t threads, int64_t blocks, cudaStream_t stream) {
+  stride_kernel<<<blocks, threads, 0, stream>>>(who, B * S);
 }
 """
+stride = inline("stride", WHO_CPP, STRIDE_CU, ["record"])
+by_stride = asked(stride, (1, 19), threads=4, blocks=2)[0].tolist()
+thread_grid.draw_owners([by_stride[k : k + 8] for k in range(0, 19, 8)], row_name="turn")
 
 # %% [markdown]
-# Three more for what comes below. One with a choice of guards:
+# After the first eight elements the same eight threads take the next eight, and so on. Neighbours still go to
+# neighbours, and the grid can be chosen for the GPU instead of for the data.
+
+# %% [markdown] syllabus="3.3e 3.3f"
+# ### The guard
+#
+# Blocks are whole, sizes are not: 8 threads for a row of 5. To see it without harm, the row is the front of a piece
+# of memory of our own, and what lies behind it is marked with -1. The kernel has a choice of guards:
 
 # %%
-WHO_CU += """
+GUARD_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
 __global__ void guard_kernel(float* row, int S, int guard) {  // [S]
   const int col = blockIdx.x * blockDim.x + threadIdx.x;
   bool inside = true;                       // 0: no guard
@@ -241,190 +352,29 @@ void launch_guard(float* row, int64_t S, int64_t guard, int64_t threads, cudaStr
   guard_kernel<<<1, threads, 0, stream>>>(row, S, guard);
 }
 """
-
-# %% [markdown]
-# One whose last block computes where its row of gates begins, in 32 bits and in 64, and can mark that place; and one
-# that loops over a sum:
-
-# %%
-WHO_CU += """
-__global__ void place_kernel(int64_t* place, int8_t* gates, int S, bool in_64_bits) {  // [2], [B,3S] or null
-  if (blockIdx.y != gridDim.y - 1) return;
-  const int narrow = blockIdx.y * 3 * S;
-  const int64_t wide = int64_t(blockIdx.y) * 3 * S;
-  place[0] = narrow, place[1] = wide;
-  if (gates) gates[in_64_bits ? wide : narrow] = 1;
-}
-
-void launch_place(int64_t* place, int8_t* gates, int64_t rows, int64_t S, bool in_64_bits, cudaStream_t stream) {
-  place_kernel<<<dim3(1, rows), 1, 0, stream>>>(place, gates, S, in_64_bits);
-}
-
-// z = X @ weights.t() + bias, one thread per element of z.
-__global__ void linear_kernel(float* z, const float* X, const float* weights, const float* bias, int64_t K,
-                              int64_t columns) {  // [B,columns], [B,K], [columns,K], [columns]
-  const int64_t column = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, row = blockIdx.y;
-  if (column >= columns) return;
-  float sum = bias[column];
-  for (int64_t k = 0; k < K; ++k) sum += X[row * K + k] * weights[column * K + k];
-  z[row * columns + column] = sum;
-}
-
-void launch_linear(float* z, const float* X, const float* weights, const float* bias, int64_t B, int64_t K,
-                   int64_t columns, cudaStream_t stream) {
-  linear_kernel<<<dim3((columns + 127) / 128, B), 128, 0, stream>>>(z, X, weights, bias, K, columns);
-}
-"""
-
-# %% [markdown]
-# And the C++ for all of them. Tensors are made in Python, so that it stays short.
-
-# %%
-WHO_CPP = """
+GUARD_CPP = """
 #include <ATen/core/Tensor.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
 
-using at::Tensor;
-
-void launch_matrix(int64_t* who, int64_t B, int64_t S, int64_t threads, cudaStream_t stream);
-void launch_rows(int64_t* who, int64_t B, int64_t S, int64_t threads, int64_t most, cudaStream_t stream);
-void launch_stride(int64_t* who, int64_t count, int64_t blocks, int64_t threads, cudaStream_t stream);
 void launch_guard(float* row, int64_t S, int64_t guard, int64_t threads, cudaStream_t stream);
-void launch_place(int64_t* place, int8_t* gates, int64_t rows, int64_t S, bool in_64_bits, cudaStream_t stream);
-void launch_linear(float* z, const float* X, const float* weights, const float* bias, int64_t B, int64_t K,
-                   int64_t columns, cudaStream_t stream);
 
-cudaStream_t stream() { return c10::cuda::getCurrentCUDAStream(); }
-
-void matrix(const Tensor& who, int64_t threads) {
-  launch_matrix(who.mutable_data_ptr<int64_t>(), who.size(0), who.size(1), threads, stream());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-void rows(const Tensor& who, int64_t threads, int64_t most) {
-  launch_rows(who.mutable_data_ptr<int64_t>(), who.size(0), who.size(1), threads, most, stream());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-void stride(const Tensor& who, int64_t blocks, int64_t threads) {
-  launch_stride(who.mutable_data_ptr<int64_t>(), who.size(0), blocks, threads, stream());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-void guard(const Tensor& row, int64_t guard, int64_t threads) {
-  launch_guard(row.mutable_data_ptr<float>(), row.size(0), guard, threads, stream());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-void place(const Tensor& place, int64_t rows, int64_t S) {
-  launch_place(place.mutable_data_ptr<int64_t>(), nullptr, rows, S, false, stream());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-void mark(const Tensor& place, const Tensor& gates, bool in_64_bits) {
-  launch_place(place.mutable_data_ptr<int64_t>(), gates.mutable_data_ptr<int8_t>(), gates.size(0),
-               gates.size(1) / 3, in_64_bits, stream());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-void linear(const Tensor& z, const Tensor& X, const Tensor& weights, const Tensor& bias) {
-  launch_linear(z.mutable_data_ptr<float>(), X.const_data_ptr<float>(), weights.const_data_ptr<float>(),
-                bias.const_data_ptr<float>(), X.size(0), X.size(1), z.size(1), stream());
+void guard(const at::Tensor& row, int64_t guard, int64_t threads) {
+  launch_guard(row.mutable_data_ptr<float>(), row.size(0), guard, threads, c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 """
-
-# %%
-FUNCTIONS = ["matrix", "rows", "stride", "guard", "place", "mark", "linear"]
-who = inline("who", WHO_CPP, WHO_CU, FUNCTIONS)
-emulated = inline("who", WHO_CPP, WHO_CU, FUNCTIONS, target="emulator")
-
-
-def asked(call, *shape_and_grid):
-    """What the kernel wrote into a new tensor of this shape: block x, block y, thread x for each element."""
-    shape, *grid = shape_and_grid
-    written = torch.full((*shape, 3), -1, device=device())
-    call(written, *grid)
-    return written.cpu()
-
-
-# %% [markdown] syllabus="3.3a"
-# ### One thread for each element
-#
-# Three rows of ten units, in blocks of four threads:
-
-# %%
-by_matrix = asked(who.matrix, (3, 10), 4)
-print("element [2, 9] was written by block", by_matrix[2, 9, :2].tolist(), "thread", by_matrix[2, 9, 2].item())
-for row in by_matrix:
-    print("  ".join(f"({x},{y}).{thread}" for x, y, thread in row.tolist()))
+guards = inline("guards", GUARD_CPP, GUARD_CU, ["guard"], target="emulator")
 
 # %% [markdown]
-# Each block stays within a row, and neighbouring threads have neighbouring elements. That matters on a GPU: the 32
-# threads of a warp read together, and neighbours fit into a few wide reads.
-#
-# A block has at most 1024 threads. Their number should be a multiple of 32: a warp never has threads of two blocks,
-# so the rest of a block's last warp idles.
-
-# %%
-for threads in (32, 40, 256, 1000, 1024):
-    warps = (threads + 31) // 32
-    print(f"{threads:4d} threads: {warps:2d} warps, {warps * 32 - threads:2d} lanes idle")
-refused(asked, who.matrix, (3, 10), 1025)
-
-# %% [markdown] syllabus="3.3b"
-# ### The y side of a grid ends at 65535
-#
-# The x side of a grid may have 2³¹ - 1 blocks, y and z only 65535. So the batch in `grid.y` works until somebody has
-# a large one:
-
-# %%
-asked(who.matrix, (65535, 2), 32)
-refused(asked, who.matrix, (65536, 2), 32)
-
-# %% [markdown]
-# Published cells have this limit, and most never check their launch, so it shows as unwritten memory. With a loop
-# over the rows there is none:
-
-# %%
-by_rows = asked(who.rows, (65537, 2), 32, 65535)
-print("rows that nobody wrote:", int((by_rows < 0).any(-1).any(-1).sum()))
-print("row 65534 by block y", by_rows[65534, 0, 1].item(), "  row 65535 by block y", by_rows[65535, 0, 1].item())
-
-# %% [markdown]
-# 65536 rows are a large test for a small limit. The emulator's device has the limits that you give it, by the names
-# of `cudaDeviceProp`: with 63 blocks in y a batch of 64 is too large, too, and the loop's second turn begins there.
-
-# %%
-os.environ["EMULATOR_DEVICE"] = "maxGridSize.y=63"
-small = torch.full((64, 2, 3), -1)
-reported(WHO_CU, emulated.matrix, small, 32)
-emulated.rows(small, 32, 63)
-del os.environ["EMULATOR_DEVICE"]
-print("with the loop: row 62 by block y", small[62, 0, 1].item(), "  row 63 by block y", small[63, 0, 1].item())
-
-# %% [markdown] syllabus="3.3d"
-# ### Any size with any grid
-#
-# 19 elements, and a grid that has only 2 blocks of 4 threads:
-
-# %%
-by_stride = asked(who.stride, (19,), 2, 4)
-print("block ", *by_stride[:, 0].tolist())
-print("thread", *by_stride[:, 2].tolist())
-
-# %% [markdown]
-# After the first eight elements the same eight threads take the next eight, and so on. Neighbours still go to
-# neighbours, and the grid can be chosen for the GPU instead of for the data.
-
-# %% [markdown] syllabus="3.3e 3.3f"
-# ### The guard
-#
-# Blocks are whole, sizes are not: 8 threads for a row of 5. To see it without harm, the row is the front of a piece
-# of memory of our own, and what lies behind it is marked with -1. The emulator's checks are off for a moment, so that
-# it does what a GPU does:
+# The emulator's checks are off for a moment, so that it does what a GPU does:
 
 # %%
 os.environ["EMULATOR_CHECKS"] = "none"
 S = 5
 for guard, name in enumerate(("no guard", "(col < S) < S", "col < S")):
-    memory = torch.full((8,), -1.0, device=device())
-    who.guard(memory[:S], guard, 8)
+    memory = torch.full((8,), -1.0)
+    guards.guard(memory[:S], guard, 8)
     print(f"{name:15s} row {memory[:S].int().tolist()}  behind it {memory[S:].int().tolist()}")
 os.environ["EMULATOR_CHECKS"] = "all"
 
@@ -442,7 +392,7 @@ for col in (0, 4, 5, 7, 1000):
 
 # %%
 memory = torch.full((8,), -1.0)
-reported(WHO_CU, emulated.guard, memory[:S], 1, 8)
+reported(GUARD_CU, guards.guard, memory[:S], 1, 8)
 
 # %% [markdown]
 # Read it from the top: what, and in which line of the `.cu`; which element of which tensor; who, and how often. Below
@@ -450,17 +400,60 @@ reported(WHO_CU, emulated.guard, memory[:S], 1, 8)
 
 # %%
 print("row", memory[:S].int().tolist(), " behind it", memory[S:].int().tolist())
-reported(WHO_CU, emulated.guard, memory[:S], 2, 8)
+reported(GUARD_CU, guards.guard, memory[:S], 2, 8)
 
 # %% [markdown] syllabus="3.3c"
 # ### 32 bits are not enough
 #
 # `blockIdx` and `blockDim` are 32 bits wide, and so is what they are multiplied to. Where does the last row of gates
-# of shape (65535, 3 · 12000) begin? No tensor is made for this, the kernel only computes the place.
+# of shape (65535, 3 · 12000) begin? The last block of this kernel computes the place in 32 bits and in 64, and can
+# mark it.
 
 # %%
-places = torch.zeros(2, dtype=torch.int64, device=device())
-who.place(places, 65535, 12000)
+PLACE_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+__global__ void place_kernel(int64_t* place, int8_t* gates, int S, bool in_64_bits) {  // [2], [B,3S] or null
+  if (blockIdx.y != gridDim.y - 1) return;
+  const int narrow = blockIdx.y * 3 * S;
+  const int64_t wide = int64_t(blockIdx.y) * 3 * S;
+  place[0] = narrow, place[1] = wide;
+  if (gates) gates[in_64_bits ? wide : narrow] = 1;
+}
+
+void launch_place(int64_t* place, int8_t* gates, int64_t rows, int64_t S, bool in_64_bits, cudaStream_t stream) {
+  place_kernel<<<dim3(1, rows), 1, 0, stream>>>(place, gates, S, in_64_bits);
+}
+"""
+PLACE_CPP = """
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+
+void launch_place(int64_t* place, int8_t* gates, int64_t rows, int64_t S, bool in_64_bits, cudaStream_t stream);
+
+void place(const Tensor& place, int64_t rows, int64_t S) {
+  launch_place(place.mutable_data_ptr<int64_t>(), nullptr, rows, S, false, c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+void mark(const Tensor& place, const Tensor& gates, bool in_64_bits) {
+  launch_place(place.mutable_data_ptr<int64_t>(), gates.mutable_data_ptr<int8_t>(), gates.size(0),
+               gates.size(1) / 3, in_64_bits, c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+"""
+marks = inline("marks", PLACE_CPP, PLACE_CU, ["place", "mark"], target="emulator")
+
+# %% [markdown]
+# Without `gates` no large tensor is needed:
+
+# %%
+places = torch.zeros(2, dtype=torch.int64)
+marks.place(places, 65535, 12000)
 print("in 32 bits {:,}   in 64 bits {:,}".format(*places.tolist()))
 
 # %% [markdown]
@@ -472,26 +465,67 @@ print("in 32 bits {:,}   in 64 bits {:,}".format(*places.tolist()))
 places = torch.zeros(2, dtype=torch.int64)
 gates = torch.empty(65535, 3 * 12000, dtype=torch.int8)
 print(f"{gates.numel():,} elements; the largest int is {2**31 - 1:,}")
-reported(WHO_CU, emulated.mark, places, gates, False)
+reported(PLACE_CU, marks.mark, places, gates, False)
 
 # %% [markdown]
 # Far from everything that the kernel was given: that is what an overflow looks like. Hence `int64_t(blockDim.x)` in
 # each kernel: with one factor of 64 bits the product has them too.
 
 # %%
-reported(WHO_CU, emulated.mark, places, gates, True)
+reported(PLACE_CU, marks.mark, places, gates, True)
 print("the last row begins with", gates[-1, 0].item())
 
 # %% [markdown] syllabus="3.9b 3.7c"
 # ### A loop in the kernel, and why the matrix product stays in ATen
 #
 # The launch is one loop; the kernel may have its own. A thread of `linear_kernel` adds up one element of
-# `z = X @ weights.T + bias`. It is right:
+# `z = X @ weights.T + bias`:
+
+# %%
+LINEAR_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+// z = X @ weights.t() + bias, one thread per element of z.
+__global__ void linear_kernel(float* z, const float* X, const float* weights, const float* bias, int64_t K,
+                              int64_t columns) {  // [B,columns], [B,K], [columns,K], [columns]
+  const int64_t column = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, row = blockIdx.y;
+  if (column >= columns) return;
+  float sum = bias[column];
+  for (int64_t k = 0; k < K; ++k) sum += X[row * K + k] * weights[column * K + k];
+  z[row * columns + column] = sum;
+}
+
+void launch_linear(float* z, const float* X, const float* weights, const float* bias, int64_t B, int64_t K,
+                   int64_t columns, cudaStream_t stream) {
+  linear_kernel<<<dim3((columns + 127) / 128, B), 128, 0, stream>>>(z, X, weights, bias, K, columns);
+}
+"""
+LINEAR_CPP = """
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+
+void launch_linear(float* z, const float* X, const float* weights, const float* bias, int64_t B, int64_t K,
+                   int64_t columns, cudaStream_t stream);
+
+void linear(const Tensor& z, const Tensor& X, const Tensor& weights, const Tensor& bias) {
+  launch_linear(z.mutable_data_ptr<float>(), X.const_data_ptr<float>(), weights.const_data_ptr<float>(),
+                bias.const_data_ptr<float>(), X.size(0), X.size(1), z.size(1), c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+"""
+by_hand = inline("linear", LINEAR_CPP, LINEAR_CU, ["linear"])
+
+# %% [markdown]
+# It is right:
 
 # %%
 X, weights = torch.randn(16, 160, device=device()), torch.randn(384, 160, device=device())
 bias, z = torch.randn(384, device=device()), torch.empty(16, 384, device=device())
-who.linear(z, X, weights, bias)
+by_hand.linear(z, X, weights, bias)
 print("largest difference to F.linear:", f"{(z - F.linear(X, weights, bias)).abs().max().item():.1e}")
 
 # %% [markdown]
@@ -513,7 +547,7 @@ if on_gpu:
 
     X, weights = torch.randn(1024, 2048, device="cuda"), torch.randn(3072, 2048, device="cuda")
     bias, z = torch.randn(3072, device="cuda"), torch.empty(1024, 3072, device="cuda")
-    calls = [lambda: who.linear(z, X, weights, bias), lambda: F.linear(X, weights, bias)]
+    calls = [lambda: by_hand.linear(z, X, weights, bias), lambda: F.linear(X, weights, bias)]
     ours, library = interleave(calls, "cuda", rounds=11, block_seconds=0.02)
     print(f"B1024 S1024: our loop takes {ours.ratio_to(library):.0f} times as long as the library")
 else:
@@ -592,7 +626,7 @@ template void launch_apply(double*, const double*, int64_t, int, cudaStream_t);
 
 # %% [markdown]
 # On the other side a tensor's type is known only when the program runs, and a template wants it when it is compiled.
-# `AT_DISPATCH_FLOATING_TYPES` stands between; what it is comes below. `half` names its type, and so does `kind`.
+# `AT_DISPATCH_FLOATING_TYPES` stands between; "Dispatch over types" below says what it is.
 
 # %%
 MATHS_CPP = """
@@ -601,8 +635,6 @@ MATHS_CPP = """
 #include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
-
-#include <string>
 
 using at::Tensor;
 
@@ -618,30 +650,8 @@ Tensor apply(const Tensor& z, int64_t which) {
   });
   return out;
 }
-
-template <typename T>
-std::string name_of() { return std::string(c10::toString(c10::CppTypeToScalarType<T>::value)); }
-
-std::string kind(const Tensor& x) {
-  return AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "kind", [&] { return name_of<scalar_t>(); });
-}
-
-std::string kind_with_half(const Tensor& x) {
-  return AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "kind_with_half",
-                                         [&] { return name_of<scalar_t>(); });
-}
-
-std::string kind_by_hand(const Tensor& x) {
-  auto body = [](auto zero) { return name_of<decltype(zero)>(); };
-  switch (x.scalar_type()) {
-    case at::kDouble: return body(double());
-    case at::kFloat: return body(float());
-    default: TORCH_CHECK(false, "\\"kind_by_hand\\" not implemented for '", x.scalar_type(), "'");
-  }
-}
 """
-FUNCTIONS = ["apply", "kind", "kind_with_half", "kind_by_hand"]
-maths = inline("maths", MATHS_CPP, MATHS_CU + INSTANTIATIONS, FUNCTIONS)
+maths = inline("maths", MATHS_CPP, MATHS_CU + INSTANTIATIONS, ["apply"])
 
 # %% [markdown] syllabus="3.2a"
 # ### `fmaxf` narrows
@@ -766,17 +776,49 @@ plt.show()
 # %% [markdown] syllabus="3.4a 3.4b 3.4c"
 # ## Dispatch over types
 #
-# A macro with a lambda looks like magic. It is a switch. `kind` above is written with it and `kind_by_hand` without;
-# `scalar_t` is no more than the name that the macro gives to the type in each case, and the lambda is compiled once
-# for each.
+# A macro with a lambda looks like magic. It is a switch. Here `kind` is written with the macro and `kind_by_hand`
+# without it. `scalar_t` is no more than the name that the macro gives to the type in each case, and the lambda is
+# compiled once for each.
+
+# %%
+KIND_CPP = """
+#include <ATen/Dispatch.h>
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+using at::Tensor;
+
+template <typename T>
+std::string name_of() { return std::string(c10::toString(c10::CppTypeToScalarType<T>::value)); }
+
+std::string kind(const Tensor& x) {
+  return AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "kind", [&] { return name_of<scalar_t>(); });
+}
+
+std::string kind_with_half(const Tensor& x) {
+  return AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "kind_with_half",
+                                         [&] { return name_of<scalar_t>(); });
+}
+
+std::string kind_by_hand(const Tensor& x) {
+  auto body = [](auto zero) { return name_of<decltype(zero)>(); };
+  switch (x.scalar_type()) {
+    case at::kDouble: return body(double());
+    case at::kFloat: return body(float());
+    default: TORCH_CHECK(false, "\\"kind_by_hand\\" not implemented for '", x.scalar_type(), "'");
+  }
+}
+"""
+kinds = inline("kinds", KIND_CPP, "", ["kind", "kind_with_half", "kind_by_hand"])
 
 # %%
 for dtype in (torch.float32, torch.float64):
     x = torch.zeros(1, dtype=dtype)
-    print(f"{dtype!s:15} kind {maths.kind(x)}, by hand {maths.kind_by_hand(x)}, with half {maths.kind_with_half(x)}")
+    print(f"{dtype!s:15} kind {kinds.kind(x)}, by hand {kinds.kind_by_hand(x)}, with half {kinds.kind_with_half(x)}")
 for dtype in (torch.float16, torch.bfloat16, torch.int64):
     print(dtype, end="  kind ")
-    refused(maths.kind, torch.zeros(1, dtype=dtype))
+    refused(kinds.kind, torch.zeros(1, dtype=dtype))
 
 # %% [markdown]
 # Whatever is not in the switch is refused by name; the string that is given to the macro is for this message. Other
@@ -784,8 +826,8 @@ for dtype in (torch.float16, torch.bfloat16, torch.int64):
 
 # %%
 for dtype in (torch.float16, torch.bfloat16):
-    print(dtype, "kind_with_half", maths.kind_with_half(torch.zeros(1, dtype=dtype)))
-refused(maths.kind_with_half, torch.zeros(1, dtype=torch.int64))
+    print(dtype, "kind_with_half", kinds.kind_with_half(torch.zeros(1, dtype=dtype)))
+refused(kinds.kind_with_half, torch.zeros(1, dtype=torch.int64))
 
 # %% [markdown]
 # Others that you will read: `AT_DISPATCH_FLOATING_TYPES_AND_HALF` adds float16 alone, without bfloat16, and
@@ -828,7 +870,7 @@ for line in expanded.splitlines():
 from common.emulator import demangle
 
 try:
-    inline("not_instantiated", MATHS_CPP, MATHS_CU, FUNCTIONS)
+    inline("not_instantiated", MATHS_CPP, MATHS_CU, ["apply"])
 except ImportError as error:
     symbol = str(error).partition("undefined symbol: ")[2]
     print("undefined symbol:", symbol, "or", demangle(symbol), sep="\n    ")
@@ -936,44 +978,16 @@ void launch_d_cell(float* d_cell, const float* grad_h, const float* new_cell, in
 }
 """
 
-# %% [markdown]
-# Into the same module go some functions for the next section: one that writes through a null pointer, and three ways
-# to launch a kernel that adds 1.
-
-# %%
-CHECKS_CU += """
-__global__ void add_one_kernel(float* x, int64_t count) {
-  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-  if (k < count) x[k] += 1;
-}
-
-void launch_add_one(float* x, int64_t count, int threads, cudaStream_t stream) {
-  add_one_kernel<<<(count + threads - 1) / threads, threads, 0, stream>>>(x, count);
-}
-
-__global__ void crash_kernel(volatile float* nowhere) {
-  if (threadIdx.x == 3) nowhere[0] = 1;
-}
-
-void launch_crash(cudaStream_t stream) { crash_kernel<<<2, 32, 0, stream>>>(nullptr); }
-"""
-
 # %%
 CHECKS_CPP = """
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAFunctions.h>
-#include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
 using at::Tensor;
 
 void launch_d_cell(float* d_cell, const float* grad_h, const float* new_cell, int64_t count, cudaStream_t stream);
-void launch_add_one(float* x, int64_t count, int threads, cudaStream_t stream);
-void launch_crash(cudaStream_t stream);
-
-cudaStream_t current() { return c10::cuda::getCurrentCUDAStream(); }
 
 #define CHECK_CUDA(x) TORCH_CHECK(x.is_cuda(), #x " must be a CUDA tensor")
 #define CHECK_CONTIGUOUS(x) TORCH_CHECK(x.is_contiguous(), #x " must be contiguous")
@@ -983,7 +997,7 @@ Tensor d_cell(const Tensor& grad_h, const Tensor& new_cell) {
   CHECK_INPUT(grad_h);  // and new_cell?
   Tensor d_cell = at::empty_like(grad_h);
   launch_d_cell(d_cell.mutable_data_ptr<float>(), grad_h.const_data_ptr<float>(),
-                new_cell.const_data_ptr<float>(), grad_h.numel(), current());
+                new_cell.const_data_ptr<float>(), grad_h.numel(), c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return d_cell;
 }
@@ -1002,33 +1016,8 @@ Tensor checked_d_cell(const Tensor& grad_h, const Tensor& new_cell) {
   check("new_cell", new_cell, grad_h);
   return d_cell(grad_h, new_cell);
 }
-
-void add_one(const Tensor& x, int64_t threads) {
-  launch_add_one(x.mutable_data_ptr<float>(), x.numel(), threads, current());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-
-void add_one_unchecked(const Tensor& x, int64_t threads) {
-  launch_add_one(x.mutable_data_ptr<float>(), x.numel(), threads, current());
-}
-
-void add_one_on_default_stream(const Tensor& x) {
-  launch_add_one(x.mutable_data_ptr<float>(), x.numel(), 256, nullptr);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-
-int64_t device_inside_guard(const Tensor& x) {
-  const c10::cuda::CUDAGuard guard(x.device());
-  return c10::cuda::current_device();
-}
-
-void crash() {
-  launch_crash(current());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
 """
-FUNCTIONS = ["d_cell", "checked_d_cell", "add_one", "add_one_unchecked", "add_one_on_default_stream"]
-FUNCTIONS += ["device_inside_guard", "crash"]
+FUNCTIONS = ["d_cell", "checked_d_cell"]
 checks = inline("checks", CHECKS_CPP, CHECKS_CU, FUNCTIONS)
 
 # %% [markdown]
@@ -1079,6 +1068,57 @@ for wrong in ({"old_cell": inputs["old_cell"][:1]}, {"bias": inputs["bias"].doub
 # %% [markdown] syllabus="3.6c"
 # ## Streams, devices and errors
 #
+# A kernel that adds 1, and three ways to launch it: with a check of the launch, without one, and on the default
+# stream. A fourth function says which device is current, for the last part.
+
+# %%
+LAUNCHES_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+__global__ void add_one_kernel(float* x, int64_t count) {
+  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (k < count) x[k] += 1;
+}
+
+void launch_add_one(float* x, int64_t count, int threads, cudaStream_t stream) {
+  add_one_kernel<<<(count + threads - 1) / threads, threads, 0, stream>>>(x, count);
+}
+"""
+LAUNCHES_CPP = """
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+
+void launch_add_one(float* x, int64_t count, int threads, cudaStream_t stream);
+
+void add_one(const Tensor& x, int64_t threads) {
+  launch_add_one(x.mutable_data_ptr<float>(), x.numel(), threads, c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+void add_one_unchecked(const Tensor& x, int64_t threads) {
+  launch_add_one(x.mutable_data_ptr<float>(), x.numel(), threads, c10::cuda::getCurrentCUDAStream());
+}
+
+void add_one_on_default_stream(const Tensor& x) {
+  launch_add_one(x.mutable_data_ptr<float>(), x.numel(), 256, nullptr);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+int64_t device_inside_guard(const Tensor& x) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return c10::cuda::current_device();
+}
+"""
+FUNCTIONS = ["add_one", "add_one_unchecked", "add_one_on_default_stream", "device_inside_guard"]
+launches = inline("launches", LAUNCHES_CPP, LAUNCHES_CU, FUNCTIONS)
+
+# %% [markdown]
 # ### Check the launch
 #
 # `<<<...>>>` returns nothing. A launch that a device refuses, such as one with 2048 threads in a block, leaves a note
@@ -1087,8 +1127,8 @@ for wrong in ({"old_cell": inputs["old_cell"][:1]}, {"bias": inputs["bias"].doub
 # %%
 os.environ["EMULATOR_CHECKS"] = "none"
 x, y = torch.zeros(4, device=device()), torch.zeros(4, device=device())
-checks.add_one_unchecked(x, 2048)
-refused(checks.add_one, y, 256)
+launches.add_one_unchecked(x, 2048)
+refused(launches.add_one, y, 256)
 print("x", x.tolist(), "  y", y.tolist())
 os.environ["EMULATOR_CHECKS"] = "all"
 
@@ -1098,31 +1138,56 @@ os.environ["EMULATOR_CHECKS"] = "all"
 # belongs:
 
 # %%
-refused(checks.add_one, x, 2048)
+refused(launches.add_one, x, 2048)
 
 # %% [markdown]
 # And where nobody checks, the emulator's own check remembers who it was. It speaks up at the next launch:
 
 # %%
 first, then = torch.zeros(4), torch.zeros(4)
+on_cpu = inline("launches", LAUNCHES_CPP, LAUNCHES_CU, FUNCTIONS, target="emulator")
 on_cpu.add_one_unchecked(first, 2048)
-reported(CHECKS_CU, on_cpu.add_one, then, 256)
+reported(LAUNCHES_CU, on_cpu.add_one, then, 256)
 
 # %% [markdown] syllabus="3.6d"
 # ### Errors inside a kernel
 #
 # A launch is an order, not a call. On a GPU it returns before the kernel has begun, so a check can only report what
 # is wrong with the *order*. What goes wrong inside comes up later, at some call that waits for the GPU, and after
-# that the process can use the GPU no more. So on a GPU this runs in a process of its own, twice.
+# that the process can use the GPU no more. This kernel writes through a null pointer. On a GPU it runs twice, each
+# time in a process of its own.
+
+# %%
+CRASH_CU = """
+#include <cuda_runtime.h>
+
+__global__ void crash_kernel(volatile float* nowhere) {
+  if (threadIdx.x == 3) nowhere[0] = 1;
+}
+
+void launch_crash(cudaStream_t stream) { crash_kernel<<<2, 32, 0, stream>>>(nullptr); }
+"""
+CRASH_CPP = """
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+void launch_crash(cudaStream_t stream);
+
+void crash() {
+  launch_crash(c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+"""
+crashing = inline("crashing", CRASH_CPP, CRASH_CU, ["crash"])
 
 # %%
 CRASH = """
 import importlib.util, sys, torch
 spec = importlib.util.spec_from_file_location(sys.argv[1], sys.argv[2])
-checks = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(checks)
+crashing = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(crashing)
 x = torch.zeros(4, device="cuda")
-for name, call in (("crash()", checks.crash), ("x.sum().item(), which is innocent", lambda: x.sum().item())):
+for name, call in (("crash()", crashing.crash), ("x.sum().item(), which is innocent", lambda: x.sum().item())):
     try:
         call()
         print(f"    {name}: no error")
@@ -1134,10 +1199,10 @@ if on_gpu:
     for blocking in ("0", "1"):
         print(f"CUDA_LAUNCH_BLOCKING={blocking}")
         settings = {**os.environ, "CUDA_LAUNCH_BLOCKING": blocking}
-        command = [sys.executable, "-c", CRASH, checks.__name__, checks.__file__]
+        command = [sys.executable, "-c", CRASH, crashing.__name__, crashing.__file__]
         print(subprocess.run(command, env=settings, capture_output=True, text=True).stdout)
 else:
-    reported(CHECKS_CU, checks.crash)
+    reported(CRASH_CU, crashing.crash)
 
 # %% [markdown]
 # On a GPU the first run blames an innocent line, far from the culprit; with `CUDA_LAUNCH_BLOCKING=1` each launch
@@ -1146,7 +1211,7 @@ else:
 # alive:
 
 # %%
-checks.add_one(x, 256)
+launches.add_one(x, 256)
 print(x.tolist())
 
 # %% [markdown] syllabus="3.6a"
@@ -1161,8 +1226,8 @@ print(x.tolist())
 if on_gpu:
     results = {}
     for name, add_one in (
-        ("current", lambda x: checks.add_one(x, 256)),
-        ("default", checks.add_one_on_default_stream),
+        ("current", lambda x: launches.add_one(x, 256)),
+        ("default", launches.add_one_on_default_stream),
     ):
         x = torch.zeros(4, device="cuda")
         torch.cuda.synchronize()
@@ -1174,7 +1239,7 @@ if on_gpu:
         results[name] = x.tolist()
 else:
     x = torch.full((4,), 41.0)
-    checks.add_one(x, 256)
+    launches.add_one(x, 256)
     results = {"current": x.tolist()}
     print("the emulator has a single stream, and no launch is ever late: no race to be seen")
 for name, result in results.items():
@@ -1194,7 +1259,7 @@ for name, result in results.items():
 places = [f"cuda:{k}" for k in range(torch.cuda.device_count())] if on_gpu else ["cpu"]
 for place in places:
     x = torch.zeros(1, device=place)
-    print(f"tensor on {x.device}: inside the guard device {checks.device_inside_guard(x)} is current")
+    print(f"tensor on {x.device}: inside the guard device {launches.device_inside_guard(x)} is current")
 print("after it:", torch.cuda.current_device() if on_gpu else "nothing has changed; the emulator has one device")
 
 # %% [markdown]
@@ -1304,6 +1369,320 @@ for name, make in (("empty", torch.empty), ("zeros", torch.zeros)):
 # **Your turn:** `3/forward_kernel`, `3/backward_kernel`, `3/strided_gradient`, `3/gru_kernel` and `3/gru_backward`.
 # `show("3/forward_kernel")` in a cell checks it here.
 
+# %% [markdown]
+# ## Threads that work together
+#
+# So far no thread has needed another one. A sum over the batch is different. The gradient of the bias,
+# `d_bias = d_z.sum(dim=0)`, is such a sum: `d_z` has shape (B, 3S), and `d_bias` has one number for each of the 3S
+# columns. Stage 3 leaves it to ATen; stage 6 computes it in its own kernel. In this section you write it in four
+# ways, each with more threads for a column than the one before.
+#
+# The kernels share their host code: `run` writes into a given tensor, `make` into a new one. All of them run on the
+# emulator, which watches every access.
+
+# %%
+LAB_CPP = """
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+
+void launch(float* out, const float* x, int64_t B, int64_t S, cudaStream_t stream);  // in the .cu
+
+void run(const Tensor& out, const Tensor& x) {  // x: [B,S]
+  launch(out.mutable_data_ptr<float>(), x.const_data_ptr<float>(), x.size(0), x.size(1),
+         c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+Tensor make(const Tensor& x, int64_t rows, int64_t columns) {
+  Tensor out = at::empty({rows, columns}, x.options());
+  run(out, x);
+  return out;
+}
+"""
+
+
+def lab(name, cuda_source):
+    return inline(name, LAB_CPP, cuda_source, ["run", "make"], target="emulator")
+
+
+# %% [markdown]
+# The first version needs nothing new. Each column has a thread, which loops over the rows. In the kernels C is the
+# number of columns, 3S. The sizes here, B = 200 and S = 70, fill no block.
+
+# %%
+COLUMN_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+__global__ void column_kernel(float* d_bias, const float* d_z, int64_t B, int64_t C) {  // [C], [B,C]
+  const int64_t column = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (column >= C) return;
+  float sum = 0;
+  for (int64_t row = 0; row < B; ++row) sum += d_z[row * C + column];
+  d_bias[column] = sum;
+}
+
+void launch(float* d_bias, const float* d_z, int64_t B, int64_t C, cudaStream_t stream) {
+  column_kernel<<<(C + 127) / 128, 128, 0, stream>>>(d_bias, d_z, B, C);
+}
+"""
+
+
+def compare(d_bias, d_z):
+    """Prints how far a result is from torch's, which adds in another order."""
+    print(f"largest difference to torch: {(d_bias[0] - d_z.sum(dim=0)).abs().max().item():.1e}")
+
+
+d_z = torch.randn(200, 3 * 70)
+by_column = lab("by_column", COLUMN_CU)
+compare(by_column.make(d_z, 1, 210), d_z)
+
+# %% [markdown]
+# It is right, and neighbouring threads read neighbouring numbers. But a cell with S = 128 has 384 columns, so this
+# launch has 384 threads, and an H200 has room for 132 · 2048. Each thread adds up B numbers, one after another. To
+# keep more threads busy, several have to share a column, and then to put their sums together. How they can do that
+# depends on what they have in common:
+
+# %%
+from common.figures import thread_cooperation
+
+thread_cooperation.draw_levels()
+
+# %% [markdown] syllabus="3.10a"
+# ### A warp: shuffles
+#
+# A warp is 32 consecutive threads of a block. They are its *lanes*, and they run together: an instruction is issued
+# for the whole warp. So a lane can read a variable of another lane while both are in a register.
+# `__shfl_down_sync(mask, value, apart)`, a *shuffle*, returns the `value` of the lane whose number is `apart` higher.
+# The mask has a bit for each lane that takes part. Lanes may drift apart, in different branches of an `if` for
+# example; `_sync` means that the function first waits for the lanes of the mask.
+#
+# Five shuffles add up 32 lanes. The picture shows a warp of only 8 lanes, and three shuffles. What the grey lanes
+# hold does not matter any more.
+
+# %%
+thread_cooperation.draw_shuffle_sum()
+
+# %% [markdown]
+# In this kernel each column has a warp, whose lanes take every 32nd row. Lane 0 writes the result.
+
+# %%
+WARP_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+__global__ void warp_kernel(float* d_bias, const float* d_z, int64_t B, int64_t C) {  // [C], [B,C]
+  const int64_t column = blockIdx.x;
+  const int lane = threadIdx.x;
+  float sum = 0;
+  for (int64_t row = lane; row < B; row += 32) sum += d_z[row * C + column];
+  for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_down_sync(0xffffffff, sum, apart);
+  if (lane == 0) d_bias[column] = sum;
+}
+
+void launch(float* d_bias, const float* d_z, int64_t B, int64_t C, cudaStream_t stream) {
+  warp_kernel<<<C, 32, 0, stream>>>(d_bias, d_z, B, C);
+}
+"""
+by_warp = lab("by_warp", WARP_CU)
+compare(by_warp.make(d_z, 1, 210), d_z)
+
+# %% [markdown]
+# Now a guard that looks as harmless as in the kernels before: lanes without a row return at once. With 20 rows these
+# are the lanes 20 to 31.
+
+# %%
+returning = WARP_CU.replace("  float sum = 0;\n", "  if (lane >= B) return;\n  float sum = 0;\n")
+reported(returning, lab("by_warp", returning).make, d_z[:20], 1, 210)
+
+# %% [markdown]
+# Lane 4 asks for the value of lane 20, which has returned, and what it gets is undefined. All lanes that the mask
+# names have to reach the shuffle. In the right kernel a lane without a row skips the loop and takes part with a sum
+# of 0:
+
+# %%
+compare(by_warp.make(d_z[:20], 1, 210), d_z[:20])
+
+# %% [markdown] syllabus="3.10b"
+# ### A block: shared memory
+#
+# The lanes of that kernel read one column. So two neighbours read numbers that are a whole row apart, and the warp
+# needs 32 reads where four would do. It is better to give a warp 32 neighbouring columns of a row, and to share out
+# the *rows* among the warps of a block. But then the sums of a column are in different warps, which cannot read each
+# other's registers.
+#
+# They have *shared memory* in common: a small, fast memory which belongs to a block, and which no other block sees.
+# An array is placed there by `__shared__`. It is uninitialised when the block begins, and gone when the block ends.
+#
+# In the picture a block has 4 warps of 8 lanes; in the kernel it has 8 warps of 32. The block is two-dimensional:
+# `threadIdx.x` is the lane, and `threadIdx.y` the warp.
+
+# %%
+thread_cooperation.draw_block_sum()
+
+# %%
+BLOCK_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+__global__ void block_kernel(float* d_bias, const float* d_z, int64_t B, int64_t C) {  // [C], [B,C]
+  __shared__ float partial[8][32];
+  const int lane = threadIdx.x, warp = threadIdx.y;
+  const int64_t column = blockIdx.x * int64_t(32) + lane;
+  float sum = 0;
+  if (column < C) {
+    for (int64_t row = warp; row < B; row += 8) sum += d_z[row * C + column];
+  }
+  partial[warp][lane] = sum;
+  __syncthreads();
+  if (warp > 0 || column >= C) return;
+  float total = 0;
+  for (int k = 0; k < 8; ++k) total += partial[k][lane];
+  d_bias[column] = total;
+}
+
+void launch(float* d_bias, const float* d_z, int64_t B, int64_t C, cudaStream_t stream) {
+  block_kernel<<<(C + 31) / 32, dim3(32, 8), 0, stream>>>(d_bias, d_z, B, C);
+}
+"""
+by_block = lab("by_block", BLOCK_CU)
+compare(by_block.make(d_z, 1, 210), d_z)
+
+# %% [markdown]
+# Without `__shared__` each thread has an array of its own. To see what comes of it, the array starts as zeros here:
+
+# %%
+private = BLOCK_CU.replace("__shared__ float partial[8][32];", "float partial[8][32] = {};")
+d_bias = reported(private, lab("by_block", private).make, d_z, 1, 210)
+compare(d_bias, d_z)
+print("the sum of every eighth row:", torch.allclose(d_bias[0], d_z[::8].sum(dim=0), atol=1e-4))
+
+# %% [markdown]
+# The emulator has no error to report, because no access is wrong. Warp 0 finds in its arrays only what it wrote there
+# itself, the sums of rows 0, 8, 16 and so on. The comparison with torch finds it.
+
+# %% [markdown] syllabus="3.10c"
+# ### The barrier
+#
+# `__syncthreads()` is a *barrier*: a thread waits there until all threads of its block have arrived. The kernel needs
+# one between the writes to `partial` and the reads of what other warps wrote. Nothing else says that they have
+# written by then:
+
+# %%
+thread_cooperation.draw_barrier()
+
+# %% [markdown]
+# This is the kernel without its barrier:
+
+# %%
+unordered = BLOCK_CU.replace("  __syncthreads();\n", "")
+without_barrier = lab("by_block", unordered)
+reported(unordered, without_barrier.make, d_z, 1, 210)
+
+# %% [markdown]
+# Two threads access the same element, at least one of them writes, and nothing orders the two accesses: that is a
+# *race*. The report names the element, both threads and both lines, and what is missing between them.
+#
+# With its checks off the emulator returns a result, as a GPU does. It depends on the order of the threads, which
+# `EMULATOR_SEED` shuffles. Shared memory starts as NaN here, so a sum that was read too early is NaN; on a GPU it
+# would be some number.
+
+# %%
+os.environ["EMULATOR_CHECKS"] = "none"
+for seed in ("1", "2", "3"):
+    os.environ["EMULATOR_SEED"] = seed
+    d_bias = without_barrier.make(d_z, 1, 210)
+    print(f"seed {seed}: {int(d_bias.isnan().sum())} of 210 sums are NaN")
+del os.environ["EMULATOR_SEED"]
+os.environ["EMULATOR_CHECKS"] = "all"
+
+# %% [markdown]
+# *All* threads of the block have to reach the barrier. That is why the guard `column < C` is around the loop, and is
+# not a `return` at the top of the kernel: in the last block, the threads without a column would never arrive.
+
+# %% [markdown] syllabus="3.10d"
+# ### All blocks: races and atomics
+#
+# 384 columns make 12 blocks, and an H200 has 132 multiprocessors, each of which can run several blocks. For more
+# blocks, the grid gets a y dimension, and shares out the rows among its blocks as well. Then several blocks have a
+# sum of the same column. Blocks have neither shared memory nor a barrier in common. They run in any order, and some
+# may have ended before others begin. What they have in common is global memory, where `d_bias` is.
+#
+# `d_bias[column] += total` reads, adds and writes. If two blocks do that at the same time, both read the same number,
+# and one of the updates is lost. `atomicAdd` does all three as one operation, which no other thread can interrupt:
+
+# %%
+thread_cooperation.draw_lost_update()
+
+# %%
+GRID_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+__global__ void grid_kernel(float* d_bias, const float* d_z, int64_t B, int64_t C) {  // [C], [B,C]
+  __shared__ float partial[8][32];
+  const int lane = threadIdx.x, warp = threadIdx.y;
+  const int64_t column = blockIdx.x * int64_t(32) + lane;
+  float sum = 0;
+  if (column < C) {
+    for (int64_t row = blockIdx.y * 8 + warp; row < B; row += gridDim.y * 8) sum += d_z[row * C + column];
+  }
+  partial[warp][lane] = sum;
+  __syncthreads();
+  if (warp > 0 || column >= C) return;
+  float total = 0;
+  for (int k = 0; k < 8; ++k) total += partial[k][lane];
+  atomicAdd(&d_bias[column], total);
+}
+
+void launch(float* d_bias, const float* d_z, int64_t B, int64_t C, cudaStream_t stream) {
+  grid_kernel<<<dim3((C + 31) / 32, 16), dim3(32, 8), 0, stream>>>(d_bias, d_z, B, C);
+}
+"""
+by_grid = lab("by_grid", GRID_CU)
+d_bias = torch.zeros(1, 210)  # what the blocks add to
+by_grid.run(d_bias, d_z)
+compare(d_bias, d_z)
+
+# %% [markdown]
+# With `+=` instead, the emulator names the two blocks:
+
+# %%
+lossy = GRID_CU.replace("atomicAdd(&d_bias[column], total)", "d_bias[column] += total")
+reported(lossy, lab("by_grid", lossy).run, torch.zeros(1, 210), d_z)
+
+# %% [markdown]
+# One drawback remains. The blocks add in any order, and the last digits of a sum of floats depend on the order. So
+# two runs may differ. Notebook 06 shows this, and how stage 6 does without atomics: each block writes its sums into
+# a row of its own, and a second step adds up the rows.
+
+# %% [markdown]
+# ### The four versions
+#
+# How do they compare, for B = 256 and S = 128? Memory serves a warp in pieces of 32 bytes, called sectors ("What a
+# kernel asks of memory" below has more on that), and the emulator counts them.
+
+# %%
+from common.emulator import collect_counts
+
+d_z = torch.randn(256, 384)
+print(f"{'':12s}{'threads':>8s}{'rows of each':>14s}{'sectors':>9s}")
+for name, version in (("by column", by_column), ("by warp", by_warp), ("by block", by_block), ("by grid", by_grid)):
+    with collect_counts(version) as counted:
+        version.run(torch.zeros(1, 384), d_z)
+    (launch,) = counted.launches
+    threads = torch.tensor([*launch.grid, *launch.block]).prod().item()
+    print(f"{name:12s}{threads:8,d}{256 * 384 // threads:14d}{counted.total('sectors'):9,d}")
+
+# %% [markdown]
+# By warp, each number takes a sector of its own, eight times as many as are needed. By block and by grid there are
+# many threads, and the reads of a warp are as good as in the first version. Stage 6's backward kernel has blocks of
+# the same shape, 8 warps with a row each.
+
 # %% [markdown] syllabus="3.8a 3.8b"
 # ## Finding errors
 #
@@ -1411,42 +1790,14 @@ print(done.stdout, done.stderr, sep="\n")
 # %% [markdown]
 # ## Four mistakes that tests of values miss
 #
-# Each of these has been in published kernels. All have the same few lines of C++ around them: `run` writes into a
-# tensor that is there, `make` into a new one.
-
-# %%
-LAB_CPP = """
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAStream.h>
-
-using at::Tensor;
-
-void launch(float* out, const float* x, int64_t B, int64_t S, cudaStream_t stream);  // in the .cu
-
-void run(const Tensor& out, const Tensor& x) {  // x: [B,S]
-  launch(out.mutable_data_ptr<float>(), x.const_data_ptr<float>(), x.size(0), x.size(1),
-         c10::cuda::getCurrentCUDAStream());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-
-Tensor make(const Tensor& x, int64_t rows, int64_t columns) {
-  Tensor out = at::empty({rows, columns}, x.options());
-  run(out, x);
-  return out;
-}
-"""
-
-
-def lab(name, cuda_source):
-    return inline(name, LAB_CPP, cuda_source, ["run", "make"], target="emulator")
-
+# Each of these has been in published kernels. They are built by `lab`, as the sums in "Threads that work together".
 
 # %% [markdown]
 # ### A barrier too few
 #
-# One block adds up a row: in each turn the first half of the threads adds the second half's numbers to its own.
+# Here one block adds up a row in shared memory. In each turn of the loop the first half of the threads adds the
+# second half's numbers to its own. There is a barrier between the writes at the top and the first reads, and none
+# between one turn and the next.
 
 # %%
 SUM_CU = """
@@ -1468,30 +1819,11 @@ void launch(float* out, const float* x, int64_t, int64_t S, cudaStream_t stream)
   sum_kernel<<<1, S, 0, stream>>>(out, x, S);
 }
 """
-wrong = lab("sum", SUM_CU)
 x = torch.arange(64.0).view(1, 64)
+reported(SUM_CU, lab("sum", SUM_CU).make, x, 1, 1)
 
 # %% [markdown]
-# Without its checks the emulator gives *an* answer, as a GPU does. On a GPU it is most often the right one, because
-# the threads of a warp tend to keep step. `EMULATOR_SEED` shuffles the order of threads:
-
-# %%
-os.environ["EMULATOR_CHECKS"] = "none"
-for seed in ("1", "2", "3"):
-    os.environ["EMULATOR_SEED"] = seed
-    print(f"seed {seed}: {wrong.make(x, 1, 1).item():6.0f}   right is {x.sum().item():.0f}")
-del os.environ["EMULATOR_SEED"]
-os.environ["EMULATOR_CHECKS"] = "all"
-
-# %% [markdown]
-# No lucky order helps against the check: two threads touched one place, one of them wrote, and nothing says who comes
-# first.
-
-# %%
-reported(SUM_CU, wrong.make, x, 1, 1)
-
-# %% [markdown]
-# A barrier behind the `if` orders each turn after the one before:
+# A barrier after the `if` orders each turn after the one before:
 
 # %%
 fixed = SUM_CU.replace("[t + half];\n", "[t + half];\n    __syncthreads();\n")
@@ -1541,8 +1873,8 @@ torch.equal(reported(fixed, lab("split", fixed).make, x, 3, 120), x.repeat(1, 3)
 # %% [markdown]
 # ### A sum that starts from anything
 #
-# The gradient of the bias adds up the rows. Many threads add to one place, so they do it with `atomicAdd`, which is
-# right. But what do they add to?
+# The bias's gradient once more, in few lines: a thread for each number, and all threads of a column add to one place
+# by `atomicAdd`. That is right. But what do they add to?
 
 # %%
 D_BIAS_CU = """
@@ -1620,7 +1952,6 @@ torch.equal(reported(fixed, lab("square", fixed).make, x, 3, 40), x * x)
 # speed. No GPU is needed to count it: the emulator sees every access.
 
 # %%
-from common.emulator import collect_counts
 from common.figures import access_maps, source_heatmap
 from common.measure import stage_counts
 
@@ -1705,37 +2036,7 @@ access_maps.draw_versions(versions, "forward_kernel", "z")
 # %% [markdown]
 # ## In pictures
 #
-# Which thread accesses what, drawn from what the kernels themselves wrote. The colour is the block, the number the
-# thread in it. Left a thread for each element, right the grid-stride loop with its eight threads.
-
-# %%
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(10, 2.6), layout="constrained", gridspec_kw={"width_ratios": [10, 8]}
-)
-
-
-def draw(axis, written, blocks, title):
-    """One square for each element: coloured by block, numbered by thread."""
-    axis.imshow(blocks, cmap="Pastel1", vmin=-0.5, vmax=8.5)
-    for row in range(written.shape[0]):
-        for column in range(written.shape[1]):
-            if (thread := written[row, column, 2].item()) >= 0:
-                axis.text(column, row, thread, ha="center", va="center")
-    axis.set(title=title, xticks=range(written.shape[1]), yticks=range(written.shape[0]))
-    axis.grid(False)
-
-
-blocks = (by_matrix[..., 1] * 3 + by_matrix[..., 0]).float()
-draw(left, by_matrix, blocks, "(B, S) = (3, 10), blocks of 4, batch in grid.y")
-left.set(xlabel="unit", ylabel="row")
-padded = torch.cat([by_stride, torch.full((5, 3), -1)]).view(3, 8, 3)
-blocks = padded[..., 0].float().masked_fill(padded[..., 0] < 0, float("nan"))
-draw(right, padded, blocks, "19 elements in memory order, 2 blocks of 4")
-right.set(xlabel="element modulo 8", ylabel="turn of the loop")
-plt.show()
-
-# %% [markdown]
-# Then the calls into ATen by stage, and what the headers cost.
+# The calls into ATen by stage, and what the headers cost.
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 2.4), layout="constrained")
@@ -1774,6 +2075,7 @@ if not machines:
 # - Checks, guard, stream, launch, launch check: in this order, in every function, for every argument.
 # - `std::` maths and `scalar_t(1)`; `expm1` near zero; a choice where a mask would multiply infinity by nothing.
 # - float64 gradcheck sees what float32 hides.
+# - Lanes of a warp shuffle, threads of a block share memory and need a barrier, blocks have only atomics.
 # - Right values prove little: run a new kernel once with every access watched, by the emulator or compute-sanitizer.
 # - Neighbouring threads, neighbouring elements: then a warp asks for 4 sectors and not for 32.
 # - A `.cu` without torch compiles in seconds, and must be told which types to make.

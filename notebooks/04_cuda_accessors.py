@@ -47,6 +47,29 @@ on_gpu = device() == "cuda"
 torch.manual_seed(0)
 print("torch", torch.__version__, "on", torch.cuda.get_device_name() if on_gpu else "the emulator")
 
+
+# %%
+def refused(call, *arguments):
+    """Calls what should fail, and prints the first line of its error."""
+    try:
+        call(*arguments)
+        print("no error")
+    except (RuntimeError, IndexError) as error:
+        print(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+
+
+def reported(source, call, *arguments):
+    """Calls a kernel on the emulator; prints the report, if there is one, and the lines of the .cu that it names."""
+    try:
+        call(*arguments)
+        print("no error")
+    except RuntimeError as error:
+        print(str(error).rstrip())
+        lines = source.lstrip("\n").splitlines()
+        for number in sorted({int(number) for number in re.findall(r"(?<!launched )in \w+\.cu:(\d+)", str(error))}):
+            print(f"{number:4d} | {lines[number - 1]}")
+
+
 # %% [markdown]
 # ## Names for places
 #
@@ -95,8 +118,8 @@ __global__ void by_hand_kernel(int64_t* place, const float* gates, int64_t S) { 
 """
 
 # %% [markdown]
-# What launches them takes the tensors themselves: the accessors are made at the launch. And two kernels that read
-# without asking whether there is such an element, or such a gate:
+# The functions that launch them take the tensors, and make the accessors at the launch. So this `.cu` includes
+# torch's headers, and the `.cpp` only declares the two functions for the binding.
 
 # %%
 PLACES_CU += """
@@ -114,123 +137,14 @@ void by_hand(const Tensor& place, const Tensor& gates) {
       place.mutable_data_ptr<int64_t>(), gates.const_data_ptr<float>(), gates.size(2));
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
-
-__global__ void element_kernel(Accessor<float, 1> out, Accessor<const float, 1> x, int64_t k) { out[0] = x[k]; }
-
-void element(const Tensor& out, const Tensor& x, int64_t k) {
-  element_kernel<<<1, 1, 0, c10::cuda::getCurrentCUDAStream()>>>(
-      out.packed_accessor64<float, 1, at::RestrictPtrTraits>(),
-      x.packed_accessor64<const float, 1, at::RestrictPtrTraits>(), k);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-
-__global__ void gate_kernel(Accessor<float, 2> out, Accessor<const float, 3> gates, int64_t gate) {  // [B,S], [B,3,S]
-  const int64_t unit = threadIdx.x, row = blockIdx.y;
-  if (unit < gates.size(2)) out[row][unit] = gates[row][gate][unit];
-}
-
-void gate(const Tensor& out, const Tensor& gates, int64_t gate) {
-  gate_kernel<<<dim3(1, gates.size(0)), 32, 0, c10::cuda::getCurrentCUDAStream()>>>(
-      out.packed_accessor64<float, 2, at::RestrictPtrTraits>(),
-      gates.packed_accessor64<const float, 3, at::RestrictPtrTraits>(), gate);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
 """
-
-# %% [markdown]
-# Last, a copy, twice: by a pointer, as if everything were contiguous, and by an accessor.
-
-# %%
-PLACES_CU += """
-__global__ void walk_kernel(float* out, const float* x, int64_t count) {  // both [count]
-  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-  if (k < count) out[k] = x[k];
-}
-
-void walk(const Tensor& out, const Tensor& x) {
-  walk_kernel<<<(x.numel() + 31) / 32, 32, 0, c10::cuda::getCurrentCUDAStream()>>>(
-      out.mutable_data_ptr<float>(), x.const_data_ptr<float>(), x.numel());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-
-__global__ void copy_kernel(Accessor<float, 2> out, Accessor<const float, 2> x) {  // both [B,S]
-  const int64_t unit = threadIdx.x, row = blockIdx.y;
-  if (unit < x.size(1)) out[row][unit] = x[row][unit];
-}
-
-void copy(const Tensor& out, const Tensor& x) {
-  copy_kernel<<<dim3(1, x.size(0)), 32, 0, c10::cuda::getCurrentCUDAStream()>>>(
-      out.packed_accessor64<float, 2, at::RestrictPtrTraits>(),
-      x.packed_accessor64<const float, 2, at::RestrictPtrTraits>());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-"""
-
-# %% [markdown]
-# The `.cpp` holds what is for the CPU: a sum over an accessor that is not packed, the sizes of the three kinds, and
-# where they keep the sizes of their tensor.
-
-# %%
 PLACES_CPP = """
 #include <ATen/core/Tensor.h>
-#include <ATen/core/TensorAccessor.h>
 
-#include <vector>
-
-using at::Tensor;
-
-void by_name(const Tensor& place, const Tensor& gates);
-void by_hand(const Tensor& place, const Tensor& gates);
-void element(const Tensor& out, const Tensor& x, int64_t k);
-void gate(const Tensor& out, const Tensor& gates, int64_t gate);
-void walk(const Tensor& out, const Tensor& x);
-void copy(const Tensor& out, const Tensor& x);
-
-double sum_on_cpu(const Tensor& x) {  // [rows,columns], any strides
-  at::TensorAccessor<float, 2> values = x.accessor<float, 2>();
-  double sum = 0;
-  for (int64_t row = 0; row < values.size(0); ++row)
-    for (int64_t column = 0; column < values.size(1); ++column) sum += values[row][column];
-  return sum;
-}
-
-std::vector<int64_t> bytes() {
-  return {sizeof(at::TensorAccessor<float, 3>), sizeof(at::PackedTensorAccessor32<float, 3>),
-          sizeof(at::PackedTensorAccessor64<float, 3>)};
-}
-
-bool refers_to_the_tensor(const Tensor& x) { return x.accessor<float, 3>().sizes().data() == x.sizes().data(); }
-
-int64_t size_by_32(const Tensor& x) { return x.packed_accessor32<float, 1>().size(0); }
-int64_t stride_by_32(const Tensor& x) { return x.packed_accessor32<float, 1>().stride(0); }
-int64_t size_by_64(const Tensor& x) { return x.packed_accessor64<float, 1>().size(0); }
+void by_name(const at::Tensor& place, const at::Tensor& gates);
+void by_hand(const at::Tensor& place, const at::Tensor& gates);
 """
-FUNCTIONS = ["by_name", "by_hand", "element", "gate", "walk", "copy"]
-FUNCTIONS += ["sum_on_cpu", "bytes", "refers_to_the_tensor", "size_by_32", "stride_by_32", "size_by_64"]
-places = inline("places", PLACES_CPP, PLACES_CU, FUNCTIONS)
-emulated = inline("places", PLACES_CPP, PLACES_CU, FUNCTIONS, target="emulator")
-
-
-# %%
-def refused(call, *arguments):
-    """Calls what should fail, and prints the first line of its error."""
-    try:
-        call(*arguments)
-        print("no error")
-    except (RuntimeError, IndexError) as error:
-        print(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
-
-
-def reported(call, *arguments):
-    """Calls a kernel on the emulator; prints the report, if there is one, and the lines of the .cu that it names."""
-    try:
-        call(*arguments)
-        print("no error")
-    except RuntimeError as error:
-        print(str(error).rstrip())
-        lines = PLACES_CU.lstrip("\n").splitlines()
-        for number in sorted({int(number) for number in re.findall(r"(?<!launched )in \w+\.cu:(\d+)", str(error))}):
-            print(f"{number:4d} | {lines[number - 1]}")
+places = inline("places", PLACES_CPP, PLACES_CU, ["by_name", "by_hand"])
 
 
 def asked(call, gates):
@@ -273,25 +187,64 @@ for name, call in (("by name", places.by_name), ("by hand", places.by_hand)):
 # ### On the CPU
 #
 # The plain `TensorAccessor` is for host code: a loop over elements that has no operation in ATen. It takes any
-# strides as well, and refuses another type or number of dimensions.
+# strides as well, and refuses another type or number of dimensions. There is no kernel here, so no `.cu`.
+
+# %%
+SUM_CPP = """
+#include <ATen/core/Tensor.h>
+#include <ATen/core/TensorAccessor.h>
+
+double sum_on_cpu(const at::Tensor& x) {  // [rows,columns], any strides
+  at::TensorAccessor<float, 2> values = x.accessor<float, 2>();
+  double sum = 0;
+  for (int64_t row = 0; row < values.size(0); ++row)
+    for (int64_t column = 0; column < values.size(1); ++column) sum += values[row][column];
+  return sum;
+}
+"""
+sums = inline("sums", SUM_CPP, "", ["sum_on_cpu"])
 
 # %%
 x = torch.arange(12.0).view(3, 4)
-print(places.sum_on_cpu(x), places.sum_on_cpu(x.t()), places.sum_on_cpu(x[:, ::2]), "of", x[:, ::2].sum().item())
-refused(places.sum_on_cpu, x.double())
-refused(places.sum_on_cpu, x[0])
+print(sums.sum_on_cpu(x), sums.sum_on_cpu(x.t()), sums.sum_on_cpu(x[:, ::2]), "of", x[:, ::2].sum().item())
+refused(sums.sum_on_cpu, x.double())
+refused(sums.sum_on_cpu, x[0])
 
 # %% [markdown] syllabus="4.1d"
 # ### Why packed
 #
-# What is in an accessor? For three dimensions, in bytes:
+# What is in an accessor? This asks for the sizes of the three kinds, for three dimensions, and whether an accessor
+# refers to the sizes in its tensor:
+
+# %%
+KINDS_CPP = """
+#include <ATen/core/Tensor.h>
+#include <ATen/core/TensorAccessor.h>
+
+#include <vector>
+
+using at::Tensor;
+
+std::vector<int64_t> bytes() {
+  return {sizeof(at::TensorAccessor<float, 3>), sizeof(at::PackedTensorAccessor32<float, 3>),
+          sizeof(at::PackedTensorAccessor64<float, 3>)};
+}
+
+bool refers_to_the_tensor(const Tensor& x) { return x.accessor<float, 3>().sizes().data() == x.sizes().data(); }
+
+int64_t size_by_32(const Tensor& x) { return x.packed_accessor32<float, 1>().size(0); }
+int64_t stride_by_32(const Tensor& x) { return x.packed_accessor32<float, 1>().stride(0); }
+int64_t size_by_64(const Tensor& x) { return x.packed_accessor64<float, 1>().size(0); }
+"""
+FUNCTIONS = ["bytes", "refers_to_the_tensor", "size_by_32", "stride_by_32", "size_by_64"]
+kinds = inline("kinds", KINDS_CPP, "", FUNCTIONS)
 
 # %%
 for name, size in zip(
-    ("TensorAccessor", "PackedTensorAccessor32", "PackedTensorAccessor64"), places.bytes(), strict=True
+    ("TensorAccessor", "PackedTensorAccessor32", "PackedTensorAccessor64"), kinds.bytes(), strict=True
 ):
     print(f"{name:24s}{size:3d}")
-print("TensorAccessor refers to the sizes in the tensor:", places.refers_to_the_tensor(torch.zeros(2, 3, 4)))
+print("TensorAccessor refers to the sizes in the tensor:", kinds.refers_to_the_tensor(torch.zeros(2, 3, 4)))
 
 # %% [markdown]
 # 24 bytes are three pointers: to the data, to the sizes and to the strides. The last two lead into the tensor object,
@@ -318,8 +271,8 @@ show("4/element_address")
 
 # %%
 huge = torch.zeros(1).expand(2**31)
-print("by 64:", places.size_by_64(huge))
-refused(places.size_by_32, huge)
+print("by 64:", kinds.size_by_64(huge))
+refused(kinds.size_by_32, huge)
 
 # %% [markdown]
 # It is refused when the accessor is made, and names the other one. Only the number of elements is checked, though.
@@ -330,7 +283,7 @@ refused(places.size_by_32, huge)
 import numpy
 
 far_apart = torch.from_numpy(numpy.lib.stride_tricks.as_strided(numpy.zeros(1, numpy.float32), (2,), (4 * 2**32,)))
-print("stride", far_apart.stride(0), " by 32:", places.stride_by_32(far_apart))
+print("stride", far_apart.stride(0), " by 32:", kinds.stride_by_32(far_apart))
 
 # %% [markdown]
 # What do the 32 bits gain? GPUs compute in 32 bits;
@@ -489,7 +442,50 @@ for layout, grads in (("transposed", "both"), ("sliced", "both"), ("contiguous",
 # ### Strided tensors, walked as if they were not
 #
 # And if stage 3 forgot its `contiguous()`? Three tensors of 3 rows and 4 units, given to a kernel that walks along a
-# pointer: every other column of a larger one, one number expanded, and a transposed one.
+# pointer: every other column of a larger one, one number expanded, and a transposed one. The second kernel makes the
+# same copy by an accessor.
+
+# %%
+STRIDED_CU = """
+#include <ATen/core/Tensor.h>
+#include <ATen/core/TensorAccessor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+template <typename scalar_t, int dimensions>
+using Accessor = at::PackedTensorAccessor64<scalar_t, dimensions, at::RestrictPtrTraits>;
+
+__global__ void walk_kernel(float* out, const float* x, int64_t count) {  // both [count]
+  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (k < count) out[k] = x[k];
+}
+
+void walk(const Tensor& out, const Tensor& x) {
+  walk_kernel<<<(x.numel() + 31) / 32, 32, 0, c10::cuda::getCurrentCUDAStream()>>>(
+      out.mutable_data_ptr<float>(), x.const_data_ptr<float>(), x.numel());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+__global__ void copy_kernel(Accessor<float, 2> out, Accessor<const float, 2> x) {  // both [B,S]
+  const int64_t unit = threadIdx.x, row = blockIdx.y;
+  if (unit < x.size(1)) out[row][unit] = x[row][unit];
+}
+
+void copy(const Tensor& out, const Tensor& x) {
+  copy_kernel<<<dim3(1, x.size(0)), 32, 0, c10::cuda::getCurrentCUDAStream()>>>(
+      out.packed_accessor64<float, 2, at::RestrictPtrTraits>(),
+      x.packed_accessor64<const float, 2, at::RestrictPtrTraits>());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+"""
+STRIDED_CPP = """
+#include <ATen/core/Tensor.h>
+
+void walk(const at::Tensor& out, const at::Tensor& x);
+void copy(const at::Tensor& out, const at::Tensor& x);
+"""
+strided = inline("strided", STRIDED_CPP, STRIDED_CU, ["walk", "copy"], target="emulator")
 
 # %%
 wide, one, tall = torch.arange(24.0).view(3, 8), torch.ones(1), torch.arange(12.0).view(4, 3)
@@ -497,7 +493,7 @@ STRIDED = {"every other column": wide[:, ::2], "expanded": one.expand(3, 4), "tr
 for name, x in STRIDED.items():
     print(f"--- {name}, strides {x.stride()}")
     out = torch.empty(3, 4)
-    reported(emulated.walk, out, x)
+    reported(STRIDED_CU, strided.walk, out, x)
     print("agrees:", torch.equal(out, x))
 
 # %% [markdown]
@@ -509,20 +505,64 @@ for name, x in STRIDED.items():
 # %%
 for name, x in STRIDED.items():
     out = torch.empty(3, 4)
-    emulated.copy(out, x)
+    strided.copy(out, x)
     print(f"{name}: agrees: {torch.equal(out, x)}")
 
 # %% [markdown] syllabus="4.2d"
 # ### Nobody checks bounds
 #
-# An accessor knows its sizes, and does not compare them with an index. Four elements at the front of our own memory,
-# and the kernel asks for number 6 (the emulator's checks are off, as on a GPU):
+# An accessor knows its sizes, and does not compare them with an index. One of these kernels reads element `k`, the
+# other a gate by its number, whether there is one or not:
+
+# %%
+BOUNDS_CU = """
+#include <ATen/core/Tensor.h>
+#include <ATen/core/TensorAccessor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+template <typename scalar_t, int dimensions>
+using Accessor = at::PackedTensorAccessor64<scalar_t, dimensions, at::RestrictPtrTraits>;
+
+__global__ void element_kernel(Accessor<float, 1> out, Accessor<const float, 1> x, int64_t k) { out[0] = x[k]; }
+
+void element(const Tensor& out, const Tensor& x, int64_t k) {
+  element_kernel<<<1, 1, 0, c10::cuda::getCurrentCUDAStream()>>>(
+      out.packed_accessor64<float, 1, at::RestrictPtrTraits>(),
+      x.packed_accessor64<const float, 1, at::RestrictPtrTraits>(), k);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+__global__ void gate_kernel(Accessor<float, 2> out, Accessor<const float, 3> gates, int64_t gate) {  // [B,S], [B,3,S]
+  const int64_t unit = threadIdx.x, row = blockIdx.y;
+  if (unit < gates.size(2)) out[row][unit] = gates[row][gate][unit];
+}
+
+void gate(const Tensor& out, const Tensor& gates, int64_t gate) {
+  gate_kernel<<<dim3(1, gates.size(0)), 32, 0, c10::cuda::getCurrentCUDAStream()>>>(
+      out.packed_accessor64<float, 2, at::RestrictPtrTraits>(),
+      gates.packed_accessor64<const float, 3, at::RestrictPtrTraits>(), gate);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+"""
+BOUNDS_CPP = """
+#include <ATen/core/Tensor.h>
+
+void element(const at::Tensor& out, const at::Tensor& x, int64_t k);
+void gate(const at::Tensor& out, const at::Tensor& gates, int64_t gate);
+"""
+bounds = inline("bounds", BOUNDS_CPP, BOUNDS_CU, ["element", "gate"])
+
+# %% [markdown]
+# Four elements are at the front of our own memory, and the kernel reads element 6 (the emulator's checks are off, as
+# on a GPU):
 
 # %%
 os.environ["EMULATOR_CHECKS"] = "none"
 memory = torch.tensor([0.0, 1.0, 2.0, 3.0, 77.0, 77.0, 77.0, 77.0], device=device())
 x, out = memory[:4], torch.zeros(1, device=device())
-places.element(out, x, 6)
+bounds.element(out, x, 6)
 print("element 6 of 4:", out.item())
 refused(lambda: x[6])
 os.environ["EMULATOR_CHECKS"] = "all"
@@ -533,7 +573,8 @@ os.environ["EMULATOR_CHECKS"] = "all"
 
 # %%
 memory = memory.cpu()
-reported(emulated.element, torch.zeros(1), memory[:4], 6)
+emulated = inline("bounds", BOUNDS_CPP, BOUNDS_CU, ["element", "gate"], target="emulator")
+reported(BOUNDS_CU, emulated.element, torch.zeros(1), memory[:4], 6)
 
 # %% [markdown]
 # That finds more than the end of memory. A cell has gates 0, 1 and 2. Gate 3 of row 0 is gate 0 of row 1: inside of
@@ -541,8 +582,8 @@ reported(emulated.element, torch.zeros(1), memory[:4], 6)
 
 # %%
 gates_on_cpu = torch.arange(24.0).view(2, 3, 4)
-reported(emulated.gate, torch.zeros(2, 4), gates_on_cpu, 3)
-reported(emulated.gate, torch.zeros(2, 4), gates_on_cpu, 2)
+reported(BOUNDS_CU, emulated.gate, torch.zeros(2, 4), gates_on_cpu, 3)
+reported(BOUNDS_CU, emulated.gate, torch.zeros(2, 4), gates_on_cpu, 2)
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `4/accessor_backward`, `4/accessor_conversion`, `4/host_side` and `4/no_copy`.

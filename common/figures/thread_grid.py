@@ -1,4 +1,4 @@
-"""Which thread of which block computes which element, as a picture."""
+"""Which thread of which block computes which element, as pictures."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from .cell_diagram import INK, QUIET
-from .plots import GREEN, GRID, SKY, VERMILION, WIDTH
+from .plots import GREEN, GRID, ORANGE, PURPLE, SKY, VERMILION, WIDTH, YELLOW
 
 CELL, BLOCK_GAP = 1.0, 0.6  # of the picture's units: a thread's width, and the gap between two blocks
+BLOCK_COLOURS = (SKY, ORANGE, GREEN, PURPLE, YELLOW, GRID)
 
 
 def draw_thread_grid(count: int, block_size: int) -> Figure:
@@ -33,6 +34,28 @@ def draw_thread_grid(count: int, block_size: int) -> Figure:
     return figure
 
 
+def draw_owners(owners: list[list[list[int]]], row_name: str = "row") -> Figure:
+    """A matrix whose elements hold who wrote them, (block x, block y, thread x); -1 where no thread did.
+
+    The number is the thread, the colour its block, which is named above its first element in each row.
+    """
+    rows, columns = len(owners), max(map(len, owners))
+    figure = Figure(figsize=(WIDTH, 0.3 + 0.62 * rows), facecolor="white")
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(-1.5, 1.35 * columns), ylim=(0, 1.5 * rows + 0.1))
+    axes.set_axis_off()
+    for row, line in enumerate(owners):
+        y = 1.5 * (rows - 1 - row) + 0.15
+        axes.text(-0.25, y + 0.4, f"{row_name} {row}", ha="right", va="center", fontsize=10, color=INK)
+        for column, (block_x, block_y, thread) in enumerate(line):
+            if thread < 0:
+                continue
+            x, block = 1.35 * column, (block_x, block_y)
+            if column == 0 or tuple(line[column - 1][:2]) != block:
+                axes.text(x, y + 1.02, f"block {block}", va="center", fontsize=8.5, color=INK)
+            _draw_box(axes, x, y, str(thread), BLOCK_COLOURS[(block_x + 3 * block_y) % len(BLOCK_COLOURS)], 1.25)
+    return figure
+
+
 def _draw_thread(axes: Axes, x: float, thread: int, element: int, count: int) -> None:
     """A thread, and below it its element or a cross."""
     has_element = element < count
@@ -41,6 +64,6 @@ def _draw_thread(axes: Axes, x: float, thread: int, element: int, count: int) ->
     _draw_box(axes, x, 0.4, str(element) if has_element else "×", GREEN if has_element else GRID)
 
 
-def _draw_box(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
-    axes.add_patch(Rectangle((x, y), 0.9 * CELL, 0.8, facecolor=colour, alpha=0.55, edgecolor=INK, lw=0.6))
-    axes.text(x + 0.45, y + 0.4, text, ha="center", va="center", fontsize=10, color=INK)
+def _draw_box(axes: Axes, x: float, y: float, text: str, colour: str, width: float = 0.9 * CELL) -> None:
+    axes.add_patch(Rectangle((x, y), width, 0.8, facecolor=colour, alpha=0.55, edgecolor=INK, lw=0.6))
+    axes.text(x + width / 2, y + 0.4, text, ha="center", va="center", fontsize=10, color=INK)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from support.labs import ACCESSORS, POINTERS, checks, lab, places, report, who
+from support.labs import ACCESSORS, POINTERS, accessors, checks, crashing, guards, lab, launches, marks, report, who
 from support.proofs.files import notebook_files
 
 pytestmark = [
@@ -50,21 +50,21 @@ def test_an_edit_changes_the_line(tmp_path):
 @pytest.mark.parametrize("guard", [0, 1], ids=["no guard", "a guard that is always true"])
 def test_a_guard_that_keeps_nobody_out(guard, silent):
     memory = torch.full((8,), -1.0)
-    said = report(who().guard, memory[:5], guard, 8)
-    assert f"writes outside of row, in who.cu:{line(POINTERS['WHO_CU'], 'row[col] = col')} (memory)" in said
+    said = report(guards().guard, memory[:5], guard, 8)
+    assert f"writes outside of row, in guards.cu:{line(POINTERS['GUARD_CU'], 'row[col] = col')} (memory)" in said
     assert "element 5 of row, a tensor of shape (5,), float" in said
     assert "3 times, by 3 threads of 1 block; first block (0, 0, 0), thread (5, 0, 0)" in said
     assert memory.tolist() == [0, 1, 2, 3, 4, -1, -1, -1], "nothing was written behind the row"
-    silent(who().guard, memory[:5], 2, 8)
+    silent(guards().guard, memory[:5], 2, 8)
 
 
 @pytest.mark.syllabus("3.3c", "3.8b")
 def test_an_index_of_32_bits(silent):
     place, gates = torch.zeros(2, dtype=torch.int64), torch.empty(65535, 3 * 12000, dtype=torch.int8)
-    said = report(who().mark, place, gates, False)
-    assert f"in who.cu:{line(POINTERS['WHO_CU'], 'in_64_bits ? wide : narrow')} (memory)" in said
+    said = report(marks().mark, place, gates, False)
+    assert f"in marks.cu:{line(POINTERS['PLACE_CU'], 'in_64_bits ? wide : narrow')} (memory)" in said
     assert "block (0, 65534, 0), thread (0, 0, 0)" in said
-    silent(who().mark, place, gates, True)
+    silent(marks().mark, place, gates, True)
     assert place.tolist() == [65534 * 36000 - 2**32, 65534 * 36000]
     assert gates[-1, 0] == 1
 
@@ -73,10 +73,10 @@ def test_an_index_of_32_bits(silent):
 def test_a_batch_beyond_grid_y(monkeypatch, capfd, silent):
     monkeypatch.setenv("EMULATOR_DEVICE", "maxGridSize.y=63")
     written = torch.full((64, 2, 3), -1)
-    assert "invalid argument" in report(who().matrix, written, 32)
+    assert "invalid argument" in report(who("MATRIX").record, written, 32, 0)
     assert "the launch of matrix_kernel is refused: grid.y is 64, at most 63" in capfd.readouterr().err
-    silent(who().matrix, written[:63], 32)
-    silent(who().rows, written, 32, 63)
+    silent(who("MATRIX").record, written[:63], 32, 0)
+    silent(who("ROWS").record, written, 32, 63)
     assert (written >= 0).all()
 
 
@@ -111,56 +111,117 @@ def test_checks_say_what_is_wrong_with_which_argument(silent):
 
 @pytest.mark.syllabus("3.6d", "3.8b")
 def test_a_null_pointer():
-    said = report(checks().crash)
-    assert f"through a null pointer, in checks.cu:{line(POINTERS['CHECKS_CU'], 'nowhere[0] = 1')} (memory)" in said
+    said = report(crashing().crash)
+    assert f"through a null pointer, in crashing.cu:{line(POINTERS['CRASH_CU'], 'nowhere[0] = 1')} (memory)" in said
     assert "2 threads of 2 blocks; first block (0, 0, 0), thread (3, 0, 0)" in said
 
 
 @pytest.mark.syllabus("3.6c")
 def test_a_launch_that_nobody_checked(silent):
     x = torch.zeros(4)
-    checks().add_one_unchecked(x, 2048)
-    said = report(checks().add_one, x, 256)
+    launches().add_one_unchecked(x, 2048)
+    said = report(launches().add_one, x, 256)
     assert "the launch of add_one_kernel is refused: it asks for 2048 threads a block" in said
-    assert f"in checks.cu:{line(POINTERS['CHECKS_CU'], 'add_one_kernel<<<')}" in said
-    silent(checks().add_one, x, 256)
+    assert f"in launches.cu:{line(POINTERS['LAUNCHES_CU'], 'add_one_kernel<<<')}" in said
+    silent(launches().add_one, x, 256)
     assert x.tolist() == [1, 1, 1, 1]
 
 
 @pytest.mark.syllabus("4.2d")
 def test_an_accessor_s_index_outside_of_its_dimension(silent):
     memory = torch.arange(8.0)
-    said = report(places().element, torch.zeros(1), memory[:4], 6)
-    assert f"in places.cu:{line(ACCESSORS['PLACES_CU'], 'out[0] = x[k]')}" in said
+    said = report(accessors("bounds").element, torch.zeros(1), memory[:4], 6)
+    assert f"in bounds.cu:{line(ACCESSORS['BOUNDS_CU'], 'out[0] = x[k]')}" in said
     assert re.search(r"\bx\b.*\(4,\)", said), said
-    silent(places().element, torch.zeros(1), memory[:4], 3)
+    silent(accessors("bounds").element, torch.zeros(1), memory[:4], 3)
 
 
 @pytest.mark.syllabus("4.2d")
 def test_a_fourth_gate_is_found_inside_of_the_tensor(silent):
     gates, out = torch.arange(24.0).view(2, 3, 4), torch.zeros(2, 4)
-    said = report(places().gate, out, gates, 3)
-    assert f"in places.cu:{line(ACCESSORS['PLACES_CU'], 'gates[row][gate][unit];')}" in said
+    said = report(accessors("bounds").gate, out, gates, 3)
+    assert f"in bounds.cu:{line(ACCESSORS['BOUNDS_CU'], 'gates[row][gate][unit];')}" in said
     assert re.search(r"\bgates\b.*\(2, 3, 4\)", said), said
-    silent(places().gate, out, gates, 2)
+    silent(accessors("bounds").gate, out, gates, 2)
     assert torch.equal(out, gates[:, 2])
 
 
 @pytest.mark.syllabus("4.2c")
 def test_a_strided_tensor_that_is_walked_as_if_contiguous(silent):
     wide, one, tall = torch.arange(24.0).view(3, 8), torch.ones(1), torch.arange(12.0).view(4, 3)
-    where = f"x, in places.cu:{line(ACCESSORS['PLACES_CU'], 'out[k] = x[k]')} (memory)"
-    assert f"reads outside of {where}" in report(places().walk, torch.empty(3, 4), wide[:, ::2])
-    assert f"reads past the end of {where}" in report(places().walk, torch.empty(3, 4), one.expand(3, 4))
+    where = f"x, in strided.cu:{line(ACCESSORS['STRIDED_CU'], 'out[k] = x[k]')} (memory)"
+    assert f"reads outside of {where}" in report(accessors("strided").walk, torch.empty(3, 4), wide[:, ::2])
+    assert f"reads past the end of {where}" in report(accessors("strided").walk, torch.empty(3, 4), one.expand(3, 4))
     out = torch.empty(3, 4)
-    silent(places().walk, out, tall.t())
+    silent(accessors("strided").walk, out, tall.t())
     assert not torch.equal(out, tall.t()), "no check of memory can see this one"
     for x in (wide[:, ::2], one.expand(3, 4), tall.t()):
-        silent(places().copy, out, x)
+        silent(accessors("strided").copy, out, x)
         assert torch.equal(out, x)
 
 
 # Threads that get into each other's way --------------------------------------------------------------------------
+
+
+def edited(text: str, old: str, new: str) -> str:
+    """A text with one change, which must be possible in one place only."""
+    assert text.count(old) == 1
+    return text.replace(old, new)
+
+
+D_Z = torch.randn(200, 210)
+
+
+@pytest.mark.syllabus("3.10a", "3.10b", "3.10c", "3.10d")
+@pytest.mark.parametrize("name", ["column", "warp", "block", "grid"])
+@pytest.mark.parametrize("shape", [(200, 210), (20, 210), (1, 1), (513, 32)])
+def test_four_sums_over_the_batch(name, shape, silent):
+    d_z, d_bias = torch.randn(shape), torch.zeros(1, shape[1])
+    silent(lab(f"by_{name}", POINTERS[f"{name.upper()}_CU"]).run, d_bias, d_z)
+    torch.testing.assert_close(d_bias[0], d_z.sum(dim=0), atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.syllabus("3.10a")
+def test_lanes_that_return_before_a_shuffle():
+    wrong = edited(POINTERS["WARP_CU"], "  float sum = 0;\n", "  if (lane >= B) return;\n  float sum = 0;\n")
+    said = report(lab("by_warp", wrong).make, D_Z[:20], 1, 210)
+    assert "lane 4 takes the value of lane 20 by __shfl_down_sync, but that lane has returned" in said
+    assert f"in by_warp.cu:{line(wrong, '__shfl_down_sync')}:" in said
+
+
+@pytest.mark.syllabus("3.10b")
+def test_an_array_of_its_own_for_each_thread(silent):
+    private = edited(POINTERS["BLOCK_CU"], "__shared__ float partial[8][32];", "float partial[8][32] = {};")
+    d_bias = silent(lab("by_block", private).make, D_Z, 1, 210)
+    torch.testing.assert_close(d_bias[0], D_Z[::8].sum(dim=0), atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.syllabus("3.10c")
+def test_a_block_s_sum_without_its_barrier(monkeypatch):
+    wrong = edited(POINTERS["BLOCK_CU"], "  __syncthreads();\n", "")
+    said = report(lab("by_block", wrong).make, D_Z, 1, 210)
+    assert f"race on partial[1][0], shared memory, in by_block.cu:{line(wrong, 'partial[warp][lane] = sum')}" in said
+    assert f"read it in by_block.cu:{line(wrong, 'partial[k][lane]')}" in said
+    assert "no __syncthreads lies between the two" in said
+    monkeypatch.setenv("EMULATOR_CHECKS", "none")
+    assert lab("by_block", wrong).make(D_Z, 1, 210).isnan().any()
+
+
+@pytest.mark.syllabus("3.10c")
+def test_threads_that_return_above_a_barrier(capfd):
+    loop = POINTERS["BLOCK_CU"].partition("  if (column < C) {\n")[2].partition("  }\n")[0]
+    wrong = edited(POINTERS["BLOCK_CU"], f"  if (column < C) {{\n{loop}  }}\n", f"  if (column >= C) return;\n{loop}")
+    lab("by_block", wrong).make(D_Z, 1, 210)
+    said = capfd.readouterr().err
+    assert "112 of 256 threads ended without the __syncthreads that the others came to" in said
+
+
+@pytest.mark.syllabus("3.10d")
+def test_blocks_that_add_without_an_atomic():
+    wrong = edited(POINTERS["GRID_CU"], "atomicAdd(&d_bias[column], total)", "d_bias[column] += total")
+    said = report(lab("by_grid", wrong).run, torch.zeros(1, 210), D_Z)
+    assert f"race on element [0, 0] of d_bias, in by_grid.cu:{line(wrong, 'd_bias[column] += total')} (races)" in said
+    assert "block (0, 1, 0), thread (0, 0, 0) reads it, block (0, 0, 0), thread (0, 0, 0) wrote it" in said
 
 
 @pytest.mark.syllabus("3.8b")

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch.utils.cpp_extension import include_paths
 
 from common.emulator import INCLUDE_DIR, compiler_command, demangle
-from support.labs import ACCESSORS, POINTERS, checks, lab, places, who
+from support.labs import ACCESSORS, POINTERS, accessors, lab, launches, linear, who
 from support.proofs.files import notebook_files
 
 pytestmark = [
@@ -23,12 +23,11 @@ pytestmark = [
 ]
 
 
-def written(call, *shape_and_grid) -> torch.Tensor:
-    """What a kernel of notebook 03 writes for each element: block x, block y, thread x."""
-    shape, *grid = shape_and_grid
-    result = torch.full((*shape, 3), -1)
-    call(result, *grid)
-    return result
+def written(name: str, B: int, S: int, threads: int, blocks: int = 0) -> list:
+    """What a kernel of notebook 03 writes for each element of (B, S): block x, block y, thread x."""
+    result = torch.full((B, S, 3), -1)
+    who(name).record(result, threads, blocks)
+    return result.tolist()
 
 
 # Threads --------------------------------------------------------------------------------------------------------
@@ -69,9 +68,8 @@ def test_a_launch_is_a_loop_over_threads(tmp_path):
 
 @pytest.mark.syllabus("3.3a")
 def test_one_thread_for_each_element_and_the_batch_in_y():
-    found = written(who().matrix, (3, 10), 4)
     expected = [[[unit // 4, row, unit % 4] for unit in range(10)] for row in range(3)]
-    assert found.tolist() == expected
+    assert written("MATRIX", 3, 10, threads=4) == expected
 
 
 @pytest.mark.syllabus("3.3d", "3.9b")
@@ -79,7 +77,7 @@ def test_one_thread_for_each_element_and_the_batch_in_y():
 def test_a_grid_stride_loop_covers_any_size_with_any_grid(blocks, threads):
     for count in (1, blocks * threads, 19, 1000):
         expected = [[k // threads % blocks, 0, k % threads] for k in range(count)]
-        assert written(who().stride, (count,), blocks, threads).tolist() == expected
+        assert written("STRIDE", 1, count, threads, blocks) == [expected]
 
 
 @pytest.mark.syllabus("3.3d")
@@ -101,7 +99,7 @@ def test_without_the_loop_no_more_than_the_grid_is_covered():
 def test_a_kernel_may_loop_over_a_sum():
     X, weights, bias = torch.randn(5, 33), torch.randn(130, 33), torch.randn(130)
     z = torch.empty(5, 130)
-    who().linear(z, X, weights, bias)
+    linear().linear(z, X, weights, bias)
     torch.testing.assert_close(z, F.linear(X, weights, bias))
 
 
@@ -121,7 +119,7 @@ def test_a_kernel_on_another_stream_races_with_torch():
         torch.cuda.synchronize()
         return x.tolist()
 
-    module = checks(target=None)
+    module = launches(target=None)
     assert result(lambda x: module.add_one(x, 256)) == [42] * 4
     assert result(module.add_one_on_default_stream) == [41] * 4, "its 1 went to the zeros, and was covered"
 
@@ -130,7 +128,7 @@ def test_a_kernel_on_another_stream_races_with_torch():
 @pytest.mark.syllabus("3.6b")
 def test_a_guard_makes_the_tensor_s_device_current():
     with torch.cuda.device(0):
-        assert checks(target=None).device_inside_guard(torch.zeros(1, device="cuda:1")) == 1
+        assert launches(target=None).device_inside_guard(torch.zeros(1, device="cuda:1")) == 1
         assert torch.cuda.current_device() == 0
 
 
@@ -158,10 +156,10 @@ def places_of(call, gates: torch.Tensor) -> list:
 def test_an_accessor_finds_the_element_that_the_arithmetic_finds():
     gates = torch.zeros(B, 3 * S).view(B, 3, S)
     by_hand = [[[row * 3 * S + gate * S + unit for unit in range(S)] for gate in range(3)] for row in range(B)]
-    assert places_of(places().by_hand, gates) == places_of(places().by_name, gates) == by_hand
+    assert places_of(accessors("places").by_hand, gates) == places_of(accessors("places").by_name, gates) == by_hand
     turned = torch.zeros(S, 3, B).permute(2, 1, 0)
-    assert places_of(places().by_name, turned) == distances(turned) != by_hand
-    assert places_of(places().by_hand, turned) == by_hand, "the arithmetic knows of no strides"
+    assert places_of(accessors("places").by_name, turned) == distances(turned) != by_hand
+    assert places_of(accessors("places").by_hand, turned) == by_hand, "the arithmetic knows of no strides"
 
 
 @pytest.mark.syllabus("4.1b")
@@ -170,7 +168,7 @@ def test_reshaped_gates_name_the_gate_by_an_index():
     gates, out = flat.view(B, 3, S), torch.empty(B, S)
     assert gates.data_ptr() == flat.data_ptr()
     for k, chunk in enumerate(flat.chunk(3, dim=1)):
-        places().gate(out, gates, k)
+        accessors("bounds").gate(out, gates, k)
         assert torch.equal(out, chunk)
 
 
@@ -178,19 +176,21 @@ def test_reshaped_gates_name_the_gate_by_an_index():
 def test_a_tensor_accessor_on_the_cpu():
     x = torch.arange(12.0).view(3, 4)
     for view in (x, x.t(), x[:, ::2], x[1:2].expand(5, 4)):
-        assert places().sum_on_cpu(view) == view.sum().item()
+        assert accessors("sum").sum_on_cpu(view) == view.sum().item()
     with pytest.raises(RuntimeError, match="expected scalar type Float but found Double"):
-        places().sum_on_cpu(x.double())
+        accessors("sum").sum_on_cpu(x.double())
     with pytest.raises(RuntimeError, match="expected 2 dims but tensor has 1"):
-        places().sum_on_cpu(x[0])
+        accessors("sum").sum_on_cpu(x[0])
 
 
 @pytest.mark.syllabus("4.1d")
 def test_a_packed_accessor_holds_sizes_and_strides_itself():
     pointer = 8
-    plain, packed_32, packed_64 = places().bytes()
+    plain, packed_32, packed_64 = accessors("kinds").bytes()
     assert plain == 3 * pointer, "to the data, to the sizes and to the strides"
-    assert places().refers_to_the_tensor(torch.zeros(2, 3, 4)), "which are in the tensor, in memory of the host"
+    assert accessors("kinds").refers_to_the_tensor(torch.zeros(2, 3, 4)), (
+        "which are in the tensor, in memory of the host"
+    )
     assert (packed_32, packed_64) == (pointer + 2 * 3 * 4, pointer + 2 * 3 * 8)
 
 
@@ -198,12 +198,12 @@ def test_a_packed_accessor_holds_sizes_and_strides_itself():
 def test_32_bits_reach_as_far_as_2_to_the_31():
     one = torch.zeros(1)
     most, more = one.expand(2**31 - 1), one.expand(2**31)
-    assert places().size_by_32(most) == places().size_by_64(most) == 2**31 - 1
-    assert places().size_by_64(more) == 2**31
+    assert accessors("kinds").size_by_32(most) == accessors("kinds").size_by_64(most) == 2**31 - 1
+    assert accessors("kinds").size_by_64(more) == 2**31
     with pytest.raises(RuntimeError, match="packed_accessor64"):
-        places().size_by_32(more)
+        accessors("kinds").size_by_32(more)
     far_apart = numpy.lib.stride_tricks.as_strided(numpy.zeros(1, numpy.float32), (2,), (4 * 2**32,))
-    assert places().stride_by_32(torch.from_numpy(far_apart)) == 0  # only the number of elements is checked
+    assert accessors("kinds").stride_by_32(torch.from_numpy(far_apart)) == 0  # only the number of elements is checked
 
 
 def nvcc(folder, text: str, *flags: str) -> str:

@@ -60,9 +60,24 @@ def lab(name: str, cuda_source: str) -> ModuleType:
 
 
 @cache
-def who() -> ModuleType:
-    functions = ["matrix", "rows", "stride", "guard", "place", "mark", "linear"]
-    return inline("who", POINTERS["WHO_CPP"], POINTERS["WHO_CU"], functions, target="emulator")
+def who(name: str) -> ModuleType:
+    """A kernel that writes down who its threads are: MATRIX, ROWS or STRIDE."""
+    return inline(name.lower(), POINTERS["WHO_CPP"], POINTERS[f"{name}_CU"], ["record"], target="emulator")
+
+
+@cache
+def guards() -> ModuleType:
+    return inline("guards", POINTERS["GUARD_CPP"], POINTERS["GUARD_CU"], ["guard"], target="emulator")
+
+
+@cache
+def marks() -> ModuleType:
+    return inline("marks", POINTERS["PLACE_CPP"], POINTERS["PLACE_CU"], ["place", "mark"], target="emulator")
+
+
+@cache
+def linear() -> ModuleType:
+    return inline("linear", POINTERS["LINEAR_CPP"], POINTERS["LINEAR_CU"], ["linear"], target="emulator")
 
 
 def report(call: Callable, *arguments: object) -> str:
@@ -72,20 +87,37 @@ def report(call: Callable, *arguments: object) -> str:
     return str(error.value)
 
 
-CHECKS = ["d_cell", "checked_d_cell", "add_one", "add_one_unchecked", "add_one_on_default_stream"]
-CHECKS += ["device_inside_guard", "crash"]
+@cache
+def checks() -> ModuleType:
+    functions = ["d_cell", "checked_d_cell"]
+    return inline("checks", POINTERS["CHECKS_CPP"], POINTERS["CHECKS_CU"], functions, target="emulator")
 
 
 @cache
-def checks(target: str | None = "emulator") -> ModuleType:
+def launches(target: str | None = "emulator") -> ModuleType:
     """For the emulator, or, with `target=None` and a GPU, for that."""
-    return inline("checks", POINTERS["CHECKS_CPP"], POINTERS["CHECKS_CU"], CHECKS, target=target)
+    functions = ["add_one", "add_one_unchecked", "add_one_on_default_stream", "device_inside_guard"]
+    return inline("launches", POINTERS["LAUNCHES_CPP"], POINTERS["LAUNCHES_CU"], functions, target=target)
 
 
 @cache
-def places() -> ModuleType:
-    functions = ACCESSORS["FUNCTIONS"]
-    return inline("places", ACCESSORS["PLACES_CPP"], ACCESSORS["PLACES_CU"], functions, target="emulator")
+def crashing() -> ModuleType:
+    return inline("crashing", POINTERS["CRASH_CPP"], POINTERS["CRASH_CU"], ["crash"], target="emulator")
+
+
+@cache
+def accessors(name: str) -> ModuleType:
+    """A module of notebook 04: "places", "strided" or "bounds" with kernels, "sum" or "kinds" for the CPU."""
+    functions = {
+        "places": ["by_name", "by_hand"],
+        "strided": ["walk", "copy"],
+        "bounds": ["element", "gate"],
+        "sum": ["sum_on_cpu"],
+        "kinds": ACCESSORS["FUNCTIONS"],
+    }
+    upper = name.upper()
+    cuda_source = ACCESSORS.get(f"{upper}_CU", "")
+    return inline(name, ACCESSORS[f"{upper}_CPP"], cuda_source, functions[name], target="emulator")
 
 
 @cache
