@@ -1,4 +1,4 @@
-"""For checks of kernels and of who launches them: which threads store the results, and who hears of an error.
+"""For checks of kernels and of their launches: which threads store the results, and whether errors are reported.
 
 from common.exercises.launches import error_reported, large_batch, whole_warps
 """
@@ -15,10 +15,10 @@ from .runner.process import LearnerError
 ROWS = 65537  # more than a grid may have blocks in y
 
 
-def large_batch(work: Work) -> None:
-    """Raises `Failure` unless the cell and its gradients are right for more rows than a grid has blocks in y."""
+def large_batch(work: Work, gradients: bool = True) -> None:
+    """Raises `Failure` unless the cell (and its gradients) are right for more rows than a grid has blocks in y."""
     try:
-        agree(work.cell(), [work.case(ROWS, 1, 1)])
+        agree(work.cell(), [work.case(ROWS, 1, 1)], gradients=gradients)
     except Failure as failure:
         raise Failure(
             f"{failure}\nA grid has at most 65535 blocks in y: who computes the rows that come after?"
@@ -42,7 +42,7 @@ def whole_warps(work: Work, kernel: str) -> None:
 
 
 def error_reported(work: Work, name: str, *arguments: object) -> None:
-    """Raises `Failure` when `_C.name` returns although the device has refused its launch; the emulator's only."""
+    """Raises `Failure` when `_C.name` returns although the device has rejected its launch. Emulator only."""
     # A device that has no room for any block, on an emulator that leaves it to the learner to ask for errors.
     work.restart(EMULATOR_DEVICE="maxThreadsPerBlock=1", EMULATOR_CHECKS="-launch")
     try:
@@ -52,8 +52,8 @@ def error_reported(work: Work, name: str, *arguments: object) -> None:
             raise
     else:
         raise Failure(
-            f"on a device that refuses every launch, {name} returns as if all were well: is the error of the launch "
-            "checked?"
+            f"on a device that rejects every launch, {name} returns without an error: does the code check for one "
+            "after the launch?"
         )
     finally:
         work.restart()

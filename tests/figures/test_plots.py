@@ -44,7 +44,7 @@ def test_whiskers_are_the_quartiles(result):
     axis = plots.plot_times(result, "cpu").axes[0]
     ends = sorted(segment[:, 0].tolist() for lines in axis.collections for segment in lines.get_segments())
     assert [95, 120] in [[round(x) for x in pair] for pair in ends]  # eager, forward
-    assert [360, 480] in [[round(x) for x in pair] for pair in ends]  # eager, forward+backward
+    assert [380, 480] in [[round(x) for x in pair] for pair in ends]  # eager, forward+backward
     assert len(ends) == 8
     assert all(axis.get_xlim()[1] > end for _, end in ends)
 

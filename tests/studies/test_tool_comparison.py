@@ -188,13 +188,13 @@ def recorded(tmp_path, monkeypatch):
 
 def test_the_table(recorded):
     text = tool_comparison_table.tool_comparison_table()
-    assert text.startswith("NVIDIA H200, driver 580.1, nvcc 13.0, compute-sanitizer 2025.3, 2026-03-14. Counted")
+    assert text.startswith("NVIDIA H200, driver 580.1, nvcc 13.0, compute-sanitizer 2025.3, 2026-03-14. A mistake")
     n = mistakes_in("races_block")
     found = f"{n - 1} (1 elsewhere) | 0 (1 hang) | 0 (1 hang) | {n - 1} | 1 (1 hang) |"
     assert f"| Races in a block | {n} | {n} | 0 (1 hang) | {found}" in text
     right = sum(case.kind == "right" for p in mistakes.mistake_programs() for case in mistakes.read_mistakes(p))
     assert f"| no mistake: false alarms | {right} | 0 | 0 | 0 | 0 | 1 | 1 | 0 |" in text
-    assert text.endswith("Not reported at its line by the emulator: none.")
+    assert text.endswith("Mistakes that the emulator does not report at the right line: none.")
     assert "Stale" not in text
 
 
@@ -204,7 +204,7 @@ def test_what_the_emulator_misses_is_named(recorded):
             row["outcome"] = "elsewhere"
     records.TOOLS_RECORD.write_text(json.dumps(recorded))
     text = tool_comparison_table.tool_comparison_table()
-    assert text.endswith("Not reported at its line by the emulator: `races_block wrong_scan_in_place`.")
+    assert text.endswith("not report at the right line: `races_block wrong_scan_in_place`.")
     assert f"| {mistakes_in('races_block') - 1} (1 elsewhere) | 0 (1 hang) |" in text
 
 
@@ -212,7 +212,7 @@ def test_a_mistake_that_was_not_compared_is_not_missed(recorded):
     recorded["rows"] = [row for row in recorded["rows"] if row["case"] != "wrong_scan_in_place"]
     records.TOOLS_RECORD.write_text(json.dumps(recorded))
     text = tool_comparison_table.tool_comparison_table()
-    assert text.endswith("Not reported at its line by the emulator: none.")
+    assert text.endswith("Mistakes that the emulator does not report at the right line: none.")
 
 
 def test_changed_programs_are_stale(recorded):

@@ -13,6 +13,6 @@ def check(work):
             "strides of zero: an accessor knows that, a place computed by hand does not"
         ) from None
     agree(work.cell(), cases(work))
-    large_batch(work)
     work.by_kernels()
     whole_warps(work, "backward_kernel")
+    large_batch(work)
