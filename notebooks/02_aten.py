@@ -29,9 +29,7 @@ root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f /
 sys.path.insert(0, str(root))
 
 # %%
-import json
 import os
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -41,61 +39,42 @@ import torch
 from common import load as load_stage
 from common.cell.case import Case, difference, outputs
 from common.measure.clock import interleave
+from common.workbench import Timings, build_folder, remove_locks, run, write
 
+BUILD = build_folder()
+timed = Timings(BUILD / "seconds.json")
+remove_locks()
 torch.manual_seed(0)
 print("torch", torch.__version__, "on Python", sys.version.split()[0])
 
 # %% [markdown]
-# Torch builds into the folder that this variable names. A build that is killed can leave its lock there, and versions
-# before 2.14 would wait for that lock forever.
+# ## A C++ function, called from Python
+#
+# The derivative of the sigmoid from its formula: with $s = \sigma(z)$, $\sigma'(z) = s (1 - s)$. `load_inline` takes
+# C++ source as a string, compiles it and imports the result; `functions=` names what Python shall see.
 
 # %%
-BUILD = root / "build" / "notebooks" / f"torch-{torch.__version__}"
-os.environ["TORCH_EXTENSIONS_DIR"] = str(BUILD)
-BUILD.mkdir(parents=True, exist_ok=True)
-if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 14):
-    for lock in BUILD.glob("*/lock"):
-        lock.unlink()
+from torch.utils.cpp_extension import load_inline
+
+D_SIGMOID = """
+at::Tensor d_sigmoid(const at::Tensor& z) {
+  at::Tensor s = z.sigmoid();
+  return s * (1 - s);
+}
+"""
+with timed("torch/extension.h"):
+    first = load_inline("first", D_SIGMOID, functions=["d_sigmoid"])
+first.d_sigmoid(torch.zeros(3))
 
 # %% [markdown]
-# Three small tools for this notebook. The times of first builds are kept in a file, because a second run finds
-# everything built.
-
-
-# %%
-def run(*command, folder=BUILD):
-    """Runs a command in a folder; returns its exit status and what it printed."""
-    done = subprocess.run([str(word) for word in command], cwd=folder, capture_output=True, text=True)
-    return done.returncode, (done.stdout + done.stderr).strip()
-
-
-def write(name, text):
-    """Writes a file below BUILD, unless it says that already: a newer file would be compiled again."""
-    path = BUILD / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
-    return path
-
-
-SECONDS = BUILD / "seconds.json"
-seconds = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
-
-
-def timed(name, build, *arguments, **options):
-    """Calls build(...), and keeps the longest time that this name ever took."""
-    start = time.perf_counter()
-    result = build(*arguments, **options)
-    seconds[name] = max(time.perf_counter() - start, seconds.get(name, 0))
-    SECONDS.write_text(json.dumps(seconds, indent=1))
-    return result
-
+# The first C++ of this workbook has run: 0.25 is the slope of the sigmoid at 0. `timed` notes how long a first build
+# takes, because a second run finds everything built.
 
 # %% [markdown] syllabus="2.1b 2.1c 2.1d"
 # ## Why C++, and what its headers bring
 #
 # Notebook 01 found that a small step spends most of its time not in arithmetic, but on the way to it: in Python and
-# in dispatch. C++ removes the Python. Nothing has to be installed for it: the headers and the libraries to link
+# in dispatch. C++ removes the Python. Nothing had to be installed for it: the headers and the libraries to link
 # with are in the torch package.
 
 # %%
@@ -106,7 +85,8 @@ for kind, paths in (("headers", include_paths()), ("libraries", library_paths())
     print(kind, *("torch/" + str(Path(path).relative_to(package)) for path in paths), sep="\n    ")
 
 # %% [markdown]
-# What tutorials include is `torch/extension.h`, and that is all there is in it:
+# Unless told otherwise, `load_inline` puts `#include <torch/extension.h>` in front of the source, as tutorials do.
+# That is all there is in it:
 
 # %%
 text = (package / "include" / "torch" / "extension.h").read_text()
@@ -149,38 +129,7 @@ for name in HEADERS:
     print(f"{name:20s}{len(files):7d}{of[0]:7d}{of[1]:10d}{of[2]:7d}")
 
 # %% [markdown]
-# Every file is read again for every source that is compiled. What that costs shows with the smallest useful
-# function, the derivative of the sigmoid from its formula: with $s = \sigma(z)$, $\sigma'(z) = s (1 - s)$.
-
-# %%
-D_SIGMOID = """
-at::Tensor d_sigmoid(const at::Tensor& z) {
-  at::Tensor s = z.sigmoid();
-  return s * (1 - s);
-}
-"""
-
-# %% [markdown]
-# `load_inline` takes source as a string, compiles it and imports the result. `functions=` names what Python shall
-# see. Unless told otherwise it puts `#include <torch/extension.h>` in front.
-
-# %%
-from torch.utils.cpp_extension import load_inline
-
-ALL_OF_IT = """
-bool one_type() { return std::is_same_v<torch::Tensor, at::Tensor>; }
-
-at::Tensor add_many(at::Tensor x, int64_t times) {
-  for (int64_t k = 0; k < times; ++k) x = x + 1;
-  return x;
-}
-"""
-FUNCTIONS = ["d_sigmoid", "one_type", "add_many"]
-first = timed("torch/extension.h", load_inline, "first", D_SIGMOID + ALL_OF_IT, functions=FUNCTIONS)
-first.d_sigmoid(torch.zeros(3))
-
-# %% [markdown]
-# The first C++ of this workbook has run: 0.25 is the slope of the sigmoid at 0. Now the same function with less
+# Every file is read again for every source that is compiled. What that costs shows with the function above and less
 # around it; `no_implicit_headers=True` says that the source brings its own headers.
 
 
@@ -188,12 +137,13 @@ first.d_sigmoid(torch.zeros(3))
 def build_with(name):
     module = "first_" + name.replace("/", "_").replace(".", "_").replace(" ", "_")
     source = HEADERS[name] + D_SIGMOID
-    return timed(name, load_inline, module, source, functions=["d_sigmoid"], no_implicit_headers=True)
+    with timed(name):
+        return load_inline(module, source, functions=["d_sigmoid"], no_implicit_headers=True)
 
 
 middle, narrow = build_with("torch/python.h"), build_with("narrow headers")
 for name in HEADERS:
-    print(f"{name:20s}{seconds[name]:6.1f} s")
+    print(f"{name:20s}{timed.seconds[name]:6.1f} s")
 
 # %% [markdown]
 # The compiler's time is almost all headers, and it is paid at every edit. That is why stage 2 lists the dozen that it
@@ -209,6 +159,18 @@ for name in HEADERS:
 # From here on torch computes with one thread. What this notebook compares is the way to the kernels; at such sizes a
 # second thread gains nothing, and makes times jump as soon as anything else runs on the machine.
 
+# %%
+ADD_MANY = """
+bool one_type() { return std::is_same_v<torch::Tensor, at::Tensor>; }
+
+at::Tensor add_many(at::Tensor x, int64_t times) {
+  for (int64_t k = 0; k < times; ++k) x = x + 1;
+  return x;
+}
+"""
+source = HEADERS["torch/python.h"] + ADD_MANY
+loop = load_inline("loop", source, functions=["one_type", "add_many"], no_implicit_headers=True)
+
 
 # %%
 def add_many(x, times):
@@ -219,8 +181,8 @@ def add_many(x, times):
 
 torch.set_num_threads(1)
 x = torch.zeros(16)
-python, cpp = interleave([lambda: add_many(x, 1000), lambda: first.add_many(x, 1000)], "cpu", 11, 0.02)
-print("the same numbers:", torch.equal(add_many(x, 1000), first.add_many(x, 1000)))
+python, cpp = interleave([lambda: add_many(x, 1000), lambda: loop.add_many(x, 1000)], "cpu", 11, 0.02)
+print("the same numbers:", torch.equal(add_many(x, 1000), loop.add_many(x, 1000)))
 print(f"one addition: {python.quartiles()[1] / 1000:.2f} us from Python, {cpp.quartiles()[1] / 1000:.2f} us from C++")
 
 # %% [markdown]
@@ -230,11 +192,11 @@ print(f"one addition: {python.quartiles()[1] / 1000:.2f} us from Python, {cpp.qu
 # %% [markdown] syllabus="2.2b"
 # ## Forward and backward in ATen
 #
-# Sources on the web say `torch::Tensor` or `at::Tensor`. There is only one type; the first extension asked the
+# Sources on the web say `torch::Tensor` or `at::Tensor`. There is only one type; the extension above asked the
 # compiler:
 
 # %%
-print("torch::Tensor is at::Tensor:", first.one_type())
+print("torch::Tensor is at::Tensor:", loop.one_type())
 
 # %% [markdown] syllabus="2.2c"
 # ### Three derivatives
@@ -316,10 +278,9 @@ std::vector<Tensor> backward(const Tensor& grad_h, const Tensor& grad_cell, cons
 # %%
 NARROW = HEADERS["narrow headers"]
 FUNCTIONS = ["d_sigmoid", "d_tanh", "d_elu", "d_elu_by_mask", "forward", "backward"]
-plain = timed(
-    "plain forward and backward", load_inline, "plain", NARROW + DERIVATIVES + FORWARD + BACKWARD,
-    functions=FUNCTIONS, no_implicit_headers=True, extra_cflags=["-O2"],
-)  # fmt: skip
+OPTIONS = {"no_implicit_headers": True, "extra_cflags": ["-O2"]}
+with timed("plain forward and backward"):
+    plain = load_inline("plain", NARROW + DERIVATIVES + FORWARD + BACKWARD, functions=FUNCTIONS, **OPTIONS)
 
 # %%
 z = torch.linspace(-4, 4, 9, dtype=torch.float64, requires_grad=True)
@@ -421,7 +382,7 @@ FIXED = """
 PYBIND11_MODULE(my_module, m) { m.def("answer", [] { return 42; }); }
 """
 try:
-    timed("pybind11 alone", load, "not_my_module", [str(write("sources/fixed.cpp", FIXED))])
+    load("not_my_module", [str(write("sources/fixed.cpp", FIXED))])
 except ImportError as error:
     print("ImportError:", error)
 
@@ -456,7 +417,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("wait_and_release", &wait, py::call_guard<py::gil_scoped_release>());
 }
 """
-binding = timed("a binding by hand", load, "binding", [str(write("sources/binding.cpp", BINDING))])
+with timed("a binding by hand"):
+    binding = load("binding", [str(write("sources/binding.cpp", BINDING))])
 help(binding.scale)
 
 # %%
@@ -560,7 +522,8 @@ print((stage2_folder / "setup.py").read_text())
 for name in ("__init__.py", "lltm.py", "setup.py", "csrc/lltm.cpp"):
     write(f"stage2_copy/{name}", (stage2_folder / name).read_text())
 PIP = [sys.executable, "-m", "pip", "install", "--upgrade", "--target", BUILD / "installed"]
-status, log = timed("pip install of stage 2", run, *PIP, "-v", "--no-build-isolation", BUILD / "stage2_copy")
+with timed("pip install of stage 2"):
+    status, log = run(*PIP, "-v", "--no-build-isolation", BUILD / "stage2_copy")
 print(next((line for line in log.splitlines() if "Successfully installed" in line), log))
 
 # %%
@@ -731,7 +694,8 @@ source = str(stage2_folder / "csrc" / "lltm.cpp")
 
 
 def build_stage2(name, flags):
-    return timed(f"{name} by load", load, name, [source], extra_cflags=flags)
+    with timed(f"{name} by load"):
+        return load(name, [source], extra_cflags=flags)
 
 
 with ThreadPoolExecutor(2) as pool:
@@ -788,14 +752,16 @@ def build_precompiled():
     return load_inline("precompiled", source, functions=["d_sigmoid"], **options)
 
 
-if THEN not in seconds:
+if THEN not in timed.seconds:
     flags = ["-x", "c++-header", "-DTORCH_API_INCLUDE_EXTENSION_H", "-fPIC", STANDARD, *INCLUDE]
-    status, log = timed(ONCE, run, COMPILER, *flags, headers, "-o", ready)
-    timed(THEN, build_precompiled)
+    with timed(ONCE):
+        run(COMPILER, *flags, headers, "-o", ready)
+    with timed(THEN):
+        build_precompiled()
     print(f"{ready.name} has {ready.stat().st_size / 2**20:.0f} MiB, and is deleted again")
     ready.unlink()
 for name in ("narrow headers", ONCE, THEN):
-    print(f"{name:38s}{seconds[name]:6.1f} s")
+    print(f"{name:38s}{timed.seconds[name]:6.1f} s")
 
 # %% [markdown]
 # `load_inline(..., use_pch=True)` does this for `torch/extension.h`. It puts the file, larger still, into the torch
@@ -1143,10 +1109,9 @@ std::vector<Tensor> aten_backward(const Tensor& grad_h, const Tensor& grad_cell,
 """
 NAMES = ("addmm", "cat", "elu", "elu_backward", "sigmoid_backward", "tanh_backward")
 OPERATIONS = "".join(f"#include <ATen/ops/{name}.h>\n" for name in NAMES)
-steps = timed(
-    "the two steps", load_inline, "steps", NARROW + OPERATIONS + REUSE + ATEN,
-    functions=["forward", "backward", "aten_backward"], no_implicit_headers=True, extra_cflags=["-O2"],
-)  # fmt: skip
+FUNCTIONS = ["forward", "backward", "aten_backward"]
+with timed("the two steps"):
+    steps = load_inline("steps", NARROW + OPERATIONS + REUSE + ATEN, functions=FUNCTIONS, **OPTIONS)
 
 # %% [markdown]
 # The third step is stage 2: the gradients of the three gates are written straight into one block (B, 3S), where the
@@ -1369,10 +1334,9 @@ LOOP_HEADERS = """
 
 # %%
 cell_source = (stage2_folder / "csrc" / "lltm.cpp").read_text().partition("PYBIND11_MODULE")[0]
-in_cpp = timed(
-    "stage 2 with autograd and loop", load_inline, "in_cpp", LOOP_HEADERS + cell_source + AUTOGRAD + SEQUENCE,
-    functions=["lltm", "lltm_sequence"], no_implicit_headers=True, extra_cflags=["-O2"],
-)  # fmt: skip
+source = LOOP_HEADERS + cell_source + AUTOGRAD + SEQUENCE
+with timed("stage 2 with autograd and loop"):
+    in_cpp = load_inline("in_cpp", source, functions=["lltm", "lltm_sequence"], **OPTIONS)
 print(difference(everything, outputs(in_cpp.lltm, everything)) or "the cell agrees with the reference")
 
 # %% [markdown]
@@ -1468,6 +1432,7 @@ for k, name in enumerate(LOOPS):
 from common.figures.plots import BLUE, COLOURS, GREEN, ORANGE, PURPLE, SKY, STYLE, VERMILION
 
 plt.rcParams.update(STYLE)
+seconds = timed.seconds
 figure, axis = plt.subplots(figsize=(9, 0.35 * len(seconds) + 0.9), layout="constrained")
 names = sorted(seconds, key=seconds.get)
 bars = axis.barh(names, [seconds[name] for name in names], color=BLUE)

@@ -40,10 +40,10 @@ import matplotlib.pyplot as plt
 import torch
 from torch.utils.cpp_extension import include_paths, load_inline
 
+from common.workbench import build_folder
+
+build_folder()
 torch.manual_seed(0)
-BUILD = root / "build" / "notebooks" / f"torch-{torch.__version__}"
-os.environ["TORCH_EXTENSIONS_DIR"] = str(BUILD)
-BUILD.mkdir(parents=True, exist_ok=True)
 print("torch", torch.__version__, "on Python", sys.version.split()[0])
 
 # %% [markdown]

@@ -30,7 +30,6 @@ sys.path.insert(0, str(root))
 
 # %%
 # %matplotlib inline
-import subprocess
 import sysconfig
 import warnings
 import zlib
@@ -40,35 +39,20 @@ import matplotlib.pyplot as plt
 import torch
 from torch.utils.cpp_extension import include_paths, load, load_inline
 
+from common.workbench import build_folder, run, write
+
+BUILD = build_folder()
 torch.manual_seed(0)
-BUILD = root / "build" / "notebooks" / f"torch-{torch.__version__}"
-os.environ["TORCH_EXTENSIONS_DIR"] = str(BUILD)
-BUILD.mkdir(parents=True, exist_ok=True)
 print("torch", torch.__version__, "on Python", sys.version.split()[0])
 
 # %% [markdown]
-# Three small tools: one runs a command, one writes a file, and one asks the compiler what it thinks of a text.
+# `run` runs a command, and `write` writes a file, both in a folder for builds. A third tool asks the compiler what it
+# thinks of a text.
 
 # %%
 COMPILER = os.environ.get("CXX", "c++")
 INCLUDE = [word for path in [*include_paths(), sysconfig.get_path("include")] for word in ("-isystem", path)]
 STANDARD = "-std=c++20" if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 12) else "-std=c++17"
-
-
-def run(*command, folder=BUILD, text=None):
-    """Runs a command in a folder, with a text as its input; returns its exit status and what it printed."""
-    words = [str(word) for word in command]
-    done = subprocess.run(words, cwd=folder, input=text, capture_output=True, text=True)
-    return done.returncode, (done.stdout + done.stderr).strip()
-
-
-def write(name, text):
-    """Writes a file below BUILD, unless it says that already: a newer file would be compiled again."""
-    path = BUILD / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
-    return path
 
 
 def complaints(source, *flags, standard=STANDARD):

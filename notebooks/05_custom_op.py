@@ -44,9 +44,6 @@ import warnings
 import matplotlib.pyplot as plt
 import torch
 
-BUILD = root / "build" / "notebooks" / f"torch-{torch.__version__}"
-BUILD.mkdir(parents=True, exist_ok=True)
-os.environ["TORCH_EXTENSIONS_DIR"] = str(BUILD)
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(root / "build" / "inductor")
 os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 torch._inductor.config.fx_graph_cache = False
@@ -56,7 +53,9 @@ from common import load
 from common.cell import reference
 from common.cell.case import Case, difference, outputs
 from common.inline import device
+from common.workbench import build_folder
 
+BUILD = build_folder()
 on_gpu = device() == "cuda"
 torch.manual_seed(0)
 torch.set_num_threads(1)

@@ -45,10 +45,6 @@ import torch
 from IPython.display import Markdown, display
 from torch.profiler import ProfilerActivity, profile
 
-BUILD = root / "build" / "notebooks" / f"torch-{torch.__version__}"
-BUILD.mkdir(parents=True, exist_ok=True)
-os.environ["TORCH_EXTENSIONS_DIR"] = str(BUILD)
-
 from common import load
 from common.build.nvcc import find_nvcc
 from common.cell import reference
@@ -59,7 +55,9 @@ from common.inline import device, inline
 from common.measure import stage_counts
 from common.measure.clock import interleave
 from common.results import records, rows
+from common.workbench import build_folder
 
+BUILD = build_folder()
 plt.rcParams.update(STYLE)
 on_gpu = device() == "cuda"
 torch.manual_seed(0)

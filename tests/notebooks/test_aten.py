@@ -28,8 +28,8 @@ pytestmark = [
     ),
 ]
 
-# A loop around one operation, as in the notebook's first module, which is built with torch/extension.h.
-LOOP = "at::Tensor add_many" + ATEN["ALL_OF_IT"].partition("at::Tensor add_many")[2]
+# A loop around one operation, as the notebook has it.
+LOOP = "at::Tensor add_many" + ATEN["ADD_MANY"].partition("at::Tensor add_many")[2]
 # What notebook 03 shows of dispatch: a switch by macro and by hand.
 KINDS = "template <typename T>\nstd::string name_of" + POINTERS["KIND_CPP"].partition("std::string name_of")[2]
 NEEDED = ("addmm", "cat", "elu", "elu_backward", "sigmoid_backward", "tanh_backward")

@@ -1,0 +1,75 @@
+"""What the notebooks build with: a folder for builds, commands that run in it, and the times of first builds.
+
+BUILD = build_folder()
+status, printed = run("c++", "-c", write("one.cpp", "int one() { return 1; }"))
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .paths import build_dir
+
+
+def build_folder() -> Path:
+    """A folder for the builds of this torch, which its `load` and `load_inline` use from now on, too."""
+    import torch
+
+    folder = build_dir() / "notebooks" / f"torch-{torch.__version__}"
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ["TORCH_EXTENSIONS_DIR"] = str(folder)
+    return folder
+
+
+def remove_locks() -> None:
+    """Removes the locks of builds that were killed; torch before 2.14 would wait for them forever."""
+    import torch
+
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 14):
+        for lock in build_folder().glob("*/lock"):
+            lock.unlink()
+
+
+def run(*command: object, folder: Path | str | None = None, text: str | None = None) -> tuple[int, str]:
+    """Runs a command, in the folder for builds unless told otherwise, with a text as its input.
+
+    Returns its exit status and what it printed.
+    """
+    words = [str(word) for word in command]
+    done = subprocess.run(words, cwd=folder or build_folder(), input=text, capture_output=True, text=True)
+    return done.returncode, (done.stdout + done.stderr).strip()
+
+
+def write(name: str, text: str) -> Path:
+    """Writes a file below the folder for builds, unless it says that already: a newer one would be compiled again."""
+    path = build_folder() / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+    return path
+
+
+class Timings:
+    """How many seconds things took. The longest time is kept in a file, because later runs find everything built.
+
+    with timed("torch/extension.h"):
+        first = load_inline(...)
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.seconds: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Times what is done inside, unless it raises an exception."""
+        start = time.perf_counter()
+        yield
+        self.seconds[name] = max(time.perf_counter() - start, self.seconds.get(name, 0))
+        self.path.write_text(json.dumps(self.seconds, indent=1))
