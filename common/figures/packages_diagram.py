@@ -27,6 +27,7 @@ HOLDS = {
     "new": "make new",
     "setup": "doctor, install",
     "inline": "CUDA in notebooks",
+    "workbench": "notebooks build",
     "check": "the harness",
     "measure": "the benchmark",
     "exercises": "judge, runner, grading",
