@@ -26,6 +26,7 @@ from support.proofs.keys import Keys
 from support.proofs.store import DamagedStore, Store
 
 SHARE = 10  # one in so many of the proofs on record is run anyway
+RECORD_EVERY = 50  # proofs: a long run that is killed has recorded nearly all that passed
 TAKEN = "taken from the proofs on record: "  # how the reason of such a skip begins
 PASSED = dict.fromkeys(("setup", "call", "teardown"), "passed")
 DUE = pytest.StashKey[bool]()
@@ -123,19 +124,25 @@ class Proofs:
             name, key = proof
             self.keys[name] = key
             self.outcomes.setdefault(name, {})[report.when] = report.outcome
+            if report.when == "teardown" and len(self.outcomes) % RECORD_EVERY == 0:
+                self.record()
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Records what passed, and strikes out what failed."""
+        """Records the rest; a whole run leaves nothing else on record."""
         if self.is_worker or not self.keys:
             return
+        self.record()
+        if self.mode == "all" and self.is_whole(exitstatus):
+            self.stores[0].prune(self.keys)
+
+    def record(self) -> None:
+        """Records what has passed until now, and strikes out what failed."""
         failed = {proof for proof, phases in self.outcomes.items() if "failed" in phases.values()}
         passed = {proof: key for proof, key in self.keys.items() if self.outcomes[proof] == PASSED}
         committed, local = self.stores
         committed.update(self.versions, passed if self.mode == "all" else {}, failed)
         local.update(self.versions, passed if self.mode == "keep" else {}, failed)
-        if self.mode == "all" and self.is_whole(exitstatus):
-            committed.prune(self.keys)
 
     def is_whole(self, exitstatus: int) -> bool:
         """Whether the run was of every proof that there is."""

@@ -278,6 +278,19 @@ def test_nothing_is_recorded_of_what_was_interrupted(project):
     assert set(project.record()[VERSIONS]) == {f"tests/{ONE}", f"tests/{TWO}"}
 
 
+def test_a_run_that_is_killed_has_recorded_what_passed_before(pytester, monkeypatch):
+    project = Project(pytester)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    project.write("tests/conftest.py", "from support.proofs import plugin\nplugin.RECORD_EVERY = 1\n")
+    dies = FILES["tests/test_it.py"].replace(
+        "def test_check():\n    pass", "def test_check():\n    import os; os._exit(9)"
+    )
+    project.write("tests/test_it.py", dies)
+    assert pytester.runpytest_subprocess(*PLUGIN, "--proofs=all").ret == 9
+    ((_, recorded),) = project.record().items()
+    assert set(recorded) == {f"tests/{ONE}", f"tests/{TWO}"}
+
+
 @pytest.mark.needs("xdist")
 def test_several_workers_lose_nothing(pytester, monkeypatch):
     project = Project(pytester)
