@@ -433,8 +433,8 @@ for name, cell in stages.items():
     print(f"{name}: {counted[name][0]} copies with contiguous tensors, {counted[name][1]} with transposed ones")
 
 # %% [markdown]
-# Every loss that ends in `sum()` gives back a gradient that is one number, expanded: its strides are zero. Stage 4 reads
-# that number again and again. Stage 3 first writes it to memory B · S times. The results are right in both:
+# Every loss that ends in `sum()` gives back a gradient that is one number, expanded: its strides are zero. Stage 4
+# reads that number again and again. Stage 3 first writes it to memory B · S times. The results are right in both:
 
 # %%
 for layout, grads in (("transposed", "both"), ("sliced", "both"), ("contiguous", "expanded")):
