@@ -531,9 +531,9 @@ for name, ours, autograds in zip(("input", "weights", "bias", "old_h", "old_cell
     print(f"d_{name:9} {tuple(ours.shape)!s:8} largest difference {(ours - autograds).abs().max().item():.1e}")
 
 # %% [markdown]
-# The five gradients are equal to autograd's up to the last bits. Stage 1 has the same code in `by_hand.py`. The
-# workbook's tests compare it with a separate reference in float64, at sizes and values that often reveal mistakes.
-# (`load(1)` above has imported stage 1's folder as the package `lltm_stage1`.)
+# The five gradients are equal to autograd's up to the last bits. Stage 1 has the same code in `by_hand.py`.
+# `difference` compares its results with a separate reference in float64, at sizes and values that often reveal
+# mistakes. (`load(1)` above has imported stage 1's folder as the package `lltm_stage1`.)
 
 # %%
 from lltm_stage1 import by_hand
@@ -646,7 +646,7 @@ gradcheck(Forgetful.apply, tuple(Case(1, 1, 2, dtype=torch.float64).inputs().val
 # Output 1 is `new_cell`, and the message shows both Jacobians: the numerical one says that the output depends on
 # the input, and the analytical one (our backward) says that it does not.
 #
-# The next mistake cannot be found by gradcheck. It is the derivative of elu written with a mask, as many published
+# gradcheck does not find the next mistake. It is the derivative of elu written with a mask, as many published
 # versions have it:
 
 
@@ -1069,7 +1069,7 @@ for name, call in passes(compiled, SMALL).items():
 
 # %% [markdown]
 # Sigmoid, tanh, elu, products and sums are no longer in the list, because generated kernels compute them. The
-# matrix products remain, and a few calls that handle memory. On a GPU, you can count the kernels:
+# matrix products remain, and a few calls that compute nothing. On a GPU, you can count the kernels:
 
 # %%
 if on_gpu:

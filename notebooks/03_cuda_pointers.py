@@ -1223,7 +1223,7 @@ else:
     reported(CRASH_CU, crashing.crash)
 
 # %% [markdown]
-# On a GPU, the first run reports the error in a correct line, far from the cause. With `CUDA_LAUNCH_BLOCKING=1`
+# On a GPU, the first run reports the error at a correct line, far from the cause. With `CUDA_LAUNCH_BLOCKING=1`
 # each launch waits for its kernel, and the error is reported there. Use this setting whenever an error makes no
 # sense. The emulator does not need it: it runs the kernel at the launch, and names kernel, block and thread. And
 # the notebook can continue:
@@ -1238,8 +1238,8 @@ print(x.tolist())
 # A GPU takes its work from queues, called streams. The work in one stream runs in order. Between two streams there
 # is no order. Torch puts its work on the *current* stream, so your kernel must go there, too. The fourth argument
 # in `<<<...>>>` is the stream. If it is left out, or null, the kernel goes to the default stream. In most programs
-# this is the current one, until they use a side stream. This cell fills `x` on a side stream, slowly, and adds 1 in
-# both ways.
+# this is also the current stream, but not while a program uses a side stream. This cell fills `x` on a side stream,
+# slowly, and adds 1 in both ways.
 
 # %%
 if on_gpu:
