@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 01: the cell in Python
 #
-# One small recurrent cell goes through this whole workbook. Here it is written in plain PyTorch, its gradient is
-# derived by hand and verified, and then it is timed: what does a step cost, and for what? The answers are the reason
-# for every later stage.
+# One small recurrent cell is the example of this whole workbook. In this notebook you write it in plain PyTorch,
+# derive its gradient by hand and verify it. Then you measure how long a step takes, and what the time is spent on.
+# The answers are the reason for every later stage.
 #
-# You need Python and PyTorch, and for the very last part a C++ compiler. About 60 minutes.
+# You need Python and PyTorch, and for the last part a C++ compiler. The notebook takes about 60 minutes.
 
 # %%
 import os
@@ -27,7 +27,7 @@ from pathlib import Path
 here = Path.cwd()
 root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f / "common").is_dir())
 sys.path.insert(0, str(root))
-os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(root / "build" / "inductor"))  # of torch.compile, at the end
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(root / "build" / "inductor"))  # for torch.compile below
 
 # %%
 # %matplotlib inline
@@ -41,8 +41,8 @@ print("torch", torch.__version__, "on Python", sys.version.split()[0])
 # %% [markdown] syllabus="1.1a 1.1b"
 # ## The cell
 #
-# The LLTM (long long-term memory) takes an input and the state that the step before has left, `old_h` and
-# `old_cell`, and returns the new state. With `B` rows in a batch, `I` input features and a state of size `S`:
+# The LLTM (long long-term memory) takes an input and the state after the previous step, `old_h` and `old_cell`, and
+# returns the new state. There are `B` rows in a batch, `I` input features and a state of size `S`:
 #
 #     X        = concat([old_h, input], dim=1)          (B, S+I)
 #     z        = X @ weights.T + bias                   (B, 3S)
@@ -51,11 +51,12 @@ print("torch", torch.__version__, "on Python", sys.version.split()[0])
 #     new_cell = old_cell + candidate_cell * input_gate
 #     new_h    = tanh(new_cell) * output_gate
 #
-# It is an LSTM without a forget gate. PyTorch's former tutorial on extensions uses it, and it is a good choice: small
-# enough to know by heart, and with everything in it that makes real cells hard to run fast.
+# It is an LSTM without a forget gate. PyTorch's former tutorial on extensions uses it, and it is a good choice: it
+# is small enough to know by heart, and it has all the features that make real cells hard to run fast.
 
 # %% [markdown]
-# Line by line, then. Small sizes, so that shapes tell apart what they belong to:
+# The next cells compute it line by line. The sizes are small and all different, so you can tell each dimension by
+# its size:
 
 # %%
 B, I, S = 4, 3, 5
@@ -69,7 +70,7 @@ z = X @ weights.T + bias
 print("X", tuple(X.shape), "  z", tuple(z.shape))
 
 # %% [markdown]
-# One matrix product makes all three pre-activations at once: `z` is three blocks of `S` columns.
+# One matrix product computes all three pre-activations at once: `z` consists of three blocks of `S` columns.
 
 # %%
 z_i, z_o, z_g = z.chunk(3, dim=1)
@@ -79,8 +80,8 @@ print(f"input_gate     from {input_gate.min():6.3f} to {input_gate.max():6.3f}")
 print(f"candidate_cell from {candidate_cell.min():6.3f} to {candidate_cell.max():6.3f}")
 
 # %% [markdown]
-# The two gates lie between 0 and 1: they say *how much*. The candidate says *what*, and elu bounds it from below
-# only, by -1.
+# The two gates lie between 0 and 1: they determine *how much* passes. The candidate determines *what* passes. elu
+# has only a lower bound, -1.
 
 # %%
 new_cell = old_cell + candidate_cell * input_gate
@@ -88,8 +89,8 @@ new_h = torch.tanh(new_cell) * output_gate
 print("new_cell", tuple(new_cell.shape), "  new_h", tuple(new_h.shape))
 
 # %% [markdown]
-# The same as a picture, with a shape on every edge. Follow the thick line at the top: nothing on the way from
-# `old_cell` to `new_cell` multiplies.
+# The picture shows the same computation, with a shape on every edge. Follow the thick line at the top: there is no
+# multiplication on the way from `old_cell` to `new_cell`.
 
 # %%
 from common.figures.cell_diagram import draw_dataflow
@@ -97,7 +98,8 @@ from common.figures.cell_diagram import draw_dataflow
 draw_dataflow()
 
 # %% [markdown]
-# From scratch, the whole cell is a function of six lines. Five tensors in, two out: every stage offers this call.
+# Written from scratch, the whole cell is a function of six lines, with five input tensors and two output tensors.
+# Every stage has a function with this signature.
 
 
 # %%
@@ -114,7 +116,7 @@ again_h, again_cell = lltm(input, weights, bias, old_h, old_cell)
 print("the same as line by line:", torch.allclose(again_h, new_h), torch.allclose(again_cell, new_cell))
 
 # %% [markdown]
-# Concise, it is what stage 1 of the workbook holds: the same equations, and a check of the arguments.
+# Stage 1 of the workbook contains the same equations, and a check of the arguments:
 
 # %%
 from common import load
@@ -126,8 +128,8 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown]
-# The bare equations would have stretched that one row of `old_cell` over the batch, without a word. So the check is
-# there for the wrong calls; the right ones come out the same.
+# Without the check, the equations would have expanded that one row of `old_cell` over the batch, without an error.
+# The check only changes what happens in wrong calls. The results of right calls are the same.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `1/cell`. `make check EX=1/cell` in a terminal hands out the files and checks what you wrote; the
@@ -141,14 +143,14 @@ show("1/cell")
 # %% [markdown] syllabus="1.1e"
 # ## The wrong axis
 #
-# `z.chunk(3)` looks like `z.chunk(3, dim=1)`, but it cuts along dimension 0, the batch. Many copies of this cell have
-# it, because it usually fails at once, is fixed, and is forgotten:
+# `z.chunk(3)` looks like `z.chunk(3, dim=1)`, but it splits dimension 0, the batch. This mistake has been made in
+# many copies of this cell. Usually it fails at once, is fixed, and is forgotten:
 
 
 # %%
 def wrong_lltm(input, weights, bias, old_h, old_cell):
     X = torch.cat([old_h, input], dim=1)
-    z_i, z_o, z_g = F.linear(X, weights, bias).chunk(3)  # the batch, not the gates
+    z_i, z_o, z_g = F.linear(X, weights, bias).chunk(3)  # splits the batch, not the gates
     new_cell = old_cell + F.elu(z_g) * torch.sigmoid(z_i)
     return torch.tanh(new_cell) * torch.sigmoid(z_o), new_cell
 
@@ -163,8 +165,8 @@ for B, S in [(4, 5), (6, 5), (3, 5)]:
         print(f"B={B} S={S}: {type(error).__name__}: {error}")
 
 # %% [markdown]
-# Three loud errors. (`Case` makes five input tensors of the given sizes, always with the same numbers.) Now a batch
-# of 3 and a state of size 1:
+# All three sizes raise an error. (`Case` makes five input tensors of the given sizes, always with the same
+# numbers.) Now try a batch of 3 and a state of size 1:
 
 # %%
 inputs = Case(B=3, I=2, S=1).inputs()
@@ -174,16 +176,17 @@ print("no error, and a gradient for the weights:", inputs["weights"].grad[0])
 print("new_h", tuple(wrong_h.shape), "where", tuple(lltm(**inputs)[0].shape), "is right")
 
 # %% [markdown]
-# `z` is 3 by 3 here, so both cuts fit, broadcasting makes a (3, 3) of them, and the loss has a gradient. Nothing
-# complains. A test at one convenient size proves little; the shape of the result is the first thing to look at.
+# `z` is 3 by 3 here, so it can be split along both dimensions. Broadcasting produces results of shape (3, 3), and
+# the loss has a gradient. There is no error. A test at one convenient size proves little. Look at the shape of the
+# result first.
 
 # %% [markdown] syllabus="1.1c"
 # ## It never forgets
 #
-# `new_cell = old_cell + ...`: along this line the derivative of the new cell with respect to the old one is exactly
-# 1. An LSTM multiplies its cell by a forget gate at each step instead. We walk both for 100 steps and ask how much
-# a change of the *first* cell still moves the last one. `h.detach()` keeps to the cell's own line; without it the
-# change also travels through `h`.
+# In `new_cell = old_cell + ...`, the derivative of the new cell with respect to the old one is exactly 1. An LSTM,
+# in contrast, multiplies its cell by a forget gate at each step. We run both for 100 steps and compute how much a
+# change of the *first* cell still changes the last one. With `h.detach()` we follow only the path through the cell
+# itself. Without it, the change also passes through `h`.
 
 
 # %%
@@ -230,17 +233,17 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# Along its own line the LLTM stays at 1, not roughly but exactly, over any number of steps. The fresh LSTM's forget
-# gates are near one half, and a hundred halves multiplied are nothing: the gradient has vanished. What travels
-# through `h` comes on top of the LLTM's own line, which is there whatever the gates do.
+# Along the path through the cell itself, the derivative of the LLTM is exactly 1, after any number of steps. The
+# forget gates of the new LSTM are near one half, and a product of a hundred halves is almost zero: the gradient has
+# vanished. What passes through `h` is added to the LLTM's own path, which does not depend on the gates.
 #
-# Never forgetting has a price: a cell that is only added to has no reason to stay small.
+# This property has a price: a cell that is only added to has no reason to stay small.
 
 # %% [markdown] syllabus="1.1d"
 # ## The module
 #
-# What is learnt, weights of shape (3S, S+I) and a bias of shape (3S), belongs in an `nn.Module`. Both start uniformly
-# distributed within ±1/√S. From scratch:
+# The parameters, weights of shape (3S, S+I) and a bias of shape (3S), belong in an `nn.Module`. Both are
+# initialised with a uniform distribution within ±1/√S. From scratch:
 
 
 # %%
@@ -263,8 +266,8 @@ for name, parameter in mine.named_parameters():
     print(f"{name:8} {tuple(parameter.shape)!s:12} from {low:.4f} to {high:.4f}; 1/sqrt(128) = {128**-0.5:.4f}")
 
 # %% [markdown]
-# Why so small? Each entry of `z` is a sum of S+I products, and it has to land where the sigmoid is neither 0 nor 1.
-# The wrong version draws the weights from a normal distribution of width 1:
+# Why are they so small? Each entry of `z` is a sum of S+I products, and its value should be in the range in which
+# the sigmoid is neither 0 nor 1. The wrong version draws the weights from a normal distribution of width 1:
 
 # %%
 input, state = torch.randn(256, 64), (torch.randn(256, 128), torch.randn(256, 128))
@@ -285,10 +288,10 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# Gates pressed against 0 and 1 pass next to no gradient, so they would hardly learn. Those of the small start are
-# half open.
+# Gates that are close to 0 or 1 pass back almost no gradient, so they would hardly learn. With the small initial
+# weights, the gates are half open.
 #
-# Concise, the workbook's module is the same, over any stage's cell:
+# The workbook's module is the same, and works with any stage's cell:
 
 # %%
 from common.build.cell_module import LLTM, lltm_sequence
@@ -299,8 +302,8 @@ print(module)
 print("equal results:", all(torch.equal(a, b) for a, b in zip(mine(input, state), module(input, state), strict=True)))
 
 # %% [markdown]
-# A sequence is a loop: each step's state goes into the next one. `T` steps cannot run side by side, because each
-# waits for the one before. That is why the cost of *one* step matters so much.
+# A sequence is a loop: the state after each step is an argument of the next one. `T` steps cannot run in parallel,
+# because each needs the result of the one before. That is why the cost of *one* step matters so much.
 
 # %%
 inputs = torch.randn(20, 256, 64)  # (T, B, I)
@@ -319,15 +322,16 @@ print("lltm_sequence gives the same:", torch.equal(same, outputs), torch.equal(l
 # %% [markdown]
 # ## The gradient by hand
 #
-# Autograd finds the gradient of these equations without our help. We derive it all the same: from stage 2 on, forward
-# and backward are ours to write. The way there is the picture, walked from right to left:
+# Autograd can compute the gradient of these equations without our help. We derive it because from stage 2 on we
+# write both forward and backward ourselves. We follow the picture from right to left:
 
 # %%
 draw_dataflow(backward=True)
 
 # %% [markdown]
-# `grad_h` and `grad_cell` arrive from whatever comes after the cell. Each `d_name` is the gradient of the loss with
-# respect to `name` and has its shape. We work in float64, keep every intermediate, and ask autograd after each step.
+# `grad_h` and `grad_cell` are the upstream gradients: they come from the operations after the cell. Each `d_name`
+# is the gradient of the loss with respect to `name` and has the shape of `name`. We work in float64, keep every
+# intermediate result, and compare with autograd after each step.
 
 # %%
 B, I, S = 4, 3, 5
@@ -354,8 +358,8 @@ def check(name, by_hand, tensor):
 # %% [markdown] syllabus="1.2a"
 # ### Three slopes
 #
-# Sigmoid, tanh and elu each have a derivative that can be written in terms of the input, or, and this is the useful
-# form, of the *output*, which forward has computed anyway:
+# The derivatives of sigmoid, tanh and elu can be written in terms of the input. They can also be written in terms
+# of the *output*. This second form is the useful one, because forward has already computed the output:
 #
 # | | from the input z | from the output y |
 # |---|---|---|
@@ -363,8 +367,8 @@ def check(name, by_hand, tensor):
 # | tanh | 1 / cosh(z)² | 1 - y² |
 # | elu | 1 where z > 0, else exp(z) | min(y + 1, 1) |
 #
-# The last entry: for z ≤ 0 elu is exp(z) - 1, so exp(z) = y + 1; for z > 0 the slope is 1, and y + 1 is more than
-# that.
+# Here is why the last entry is right. For z ≤ 0, elu is exp(z) - 1, so exp(z) = y + 1. For z > 0, the derivative is
+# 1, and y + 1 is more than that.
 
 # %%
 slopes = {
@@ -391,15 +395,15 @@ for axes, (name, (function, _, from_output)) in zip(panels, slopes.items(), stri
 plt.show()
 
 # %% [markdown]
-# The slopes of sigmoid and tanh die away on both sides, elu's only on the left. And a backward that keeps the outputs
-# needs no exponential at all.
+# The derivatives of sigmoid and tanh approach zero on both sides, that of elu only on the left. A backward that
+# keeps the outputs does not need any exponential.
 
 # %% [markdown] syllabus="1.2b"
 # ### Two ways into `new_cell`
 #
-# `new_h = tanh(new_cell) * output_gate` is a product: the gradient of one factor is the incoming gradient times the
-# other factor. `new_cell` matters to the loss twice: as an output, whose gradient is `grad_cell`, and through
-# `new_h`. Where a tensor is used twice, its gradients add.
+# `new_h = tanh(new_cell) * output_gate` is a product: the gradient of one factor is the upstream gradient times the
+# other factor. `new_cell` affects the loss in two ways: as an output, whose gradient is `grad_cell`, and through
+# `new_h`. If a tensor is used twice, its gradients are added.
 
 # %%
 tanh_new_cell = torch.tanh(new_cell)
@@ -412,7 +416,7 @@ d_new_cell = grad_cell + through_h
 check("d_new_cell", d_new_cell, new_cell)
 
 # %% [markdown]
-# Each path alone is the classic mistake, and it has the right shape:
+# To use only one of the two paths is a common mistake, and the result has the right shape:
 
 # %%
 check("grad_cell alone", grad_cell, new_cell)
@@ -421,8 +425,8 @@ check("through_h alone", through_h, new_cell)
 # %% [markdown] syllabus="1.2c"
 # ### The gates, and z
 #
-# `new_cell = old_cell + candidate_cell * input_gate`: the sum hands its gradient on unchanged (this is the factor 1
-# that never forgets), the product again swaps the factors.
+# In `new_cell = old_cell + candidate_cell * input_gate`, the sum passes its gradient on unchanged (this is the
+# factor of 1 in "It never forgets"). For the product, the gradient of each factor again contains the other factor.
 
 # %%
 d_old_cell = d_new_cell
@@ -433,8 +437,8 @@ check("d_candidate_cell", d_candidate_cell, candidate_cell)
 check("d_input_gate", d_input_gate, input_gate)
 
 # %% [markdown]
-# Through each activation the gradient is multiplied by the slope, taken from the output. The three blocks side by
-# side, in forward's order, are `d_z`:
+# At each activation, the gradient is multiplied by the derivative, which is computed from the output. `d_z`
+# consists of the three blocks side by side, in the order of forward:
 
 # %%
 d_z_i = d_input_gate * input_gate * (1 - input_gate)
@@ -444,7 +448,8 @@ d_z = torch.cat([d_z_i, d_z_o, d_z_g], dim=1)
 check("d_z", d_z, z)
 
 # %% [markdown]
-# A wrong version that still runs: the blocks in another order. The gradient is all there, at the wrong weights.
+# This wrong version still runs: the blocks are in another order. All the values are there, but for the wrong
+# weights.
 
 # %%
 check("d_z, order i g o", torch.cat([d_z_i, d_z_g, d_z_o], dim=1), z)
@@ -452,8 +457,9 @@ check("d_z, order i g o", torch.cat([d_z_i, d_z_g, d_z_o], dim=1), z)
 # %% [markdown] syllabus="1.2d"
 # ### The matrix part
 #
-# `z = X @ weights.T + bias`. Shapes almost dictate the answer: `d_weights` is (3S, S+I), and only `d_z.T @ X` has it.
-# The bias was added to every row, so its gradient is summed over the rows.
+# This step differentiates `z = X @ weights.T + bias`. The shapes almost determine the result: `d_weights` is (3S,
+# S+I), and only `d_z.T @ X` has this shape. The bias was added to every row, so its gradient is summed over the
+# rows.
 
 # %%
 d_weights = d_z.T @ X
@@ -464,7 +470,7 @@ check("d_bias", d_bias, bias)
 check("d_X", d_X, X)
 
 # %% [markdown]
-# `X` was put together from `old_h` and `input`, in this order; its gradient comes apart in the same one.
+# `X` is the concatenation of `old_h` and `input`, in this order, so its gradient is split in the same order.
 
 # %%
 d_old_h, d_input = d_X[:, :S], d_X[:, S:]
@@ -475,8 +481,8 @@ check("d_input", d_input, input)
 check("d_input, I first", d_X[:, :I], input)
 
 # %% [markdown]
-# Cut in the other order, the shape is right and the numbers belong to something else. That was the whole backward:
-# five gradients, two matrix products, and the rest is pointwise.
+# If it is split in the other order, the shape is right, but the numbers belong to other elements. This was the
+# whole backward: five gradients and two matrix products. The rest is pointwise.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `1/backward_by_hand`. `show("1/backward_by_hand")` in a cell checks it here.
@@ -484,9 +490,9 @@ check("d_input, I first", d_X[:, :I], input)
 # %% [markdown] syllabus="1.2e"
 # ## As an `autograd.Function`
 #
-# Now autograd shall run our backward instead of its own. Forward computes the outputs and names the tensors that
-# backward will need; backward takes the gradient of each output and returns one for each argument of forward.
-# `00a_autograd` takes such a class apart.
+# Now autograd should call our backward instead of its own. Forward computes the outputs and saves the tensors that
+# backward needs. Backward receives the gradient of each output and returns one gradient for each argument of
+# forward. Notebook `00a_autograd` explains such a class step by step.
 
 
 # %%
@@ -525,9 +531,9 @@ for name, ours, autograds in zip(("input", "weights", "bias", "old_h", "old_cell
     print(f"d_{name:9} {tuple(ours.shape)!s:8} largest difference {(ours - autograds).abs().max().item():.1e}")
 
 # %% [markdown]
-# Five gradients, equal to autograd's up to the last bits. Concise: stage 1 keeps the same in `by_hand.py`, and the
-# workbook's harness holds it against a separate reference in float64, at sizes and values that are meant to hurt.
-# (`load(1)` above has imported stage 1's folder as the package `lltm_stage1`.)
+# The five gradients are equal to autograd's up to the last bits. Stage 1 has the same code in `by_hand.py`.
+# `difference` compares its results with a separate reference in float64, at sizes and values that often reveal
+# mistakes. (`load(1)` above has imported stage 1's folder as the package `lltm_stage1`.)
 
 # %%
 from lltm_stage1 import by_hand
@@ -540,21 +546,23 @@ for case in cases:
     print(f"{case!s:58} {difference(case, outputs(by_hand.lltm, case)) or 'agrees'}")
 
 # %% [markdown]
-# An empty batch, a single unit, strided inputs, pre-activations of ±10000: all agree. The last one will matter below.
+# With an empty batch, a single unit, strided inputs and pre-activations of ±10000, the results all agree. The last
+# case will matter below.
 
 # %% [markdown] syllabus="1.2f"
 # ## Proof by `gradcheck`
 #
-# Comparing with autograd works only while autograd can do it too; a CUDA kernel has nobody to copy from. What always
-# works is the definition of a derivative: move each input a little, and see how far the output moves.
-# `torch.autograd.gradcheck` does that for every input and every output.
+# You can compare with autograd only if autograd can compute the same gradient. For a CUDA kernel there is no such
+# gradient to compare with. What always works is the definition of a derivative: change each input a little, and
+# compute how much the output changes. `torch.autograd.gradcheck` does that for every input and every output.
 
 # %%
 arguments = tuple(Case(2, 3, 4, dtype=torch.float64).inputs().values())
 torch.autograd.gradcheck(LLTMFunction.apply, arguments)
 
 # %% [markdown]
-# True: verified, to the precision of finite differences, at this point. In float32 the same correct Function fails:
+# The result is True: the gradient is verified, to the precision of finite differences, at this point. In float32
+# the same correct Function fails:
 
 # %%
 from torch.autograd.gradcheck import GradcheckError
@@ -577,9 +585,9 @@ with warnings.catch_warnings(record=True) as caught:
 print("\nand it warns:", str(caught[0].message).strip())
 
 # %% [markdown]
-# Nothing is wrong with the gradient. gradcheck moves each input by 0.000001, and float32 rounds numbers near 1 to
-# about 0.00000006: the difference of two outputs is then mostly rounding. How large a step is right, and what can
-# it reach?
+# The gradient is right. gradcheck changes each input by 0.000001, and float32 rounds numbers near 1 to about
+# 0.00000006, so the difference of two outputs is mostly rounding error. Which step is right, and how precise can it
+# be?
 
 
 # %%
@@ -613,14 +621,16 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# Two slopes meet in a V. On the right the step is too long and the function bends: the error grows with the square
-# of the step. On the left the step drowns in rounding. float64 is good to many digits at 10⁻⁶; float32 has none
-# left there. So: **gradcheck in float64, always**, and compare float32 with a float64 reference.
+# Each curve has the shape of a V. On the right the step is too large, because the function is curved: the error
+# grows with the square of the step. On the left the rounding error is larger than the difference. At 10⁻⁶, float64
+# has many correct digits, and float32 has none. So **use gradcheck in float64, always**, and compare float32 with a
+# float64 reference.
 
 # %% [markdown]
 # ### What it catches, and what it cannot
 #
-# A wrong backward, to see it caught. This one drops `grad_cell`, as if nobody used the cell after the step:
+# This wrong backward shows how gradcheck finds a mistake. It drops `grad_cell`, as if the cell were not used after
+# the step:
 
 
 # %%
@@ -633,10 +643,11 @@ class Forgetful(LLTMFunction):
 gradcheck(Forgetful.apply, tuple(Case(1, 1, 2, dtype=torch.float64).inputs().values()))
 
 # %% [markdown]
-# Output 1 is `new_cell`, and the message shows both Jacobians: numerically it depends on the input, analytically (our
-# backward) it does not.
+# Output 1 is `new_cell`, and the message shows both Jacobians: the numerical one says that the output depends on
+# the input, and the analytical one (our backward) says that it does not.
 #
-# Now one that gradcheck cannot see. elu's slope, written with a mask, as many published versions have it:
+# gradcheck does not find the next mistake. It is the derivative of elu written with a mask, as many published
+# versions have it:
 
 
 # %%
@@ -660,16 +671,16 @@ print("masked:  ", torch.autograd.grad(MaskedElu.apply(z).sum(), z)[0])
 print("autograd:", torch.autograd.grad(F.elu(z).sum(), z)[0])
 
 # %% [markdown]
-# exp(1000) is infinite, and 0 times infinity is not 0 but NaN. gradcheck proves a gradient *at the points it is
-# given*, for the first derivative, in float64: nothing about large inputs, other layouts or float32. That is why
-# the harness above tries pre-activations of ±10000 as well.
+# exp(1000) is infinite, and 0 times infinity is not 0 but NaN. gradcheck verifies a gradient *at the points that
+# you pass to it*, for the first derivative, in float64. It says nothing about large inputs, other layouts or
+# float32. That is why the comparison above also uses pre-activations of ±10000.
 
 # %% [markdown]
 # ## Timing honestly
 #
-# The cell is right. How fast is it? There are several ways to fool oneself; here is each, and what to do instead. All
-# times in this notebook are of CPU tensors on one thread: the clock is steadier so, and a small cell has no work for
-# more. (`compare` has all threads, and the GPU.)
+# The cell is right. How fast is it? Several mistakes lead to wrong times. The next sections show each mistake, and
+# what to do instead. All times in this notebook are of CPU tensors on one thread, because the clock is steadier
+# then, and a small cell has no work for more threads. (The notebook `compare` uses all threads, and the GPU.)
 
 # %%
 import time
@@ -687,7 +698,7 @@ def microseconds(call):
 # %% [markdown] syllabus="1.3a"
 # ### The first calls
 #
-# A fresh Python process, and the first five steps in it:
+# This cell starts a new Python process, and times its first five steps:
 
 # %%
 import subprocess
@@ -706,19 +717,20 @@ for call in range(1, 6):
 print(subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True).stdout)
 
 # %% [markdown]
-# The first call pays for what happens once: code read from disk, libraries that set themselves up, memory fetched
-# from the system. It is many times slower than the fifth, and it is the one that a quick clock around a call
-# measures. So: **call a few times before the clock starts.**
+# The first call includes work that happens only once: code is read from disk, libraries initialise themselves, and
+# memory is allocated from the system. It is many times slower than the fifth call, and it is the call that you
+# measure if you time a single one. So **make a few calls before you start the clock.**
 
 # %% [markdown] syllabus="1.3b"
 # ### The clock that does not wait
 #
-# A GPU works through a queue. Calling an operation on CUDA tensors only *puts it there* and returns; Python runs on
-# while the GPU is busy. A clock that stops now has timed the queueing.
+# A GPU takes its work from a queue. A call of an operation on CUDA tensors only *puts work in this queue* and
+# returns. Python continues while the GPU is busy. If you stop the clock now, you have measured only the time to put
+# the work in the queue.
 #
-# With a GPU in this machine, the next cells use it. Without one they use a stand-in that is like a GPU in one
-# respect only: a worker thread takes jobs from a queue, in order. To wait for the queue is to wait for one more job
-# at its end.
+# If this machine has a GPU, the next cells use it. Otherwise they use a stand-in that is like a GPU in one respect
+# only: a worker thread takes jobs from a queue, in order. To wait for the queue, the code adds one more job at its
+# end and waits for that job.
 
 # %%
 from concurrent.futures import ThreadPoolExecutor
@@ -756,9 +768,9 @@ print(f"the next one to wait pays  {microseconds(synchronize):8.0f} us")
 print(f"right: call, then wait     {microseconds(lambda: (step(), synchronize())):8.0f} us")
 
 # %% [markdown]
-# The wrong figure is far too good, and the time is not lost: whoever waits next pays for it, often an innocent
-# `print(loss)` that then looks slow. So: **synchronise before each reading of the clock**, or let the GPU itself
-# record the time, with CUDA events.
+# The wrong time is far too short. The rest of the time is not lost: it is added to the next call that waits for the
+# GPU, often a `print(loss)` that then looks slow. So **synchronise before each reading of the clock**, or let the
+# GPU itself record the time, with CUDA events.
 #
 # On an NVIDIA H200 with torch 2.11 the cell above printed
 #
@@ -769,8 +781,8 @@ print(f"right: call, then wait     {microseconds(lambda: (step(), synchronize())
 # %% [markdown] syllabus="1.3c"
 # ### One run, a mean, a median
 #
-# 500 calls, one by one, on a machine that also does other things. To be sure of a disturbance, every 50th call is
-# held up for 3 milliseconds, as if by somebody else:
+# Here 500 calls are timed one by one, on a machine that also does other work. To make sure that there are
+# disturbances, every 50th call is delayed by 3 milliseconds, as another program might delay it:
 
 # %%
 small = tuple(Case(*SMALL).inputs().values())
@@ -804,16 +816,16 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# Nothing makes a call faster than it is, so all disturbances pull one way. Ten calls in 500 move the mean by 60
-# microseconds, and leave the median where it was. A single run may be any of these bars. So: **the median, with
-# quartiles to say how far to trust it.**
+# A disturbance never makes a call faster, so all disturbances change the time in one direction. Ten calls in 500
+# move the mean by 60 microseconds, but they do not move the median. A single run may be in any of these bars. So
+# **report the median, with quartiles to show how reliable it is.**
 
 # %% [markdown] syllabus="1.3d"
 # ### Two sizes, two stories
 #
-# `torch.utils.benchmark` does all of this: it warms up, synchronises on a GPU, repeats, and reports median and spread
-# (IQR is the distance of the quartiles). It uses one thread unless told otherwise, where PyTorch itself takes every
-# core: say which when you publish a figure.
+# `torch.utils.benchmark` does all of this: it warms up, synchronises on a GPU, repeats, and reports median and
+# spread (IQR is the distance between the quartiles). It uses one thread unless you set another number, but PyTorch
+# itself uses every core. When you publish a time, say how many threads you used.
 
 # %%
 from torch.utils.benchmark import Timer
@@ -821,9 +833,9 @@ from torch.utils.benchmark import Timer
 Timer("lltm(*small)", globals={"lltm": lltm, "small": small}).blocked_autorange(min_run_time=2)
 
 # %% [markdown]
-# Comparing two calls asks for one thing more: they should **take turns**, or the one that runs while the machine is
-# busy loses. The workbook's own clock does that on top of this `Timer`. Its ratio is the median over rounds, each of
-# which holds both.
+# If you compare two calls, there is one more rule: they should **take turns**. Otherwise the call that runs while
+# the machine is busy looks slower. The workbook's own clock takes turns and uses this `Timer`. Its ratio is the
+# median over rounds, each of which contains both calls.
 
 # %%
 from common.measure.clock import interleave
@@ -839,7 +851,7 @@ def both_passes(cell, arguments, gradients):
 
 
 # %% [markdown]
-# What is a step made of? First, its matrix products: one forward, two more backward.
+# What does a step consist of? First there are its matrix products: one in forward, and two more in backward.
 
 
 # %%
@@ -883,9 +895,9 @@ for size in (SMALL, LARGE):
         print(f"of that matrix products {products[size, name]:4.0%}")
 
 # %% [markdown]
-# The large step does nearly 30 times the arithmetic and takes a far smaller multiple of the time: the small one
-# spends most of its time on something else. The large one is mostly matrix product, and no rewriting of the rest
-# will gain much. The two sizes stay with us to the end.
+# The large step does nearly 30 times the arithmetic, but takes far less than 30 times as long: the small step
+# spends most of its time on something else. The large step is mostly matrix product, so a faster implementation of
+# the rest will not gain much. We use these two sizes until the end of the notebook.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `1/honest_clock`. `show("1/honest_clock")` in a cell checks it here.
@@ -893,12 +905,12 @@ for size in (SMALL, LARGE):
 # %% [markdown] syllabus="1.4a"
 # ## Where the time goes
 #
-# The profiler writes down every operation that PyTorch dispatches, and every kernel that a GPU runs. One step:
+# The profiler records every operation that PyTorch dispatches, and every kernel that a GPU runs. This is one step:
 
 # %%
 from torch.profiler import ProfilerActivity, profile
 
-os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's messages about itself stay off the page
+os.environ["KINETO_LOG_LEVEL"] = "6"  # hides the messages of the profiler itself
 activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * on_gpu
 
 
@@ -920,8 +932,9 @@ ours = [event.name.removeprefix("aten::") for event in counts["forward"] if even
 print(f"{len(ours)} of them are ours:", ", ".join(ours))
 
 # %% [markdown]
-# The equations are ten operations, and these call others: `linear` transposes, expands and multiplies; `chunk` splits
-# and makes three views. Every one of them goes through PyTorch's dispatcher, and most need memory for a result.
+# The equations consist of ten operations, and these call others: `linear` transposes, expands and multiplies;
+# `chunk` splits and makes three views. Each of these calls goes through PyTorch's dispatcher, and most need memory
+# for a result.
 
 # %%
 if on_gpu:
@@ -939,10 +952,11 @@ else:
 #
 #     23 kernels and copies keep the GPU busy for 83 us of the 540 us that the step takes
 #
-# so for most of a small step the GPU waits for Python.
+# So the GPU waits for Python during most of a small step.
 
 # %% [markdown]
-# And what do they cost, by kind? The profiler's own work is in these figures too, so take proportions and not sums.
+# How much time does each kind of operation take? These times include the profiler's own work, so compare the
+# proportions and not the sums.
 
 # %%
 KINDS = {
@@ -985,15 +999,15 @@ for size in (SMALL, LARGE):
 draw_shares(shares, "Inside the operations of a step, forward and backward")
 
 # %% [markdown]
-# At the small size a good part goes into views, copies and fresh memory, none of which computes anything; at the
-# large one the matrix products leave little for all the rest.
+# At the small size, a good part of the time is spent on views, copies and memory allocation, which compute nothing.
+# At the large size, the matrix products leave little time for the rest.
 
 # %% [markdown] syllabus="1.4b"
 # ### Overhead
 #
-# The profiler sees operations, not the Python between them. A simpler question gives the whole overhead: how long
-# does a step take that has *nothing to compute*? With B = I = S = 1 all the calls are made, and the arithmetic is
-# nil.
+# The profiler records operations, but not the Python code between them. A simple measurement gives the whole
+# overhead: how long does a step take that has *nothing to compute*? With B = I = S = 1, all the calls are made, and
+# there is almost no arithmetic.
 
 # %%
 overhead = {}
@@ -1016,9 +1030,9 @@ for (size, name), share in overhead.items():
 draw_shares(shares, "What a step is made of")
 
 # %% [markdown]
-# At the small size about half of forward, and more than half with backward, goes into arranging the work. Python and
-# dispatch cost about the same at every size, so the more there is to compute, the less they matter. This is what C++
-# and fused kernels can win: fewer calls, not faster arithmetic.
+# At the small size, overhead is about half of forward, and more than half of forward and backward together. Python
+# and dispatch cost about the same at every size, so they matter less when there is more to compute. C++ and fused
+# kernels can reduce this overhead: they make fewer calls, not faster arithmetic.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `1/count_calls`. `show("1/count_calls")` in a cell checks it here.
@@ -1026,21 +1040,22 @@ draw_shares(shares, "What a step is made of")
 # %% [markdown] syllabus="1.4c"
 # ## The first competitor: `torch.compile`
 #
-# Before writing C++, ask what PyTorch can do alone. `torch.compile` traces the function, joins its pointwise
+# Before you write C++, find out what PyTorch can do alone. `torch.compile` traces the function, joins its pointwise
 # operations into generated kernels, and calls a compiler for them. Wait for it: the first call takes up to half a
-# minute when nothing is cached. (The cache is in the workbook's `build/` folder, so that a second run of this
-# notebook is quicker.)
+# minute when nothing is cached. (The cache is in the workbook's `build/` folder, so a second run of this notebook
+# is quicker.)
 
 # %%
-os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no worker processes beside the clock
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no worker processes during measurements
 compiled = torch.compile(lltm, dynamic=False)
 both = passes(compiled, SMALL)["forward+backward"]
 print(f"first call  {microseconds(both) / 1e6:10.6f} s")
 print(f"second call {microseconds(both) / 1e6:10.6f} s")
 
 # %% [markdown]
-# The first figure divided by what a call gains, if it gains, is the number of calls that earn the compilation back.
-# And no time counts before the result is checked:
+# If a compiled call is faster, divide the first time by the time that each call saves. The result is the number of
+# calls after which the compilation has paid off. But first check the result, because the time of a wrong result
+# means nothing:
 
 # %%
 for size in (SMALL, LARGE):
@@ -1053,8 +1068,8 @@ for name, call in passes(compiled, SMALL).items():
     print("from", ", ".join(sorted({event.name.removeprefix("aten::") for event in events})))
 
 # %% [markdown]
-# Sigmoid, tanh, elu, products and sums are gone from the list: generated kernels do them. What is left is the matrix
-# products and some arranging. On a GPU the kernels can be counted:
+# Sigmoid, tanh, elu, products and sums are no longer in the list, because generated kernels compute them. The
+# matrix products remain, and a few calls that compute nothing. On a GPU, you can count the kernels:
 
 # %%
 if on_gpu:
@@ -1064,8 +1079,8 @@ else:
     print("no GPU here")
 
 # %% [markdown]
-# On an NVIDIA H200 with torch 2.11 there are 8, where eager has 23. (A warning there suggests TF32 for matrix
-# products; that is other arithmetic, and would be another comparison.) Is it faster?
+# On an NVIDIA H200 with torch 2.11 there are 8, while eager has 23. (A warning there suggests TF32 for matrix
+# products. That is a different arithmetic, and would be another comparison.) Is it faster?
 
 # %%
 cells = {"eager": lltm, "by hand": by_hand.lltm, "torch.compile": compiled}
@@ -1095,18 +1110,18 @@ for axes, size in zip(panels, (SMALL, LARGE), strict=True):
 plt.show()
 
 # %% [markdown]
-# In brackets is the multiple of eager's time: below 1 is faster. Read your machine's. `torch.compile` removes
-# operations but adds checks of its own before each call (are these still the shapes and types it was compiled
-# for?), so at a small size it may lose what it gains; where the matrix product dominates, there is little left to
-# win.
+# The number in parentheses is the multiple of eager's time: below 1 is faster. Look at the numbers of your machine.
+# `torch.compile` removes operations, but before each call it checks whether the shapes and types are still those
+# for which it compiled. So at a small size it may lose what it gains. At a size where the matrix product dominates,
+# there is little left to gain.
 #
-# The gradient by hand is no gain in speed, and was not meant as one: the same operations, more of them called from
-# Python. Written in C++ it will be.
+# The gradient by hand is not faster, and was not meant to be: it consists of the same operations, and more of them
+# are called from Python. In C++ it will be faster.
 #
 # ## What you have now
 #
-# - a cell of six lines, its gradient derived step by step, and a proof that knows its limits;
-# - a clock to be trusted, and two sizes that disagree about what matters;
-# - the reason for what follows: at small sizes a step is mostly calls, not arithmetic.
+# - a cell of six lines, its gradient derived step by step, and a check of the gradient whose limits you know;
+# - a clock that you can trust, and two sizes that differ in where the time goes;
+# - the reason for the next stages: at small sizes a step is mostly calls, not arithmetic.
 #
-# Next: `02_aten` moves the calls to C++.
+# Next: notebook `02_aten` moves the calls to C++.

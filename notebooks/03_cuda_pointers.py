@@ -13,15 +13,17 @@
 # %% [markdown]
 # # 03: CUDA kernels over raw pointers
 #
-# In stage 2 the cell is C++, but each of its operations is still a kernel of its own on a GPU. Here you write the
-# kernels. You will see what a launch is, how its threads are shared out, what goes wrong at the edges, in the types
-# and in the maths, what a kernel needs from the C++ around it, and which mistakes everybody makes once.
+# In stage 2 the cell is written in C++, but on a GPU each of its operations is still a separate kernel. In this
+# notebook you write the kernels yourself. You will see what a launch is, how it distributes work over threads, and
+# what goes wrong at the edges of a grid, with types and in the maths. You will also see what a kernel needs from
+# the C++ code around it, and the most common mistakes.
 #
-# You need notebook 02 and a C++ compiler. No GPU: where there is none, the workbook's emulator runs the same source
-# on the CPU, thread by thread. Its results are those of a GPU up to rounding (nvcc may contract `a * b + c` into one
-# operation that rounds once), it says nothing about speed, and it checks every access and reports what a wrong
-# kernel did. So wrong kernels run on the emulator here, also where there is a GPU, whose memory they would spoil.
-# About two and a half hours; the first run compiles for two or three minutes in between.
+# You need notebook 02 and a C++ compiler, but no GPU. On a machine without a GPU, the workbook's emulator runs the
+# same source on the CPU, thread by thread. Its results are those of a GPU up to rounding (nvcc may contract
+# `a * b + c` into one operation that rounds once). It says nothing about speed. It checks every access and reports
+# what a wrong kernel did. So wrong kernels run on the emulator here even if there is a GPU, because they would
+# corrupt the GPU's memory. The notebook takes about two and a half hours. The first run spends two or three minutes
+# of this time compiling.
 
 # %%
 import sys
@@ -80,9 +82,9 @@ def reported(source, call, *arguments):
 #     for (int64_t k = 0; k < count; ++k) out[k] = x[k] * x[k];
 #
 # A kernel is the body of that loop, and a launch is the loop: `square_kernel<<<blocks, threads>>>(...)` calls the
-# body `blocks * threads` times, in no order that you may rely on. Each call is called a *thread*. Threads come in
-# *blocks* of equal size; a thread finds out who it is from `blockIdx` and `threadIdx`, and computes its `k` from
-# that. Here are 10 elements and blocks of 4 threads. The two threads in red have no element:
+# body `blocks * threads` times, in an order that you cannot rely on. Each call is called a *thread*. Threads come
+# in *blocks* of equal size. A thread reads its position from `blockIdx` and `threadIdx`, and computes its `k` from
+# it. The picture shows 10 elements and blocks of 4 threads. The two threads in red have no element:
 
 # %%
 from common.figures import thread_grid
@@ -90,8 +92,8 @@ from common.figures import thread_grid
 thread_grid.draw_thread_grid(count=10, block_size=4)
 
 # %% [markdown]
-# In the kernel below, the first two lines of the body are what the `for` had between its brackets. The second of
-# them, the *guard*, stops the threads in red.
+# In the kernel below, the first two lines of the body replace what the `for` had between its parentheses. The
+# second of them, the *guard*, stops the threads in red.
 
 # %%
 FIRST_CU = """
@@ -110,9 +112,10 @@ void launch_square(float* out, const float* x, int64_t count, cudaStream_t strea
 """
 
 # %% [markdown]
-# That is the `.cu`, which nvcc compiles. It knows pointers and nothing of torch. The `.cpp` knows tensors and nothing
-# of kernels: it takes the pointers out. g++ compiles it. What joins the two files is a declaration: a line in the
-# `.cpp` that says what `launch_square` looks like, and that the linker will find it.
+# This is the `.cu` file, which nvcc compiles. It contains pointers and no torch code. The `.cpp` file, which g++
+# compiles, contains tensors and no kernels. It gets the pointers from the tensors and passes them on. A declaration
+# connects the two files: a line in the `.cpp` that gives the signature of `launch_square`. The linker finds the
+# definition.
 
 # %%
 FIRST_CPP = """
@@ -133,8 +136,8 @@ at::Tensor square(const at::Tensor& x) {
 """
 
 # %% [markdown]
-# `inline` is this workbook's small cover over torch's `load_inline`, which you know from notebook 02. With a GPU and
-# nvcc it calls just that; elsewhere it gives the same two texts to the emulator.
+# `inline` is this workbook's small wrapper around torch's `load_inline`, which you know from notebook 02. With a
+# GPU and nvcc, it only calls `load_inline`. On other machines, it passes the same two sources to the emulator.
 
 # %%
 first = inline("first", FIRST_CPP, FIRST_CU, ["square"])
@@ -142,18 +145,19 @@ x = torch.randn(1000, device=device())
 print(first.square(x)[:4], "right:", torch.equal(first.square(x), x * x))
 
 # %% [markdown]
-# 1000 elements, and `(1000 + 255) / 256 = 4` blocks of 256 threads: 1024 calls of the body, of which 24 return at
-# once. Rounding the number of blocks *up* is what makes this right for any count, but one:
+# There are 1000 elements and `(1000 + 255) / 256 = 4` blocks of 256 threads. So the body is called 1024 times, and
+# 24 of these calls return at once. The number of blocks is rounded *up*, which is right for every count except one:
 
 # %%
 refused(first.square, x[:0])
 
 # %% [markdown]
-# A grid of nothing is an error, not a launch that does nothing. (The real stage returns before the launch.)
+# A launch with an empty grid is an error, not a launch that does nothing. (The real stage returns before the
+# launch.)
 #
-# Elsewhere you will meet `load_inline` itself, often with both halves in `cuda_sources`; a list is joined into one
-# `.cu`. Bindings are made in the `.cpp` only, so `cpp_sources` has to declare what `functions` names. A dict gives
-# each function its docstring, too.
+# In other code you will see `load_inline` itself, often with both halves in `cuda_sources`. A list of sources is
+# joined into one `.cu`. Bindings are made only in the `.cpp`, so `cpp_sources` has to declare what `functions`
+# names. If `functions` is a dict, it also gives each function its docstring.
 
 # %%
 from torch.utils.cpp_extension import load_inline
@@ -172,8 +176,9 @@ else:
 # %% [markdown]
 # ## Who does what
 #
-# The next kernels compute nothing: each thread writes down who it is. They share their host code. `who` has three
-# numbers for each element of a matrix of shape (B, S): block x, block y and thread x of the thread that wrote it.
+# The next kernels compute nothing: each thread writes down its own indices. They share their host code. `who` has
+# three numbers for each element of a matrix of shape (B, S): block x, block y and thread x of the thread that wrote
+# the element.
 
 # %%
 WHO_CPP = """
@@ -201,8 +206,8 @@ def asked(module, shape, threads, blocks=0):
 # %% [markdown] syllabus="3.3a"
 # ### One thread for each element
 #
-# First a matrix as the cell will have it: (B, S), a row for each sequence of the batch. A grid can have two
-# dimensions (and a third, z); here the batch goes in its y dimension.
+# The first kernel works on a matrix with the shape of the cell's tensors: (B, S), a row for each sequence of the
+# batch. A grid can have two dimensions (and a third, z). Here the batch is its y dimension.
 
 # %%
 MATRIX_CU = """
@@ -227,19 +232,19 @@ by_matrix = asked(matrix, (3, 10), 4)
 print("element [2, 9] was written by block", by_matrix[2, 9, :2].tolist(), "thread", by_matrix[2, 9, 2].item())
 
 # %% [markdown]
-# Three rows of ten units, in blocks of four threads. The picture shows what the kernel wrote: the number is the
-# thread, the colour its block.
+# The matrix has three rows of ten units, and the blocks have four threads. The picture shows what the kernel wrote:
+# the number is the thread, and the colour is its block.
 
 # %%
 thread_grid.draw_owners(by_matrix.tolist())
 
 # %% [markdown]
-# Each block stays within a row, and neighbouring threads have neighbouring elements. That matters on a GPU: it runs
-# the threads of a block in groups of 32, called *warps*. The threads of a warp read together, and neighbours fit into
-# a few wide reads.
+# Each block stays within a row, and neighbouring threads have neighbouring elements. That matters on a GPU, which
+# runs the threads of a block in groups of 32, called *warps*. The threads of a warp read at the same time, and
+# neighbouring elements fit into a few wide reads.
 #
-# A block has at most 1024 threads. Their number should be a multiple of 32: a warp never has threads of two blocks,
-# so the rest of a block's last warp idles.
+# A block has at most 1024 threads. The number of threads should be a multiple of 32. A warp never contains threads
+# of two blocks, so the remaining places (*lanes*) in a block's last warp are idle.
 
 # %%
 for threads in (32, 40, 256, 1000, 1024):
@@ -250,17 +255,17 @@ refused(asked, matrix, (3, 10), 1025)
 # %% [markdown] syllabus="3.3b"
 # ### The y side of a grid ends at 65535
 #
-# The x side of a grid may have 2³¹ - 1 blocks, y and z only 65535. So the batch in `grid.y` works until somebody has
-# a large one:
+# The x dimension of a grid can have 2³¹ - 1 blocks, but y and z only 65535. So a kernel with the batch in `grid.y`
+# works until the batch is larger than that:
 
 # %%
 asked(matrix, (65535, 2), 32)
 refused(asked, matrix, (65536, 2), 32)
 
 # %% [markdown]
-# Published cells have this limit, and most never check their launch, so it shows as unwritten memory. With a loop
-# over the rows there is no limit. The grid has at most `blocks` blocks in y, and each thread goes on to the row that
-# is `gridDim.y` further down:
+# Published cells have this limit. Most of them never check their launch, so the failure shows only as memory that
+# was not written. A loop over the rows removes the limit. The grid has at most `blocks` blocks in y, and after each
+# row a thread continues with the row that is `gridDim.y` further down:
 
 # %%
 ROWS_CU = """
@@ -288,8 +293,9 @@ print("rows that nobody wrote:", int((by_rows < 0).any(-1).any(-1).sum()))
 print("row 65534 by block y", by_rows[65534, 0, 1].item(), "  row 65535 by block y", by_rows[65535, 0, 1].item())
 
 # %% [markdown]
-# 65536 rows are a large test for a small limit. The emulator's device has the limits that you give it, by the names
-# of `cudaDeviceProp`: with 63 blocks in y a batch of 64 is too large, too, and the loop's second turn begins there.
+# 65536 rows make a large test for a simple limit. You can set the limits of the emulator's device, by the names of
+# `cudaDeviceProp`. With 63 blocks in y, a batch of 64 is already too large, and the second iteration of the loop
+# begins at row 63.
 
 # %%
 os.environ["EMULATOR_DEVICE"] = "maxGridSize.y=63"
@@ -302,8 +308,8 @@ print("with the loop: row 62 by block y", small[62, 0, 1].item(), "  row 63 by b
 # %% [markdown] syllabus="3.3d"
 # ### Any size with any grid
 #
-# In one dimension such a loop is called a grid-stride loop: any number of elements, with any grid. Here are 19
-# elements, and a grid that has only 2 blocks of 4 threads.
+# In one dimension such a loop is called a grid-stride loop. It works for any number of elements with any grid. Here
+# are 19 elements, and a grid that has only 2 blocks of 4 threads.
 
 # %%
 STRIDE_CU = """
@@ -326,14 +332,15 @@ by_stride = asked(stride, (1, 19), threads=4, blocks=2)[0].tolist()
 thread_grid.draw_owners([by_stride[k : k + 8] for k in range(0, 19, 8)], row_name="turn")
 
 # %% [markdown]
-# After the first eight elements the same eight threads take the next eight, and so on. Neighbours still go to
-# neighbours, and the grid can be chosen for the GPU instead of for the data.
+# After the first eight elements, the same eight threads take the next eight, and so on. Neighbouring threads still
+# have neighbouring elements, and you can choose the grid for the GPU instead of for the data.
 
 # %% [markdown] syllabus="3.3e 3.3f"
 # ### The guard
 #
-# Blocks are whole, sizes are not: 8 threads for a row of 5. To see it without harm, the row is the front of a piece
-# of memory of our own, and what lies behind it is marked with -1. The kernel has a choice of guards:
+# The number of threads is a multiple of the block size, but the number of elements often is not: here a row of 5
+# elements gets 8 threads. To show the effect without harm, the row is the first part of a larger tensor, and the
+# elements behind it are set to -1. An argument of the kernel selects the guard:
 
 # %%
 GUARD_CU = """
@@ -367,7 +374,7 @@ void guard(const at::Tensor& row, int64_t guard, int64_t threads) {
 guards = inline("guards", GUARD_CPP, GUARD_CU, ["guard"], target="emulator")
 
 # %% [markdown]
-# The emulator's checks are off for a moment, so that it does what a GPU does:
+# For this cell the emulator's checks are off, so that it does what a GPU does:
 
 # %%
 os.environ["EMULATOR_CHECKS"] = "none"
@@ -379,24 +386,26 @@ for guard, name in enumerate(("no guard", "(col < S) < S", "col < S")):
 os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
-# Without a guard three threads write where another tensor might live. The second line is from a published cell, and
-# writes there just the same. What does its guard say?
+# Without a guard, three threads write to memory that may belong to another tensor. The guard in the second line is
+# from a published cell, and it does not stop these threads. What is the value of its condition?
 
 # %%
 for col in (0, 4, 5, 7, 1000):
     print(f"col {col:4d}:  col < S is {col < S!s:5}  (col < S) < S is {(col < S) < S}")
 
 # %% [markdown]
-# `col < S` is 0 or 1, and both are less than 5. It is always true as soon as S is above 1, and no test of values
-# finds it, because the row itself is right. With its checks on, as they usually are, the emulator does:
+# `col < S` is 0 or 1, and both are less than 5. The condition is always true if S is above 1. No test of values
+# finds this mistake, because the row itself is right. The emulator finds it when its checks are on, as they are by
+# default:
 
 # %%
 memory = torch.full((8,), -1.0)
 reported(GUARD_CU, guards.guard, memory[:S], 1, 8)
 
 # %% [markdown]
-# Read it from the top: what, and in which line of the `.cu`; which element of which tensor; who, and how often. Below
-# stands the line. The three threads were stopped before they wrote; the five others did their work:
+# Read the report from the top. It names the mistake and its line in the `.cu`, then the element and its tensor,
+# then the number of threads and the first of them. The source line is printed below the report. The three threads
+# were stopped before they wrote. The other five wrote their elements:
 
 # %%
 print("row", memory[:S].int().tolist(), " behind it", memory[S:].int().tolist())
@@ -405,9 +414,9 @@ reported(GUARD_CU, guards.guard, memory[:S], 2, 8)
 # %% [markdown] syllabus="3.3c"
 # ### 32 bits are not enough
 #
-# `blockIdx` and `blockDim` are 32 bits wide, and so is what they are multiplied to. Where does the last row of gates
-# of shape (65535, 3 · 12000) begin? The last block of this kernel computes the place in 32 bits and in 64, and can
-# mark it.
+# `blockIdx` and `blockDim` are 32 bits wide, and so are their products with other 32-bit numbers. At which index
+# does the last row of gates of shape (65535, 3 · 12000) begin? The last block of this kernel computes this index in
+# 32 bits and in 64 bits, and can write a mark there.
 
 # %%
 PLACE_CU = """
@@ -449,7 +458,7 @@ void mark(const Tensor& place, const Tensor& gates, bool in_64_bits) {
 marks = inline("marks", PLACE_CPP, PLACE_CU, ["place", "mark"], target="emulator")
 
 # %% [markdown]
-# Without `gates` no large tensor is needed:
+# If `gates` is null, the kernel only computes the indices, so it needs no large tensor:
 
 # %%
 places = torch.zeros(2, dtype=torch.int64)
@@ -457,9 +466,9 @@ marks.place(places, 65535, 12000)
 print("in 32 bits {:,}   in 64 bits {:,}".format(*places.tolist()))
 
 # %% [markdown]
-# A negative index: a crash at best. As floats these gates take 9 GB, so no small test ever gets there. Here is a
-# trick for a large one: of memory that nobody has touched only the addresses exist, and of this tensor, with one byte
-# for each element, a single page is all that is ever touched.
+# The 32-bit index is negative. At best, such an access crashes. With floats, these gates take 9 GB, so no small
+# test finds the mistake. But a large test needs little memory: until memory is accessed, only its addresses exist.
+# This tensor has one byte for each element, and the kernel accesses only a single page of it.
 
 # %%
 places = torch.zeros(2, dtype=torch.int64)
@@ -468,8 +477,8 @@ print(f"{gates.numel():,} elements; the largest int is {2**31 - 1:,}")
 reported(PLACE_CU, marks.mark, places, gates, False)
 
 # %% [markdown]
-# Far from everything that the kernel was given: that is what an overflow looks like. Hence `int64_t(blockDim.x)` in
-# each kernel: with one factor of 64 bits the product has them too.
+# The address is far from everything that the kernel was given, which is typical of an overflow. This is why each
+# kernel contains `int64_t(blockDim.x)`: if one factor has 64 bits, the product has 64 bits, too.
 
 # %%
 reported(PLACE_CU, marks.mark, places, gates, True)
@@ -478,8 +487,8 @@ print("the last row begins with", gates[-1, 0].item())
 # %% [markdown] syllabus="3.9b 3.7c"
 # ### A loop in the kernel, and why the matrix product stays in ATen
 #
-# The launch is one loop; the kernel may have its own. A thread of `linear_kernel` adds up one element of
-# `z = X @ weights.T + bias`:
+# The launch is one loop, and the kernel can have another one. Each thread of `linear_kernel` computes one element
+# of `z = X @ weights.T + bias`, which is a sum:
 
 # %%
 LINEAR_CU = """
@@ -520,7 +529,7 @@ void linear(const Tensor& z, const Tensor& X, const Tensor& weights, const Tenso
 by_hand = inline("linear", LINEAR_CPP, LINEAR_CU, ["linear"])
 
 # %% [markdown]
-# It is right:
+# The result is right:
 
 # %%
 X, weights = torch.randn(16, 160, device=device()), torch.randn(384, 160, device=device())
@@ -529,7 +538,7 @@ by_hand.linear(z, X, weights, bias)
 print("largest difference to F.linear:", f"{(z - F.linear(X, weights, bias)).abs().max().item():.1e}")
 
 # %% [markdown]
-# But count what its threads read from memory, against what there is:
+# But count how often its threads read from memory, and compare this with the number of different values:
 
 # %%
 (B, K), columns = X.shape, weights.size(0)
@@ -537,9 +546,10 @@ reads, numbers = B * columns * (2 * K + 1), X.numel() + weights.numel() + bias.n
 print(f"{reads:,} reads of {numbers:,} different numbers: each one {reads / numbers:.0f} times")
 
 # %% [markdown]
-# A library's product fetches a tile once for a whole block, keeps it close to the arithmetic, feeds units made for
-# products, and has a version for each shape and GPU. We could not beat it easily, and so stage 3 does not try: the
-# products stay in ATen, and the pointwise rest becomes ours. On a GPU you can measure how far off we would be:
+# The matrix product of a library loads a tile once for a whole block, keeps it close to the arithmetic units, uses
+# hardware units that are made for products, and has a version for each shape and GPU. We could not easily be
+# faster. So stage 3 leaves the products to ATen and has its own kernels only for the pointwise operations. On a GPU
+# you can measure how much slower our loop is:
 
 # %%
 if on_gpu:
@@ -565,8 +575,8 @@ show("3/who_computes_what")
 # %% [markdown]
 # ## Maths on the device
 #
-# The gates need `exp`, `tanh` and a choice. Here is elu in four versions, and its slope in two. In CUDA `fmaxf`,
-# `fminf` and `expf` take and return floats, whatever they are given.
+# The gates need `exp`, `tanh` and a conditional expression. Here are four versions of elu, and two of its
+# derivative. In CUDA `fmaxf`, `fminf` and `expf` take and return floats, whatever the type of their arguments.
 
 # %%
 MATHS_CU = """
@@ -594,9 +604,9 @@ __device__ scalar_t d_elu_ternary(scalar_t z) { return z > 0 ? scalar_t(1) : std
 """
 
 # %% [markdown]
-# One kernel calls whichever is asked for. It is a template, since it should work on floats and on doubles, and
-# templates have a catch: code is made for the types that somebody *uses*, and in this file nobody uses any. The last
-# lines ask for the two types explicitly.
+# One kernel calls the function that `which` selects. The kernel is a template, because it should work on floats and
+# on doubles. A compiler generates the code of a template only for the types that the file *uses*, and this file
+# does not use any. So the last lines instantiate the template explicitly for the two types.
 
 # %%
 MATHS_CU += """
@@ -625,8 +635,8 @@ template void launch_apply(double*, const double*, int64_t, int, cudaStream_t);
 """
 
 # %% [markdown]
-# On the other side a tensor's type is known only when the program runs, and a template wants it when it is compiled.
-# `AT_DISPATCH_FLOATING_TYPES` stands between; "Dispatch over types" below says what it is.
+# In the `.cpp`, the type of a tensor is known only at run time, but a template needs its type at compile time.
+# `AT_DISPATCH_FLOATING_TYPES` connects the two. "Dispatch over types" below explains it.
 
 # %%
 MATHS_CPP = """
@@ -656,7 +666,7 @@ maths = inline("maths", MATHS_CPP, MATHS_CU + INSTANTIATIONS, ["apply"])
 # %% [markdown] syllabus="3.2a"
 # ### `fmaxf` narrows
 #
-# In float32 all versions of elu agree. In float64:
+# In float32 all versions of elu agree. In float64 they do not:
 
 # %%
 NAMES = ["elu_fmaxf", "elu_literal", "elu_minus_one", "elu_expm1", "d_elu_mask", "d_elu_ternary"]
@@ -672,8 +682,9 @@ for name in NAMES[:4]:
     print(f"{name:14s} {apply(name, z).dtype}, largest error {error:.1e}")
 
 # %% [markdown]
-# The first returns float64, and half of its digits are invented. No compiler warned. Every test in float32 passes.
-# The one test that does not is gradcheck, whose differences of 1e-6 drown in that error:
+# The first version returns float64, but half of its digits are meaningless. The compiler did not warn, and every
+# test in float32 passes. The only test that fails is gradcheck, because this error is too large for its finite
+# differences with steps of 1e-6:
 
 
 # %%
@@ -694,16 +705,16 @@ for name in NAMES[:4]:
     print(f"{name:14s} gradcheck {'passes' if passed else 'FAILS'}")
 
 # %% [markdown]
-# And all of them have the same, right, backward. In templates, call `std::exp`, `std::expm1`, `std::tanh`: these have
-# a version for each type.
+# All four versions have the same backward, which is right. In templates, call `std::exp`, `std::expm1` and
+# `std::tanh`, which have a version for each type.
 
 # %% [markdown] syllabus="3.2b"
 # ### A literal promotes
 #
-# `elu_literal` is the opposite mistake. `1.0` is a double, a float beside it becomes one too, and so do the
-# subtraction and the comparison. The result is right to the last digit, and computed where most GPUs are slow: many
-# have one unit for doubles to 32 or 64 for floats. It shows in the instructions. nvcc turns the kernel for floats
-# into PTX, and we count what works on doubles there.
+# `elu_literal` makes the opposite mistake. `1.0` is a double, so a float beside it is converted to double. The
+# subtraction and the comparison are then done in double, too. The result is right to the last digit, but most GPUs
+# are slow in double precision: many have one unit for doubles for every 32 or 64 units for floats. The instructions
+# show this. nvcc compiles the kernel for floats to PTX, and we count the PTX instructions that work on doubles.
 
 
 # %%
@@ -726,13 +737,13 @@ else:
     print("no nvcc here")
 
 # %% [markdown]
-# nvcc 13.0 makes 4 of them from `elu_literal`, and none from the other two. The cures are `1`, which becomes whatever
-# stands beside it, or `scalar_t(1)`.
+# nvcc 13.0 generates 4 of them for `elu_literal`, and none for the other two. To fix the mistake, write `1`, which
+# is converted to the type of the other operand, or `scalar_t(1)`.
 
 # %% [markdown] syllabus="3.2c"
 # ### The slope of elu, by choice and by mask
 #
-# The mask, `(z > 0) + (z <= 0) * exp(z)`, multiplies by 0 what should not count. That is not the same as leaving it
+# The mask, `(z > 0) + (z <= 0) * exp(z)`, multiplies the unwanted term by 0. That is not the same as leaving it
 # out:
 
 # %%
@@ -742,15 +753,15 @@ print("mask   ", apply("d_elu_mask", z).tolist())
 print("ternary", apply("d_elu_ternary", z).tolist())
 
 # %% [markdown]
-# exp(100) is infinite in float32, and 0 times infinity is NaN. In a kernel the choice costs nothing: the compiler
-# makes a select of it, not a branch. The stage does not even need the exponential, since it takes the slope from
-# elu's own output.
+# exp(100) is infinite in float32, and 0 times infinity is NaN. In a kernel the conditional expression costs
+# nothing: the compiler turns it into a select instruction, not a branch. The stage does not even need the
+# exponential, because it computes the derivative from elu's own output.
 
 # %% [markdown] syllabus="3.2d"
 # ### `expm1`
 #
-# Near zero exp(z) is 1 and a little, and after the subtraction only the little is left, with the few digits that
-# fitted behind the 1.
+# Near zero, exp(z) is 1 plus a small number. A float has room for only a few digits of that small number. After the
+# subtraction, only these digits are left.
 
 # %%
 z = -torch.logspace(-7, 0, 200, device=device())
@@ -776,9 +787,9 @@ plt.show()
 # %% [markdown] syllabus="3.4a 3.4b 3.4c"
 # ## Dispatch over types
 #
-# A macro with a lambda looks like magic. It is a switch. Here `kind` is written with the macro and `kind_by_hand`
-# without it. `scalar_t` is no more than the name that the macro gives to the type in each case, and the lambda is
-# compiled once for each.
+# A macro with a lambda may look mysterious, but it is a switch. Here `kind` uses the macro and `kind_by_hand` does
+# not. `scalar_t` is only the name that the macro gives to the type in each case. The lambda is compiled once for
+# each type.
 
 # %%
 KIND_CPP = """
@@ -821,8 +832,8 @@ for dtype in (torch.float16, torch.bfloat16, torch.int64):
     refused(kinds.kind, torch.zeros(1, dtype=dtype))
 
 # %% [markdown]
-# Whatever is not in the switch is refused by name; the string that is given to the macro is for this message. Other
-# macros have more cases. `_AND2` adds two types to be named, here float16 and bfloat16:
+# A type that is not in the switch raises an error that names it. The string argument of the macro is for this
+# message. Other macros have more cases. `_AND2` adds two types that you name, here float16 and bfloat16:
 
 # %%
 for dtype in (torch.float16, torch.bfloat16):
@@ -830,13 +841,14 @@ for dtype in (torch.float16, torch.bfloat16):
 refused(kinds.kind_with_half, torch.zeros(1, dtype=torch.int64))
 
 # %% [markdown]
-# Others that you will read: `AT_DISPATCH_FLOATING_TYPES_AND_HALF` adds float16 alone, without bfloat16, and
-# `AT_DISPATCH_ALL_TYPES` is not all: float, double and the integers of 8 to 64 bits (uint8 is the only unsigned one),
-# but neither bool nor half nor complex. `AT_DISPATCH_ALL_TYPES_AND2` again takes two more.
+# You will also see these macros in other code. `AT_DISPATCH_FLOATING_TYPES_AND_HALF` adds float16 alone, without
+# bfloat16. `AT_DISPATCH_ALL_TYPES` does not cover all types: it covers float, double and the integers of 8 to 64
+# bits (uint8 is the only unsigned one), but not bool, half or complex. `AT_DISPATCH_ALL_TYPES_AND2` again takes two
+# more types.
 
 # %% [markdown]
-# To see that there is no magic, ask the compiler what it gets to read. `g++ -E` expands the macro; shown are the
-# lines of the switch itself.
+# You can look at the code that the compiler receives. `g++ -E` expands the macro. The cell prints the lines of the
+# switch itself.
 
 # %%
 import sysconfig
@@ -861,10 +873,10 @@ for line in expanded.splitlines():
 # %% [markdown] syllabus="3.5a 3.5b"
 # ## A `.cu` that knows no torch
 #
-# The kernels above took pointers and sizes, and none of their files included a torch header. This is the price: the
-# dispatch is in the `.cpp`, which sees only a declaration of the template, and so cannot make its code. Without the
-# two lines of explicit instantiation everything compiles, and at import there is a symbol that nobody defines.
-# `c++filt` reads names like that:
+# The kernels above took pointers and sizes, and their `.cu` files did not include any torch header. This has a
+# cost. The dispatch is in the `.cpp`, where the compiler sees only a declaration of the template, so it cannot
+# generate the template's code there. Without the two lines of explicit instantiation, everything compiles, but the
+# import fails because a symbol is undefined. `c++filt` makes such names readable:
 
 # %%
 from common.emulator import demangle
@@ -878,7 +890,8 @@ except ImportError as error:
 # %% [markdown] syllabus="3.5c"
 # ### What it gains
 #
-# An empty kernel, with the three ATen headers that stage 4's `.cu` needs, and with none:
+# This cell compiles an empty kernel twice: with the three ATen headers that stage 4's `.cu` needs, and with none of
+# them:
 
 # %%
 import time
@@ -903,8 +916,9 @@ for name, headers in HEADERS.items():
     print(f"{name:20s}{compile_seconds[name]:6.1f} s with {Path(COMPILER[0]).name}")
 
 # %% [markdown]
-# With `torch/types.h`, which torch's `load_inline` puts in front of a `.cu` unless told not to, it was five times the
-# upper line when this was written. And you compile a kernel dozens of times before it is good.
+# torch's `load_inline` puts `torch/types.h` in front of a `.cu` unless you tell it not to. With this header,
+# compilation took five times as long as the upper line when this was written. And you compile a kernel dozens of
+# times before it is finished.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `3/instantiate`. `show("3/instantiate")` in a cell checks it here.
@@ -912,9 +926,9 @@ for name, headers in HEADERS.items():
 # %% [markdown] syllabus="3.1c"
 # ## Two files with one name
 #
-# `lltm.cpp` and `lltm.cu` side by side look tidy, and do not build. setuptools takes the name of an object file from
-# the source's, without its ending. (Torch looks for nvcc before it does anything with a `.cu`. Without nvcc the
-# second file is a `.cc` here, which meets the same rule.)
+# `lltm.cpp` and `lltm.cu` side by side look tidy, but do not build. setuptools derives the name of an object file
+# from the name of the source without its ending. (Torch looks for nvcc before it does anything with a `.cu`. So
+# without nvcc, the second file here is a `.cc`, for which the same rule holds.)
 
 # %%
 folder = root / "build" / "notebooks" / "one_name"
@@ -929,14 +943,14 @@ setup(name="one_name", packages=[], ext_modules=[{kind}("one_name", ["lltm.cpp",
 """)
 
 # %%
-settings = {**os.environ, "TORCH_CUDA_ARCH_LIST": "9.0"}  # nothing gets compiled, so any will do
+settings = {**os.environ, "TORCH_CUDA_ARCH_LIST": "9.0"}  # nothing is compiled, so any value works
 command = [sys.executable, "setup.py", "build_ext", "--build-temp", "objects"]
 done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True)
 print(*(line for line in (done.stdout + done.stderr).splitlines() if "multiple rules" in line), sep="\n")
 
 # %% [markdown]
-# With ninja at least it is an error. Without it, setuptools keeps a list with one entry for each object, the second
-# source replaces the first, and the build *succeeds*, without the code of one of the two:
+# With ninja, this is at least an error. Without ninja, setuptools keeps a list with one entry for each object. The
+# second source replaces the first, and the build *succeeds* without the code of one of the two:
 
 # %%
 from setuptools._distutils.ccompiler import new_compiler
@@ -948,8 +962,9 @@ print("to link:   ", objects)
 print("to compile:", build)
 
 # %% [markdown]
-# torch's JIT, `load` and `load_inline`, names a kernel's object `.cuda.o` and has no such trouble, so the mistake
-# waits for the day on which the package is made. Stage 3 calls its files `lltm.cpp` and `lltm_kernel.cu`.
+# torch's JIT build, `load` and `load_inline`, names a kernel's object `.cuda.o`, so the names do not conflict. The
+# mistake then appears only on the day on which you build the package. Stage 3 calls its files `lltm.cpp` and
+# `lltm_kernel.cu`.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `3/binding_and_setup`. `show("3/binding_and_setup")` in a cell checks it here.
@@ -957,8 +972,9 @@ print("to compile:", build)
 # %% [markdown] syllabus="3.1d 3.1e"
 # ## Checks
 #
-# A kernel believes its arguments. This one adds the gradient through `tanh` as the cell's backward does, and the
-# `.cpp` checks what it is given, with macros as you find them in most published code. But not all of it.
+# A kernel does not check its arguments. This one computes the gradient through `tanh` as the cell's backward does.
+# The `.cpp` checks what it receives, with macros that you find in most published code. But it does not check
+# everything.
 
 # %%
 CHECKS_CU = """
@@ -1021,7 +1037,7 @@ FUNCTIONS = ["d_cell", "checked_d_cell"]
 checks = inline("checks", CHECKS_CPP, CHECKS_CU, FUNCTIONS)
 
 # %% [markdown]
-# The macros do their work for `grad_h`:
+# The macros work for `grad_h`:
 
 # %%
 grad_h = torch.ones(2, 4, device=device())
@@ -1029,7 +1045,8 @@ refused(checks.d_cell, grad_h.t(), grad_h.t())
 refused(checks.d_cell, grad_h.to("meta"), grad_h)
 
 # %% [markdown]
-# Now a `new_cell` with too few rows. So that we may look, it is again the front of our own memory, followed by 100s:
+# Now `new_cell` has too few rows. To show what the kernel reads, it is again the first part of a larger tensor,
+# followed by 100s:
 
 # %%
 os.environ["EMULATOR_CHECKS"] = "none"
@@ -1040,9 +1057,10 @@ print(checks.d_cell(grad_h, new_cell))
 os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
-# The slope of tanh at 0 is 1, so the first row is right; the second was computed from memory that `new_cell` does not
-# own, and nothing said so. Published code has exactly this gap, for exactly this tensor. The emulator's checks know
-# which part of that memory is `new_cell`; and a check on the host needs no emulator:
+# The derivative of tanh at 0 is 1, so the first row is right. The second row was computed from memory that does not
+# belong to `new_cell`, and there was no error. In published code exactly this check is missing, for exactly this
+# tensor. The emulator's checks know which part of that memory is `new_cell`. A check on the host does not need the
+# emulator:
 
 # %%
 on_cpu = inline("checks", CHECKS_CPP, CHECKS_CU, FUNCTIONS, target="emulator")
@@ -1050,8 +1068,7 @@ reported(CHECKS_CU, on_cpu.d_cell, grad_h.cpu(), memory.cpu()[:4].view(1, 4))
 refused(checks.checked_d_cell, grad_h, new_cell)
 
 # %% [markdown]
-# The stage's own checks
-# (`check_arguments` in `csrc/lltm.cpp`) name the argument and what was wrong with it:
+# The stage's own checks (`check_arguments` in `csrc/lltm.cpp`) name the argument and what was wrong with it:
 
 # %%
 from common import load
@@ -1068,8 +1085,8 @@ for wrong in ({"old_cell": inputs["old_cell"][:1]}, {"bias": inputs["bias"].doub
 # %% [markdown] syllabus="3.6c"
 # ## Streams, devices and errors
 #
-# A kernel that adds 1, and three ways to launch it: with a check of the launch, without one, and on the default
-# stream. A fourth function says which device is current, for the last part.
+# The kernel of this section adds 1. Three functions launch it: one with a check of the launch, one without, and one
+# on the default stream. A fourth function returns the current device. It is for the last part.
 
 # %%
 LAUNCHES_CU = """
@@ -1121,8 +1138,8 @@ launches = inline("launches", LAUNCHES_CPP, LAUNCHES_CU, FUNCTIONS)
 # %% [markdown]
 # ### Check the launch
 #
-# `<<<...>>>` returns nothing. A launch that a device refuses, such as one with 2048 threads in a block, leaves a note
-# in `cudaGetLastError`, and that is all.
+# `<<<...>>>` returns nothing. When the device rejects a launch, such as one with 2048 threads in a block, the
+# runtime only records an error, which `cudaGetLastError` returns.
 
 # %%
 os.environ["EMULATOR_CHECKS"] = "none"
@@ -1133,15 +1150,16 @@ print("x", x.tolist(), "  y", y.tolist())
 os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
-# The wrong launch was silent, `x` never got its 1, and the error was reported for the *next* launch, which did
-# nothing wrong and even did its work. With `C10_CUDA_KERNEL_LAUNCH_CHECK()` right after the launch it is where it
-# belongs:
+# The wrong launch gave no error message, and `x` did not get its 1. The error was reported for the *next* launch,
+# which was right and even did its work. With `C10_CUDA_KERNEL_LAUNCH_CHECK()` right after the launch, the error is
+# reported where it belongs:
 
 # %%
 refused(launches.add_one, x, 2048)
 
 # %% [markdown]
-# And where nobody checks, the emulator's own check remembers who it was. It speaks up at the next launch:
+# If the code does not check its launches, the emulator still records which launch failed. It reports this at the
+# next launch:
 
 # %%
 first, then = torch.zeros(4), torch.zeros(4)
@@ -1152,10 +1170,10 @@ reported(LAUNCHES_CU, on_cpu.add_one, then, 256)
 # %% [markdown] syllabus="3.6d"
 # ### Errors inside a kernel
 #
-# A launch is an order, not a call. On a GPU it returns before the kernel has begun, so a check can only report what
-# is wrong with the *order*. What goes wrong inside comes up later, at some call that waits for the GPU, and after
-# that the process can use the GPU no more. This kernel writes through a null pointer. On a GPU it runs twice, each
-# time in a process of its own.
+# A launch is not an ordinary call: on a GPU it puts the kernel in a queue and returns before the kernel has begun.
+# So a check can only report what is wrong with the *launch*. An error inside the kernel is reported later, by some
+# call that waits for the GPU. After that, the process can no longer use the GPU. This kernel writes through a null
+# pointer. On a GPU it runs twice, each time in a separate process.
 
 # %%
 CRASH_CU = """
@@ -1205,10 +1223,10 @@ else:
     reported(CRASH_CU, crashing.crash)
 
 # %% [markdown]
-# On a GPU the first run blames an innocent line, far from the culprit; with `CUDA_LAUNCH_BLOCKING=1` each launch
-# waits for its kernel, and the error is reported there. Use it whenever an error makes no sense. The emulator has
-# nothing to wait for: it runs the kernel at the launch, and names kernel, block and thread. And the notebook is still
-# alive:
+# On a GPU, the first run reports the error at a correct line, far from the cause. With `CUDA_LAUNCH_BLOCKING=1`
+# each launch waits for its kernel, and the error is reported there. Use this setting whenever an error makes no
+# sense. The emulator does not need it: it runs the kernel at the launch, and names kernel, block and thread. And
+# the notebook can continue:
 
 # %%
 launches.add_one(x, 256)
@@ -1217,10 +1235,11 @@ print(x.tolist())
 # %% [markdown] syllabus="3.6a"
 # ### On the current stream
 #
-# A GPU keeps orders in queues, called streams. Within one the order holds; between two it does not. Torch puts its
-# work on the *current* stream, so a kernel must go there too. The fourth argument in `<<<...>>>` says where; left
-# out, or null, it is the default stream, which is the current one in most programs. Until somebody uses a side
-# stream: this cell fills `x` there, slowly, and adds 1 in both ways.
+# A GPU takes its work from queues, called streams. The work in one stream runs in order. Between two streams there
+# is no order. Torch puts its work on the *current* stream, so your kernel must go there, too. The fourth argument
+# in `<<<...>>>` is the stream. If it is left out, or null, the kernel goes to the default stream. In most programs
+# this is also the current stream, but not while a program uses a side stream. This cell fills `x` on a side stream,
+# slowly, and adds 1 in both ways.
 
 # %%
 if on_gpu:
@@ -1232,7 +1251,7 @@ if on_gpu:
         x = torch.zeros(4, device="cuda")
         torch.cuda.synchronize()
         with torch.cuda.stream(torch.cuda.Stream()):
-            torch.cuda._sleep(100_000_000)  # the GPU is busy for some 50 ms
+            torch.cuda._sleep(100_000_000)  # keeps the GPU busy for about 50 ms
             x.fill_(41)
             add_one(x)
         torch.cuda.synchronize()
@@ -1246,14 +1265,15 @@ for name, result in results.items():
     print(f"on the {name} stream: {result}")
 
 # %% [markdown]
-# On a GPU the second line ends in 41: the kernel on the default stream did not wait, added 1 to the zeros, and
-# `fill_` came later and covered it. `c10::cuda::getCurrentCUDAStream()` in the call is all it takes.
+# On a GPU, the second line shows 41: the kernel on the default stream did not wait and added 1 to the zeros, and
+# `fill_` overwrote the result later. Passing `c10::cuda::getCurrentCUDAStream()` in the launch is enough to avoid
+# this.
 
 # %% [markdown] syllabus="3.6b"
 # ### On the right device
 #
-# With several GPUs one of them is current, and a launch goes to it, wherever the tensors live. A guard makes the
-# tensor's device the current one until the end of the function.
+# With several GPUs, one of them is current. A launch goes to this one, whichever GPU holds the tensors. A device
+# guard makes the tensor's device the current one until the end of the function.
 
 # %%
 places = [f"cuda:{k}" for k in range(torch.cuda.device_count())] if on_gpu else ["cpu"]
@@ -1271,7 +1291,8 @@ print("after it:", torch.cuda.current_device() if on_gpu else "nothing has chang
 # %% [markdown] syllabus="3.7a 3.7b"
 # ## The kernels of the cell
 #
-# Now all parts are there. This is the forward kernel of stage 3, one pass over memory: 4 numbers in, 5 out.
+# You now know all the parts. This is the forward kernel of stage 3. It makes one pass over memory: for each unit it
+# reads 4 numbers and writes 5.
 
 # %%
 kernels = (root / "stages" / "stage3_cuda_pointers" / "csrc" / "lltm_kernel.cu").read_text()
@@ -1279,15 +1300,16 @@ forward, backward = kernels.split("// One thread per (row, unit).")[1:]
 print("// One thread per (row, unit)." + forward.rstrip())
 
 # %% [markdown]
-# Nothing in between goes to memory: what stage 2 keeps in half a dozen tensors is in registers here. The backward
-# kernel is made the same way, from the formulas of notebook 01:
+# No intermediate result is written to memory: what stage 2 stores in half a dozen tensors is in registers here. The
+# backward kernel is built in the same way, from the formulas of notebook 01:
 
 # %%
 print(backward[backward.index("    const scalar_t input_gate") : backward.index("constexpr int kThreads")].rstrip())
 
 # %% [markdown]
-# First called directly, without autograd; then the whole cell is held against the float64 reference, in both types,
-# with sizes that fill no block, with a state larger than two, and with an empty batch.
+# First the functions are called directly, without autograd. Then the whole cell is compared with the float64
+# reference, in both types, with sizes that fill no block, with a state that needs several blocks, and with an empty
+# batch.
 
 # %%
 from lltm_stage3 import _C
@@ -1306,11 +1328,11 @@ for dtype in (torch.float32, torch.float64):
 # %% [markdown] syllabus="3.7c 3.7d"
 # ### What stays in ATen
 #
-# The profiler counts what reaches ATen in a step forward and backward, in stage 1's equations and in stages 2 and 3.
-# (Calls that no other ATen call makes, and without views.)
+# The profiler counts the ATen calls of a step forward and backward, for stage 1's equations and for stages 2 and 3.
+# (We count only calls that no other ATen call makes, and leave out views.)
 
 # %%
-os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's messages about itself stay off the page
+os.environ["KINETO_LOG_LEVEL"] = "6"  # hides the messages of the profiler itself
 from torch.profiler import ProfilerActivity, profile
 
 VIEWS = ("chunk", "detach", "expand", "narrow", "slice", "split", "t", "transpose", "unbind", "unsafe_chunk", "view")
@@ -1349,10 +1371,10 @@ for name, (operations, on_device) in calls.items():
 print("\nleft in stage 3:", ", ".join(calls["stage 3"][0]))
 
 # %% [markdown]
-# Three matrix products, the concatenation in front of them, and a sum for the bias: what a library does well. All
-# that is pointwise has left the list, and two launches have come instead, which the profiler of the CPU does not see.
-# The rest of the list is memory, and it is `empty`, not `zeros`. Each element will be written, so zeros would be one
-# more pass over memory, on a GPU one more kernel:
+# What remains is three matrix products, the concatenation before them and a sum for the bias: operations that a
+# library does well. All pointwise operations have left the list. Two launches have replaced them, which the CPU
+# profiler does not see. The rest of the list allocates memory, and it uses `empty`, not `zeros`. The kernels write
+# each element, so `zeros` would add one more pass over memory, and on a GPU one more kernel:
 
 # %%
 for name, make in (("empty", torch.empty), ("zeros", torch.zeros)):
@@ -1362,8 +1384,8 @@ for name, make in (("empty", torch.empty), ("zeros", torch.zeros)):
     print(f"torch.{name}: {', '.join(names)}")
 
 # %% [markdown]
-# How do you know that each element *is* written? `outputs` above ran with a switch of torch that fills every `empty`
-# with NaN, in C++ as well, and NaN agrees with nothing.
+# How do you know that each element *is* written? `outputs` above ran with a torch setting that fills every `empty`
+# with NaN, in C++ as well, and NaN is equal to nothing.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `3/forward_kernel`, `3/backward_kernel`, `3/strided_gradient`, `3/gru_kernel` and `3/gru_backward`.
@@ -1686,13 +1708,14 @@ for name, version in (("by column", by_column), ("by warp", by_warp), ("by block
 # %% [markdown] syllabus="3.8a 3.8b"
 # ## Finding errors
 #
-# Most mistakes in kernels are silent, or come up far from their cause. Two tools look at every access while a kernel
-# runs. Where there is a GPU it is `compute-sanitizer` from the CUDA Toolkit, which is four tools: `memcheck` for bad
-# accesses, `racecheck` for races in shared memory, `initcheck` for memory that nobody wrote, and `synccheck` for
-# barriers. Where there is none it is the emulator, which has all its checks on by itself.
+# Most mistakes in kernels give no error, or an error far from their cause. Two tools check every access while a
+# kernel runs. With a GPU, use `compute-sanitizer` from the CUDA Toolkit. It consists of four tools: `memcheck`
+# finds bad accesses, `racecheck` finds races in shared memory, `initcheck` finds reads of uninitialised memory, and
+# `synccheck` finds wrong barriers. Without a GPU, use the emulator. All of its checks are on by default.
 #
-# To compare them the workbook keeps small wrong programs in `common/emulator/mistakes`, ordinary ones with a `main`.
-# In this one each of four blocks adds up 64 numbers, rightly, and then adds its sum to the total.
+# To compare the two, the workbook has small wrong programs in `common/emulator/mistakes`. They are ordinary
+# programs with a `main`. In this one, each of four blocks adds up 64 numbers, which is right, and then adds its sum
+# to the total.
 
 # %%
 PROGRAMS = root / "common" / "emulator" / "mistakes"
@@ -1701,7 +1724,7 @@ program = PROGRAMS / "races_grid.cu"
 print(re.search(rf"__global__ void sum\(.*?{name}.*?\n", program.read_text(), re.DOTALL)[0])
 
 # %% [markdown]
-# `make emulate FILE=...` compiles such a program with g++ and runs it; here by the command behind it:
+# `make emulate FILE=...` compiles such a program with g++ and runs it. This cell uses the command behind it:
 
 # %%
 command = [sys.executable, "-m", "common", "emulate", str(program.relative_to(root)), name]
@@ -1710,8 +1733,9 @@ print(done.stderr)
 print("exit status", done.returncode)
 
 # %% [markdown]
-# Two blocks read the total, both add, both write: one sum is lost, sometimes. What does `compute-sanitizer` say?
-# Where there is a GPU this cell asks it; with `-lineinfo` among nvcc's flags it knows lines.
+# If two blocks read the total, both add and both write, one sum is lost. This happens in some runs only. What does
+# `compute-sanitizer` report? On a machine with a GPU, this cell runs it. With `-lineinfo` among nvcc's flags, its
+# reports name source lines.
 
 # %%
 from common.results import records
@@ -1726,8 +1750,8 @@ else:
     print("no GPU with compute-sanitizer here")
 
 # %% [markdown]
-# And this is what both said on a machine with a GPU, of four of the programs. "Right line" means that the mistake's
-# own line was named.
+# The next cell shows what both tools reported on a machine with a GPU, for four of the programs. "Right line" means
+# that the report named the line of the mistake.
 
 # %%
 import json
@@ -1741,7 +1765,7 @@ if not recorded:
     print("not recorded yet: make compare-tools, on a machine with a GPU")
 
 # %% [markdown]
-# In its own words, of the first of them, a guard that lets in one thread too many:
+# These are both reports for the first program, a guard that lets one thread too many through:
 
 # %%
 for row in recorded:
@@ -1752,17 +1776,17 @@ command = [sys.executable, "-m", "common", "emulate", str(source.relative_to(roo
 print(subprocess.run(command, cwd=root, capture_output=True, text=True).stderr)
 
 # %% [markdown]
-# `racecheck` looks at shared memory only, so the race for the total is nobody's business there; and a barrier that
-# some threads never reach is no error to `synccheck`. In turn `compute-sanitizer` sees the machine code that really
-# runs, and that of libraries. [docs/emulator.md](../docs/emulator.md) has the whole comparison, and what the emulator
-# cannot show. With a GPU, use both.
+# `racecheck` checks shared memory only, so it does not find the race for the total. And `synccheck` does not report
+# a barrier that some threads never reach. On the other hand, `compute-sanitizer` checks the machine code that
+# really runs, including that of libraries. [docs/emulator.md](../docs/emulator.md) has the whole comparison, and
+# says what the emulator cannot show. With a GPU, use both.
 
 # %% [markdown]
 # ### Looking inside
 #
-# The oldest tools work in kernels, too: `printf`, best from one thread, and `assert`. On a GPU the text appears when
-# the host next waits, and a failed assertion is the error "device-side assert triggered", after which the process can
-# use the GPU no more.
+# The oldest tools work in kernels, too: `printf`, best called from one thread only, and `assert`. On a GPU, the
+# text appears the next time the host waits. A failed assertion is the error "device-side assert triggered", after
+# which the process can no longer use the GPU.
 
 # %%
 LOOK_CU = """
@@ -1782,22 +1806,23 @@ done = subprocess.run(command, cwd=root, capture_output=True, text=True)
 print(done.stdout, done.stderr, sep="\n")
 
 # %% [markdown]
-# `-DNDEBUG` among nvcc's flags takes every `assert` out; torch's `CUDA_KERNEL_ASSERT`, from `c10/macros/Macros.h`,
-# stays. And the line "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions" that torch writes under its
-# CUDA errors is no advice to you: it speaks of how torch itself was built, and of kernels that take two extra
-# arguments for it and say `CUDA_KERNEL_ASSERT2`. Your `assert` works without.
+# `-DNDEBUG` among nvcc's flags removes every `assert`. torch's `CUDA_KERNEL_ASSERT`, from `c10/macros/Macros.h`,
+# stays. Under its CUDA errors, torch writes "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions".
+# This line does not apply to your code. It is about how torch itself was built, and about kernels that take two
+# extra arguments for this purpose and call `CUDA_KERNEL_ASSERT2`. Your `assert` works without it.
 
 # %% [markdown]
 # ## Four mistakes that tests of values miss
 #
-# Each of these has been in published kernels. They are built by `lab`, as the sums in "Threads that work together".
+# Each of these mistakes has been in published kernels. `lab` builds the kernels, as in "Threads that work
+# together".
 
 # %% [markdown]
 # ### A barrier too few
 #
-# Here one block adds up a row in shared memory. In each turn of the loop the first half of the threads adds the
-# second half's numbers to its own. There is a barrier between the writes at the top and the first reads, and none
-# between one turn and the next.
+# Here one block adds up a row in shared memory. In each iteration of the loop, the first half of the threads adds
+# the second half's numbers to its own. There is a barrier between the writes at the top and the first reads, but
+# none between one iteration and the next.
 
 # %%
 SUM_CU = """
@@ -1823,16 +1848,16 @@ x = torch.arange(64.0).view(1, 64)
 reported(SUM_CU, lab("sum", SUM_CU).make, x, 1, 1)
 
 # %% [markdown]
-# A barrier after the `if` orders each turn after the one before:
+# A barrier after the `if` orders each iteration after the one before:
 
 # %%
 fixed = SUM_CU.replace("[t + half];\n", "[t + half];\n    __syncthreads();\n")
 reported(fixed, lab("sum", fixed).make, x, 1, 1)
 
 # %% [markdown]
-# Why not inside the `if`? There, half of the threads never reach it. A barrier waits for the threads of its block
-# that have not exited, so the sum comes out right once the others have, but CUDA leaves the behaviour of such a
-# barrier undefined. The emulator prints a warning and does not fail.
+# Why is the barrier not inside the `if`? There, half of the threads never reach it. A barrier waits only for those
+# threads of its block that have not exited. The other threads exit soon, so the sum is right, but CUDA leaves the
+# behaviour of such a barrier undefined. The emulator prints a warning and does not fail.
 
 # %%
 inside = SUM_CU.replace("partial[t] += partial[t + half];", "{ partial[t] += partial[t + half]; __syncthreads(); }")
@@ -1841,7 +1866,7 @@ reported(inside, lab("sum", inside).make, x, 1, 1)
 # %% [markdown]
 # ### Rows that overlap
 #
-# Three gates for each unit, in rows of 3S. Somebody has written S:
+# There are three gates for each unit, so a row has 3S elements. This kernel uses S as the row length:
 
 # %%
 SPLIT_CU = """
@@ -1863,8 +1888,9 @@ x = torch.randn(3, 40)
 reported(SPLIT_CU, lab("split", SPLIT_CU).make, x, 3, 120)
 
 # %% [markdown]
-# Every write is inside of the tensor. What gives it away is that two blocks write to one place. (A wrong stride in a
-# *read* is nobody's race: it reads what somebody rightly wrote elsewhere, and only a comparison of values finds it.)
+# Every write is inside the tensor. The emulator finds the mistake because two blocks write to one element. (A wrong
+# stride in a *read* does not cause a race: the thread reads a valid value from the wrong element, and only a
+# comparison of values finds the mistake.)
 
 # %%
 fixed = SPLIT_CU.replace("row * S + gate", "row * 3 * S + gate")
@@ -1873,8 +1899,8 @@ torch.equal(reported(fixed, lab("split", fixed).make, x, 3, 120), x.repeat(1, 3)
 # %% [markdown]
 # ### A sum that starts from anything
 #
-# The bias's gradient once more, in few lines: a thread for each number, and all threads of a column add to one place
-# by `atomicAdd`. That is right. But what do they add to?
+# This is the gradient of the bias once more, in a few lines: each number has a thread, and all threads of a column
+# add to one element with `atomicAdd`. That is right. But what is in this element before the first addition?
 
 # %%
 D_BIAS_CU = """
@@ -1894,8 +1920,8 @@ d_bias = lab("d_bias", D_BIAS_CU)
 reported(D_BIAS_CU, d_bias.make, x, 1, 40)
 
 # %% [markdown]
-# `make` takes its memory from `at::empty`. On a GPU that is often memory which somebody has just zeroed, and then the
-# mistake passes every test. Here the kernel is right, and the call needs fixing:
+# `make` allocates its memory with `at::empty`. On a GPU this memory was often set to zero shortly before, and then
+# the mistake passes every test. Here the kernel is right, and the call needs fixing:
 
 # %%
 zeros = torch.zeros(1, 40)
@@ -1905,7 +1931,7 @@ print("agrees:", torch.allclose(zeros, x.sum(dim=0)))
 # %% [markdown]
 # ### What nobody wrote
 #
-# The number of blocks, rounded *down*: of 120 elements the last 56 get no thread.
+# The number of blocks is rounded *down* here, so the last 56 of 120 elements get no thread.
 
 # %%
 SQUARE_CU = """
@@ -1922,14 +1948,15 @@ void launch(float* out, const float* x, int64_t B, int64_t S, cudaStream_t strea
 }
 """
 square = lab("square", SQUARE_CU)
-out = x * x  # what a right kernel has left here before
+out = x * x  # the results that a correct kernel wrote here earlier
 square.run(out, x)
 print("agrees:", torch.equal(out, x * x))
 
 # %% [markdown]
-# It agrees, and it is wrong: those are the results of the kernel *before*. Allocators love to give the same memory
-# again, so this happens without anybody's doing. On the emulator an `at::empty` in C++ begins as NaN, and NaN agrees
-# with nothing. And whoever reads from it is told; here it is the same kernel once more, on the last 64 elements.
+# The values agree, but the kernel is wrong: the last 56 values are from the *previous* kernel. Allocators often
+# return the same memory again, so this happens unintentionally, too. On the emulator, memory from `at::empty` in
+# C++ is filled with NaN, and NaN is equal to nothing. A kernel that reads from this memory causes an error. Here
+# the same kernel runs once more, on the last 64 elements.
 
 # %%
 made = square.make(x, 3, 40)
@@ -1946,10 +1973,11 @@ torch.equal(reported(fixed, lab("square", fixed).make, x, 3, 40), x * x)
 # %% [markdown]
 # ## What a kernel asks of memory
 #
-# A GPU does not serve threads, it serves warps. The 32 threads of a warp ask together, and memory answers in sectors
-# of 32 bytes: if neighbours ask for neighbours, 32 floats are 4 sectors; if each asks for something far from the
-# others, they are 32, of which most is thrown away. Pointwise kernels do little but ask memory, so this decides their
-# speed. No GPU is needed to count it: the emulator sees every access.
+# A GPU serves warps, not single threads. The 32 threads of a warp make one request, and memory answers in sectors
+# of 32 bytes. If neighbouring threads request neighbouring elements, 32 floats are in 4 sectors. If the elements
+# are far apart, they are in 32 sectors, and most of the bytes are not used. Pointwise kernels do little besides
+# accessing memory, so this determines their speed. You can count sectors without a GPU: the emulator sees every
+# access.
 
 # %%
 from common.figures import access_maps, source_heatmap
@@ -1959,18 +1987,18 @@ counted = stage_counts.count_stage(3, B=64, S=512, block=0)
 source_heatmap.draw_heatmap(counted, "forward_kernel")
 
 # %% [markdown]
-# Four sectors in each request, as many as the bytes need, and all 32 lanes at work: there is nothing to gain here.
-# Which thread accesses what in `gates`? Each colour is a thread of the first warp. The other warps of its block are
-# grey:
+# Each request needs four sectors, as many as the bytes need, and all 32 lanes are active. There is nothing to gain
+# here. Which thread accesses what in `gates`? Each colour is a thread of the first warp. The other warps of its
+# block are grey:
 
 # %%
 small = stage_counts.count_stage(3, B=4, S=40, block=0)
 access_maps.draw_access_map(small, "gates", "forward_kernel")
 
 # %% [markdown]
-# The first block has row 0, and its threads write each of the three gates one after another, always side by side. Now
-# let neighbouring threads have neighbouring *rows* instead. That is as right as before, and four replacements in the
-# stage's own file:
+# The first block has row 0. Its threads write the three gates one after another, and neighbouring threads always
+# write neighbouring elements. Now let neighbouring threads have neighbouring *rows* instead. The results are the
+# same, and the change is four replacements in the stage's own file:
 
 # %%
 csrc = root / "stages" / "stage3_cuda_pointers" / "csrc"
@@ -2026,9 +2054,9 @@ source_heatmap.draw_heatmap(versions["by column"], "forward_kernel")
 access_maps.draw_versions(versions, "forward_kernel", "z")
 
 # %% [markdown]
-# Eight times the sectors, for the same numbers. (A cache keeps some of what is thrown away for the next request, so a
-# GPU loses less than that, but it loses.) [docs/emulator.md](../docs/emulator.md) holds such counts against those of
-# Nsight Compute.
+# The second version needs eight times the sectors for the same numbers. (A cache keeps some of the unused bytes for
+# the next request. So a GPU loses less than that, but it still loses.) [docs/emulator.md](../docs/emulator.md)
+# compares such counts with those of Nsight Compute.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `3/coalesce` and `3/fewer_launches`. `show("3/coalesce")` in a cell checks it here.
@@ -2036,7 +2064,7 @@ access_maps.draw_versions(versions, "forward_kernel", "z")
 # %% [markdown]
 # ## In pictures
 #
-# The calls into ATen by stage, and what the headers cost.
+# The charts show the ATen calls of each stage, and what the headers cost.
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 2.4), layout="constrained")
@@ -2053,7 +2081,7 @@ for axis in (left, right):
 plt.show()
 
 # %% [markdown]
-# And the times, which only a GPU can tell. From docs/results, for each machine that was recorded there:
+# Only a GPU can measure the times. These are from docs/results, for each machine that is recorded there:
 
 # %%
 from IPython.display import display
@@ -2071,13 +2099,18 @@ if not machines:
 # %% [markdown]
 # ## What to take along
 #
-# - A kernel is the body of a loop; the guard is its condition, in 64 bits, and rows beyond 65535 need a loop.
-# - Checks, guard, stream, launch, launch check: in this order, in every function, for every argument.
-# - `std::` maths and `scalar_t(1)`; `expm1` near zero; a choice where a mask would multiply infinity by nothing.
-# - float64 gradcheck sees what float32 hides.
-# - Lanes of a warp shuffle, threads of a block share memory and need a barrier, blocks have only atomics.
-# - Right values prove little: run a new kernel once with every access watched, by the emulator or compute-sanitizer.
-# - Neighbouring threads, neighbouring elements: then a warp asks for 4 sectors and not for 32.
-# - A `.cu` without torch compiles in seconds, and must be told which types to make.
+# - A kernel is the body of a loop. The guard is the condition of this loop, in 64 bits. More than 65535 rows need a
+#   loop in the kernel.
+# - Each function checks every argument, sets the device guard, gets the stream, launches and checks the launch, in
+#   this order.
+# - Use `std::` maths and `scalar_t(1)`, `expm1` near zero, and a conditional expression where a mask would multiply
+#   infinity by zero.
+# - gradcheck in float64 finds mistakes that float32 hides.
+# - Lanes of a warp can use shuffles. Threads of a block share memory and need a barrier. Blocks have only atomics.
+# - Right values prove little. Run a new kernel once with a tool that checks every access: the emulator or
+#   compute-sanitizer.
+# - If neighbouring threads access neighbouring elements, a warp needs 4 sectors and not 32.
+# - A `.cu` without torch compiles in seconds, and needs an explicit instantiation for each type.
 #
-# Next: `make diff-2-3` for the stage as a diff, then 04: the same kernels with `gates[row][1][unit]`.
+# Next: run `make diff-2-3` to see the stage as a diff. Then read 04, with the same kernels and
+# `gates[row][1][unit]`.

@@ -13,12 +13,14 @@
 # %% [markdown]
 # # 04: CUDA kernels over packed accessors
 #
-# The kernels of notebook 03 compute each place in memory by hand, and rely on it that everything is contiguous. Here
-# `gates[row][1][unit]` does both for them. You will see that it is the same element, what an accessor is made of,
-# what it allows that a pointer does not, what it does not check, and what it costs.
+# The kernels of notebook 03 compute each index by hand, and they work only if every tensor is contiguous. In this
+# notebook, `gates[row][1][unit]` replaces the index arithmetic and works for any strides. You will see that both
+# access the same element, what an accessor consists of, what it allows that a pointer does not, what it does not
+# check, and what it costs.
 #
-# You need notebook 03 and a C++ compiler; without a GPU the emulator runs the kernels, and wrong ones run there on
-# any machine. About an hour; the first run compiles for a minute or two in between.
+# You need notebook 03 and a C++ compiler. Without a GPU, the emulator runs the kernels. Wrong kernels run on the
+# emulator on any machine. The notebook takes about an hour. The first run spends a minute or two of this time
+# compiling.
 
 # %%
 import sys
@@ -73,9 +75,10 @@ def reported(source, call, *arguments):
 # %% [markdown]
 # ## Names for places
 #
-# The gates of a step are a tensor of shape (B, 3S): for each row the input gates, then the output gates, then the
-# candidates. The output gate of a row and unit is at `row * 3 * S + 1 * S + unit`. That is easy to get wrong, and the
-# mistake is silent. The same memory seen as (B, 3, S) has a dimension for the gate:
+# The gates of a step are a tensor of shape (B, 3S): each row has the input gates, then the output gates, then the
+# candidates. The output gate of a row and unit is at `row * 3 * S + 1 * S + unit`. This formula is easy to get
+# wrong, and a wrong formula causes no error. If you view the same memory as (B, 3, S), the gate has a dimension of
+# its own:
 
 # %%
 B, S = 2, 4
@@ -86,9 +89,10 @@ row, unit = 1, 2
 print("by hand", flat.view(-1)[row * 3 * S + 1 * S + unit].item(), "  by name", gates[row, 1, unit].item())
 
 # %% [markdown]
-# An accessor brings this to a kernel. `PackedTensorAccessor64<float, 3, RestrictPtrTraits>` says: floats, three
-# dimensions, sizes and strides in 64 bits, and a promise about the pointer, of which more below. The kernels that use
-# it here write down *where* each element is, as a distance from the first one in memory.
+# An accessor makes this possible in a kernel. `PackedTensorAccessor64<float, 3, RestrictPtrTraits>` says that the
+# elements are floats, that there are three dimensions, and that sizes and strides have 64 bits. `RestrictPtrTraits`
+# is a promise about the pointer, which is explained below. The kernels here use accessors to write down *where*
+# each element is, as a distance from the first one in memory.
 
 # %%
 PLACES_CU = """
@@ -118,8 +122,8 @@ __global__ void by_hand_kernel(int64_t* place, const float* gates, int64_t S) { 
 """
 
 # %% [markdown]
-# The functions that launch them take the tensors, and make the accessors at the launch. So this `.cu` includes
-# torch's headers, and the `.cpp` only declares the two functions for the binding.
+# The functions that launch them take tensors, and make the accessors at the launch. So this `.cu` includes torch's
+# headers, and the `.cpp` only declares the two functions for the binding.
 
 # %%
 PLACES_CU += """
@@ -157,14 +161,15 @@ def asked(call, gates):
 # %% [markdown] syllabus="4.1a 4.1b"
 # ### The same element
 #
-# For contiguous gates the accessor goes where stage 3's arithmetic goes:
+# For contiguous gates, the accessor and stage 3's arithmetic give the same places:
 
 # %%
 print("by name:", asked(places.by_name, gates)[1].tolist())
 print("by hand:", asked(places.by_hand, gates)[1].tolist())
 
 # %% [markdown]
-# Now gates that lie otherwise in memory: made as (S, 3, B) and turned. The arithmetic still gives the old answer:
+# Now the gates have another layout in memory: they are made as (S, 3, B) and then permuted. The arithmetic still
+# gives the old answer:
 
 # %%
 turned = torch.zeros(S, 3, B, device=device()).permute(2, 1, 0)
@@ -180,14 +185,15 @@ for name, call in (("by name", places.by_name), ("by hand", places.by_hand)):
     print(f"{name}: {place[1].tolist()}  right: {torch.equal(place.view(-1), right.reshape(-1))}")
 
 # %% [markdown]
-# An accessor multiplies each index by its stride; that is all. `gates[row]` is an accessor of two dimensions, and
-# `gates[row][1]` of one; the compiler sees through all of it and no object is left.
+# An accessor only multiplies each index by its stride. `gates[row]` is an accessor of two dimensions, and
+# `gates[row][1]` an accessor of one. The compiler inlines all of this, and none of these objects remains.
 
 # %% [markdown] syllabus="4.1c"
 # ### On the CPU
 #
-# The plain `TensorAccessor` is for host code: a loop over elements that has no operation in ATen. It takes any
-# strides as well, and refuses another type or number of dimensions. There is no kernel here, so no `.cu`.
+# The plain `TensorAccessor` is for host code, such as a loop over elements for which ATen has no operation. It also
+# works for any strides, and raises an error for another type or number of dimensions. There is no kernel here, so
+# there is no `.cu`.
 
 # %%
 SUM_CPP = """
@@ -213,8 +219,8 @@ refused(sums.sum_on_cpu, x[0])
 # %% [markdown] syllabus="4.1d"
 # ### Why packed
 #
-# What is in an accessor? This asks for the sizes of the three kinds, for three dimensions, and whether an accessor
-# refers to the sizes in its tensor:
+# What does an accessor contain? This code returns the sizes in bytes of the three kinds of accessors, for three
+# dimensions. It also returns whether an accessor refers to the sizes in its tensor:
 
 # %%
 KINDS_CPP = """
@@ -247,10 +253,10 @@ for name, size in zip(
 print("TensorAccessor refers to the sizes in the tensor:", kinds.refers_to_the_tensor(torch.zeros(2, 3, 4)))
 
 # %% [markdown]
-# 24 bytes are three pointers: to the data, to the sizes and to the strides. The last two lead into the tensor object,
-# which is in the memory of the host. A kernel that followed them would read an address that means nothing on the GPU.
-# The packed ones hold the numbers themselves, 8 + 2 · 3 · 4 and 8 + 2 · 3 · 8 bytes, and go to the kernel by value,
-# among its arguments.
+# 24 bytes are three pointers: to the data, to the sizes and to the strides. The last two point into the tensor
+# object, which is in host memory. A kernel that followed them would read an address that is not valid on the GPU.
+# The packed accessors contain the numbers themselves, in 8 + 2 · 3 · 4 and 8 + 2 · 3 · 8 bytes. They are passed to
+# the kernel by value, as arguments.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `4/element_address` and `4/accessor_forward`. `make check EX=4/element_address` in a terminal hands
@@ -266,8 +272,8 @@ show("4/element_address")
 #
 # ### 32 or 64 bits
 #
-# With 32 bits an index goes as far as 2³¹ elements. A tensor of that size needs no memory if all its elements are
-# one, so we can see what happens there:
+# With 32 bits, an index can address up to 2³¹ elements. A tensor of that size needs almost no memory if all its
+# elements share one address, so we can try it:
 
 # %%
 huge = torch.zeros(1).expand(2**31)
@@ -275,9 +281,10 @@ print("by 64:", kinds.size_by_64(huge))
 refused(kinds.size_by_32, huge)
 
 # %% [markdown]
-# It is refused when the accessor is made, and names the other one. Only the number of elements is checked, though.
-# Two elements that lie 2³² numbers apart pass, and their stride, cut to 32 bits, becomes 0: both indices then mean
-# the first element. (NumPy can describe such a view without the 16 GB of memory in between, which we never touch.)
+# The accessor with 32 bits raises an error when it is made, and the message names the one with 64 bits. However, it
+# checks only the number of elements. Two elements that are 2³² numbers apart pass the check. Their stride becomes 0
+# when it is cut to 32 bits, so both indices refer to the first element. (NumPy can describe such a view without the
+# 16 GB of memory in between, which we never access.)
 
 # %%
 import numpy
@@ -286,9 +293,9 @@ far_apart = torch.from_numpy(numpy.lib.stride_tricks.as_strided(numpy.zeros(1, n
 print("stride", far_apart.stride(0), " by 32:", kinds.stride_by_32(far_apart))
 
 # %% [markdown]
-# What do the 32 bits gain? GPUs compute in 32 bits;
-# an index of 64 takes two registers, and several instructions for a product. nvcc tells how many registers a kernel
-# takes (`-Xptxas -v`). The two kernels below differ in nothing else.
+# What do you gain with 32 bits? GPUs compute in 32 bits. An index of 64 bits needs two registers, and several
+# instructions for a product. nvcc prints how many registers a kernel needs (`-Xptxas -v`). The two kernels below
+# differ only in the type of their index.
 
 # %%
 from torch.utils.cpp_extension import include_paths
@@ -329,16 +336,16 @@ else:
     print("no nvcc here")
 
 # %% [markdown]
-# nvcc 13.0 says 12 and 16. Where tensors are known to be small, 32 bits are the better choice; the workbook's cell
-# takes any B and S, and so 64.
+# nvcc 13.0 prints 12 and 16. If the tensors are known to be small, 32 bits are the better choice. The workbook's
+# cell works for any B and S, so it uses 64 bits.
 
 # %% [markdown] syllabus="4.2b"
 # ### A promise
 #
-# `RestrictPtrTraits` marks the pointer in the accessor as `__restrict__`: you promise that no other pointer leads to
-# the same elements. It matters when a kernel writes between two reads. This one reads `x[k]`, writes to `out`, and
-# reads `x[k]` again: if `out` may overlap `x`, the second read may find something new, and has to be made. How many
-# reads does nvcc make of it?
+# `RestrictPtrTraits` marks the pointer in the accessor as `__restrict__`: you promise that no other pointer leads
+# to the same elements. The promise matters if a kernel writes between two reads. The kernel here reads `x[k]`,
+# writes to `out`, and reads `x[k]` again. If `out` may overlap `x`, the value may have changed, so the compiler
+# must keep the second read. How many reads does nvcc generate?
 
 # %%
 PROMISE = """
@@ -377,20 +384,21 @@ else:
     print("no nvcc here")
 
 # %% [markdown]
-# nvcc 13.0 makes 2, 1, 2 and 2. For pointers the promise saves a read. Within an accessor it has the same meaning,
-# but this compiler makes no use of it: the pointer is a member of a struct by then. So it costs nothing, helps where
-# a compiler looks deeper, and is no substitute for reading a value once into a variable, as the stage's kernels do. A
-# broken promise is another matter: never give the same tensor as input and output.
+# nvcc 13.0 generates 2, 1, 2 and 2 reads. For pointers, the promise saves a read. In an accessor it has the same
+# meaning, but this compiler does not use it, because there the pointer is a member of a struct. So the promise
+# costs nothing and may help with a compiler that uses it. It does not replace reading a value once into a variable,
+# as the stage's kernels do. But do not break the promise: never pass the same tensor as input and output.
 
 # %% [markdown] syllabus="4.2c"
 # ### Strided tensors without a copy
 #
-# Stage 3 calls `contiguous()` on `old_cell`, `grad_h` and `grad_cell`, which copies whatever is not. Stage 4 takes
-# them as they are. Here all three are transposed, as they come out of a model that has its batch last. The profiler
-# sees each `contiguous()` that has to copy; of one that has not, nothing reaches it.
+# Stage 3 calls `contiguous()` on `old_cell`, `grad_h` and `grad_cell`, which copies a tensor that is not
+# contiguous. Stage 4 uses the tensors as they are. Here all three are transposed, as they are in a model whose
+# batch is the last dimension. The profiler records each `contiguous()` that has to copy, and does not record the
+# others.
 
 # %%
-os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's messages about itself stay off the page
+os.environ["KINETO_LOG_LEVEL"] = "6"  # hides the messages of the profiler itself
 from torch.profiler import ProfilerActivity, profile
 
 stages = {"stage 3": load(3).lltm, "stage 4": load(4).lltm}
@@ -425,8 +433,8 @@ for name, cell in stages.items():
     print(f"{name}: {counted[name][0]} copies with contiguous tensors, {counted[name][1]} with transposed ones")
 
 # %% [markdown]
-# A gradient that is one number, expanded, comes from every loss that ends in `sum()`: its strides are zero. Stage 4
-# reads that number again and again; stage 3 first writes it out B · S times. The results are right in both:
+# Every loss that ends in `sum()` gives back a gradient that is one number, expanded: its strides are zero. Stage 4
+# reads that number again and again. Stage 3 first writes it to memory B · S times. The results are right in both:
 
 # %%
 for layout, grads in (("transposed", "both"), ("sliced", "both"), ("contiguous", "expanded")):
@@ -435,15 +443,16 @@ for layout, grads in (("transposed", "both"), ("sliced", "both"), ("contiguous",
         print(f"{name}, {case}:", difference(case, outputs(cell, case)) or "agrees")
 
 # %% [markdown]
-# A copy is a kernel that reads and writes everything once, and for that the next kernel reads neighbours. Without it
-# neighbouring threads read far apart. Which is better depends on the strides; but the copy is now a choice.
+# A copy is a kernel that reads and writes every element once. After it, neighbouring threads of the next kernel
+# read neighbouring elements. Without the copy, neighbouring threads read elements that are far apart. Which is
+# better depends on the strides, but the copy is now a choice.
 
 # %% [markdown] syllabus="4.2c"
 # ### Strided tensors, walked as if they were not
 #
-# And if stage 3 forgot its `contiguous()`? Three tensors of 3 rows and 4 units, given to a kernel that walks along a
-# pointer: every other column of a larger one, one number expanded, and a transposed one. The second kernel makes the
-# same copy by an accessor.
+# What would happen if stage 3 did not call `contiguous()`? Three tensors of 3 rows and 4 units are passed to a
+# kernel that reads consecutive elements through a pointer. They are every other column of a larger tensor, one
+# number expanded, and a transposed tensor. The second kernel makes the same copy with accessors.
 
 # %%
 STRIDED_CU = """
@@ -497,10 +506,10 @@ for name, x in STRIDED.items():
     print("agrees:", torch.equal(out, x))
 
 # %% [markdown]
-# The first walks into the columns between, which are no part of `x` though they lie in its storage; the second leaves
-# the storage after a single number. About the third there is nothing to report: each element is read once, but in the
-# wrong order. Memory tells you where a kernel reads, not what it should have read, so the comparison of values stays
-# the first test. By accessor:
+# With the first tensor, the kernel reads the columns in between, which do not belong to `x`, although they are in
+# its storage. With the second, it leaves the storage after a single number. For the third tensor there is nothing
+# to report: the kernel reads each element once, but in the wrong order. The addresses show where a kernel reads,
+# not what it should have read, so the comparison of values remains the first test. With the accessor:
 
 # %%
 for name, x in STRIDED.items():
@@ -511,8 +520,8 @@ for name, x in STRIDED.items():
 # %% [markdown] syllabus="4.2d"
 # ### Nobody checks bounds
 #
-# An accessor knows its sizes, and does not compare them with an index. One of these kernels reads element `k`, the
-# other a gate by its number, whether there is one or not:
+# An accessor contains its sizes, but does not compare them with an index. One of these kernels reads element `k`.
+# The other reads a gate by its number. Neither checks that it exists:
 
 # %%
 BOUNDS_CU = """
@@ -555,8 +564,8 @@ void gate(const at::Tensor& out, const at::Tensor& gates, int64_t gate);
 bounds = inline("bounds", BOUNDS_CPP, BOUNDS_CU, ["element", "gate"])
 
 # %% [markdown]
-# Four elements are at the front of our own memory, and the kernel reads element 6 (the emulator's checks are off, as
-# on a GPU):
+# The four elements of `x` are the first part of a larger tensor, and the kernel reads element 6 (the emulator's
+# checks are off, as on a GPU):
 
 # %%
 os.environ["EMULATOR_CHECKS"] = "none"
@@ -568,8 +577,9 @@ refused(lambda: x[6])
 os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
-# In Python it is an error, in a kernel somebody else's number. The guard `if (unit >= old_cell.size(1)) return;` is
-# as necessary as before. With its checks on, the emulator compares each index with its dimension:
+# In Python this is an error. In a kernel the result is a number that does not belong to `x`. The guard
+# `if (unit >= old_cell.size(1)) return;` is as necessary as before. With its checks on, the emulator compares each
+# index with its dimension:
 
 # %%
 memory = memory.cpu()
@@ -577,8 +587,9 @@ emulated = inline("bounds", BOUNDS_CPP, BOUNDS_CU, ["element", "gate"], target="
 reported(BOUNDS_CU, emulated.element, torch.zeros(1), memory[:4], 6)
 
 # %% [markdown]
-# That finds more than the end of memory. A cell has gates 0, 1 and 2. Gate 3 of row 0 is gate 0 of row 1: inside of
-# the tensor, so that a GPU, and `compute-sanitizer` on it, have nothing to say.
+# This check finds more than accesses past the end of memory. A cell has gates 0, 1 and 2. Gate 3 of row 0 has the
+# address of gate 0 of row 1. It is inside the tensor, so a GPU does not report anything, and neither does
+# `compute-sanitizer`.
 
 # %%
 gates_on_cpu = torch.arange(24.0).view(2, 3, 4)
@@ -594,15 +605,15 @@ reported(BOUNDS_CU, emulated.gate, torch.zeros(2, 4), gates_on_cpu, 2)
 #
 # ### Registers
 #
-# Six accessors with sizes and strides are more to hold on to than six pointers and two sizes. nvcc says how much, for
-# the kernels of both stages as they are:
+# Six accessors with their sizes and strides need more registers than six pointers and two sizes. nvcc prints the
+# numbers for the kernels of both stages as they are:
 
 # %%
 FOLDERS = {"stage 3": "stage3_cuda_pointers", "stage 4": "stage4_cuda_accessors"}
 KERNELS = [
     f"{direction}_kernel<{scalar_t}>" for scalar_t in ("float", "double") for direction in ("forward", "backward")
 ]
-# By nvcc 13.0 with torch 2.15, for machines without it.
+# Counted by nvcc 13.0 with torch 2.15, for machines without nvcc.
 found = {"stage 3": [28, 28, 30, 30], "stage 4": [32, 40, 40, 48]}
 if find_nvcc():
     for name, folder in FOLDERS.items():
@@ -615,9 +626,10 @@ for k, kernel in enumerate(KERNELS):
     print(f"{kernel:26s}{found['stage 3'][k]:9d}{found['stage 4'][k]:9d}")
 
 # %% [markdown]
-# Is it too much? A multiprocessor of an H200 has 65536 registers and runs up to 2048 threads: 32 each. What takes
-# more leaves room for fewer, and fewer threads hide less of the time that memory takes. Registers are given out by
-# warps, in steps of 8 for each thread; in blocks of 256:
+# Is this too much? A multiprocessor of an H200 has 65536 registers and runs up to 2048 threads, which leaves 32
+# registers for each. If a kernel needs more, fewer threads fit, and fewer threads hide less of the time that memory
+# takes. Registers are allocated by warp, in steps of 8 for each thread. This is the share of the 2048 threads that
+# fit, in blocks of 256:
 
 # %%
 for name, counts in found.items():
@@ -627,8 +639,8 @@ for name, counts in found.items():
 # %% [markdown] syllabus="4.3b"
 # ### Time
 #
-# Pointwise kernels are limited by memory, and may well not notice. On a GPU this cell finds out: only the kernels, as
-# the profiler saw them, without Python and launches.
+# Pointwise kernels are limited by memory, so the registers may make no difference. On a GPU, this cell measures it.
+# The times are of the kernels only, as the profiler recorded them, without Python and launches.
 
 # %%
 if on_gpu:
@@ -651,9 +663,9 @@ else:
 # %% [markdown]
 # ## In pictures
 #
-# Neighbouring threads read neighbours, or they do not: the emulator counts what a warp's request to `old_cell`
-# accesses. Left it is contiguous, right transposed, for the forward kernel of stage 4, with a batch of 64 and 64
-# units.
+# Neighbouring threads may or may not read neighbouring elements. The emulator counts the sectors that a warp's
+# request to `old_cell` accesses. The pictures show the forward kernel of stage 4 with a batch of 64 and 64 units.
+# On the left `old_cell` is contiguous, and on the right it is transposed.
 
 # %%
 from common.emulator import collect_counts
@@ -669,12 +681,13 @@ for name, layout in (("contiguous", torch.clone), ("transposed", transposed)):
 access_maps.draw_versions(transposing, "forward_kernel", "old_cell")
 
 # %% [markdown]
-# 32 sectors instead of 4, for one of the nine accesses of each thread. The copy that stage 3 makes has to read across
-# the rows, too, at one of its ends. So neither is free; a tensor that is laid out as it will be read is.
+# With the transposed tensor, one of the nine accesses of each thread needs 32 sectors instead of 4. The copy that
+# stage 3 makes also has to access memory across the rows, either when it reads or when it writes. So neither way is
+# free. Only a tensor that already has the layout in which it is read costs nothing extra.
 #
-# Where each gate is in memory, drawn from what the kernel with the accessor wrote: contiguous gates left, the turned
-# ones right. The colour is the place, the number too. Follow a row of a panel: neighbouring threads have neighbouring
-# units.
+# The next figure shows where each gate is in memory, drawn from what the kernel with the accessor wrote: contiguous
+# gates on the left, the permuted ones on the right. Both the colour and the number are the place in memory. Follow
+# a row of a panel: neighbouring threads have neighbouring units.
 
 # %%
 from common.figures.plots import STYLE, colour
@@ -695,7 +708,8 @@ for axis in axes[1]:
 plt.show()
 
 # %% [markdown]
-# Then what accessors save and what they take: copies of a step on transposed tensors, and registers.
+# The next charts show what accessors save and what they cost: the copies of a step on transposed tensors, and
+# registers.
 
 # %%
 figure, (left, right) = plt.subplots(
@@ -718,7 +732,7 @@ right.legend(frameon=False, loc="upper left", ncols=2)
 plt.show()
 
 # %% [markdown]
-# And the kernels' times on each machine that was recorded in docs/results:
+# These are the kernels' times on each machine that was recorded in docs/results:
 
 # %%
 from IPython.display import display
@@ -738,9 +752,9 @@ if not machines:
 # %% [markdown]
 # ## Every option of a build
 #
-# `setup.py` has been short so far. The [build reference](../docs/build.md) shows what else it can say, each option
-# at work, with what is printed: flags for each compiler, architectures, device code in several files, compilers and
-# folders, programs without Python, CMake.
+# The `setup.py` files have been short so far. The [build reference](../docs/build.md) shows the other options. Each
+# option is used in an example, with its output: flags for each compiler, architectures, device code in several
+# files, compilers and folders, programs without Python, CMake.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `4/across_two_files`, `4/flags_for_each`, `4/which_architectures` and `4/program_of_its_own`.
@@ -749,10 +763,13 @@ if not machines:
 # %% [markdown]
 # ## What to take along
 #
-# - (B, 3, S) instead of (B, 3S): the gate has an index of its own, and the formula is gone.
-# - Packed for kernels, because sizes and strides must travel along; 64 bits unless all is known to be small.
-# - Any strides, without a copy: for a gradient from `sum()` that is one number instead of B · S.
-# - No bounds are checked, but by the emulator; and a promise in a struct is not yet a gain.
-# - The price is registers and a `.cu` that includes torch.
+# - With (B, 3, S) instead of (B, 3S), the gate has its own index, and the index formula is gone.
+# - Kernels need packed accessors, because sizes and strides must be passed along. Use 64 bits unless all tensors
+#   are known to be small.
+# - Accessors work for any strides, without a copy. For a gradient from `sum()`, the kernel reads one number instead
+#   of B · S.
+# - Only the emulator checks bounds. `__restrict__` in a struct did not save a read here.
+# - The cost is registers, and a `.cu` that includes torch.
 #
-# Next: `make diff-3-4` for the stage as a diff. Stage 5 registers the cell as an operator that PyTorch knows.
+# Next: run `make diff-3-4` to see the stage as a diff. Stage 5 registers the cell as an operator that PyTorch
+# knows.

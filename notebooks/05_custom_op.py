@@ -13,13 +13,14 @@
 # %% [markdown]
 # # 05: a registered operator
 #
-# So far torch called a Python function, behind which something opaque happened. A registered operator is one that
-# torch knows as it knows its own: it can compile, differentiate, cast, batch and export it. It does none of this by
-# itself: each is a registration of yours. You will write an operator in a few lines, leave each registration out to
-# see what it is for, lie to torch in four ways, and find out who notices.
+# Until now, torch called a Python function, and could not see what happened inside. torch treats a *registered
+# operator* like one of its own: it can compile, differentiate, cast, batch and export it. None of this works by
+# itself. For each of these features, you register a function. In this notebook, you write an operator in a few lines
+# and see what happens without each registration. Then you declare something wrong to torch, in four ways, and find
+# out which checks detect it.
 #
-# You need notebook 02 and a C++ compiler; a GPU for one cell only. About two hours; the first run compiles
-# for a minute or two in between.
+# You need notebook 02 and a C++ compiler. Only one cell needs a GPU. The notebook takes about two hours. In its
+# first run, it also compiles for a minute or two.
 
 # %%
 import sys
@@ -30,8 +31,7 @@ root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f /
 sys.path.insert(0, str(root))
 
 # %% [markdown]
-# `torch.compile` keeps graphs on disk that it has compiled. Here it is told to use none of them: why, you will see
-# below.
+# `torch.compile` keeps compiled graphs on disk. The next cell switches this cache off. A section below shows why.
 
 # %%
 # %matplotlib inline
@@ -47,7 +47,7 @@ import torch
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(root / "build" / "inductor")
 os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 torch._inductor.config.fx_graph_cache = False
-warnings.filterwarnings("ignore", message=".*torch.jit.script")  # torch's, about itself
+warnings.filterwarnings("ignore", message=".*torch.jit.script")  # a warning about torch's own code
 
 from common import load
 from common.cell import reference
@@ -81,14 +81,14 @@ def attempt(call, lines=1):
 # %% [markdown] syllabus="5.1e"
 # ## Who is asked
 #
-# An operator is a name and a table of kernels, one for each *dispatch key*. A call collects keys, from its tensors
-# and from the modes that are switched on, and asks the kernel of the outermost one:
+# An operator is a name and a table of kernels, with one entry for each *dispatch key*. A call collects keys from its
+# tensors and from the modes that are switched on. Then the *dispatcher* calls the kernel of the outermost key:
 #
 # $$\mathrm{call}(x) = \mathrm{kernel}_k(x), \quad k = \mathrm{outermost}\,(\mathrm{keys}(x) \cup \mathrm{modes})$$
 #
-# That kernel does its part, takes its own key out, and calls again: autocast casts, autograd notes what backward will
-# need, vmap folds a dimension. The last one computes. Here is an operator whose kernels do nothing but write down
-# that they were asked.
+# That kernel does its part, removes its own key, and calls the operator again. The autocast kernel casts, the
+# autograd kernel records what backward will need, and the vmap kernel folds one dimension into another. The last
+# kernel computes the result. The kernels of the following operator only record that they were called.
 
 # %%
 from torch._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
@@ -127,7 +127,7 @@ for key in ("CPU", "Meta"):
 torch.library.register_vmap("who::asked", folds, lib=who)
 
 # %% [markdown]
-# The same operator, called in seven situations:
+# The next cell calls this operator in seven situations:
 
 # %%
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -159,10 +159,11 @@ for name, keys in ASKED.items():
     print(f"{name:22s}", " > ".join(keys))
 
 # %% [markdown]
-# Three things to notice. The autograd key is asked for every tensor, though none here needs a gradient, and under
-# `no_grad` too; only `inference_mode` leaves it out. A fake tensor, which is what `torch.compile` and
-# `torch.export` compute with, ends at the kernel for `Meta`: no data, only shapes. And nothing here is about
-# Python: a `#include`, a string and a function pointer do the same in C++. As a picture:
+# Notice three facts. First, the autograd kernel is called for every tensor, although no tensor here needs a
+# gradient. It is called under `no_grad`, too. Only `inference_mode` leaves it out. Second, a fake tensor ends at the
+# kernel for `Meta`, which computes only shapes, without data. `torch.compile` and `torch.export` compute with fake
+# tensors. Third, this mechanism does not depend on Python: in C++, a `#include`, a string and a function pointer do
+# the same. This picture shows the seven calls:
 
 # %%
 from common.figures.plots import BLUE, GREEN, ORANGE, STYLE, VERMILION
@@ -189,7 +190,8 @@ plt.show()
 # %% [markdown] syllabus="5.1a 5.1b"
 # ## From scratch
 #
-# `gated(z, x)` is `sigmoid(z) * x`, what each gate of the cell does. First the loop, as in notebook 04:
+# `gated(z, x)` is `sigmoid(z) * x`, the operation that each gate of the cell performs. We start with the loop, as in
+# notebook 04:
 
 # %%
 GATED = """
@@ -225,9 +227,9 @@ Tensor gated(const Tensor& z, const Tensor& x) {  // [B,S] both
 """
 
 # %% [markdown]
-# Then two registrations. `TORCH_LIBRARY` defines the operators of a namespace, each by its *schema*: the name, the
-# arguments with names and types, what comes back. `TORCH_LIBRARY_IMPL` fills one place of the table; there may be any
-# number of these, in any file, for any operator.
+# Then come two registrations. `TORCH_LIBRARY` defines the operators of a namespace. Each operator has a *schema*:
+# its name, the names and types of its arguments, and the types of its results. `TORCH_LIBRARY_IMPL` fills one entry
+# of the table. A program can contain any number of these blocks, in any file, for any operator.
 
 # %%
 GATED += """
@@ -243,9 +245,9 @@ TORCH_LIBRARY_IMPL(lab, CPU, m) {
 """
 
 # %% [markdown]
-# There is nothing about Python in it. With `is_python_module=False`, `load_inline` builds a plain library, and loads
-# it without an import. (The tag promises torch.compile that schema and fake kernel can be relied on. `forgotten` is
-# the same function under a second name; most registrations will forget it.)
+# This source does not use Python. With `is_python_module=False`, `load_inline` builds an ordinary shared library,
+# and loads it without an import. (The tag promises `torch.compile` that it can rely on the schema and the fake
+# kernel. `forgotten` is the same function under a second name. We will leave out most of its registrations.)
 
 # %%
 from torch.utils.cpp_extension import load_inline
@@ -260,8 +262,9 @@ print("agrees:", torch.allclose(torch.ops.lab.gated(z, x=x), z.sigmoid() * x))
 # %% [markdown] syllabus="5.1a 5.1d"
 # ### The schema at work
 #
-# The call went by `torch.ops.NAMESPACE.NAME`, and knew the argument's name. The schema is checked before the C++ is
-# reached; what only the C++ can know, it checks itself, last line.
+# The call used `torch.ops.NAMESPACE.NAME`, and it could pass an argument by its name. torch checks the arguments
+# against the schema before it calls the C++ function. The function itself checks what the schema cannot express,
+# such as the shapes in the last line:
 
 # %%
 gated = torch.ops.lab.gated
@@ -272,7 +275,8 @@ attempt(lambda: gated(z, x[:2]))
 # %% [markdown] syllabus="5.1b"
 # ### A place of the table that is empty
 #
-# Which places have a kernel? Ours against those of the stage, which come from three C++ files and `lltm.py`:
+# The next cell shows which entries have a kernel. It compares our operator with one of the stage, whose kernels are
+# registered in three C++ files and in `lltm.py`:
 
 # %%
 stage5 = load(5, "host")
@@ -289,8 +293,8 @@ for operator in (gated, pointwise):
     print(f"{operator.default.name():30s}", ", ".join(filled(operator)))
 
 # %% [markdown]
-# (The stage was built here for the CPU alone.) A tensor on a device whose place is empty is refused. The meta device,
-# which has shapes but no data, can stand for any:
+# (Here the stage was built for the CPU alone.) If a tensor is on a device whose entry is empty, the call raises an
+# error. You can see this with the meta device, which has shapes but no data:
 
 # %%
 attempt(lambda: gated(z.to("meta"), x.to("meta")))
@@ -298,8 +302,9 @@ attempt(lambda: gated(z.to("meta"), x.to("meta")))
 # %% [markdown] syllabus="5.1c"
 # ### Loaded without pybind11
 #
-# All the registering is done by constructors of static objects, which run when the system loads the library.
-# `torch.ops.load_library` does no more than that, so any process can, a C++ program too. In a new one:
+# The constructors of static objects do all the registrations. They run when the dynamic loader loads the library.
+# `torch.ops.load_library` only loads it, so any process can do the same, a C++ program too. The next cell does it in
+# a new process:
 
 # %%
 LOADING = f"""
@@ -323,15 +328,16 @@ status, printed, complained = process(LOADING)
 print(*printed, complained[-1], sep="\n")
 
 # %% [markdown]
-# It is no Python module: it has no `PyInit`. The stage adds one, a few lines, for `from . import _C` to find the file
-# wherever it was installed. They use nothing but Python's C interface, of which a part is fixed for all versions;
-# that is why one wheel of stage 5 serves them all.
+# The library is not a Python module, because it has no `PyInit` function. The stage adds this function in a few
+# lines, so that `from . import _C` finds the file wherever it is installed. These lines use only Python's C
+# interface, and a part of that interface stays the same in later versions. That is why one wheel of stage 5 works
+# with all of them.
 
 # %% [markdown] syllabus="5.1f"
 # ### Two libraries, one namespace
 #
-# A namespace can be defined once in a process. Here the same library lies in two places, as it does for two versions
-# of a package:
+# A namespace can be defined only once in a process. The next cell loads the same library from two files, as a
+# process does that imports two versions of a package:
 
 # %%
 copy = Path(library).with_name("lab_again.so")
@@ -344,13 +350,13 @@ print("status", status)
 print("\n".join(line[:230] for line in complained if "terminate" in line or "what()" in line))
 
 # %% [markdown]
-# That is no exception that one could catch: it was thrown while the system loaded a library, where nobody can take
-# it, and the process is gone. So the stage's namespace is a macro that `setup.py` sets. (To add an operator to a
-# namespace that somebody else has defined, there is `TORCH_LIBRARY_FRAGMENT`.)
+# You cannot catch this exception. It was thrown while the dynamic loader was running, no handler can receive it
+# there, and the process ends. So the stage's namespace is a macro that `setup.py` sets. (To add an operator to a
+# namespace that another library has defined, use `TORCH_LIBRARY_FRAGMENT`.)
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `5/register`. `make check EX=5/register` in a terminal hands out the files and checks what you wrote;
-# the cell below checks it here.
+# **Your turn:** `5/register`. In a terminal, `make check EX=5/register` gives you the files and checks what you
+# wrote. The next cell runs the check here.
 
 # %%
 from common.exercises import show
@@ -362,7 +368,7 @@ show("5/register")
 #
 # ### A fake kernel
 #
-# `gated` computes. Can torch compile a function that calls it?
+# `gated` computes the right values. Can torch compile a function that calls it?
 
 
 # %%
@@ -373,9 +379,10 @@ def double_gated(z, x):
 attempt(lambda: torch.compile(double_gated, backend="aot_eager", fullgraph=True)(z, x), lines=4)
 
 # %% [markdown]
-# The compiler records a function by running it on fake tensors, and here nobody knows what a fake `gated` returns.
-# (`backend="aot_eager"` records all and compiles nothing: seconds less.) The fake kernel says shape, dtype, device
-# and strides, and computes no value. It belongs to the operator, not to a device:
+# The compiler records a function by running it on fake tensors, and torch does not know what `gated` returns for
+# fake tensors. (`backend="aot_eager"` records everything and compiles nothing, which saves seconds.) The *fake
+# kernel* defines shape, dtype, device and strides of the result, and computes no values. It belongs to the operator,
+# not to a device:
 
 # %%
 torch.library.register_fake("lab::gated", lambda z, x: z.new_empty(z.shape))
@@ -386,7 +393,8 @@ attempt(lambda: gated(enormous, enormous).shape)
 # %% [markdown] syllabus="5.2b 5.2e 5.2f"
 # ### A gradient
 #
-# What happens to a gradient if nobody said how? There is a `grad_fn`, so all looks well:
+# What happens to the gradient of an operator without a registered gradient? The result has a `grad_fn`, so
+# everything looks right:
 
 # %%
 leaf = z.clone().requires_grad_()
@@ -398,10 +406,10 @@ attempt(lambda: torch.autograd.grad(gated(leaf, x).sum(), leaf))
 attempt(lambda: torch.func.grad(lambda z: gated(z, x).sum())(z)[0])
 
 # %% [markdown]
-# All three warn, in many words; in a training script the warning is shown once, somewhere above the first loss. Then
-# each goes its own way. `backward()` leaves None, and an optimizer skips such a parameter without a word.
-# `autograd.grad` raises. `torch.func.grad` returns zeros. Now the gradient, by the two functions that you know from
-# notebook 00a:
+# All three calls print a long warning. In a training script, the warning appears only once, somewhere above the
+# first loss. After the warning, the three behave differently. `backward()` leaves the gradient at None, and an
+# optimizer skips such a parameter without a message. `autograd.grad` raises an error. `torch.func.grad` returns
+# zeros. The next cell registers the gradient with the two functions that you know from notebook 00a:
 
 
 # %%
@@ -421,12 +429,12 @@ attempt(lambda: torch.autograd.gradcheck(gated, doubles))
 attempt(lambda: torch.autograd.gradgradcheck(gated, doubles))
 
 # %% [markdown]
-# What `backward` calls is torch's own, so the second derivative came for free. The stage's backward calls an operator
-# once more, `pointwise_backward`, whose gradient is registered as a function that refuses. (Were it not registered at
-# all, you have just seen what would come.)
+# Our `backward` consists of torch's own operations, so torch can also compute the second derivative. The stage's
+# backward calls another operator, `pointwise_backward`. The gradient registered for that operator is a function that
+# raises an error. (Without this registration, you would get the results above.)
 #
-# Two things are not bought with it. `torch.func.grad` is refused now, which is better than zeros. And forward mode,
-# the derivative along a direction:
+# Two features still do not work. `torch.func.grad` now raises an error, which is better than zeros. And forward
+# mode, the derivative along a direction, returns a wrong result:
 
 # %%
 ones = torch.ones_like(z)
@@ -436,9 +444,9 @@ print("jvp of the formula: ", torch.func.jvp(lambda z: (z.sigmoid() * x).sum(), 
 attempt(lambda: torch.autograd.gradcheck(gated, doubles, check_forward_ad=True))
 
 # %% [markdown]
-# **Forward mode is silently zero**, for every operator with `register_autograd`, in torch 2.11 as in 2.15. Do not
-# use `torch.func.jvp` and its relatives (`jacfwd`, `hessian`) on a function that calls one; `gradcheck` finds it if
-# asked.
+# **Forward mode is silently zero** for every operator with `register_autograd`, in torch 2.11 as in 2.15. Do not use
+# `torch.func.jvp` and the functions built on it (`jacfwd`, `hessian`) on a function that calls such an operator.
+# `gradcheck` finds the error if you set `check_forward_ad=True`.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/fake_kernels` and `5/gradient`. `show("5/fake_kernels")` in a cell checks it here.
@@ -446,7 +454,8 @@ attempt(lambda: torch.autograd.gradcheck(gated, doubles, check_forward_ad=True))
 # %% [markdown] syllabus="5.4a"
 # ### Autocast
 #
-# Under autocast a matrix product returns bfloat16, the cell stays float32, and an operator that takes both gets both:
+# Under autocast, a matrix product returns bfloat16, but the cell stays float32. An operator that takes both receives
+# two different dtypes:
 
 
 # %%
@@ -461,9 +470,10 @@ torch.library.register_autocast("lab::gated", "cpu", torch.float32)
 attempt(lambda: under_autocast(gated, z, x).dtype)
 
 # %% [markdown]
-# One line in Python casts to a dtype that is fixed. For `gated`, which knows float32 and float64, that is what we
-# want. The stage takes bfloat16 and half too, and follows what autocast was given, by a kernel in C++
-# (`pointwise_autocast` in `csrc/lltm.cpp`): it excludes its own key, asks autocast for its dtype, and calls again.
+# `register_autocast` is one line in Python, and it casts to a fixed dtype. This is right for `gated`, which supports
+# only float32 and float64. The stage also supports bfloat16 and half, and uses the dtype that autocast is set to.
+# For this it has a kernel in C++ (`pointwise_autocast` in `csrc/lltm.cpp`), which excludes its own key, reads the
+# dtype of autocast, casts, and calls the operator again.
 
 # %%
 B, S = 3, 4
@@ -472,13 +482,15 @@ attempt(lambda: pointwise(z3.bfloat16(), old_cell))
 attempt(lambda: [result.dtype for result in under_autocast(pointwise, z3, old_cell)])
 
 # %% [markdown]
-# The first line is the stage without autocast: its operators refuse a mixture rather than guess.
+# The first line shows the stage without autocast: its operators raise an error for mixed dtypes instead of choosing
+# one.
 
 # %% [markdown] syllabus="5.1g"
 # ### One static object for two libraries (!)
 #
-# That kernel looks its operator up once, and keeps what it found in a `static` object of a template. Here is such a
-# template without torch, so that it compiles at once, as it stands and in a namespace that has no name:
+# The stage's autocast kernel looks up its operator once, and keeps the result in a `static` object of a template.
+# The next cell contains such a template without torch, so it compiles quickly. There are two versions: the template
+# as it is, and the template in an unnamed namespace.
 
 # %%
 LOOKS_UP = """
@@ -497,8 +509,9 @@ extern "C" const char* ask() { return found<0>(); }
 AS_IT_STANDS, WITHOUT_A_NAME = LOOKS_UP % ("", ""), LOOKS_UP % ("namespace {", "}")
 
 # %% [markdown]
-# Each is built for two namespaces, as the stage is where `make new` has made a copy, and one process asks both
-# libraries. `ctypes` loads them as `import` does: what one defines, another cannot see.
+# Each version is built for two namespaces, because `make new` makes a copy of the stage with another namespace. Then
+# one process calls the function of both libraries. `ctypes` loads them in the way that `import` does: the symbols of
+# one library are not visible to the other.
 
 # %%
 from common.emulator import compiler_command
@@ -529,17 +542,18 @@ print("In a namespace without a name:")
 ask_both(WITHOUT_A_NAME)
 
 # %% [markdown]
-# `mycell` called somebody else's operator, and nobody said so. C++ wants a static object of a template, or of an
-# inline function, to be one in the whole program. So g++ marks it *unique* (`u`), and of all unique symbols of one
-# name the system keeps one for the process, even where libraries cannot see each other; whoever calls first decides
-# what is in it. In a namespace without a name it is the library's own (`b`), and so the stage's kernel stands in one.
-# The flag `-fvisibility=hidden` does it for a whole library, except for what is marked as visible.
+# In the first version, `mycell` called the operator of `lltm`, without any message. C++ requires that a static
+# object of a template, or of an inline function, exists once in the whole program. So g++ marks it as *unique*
+# (`u`). The dynamic loader keeps one unique symbol of each name for the process, even if the libraries cannot
+# otherwise see each other's symbols. The first call determines the value of the object. In an unnamed namespace,
+# each library has its own object (`b`), so the stage's kernel is in an unnamed namespace. The flag
+# `-fvisibility=hidden` has this effect for a whole library, except for symbols that are marked as visible.
 
 # %% [markdown] syllabus="5.2g"
 # ### A batching rule
 #
-# `vmap` maps a function over one more dimension. Without a rule torch calls the operator once for each slice, which
-# is right and slow, and says so:
+# `vmap` maps a function over an additional dimension. Without a batching rule, torch calls the operator once for
+# each slice. The result is right, the calls are slow, and torch warns:
 
 # %%
 many_z, many_x = torch.randn(200, 3, 4), torch.randn(200, 3, 4)
@@ -562,7 +576,7 @@ slices = microseconds(lambda: torch.vmap(gated)(many_z, many_x))
 
 
 # %% [markdown]
-# With one, 200 batches are a larger batch:
+# With a batching rule, 200 batches become one larger batch:
 
 
 # %%
@@ -583,13 +597,14 @@ print(f"slice by slice {slices:,.0f} us, as one batch {batch:,.0f} us")
 # %% [markdown] syllabus="5.2c"
 # ## `opcheck`
 #
-# So much can be forgotten that torch has a test for it. `torch.library.opcheck` calls an operator with your arguments
-# and holds what it does against what was registered:
+# It is easy to forget a registration, so torch has a test for this. `torch.library.opcheck` calls an operator with
+# your arguments, and compares the operator's behaviour with its registrations:
 #
-# - `test_schema`: does it change an argument, or return one, that the schema does not say?
-# - `test_autograd_registration`: is the gradient registered where torch.compile finds it?
-# - `test_faketensor`: does the fake kernel say what the real one returns?
-# - `test_aot_dispatch_dynamic`: is it the same compiled, gradients too, with dynamic shapes?
+# - `test_schema`: does the operator change or return an argument although the schema does not declare it?
+# - `test_autograd_registration`: is the gradient registered where `torch.compile` finds it?
+# - `test_faketensor`: does the fake kernel describe what the real kernel returns?
+# - `test_aot_dispatch_dynamic`: are the results and the gradients the same when the operator is compiled with
+#   dynamic shapes?
 
 # %%
 from torch.library import opcheck
@@ -599,8 +614,9 @@ for name, result in opcheck(gated, arguments).items():
     print(f"{name:28s}{result}")
 
 # %% [markdown]
-# It knows only the arguments that it gets. Operators can be made from Python, too, by three functions; we shall need
-# a few, all calling `gated`. This one has the fake kernel that everybody writes first:
+# `opcheck` tests only the arguments that you pass. To show this, we need a few more operators. You can also define
+# operators in Python, with three functions of `torch.library`. All of these operators call `gated`. The first has
+# the fake kernel that most people write first:
 
 # %%
 TAGS = [torch.Tag.pt2_compliant_tag]
@@ -629,14 +645,14 @@ for name, given in {"contiguous": plain, "transposed": transposed}.items():
     print(f"{name}:", *complaints(like_z, given).values() or ["nothing"])
 
 # %% [markdown]
-# `empty_like(z)` keeps the strides of `z`; `gated` returns contiguous tensors, whatever it gets. Give opcheck samples
-# of every layout, dtype, device and size that you support: `tests/stages/test_custom_op.py` does. (And give it a new
-# torch: 2.11 compares strides for CUDA tensors only, and finds nothing here.)
+# `empty_like(z)` keeps the strides of `z`, but `gated` returns contiguous tensors for all inputs. So pass samples of
+# every layout, dtype, device and size that you support to `opcheck`, as `tests/stages/test_custom_op.py` does. (And
+# use a new version of torch: 2.11 compares strides only for CUDA tensors, and finds nothing here.)
 
 # %% [markdown] syllabus="5.2d"
 # ### What it does not find
 #
-# Values, above all. This operator returns twice too much, and has a gradient of zero:
+# `opcheck` does not check values. The next operator returns twice the right result, and has a gradient of zero:
 
 
 # %%
@@ -652,7 +668,8 @@ print("wrong by up to   ", (wrong(*plain) - plain[0].sigmoid() * plain[1]).abs()
 attempt(lambda: torch.autograd.gradcheck(wrong, doubles))
 
 # %% [markdown]
-# And a gradient that was never registered: with it or without it compiled, it is equally missing.
+# `opcheck` also does not notice that a gradient was never registered. The gradient is missing with compilation as it
+# is without, so the two agree.
 
 # %%
 torch.library.register_fake("lab::forgotten", contiguous)
@@ -662,15 +679,16 @@ with warnings.catch_warnings():
     attempt(lambda: torch.autograd.gradcheck(torch.ops.lab.forgotten, doubles))
 
 # %% [markdown]
-# `opcheck` compares an operator with itself. A reference and `gradcheck` stay what they were.
+# `opcheck` compares an operator with itself. For the values you still need a reference, and for the gradients
+# `gradcheck`.
 
 # %% [markdown] syllabus="5.3a"
 # ## Under `torch.compile`
 #
 # ### Whole
 #
-# Stage 2's function calls C++ of which torch knows nothing, and the graph breaks there. With `fullgraph=True` that is
-# an error. Stage 5's is one graph, and the operator one of its nodes:
+# Stage 2's function calls C++ code that torch cannot see into, so the graph breaks there. With `fullgraph=True`, a
+# graph break is an error. Stage 5's function is one graph, and the operator is one of its nodes:
 
 # %%
 case = Case(B=16, I=32, S=128)
@@ -688,8 +706,8 @@ nodes = [node.target for node in graphs[0].graph.nodes if node.op == "call_funct
 print("stage 5:", ", ".join(getattr(target, "__name__", str(target)) for target in nodes))
 
 # %% [markdown]
-# Compiled by inductor, with a batch that changes: values and gradients agree with the reference, and one graph serves
-# all sizes.
+# The next cell compiles the function with inductor, for a batch size that changes. Values and gradients agree with
+# the reference, and one graph serves all sizes.
 
 # %%
 from torch._dynamo.utils import counters
@@ -704,8 +722,8 @@ print("graphs:", counters["stats"]["unique_graphs"])
 # %% [markdown] syllabus="5.3g"
 # ### Exported
 #
-# `torch.export` makes the same graph into a program that can be saved and loaded, from C++ too if the operator's
-# library is there. Here the batch is a symbol:
+# `torch.export` turns the same graph into a program that you can save and load. A C++ program can load it, too, if
+# the operator's library is loaded. Here the batch size is a symbol:
 
 
 # %%
@@ -722,8 +740,9 @@ print(exported.graph_module.code.strip())
 # %% [markdown] syllabus="5.3b"
 # ### A fake kernel that lies (!)
 #
-# It is often said that a wrong fake kernel silently leads to wrong results. Three lies about `gated` of (3, 4): its
-# shape, its strides, its dtype. With inductor, torch's compiler:
+# You often read that a wrong fake kernel silently leads to wrong results. We test this with three fake kernels that
+# lie about the result of `gated` for inputs of shape (3, 4): about its shape, its strides and its dtype. First with
+# inductor, torch's compiler:
 
 # %%
 LIES = {
@@ -737,14 +756,16 @@ for name, lie in LIES.items():
     attempt(lambda lie=lie: torch.compile(lambda z, x: lie(z, x).sum(1), fullgraph=True)(z, x), lines=3)
 
 # %% [markdown]
-# Loud, and it names the operator. Inductor's code asserts sizes, strides and dtype of what an operator returns. (The
-# dtype is a later addition: torch 2.11 does not assert it, and computes with what is not there.)
+# Each call raises an error that names the operator. The code that inductor generates asserts the sizes, strides and
+# dtype of every result of an operator. (The assert for the dtype was added later. torch 2.11 does not have it, and
+# computes with values that are not there.)
 
 # %% [markdown] syllabus="5.3c"
 # ### Where the same lie is silent
 #
-# The asserts cost a little at each call, so somebody may switch them off. And a package made ahead of time, by
-# AOTInductor, has none to begin with. All three lies in one module, both ways:
+# The asserts take a little time in each call, so a user may switch them off. And a package that AOTInductor compiles
+# ahead of time does not contain any asserts. The next cell puts all three lies into one module, and runs it in both
+# ways:
 
 
 # %%
@@ -764,14 +785,15 @@ for k, name in enumerate(LIES):
     print(f"{name:10s}", *("[" + ", ".join(f"{v:6.2f}" for v in result.tolist()) + "]   " for result in results))
 
 # %% [markdown]
-# Not one right sum. The wrong shape sums other rows, the wrong strides other elements, and the wrong dtype takes the
-# bytes of floats for halves. Had the lie been *larger* than the truth (float64 for float32), the compiled code would
-# have read and written beyond the tensor's end, and perhaps crashed. `opcheck` before you package.
+# Not one of these sums is right. With the wrong shape, the code sums other rows. With the wrong strides, it sums
+# other elements. With the wrong dtype, it reads the bytes of floats as halves. If the declared result were *larger*
+# than the real one (float64 for float32), the compiled code would read and write past the end of the tensor, and
+# might crash. So run `opcheck` before you package an operator.
 
 # %% [markdown] syllabus="5.3d"
 # ### An undeclared mutation
 #
-# The last lie is in the schema. An operator that advances a cell in place must say so: `Tensor(a!) cell`.
+# The last lie is in the schema. An operator that updates a cell in place must declare this: `Tensor(a!) cell`.
 
 
 # %%
@@ -804,14 +826,15 @@ for function in (read_before, on_a_copy):
             print(f"{function.__name__:12s}{name:10s}{how:10s}result {shown[0]}   cell {shown[1]}")
 
 # %% [markdown]
-# Hidden and compiled differs from the other three, each time. In the first, `2 * cell` was moved behind the operator,
-# to be computed together with the sum: inductor had no reason not to. In the second the copy was left out, because
-# nobody writes to it, and so the caller's own cell was changed. There is no error, and no assert that could find it.
+# In both functions, the compiled call with the hidden mutation differs from the other three. In the first function,
+# inductor moved `2 * cell` behind the operator, to compute it together with the sum. According to the schema, this
+# was allowed. In the second function, inductor left out the copy, because no declared operation writes to it, and so
+# the operator changed the caller's own cell. There is no error, and no assert could find the mistake.
 
 # %% [markdown] syllabus="5.3e"
 # ### Who notices
 #
-# All of them at once, by `opcheck`:
+# The next cell runs `opcheck` on all of these operators:
 
 # %%
 FAULTY = {
@@ -828,9 +851,9 @@ for name, (faulty, given) in FAULTY.items():
 # %% [markdown] syllabus="5.3f"
 # ### A lie that outlives its correction
 #
-# One trap more. What inductor has compiled is kept on disk for the next process, and found again by the graph. The
-# graph holds the operator's name, not what its fake kernel says. A script with the wrong fake kernel, then the same
-# script with the right one:
+# There is one more trap. Inductor keeps its compiled code on disk for the next process, and finds it again by the
+# graph. The graph contains the name of the operator, but not the result of its fake kernel. The next cell runs a
+# script with the wrong fake kernel, then the same script with the right one:
 
 # %%
 import tempfile
@@ -856,7 +879,7 @@ with tempfile.TemporaryDirectory() as folder:
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(root / "build" / "inductor")
 
 # %% [markdown]
-# After every change of a fake kernel: `TORCHINDUCTOR_FORCE_DISABLE_CACHES=1`, or remove the folder.
+# After every change of a fake kernel, set `TORCHINDUCTOR_FORCE_DISABLE_CACHES=1`, or remove the cache folder.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/declare_the_mutation` and `5/who_notices`. `show("5/who_notices")` in a cell checks it here.
@@ -864,9 +887,9 @@ os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(root / "build" / "inductor")
 # %% [markdown] syllabus="5.4b"
 # ## Half and bfloat16
 #
-# Half has 11 bits of precision, bfloat16 has 8. They are good for memory and for matrix products, and poor for maths:
-# each result that is rounded loses up to half an epsilon, and a formula has a dozen. The stage's kernels compute in
-# float and round once, what they store:
+# Half has 11 bits of precision, and bfloat16 has 8. They are good for memory and for matrix products, but not for
+# the maths in between. Each rounded result loses up to half an epsilon, and a formula has a dozen of them. So the
+# stage's kernels compute in float, and round only the values that they store:
 
 # %%
 kernel = (root / "stages" / "stage5_custom_op" / "csrc" / "lltm_cpu.cpp").read_text()
@@ -874,8 +897,9 @@ start = kernel.index("  using math_t")
 print(kernel[start : kernel.index("\n}\n", start)])
 
 # %% [markdown]
-# `at::opmath_type<scalar_t>` is float for both, and `scalar_t` itself for float and double. What is it worth? The
-# same sources with all maths in `scalar_t`, under another namespace:
+# `at::opmath_type<scalar_t>` is float for half and bfloat16, and `scalar_t` itself for float and double. How much
+# does it improve the results? To find out, we build the same sources with all maths in `scalar_t`, under another
+# namespace:
 
 # %%
 from torch.utils.cpp_extension import load as build_and_load
@@ -899,8 +923,8 @@ build_and_load(
 IN = {"float inside": pointwise, "half inside": torch.ops.maths_in_half.pointwise}
 
 # %% [markdown]
-# Errors against the float64 reference, in units of the dtype's epsilon, relative to the exact value. By the rounding
-# of what is stored alone it would be up to 0.5.
+# The next cell prints errors against the float64 reference. They are relative to the exact value, in units of the
+# dtype's epsilon. Rounding the stored value alone gives an error of up to 0.5.
 
 
 # %%
@@ -925,9 +949,9 @@ for dtype in (torch.float16, torch.bfloat16):
         print(f"   more than one: {over:6.2%}")
 
 # %% [markdown]
-# With float inside every number is the exact one, rounded: below the line. With half inside one in twenty-five is
-# more than an epsilon off, and some mean nothing: where `old_cell` and `candidate_cell * input_gate` nearly cancel,
-# the rounding of the product is all that is left.
+# With float inside, every result is the exact value, rounded: its error is below the line in the next plot. With
+# half inside, one result in twenty-five has an error of more than one epsilon, and some are meaningless. Where
+# `old_cell` and `candidate_cell * input_gate` nearly cancel, only the rounding error of the product remains.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.2), layout="constrained", sharey=True)
@@ -945,12 +969,14 @@ plt.show()
 # %% [markdown] syllabus="5.4c"
 # ### Tolerances
 #
-# What error may a test allow? The forward pass rounds once. The backward pass starts from gates that *were* rounded
-# when they were stored, and `1 - s` for a gate near one loses most of what is left of it, whatever it computes in. A
-# gradient that is a sum adds as many such errors as it has terms. So for half and bfloat16 the harness allows 8
-# epsilons of the dtype (for float32 and float64, which sum in their own precision, more: `tolerance` in
-# `common/cell/case.py`), not of each number alone: of its size, plus the size of the tensor's numbers on the whole,
-# plus, for sums, that of their terms (`reference.spread`).
+# How large an error may a test allow? The forward pass rounds once. The backward pass starts from gates that *were*
+# rounded when they were stored. For a gate `s` near one, `1 - s` then has few correct digits left, in whatever type
+# it is computed. And a gradient that is a sum adds as many such errors as it has terms.
+#
+# So for half and bfloat16 the harness allows an error of 8 epsilons of the dtype. (For float32 and float64, which
+# sum in their own precision, it allows more: see `tolerance` in `common/cell/case.py`.) This is not relative to each
+# number alone. The 8 epsilons are multiplied by the size of the number, plus the typical size of the numbers in the
+# tensor, plus, for sums, the size of their terms (`reference.spread`).
 
 # %%
 from common.cell.case import expected, tolerance
@@ -969,15 +995,16 @@ for dtype, case in CASES.items():
     assert difference(case, got) is None
 
 # %% [markdown]
-# (Allowed are 1.7e-5, 7.8e-3 and 6.3e-2.) A tolerance that follows the type finds a result that was rounded to a type
-# too small on its way: bfloat16 in what should be half, half in what should be float. Maths in half it does not find;
-# that stays within 8 epsilons of the tensor's size. For that compare each number with itself, as above.
+# (The tolerances are 1.7e-5, 7.8e-3 and 6.3e-2.) If the tolerance depends on the dtype, a test finds intermediate
+# results that were rounded to too small a type: to bfloat16 where half is right, or to half where float is right. It
+# does not find maths in half, whose errors stay within 8 epsilons of the tensor's size. To find that, compare each
+# number with itself, as above.
 
 # %% [markdown] syllabus="5.4d"
 # ### What no kernel can fix
 #
-# The LLTM's cell is only ever added to, and in bfloat16 a sum of small steps ends where a step is no more than half
-# the distance to the next number:
+# The LLTM only ever adds to its cell. In bfloat16, a sum of small steps stops growing when a step is no more than
+# half the distance to the next number:
 
 # %%
 grown = {}
@@ -989,8 +1016,8 @@ for dtype in (torch.float32, torch.bfloat16):
 print(grown)
 
 # %% [markdown]
-# Under autocast the stage's cell is cast as well. So is that of torch's own `lstm_cell` on a GPU; on a CPU autocast
-# leaves `lstm_cell` alone. For long sequences keep the cell in float32.
+# Under autocast, the stage's cell is cast as well. On a GPU, autocast also casts the cell of torch's own
+# `lstm_cell`. On a CPU, it does not change `lstm_cell`. For long sequences, keep the cell in float32.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/autocast` and `5/float_inside`. `show("5/autocast")` in a cell checks it here.
@@ -998,8 +1025,9 @@ print(grown)
 # %% [markdown]
 # ## In a CUDA graph
 #
-# A graph records the launches of a step once, and replays them without Python or dispatcher. It needs an operator
-# that launches on the current stream, waits for nothing, and takes its memory from torch. On a GPU:
+# A CUDA graph records the kernel launches of a step once, and replays them without Python or the dispatcher. The
+# operator must launch on the current stream, must not wait for the GPU, and must allocate its memory through torch.
+# On a GPU, the next cell records and replays the stage:
 
 # %%
 if on_gpu:
@@ -1009,7 +1037,7 @@ if on_gpu:
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side), torch.no_grad():
-        on_cuda(*inputs)  # once before, so that libraries have made their workspaces
+        on_cuda(*inputs)  # a first call, in which libraries allocate their workspaces
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph), torch.no_grad():
@@ -1022,8 +1050,9 @@ else:
 # %% [markdown] syllabus="5.5a"
 # ## Shipping
 #
-# A wheel holds the library, ready to be imported. By whom? By every Python and every torch that has all the functions
-# that the library asks for. `nm` lists them, here for the libraries of two stages as they were built above:
+# A wheel contains the library, ready to be imported. Which versions of Python and torch can import it? Those that
+# have all the functions that the library imports. `nm` lists these functions. The next cell shows them for the
+# libraries of two stages, as they were built above:
 
 # %%
 from common import stages
@@ -1040,16 +1069,18 @@ for number, path in BUILT.items():
 print("stage 5 asks of Python:", *ASKED[5]["Python"])
 
 # %% [markdown]
-# pybind11 asks a hundred functions of Python, and some of them belong to one version: the file is called after it.
-# The two of stage 5 are in the *limited API*, which later versions keep; `Py_LIMITED_API` in `setup.py` names the
-# oldest that is meant, 3.10. So its file is called `abi3`, and one wheel is for all of them.
+# pybind11 uses a hundred functions of Python, and some of them belong to one version of Python, so the file name
+# contains that version. The two functions that stage 5 uses are in the *limited API*, which later versions keep.
+# `Py_LIMITED_API` in `setup.py` names the oldest supported version, 3.10. So the name of the file contains `abi3`,
+# and one wheel works for all of these versions.
 
 # %% [markdown] syllabus="5.5d"
 # ### It does not free a wheel from its torch (!)
 #
-# Of torch's C++ it still asks for dozens of names, each of which spells out the types of its arguments. No version
-# promises to have those of another: one of stage 5's is missing in torch 2.11, where `Tag` lies in another namespace.
-# What happens then we see if a copy of the library asks for a name that this torch has not:
+# The library still uses dozens of functions of torch's C++, and each symbol name contains the types of the
+# arguments. No version of torch promises to have the symbols of another version. One of stage 5's symbols is missing
+# in torch 2.11, where `Tag` is in another namespace. To see what happens then, the next cell makes a copy of the
+# library that uses a symbol which this torch does not have:
 
 # %%
 import ctypes
@@ -1060,8 +1091,9 @@ from_elsewhere.write_bytes(BUILT[5].read_bytes().replace(name.encode(), name.rep
 attempt(lambda: ctypes.CDLL(str(from_elsewhere)))
 
 # %% [markdown]
-# That is the good case. A name that is there, but means another layout of memory, is found, and the first call ends
-# the process. `make wheels` has tried three wheels in environments that hold nothing but a Python and a torch:
+# This is the harmless case. If a symbol exists but stands for another memory layout, the loader finds it, and the
+# first call crashes the process. `make wheels` has tried three wheels in environments that contain only Python and
+# torch:
 
 # %%
 from IPython.display import Markdown
@@ -1071,9 +1103,10 @@ Markdown(wheels_table.wheels_table())
 # %% [markdown] syllabus="5.5b 5.5c 5.5e"
 # ### Several torches
 #
-# The last line runs everywhere. It is stage 5 once more, in `stable_abi/`, written with `torch/csrc/stable`: headers
-# that call a few C functions, which torch promises to keep. `TORCH_TARGET_VERSION` says from which torch on; here
-# 2.11. What do both promises forbid? The compiler says it:
+# The wheel in the last row runs everywhere. It contains stage 5 again, in `stable_abi/`, written with
+# `torch/csrc/stable`. These headers call a few C functions that torch promises to keep. `TORCH_TARGET_VERSION` sets
+# the oldest supported version of torch, here 2.11. The compiler shows what the two promises, `Py_LIMITED_API` and
+# `TORCH_TARGET_VERSION`, do not allow:
 
 # %%
 import sysconfig
@@ -1083,7 +1116,7 @@ from torch.utils.cpp_extension import include_paths
 INCLUDE = [f"-I{path}" for path in (*include_paths(), sysconfig.get_path("include"))]
 LIMITED, TARGET = "-DPy_LIMITED_API=0x030A0000", "-DTORCH_TARGET_VERSION=0x020B000000000000"
 STABLE = "#include <torch/csrc/stable/library.h>\nusing torch::stable::Tensor;\n"
-SOURCES_OF = {  # a source, and the promise
+SOURCES_OF = {  # a source, and the macro that makes the promise
     "a macro of CPython": ("#include <Python.h>\nauto f(PyObject* t) { return PyTuple_GET_ITEM(t, 0); }", LIMITED),
     "pybind11": ("#include <pybind11/pybind11.h>", LIMITED),
     "at::Tensor": ("#include <ATen/core/Tensor.h>", TARGET),
@@ -1107,9 +1140,10 @@ print("\nwithout the target:")
 print(f"{'newer than 2.11':22s}{first_error(SOURCES_OF['newer than 2.11'][0])[:150]}")
 
 # %% [markdown]
-# With the target whatever is newer is not declared, whichever torch compiles. (Of the first two, the macro needs to
-# know how a tuple lies in memory; pybind11 needs much of that.) The price is what you get: a handle of a tensor with
-# neither arithmetic nor most methods. `stable_abi/README.md` has what stands for what.
+# With the target set, functions newer than that version are not declared, whichever torch you compile with. (The
+# first two errors are about Python: the macro depends on the memory layout of a tuple, and pybind11 depends on many
+# such details.) In exchange, you get less: a tensor handle without arithmetic and without most methods.
+# `stable_abi/README.md` lists the replacements.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/one_wheel` and `5/stable_abi`. `show("5/one_wheel")` in a cell checks it here.
@@ -1117,7 +1151,8 @@ print(f"{'newer than 2.11':22s}{first_error(SOURCES_OF['newer than 2.11'][0])[:1
 # %% [markdown]
 # ## The diff is the lesson
 #
-# `make diff-4-5` shows what changed. In lines, and in `lltm.py` what went:
+# `make diff-4-5` shows what changed. The next two cells show the number of changed lines in each file, and the lines
+# that were removed from `lltm.py`:
 
 # %%
 from common import stages
@@ -1134,14 +1169,15 @@ for part in diff.diff_text(stages.get_stage(4), stages.get_stage(5)).split("diff
 print("\n".join(gone))
 
 # %% [markdown]
-# `LLTMFunction` is gone: concatenation and product are torch's own again, which knows their gradients, shapes and
-# casts. Only the pointwise part is ours, and only of that torch had to be told. The kernels have changed in their
-# types alone.
+# `LLTMFunction` is gone. The concatenation and the product are torch's own operations again, and torch knows their
+# gradients, shapes and casts. Only the pointwise part is our own operator, so we described only that part to torch.
+# In the kernels, only the types have changed.
 
 # %% [markdown]
 # ## What it costs
 #
-# One step on the CPU at a small size, where every call counts, measured in turns:
+# The next cell measures one step on the CPU at a small size, where the cost of every call is visible. The
+# implementations take turns:
 
 # %%
 from common.measure.clock import interleave
@@ -1178,8 +1214,8 @@ axis.margins(x=0.12)
 plt.show()
 
 # %% [markdown]
-# Where does the time go? The operators alone, for the step's 16 · 128 units and for a single one, where nothing but
-# the calls is left:
+# Where does this time go? The next cell measures the operators alone: for the 16 · 128 units of the step, and for a
+# single unit, where only the cost of the calls remains:
 
 
 # %%
@@ -1200,20 +1236,23 @@ for name, *samples in zip(parts(1, 1), *columns, strict=True):
     print(f"{name:20s}" + "".join(f"{sample.quartiles()[1]:8.1f} us" for sample in samples))
 
 # %% [markdown]
-# The last column: two operators take some 10 us each, and with autograd between them it is far more than their sum.
-# The functions of `register_autograd` are Python, and so is what torch builds around them at each call. The first
-# column less the last is the loop: one number at a time, by `std::exp` and `std::tanh`, where the ATen calls of
-# stages 1 and 2 compute eight at once. Stage 6 fixes both in C++.
+# Look at the last column first. Each of the two operators takes some 10 us, and both together through autograd take
+# far more than the sum. The reason is that the functions of `register_autograd` are Python, and so is the code that
+# torch runs around them in each call. The difference between the two columns is the loop. It computes one number at
+# a time, with `std::exp` and `std::tanh`, but the ATen operations of stages 1 and 2 compute eight numbers at once.
+# Stage 6 fixes both problems in C++.
 
 # %% [markdown] syllabus="5.6a"
 # ## When not to write CUDA
 #
-# Most of the time. What a kernel of your own is worth is measured against the fastest way that needs none:
+# In most cases, do not write CUDA. To judge a kernel of your own, compare it with the fastest implementation that
+# needs none:
 #
 # $$\mathrm{gain} = \frac{\min(t_\mathrm{eager}, t_\mathrm{compile}, t_\mathrm{Triton})}{\min(t_\mathrm{stages})}$$
 #
-# Above one, C++ or CUDA was worth something there. `docs/results/` has what was measured on other machines, all
-# implementations in turns. The rows, in microseconds; a dash where somebody did not take part:
+# If the gain is above one, C++ or CUDA was faster. `docs/results/` contains measurements of other machines, in which
+# all implementations took turns. The next cell prints these times in microseconds, with a dash where an
+# implementation was not measured:
 
 # %%
 from common.results import records
@@ -1265,20 +1304,21 @@ axis.set(ylim=(len(GAINS) - 0.5, -0.5), xlabel="gain: left of the line somebody 
 plt.show()
 
 # %% [markdown]
-# Small sizes on a GPU gain most, and not by their kernels: there the time is Python's and the dispatcher's. Where the
-# matrix products are nearly all of the work, nothing is left to gain, whoever writes the rest. And of the pointwise
-# part alone, `torch.compile` writes a forward kernel that is faster than that of stage 3. So a profile comes first;
-# `docs/when-not-to-write-cuda.md` has the questions in the order in which to ask them.
+# Small sizes on a GPU gain most, but not because of their kernels: there, most of the time is spent in Python and in
+# the dispatcher. Where the matrix products are nearly all of the work, no implementation of the other operations can
+# gain anything. And for the pointwise part alone, `torch.compile` generates a forward kernel that is faster than
+# that of stage 3. So profile first. `docs/when-not-to-write-cuda.md` lists the questions to answer, in order.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `5/what_it_could_gain` counts, before anything is written, what there is to gain.
+# **Your turn:** In `5/what_it_could_gain`, you calculate how much a kernel could gain before you write it.
 # `show("5/what_it_could_gain")` in a cell checks it here.
 
 # %% [markdown] syllabus="5.6b"
 # ## An operator of your own
 #
-# And if so, nobody begins with an empty file. `make new NAME=mycell` copies this stage into a folder of your own, and
-# adds what belongs to a project. The same from Python, into a folder that goes away with this notebook:
+# If you need an operator of your own, you do not have to start from an empty file. `make new NAME=mycell` copies
+# this stage into a folder of your own, and adds the other files of a project. The next cell does the same from
+# Python, in a temporary folder:
 
 # %%
 from common.new import new
@@ -1290,7 +1330,7 @@ for path in sorted(path for path in mine.rglob("*") if path.is_file()):
     print(f"{len(path.read_text().splitlines()):5d} lines  {path.relative_to(mine)}")
 
 # %% [markdown]
-# What is copied differs from the stage in its name, and in nothing else:
+# The copied files differ from those of the stage only in the name:
 
 # %%
 stage = root / "stages" / "stage5_custom_op"
@@ -1301,7 +1341,8 @@ for original in sorted([stage / "lltm.py", *(stage / "csrc").iterdir()]):
     print(f"{copied.relative_to(mine)!s:24s}", said)
 
 # %% [markdown]
-# Its `README.md` says which lines another cell changes, file by file, with a GRU as the example. How many are they?
+# The `README.md` of the copy says which lines you change for another cell, file by file, with a GRU as the example.
+# The next cell counts these lines:
 
 # %%
 page = (mine / "README.md").read_text()
@@ -1312,8 +1353,9 @@ for path, lines in named.items():
     print(f"{len(lines):4d} of {len((mine / path).read_text().splitlines()):4d} lines of {path}")
 
 # %% [markdown]
-# Half of these lines. The others took longest to get right, and stay: registrations, dispatch, launches, build and
-# tests, which know nothing of the cell. What it most likely is when one of them fails, by the page:
+# About half of the lines change. The other half took longest to get right, and stays: registrations, dispatch,
+# launches, build and tests do not depend on the cell. If a test fails, the `README.md` also names the most likely
+# cause:
 
 # %%
 tests = re.findall(r"^def (test_\w+)", (mine / "tests" / "test_mycell.py").read_text(), re.MULTILINE)
@@ -1322,20 +1364,23 @@ for test in tests:
     print(f"{test:45s}", likely.get(test, "(what its name says)").partition(". ")[0])
 
 # %% [markdown]
-# `python setup.py build_ext --inplace && python -m pytest` in that folder: green from the start, and after each
-# change the tests say what is missing.
+# Run `python setup.py build_ext --inplace && python -m pytest` in that folder. All tests pass from the start. After
+# each change, the tests show what is missing.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `5/another_operator`, another cell in this shape. Then `make new` with a name of yours.
+# **Your turn:** `5/another_operator`, another cell with the same structure. Then run `make new` with a name of your
+# choice.
 
 # %% [markdown]
 # ## What to take along
 #
-# - A schema, a kernel for each device, a fake kernel, a gradient, a rule for autocast and one for vmap. Each is a
-#   place in a table, and what an empty one does differs: an error, a warning and None, silent zeros, a slow loop.
-# - `opcheck` on every layout, dtype and device, before anything is compiled or packaged; a reference and `gradcheck`
-#   for the values, of which `opcheck` knows nothing.
-# - A wrong fake kernel is loud under `torch.compile`, and silent ahead of time. A hidden mutation is silent.
-# - Half and bfloat16 are for memory; maths is float.
+# - An operator consists of a schema, a kernel for each device, a fake kernel, a gradient, and rules for autocast
+#   and vmap. Each is an entry in a table. The effect of an empty entry varies: an error, a warning and None,
+#   silent zeros, or a slow loop.
+# - Run `opcheck` on every layout, dtype and device before you compile or package an operator. For the values,
+#   which `opcheck` does not check, use a reference and `gradcheck`.
+# - A wrong fake kernel causes an error under `torch.compile`, but no error ahead of time. A hidden mutation never
+#   causes an error.
+# - Use half and bfloat16 for memory, and float for maths.
 #
-# Next: `make diff-4-5` for the stage as a diff, and stage 6, which is fast.
+# Next: `make diff-4-5` shows the stage as a diff. Stage 6 makes the operator fast.

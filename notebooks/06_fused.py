@@ -13,14 +13,15 @@
 # %% [markdown]
 # # 06: the fused cell
 #
-# Stage 5's operator is right, and torch knows all about it. How fast could it be? That has an answer, before any
-# kernel is written: the bytes that have to move, at the speed at which memory moves them. You will work out this
-# limit, leave out whatever need not be done, see what is between a kernel and the limit, and then, for small sizes,
-# where no kernel is to blame, what is between the call and the kernel.
+# Stage 5's operator computes the right values and works with all of PyTorch. How fast could it be? You can answer
+# this before you write any kernel: divide the bytes that have to move by the speed of memory. In this notebook, you
+# work out this limit, and leave out all work that is not necessary. Then you find out what keeps a kernel above the
+# limit. For small sizes, the kernel is not the problem, and you look at the time between the call and the kernel.
 #
-# You need notebooks 03 to 05 and a C++ compiler. Without a GPU the emulator counts, the CPU is timed, and what a GPU
-# said is read from what was recorded; nvcc, where it is, compiles without one too. About two hours; the first run
-# compiles for two minutes in between.
+# You need notebooks 03 to 05 and a C++ compiler. Without a GPU, the emulator counts memory accesses, the notebook
+# measures times on the CPU, and it reads the results of a GPU from recorded measurements. If nvcc is installed, the
+# notebook uses it, even without a GPU. The notebook takes about two hours. In its first run, it also compiles for
+# two minutes.
 
 # %%
 import sys
@@ -73,8 +74,8 @@ def microseconds(calls, device="cpu", rounds=11, block_seconds=0.01):
 
 
 # %% [markdown]
-# The stage, for the CPU and for the emulator. `cell` is the whole cell; `pointwise` is the part behind the matrix
-# products, whose result `z` has three numbers for each unit.
+# The next cell loads the stage for the CPU and for the emulator. `cell` is the whole cell. `pointwise` is the part
+# after the matrix products, whose result `z` has three numbers for each unit.
 
 # %%
 stage5, stage6 = load(5, "host"), load(6, "host")
@@ -86,13 +87,14 @@ print(stage6.operators.cell.default._schema)
 # %% [markdown] syllabus="6.1a"
 # ## The limit
 #
-# A computation takes at least as long as its bytes need to move, and as its operations need to be done:
+# A computation takes at least the time that its bytes need to move, and at least the time that its operations need:
 #
 # $$t \ge \max\left(\frac{\mathrm{bytes}}{\mathrm{bytes\ per\ second}},
 #   \frac{\mathrm{operations}}{\mathrm{operations\ per\ second}}\right)$$
 #
-# Which of the two it is depends on the *intensity*, operations per byte. Forward, the pointwise part reads four
-# numbers for each unit and writes two. How many operations is it? Let the formula be computed by numbers that count:
+# Which of the two is larger depends on the *intensity*, the number of operations per byte. In forward, the pointwise
+# part reads four numbers for each unit and writes two. To find the number of operations, we evaluate the formula
+# with objects that count the operations on them:
 
 
 # %%
@@ -120,8 +122,9 @@ FLOPS, BYTES = Counting.operations, 4 * (4 + 2)
 print(f"{FLOPS} operations and {BYTES} bytes for each unit: {FLOPS / BYTES:.2f} operations a byte")
 
 # %% [markdown]
-# Is that much or little? That depends on the machine: how many operations does it do in the time in which it moves a
-# byte? A product of large matrices does little but operations, a copy nothing but moving. On this machine:
+# Is that much or little? This depends on the machine: how many operations can it do in the time in which it moves
+# one byte? A product of large matrices consists almost only of operations, and a copy only moves bytes. The next
+# cell measures both on this machine:
 
 
 # %%
@@ -134,13 +137,14 @@ def speeds(device, megabytes, n):
     return 2 * 4 * x.numel() / time["copy"] * 1e6, 2 * n**3 / time["product"] * 1e6
 
 
-MACHINES = {"this CPU, one thread": speeds("cpu", megabytes=12, n=1024)}  # in all 24, as the cell below
+MACHINES = {"this CPU, one thread": speeds("cpu", megabytes=12, n=1024)}  # 24 in all, like stage 6 below
 if on_gpu:
     MACHINES[torch.cuda.get_device_name()] = speeds("cuda", megabytes=512, n=8192)
 
 # %% [markdown]
-# And on the H200 that the workbook's results were recorded on: the copy as recorded, and operations from its clock:
-# it has 132 multiprocessors of 128 lanes, each of which can multiply and add in a cycle.
+# The workbook's results were recorded on an H200. Its speed of a copy is recorded, too. The number of operations
+# follows from its clock: it has 132 multiprocessors with 128 lanes each, and a lane can do a multiplication and an
+# addition in each cycle.
 
 # %%
 h200 = records.read_result(root / "docs" / "results" / "h200.json")
@@ -152,9 +156,10 @@ for name, (moved, computed) in MACHINES.items():
     print(f"{name:22s}{moved / 1e9:8,.0f} GB/s{computed / 1e9:10,.0f} GFLOP/s: {balance}")
 
 # %% [markdown]
-# On each of them the pointwise part is far below: bound by memory. So what counts is bytes, and the way to be faster
-# is to move fewer. Measured on the CPU: eager, whose seven operations move 17 numbers for each unit; stage 5, which
-# writes the gates, too; and stage 6.
+# On each of these machines, the intensity of the pointwise part is far below this number of operations per byte: it
+# is bound by memory. So to make it faster, move fewer bytes. The next cell measures three implementations on the
+# CPU: eager, whose seven operations move 17 numbers for each unit, stage 5, which also writes the gates, and stage
+# 6.
 
 # %%
 from common.measure.pointwise import pointwise_equations as equations
@@ -178,8 +183,8 @@ for name, time in TIMES.items():
     print(f"{name}: {time / 1e3:6.1f} ms, {moved / time / 1e3:4.1f} GB/s; at a copy's speed {floor:.1f} ms")
 
 # %% [markdown]
-# The *roofline* is a picture of the formula: how many operations a second a machine can do, over their intensity.
-# Under the slope memory is the limit, under the flat part arithmetic.
+# The *roofline* is a plot of this formula. It shows how many operations a machine can do in a second, depending on
+# the intensity. Under the sloped part memory is the limit, and under the flat part arithmetic.
 
 # %%
 RECORDED = {row["name"]: row["median"] for row in kernels_of_h200 if row["pass"] == "forward"}
@@ -198,15 +203,16 @@ for axis, (name, (times, units)) in zip(axes, panels.items(), strict=True):
 plt.show()
 
 # %% [markdown]
-# The recorded kernels of the H200 lie on the slope or near it, each where its bytes put it, and fewer bytes are
-# faster. On the CPU stage 5 lies far below. It is under another roof, and our count is to blame: its exp and tanh are
-# calls of the C library, not operations.
+# The recorded kernels of the H200 are on the slope or near it, and the number of bytes determines where. Fewer bytes
+# are faster. On the CPU, stage 5 is far below the slope. Another limit applies to it, which our count does not show:
+# its exp and tanh are calls of the C library, not single operations.
 
 # %% [markdown] syllabus="6.1b"
 # ### A copy is the ceiling
 #
-# The speed of memory in a data sheet is reached by nobody. What a copy reaches, others can. So the harness lets a
-# copy through before each pass that it times, and gives each kernel's speed as a share of that copy's:
+# No program reaches the speed of memory in a data sheet. But a kernel can reach the speed of a copy. So the harness
+# times a copy before each pass that it measures, and gives the speed of each kernel as a percentage of that copy's
+# speed:
 
 # %%
 print(f"{'H200, B8192 S4096':20s}{'us':>8s}{'GB/s':>8s}  of a copy")
@@ -216,10 +222,11 @@ for row in kernels_of_h200:
         print(f"{name:20s}{row['median']:8.1f}{speed:8,.0f}{rows.share_of_copy(row):8.0%}")
 
 # %% [markdown]
-# Stages 3 to 5 move 9 numbers for each unit forward and 10 backward, and are near the ceiling, backward more than
-# forward: the way on is to move fewer. And a kernel can be a little above 100 %. A copy writes as much as it reads,
-# the cell's forward reads four numbers and writes two, and the two are not equally fast. On the H200, beside the
-# copy, a sum of two tensors into a third, which reads two numbers for each that it writes:
+# Stages 3 to 5 move 9 numbers for each unit in forward and 10 in backward. They are near the speed of a copy,
+# backward nearer than forward. So the only way to be faster is to move fewer bytes. A kernel can also be a little
+# above 100 %. A copy writes as many bytes as it reads, but the cell's forward reads four numbers and writes two, and
+# reading and writing are not equally fast. On the H200, the harness also recorded a sum of two tensors into a third,
+# which reads two numbers for each number that it writes:
 
 # %%
 print(*(f"{kernels_of_h200[0][f'{what}_gb_per_second']:,.0f} GB/s ({what})" for what in ("copy", "sum")), sep=", ")
@@ -228,15 +235,15 @@ memory = microseconds({"read": x.sum, "write": lambda: y.fill_(1.0), "copy": lam
 print("here:", {name: f"{x.nbytes * (1 + (name == 'copy')) / time / 1e3:,.1f} GB/s" for name, time in memory.items()})
 
 # %% [markdown]
-# (On a CPU these say as much about one thread as about memory.) What a share of a copy is good for: to see what is
-# left to gain, and to notice what cannot be. A kernel at 150 % does not touch its bytes, or finds them in a cache;
-# the harness refuses to record it.
+# (On a CPU, these numbers say as much about one thread as about memory.) The percentage of a copy's speed shows how
+# much a kernel could still gain. It also shows wrong measurements: a kernel at 150 % does not access all of its
+# bytes, or finds them in a cache. The harness refuses to record such a result.
 
 # %% [markdown] syllabus="6.1c"
 # ### When instructions are the roof
 #
-# Fourteen operations on paper; how many instructions? nvcc says, on any machine. Here is the stage's forward kernel
-# and what it needs, without torch:
+# The formula has fourteen operations. How many instructions are these? nvcc can show this on any machine. The next
+# cell extracts the stage's forward kernel and everything that it needs, without torch:
 
 # %%
 CSRC = root / "stages" / "stage6_fused" / "csrc"
@@ -250,7 +257,7 @@ def kernel_text():
     headers = [(CSRC / f"lltm_{name}.h").read_text() for name in ("math", "gates", "launch", "matrix")]
     joined = "\n".join([*headers, text[first:last]])
     joined = re.sub(r'#pragma once|#include "\w+\.h"', "", joined)
-    opmath = "namespace at {\ntemplate <typename T>\nusing opmath_type = T;\n}\n"  # of float it is float
+    opmath = "namespace at {\ntemplate <typename T>\nusing opmath_type = T;\n}\n"  # the opmath type of float is float
     return f"#include <cmath>\n#include <cstdint>\n{opmath}{joined}"
 
 
@@ -259,9 +266,10 @@ EXACT = KERNEL.replace("fast::sigmoid", "sigmoid").replace("fast::elu", "elu")  
 print(KERNEL[KERNEL.index("namespace fast") :].partition("}  // namespace fast")[0])
 
 # %% [markdown]
-# A `.cubin` is an ELF file, as a `.o` is, and since Volta each machine instruction in it has 16 bytes. So its size
-# tells how many there are, and the lowest 12 bits of each say which. Left out are the `NOP`s that fill up the end;
-# what few threads will come to, such as a slow path of a division, is counted.
+# A `.cubin` is an ELF file, like a `.o`. On Volta and later GPUs, each machine instruction in it has 16 bytes. So
+# the size of the code gives the number of instructions, and the lowest 12 bits of an instruction are its opcode. We
+# leave out the `NOP`s that fill up the end. We count instructions that few threads will execute, such as the slow
+# path of a division.
 
 # %%
 FLOAT = "template __global__ void forward_kernel<true, float>"
@@ -291,7 +299,7 @@ def instructions(cubin):
 
 
 # %%
-UNITS = 4  # of a pack, which is what one turn of the kernel's loop computes
+UNITS = 4  # in one Pack: one pass of the kernel's loop computes them
 if find_nvcc():
     per_unit = {}
     for name, text in {"exact": EXACT, "the stage's": KERNEL}.items():
@@ -305,9 +313,9 @@ else:
     print("no nvcc here; 13.0 makes of them", per_unit)
 
 # %% [markdown]
-# nvcc 13.0 makes 132 of the exact formula, not 14, and 72 of the stage's. Division that rounds right is a dozen
-# instructions and a branch, exp some eight, expm1 more. What does it matter, if memory is the limit? Each
-# multiprocessor can begin four instructions of a warp in a cycle, whatever they are:
+# nvcc 13.0 generates 132 instructions for the exact formula, not 14, and 72 for the stage's. A correctly rounded
+# division takes a dozen instructions and a branch, exp some eight, and expm1 more. Does this matter if memory is the
+# limit? In each cycle, a multiprocessor can start four instructions of a warp each, of any kind:
 
 # %%
 units = 8192 * 4096
@@ -319,16 +327,17 @@ for name, count in per_unit.items():
     print(f"{name:12s} {issuing:4.0f} us to issue: {issuing / copying:.0%} of it")
 
 # %% [markdown]
-# Both go on at the same time, if each warp that waits for memory finds another one to step in. At 38 % that works
-# out, at 69 % it does not: with the exact formula this kernel moves no byte more, and takes a sixth longer (at B4096
-# S1024; the section *Leaving out each optimisation* has the figures). The roofline's corner is round, and
-# *operations* on its axis are instructions.
+# The GPU does both at the same time, as long as it finds another warp to run while one waits for memory. At 38 %
+# this works, but at 69 % it does not. With the exact formula, this kernel moves the same bytes, but takes a sixth
+# longer (at B4096 S1024; the section *Leaving out each optimisation* has the figures). So in practice the corner of
+# the roofline is round, and the *operations* on its axis are instructions.
 
 # %% [markdown] syllabus="6.1d"
 # ### What the fast units cost
 #
-# `__expf(x)` is the unit's 2^x of `x` times log2(e), a product that is rounded to float first. How wrong is that? An
-# ulp is the distance to the next float. This is the rounding alone; the unit itself adds up to two ulp more:
+# `__expf(x)` multiplies `x` by log2(e), and then uses the special unit that computes 2^x. The product is rounded to
+# float first. How large is the error? An ulp is the distance to the next float. The next cell computes only the
+# effect of this rounding. The unit itself adds up to two ulp:
 
 # %%
 LOG2_E = torch.tensor(1.4426950408889634)
@@ -376,9 +385,10 @@ for axis in axes:
 plt.show()
 
 # %% [markdown]
-# The larger the product, the larger its rounding error, which 2^x makes a relative one: eight ulp at -20, where
-# sigmoid is 2e-9. Nobody will notice. `exp(z) - 1` near zero loses *all* digits, fast or not: hence the series. On a
-# GPU, the stage itself:
+# The larger the product, the larger its rounding error, and 2^x turns it into a relative error of the result. At -20
+# it is eight ulp, but there sigmoid is 2e-9, so the error has no practical effect. Near zero, `exp(z) - 1` loses
+# *all* digits, with the fast exp or with the exact one, so the stage uses the series there. On a GPU, the next cell
+# measures the stage itself:
 
 # %%
 if on_gpu:
@@ -397,9 +407,10 @@ else:
 #
 # ### No `cat`
 #
-# `z = [old_h, input] @ weights.T` wants the two side by side, and `cat` copies both for that. Two ways around it: two
-# products over the two halves of the weights, the second one added to the first; or a buffer that is `[old_h, input]`
-# to begin with, into which whoever makes them writes.
+# `z = [old_h, input] @ weights.T` needs the two matrices side by side, so `cat` copies both. There are two ways to
+# avoid this copy. You can compute two products with the two halves of the weights, and add the second one to the
+# first. Or you can use a buffer that already has the layout `[old_h, input]`, and let the code that produces the two
+# matrices write into it.
 
 # %%
 import torch.nn.functional as F
@@ -435,18 +446,21 @@ for size, case in SIZES.items():
     print(size, {name: f"{time:.1f} us" for name, time in microseconds(ways).items()})
 
 # %% [markdown]
-# All three give the same z; two products round once more. Which is the fastest? The copy reads and writes (B, S+I)
-# numbers, the second product reads and writes z, (B, 3S), once more, and either is a call. On a CPU it depends on the
-# size, on the threads, and on the library that multiplies. With 16 threads two won at the middle sizes and lost up
-# to a tenth at the small one; on a CPU the stage always makes two, and copies nothing. On the H200 at B4096 they
-# lost, by two to four percent; there it makes one. A buffer costs nothing, but it belongs to the caller: for one
-# cell, whose arguments are anybody's, it is no way out. (A loop over steps owns it. That is stage 7.)
+# All three give the same z, but two products round once more. Which is the fastest? The copy reads and writes (B,
+# S+I) numbers. The second product reads and writes z, (B, 3S), once more. Each of them is one more call. On a CPU,
+# the result depends on the size, on the threads, and on the library that multiplies. With 16 threads, two products
+# were faster at the middle sizes, and slower by up to a tenth at the small one. So on a CPU the stage always
+# computes two products, and copies nothing. On the H200 at B4096, two products were slower by two to four percent,
+# so there the stage computes one.
+#
+# A buffer costs nothing, but it belongs to the caller. A single cell has to accept any arguments, so it cannot use
+# this way. (A loop over time steps owns the buffer. That is stage 7.)
 
 # %% [markdown] syllabus="6.2b"
 # ### No zeros
 #
-# A loss that uses `new_h` alone sends no gradient to `new_cell`. Autograd makes up a tensor of zeros, unless it is
-# told not to:
+# If a loss uses only `new_h`, no gradient arrives for `new_cell`. Autograd then creates a tensor of zeros, unless
+# you switch this off:
 
 
 # %%
@@ -484,8 +498,9 @@ for materialize in (True, False):
     print(f", {len(zeros)} operations that zero")
 
 # %% [markdown]
-# In C++, told the same, what does not come is an undefined tensor. The stage hands the kernel a null pointer, and the
-# kernel takes it for zeros. On the emulator, what the backward kernel reads:
+# In C++ you can switch this off, too, and a missing gradient is then an undefined tensor. For such a tensor, the
+# stage passes a null pointer to the kernel, and the kernel uses zeros. The emulator counts what the backward kernel
+# reads:
 
 # %%
 z, grad = torch.randn(64, 3 * 512), torch.randn(64, 512)
@@ -511,14 +526,14 @@ for name, lltm in {"eager": load(1).equations, "stage 5": stage5.lltm, "stage 6"
     print(f"{name:9s}", operations(only_h(lltm)) or "neither cat nor zeros")
 
 # %% [markdown]
-# Stage 5's operator wants both gradients, and makes up the second one. (Eager has no need to, but joins the gradients
-# of the three pieces of z with a second `cat`.) Stage 6 does neither.
+# Stage 5's operator needs both gradients, and creates the second one. (Eager does not need it, but concatenates the
+# gradients of the three pieces of z with a second `cat`.) Stage 6 does neither.
 
 # %% [markdown] syllabus="6.2c"
 # ### Nothing kept that is cheap to make again
 #
-# What does autograd keep of a step? `saved_storages` sees every tensor that a stage saves; those that are an input's
-# or an output's memory cost nothing, for the caller holds them anyway.
+# What does autograd keep of a step? `saved_storages` finds every tensor that a stage saves. A tensor that shares the
+# memory of an input or an output costs nothing, because the caller holds that memory anyway.
 
 # %%
 from common.cell.memory import saved_storages
@@ -563,16 +578,18 @@ axis.margins(x=0.1)
 plt.show()
 
 # %% [markdown]
-# The 1.25 is X = [old_h, input], and stage 2's last 1 is tanh(new_cell). Stages 2 to 5 keep X, and the gates, which
-# are the 3. Stage 6's 3 are z, in place of the gates; so what it saves *here* is X, which is put together again where
-# one product of it is faster than two of its halves. What making the gates again saves is to write them: some
-# instructions in backward, where the kernel waits for memory, for three numbers less in forward. That is the trade:
-# *arithmetic is cheap, as long as bytes are the limit*.
+# The 1.25 is X = [old_h, input], and stage 2's last 1 is tanh(new_cell). Stages 2 to 5 keep X and the gates, which
+# are the 3. Stage 6 keeps z in place of the gates, so it has a 3, too. What it saves *here* is X. Where one product
+# of X is faster than two of its halves, it concatenates X again.
+#
+# Computing the gates again does not save memory, but it saves writing them. Forward writes three numbers fewer.
+# Backward executes some more instructions, but there the kernel waits for memory anyway. So *arithmetic is cheap, as
+# long as bytes are the limit*.
 
 # %% [markdown] syllabus="6.2d"
 # ### What each saves
 #
-# Every kernel's bytes, counted by the emulator, in numbers for each unit:
+# The next cell prints the bytes that the emulator counted for every kernel, in numbers for each unit:
 
 # %%
 B, S = 64, 512
@@ -585,9 +602,9 @@ for number in (3, 5, 6):
         print(f"stage {number} {kernel:16s}reads {read:.0f}, writes {written:.0f}")
 
 # %% [markdown]
-# Forward, six instead of nine: at the speed of a copy a third less time. Backward moves what it did: it reads z in
-# place of the gates. What else is left out, for the cell of B4096 I1024 S1024 in float32, as bytes, and as time at
-# the recorded copy's speed:
+# Forward moves six numbers instead of nine. At the speed of a copy, it takes a third less time. Backward moves as
+# many bytes as before, because it reads z in place of the gates. The next cell shows what else the stage leaves out,
+# for the cell of B4096 I1024 S1024 in float32: as bytes, and as time at the recorded speed of a copy:
 
 # %%
 B, I, S = 4096, 1024, 1024
@@ -604,9 +621,10 @@ for name, numbers in LEFT_OUT.items():
 # %% [markdown] syllabus="6.2e"
 # ### The bias's gradient, and why there are no atomics
 #
-# `d_bias = d_z.sum(0)` reads all of `d_z` right after a kernel has written it. So the kernel adds up what it writes.
-# Its blocks run at the same time; the way that comes to mind is `atomicAdd`, by every block, onto one sum. Sums in
-# float depend on their order, and blocks end in any. The emulator can shuffle them:
+# `d_bias = d_z.sum(0)` reads all of `d_z` right after a kernel has written it. So the kernel itself adds up the
+# values that it writes. Its blocks run at the same time. The obvious solution is an `atomicAdd` from every block to
+# one sum. But a float sum depends on the order of its terms, and blocks end in any order. The emulator can shuffle
+# this order:
 
 # %%
 SUMS_CU = """
@@ -652,13 +670,14 @@ print("atomics:  ", sorted(by_atomics))
 print("the stage:", len(by_the_stage), "result of 8 runs")
 
 # %% [markdown]
-# Each block of the stage writes a row of sums of its own, and ATen adds up the rows (up to 64 rows of d_z are one
-# block's, and there is nothing to add). Both go in an order that only the sizes and the GPU decide: on one GPU the
-# same bits every time. A training run can be repeated, and a test can compare with `==`.
+# Each block of the stage writes its own row of sums, and ATen adds up the rows. (If d_z has up to 64 rows, one block
+# processes all of them, and there is nothing to add.) Only the sizes and the GPU determine the order of both sums.
+# So on one GPU, the result has the same bits every time. You can repeat a training run exactly, and a test can
+# compare with `==`.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `6/bytes_a_unit`. `make check EX=6/bytes_a_unit` in a terminal hands out the files and checks what
-# you wrote; the cell below checks it here. Then `6/leave_it_out` and `6/keep_nothing`.
+# **Your turn:** `6/bytes_a_unit`. In a terminal, `make check EX=6/bytes_a_unit` gives you the files and checks what
+# you wrote. The next cell runs the check here. Then do `6/leave_it_out` and `6/keep_nothing`.
 
 # %%
 from common.exercises import show
@@ -670,9 +689,9 @@ show("6/bytes_a_unit")
 #
 # ### 16 bytes at a time
 #
-# A thread can load 16 bytes in one instruction. They are four floats, or eight halves, that lie side by side and
-# begin at a multiple of 16. The stage calls them a pack. With `KERNEL` from above, its forward kernel in a module of
-# its own:
+# A thread can load 16 bytes in one instruction: four floats or eight halves that are next to each other and begin at
+# a multiple of 16. This is an aligned vector, and the stage's code calls it a `Pack`. The next cells put the stage's
+# forward kernel, `KERNEL` from above, into a module of its own:
 
 # %%
 PACKS_CPP = """
@@ -715,7 +734,8 @@ def packs_of(name, text):
 
 
 # %% [markdown]
-# And what would the same threads do without? One replacement: never in one access.
+# For comparison, we also build a kernel in which the same threads load single numbers. For this, one replacement in
+# the source is enough:
 
 # %%
 NUMBER_BY_NUMBER = KERNEL.replace("if (kAligned || (left", "if (false && (left")
@@ -732,10 +752,11 @@ for name, counted in COUNTED.items():
     print(f"{name:32s}{requests:8d}{sectors:9d}{sectors / requests:12.0f}")
 
 # %% [markdown]
-# The bytes are the same, and so are the sectors of the first two. But packs ask a quarter as often: a quarter of the
-# instructions, and of the requests that the load units have to answer, and each thread has four times as many bytes
-# on their way. The last one is the trap. Its lanes are 16 bytes apart, every request moves 16 sectors for the sake
-# of 4, and all is well only if a cache keeps the rest until it is asked for.
+# The bytes are the same, and the first two kernels also move the same sectors. But with vectors of 16 bytes, there
+# are a quarter as many load instructions, and a quarter as many requests for the load units. Each thread also has
+# four times as many bytes in flight. The last kernel shows the trap. Its lanes are 16 bytes apart, so every request
+# moves 16 sectors where 4 would be enough. This is only fast if a cache keeps the rest of these sectors until the
+# next loads need them.
 
 # %%
 from common.figures.access_maps import draw_access_map
@@ -743,14 +764,15 @@ from common.figures.access_maps import draw_access_map
 display(draw_access_map(COUNTED["4 units, 16 bytes at once"], "z", "forward_kernel"))
 
 # %% [markdown]
-# What the first block accesses of z, its first warp by lane: four units to each, and the three gates of the same
-# units.
+# The picture shows which elements of z the first block accesses, and for its first warp which lane accesses them.
+# Each lane accesses four units, and the three gates of these units.
 
 # %% [markdown] syllabus="6.3b"
 # ### Aligned, or not
 #
-# What begins at no multiple of 16 cannot be loaded so. That is no slow load, it is an error. Torch's allocator gives
-# out multiples of 16, but a slice begins anywhere. One float further on:
+# A load of 16 bytes needs an address that is a multiple of 16. With any other address it is not slow, but an error.
+# Torch's allocator returns addresses that are multiples of 16, but a slice can begin anywhere. The next call passes
+# a `z` that begins one float later:
 
 
 # %%
@@ -771,8 +793,8 @@ def reported(call):
 reported(lambda: packs.forward(moved(z, 1), old_cell, True))
 
 # %% [markdown]
-# That was with `kAligned`, the promise that every row begins at a multiple of 16. Without it the kernel looks, row by
-# row; and no slice is needed for a row to begin elsewhere, if S is no multiple of four:
+# That call set `kAligned`, which promises that every row begins at a multiple of 16. Without this promise, the
+# kernel checks each row. A row can begin elsewhere even without a slice, if S is not a multiple of four:
 
 # %%
 exact = reference.pointwise_forward(z, old_cell)
@@ -789,13 +811,14 @@ for S_odd in (512, 510, 509):
     print(f"S={S_odd}: {numbers / accesses:4.1f} bytes an access")
 
 # %% [markdown]
-# Right anywhere, and fast where it can be. The promise is a template parameter, and a second kernel: where it holds,
-# the question is not asked. (S=510: every second row begins at a multiple of 8 only; S=509: three of four.)
+# The results are right for every address, and the kernel is fast where the alignment allows it. The promise is a
+# template parameter, so there are two kernels. The one with the promise contains no check. (For S=510, every second
+# row begins only at a multiple of 8. For S=509, three rows out of four do not begin at a multiple of 16.)
 
 # %% [markdown] syllabus="6.3c"
 # ### The tail
 #
-# A row of 6 units is a pack and a half. Without the question whether a pack is full:
+# A row of 6 units is one and a half vectors. The next kernel does not check whether a vector is complete:
 
 # %%
 careless = packs_of("careless", KERNEL.replace("left >= Pack<scalar_t>::size && ", ""))
@@ -803,9 +826,10 @@ z_6, cell_6 = torch.randn(1, 18), torch.randn(1, 6)
 reported(lambda: careless.forward(z_6, cell_6, False))
 
 # %% [markdown]
-# Lane 1 begins at unit 4 and asks for units 4 to 7. Of the first gate the last two are the next gate's: no error to
-# anybody. Of the last gate they lie behind the end of z, if the row is the last one; in any other they are the next
-# row's, and there the stores would be a race. The stage takes the last units of a row one by one:
+# Lane 1 begins at unit 4 and loads units 4 to 7. For the first gate, the last two of these belong to the next gate,
+# and no tool reports an error. For the last gate, they are past the end of z if the row is the last one. In any
+# other row, they belong to the next row, and storing to them would be a race. So the stage processes the last units
+# of a row one by one:
 
 # %%
 with collect_counts(packs) as counted:
@@ -818,8 +842,9 @@ print("stores:", *(f"{row.lanes} of {row.bytes // row.lanes} bytes;" for row in 
 # %% [markdown] syllabus="6.3f"
 # ### The store that was not 16 bytes wide (!)
 #
-# Counts are of the source. Whether the compiler follows it, only PTX or machine code shows. The first version of this
-# kernel stored its packs as it loads them, by an assignment, and the emulator counted 16 bytes:
+# The emulator counts the accesses of the source. Only PTX or machine code shows whether the compiler generates the
+# same accesses. The first version of this kernel stored its vectors by an assignment, in the same way as it loads
+# them, and the emulator counted 16 bytes:
 
 # %%
 ORDER = re.search(r"__stwb\(.*?\);", KERNEL, re.DOTALL)[0]
@@ -834,10 +859,11 @@ else:
     print("no nvcc here: PTX would show the stores")
 
 # %% [markdown]
-# The compiler made two copies of the loop, each with eight stores of one float where there were two of four; one of
-# them runs, with four times the stores (nvcc 13.0). It had rewritten each address as a base and an offset. The base
-# is no multiple of 16, though every sum is; so it had to assume the worst. It is allowed to: an assignment is a wish.
-# The kernel was right, no test failed. `__stwb` of a `uint4` is an instruction of its own, and stays whole.
+# The compiler made two copies of the loop. Each has eight stores of one float instead of two stores of four, and one
+# of the copies runs, so there are four times as many stores (nvcc 13.0). The compiler had split each address into a
+# base and an offset. The base is not a multiple of 16, although every sum is, so the compiler could not rely on the
+# alignment. It may do this, because an assignment does not guarantee one instruction. The kernel computed the right
+# values, and no test failed. `__stwb` of a `uint4` is always one instruction.
 
 # %%
 if find_nvcc():
@@ -850,9 +876,9 @@ if find_nvcc():
 # %% [markdown] syllabus="6.3d"
 # ### Occupancy
 #
-# A multiprocessor holds many warps, and goes on with another one while one waits. How many it holds depends on what
-# each takes: of 2,048 threads, 65,536 registers, and 228 KiB of shared memory (an H200's). The share of its warps
-# that can be there at once is the occupancy.
+# A multiprocessor holds many warps. While one warp waits, it runs another one. How many warps fit depends on how
+# much each of them uses of the 2,048 threads, 65,536 registers, and 228 KiB of shared memory of a multiprocessor (on
+# an H200). *Occupancy* is the number of warps that fit, as a share of the largest possible number.
 
 # %%
 from common.measure.gpu_trace import occupancy
@@ -878,9 +904,10 @@ for axis in axes:
 plt.show()
 
 # %% [markdown]
-# Steps, because a block comes as a whole or not at all, and a warp gets registers by the 256. One more than 32 costs
-# blocks of 256 threads a quarter, blocks of 1,024 a half; with more than 64 not one of these fits, and a launch is an
-# error. And what registers does the kernel take? The assembler says, without a GPU:
+# The curves have steps, because only whole blocks fit, and because a warp gets its registers in units of 256. With
+# 33 registers instead of 32, blocks of 256 threads lose a quarter of the occupancy, and blocks of 1,024 threads lose
+# half. With more than 64 registers, not one block of 1,024 threads fits, and a launch is an error. How many
+# registers does our kernel use? The assembler prints this, without a GPU:
 
 # %%
 if find_nvcc():
@@ -888,26 +915,27 @@ if find_nvcc():
         said = compiled_by_nvcc(text + FLOAT, "-cubin", "-Xptxas", "-v")[1]
         taken = int(re.search(r"Used (\d+) registers", said)[1])
         print(f"{name:12s}{taken} registers, occupancy {occupancy(256, taken, 0, *H200):.0%}")
-shared = 8 * 3 * 32 * 4 * 4  # of backward_kernel: 8 warps' sums for 3 gates of 32 packs of 4 floats
+shared = 8 * 3 * 32 * 4 * 4  # backward_kernel: 8 warps' sums, 3 gates, 32 Packs of 4 floats
 print(
     f"{shared // 1024} KiB shared by a block of backward_kernel: "
     f"occupancy {occupancy(256, 0, shared, *H200):.0%} by that alone"
 )
 
 # %% [markdown]
-# More is not always better. What has to be there is *bytes on their way*: the speed of memory times the time that a
-# load takes. A kernel of 16-byte loads has four times as many under way with the same number of warps, and half of
-# the warps may do: stage 6's backward has half of stage 3's, and is as fast. The peak of the picture is no goal; the
-# copy's speed is.
+# Higher occupancy is not always better. A kernel needs enough *bytes in flight*: the speed of memory times the
+# duration of a load. With 16-byte loads, the same number of warps has four times as many bytes in flight, so half of
+# the warps can be enough. Stage 6's backward has half the occupancy of stage 3's, and is as fast. The goal is the
+# speed of a copy, not the highest occupancy.
 
 # %% [markdown] syllabus="6.3e"
 # ### Reading ncu
 #
-# Nsight Compute stops a program at a kernel, runs that several times, and reads the GPU's counters. `ncu -k
-# regex:forward_kernel -c 1 --set full python script.py` makes a report. Its first part, *Speed of Light*, gives the
-# share of memory's speed and of the multiprocessors'. The larger one is the roof that the kernel is under; if both
-# are low, it waits: too few warps, or too few bytes under way. Then come the counters. These are what the emulator
-# counts:
+# Nsight Compute stops a program at a kernel, runs this kernel several times, and reads the GPU's counters. The
+# command `ncu -k regex:forward_kernel -c 1 --set full python script.py` writes a report. Its first part, *Speed of
+# Light*, shows which percentage of the speed of memory and of the multiprocessors the kernel reaches. The larger one
+# is the limit of the kernel. If both are low, the kernel waits, because there are too few warps or too few bytes in
+# flight. Then the report shows the counters. The next cell prints the counters that correspond to those of the
+# emulator:
 
 # %%
 from common.studies import ncu, ncu_tool
@@ -917,7 +945,7 @@ for (space, what), metric in ncu_tool.METRICS.items():
         print(f"{what:14s}{metric}")
 
 # %% [markdown]
-# And recorded for stage 6's kernels, with sectors a request:
+# These are the recorded values for stage 6's kernels, with the number of sectors per request:
 
 # %%
 for one in ncu.read_ncu_record()["launches"]:
@@ -930,11 +958,13 @@ for one in ncu.read_ncu_record()["launches"]:
             print(f"  {space:13s}sectors a request, by ncu {theirs / one['ncu'][space]['requests']:.0f}")
 
 # %% [markdown]
-# Sectors a request is the number to look at first: a warp that reads 32 floats side by side needs 4, and with packs
-# of 16 bytes 16. The same 16 for one float a lane are the trap from above: gaps. `sectors * 32` should be the bytes
-# that you worked out. A warning about times: ncu fixes the clocks, and empties the caches before each of its runs.
-# Its durations compare kernels, and are not those of your program. Where it says `ERR_NVGPUCTRPERM`, an administrator
-# has to allow the counters.
+# Look at the sectors per request first. A warp that reads 32 floats next to each other needs 4 sectors, and with
+# vectors of 16 bytes it needs 16. If each lane reads only one float, 16 sectors are a sign of gaps, the trap from
+# above. `sectors * 32` should be the number of bytes that you worked out.
+#
+# Be careful with the times. ncu fixes the clocks, and empties the caches before each of its runs. You can use its
+# durations to compare kernels, but they are not the durations in your program. If ncu prints `ERR_NVGPUCTRPERM`, an
+# administrator has to permit access to the counters.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `6/sixteen_bytes` and `6/sum_of_a_block`.
@@ -942,9 +972,9 @@ for one in ncu.read_ncu_record()["launches"]:
 # %% [markdown] syllabus="6.4a"
 # ## Overhead
 #
-# A kernel for 16 rows of 128 units runs for a few microseconds. The rest of a step is what happens around it: Python,
-# autograd, the dispatcher, launches. First autograd. One loop, `2 * x`, and four operators that call it: `bare` has
-# no gradient, `registered` gets one from Python, and two have one in C++.
+# A kernel for 16 rows of 128 units runs for a few microseconds. The rest of a step is overhead: Python, autograd,
+# the dispatcher, and launches. We start with autograd. The next cells define one loop, `2 * x`, and four operators
+# that call it. `bare` has no gradient, `registered` has a gradient in Python, and the other two have one in C++.
 
 # %%
 OVERHEAD = """
@@ -971,9 +1001,9 @@ Tensor shape_of_twice(const Tensor& x) { return at::empty_symint(x.sym_sizes(), 
 """
 
 # %% [markdown]
-# An operator whose gradient is in C++ meets autograd first, and has to go on from there, below it. There are two
-# ways. `redispatching` calls the operator again, and the dispatcher, with autograd switched off by a guard, asks who
-# is next; `straight` calls the function that computes:
+# If the gradient of an operator is in C++, a call reaches the autograd kernel first. From there, it has to continue
+# below autograd. There are two ways to do this. `redispatching` switches autograd off with a guard and calls the
+# operator again, and the dispatcher selects the next kernel. `straight` directly calls the function that computes:
 
 # %%
 OVERHEAD += """
@@ -1060,10 +1090,10 @@ for name, time in both.items():
     print(f"{name:20s}forward {alone[name]:5.1f} us, with backward {time:5.1f} us")
 
 # %% [markdown]
-# With a gradient in C++, the operator costs what one of torch's own does. `register_autograd` costs the most: at each
-# call it looks at the arguments, in Python, and builds an autograd function around yours. A cell has more arguments,
-# and so the difference in a whole step is larger. First a single unit, so that there is nothing but calls; then a
-# small cell:
+# With a gradient in C++, the operator costs as much as one of torch's own. `register_autograd` costs most: in each
+# call, its Python code inspects the arguments and builds an autograd function around yours. A cell has more
+# arguments, so the difference for a whole step is larger. The next cell measures two cells: one with a single unit,
+# where only the cost of the calls remains, and a small one:
 
 # %%
 CELLS = {"eager": load(1).equations, "stage 2": load(2).lltm, "stage 5": stage5.lltm, "stage 6": stage6.lltm}
@@ -1099,7 +1129,7 @@ plt.show()
 # %% [markdown] syllabus="6.4b"
 # ### Whole under compile, or not
 #
-# Going straight to the function saves a call of the dispatcher. It looks as if nothing were lost:
+# A direct call of the function saves one call of the dispatcher. In eager mode, nothing seems to be lost:
 
 # %%
 for name in ("redispatching", "straight"):
@@ -1122,9 +1152,10 @@ for name in ("redispatching", "straight"):
         print(f"{name:14s}{type(error).__name__}: {said[0] if said else str(error)[:200]}")
 
 # %% [markdown]
-# The compiler runs an autograd kernel in C++ as it is, with fake tensors, which have no data. One that asks the
-# dispatcher again is led to the fake kernel. One that does not, asks for a pointer to data, and torch refuses. So the
-# rule: *above the kernels nobody calls a function, only operators*. `opcheck` would have found it:
+# The compiler runs an autograd kernel in C++ as it is, with fake tensors, which have no data. A kernel that calls
+# the operator again reaches the fake kernel through the dispatcher. A kernel that calls the function directly
+# requests a pointer to data, and torch raises an error. So the rule is: *above the kernels, call only operators,
+# never functions*. `opcheck` would have found the mistake:
 
 # %%
 from torch.library import opcheck
@@ -1136,8 +1167,8 @@ for name in ("redispatching", "straight"):
 # %% [markdown]
 # ### On whose thread
 #
-# Who calls a backward? On a CPU the thread that asked for it. For tensors on a GPU, torch's engine has a thread for
-# each device, and hands over:
+# Which thread calls backward? On a CPU, it is the thread that requested it. For tensors on a GPU, torch's engine has
+# one thread for each device, and passes the work to it:
 
 # %%
 import threading
@@ -1165,10 +1196,11 @@ if on_gpu:
         print("without its thread:", microseconds(identity))
 
 # %% [markdown]
-# Waking a thread and waiting for it is some tens of microseconds, in any stage and in eager too. On an H200 where a
-# small step took 199 us, it took 146 when the engine was told to stay on this thread
-# (`torch.autograd.set_multithreading_enabled(False)`). No kernel changes that. What a kernel can change is how many
-# launches there are, for each costs the CPU a few microseconds. The launches of one step, on the emulator:
+# It takes some tens of microseconds to wake a thread and to wait for it, in every stage and in eager. On an H200, a
+# small step took 199 us, and 146 us when the engine stayed on the calling thread
+# (`torch.autograd.set_multithreading_enabled(False)`). No kernel can change this. But a kernel can change the number
+# of launches, and each launch costs the CPU a few microseconds. The next cell lists the launches of one step, on the
+# emulator:
 
 # %%
 for size in ((4, 8, 32), (300, 8, 32)):
@@ -1179,15 +1211,16 @@ for size in ((4, 8, 32), (300, 8, 32)):
     print("B{} I{} S{}:".format(*size), own, "and of ATen's", products)
 
 # %% [markdown]
-# A small cell is one launch, with its products in it, and two backward. For a large one the products are ATen's,
-# which are far better at large ones. Where to change over was measured.
+# A small cell takes one launch in forward, which includes its products, and two launches in backward. For a large
+# cell, the stage uses ATen's products, which are much faster at large sizes. We measured the size at which to
+# switch.
 
 # %% [markdown] syllabus="6.4c"
 # ## The CPU
 #
-# Stage 5's loop computes one unit after another. A core of today has registers of 8 or 16 floats (4 on most Arm
-# cores), and there are several cores. How to use them, in turn: `tanh` of 16,384 numbers. First with ATen's own
-# class for a register full of numbers, `at::vec::Vectorized`:
+# Stage 5's loop computes one unit after another. The registers of a current core hold 8 or 16 floats (4 on most Arm
+# cores), and a CPU has several cores. The following sections show how to use them, with `tanh` of 16,384 numbers as
+# the example. We start with ATen's class for one such register, `at::vec::Vectorized`:
 
 # %%
 VEC = """
@@ -1235,7 +1268,8 @@ print("this CPU:", torch.backends.cpu.get_cpu_capability())
 # %% [markdown] syllabus="6.4d"
 # ### Flags (!)
 #
-# torch compiles such files with flags that an extension does not get by itself, and without them nothing warns:
+# torch compiles such files with flags that are not set for an extension by default. Without them, the code is slow,
+# and there is no warning:
 
 # %%
 from torch._C import _demangle
@@ -1258,12 +1292,12 @@ for name, library in LIBRARIES.items():
     print(f"{name:28s}{AT_VEC[name]:7.1f} us, at most {worst:.2f} ulp   {_demangle(library.type().decode())}")
 
 # %% [markdown]
-# The instructions alone change nothing: without `CPU_CAPABILITY_AVX2`, `Vectorized` is an array of eight floats, and
-# its `tanh` a loop over the C library's. The other macro makes no difference to the machine code. It is the name of a
-# namespace: in its absence the class of a fast file and that of a slow one have *the same* name, and a linker that
-# finds two functions of one name keeps one of them, whichever it meets first. So give both.
+# The flags for the instructions alone change nothing: without `CPU_CAPABILITY_AVX2`, `Vectorized` is an array of
+# eight floats, and its `tanh` is a loop over calls of the C library. The other macro does not change the machine
+# code. It is the name of a namespace. Without it, the classes of a file with AVX2 and of a file without have *the
+# same* name. If a linker finds two functions with one name, it keeps only the first one. So set both macros.
 #
-# And the cores? `at::parallel_for` cuts a range into pieces:
+# And how do you use several cores? `at::parallel_for` cuts a range into pieces:
 
 # %%
 PARALLEL = """
@@ -1284,14 +1318,15 @@ for flags in ([], ["-fopenmp"]):
 torch.set_num_threads(1)
 
 # %% [markdown]
-# It is a header with `#pragma omp` in it, and a compiler that was not told of OpenMP skips the pragma. One piece, on
-# one core, no warning.
+# `at::parallel_for` is a function in a header, with `#pragma omp` in it. Without the flag for OpenMP, the compiler
+# ignores the pragma. The result is one piece on one core, without a warning.
 
 # %% [markdown] syllabus="6.4e"
 # ### A plain loop
 #
-# A compiler turns a loop into vector instructions by itself, if it can: with arithmetic and choices in it, and no
-# calls. Stage 6 wrote its gate functions so. It says what it did, if asked:
+# A compiler can turn a loop into vector instructions by itself, if the loop contains only arithmetic and choices,
+# and no calls. Stage 6's gate functions are written in this way. With a flag, the compiler reports which loops it
+# vectorised:
 
 # %%
 PLAIN = """
@@ -1317,10 +1352,13 @@ for flags in (["-O3"], ["-O3", "-fno-trapping-math"]):
     print(f"{' '.join(flags):24s}{vectorised(PLAIN, *AVX2, *flags)}")
 
 # %% [markdown]
-# *Control flow in loop* is a choice, such as `z > 0 ? z : e`. A vector does both sides for all its numbers and keeps
-# one of each pair. So `e` is computed for numbers that never asked for it, where it might overflow, and raise a
-# floating-point exception that the program would not have raised. `-fno-trapping-math` says that nobody looks. What
-# of `std::tanh`? It is a call, but glibc has versions of it for whole registers, which g++ takes under `-ffast-math`:
+# *Control flow in loop* means a choice, such as `z > 0 ? z : e`. A vector instruction computes both sides for all
+# its numbers and keeps one of each pair. So it also computes `e` for numbers that do not need it. There `e` might
+# overflow, and raise a floating-point exception that the program would not have raised. `-fno-trapping-math` tells
+# the compiler that the program does not use these exceptions.
+#
+# What about `std::tanh`? It is a call, but glibc has versions of it for vector registers, and g++ uses them under
+# `-ffast-math`:
 
 # %%
 STD = """
@@ -1357,9 +1395,10 @@ axis.set_xlabel("microseconds for tanh of 16,384 floats, one core")
 plt.show()
 
 # %% [markdown]
-# With its flags, either plain loop is faster here than `at::vec`, and about as exact. Measure on yours: an older
-# glibc or another compiler has no vector `tanh`, and says nothing either. And `-ffast-math` buys its speed with a
-# promise that there is no NaN and no infinity. The training run that has one asks in vain:
+# With their flags, both plain loops are faster here than `at::vec`, and about as exact. Measure this on your
+# machine, too: an older glibc or another compiler does not have a vector `tanh`, and does not warn either. And
+# `-ffast-math` has a price: it promises the compiler that there is no NaN and no infinity. If a training run does
+# have a NaN, a test for it fails:
 
 # %%
 for name in ("std::tanh", "std::tanh, -ffast-math"):
@@ -1367,9 +1406,9 @@ for name in ("std::tanh", "std::tanh, -ffast-math"):
     print(f"{name:24s}isnan(nan): {LOOPS[name].is_nan(float('nan'))}")
 
 # %% [markdown]
-# So the stage has gate functions of its own, NaN stays NaN in them, and three flags: `-O3`, `-fno-trapping-math`, and
-# `-fopenmp` for the threads. It compiles its loops three times, for AVX-512, for AVX2 and for any CPU, and asks at
-# run time which one to take:
+# So the stage has its own gate functions, in which NaN stays NaN, and uses three flags: `-O3`, `-fno-trapping-math`,
+# and `-fopenmp` for the threads. Its loops are compiled three times, for AVX-512, for AVX2 and for any CPU. At run
+# time, the stage selects the version for the CPU:
 
 # %%
 text = (CSRC / "lltm_simd.h").read_text()
@@ -1381,8 +1420,8 @@ print(text[text.index("template <typename Work>\nvoid run") : text.index("}  // 
 # %% [markdown] syllabus="6.2d"
 # ## Leaving out each optimisation
 #
-# `make ablation` builds the stage without each of these optimisations in turn, and with each alone, and measures them
-# all in one run. What is recorded:
+# `make ablation` builds the stage without each of these optimisations in turn, and with each one alone, and measures
+# all of these variants in one run. These are the recorded results:
 
 # %%
 from common.pages.tables.ablation_table import ablation_table
@@ -1391,25 +1430,27 @@ from common.studies import ablation
 display(Markdown(ablation_table(ablation.read_recorded_ablation())))
 
 # %% [markdown]
-# How much does a multiple like 0.96 mean? The table says it itself. Forward without `bias` is the stage's program,
-# instruction for instruction, and a small cell without `joined` is as well; whatever they show beside 1.00 is chance.
-# At the small sizes that is a few percent, in another run it was ten, and so only `small` and `autograd` have shown
-# anything there (and `joined`, where it has no other beside it). At the large size it is less than one percent. There
-# the cell is a matrix product: all optimisations together are worth six percent forward, four with backward.
+# What does a ratio like 0.96 mean? You can read the noise from the table itself. Forward without `bias` is the same
+# program as the stage, instruction for instruction, and so is a small cell without `joined`. So any difference of
+# their ratios from 1.00 is noise. At the small sizes, it is a few percent, and in another run it was ten. So at
+# these sizes, only `small` and `autograd` have shown an effect (and `joined`, when it is the only optimisation). At
+# the large size, the noise is less than one percent. There, most of the time of the cell is a matrix product, and
+# all optimisations together gain six percent in forward and four with backward.
 #
-# The kernel alone tells them apart, and one thing more: *optimisations need each other*. `packs` and `units` by
-# themselves win six percent and two, because a kernel that writes all gates waits for memory anyway. Taken from the
-# whole, one costs a fifth and the other a sixth. Who tries optimisations one at a time, and keeps those that help,
-# stops too early.
+# The kernel alone shows the differences. It also shows that *optimisations need each other*. On their own, `packs`
+# and `units` gain six and two percent, because a kernel that writes all gates waits for memory anyway. But if you
+# remove them from the complete stage, it takes a fifth and a sixth longer. If you try optimisations one at a time,
+# and keep only those that help, you stop too early.
 #
-# And at B64 S128 the pointwise kernel shows a price. With few rows, packs leave a quarter of the threads, and a block
-# that sums up for the bias does several rows one after another: backward takes 10 us instead of 5. But it saves the
-# launch of a sum, which costs a program about as much.
+# At B64 S128, the pointwise kernel shows a cost. With few rows, vectors of 16 bytes leave a quarter of the threads,
+# and a block that sums for the bias processes several rows one after another. So backward takes 10 us instead of 5.
+# But it saves the launch of a separate sum, which costs a program about as much.
 
 # %% [markdown] syllabus="6.4f"
 # ## The same kernel in Triton
 #
-# Was it worth it? Triton is Python that is compiled for a GPU. The same forward kernel in it:
+# Was it worth the effort? Triton is a language in Python that is compiled for a GPU. This is the same forward kernel
+# in Triton:
 
 # %%
 triton_text = (root / "stages" / "stage6_fused" / "lltm_triton.py").read_text()
@@ -1424,11 +1465,11 @@ for name, text in code.items():
     print(f"{name}: {len(lines)} lines")
 
 # %% [markdown]
-# Line by line it is nearly the same: a row, some units, three loads, the gates, two stores. What is not there, Triton
-# does: `inside` is the mask of the tail; which thread has which units, loads of 16 bytes and their alignment are the
-# compiler's business. (Its `elu` and `tanh`, written above the kernel, are `exp(z) - 1` and `2 * sigmoid(2 * x) - 1`:
-# near zero both lose digits that ours keep.) What it does not give: a say in what a single thread does, and a kernel
-# for the CPU. Times on the H200, as recorded:
+# Line by line, it is nearly the same: a row, some units, three loads, the gates, two stores. Triton does the rest.
+# `inside` is the mask of the tail. The compiler decides which thread computes which units, and generates loads of 16
+# bytes with the right alignment. (Triton's `elu` and `tanh`, written above the kernel, are `exp(z) - 1` and
+# `2 * sigmoid(2 * x) - 1`. Near zero, both lose digits that ours keep.) In Triton, you cannot control what a single
+# thread does, and there is no kernel for the CPU. These are the recorded times on the H200:
 
 # %%
 print(f"{'':16s}{'forward':>10s}{'backward':>10s}   (B8192 S4096, us; B4096 S1024)")
@@ -1438,9 +1479,10 @@ for implementation in dict.fromkeys(row["name"] for row in h200["kernels"]):
     print(f"{implementation:16s}{''.join(both)}   {cells[4096, 'forward']:8.1f}{cells[4096, 'backward']:8.1f}")
 
 # %% [markdown]
-# torch.compile's forward is as fast as any, and nobody wrote it; its backward keeps more than it has to, and is two
-# kernels. Triton's backward writes what the stage's writes, and is as fast or nearly. Is it right? Without a GPU
-# Triton's interpreter runs it, in a process of its own, for it has to be asked for before Triton is imported:
+# torch.compile's forward is as fast as any other, and you do not have to write it. Its backward keeps more tensors
+# than necessary, and consists of two kernels. Triton's backward writes the same tensors as the stage's, and is as
+# fast or nearly as fast. Does the Triton version compute the right values? Without a GPU, Triton's interpreter can
+# run it. You have to select the interpreter before you import Triton, so the next cell starts a new process:
 
 # %%
 CHECK = """
@@ -1457,18 +1499,20 @@ done = subprocess.run([sys.executable, "-c", CHECK], env=environment, capture_ou
 print(done.stdout.strip() or done.stderr.splitlines()[-1])
 
 # %% [markdown]
-# For a kernel that waits for memory, on GPUs alone, Triton is the better bargain by far. [When not to write
-# CUDA](../docs/when-not-to-write-cuda.md) has the table. What the stage has beyond it: the sums for the bias in the
-# same kernel, small cells in one launch, no Python in a call, and the CPU.
+# For a kernel that waits for memory, and that you need only on GPUs, Triton is by far the better choice.
+# [When not to write CUDA](../docs/when-not-to-write-cuda.md) has the table. Compared with it, the stage adds four
+# features: the sums for the bias are in the same kernel, a small cell takes one launch, a call does not run Python,
+# and the cell also runs on the CPU.
 
 # %% [markdown]
 # ## What to take along
 #
-# - Work out the bytes, measure a copy, and you know what is left to gain before you write a line.
-# - Leave out first: copies, zeros, what is kept. Then count accesses: 16 bytes at a time. Then look at what the
-#   compiler made of it: instructions and stores.
-# - Arithmetic is cheap while bytes are the limit. The roof of instructions is not far above.
-# - At small sizes no kernel decides, but the calls around it. Autograd in C++, and only operators above the kernels.
-# - On a CPU: flags. Ask the compiler what it did.
+# - Work out the bytes and measure a copy. Then you know what you can still gain before you write a line.
+# - First leave out unnecessary work: copies, zeros, tensors kept for backward. Then count accesses, and use 16
+#   bytes at a time. Then look at the instructions and the stores that the compiler generated.
+# - Arithmetic is cheap while bytes are the limit. But the limit of instructions is not far above.
+# - At small sizes, the time is not in the kernels, but in the calls around them. Write autograd in C++, and above
+#   the kernels call only operators.
+# - On a CPU, set the right flags, and let the compiler report what it did.
 #
-# Next: `make diff-5-6` for the stage as a diff, and the exercises, `make next`.
+# Next: `make diff-5-6` shows the stage as a diff. `make next` shows the next exercise.

@@ -13,8 +13,9 @@
 # %% [markdown]
 # # Stages side by side
 #
-# Every stage computes the same cell. Here is what each costs: on this machine, and beside it on the machines whose
-# measurements are recorded in `docs/results/`. The rows are whatever stages there are; a new stage appears by itself.
+# Every stage computes the same cell. This notebook shows how much time each stage takes, on this machine and on the
+# machines whose measurements are recorded in `docs/results/`. The rows are the stages that exist: if you add a
+# stage, it appears here without further changes.
 
 # %%
 # %matplotlib inline
@@ -38,7 +39,7 @@ from common.results.rows import device_name, select, unique
 # %% [markdown]
 # ## The stages
 #
-# Those without a command are not here yet.
+# Stages without a command do not exist yet.
 
 # %%
 Markdown(ladder.stages_table(here / "compare.ipynb"))
@@ -46,8 +47,8 @@ Markdown(ladder.stages_table(here / "compare.ipynb"))
 # %% [markdown]
 # ## The measurement
 #
-# What `make bench` or `make tour` has measured here last is used. When there is nothing yet, the stages are measured
-# now: that takes a minute or two, and nothing else should run meanwhile.
+# This notebook uses the last measurement of `make bench` or `make tour` on this machine. If there is none, the next
+# cell measures the stages. That takes a minute or two, and no other program should run meanwhile.
 
 # %%
 if records.read_measured() is None:
@@ -65,8 +66,8 @@ if not recorded:
     print("No other machine is recorded yet.")
 
 # %% [markdown]
-# A row that was measured with other sources than those in `stages/` now is stale: it says what that code was worth,
-# and nothing about this one. And what could not run is named, never left out in silence.
+# A row is stale if it was measured with sources that differ from those in `stages/` now. It describes the old code,
+# not the current code. The list also names every implementation that could not run, with the reason.
 
 # %%
 for one in [result, *recorded]:
@@ -78,17 +79,17 @@ for one in [result, *recorded]:
 # %% [markdown]
 # ## Time, by stage and size
 #
-# `eager` is stage 1 without its checks of the arguments, and what everything is measured against. All of them took
-# turns in one run, and each was held against the float64 reference before and after.
+# `eager` is stage 1 without its checks of the arguments. All other times are compared with it. In one run, all
+# implementations were measured in turns, and each was checked against the float64 reference before and after.
 
 # %%
 for device in devices:
     display(plots.plot_times(result, device))
 
 # %% [markdown]
-# Solid is forward, hatched is what backward adds, the whiskers are the quartiles. Compare the panels' scales first:
-# the smallest size is all about the cost of calling, the largest about arithmetic. Where whiskers overlap, there is
-# no difference to talk about.
+# The solid part of a bar is forward, the hatched part is what backward adds, and the whiskers are the quartiles.
+# Compare the scales of the panels first: at the smallest size, most of the time is the cost of calls, and at the
+# largest, it is arithmetic. Where whiskers overlap, the measurement shows no difference.
 
 # %%
 for device in devices:
@@ -96,7 +97,8 @@ for device in devices:
         display(Markdown(ladder.device_ladder(result, device, grads)))
 
 # %% [markdown]
-# In brackets: the multiple of eager's time in the same run, so that below one is faster.
+# The numbers in brackets are multiples of eager's time in the same run, so a number below one means faster than
+# eager.
 
 # %% [markdown]
 # ## Speed-up against eager
@@ -106,15 +108,15 @@ for device in devices:
     display(plots.plot_speedups(result, device))
 
 # %% [markdown]
-# Right of the grey line is faster than eager, left of it is slower. Look at how a stage that gains much on the left
-# panel gains less on the right one: it removes calls, and large sizes do not spend their time on calls. Backward has
-# more calls to remove than forward.
+# A mark to the right of the grey line is faster than eager, and a mark to the left of it is slower. A stage that
+# gains much in the left panel gains less in the right one: it removes calls, and large sizes do not spend their time
+# on calls. Backward has more calls to remove than forward.
 
 # %% [markdown]
 # ## What is slower than a peer
 #
-# A peer is what one gets without writing any of this: eager PyTorch, and `torch.compile`. Differences below 3 %
-# count as none.
+# A peer is what you get without writing an extension: eager PyTorch, and `torch.compile`. Differences below 3 % are
+# not counted.
 
 # %%
 for one in [result, *recorded]:
@@ -129,8 +131,8 @@ for one in [result, *recorded]:
         display(Markdown("\n".join(lines)))
 
 # %% [markdown]
-# The bold parts are the losses, with the multiple of the peer's time in brackets. Stage 1 is eager and a check of the
-# arguments: what it loses is what the check costs.
+# The bold parts are the cases in which the stage is slower, with the multiple of the peer's time in brackets. Stage
+# 1 is eager with a check of the arguments, so its losses show what the check costs.
 
 # %% [markdown]
 # ## Memory saved for backward
@@ -140,8 +142,8 @@ for device in devices:
     display(plots.plot_saved_bytes(result, device))
 
 # %% [markdown]
-# Between forward and backward these bytes are occupied, once for every step of a sequence: at a hundred steps, a
-# hundred times. Inputs, weights and outputs are not counted, because the caller holds them anyway.
+# These bytes are occupied between forward and backward, once for every step of a sequence. For a hundred steps, it
+# is a hundred times as many. Inputs, weights and outputs are not counted, because the caller holds them anyway.
 
 # %% [markdown]
 # ## The pointwise kernels alone
@@ -154,14 +156,15 @@ if not kernels:
     print("Not measured here, and not recorded yet: `make bench` on a machine with a GPU measures them.")
 
 # %% [markdown]
-# A kernel that only moves numbers can be as fast as a copy of as many bytes, or a little faster if it reads more than
-# it writes. What is missing to 100 % is what a better kernel could still gain without moving fewer bytes; whoever
-# moves fewer beats even that line.
+# A kernel that only moves numbers can be as fast as a copy of the same number of bytes, or a little faster if it
+# reads more than it writes. The difference to 100 % is what a better kernel could still gain without moving fewer
+# bytes. A kernel that moves fewer bytes can gain more than that.
 
 # %% [markdown]
 # ## Stages that only the emulator runs here
 #
-# Its times mean nothing, so none are taken. What GPUs have recorded stands in for them.
+# The times of the emulator mean nothing, so they are not measured. The times that were recorded on GPUs are shown
+# instead.
 
 # %%
 for stage in stages.cell_stages():
@@ -176,8 +179,9 @@ builds = plots.plot_build_seconds([result, *recorded])
 builds or "No stage with anything to build has been measured yet."
 
 # %% [markdown]
-# A build is paid for once and then found in the cache; `torch.compile` pays at the first call of every fresh process,
-# less when its own cache has seen the code. The seconds after each edit decide how often one tries something.
+# An extension is built once and then found in the cache. `torch.compile` compiles at the first call in every new
+# process, and takes less time if its own cache already contains the code. The build time after an edit matters
+# during development, because you wait for it after each change.
 
 # %% [markdown]
 # ## This machine beside the recorded ones
@@ -186,8 +190,9 @@ builds or "No stage with anything to build has been measured yet."
 plots.plot_machines([result, *recorded], size=unique(result["rows"])[0])
 
 # %% [markdown]
-# Times of different machines say little about the code; ratios to eager in the same run say more. Where the panels
-# differ, the code is the same and the machine is not: a gain on one is a promise on another, to be measured.
+# Times of different machines say little about the code. Ratios to eager in the same run say more. Where the panels
+# differ, the code is the same and the machine is different. So a gain on one machine has to be measured again on
+# another.
 
 # %%
 for one in recorded:
@@ -197,5 +202,6 @@ if not recorded:
     print("No other machine is recorded yet: docs/results/README.md says how to add yours.")
 
 # %% [markdown]
-# Each mark is a size. The further left the marks of a stage, the more it gains; marks that spread widely belong to a
-# stage whose gain depends on the size, and one that straddles the grey line must be chosen with the size in mind.
+# Each mark is one size. The further left the marks of a stage are, the more it gains. Marks that are spread widely
+# belong to a stage whose gain depends on the size. If the marks of a stage lie on both sides of the grey line,
+# choose the stage only for the sizes at which it is faster.
