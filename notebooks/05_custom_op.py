@@ -336,8 +336,8 @@ print(*printed, complained[-1], sep="\n")
 # %% [markdown] syllabus="5.1f"
 # ### Two libraries, one namespace
 #
-# A namespace can be defined only once in a process. The next cell loads the same library from two files, as a
-# process does that imports two versions of a package:
+# A namespace can be defined only once in a process. The next cell loads the same library from two files. The same
+# happens in a process that imports two versions of a package:
 
 # %%
 copy = Path(library).with_name("lab_again.so")
@@ -350,9 +350,9 @@ print("status", status)
 print("\n".join(line[:230] for line in complained if "terminate" in line or "what()" in line))
 
 # %% [markdown]
-# You cannot catch this exception. It was thrown while the dynamic loader was running, no handler can receive it
-# there, and the process ends. So the stage's namespace is a macro that `setup.py` sets. (To add an operator to a
-# namespace that another library has defined, use `TORCH_LIBRARY_FRAGMENT`.)
+# You cannot catch this exception. It is thrown while the dynamic loader is running, where no handler can receive it,
+# so the process ends. So the stage's namespace is a macro that `setup.py` sets. (To add an operator to a namespace
+# that another library has defined, use `TORCH_LIBRARY_FRAGMENT`.)
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/register`. In a terminal, `make check EX=5/register` gives you the files and checks what you
@@ -758,7 +758,7 @@ for name, lie in LIES.items():
 # %% [markdown]
 # Each call raises an error that names the operator. The code that inductor generates asserts the sizes, strides and
 # dtype of every result of an operator. (The assert for the dtype was added later. torch 2.11 does not have it, and
-# computes with values that are not there.)
+# computes a wrong sum.)
 
 # %% [markdown] syllabus="5.3c"
 # ### Where the same lie is silent
@@ -785,10 +785,10 @@ for k, name in enumerate(LIES):
     print(f"{name:10s}", *("[" + ", ".join(f"{v:6.2f}" for v in result.tolist()) + "]   " for result in results))
 
 # %% [markdown]
-# Not one of these sums is right. With the wrong shape, the code sums other rows. With the wrong strides, it sums
-# other elements. With the wrong dtype, it reads the bytes of floats as halves. If the declared result were *larger*
-# than the real one (float64 for float32), the compiled code would read and write past the end of the tensor, and
-# might crash. So run `opcheck` before you package an operator.
+# No sum in the last two columns is right. With the wrong shape, the code sums other rows. With the wrong strides, it
+# sums other elements. With the wrong dtype, it reads the bytes of floats as halves. If the declared result were
+# *larger* than the real one (float64 for float32), the compiled code would read and write past the end of the
+# tensor, and might crash. So run `opcheck` before you package an operator.
 
 # %% [markdown] syllabus="5.3d"
 # ### An undeclared mutation
@@ -828,8 +828,9 @@ for function in (read_before, on_a_copy):
 # %% [markdown]
 # In both functions, the compiled call with the hidden mutation differs from the other three. In the first function,
 # inductor moved `2 * cell` behind the operator, to compute it together with the sum. According to the schema, this
-# was allowed. In the second function, inductor left out the copy, because no declared operation writes to it, and so
-# the operator changed the caller's own cell. There is no error, and no assert could find the mistake.
+# was allowed. In the second function, inductor left out the copy, because the schema does not say that the operator
+# writes to its argument. So the operator changed the caller's own cell. There is no error, and no assert could find
+# the mistake.
 
 # %% [markdown] syllabus="5.3e"
 # ### Who notices
@@ -898,7 +899,7 @@ print(kernel[start : kernel.index("\n}\n", start)])
 
 # %% [markdown]
 # `at::opmath_type<scalar_t>` is float for half and bfloat16, and `scalar_t` itself for float and double. How much
-# does it improve the results? To find out, we build the same sources with all maths in `scalar_t`, under another
+# does float improve the results? To find out, we build the same sources with all maths in `scalar_t`, under another
 # namespace:
 
 # %%
@@ -1091,9 +1092,9 @@ from_elsewhere.write_bytes(BUILT[5].read_bytes().replace(name.encode(), name.rep
 attempt(lambda: ctypes.CDLL(str(from_elsewhere)))
 
 # %% [markdown]
-# This is the harmless case. If a symbol exists but stands for another memory layout, the loader finds it, and the
-# first call crashes the process. `make wheels` has tried three wheels in environments that contain only Python and
-# torch:
+# This is the harmless case. If a symbol exists, but its function expects another memory layout, the library loads,
+# and the first call crashes the process. `make wheels` has tried three wheels in environments that contain only
+# Python and torch:
 
 # %%
 from IPython.display import Markdown

@@ -15,8 +15,9 @@
 #
 # Stage 5's operator computes the right values and works with all of PyTorch. How fast could it be? You can answer
 # this before you write any kernel: divide the bytes that have to move by the speed of memory. In this notebook, you
-# work out this limit, and leave out all work that is not necessary. Then you find out what keeps a kernel above the
-# limit. For small sizes, the kernel is not the problem, and you look at the time between the call and the kernel.
+# work out this limit, and leave out all work that is not necessary. Then you find out what prevents a kernel from
+# reaching the limit. For small sizes, the kernel is not the problem, and you look at the time between the call and
+# the kernel.
 #
 # You need notebooks 03 to 05 and a C++ compiler. Without a GPU, the emulator counts memory accesses, the notebook
 # measures times on the CPU, and it reads the results of a GPU from recorded measurements. If nvcc is installed, the
@@ -158,7 +159,7 @@ for name, (moved, computed) in MACHINES.items():
 # %% [markdown]
 # On each of these machines, the intensity of the pointwise part is far below this number of operations per byte: it
 # is bound by memory. So to make it faster, move fewer bytes. The next cell measures three implementations on the
-# CPU: eager, whose seven operations move 17 numbers for each unit, stage 5, which also writes the gates, and stage
+# CPU: eager, whose seven operations move 17 numbers for each unit; stage 5, which also writes the gates; and stage
 # 6.
 
 # %%
@@ -203,9 +204,9 @@ for axis, (name, (times, units)) in zip(axes, panels.items(), strict=True):
 plt.show()
 
 # %% [markdown]
-# The recorded kernels of the H200 are on the slope or near it, and the number of bytes determines where. Fewer bytes
-# are faster. On the CPU, stage 5 is far below the slope. Another limit applies to it, which our count does not show:
-# its exp and tanh are calls of the C library, not single operations.
+# The recorded kernels of the H200 are on the slope or near it, and the number of bytes determines where. Kernels
+# that move fewer bytes are faster. On the CPU, stage 5 is far below the slope. Another limit applies to it, which
+# our count does not show: its exp and tanh are calls of the C library, not single operations.
 
 # %% [markdown] syllabus="6.1b"
 # ### A copy is the ceiling
@@ -453,8 +454,8 @@ for size, case in SIZES.items():
 # computes two products, and copies nothing. On the H200 at B4096, two products were slower by two to four percent,
 # so there the stage computes one.
 #
-# A buffer costs nothing, but it belongs to the caller. A single cell has to accept any arguments, so it cannot use
-# this way. (A loop over time steps owns the buffer. That is stage 7.)
+# A buffer costs nothing, but it belongs to the caller. A single cell has to accept any arguments, so it cannot rely
+# on such a buffer. (A loop over time steps owns the buffer. That is stage 7.)
 
 # %% [markdown] syllabus="6.2b"
 # ### No zeros
@@ -765,13 +766,13 @@ display(draw_access_map(COUNTED["4 units, 16 bytes at once"], "z", "forward_kern
 
 # %% [markdown]
 # The picture shows which elements of z the first block accesses, and for its first warp which lane accesses them.
-# Each lane accesses four units, and the three gates of these units.
+# Each lane accesses the three gates of four units.
 
 # %% [markdown] syllabus="6.3b"
 # ### Aligned, or not
 #
 # A load of 16 bytes needs an address that is a multiple of 16. With any other address it is not slow, but an error.
-# Torch's allocator returns addresses that are multiples of 16, but a slice can begin anywhere. The next call passes
+# torch's allocator returns addresses that are multiples of 16, but a slice can begin anywhere. The next call passes
 # a `z` that begins one float later:
 
 
@@ -862,8 +863,8 @@ else:
 # The compiler made two copies of the loop. Each has eight stores of one float instead of two stores of four, and one
 # of the copies runs, so there are four times as many stores (nvcc 13.0). The compiler had split each address into a
 # base and an offset. The base is not a multiple of 16, although every sum is, so the compiler could not rely on the
-# alignment. It may do this, because an assignment does not guarantee one instruction. The kernel computed the right
-# values, and no test failed. `__stwb` of a `uint4` is always one instruction.
+# alignment. The compiler is allowed to do this, because an assignment does not guarantee one instruction. The kernel
+# computed the right values, and no test failed. `__stwb` of a `uint4` is always one instruction.
 
 # %%
 if find_nvcc():
@@ -1352,10 +1353,10 @@ for flags in (["-O3"], ["-O3", "-fno-trapping-math"]):
     print(f"{' '.join(flags):24s}{vectorised(PLAIN, *AVX2, *flags)}")
 
 # %% [markdown]
-# *Control flow in loop* means a choice, such as `z > 0 ? z : e`. A vector instruction computes both sides for all
-# its numbers and keeps one of each pair. So it also computes `e` for numbers that do not need it. There `e` might
-# overflow, and raise a floating-point exception that the program would not have raised. `-fno-trapping-math` tells
-# the compiler that the program does not use these exceptions.
+# *Control flow in loop* means a choice, such as `z > 0 ? z : e`. Vectorised code computes both sides for all
+# numbers, and keeps one of the two results for each number. So it also computes `e` for numbers that do not need it.
+# There `e` might overflow, and raise a floating-point exception that the program would not have raised.
+# `-fno-trapping-math` tells the compiler that the program does not use these exceptions.
 #
 # What about `std::tanh`? It is a call, but glibc has versions of it for vector registers, and g++ uses them under
 # `-ffast-math`:
@@ -1398,7 +1399,7 @@ plt.show()
 # With their flags, both plain loops are faster here than `at::vec`, and about as exact. Measure this on your
 # machine, too: an older glibc or another compiler does not have a vector `tanh`, and does not warn either. And
 # `-ffast-math` has a price: it promises the compiler that there is no NaN and no infinity. If a training run does
-# have a NaN, a test for it fails:
+# produce a NaN, `isnan` does not find it:
 
 # %%
 for name in ("std::tanh", "std::tanh, -ffast-math"):
@@ -1439,8 +1440,8 @@ display(Markdown(ablation_table(ablation.read_recorded_ablation())))
 #
 # The kernel alone shows the differences. It also shows that *optimisations need each other*. On their own, `packs`
 # and `units` gain six and two percent, because a kernel that writes all gates waits for memory anyway. But if you
-# remove them from the complete stage, it takes a fifth and a sixth longer. If you try optimisations one at a time,
-# and keep only those that help, you stop too early.
+# remove one of them from the complete stage, the kernel takes a fifth longer (`packs`) or a sixth longer (`units`).
+# If you try optimisations one at a time, and keep only those that help, you stop too early.
 #
 # At B64 S128, the pointwise kernel shows a cost. With few rows, vectors of 16 bytes leave a quarter of the threads,
 # and a block that sums for the bias processes several rows one after another. So backward takes 10 us instead of 5.
@@ -1449,8 +1450,8 @@ display(Markdown(ablation_table(ablation.read_recorded_ablation())))
 # %% [markdown] syllabus="6.4f"
 # ## The same kernel in Triton
 #
-# Was it worth the effort? Triton is a language in Python that is compiled for a GPU. This is the same forward kernel
-# in Triton:
+# Was it worth the effort? Triton compiles kernels that are written in Python for a GPU. This is the same forward
+# kernel in Triton:
 
 # %%
 triton_text = (root / "stages" / "stage6_fused" / "lltm_triton.py").read_text()
