@@ -13,12 +13,12 @@
 # %% [markdown]
 # # 02: the cell in C++ with ATen
 #
-# The cell moves to C++, with the tensor library that PyTorch itself is written in. You will build the same code in
-# three ways, see what each mistake looks like, find out why the C++ that most tutorials print is *slower* than
-# Python in its backward pass, and make it faster.
+# In this notebook the LLTM cell moves to C++ and to ATen, the tensor library that PyTorch itself is written in.
+# You will build the same code in three ways and see what each mistake looks like. Then you will find out why the
+# C++ code that most tutorials print has a *slower* backward pass than Python, and make it faster.
 #
-# You need notebook 01 and a C++ compiler. About 90 minutes; the first run compiles for some minutes in between, the
-# next one finds everything built, under `build/notebooks/`.
+# You need notebook 01 and a C++ compiler. The notebook takes about 90 minutes. The first run compiles for some
+# minutes in between. The next run finds everything built, under `build/notebooks/`.
 
 # %%
 import sys
@@ -50,8 +50,9 @@ print("torch", torch.__version__, "on Python", sys.version.split()[0])
 # %% [markdown]
 # ## A C++ function, called from Python
 #
-# The derivative of the sigmoid from its formula: with $s = \sigma(z)$, $\sigma'(z) = s (1 - s)$. `load_inline` takes
-# C++ source as a string, compiles it and imports the result; `functions=` names what Python shall see.
+# The first function is the derivative of the sigmoid: with $s = \sigma(z)$, $\sigma'(z) = s (1 - s)$.
+# `load_inline` takes C++ source as a string, compiles it and imports the result. `functions=` lists the functions
+# that Python can call.
 
 # %%
 from torch.utils.cpp_extension import load_inline
@@ -67,15 +68,15 @@ with timed("torch/extension.h"):
 first.d_sigmoid(torch.zeros(3))
 
 # %% [markdown]
-# The first C++ of this workbook has run: 0.25 is the slope of the sigmoid at 0. `timed` notes how long a first build
-# takes, because a second run finds everything built.
+# The first C++ code of this workbook has run. Its result, 0.25, is the derivative of the sigmoid at 0. `timed`
+# records how long the first build takes, because a second run of the notebook finds everything built.
 
 # %% [markdown] syllabus="2.1b 2.1c 2.1d"
 # ## Why C++, and what its headers bring
 #
-# Notebook 01 found that a small step spends most of its time not in arithmetic, but on the way to it: in Python and
-# in dispatch. C++ removes the Python. Nothing had to be installed for it: the headers and the libraries to link
-# with are in the torch package.
+# Notebook 01 found that a small step spends little of its time in arithmetic. Most of the time goes to Python and
+# to dispatch, before the arithmetic begins. C++ removes the Python part. You do not have to install anything for
+# it except a compiler: the torch package contains the headers, and the libraries to link with.
 
 # %%
 from torch.utils.cpp_extension import include_paths, library_paths
@@ -85,17 +86,20 @@ for kind, paths in (("headers", include_paths()), ("libraries", library_paths())
     print(kind, *("torch/" + str(Path(path).relative_to(package)) for path in paths), sep="\n    ")
 
 # %% [markdown]
-# Unless told otherwise, `load_inline` puts `#include <torch/extension.h>` in front of the source, as tutorials do.
-# That is all there is in it:
+# By default, `load_inline` puts `#include <torch/extension.h>` in front of the source. Tutorials include this
+# header, too. This is all that it contains:
 
 # %%
 text = (package / "include" / "torch" / "extension.h").read_text()
 print(*(line for line in text.splitlines() if line.startswith("#include")), sep="\n")
 
 # %% [markdown]
-# Behind the two lines are ATen (the tensors and their operations), pybind11 (the binding to Python), and torch's own
-# glue, which turns a Python tensor into an `at::Tensor` and back. `g++ -M` lists every file that they pull in. Beside
-# them: the few headers that a small function needs, and the middle way, `torch/python.h`.
+# These two lines bring in ATen (the tensors and their operations), pybind11 (the binding to Python), and torch's
+# own glue code, which converts a Python tensor into an `at::Tensor` and back.
+#
+# `g++ -M` lists every file that a source includes, directly or indirectly. The next cell counts these files for
+# `torch/extension.h`, for the few headers that a small function needs (the *narrow headers*), and for
+# `torch/python.h`, which lies between the two.
 
 # %%
 import sysconfig
@@ -129,8 +133,8 @@ for name in HEADERS:
     print(f"{name:20s}{len(files):7d}{of[0]:7d}{of[1]:10d}{of[2]:7d}")
 
 # %% [markdown]
-# Every file is read again for every source that is compiled. What that costs shows with the function above and less
-# around it; `no_implicit_headers=True` says that the source brings its own headers.
+# The compiler reads all these files again for every source that it compiles. To see what that costs, we build the
+# function above with fewer headers. `no_implicit_headers=True` means that the source includes its own headers.
 
 
 # %%
@@ -146,18 +150,20 @@ for name in HEADERS:
     print(f"{name:20s}{timed.seconds[name]:6.1f} s")
 
 # %% [markdown]
-# The compiler's time is almost all headers, and it is paid at every edit. That is why stage 2 lists the dozen that it
-# needs; your editor can do without `torch/extension.h` too. What must be in the list: `ATen/core/Tensor.h` for the
-# type and its methods, `ATen/ops/NAME.h` for a function `at::NAME`, and `torch/csrc/utils/pybind.h` for the binding.
+# The compiler spends almost all its time on the headers, and it does so after every edit. That is why stage 2
+# includes only the dozen headers that it needs. Your editor does not need `torch/extension.h` either. A source
+# with narrow headers includes `ATen/core/Tensor.h` for the type and its methods, `ATen/ops/NAME.h` for each
+# function `at::NAME`, and `torch/csrc/utils/pybind.h` for the binding.
 
 # %% [markdown] syllabus="2.1a"
 # ### What C++ removes
 #
-# The operations stay the same: both of these call ATen's `add` a thousand times. What is missing in the second is
-# the Python between them.
+# The operations stay the same: both functions below call ATen's `add` a thousand times. The C++ function has no
+# Python between these calls.
 #
-# From here on torch computes with one thread. What this notebook compares is the way to the kernels; at such sizes a
-# second thread gains nothing, and makes times jump as soon as anything else runs on the machine.
+# From here on, torch computes with one thread. This notebook compares the time that it takes to reach the kernels.
+# At such sizes a second thread gains nothing, and it makes the times vary as soon as another program runs on the
+# machine.
 
 # %%
 ADD_MANY = """
@@ -186,14 +192,14 @@ print("the same numbers:", torch.equal(add_many(x, 1000), loop.add_many(x, 1000)
 print(f"one addition: {python.quartiles()[1] / 1000:.2f} us from Python, {cpp.quartiles()[1] / 1000:.2f} us from C++")
 
 # %% [markdown]
-# A difference of tenths of a microsecond, for each operation. It is worth having where operations are many and
-# small, and nothing beside a large matrix product.
+# The difference is a few tenths of a microsecond for each operation. It matters in a program with many small
+# operations. Beside a large matrix product it is negligible.
 
 # %% [markdown] syllabus="2.2b"
 # ## Forward and backward in ATen
 #
-# Sources on the web say `torch::Tensor` or `at::Tensor`. There is only one type; the extension above asked the
-# compiler:
+# Some sources on the web write `torch::Tensor`, others `at::Tensor`. Both names mean the same type. In the
+# extension above, the compiler compares them in `one_type`:
 
 # %%
 print("torch::Tensor is at::Tensor:", loop.one_type())
@@ -202,7 +208,8 @@ print("torch::Tensor is at::Tensor:", loop.one_type())
 # ### Three derivatives
 #
 # $\sigma'(z) = s(1-s)$, $\tanh'(z) = 1 - \tanh^2 z$, and $\mathrm{elu}'(z) = 1$ for $z > 0$, $e^z$ otherwise. The
-# last one stands here twice: once with a choice, and once as widely printed, with masks that are 0 or 1.
+# code below contains the last one twice: once with `where`, which selects one of two values, and once as it is
+# widely printed, with masks that are 0 or 1.
 
 # %%
 DERIVATIVES = """
@@ -225,7 +232,8 @@ Tensor d_elu_by_mask(const Tensor& z) {
 """
 
 # %% [markdown]
-# The forward pass is the Python of stage 1, line for line. It also returns what the backward pass will want.
+# The forward pass is the Python code of stage 1, line for line. It also returns the tensors that the backward pass
+# needs.
 
 # %%
 FORWARD = """
@@ -250,8 +258,8 @@ std::vector<Tensor> forward(const Tensor& input,       // [B,I]
 """
 
 # %% [markdown]
-# The backward pass in the form that is best known: each derivative from its pre-activation, with the functions
-# above. Two things in it are wrong, and one is slow.
+# This is the best-known form of the backward pass. It computes each derivative from the pre-activation, with the
+# functions above. Two parts of it are wrong, and one part is slow.
 
 # %%
 BACKWARD = """
@@ -306,8 +314,8 @@ for name, one, other in zip(("new_h", "new_cell"), in_python, in_cpp, strict=Fal
 # %% [markdown] syllabus="2.2d"
 # ### A wrong shape that nobody sees (!)
 #
-# `d_bias` is summed with `keepdim`, so it has shape (1, 3S), but bias has shape (3S). Put the pair into a Function
-# and ask for the gradient:
+# `d_bias` is summed with `keepdim`, so it has shape (1, 3S), but bias has shape (3S). To see the effect, we put
+# the forward and the backward pass into a Function, and compute the gradient:
 
 
 # %%
@@ -327,8 +335,8 @@ got = outputs(Plain.apply, case)
 print("d_bias has shape", tuple(got["d_bias"].shape), "and differs from the reference:", difference(case, got))
 
 # %% [markdown]
-# Nothing wrong to see: autograd sums a gradient down to the shape of its input. Only a direct call shows it, and
-# that is what a test of the C++ has to make.
+# The result looks right, because autograd sums a gradient down to the shape of its input. Only a direct call of
+# the C++ function shows the wrong shape, so a test of the C++ code has to make such a call.
 
 # %%
 with torch.no_grad():
@@ -350,8 +358,8 @@ print("d_elu        ", plain.d_elu(large).tolist())
 print("d_elu_by_mask", plain.d_elu_by_mask(large).tolist())
 
 # %% [markdown]
-# Between 88 and 89 the printed form breaks. `where` computes the infinity too, but then does not pick it. In the
-# cell, one large pre-activation is enough:
+# Between 88 and 89, $e^z$ becomes infinite, and the printed form gives NaN. `where` computes the infinity, too,
+# but does not select it. In the cell, one large pre-activation is enough to make the result wrong:
 
 # %%
 saturated = Case(B=3, I=5, S=70, bias_shift=1e4)
@@ -359,8 +367,8 @@ print("by mask:", difference(saturated, outputs(Plain.apply, saturated)))
 print("stage 1:", difference(saturated, outputs(stage1.lltm, saturated)))
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `2/forward`, `2/backward` and `2/elu_without_nan`. `make check EX=2/forward` in a terminal hands out
-# the files and checks what you wrote; the cell below checks it here.
+# **Your turn:** `2/forward`, `2/backward` and `2/elu_without_nan`. `make check EX=2/forward` in a terminal creates
+# the files of the exercise and checks what you wrote. The cell below checks it here.
 
 # %%
 from common.exercises import show
@@ -370,9 +378,10 @@ show("2/forward")
 # %% [markdown] syllabus="2.3a"
 # ## The binding
 #
-# `load_inline` has written the binding by itself. From now on it is ours: `PYBIND11_MODULE(NAME, m)` defines the
-# function `PyInit_NAME`, which Python looks for under the name of the *file* that it imports. Whoever builds the file
-# chooses its name, and passes it on as the macro `TORCH_EXTENSION_NAME`. A fixed name fits only by luck (!).
+# So far, `load_inline` has written the binding. From now on we write it ourselves. `PYBIND11_MODULE(NAME, m)`
+# defines the function `PyInit_NAME`. Python looks for this function under the name of the *file* that it imports.
+# The build chooses the name of the file, and passes it to the source as the macro `TORCH_EXTENSION_NAME`. A fixed
+# name matches only by luck (!).
 
 # %%
 from torch.utils.cpp_extension import load
@@ -389,8 +398,9 @@ except ImportError as error:
 # %% [markdown] syllabus="2.3b 2.3c 2.3d"
 # ### A binding with names, texts and errors
 #
-# It compiles, and Python cannot find what it looks for. The right one below names its arguments and says what it
-# does. `load` builds it from a file; what that does comes in a moment.
+# The file above compiles, but Python does not find the function that it looks for. The correct binding below also
+# names the arguments of its functions and says what they do. `load` builds it from a file. A later section shows
+# how `load` works.
 
 # %%
 BINDING = r"""
@@ -426,8 +436,8 @@ x = torch.ones(1, 3)
 print(binding.scale(x), binding.scale(factor=5, x=x))
 
 # %% [markdown]
-# Errors cross the border with their message: `TORCH_CHECK` arrives as a RuntimeError, `std::invalid_argument` as a
-# ValueError, and an argument that cannot be converted as a TypeError, which pybind11 raises before our code runs.
+# An error in C++ reaches Python with its message. `TORCH_CHECK` raises a RuntimeError, and `std::invalid_argument`
+# becomes a ValueError. If an argument cannot be converted, pybind11 raises a TypeError before our code runs.
 
 # %%
 for arguments in ((torch.ones(3),), (x, 0), ([1.0],)):
@@ -437,8 +447,8 @@ for arguments in ((torch.ones(3),), (x, 0), ([1.0],)):
         print(f"{type(error).__name__}: {str(error).splitlines()[0]}")
 
 # %% [markdown]
-# One thing is not in the file: where torch's libraries are. They are found because torch has loaded them, so
-# `import torch` comes first. In a process of its own:
+# The library does not say where torch's libraries are. The dynamic loader finds them only because torch has
+# already loaded them, so `import torch` comes first. We try this in new processes:
 
 # %%
 for imports in ("import binding", "import torch; import binding"):
@@ -446,14 +456,16 @@ for imports in ("import binding", "import torch; import binding"):
     print(f"{imports:30s} -> {printed.splitlines()[-1]}")
 
 # %% [markdown]
-# What crosses no border is a crash: the process ends, without a line of C++. How to see where, with `faulthandler`
-# and `gdb`, and how to print a tensor from C++: "Looking into the C++" in `docs/troubleshooting.md`.
+# A crash does not become a Python exception: the process ends, and no message names a line of C++. "Looking into
+# the C++" in `docs/troubleshooting.md` shows how to find the line with `faulthandler` and `gdb`, and how to print
+# a tensor from C++.
 
 # %% [markdown] syllabus="2.3e"
 # ### The GIL
 #
-# While C++ runs, Python's lock is held, and every other thread of the process stands still, unless the binding
-# releases it. Here a thread counts milliseconds while a call takes half a second.
+# Python code runs only in the thread that holds Python's global interpreter lock (GIL). While C++ runs, its thread
+# still holds the lock, so every other Python thread of the process waits, unless the binding releases the lock.
+# Below, a thread counts milliseconds while a call takes half a second.
 
 # %%
 import threading
@@ -481,8 +493,8 @@ print("held:    ", counted_during(binding.wait_and_hold), "ticks")
 print("released:", counted_during(binding.wait_and_release), "ticks")
 
 # %% [markdown]
-# `py::call_guard<py::gil_scoped_release>()` is all that stage 2 needs for it. What runs without the lock must not
-# touch a Python object.
+# `py::call_guard<py::gil_scoped_release>()` is all that stage 2 needs to release the lock. Code that runs without
+# the lock must not access any Python object.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/bind_a_function`. `show("2/bind_a_function")` in a cell checks it here.
@@ -490,7 +502,8 @@ print("released:", counted_during(binding.wait_and_release), "ticks")
 # %% [markdown] syllabus="2.4a 2.4b"
 # ## Ahead of time: `setup.py`
 #
-# From scratch: an extension is a `setuptools.Extension`, with the folders and libraries that we saw above.
+# First we write it from scratch. An extension is a `setuptools.Extension` with the folders and libraries that we
+# saw above.
 
 # %%
 from setuptools import Extension
@@ -506,7 +519,7 @@ for name in ("language", "include_dirs", "library_dirs", "libraries"):
     print(f"{name:13s} the same: {getattr(short, name) == getattr(by_hand, name)}")
 
 # %% [markdown]
-# Concise: `CppExtension` fills that in. Stage 2's whole file:
+# `CppExtension` is the short form: it fills in these arguments. This is the whole `setup.py` of stage 2:
 
 # %%
 stage2_folder = root / "stages" / "stage2_aten"
@@ -515,8 +528,8 @@ print((stage2_folder / "setup.py").read_text())
 # %% [markdown] syllabus="2.4b 2.4c"
 # ### A package that imports from anywhere
 #
-# The copy keeps the stage's own folder clean. `--target` stands for the environment that you would install into, and
-# `-v` shows what the compiler is told.
+# We install a copy, so that the stage's own folder stays clean. `--target` stands for the environment that you
+# would install into. With `-v`, pip prints the commands of the compiler.
 
 # %%
 for name in ("__init__.py", "lltm.py", "setup.py", "csrc/lltm.cpp"):
@@ -534,8 +547,9 @@ del os.environ["PYTHONPATH"]
 print(printed.replace(str(root), "..."))
 
 # %% [markdown]
-# `BuildExtension` has added the rest to each command: the name for the binding and the C++ standard. With ninja it
-# writes these into a file. Also note the `-O`: it is Python's own, from the flags that Python was built with.
+# `BuildExtension` has added the rest to each command: the name for the binding and the C++ standard. With ninja,
+# it writes the commands into a file. Note the `-O`, too: it comes from the flags that Python itself was built
+# with.
 
 # %%
 ninja_file = next((BUILD / "stage2_copy").rglob("build.ninja"), None)
@@ -543,17 +557,19 @@ flags = (ninja_file.read_text() if ninja_file else log).split()
 print(sorted({flag for flag in flags if flag.startswith(("-DTORCH_EXTENSION_NAME", "-std=", "-O"))}))
 
 # %% [markdown]
-# While you work on a package, `pip install --no-build-isolation --use-pep517 -e .` installs a pointer to its folder:
-# an edited `.py` counts at the next start. C++ must still be built, and `python setup.py build_ext --inplace` does
-# that alone: it compiles what has changed and puts `_C...so` beside the sources. (`--use-pep517` is for an older pip,
-# which else goes through setuptools to a second pip, and that one isolates again.)
+# While you work on a package, `pip install --no-build-isolation --use-pep517 -e .` installs only a pointer to its
+# folder. After an edit of a `.py` file, the next start of Python uses the new version. C++ must still be built,
+# and `python setup.py build_ext --inplace` does only that: it compiles what has changed and puts `_C...so` beside
+# the sources. (`--use-pep517` is for an older pip. Without it, such a pip goes through setuptools, which starts a
+# second pip, and the second pip isolates the build again.)
 
 # %% [markdown] syllabus="2.4d"
 # ### With build isolation there is no torch
 #
-# By default pip builds in an empty environment with nothing but what the project asks for, and `setup.py` imports
-# torch on line 4. The file `pyproject.toml` below lends pip this environment's setuptools, so that it need not
-# download its own; everything else is as when `--no-build-isolation` is forgotten.
+# By default, pip builds in an isolated environment, which contains only the packages that the project requests.
+# `setup.py` imports torch on line 4, and torch is not in that environment. The file `pyproject.toml` below makes
+# this environment's setuptools available to pip, so that pip does not have to download its own. Everything else is
+# as if you had forgotten `--no-build-isolation`.
 
 # %%
 import setuptools
@@ -578,7 +594,7 @@ print(next((line.strip() for line in log.splitlines() if "torch" in line and "Er
 # %% [markdown] syllabus="2.4e"
 # ### `setup.py install` is deprecated (!)
 #
-# Tutorials still end with it. It works on an empty example, and says what it thinks of that:
+# Tutorials still end with this command. It works on an empty example, but it prints a warning:
 
 # %%
 write("old_way/setup.py", "from setuptools import setup\nsetup(name='old_way', py_modules=['old_way'])\n")
@@ -595,8 +611,8 @@ print(*[line for line in said if line.strip("*! ")][:4], sep="\n")
 # %% [markdown] syllabus="2.5a 2.5b 2.5c"
 # ## Just in time: `load`
 #
-# `load` makes a folder, writes a ninja file, has ninja compile and link, and imports the result. Two small files show
-# when it does what.
+# `load` creates a folder, writes a ninja file, starts ninja to compile and link, and imports the result. An
+# example with two small files shows when it does which of these steps.
 
 # %%
 NUMBER = "int answer() { return 41; }\n"
@@ -610,7 +626,8 @@ two_files = load("two_files", [str(number), str(module)])
 print(two_files.answer(), "from the folder with", sorted(p.name for p in (BUILD / "two_files").iterdir()))
 
 # %% [markdown]
-# The ninja file is short enough to read: the compiler, its flags, and a line for each thing to be made from others.
+# The ninja file is short enough to read. It contains the compiler, its flags, and one line for each file that is
+# built from others.
 
 # %%
 ninja = (BUILD / "two_files" / "build.ninja").read_text()
@@ -618,7 +635,7 @@ rules = [line for line in ninja.splitlines() if line.startswith(("cxx", "build "
 print("\n".join(rules).replace(str(root), "..."))
 
 # %% [markdown]
-# Again, unchanged: this process remembers it, and a new process finds it built.
+# We call `load` again without a change. This process still has the module. A new process finds it built.
 
 # %%
 start = time.perf_counter()
@@ -646,7 +663,7 @@ def in_a_new_process():
 in_a_new_process()
 
 # %% [markdown]
-# After an edit of one file, ninja compiles that file and links:
+# After an edit of one file, ninja compiles only that file, and links again:
 
 # %%
 number.write_text(NUMBER.replace("41", "42"))
@@ -655,9 +672,9 @@ in_a_new_process()
 # %% [markdown] syllabus="2.5e"
 # ### In a process that has the old one
 #
-# Python cannot import a module of the same name twice, so `load` gives it another, `two_files_v1`. The name is in
-# every command line: now *all* files are compiled again. `verbose=True` shows it, and at log level INFO also the
-# folder.
+# Python cannot import a second module of the same name in one process, so `load` gives the new one another name,
+# `two_files_v1`. The name is in every command line, so now *all* files are compiled again. With `verbose=True` you
+# can see this, and at log level INFO also the folder.
 
 # %%
 import logging
@@ -671,7 +688,7 @@ print(two_files.answer(), "is still there beside", edited.answer(), "in", edited
 # %% [markdown] syllabus="2.5d"
 # ### Absolute paths
 #
-# A relative path is looked up from the folder that the process happens to be in.
+# `load` looks up a relative path from the current folder of the process, whatever that is.
 
 # %%
 try:
@@ -686,8 +703,8 @@ os.chdir(before)
 # %% [markdown] syllabus="2.5f"
 # ### No `-O` (!)
 #
-# Stage 2's own source, by `load`, twice: once without options and once with `-O3`. The two build at once, in two
-# threads.
+# `load` builds stage 2's own source twice: once without options and once with `-O3`. The two builds run at the
+# same time, in two threads.
 
 # %%
 source = str(stage2_folder / "csrc" / "lltm.cpp")
@@ -721,14 +738,16 @@ for k, name in enumerate(("forward", "backward")):
     print(f"{name:9s} no -O {slow.quartiles()[1]:6.1f} us   -O3 {fast.quartiles()[1]:6.1f} us")
 
 # %% [markdown]
-# The kernels are the same, they are in torch's own library. What is slow is everything between them: thousands of
-# small functions from the headers that nobody has inlined. `extra_cflags=["-O2"]` or `-O3` fixes this.
+# The kernels are the same, because they are in torch's own library. The code between them is slow: it consists of
+# thousands of small functions from the headers, which the compiler has not inlined. `extra_cflags=["-O2"]` or
+# `-O3` fixes this.
 
 # %% [markdown] syllabus="2.5g 2.5h"
 # ### What `load_inline` adds to `load`
 #
-# It writes the strings into a file, with a header in front and a binding behind, and calls the same machinery. Here
-# is the file of the very first extension, which had no line of pybind11 in it:
+# `load_inline` writes the strings into a file, with a header in front and a binding at the end, and then builds
+# the file as `load` does. Here is the file of the very first extension, for which we did not write any line of
+# pybind11:
 
 # %%
 lines = (BUILD / "first" / "main.cpp").read_text().splitlines()
@@ -737,8 +756,8 @@ print(lines[0], "...", *lines[-5:], sep="\n")
 # %% [markdown] syllabus="2.5i"
 # ### Precompiled headers
 #
-# The compiler can write down what it knows after reading the headers, and start there the next time. It takes the
-# file `NAME.h.gch` when it is asked for `NAME.h`, if the flags are the same.
+# The compiler can save its state after it has read the headers, and start from there the next time. When a source
+# includes `NAME.h`, the compiler takes the file `NAME.h.gch` instead, if the flags are the same.
 
 # %%
 headers = write("precompiled/narrow.h", NARROW)
@@ -764,9 +783,9 @@ for name in ("narrow headers", ONCE, THEN):
     print(f"{name:38s}{timed.seconds[name]:6.1f} s")
 
 # %% [markdown]
-# `load_inline(..., use_pch=True)` does this for `torch/extension.h`. It puts the file, larger still, into the torch
-# package itself, and the next `load_inline` without the option deletes it: worth it for a session of many small
-# edits, with all of them using it.
+# `load_inline(..., use_pch=True)` does this for `torch/extension.h`. It writes the file, which is even larger,
+# into the torch package itself, and the next `load_inline` without the option deletes the file. So the option pays
+# off in a session of many small edits if every call uses it.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/what_rebuilds`. `show("2/what_rebuilds")` in a cell checks it here.
@@ -774,8 +793,10 @@ for name in ("narrow headers", ONCE, THEN):
 # %% [markdown] syllabus="2.6a"
 # ## Compilers and binary interfaces
 #
-# An extension is linked to torch's libraries and to Python's, so it must be built for them: the same torch, the
-# same Python, and a C++ library whose `std::string` has the same layout. What this torch and this Python are:
+# An extension is linked with torch's libraries and with Python's, so it must be built for them: for the same
+# torch, the same Python, and a C++ library whose `std::string` has the same layout. Such conventions between
+# compiled files are the *application binary interface* (ABI). The next cell shows what this torch and this Python
+# need:
 
 # %%
 from torch.utils.cpp_extension import get_compiler_abi_compatibility_and_version
@@ -787,7 +808,8 @@ print("the compiler fits, and its version:", get_compiler_abi_compatibility_and_
 # %% [markdown] syllabus="2.6b"
 # ### What a mismatch looks like
 #
-# A `std::string` of the old layout is another type, so a function that takes one has another name:
+# A `std::string` of the old layout is a different type, so a function that takes one has a different name in the
+# library:
 
 # %%
 STRING = """
@@ -804,10 +826,11 @@ except ImportError as error:
     print(run("c++filt", symbol)[1])
 
 # %% [markdown]
-# It compiled and linked, and failed at import. `Ss` at the end of the name is the old string. An undefined symbol
+# The build succeeded, and the import failed. `Ss` at the end of the name is the old string. An undefined symbol
 # with `c10` or `at` in it usually means that the library was built for another torch, or with another ABI. It can
-# also be a function of your own, with a `Tensor` among its arguments, whose source file is missing from `sources`. A
-# library for another *Python* is ignored:
+# also be a function of your own, with a `Tensor` among its arguments, whose source file is missing from `sources`.
+#
+# Python ignores a library that was built for another version of *Python*:
 
 # %%
 import shutil
@@ -820,8 +843,8 @@ print("and yet there is", *(path.name for path in (BUILD / "other_python").iterd
 # %% [markdown] syllabus="2.6c"
 # ### Torch looks at the compiler
 #
-# Before it builds, torch asks the compiler for its version. These two only pretend: an old g++, and one that torch
-# does not know.
+# Before it builds, torch checks the compiler and its version. The two compilers here are only scripts: one has the
+# name of an old g++, and the other has a name that torch does not know.
 
 # %%
 logger.setLevel(logging.WARNING)
@@ -837,8 +860,8 @@ logger.setLevel(logging.ERROR)
 # %% [markdown] syllabus="2.7a"
 # ## The Function around the extension
 #
-# Stage 2's `lltm.py` is what `Plain` above should have been. Its parts, one by one: `backward` returns as many
-# gradients as `forward` has arguments.
+# Stage 2's `lltm.py` is a correct version of `Plain`. We look at its parts one by one. First, `backward` returns
+# as many gradients as `forward` has arguments.
 
 # %%
 stage2 = load_stage(2)
@@ -846,8 +869,9 @@ print((stage2_folder / "lltm.py").read_text().partition("\n\n\ndef lltm")[0].par
 
 
 # %% [markdown]
-# Published versions of this cell return a sixth one from C++, the gradient of the gates, and unpack five (!). Both
-# ends of that fail, and not before the first `backward()`:
+# Published versions of this cell return a sixth gradient from C++, that of the gates, and unpack five (!). It is
+# an error to return six to autograd, and also to unpack six into five. Both errors appear only at the first
+# `backward()`:
 
 
 # %%
@@ -874,9 +898,9 @@ for function in (Six, SixIntoFive):
 # %% [markdown] syllabus="2.7b 2.7c"
 # ### Second derivatives: silently wrong, or refused
 #
-# The gates were computed inside `forward`, where autograd does not look. In `backward` they are constants to it, so
-# whoever differentiates twice misses every path through them. The squares make the gradient from above depend on the
-# inputs as well.
+# The gates are computed inside `forward`, where autograd records nothing. In `backward`, autograd treats them as
+# constants, so a second derivative misses every path through them. The loss is a sum of squares, so that the
+# upstream gradient depends on the inputs as well.
 
 
 # %%
@@ -892,7 +916,8 @@ print("of stage 1", second_derivative(stage1.lltm)[:4])
 print("of Plain  ", second_derivative(Plain.apply)[:4])
 
 # %% [markdown]
-# Wrong, and no word said. `gradcheck` passes, because the first derivative is right; `gradgradcheck` tells:
+# The result is wrong, and there is neither an error nor a warning. `gradcheck` passes, because the first
+# derivative is right. `gradgradcheck` finds the mistake:
 
 # %%
 from torch.autograd.gradcheck import GradcheckError
@@ -905,7 +930,8 @@ except GradcheckError as error:
     print("gradgradcheck:", str(error).splitlines()[0])
 
 # %% [markdown]
-# `@once_differentiable` on stage 2's `backward` does not make it right. It says no:
+# `@once_differentiable` on stage 2's `backward` does not make the second derivative right. It turns it into an
+# error:
 
 # %%
 try:
@@ -916,9 +942,9 @@ except RuntimeError as error:
 # %% [markdown] syllabus="2.7e"
 # ### It is not the C++ that hides them
 #
-# Autograd records ATen's operations, whoever calls them. So C++ that is made of them needs no backward at all, and
-# has every derivative. What hides it is the Function: while its `forward` runs, recording is off. The same C++,
-# called directly:
+# Autograd records ATen's operations, whether Python or C++ calls them. So C++ code that consists of ATen
+# operations needs no backward function at all, and has derivatives of every order. The Function hides these
+# operations: while its `forward` runs, recording is off. Here is the same C++ code, called directly:
 
 
 # %%
@@ -931,15 +957,15 @@ print("gradcheck:", torch.autograd.gradcheck(without_function, small))
 print("gradgradcheck:", torch.autograd.gradgradcheck(without_function, small))
 
 # %% [markdown]
-# So a backward of one's own must pay: by being faster, or by keeping less. A kernel of one's own leaves no choice,
-# since autograd sees nothing of it: that is stage 3.
+# So a backward pass of your own is only worth its code if it is faster or keeps less memory. For a kernel of your
+# own you have to write one, because autograd cannot record what a kernel does. Stage 3 does this.
 
 # %% [markdown] syllabus="2.7f"
 # ### Under autocast (!)
 #
-# `torch.autocast` computes matrix products in a 16-bit type, in `forward` and in C++ as well: in bfloat16 on a CPU,
-# in float16 on a GPU, unless you name another. It is off in `backward`, which then meets bfloat16 gates and float32
-# weights:
+# `torch.autocast` computes matrix products in a 16-bit type, in `forward` and in C++ as well. The type is bfloat16
+# on a CPU and float16 on a GPU, unless you name another. Autocast is off in `backward`, which then gets bfloat16
+# gates and float32 weights:
 
 # %%
 with torch.autocast("cpu", torch.bfloat16):
@@ -950,9 +976,9 @@ except RuntimeError as error:
     print("stage 2:", error)
 
 # %% [markdown]
-# Stages 3 and 4 refuse at once: `not implemented for 'BFloat16'`. A Function says itself what it wants. Under
-# `custom_fwd` with `cast_inputs` it gets inputs of that dtype and autocast is off; `custom_bwd` gives `backward` the
-# same state. On the smallest Function that needs it:
+# Stages 3 and 4 raise an error at once: `not implemented for 'BFloat16'`. A Function can choose the dtype that it
+# computes in. With `custom_fwd` and `cast_inputs`, `forward` gets inputs of that dtype, and autocast is off.
+# `custom_bwd` runs `backward` in the same state. Here is the smallest Function that needs both:
 
 
 # %%
@@ -984,15 +1010,15 @@ for function in (Mm, MendedMm):
         print(f"{function.__name__:9s}{y.dtype}, {error}")
 
 # %% [markdown]
-# They are written as decorators, `@staticmethod` above them. Here the price is that nothing is computed in bfloat16
-# any more; stage 5 gives an operator its own rule for autocast.
+# Usually you write both as decorators, below `@staticmethod`. The price here is that nothing is computed in
+# bfloat16 any more. Stage 5 gives an operator its own rule for autocast.
 
 # %% [markdown] syllabus="2.7g"
 # ### Under `torch.compile`
 #
-# The compiler records Python until it meets what it cannot look into, and a function of pybind11 is that. There it
-# *breaks* the graph: it compiles what is before, calls the function as always, and goes on behind it. The backend
-# below compiles nothing, it counts.
+# `torch.compile` records Python code until it reaches a call that it cannot trace, such as a pybind11 function.
+# There it *breaks* the graph: it compiles the code before the call, makes the call as usual, and continues after
+# it. The backend below does not compile anything. It counts the graphs.
 
 # %%
 import warnings
@@ -1012,13 +1038,14 @@ def around(lltm):
 for name, lltm in (("stage 1", stage1.equations), ("stage 2", stage2.lltm)):
     graphs.clear()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it advises an operator, and says so below
+        warnings.simplefilter("ignore")  # it recommends an operator; the error below says so, too
         compiled = torch.compile(around(lltm), backend=counting)(*inputs)
     torch.testing.assert_close(compiled, around(lltm)(*inputs))
     print(name, "compiled agrees, in", len(graphs), "graph" if len(graphs) == 1 else "graphs")
 
 # %% [markdown]
-# Right, but nothing is ever fused across the break. `fullgraph=True` refuses it:
+# The result is right, but operations before the break are never fused with operations after it. `fullgraph=True`
+# turns a break into an error:
 
 # %%
 try:
@@ -1028,14 +1055,14 @@ except Exception as error:
     print(type(error).__name__, lines[0], *(line for line in lines if "custom operator" in line), sep="\n")
 
 # %% [markdown]
-# It says what to do: since 2.4 PyTorch recommends to *register an operator*, which the compiler keeps in its graph
-# without looking inside. That is stage 5, and PyTorch's tutorial on
+# The message says what to do. Since 2.4, PyTorch recommends that you *register an operator*, which the compiler
+# keeps in its graph without tracing into it. Stage 5 does this, and so does PyTorch's tutorial on
 # [custom C++ and CUDA operators](https://docs.pytorch.org/tutorials/advanced/cpp_custom_ops.html).
 
 # %% [markdown] syllabus="2.7d"
 # ### On a GPU
 #
-# ATen picks the kernel for the device where the tensors are. Nothing was rebuilt for this:
+# ATen chooses the kernel for the device of the tensors. The extension does not have to be built again for this:
 
 # %%
 devices = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
@@ -1052,9 +1079,11 @@ if devices == ["cpu"]:
 # %% [markdown] syllabus="2.8a 2.8c 2.8d 2.8e 2.8f 2.8g"
 # ## Why this backward can be slower than autograd's
 #
-# `Plain` computes what autograd kept: sigmoid, tanh and the exponential once more, and each derivative out of several
-# small operations. Two steps lead from there to stage 2. The first uses that each derivative follows from the
-# *activated* value: $s(1-s)$, $1-t^2$, and for elu $\min(e+1, 1)$. The pre-activations need not be kept at all.
+# `Plain` computes values again that autograd keeps: sigmoid, tanh and the exponential. It also builds each
+# derivative from several small operations. Two steps lead from there towards stage 2.
+#
+# The first step computes each derivative from the *activated* value: $s(1-s)$, $1-t^2$, and for elu
+# $\min(e+1, 1)$. So the pre-activations do not have to be kept at all.
 
 # %%
 REUSE = """
@@ -1092,7 +1121,8 @@ std::vector<Tensor> backward(const Tensor& grad_h, const Tensor& grad_cell, cons
 """
 
 # %% [markdown]
-# The second lets ATen do each derivative in one pass over memory, with the functions that autograd itself calls:
+# The second step leaves each derivative to ATen, which computes it in one pass over memory. These are the
+# functions that autograd itself calls:
 
 # %%
 ATEN = """
@@ -1114,12 +1144,16 @@ with timed("the two steps"):
     steps = load_inline("steps", NARROW + OPERATIONS + REUSE + ATEN, functions=FUNCTIONS, **OPTIONS)
 
 # %% [markdown]
-# The third step is stage 2: the gradients of the three gates are written straight into one block (B, 3S), where the
-# matrix products read them, and become those of the pre-activations in place; both sigmoids are one call; tanh is
-# kept; and what nobody asked for is not computed. Open `csrc/lltm.cpp` beside this and find each of these.
+# The third step is stage 2. Open `csrc/lltm.cpp` beside this notebook and find each of its changes:
 #
-# All of them get the same Function around them, and are held against the reference before anything is timed. Beside
-# them `without_function`, whose backward is autograd's.
+# - The gradients of the three gates are written directly into one tensor (B, 3S), which the matrix products read.
+#   They become the gradients of the pre-activations in place.
+# - Both sigmoids are one call.
+# - tanh is kept.
+# - Gradients that are not needed are not computed.
+#
+# All of these versions get a Function around them, and we compare their results with the reference before we
+# measure any time. We also include `without_function`, whose backward pass is autograd's.
 
 # %%
 from torch.autograd.function import once_differentiable
@@ -1154,8 +1188,9 @@ for name, version in VERSIONS.items():
 
 
 # %% [markdown]
-# Measured in rounds, A B C, C A B, so that whatever else the machine does hits all alike. Once with gradients for all
-# five inputs, and once for weights and bias only, as in the first step of a sequence.
+# The versions are measured in rounds, A B C, C A B, so that any other load on the machine affects all of them
+# alike. We measure once with gradients for all five inputs, and once for weights and bias only, as in the first
+# step of a sequence.
 
 
 # %%
@@ -1191,22 +1226,26 @@ print("\nGradients for weights and bias only")
 print_times(of_parameters)
 
 # %% [markdown]
-# Look at forward+backward. The forward passes gain what Python cost, all the same. But the plain backward is slower
-# than autograd's: moving work to C++ as it stands is not enough, the work has to change. Reusing activations and
-# ATen's own derivatives win it back. With all gradients wanted, writing into one block makes little of a difference
-# more at this size; where only weights and bias are wanted, stage 2 is alone in front, since it skips the product for
-# `d_X`. The other C++ backwards compute it and drop it. And C++ without a Function is what to beat before writing
-# a backward at all: its forward is C++, and its backward costs nobody a line.
+# Look at forward+backward. The forward passes in C++ do save the time that Python took. But the plain backward
+# pass is slower than autograd's: it is not enough to move the same work to C++, the work itself has to change. The
+# versions that reuse activations and call ATen's own derivatives recover this loss.
+#
+# When all gradients are needed, writing into one tensor makes little further difference at this size. When only
+# those of weights and bias are needed, stage 2 is clearly the fastest, because it skips the product for `d_X`. The
+# other backward passes in C++ compute `d_X` and drop it.
+#
+# Before you write a backward pass at all, measure C++ without a Function: its forward pass is C++, and its
+# backward pass needs no code.
 
 # %% [markdown] syllabus="2.8b 2.8e"
 # ### Counted
 #
-# The profiler sees every call that reaches ATen, from Python or C++, and what each one allocates. Counted
-# here are allocations of a (B, S) tensor or more: results and temporaries. Bytes saved are those that wait for the
-# backward pass, without inputs and outputs, which the caller holds anyway.
+# The profiler records every call that reaches ATen, from Python or from C++, and how much memory each call
+# allocates. We count allocations of at least the size of a (B, S) tensor: results and temporaries. Saved bytes are
+# those that are kept for the backward pass, without inputs and outputs, which the caller keeps anyway.
 
 # %%
-os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's messages about itself stay off the page
+os.environ["KINETO_LOG_LEVEL"] = "6"  # hides the profiler's messages about itself
 from torch.profiler import ProfilerActivity, profile
 
 VIEWS = {f"aten::{name}" for name in ("chunk", "detach", "narrow", "slice", "split", "t", "unbind")}
@@ -1258,10 +1297,10 @@ for name, (operations, views, allocations, saved) in count(VERSIONS).items():
     print(f"{name:22s}{operations:12d}{views:8d}{allocations:14d}{saved:6.0f} KiB")
 
 # %% [markdown]
-# The plain version calls the most and allocates the most, and that is what it loses by. In memory it beats eager,
-# which keeps all of `z`: elu saves its input, and that is a view of `z`. Without pre-activations it is about
-# half. Stage 2 keeps tanh as well, a (B, S) more, and has no operation in its backward that repeats the forward.
-# Its views are cheap, but not free.
+# The plain version makes the most calls and the most allocations, and this is why it is slow. It keeps fewer bytes
+# than eager, which keeps all of `z`, because elu saves its input, and this input is a view of `z`. Without
+# pre-activations, the number of bytes is about half. Stage 2 also keeps tanh, which is one more (B, S), and its
+# backward pass does not repeat any operation of the forward pass. Its views are cheap, but not free.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/fewer_bytes`. `show("2/fewer_bytes")` in a cell checks it here.
@@ -1269,12 +1308,14 @@ for name, (operations, views, allocations, saved) in count(VERSIONS).items():
 # %% [markdown] syllabus="2.9a"
 # ## The loop over time, and autograd, in C++
 #
-# The Function is still Python: it is called for every step, twice. C++ has the same class. This is appended to stage
-# 2's own source, whose `forward` and `backward` it calls. The guard in `forward` tells the operations inside that
-# they need not look for autograd any more. Values that are not tensors would go to `ctx->saved_data["name"]`, and an
-# argument that may be missing is a `std::optional<Tensor>`. (`needs_input_grad(k)` counts only tensors that are
-# present: if the first of three is missing, `needs_input_grad(0)` is about the second, and `needs_input_grad(2)`
-# throws. So keep in `saved_data` which of them were present.)
+# The Function is still Python code, which is called twice for every step. C++ has the same class. We append the
+# code below to stage 2's own source, and it calls the `forward` and `backward` defined there. The guard in
+# `forward` lets the operations inside skip autograd.
+#
+# Values that are not tensors would go to `ctx->saved_data["name"]`, and an argument that may be missing is a
+# `std::optional<Tensor>`. (`needs_input_grad(k)` counts only tensors that are present: if the first of three is
+# missing, `needs_input_grad(0)` is about the second, and `needs_input_grad(2)` throws. So record in `saved_data`
+# which of them were present.)
 
 # %%
 AUTOGRAD = """
@@ -1311,7 +1352,7 @@ std::tuple<Tensor, Tensor> lltm(const Tensor& input, const Tensor& weights, cons
 """
 
 # %% [markdown]
-# And the loop, so that Python is called once for a whole sequence:
+# The loop moves to C++ as well, so Python makes one call for a whole sequence:
 
 # %%
 SEQUENCE = """
@@ -1340,7 +1381,8 @@ with timed("stage 2 with autograd and loop"):
 print(difference(everything, outputs(in_cpp.lltm, everything)) or "the cell agrees with the reference")
 
 # %% [markdown]
-# The loop gives what the loop in Python gives, outputs and gradients through all steps:
+# The loop in C++ gives the same results as the loop in Python, both the outputs and the gradients through all
+# steps:
 
 # %%
 from common.build.cell_module import lltm_sequence
@@ -1366,7 +1408,7 @@ for name, one, other in pairs:
 # %% [markdown]
 # ### Autograd in C++, measured
 #
-# One step, as before:
+# We first measure one step, as before:
 
 # %%
 VERSIONS["autograd in C++"] = in_cpp.lltm
@@ -1378,15 +1420,15 @@ for kept, sizes in ((of_everything, everything), (of_parameters, parameters)):
     print_times(measured)
 
 # %% [markdown]
-# The kernels are the same, and so is their number. What is gone is the Function in Python: in the forward pass it
-# took about as long as all that stage 2 had gained over eager. PyTorch's own operations have their autograd in C++;
-# now this one has too.
+# The kernels are the same, and so is their number. What is gone is the Function in Python. In the forward pass it
+# took about as much time as stage 2 had gained over eager in total. PyTorch's own operations have their autograd
+# in C++, and now this cell has it there, too.
 
 # %% [markdown] syllabus="2.9b"
 # ### The loop, measured
 #
-# Forward and backward over whole sequences, per step. Four ways: the loop in Python over eager, over stage 2 and over
-# the cell with autograd in C++, and the loop in C++.
+# We measure forward and backward over whole sequences, and print the time per step. There are four versions: a
+# loop in Python that calls eager, stage 2, or the cell with autograd in C++, and the loop in C++.
 
 # %%
 LOOPS = {
@@ -1416,9 +1458,10 @@ for k, name in enumerate(LOOPS):
     print(f"{name:34s}" + "".join(f"{rows[k][0]:7.0f}{rows[k][1]:5.2f} x" for rows in by_size.values()))
 
 # %% [markdown]
-# Compare the last two lines: what the *loop* gains beyond autograd in C++ is one call from Python a step, a few
-# microseconds. That is the same at every length, and less and less of a step as it grows. What a sequence can really
-# gain lies elsewhere: one matrix product for all inputs, and fewer, larger kernels.
+# Compare the last two lines of each table. Beyond autograd in C++, the *loop* in C++ saves one call from Python
+# for each step, a few microseconds. This gain is the same at every length, and it is a smaller and smaller part of
+# a step as the step grows. A sequence can gain much more from other changes: one matrix product for all inputs,
+# and fewer, larger kernels.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/loop_in_cpp`. `show("2/loop_in_cpp")` in a cell checks it here.
@@ -1426,7 +1469,7 @@ for k, name in enumerate(LOOPS):
 # %% [markdown]
 # ## In pictures
 #
-# What building costs. The headers decide, not your code.
+# The first chart shows how long each build takes. The headers determine the time, not your code.
 
 # %%
 from common.figures.plots import BLUE, COLOURS, GREEN, ORANGE, PURPLE, SKY, STYLE, VERMILION
@@ -1441,7 +1484,8 @@ axis.set_title("Build time of each extension here, first build (some ran two at 
 plt.show()
 
 # %% [markdown]
-# The way from the plain C++ to stage 2, against eager in the same run. Left of the line is faster than eager.
+# The next chart shows the versions from the plain C++ to stage 2, compared with eager in the same run. Points to
+# the left of the line are faster than eager.
 
 # %%
 INK_OF = [COLOURS["eager"], PURPLE, VERMILION, ORANGE, SKY, BLUE, GREEN]
@@ -1458,14 +1502,15 @@ for axis, measured in zip(axes, (of_everything, of_parameters), strict=True):
     axis.set_yticks(range(len(rows)), rows)
     axis.set_xlabel("time as a multiple of eager's")
     axis.set_title(f"B16 I32 S128, gradients for {title}")
-axes[0].set_xlim(left=0)  # of both, and once both are drawn: it would cut off what comes later
+axes[0].set_xlim(left=0)  # for both; set last, or it would cut off later points
 axes[0].plot([], [], "o", color="#555555", markerfacecolor="white", label="forward")
 axes[0].plot([], [], "o", color="#555555", label="forward+backward")
 axes[0].legend(loc="lower left", frameon=False)
 plt.show()
 
 # %% [markdown]
-# What explains it: the number of operations, of allocations, and the bytes that are kept.
+# The next charts explain these times. They show the number of operations, the number of allocations, and the bytes
+# that are kept.
 
 # %%
 counted = count(VERSIONS)
@@ -1481,7 +1526,7 @@ figure.suptitle("One step forward and backward, B16 I32 S128")
 plt.show()
 
 # %% [markdown]
-# And the loop over time.
+# The last chart shows the loop over time.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.2), sharey=True, layout="constrained")
@@ -1500,11 +1545,14 @@ plt.show()
 # %% [markdown]
 # ## What to take along
 #
-# - C++ saves the Python between operations. What an operation costs, and how many there are, is up to you.
-# - Narrow headers, `TORCH_EXTENSION_NAME`, `--no-build-isolation`, and with `load` always `-O2`.
-# - Compare with a reference, and call the C++ directly as well: autograd forgives wrong shapes.
-# - `once_differentiable` on every Function whose second derivative you have not verified.
-# - Keep activated values, use ATen's own derivatives, write into one block, skip what nobody asked for.
+# - C++ removes the Python between operations. It does not change what an operation costs, or how many operations
+#   there are. That is up to you.
+# - Include narrow headers, use `TORCH_EXTENSION_NAME` and `--no-build-isolation`, and with `load` always pass
+#   `-O2`.
+# - Compare with a reference, and call the C++ directly as well, because autograd hides wrong shapes.
+# - Put `once_differentiable` on every Function whose second derivative you have not verified.
+# - Keep activated values, use ATen's own derivatives, write into one tensor, and skip gradients that are not
+#   needed.
 #
-# Next: `make diff-1-2` for the stage as a diff. Still more than a dozen small kernels run in each step; stage 3 makes
-# one of them. It takes raw pointers, and `02b_tensors_in_cpp` is about those.
+# Next: `make diff-1-2` shows the stage as a diff. Each step still runs more than a dozen small kernels. Stage 3
+# combines them into one. It uses raw pointers, and `02b_tensors_in_cpp` explains these.
