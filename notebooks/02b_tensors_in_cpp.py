@@ -13,13 +13,13 @@
 # %% [markdown]
 # # 02b: tensors in C++
 #
-# As long as C++ only calls ATen, a tensor behaves as in Python. From stage 3 on the code takes its *pointer*, and
-# then you have to know what is behind it: where the elements are, how long they stay there, and what is not checked
-# any more. Much of what is written about this is wrong, so each claim here is a few lines of C++, and each myth
-# fails before your eyes.
+# As long as C++ code only calls ATen, a tensor behaves as in Python. From stage 3 on, the code uses the *pointer*
+# of a tensor. Then you have to know where the elements are, how long they stay there, and what is no longer
+# checked. Much of what is written about this is wrong. So each claim here is tested by a few lines of C++, and you
+# will see each wrong one fail.
 #
-# You need notebook 02. About 60 minutes; the first run compiles for a minute or two, the next one finds everything
-# built.
+# You need notebook 02. This notebook takes about 60 minutes. The first run compiles for a minute or two. The next
+# run finds everything built.
 
 # %%
 import os
@@ -47,7 +47,7 @@ torch.manual_seed(0)
 print("torch", torch.__version__, "on Python", sys.version.split()[0])
 
 # %% [markdown]
-# Narrow headers, and optimised, as notebook 02 recommends. Every module below is built with these lines in front.
+# Every module below is built with these narrow headers in front and with optimisation, as notebook 02 recommends.
 
 # %%
 HEADERS = """
@@ -70,7 +70,8 @@ def build(name, source, functions):
 # %% [markdown]
 # ## Where the elements are
 #
-# The first module asks a tensor for its pointers, writes through one, and finds an element by hand.
+# The first module returns the pointers of a tensor, writes through one of them, and finds an element by its
+# strides.
 
 # %%
 MEMORY = """
@@ -93,8 +94,8 @@ float offset_added(const Tensor& x, int64_t i, int64_t j) {
 """
 
 # %% [markdown]
-# The same with an accessor, which is a pointer with its sizes and strides; and the numbers of a complex tensor as
-# they lie in memory.
+# Two more functions do the same with an accessor, which is a pointer together with its sizes and strides. The last
+# function returns the numbers of a complex tensor as they are in memory.
 
 # %%
 MEMORY += """
@@ -115,8 +116,8 @@ memory = build("memory", MEMORY, MEMORY_FUNCTIONS)
 # %% [markdown] syllabus="2.12a"
 # ### Three pointers to one memory
 #
-# `const_data_ptr` is for reading, `mutable_data_ptr` for writing; `data_ptr` is the older name of the second. All
-# three say where the tensor's own memory is.
+# `const_data_ptr` is for reading and `mutable_data_ptr` is for writing. `data_ptr` is the older name of the
+# second. All three return the address of the tensor's own memory.
 
 # %%
 x = torch.arange(12.0).view(3, 4)
@@ -126,21 +127,21 @@ memory.put(x, 5, 500)
 print(x)
 
 # %% [markdown]
-# What C++ wrote, Python sees. So which of the two you call is a promise, which the compiler keeps for you:
-# `const_data_ptr` gives a `const float*`. Torch listens as well: a *lazy clone* shares memory until somebody wants
-# to write, and asking for a mutable pointer counts as that.
+# Python sees what C++ wrote. Your choice between the two functions is a promise, and the compiler enforces it:
+# `const_data_ptr` returns a `const float*`. Torch uses the promise, too. A *lazy clone* shares the memory of its
+# original until one of them is written to, and a request for a mutable pointer counts as a write.
 
 # %%
 x = torch.arange(12.0).view(3, 4)
-lazy = torch._lazy_clone(x)  # torch's own, and rare
+lazy = torch._lazy_clone(x)  # a private function of torch, rarely used
 print("to read:", memory.element(lazy, 1, 1), "  to write:", memory.addresses(lazy)[1] == memory.addresses(x)[1])
 
 # %% [markdown] syllabus="2.12b"
 # ### Sizes, strides and offset
 #
-# A tensor is a window into a *storage*, a plain row of numbers. With `storage_offset` $o$ and strides $s_0, s_1$,
-# counted in elements, element $(i, j)$ is number $o + i s_0 + j s_1$ of the storage. A view changes these numbers
-# and nothing else:
+# A tensor is a window into a *storage*, which is a one-dimensional row of numbers. Let $o$ be the `storage_offset`
+# and $s_0, s_1$ the strides, all counted in elements. Then element $(i, j)$ is number $o + i s_0 + j s_1$ of the
+# storage. A view changes these numbers and nothing else:
 
 # %%
 x = torch.arange(12.0).view(3, 4)
@@ -156,16 +157,17 @@ for name, view in VIEWS.items():
 # %% [markdown] syllabus="2.12c"
 # ### The offset is in the pointer already (!)
 #
-# Look at the addresses: `x[1:]` begins 4 elements, 16 bytes, after `x`. So the formula above is for the *storage*;
-# from the tensor's own pointer it is $i s_0 + j s_1$, without $o$. Code that adds `storage_offset()` adds it twice.
+# Look at the addresses: `x[1:]` begins 4 elements, 16 bytes, after `x`. So the formula above starts at the
+# *storage*. From the tensor's own pointer, the position is $i s_0 + j s_1$, without $o$. Code that adds
+# `storage_offset()` to this pointer adds the offset twice.
 
 # %%
 for name, view in VIEWS.items():
     print(f"{name:16s} (0, 0) is {view[0, 0]:.0f}, with the offset added {memory.offset_added(view, 0, 0):.0f}")
 
 # %% [markdown]
-# It is right for every tensor that begins where its storage begins, which is nearly every tensor in a test. In the
-# last row of a view, the wrong one leaves the storage:
+# The wrong code gives the right element for every tensor that begins where its storage begins. In a test, nearly
+# every tensor does. In the last row of a view, the wrong code reads outside the storage:
 
 # %%
 print("x[1:] at (1, 3):", memory.element(x[1:], 1, 3), "and", memory.offset_added(x[1:], 1, 3))
@@ -173,7 +175,7 @@ print("x[1:] at (1, 3):", memory.element(x[1:], 1, 3), "and", memory.offset_adde
 # %% [markdown] syllabus="2.12q"
 # ### Accessors
 #
-# `accessor<float, 2>()` knows the strides, so that `[i][j]` is right for every view; and it writes, too.
+# `accessor<float, 2>()` knows the strides, so `[i][j]` is right for every view. You can also write through it.
 
 # %%
 for name, view in VIEWS.items():
@@ -182,7 +184,8 @@ memory.put_by_accessor(x.t(), 3, 0, 300)
 print(x)
 
 # %% [markdown]
-# Dtype and dimensions are checked when it is made. The index never is: there is no element (0, 4).
+# The dtype and the number of dimensions are checked when the accessor is made. The index is never checked. In the
+# last line below, element (0, 4) does not exist.
 
 # %%
 for wrong in (x.double(), x[0]):
@@ -193,13 +196,13 @@ for wrong in (x.double(), x[0]):
 print("(0, 4) in", tuple(x.shape), "is", memory.by_accessor(x, 0, 4))
 
 # %% [markdown]
-# That was the first number of the next row, and beyond the last row it is anything. This accessor is for CPU memory;
-# stage 4 has its sister for kernels.
+# That value was the first number of the next row. Beyond the last row, it can be any value. This accessor is for
+# CPU memory. Stage 4 uses a similar one for kernels.
 
 # %% [markdown] syllabus="2.12p"
 # ### Complex numbers
 #
-# Real part, imaginary part, next number:
+# In memory, each complex number is its real part followed by its imaginary part:
 
 # %%
 z = torch.tensor([1 + 2j, 3 + 4j])
@@ -207,16 +210,17 @@ print("in memory:", memory.as_floats(z))
 print("the same from Python:", torch.view_as_real(z).flatten().tolist())
 
 # %% [markdown]
-# One trap: `conj()` changes no memory, it sets a bit in the tensor. ATen's operations know of it, your pointer does
-# not. `resolve_conj()` makes it real.
+# Beware of `conj()`: it does not change memory, it only sets a bit in the tensor. ATen's operations take this bit
+# into account, but code that reads through a pointer does not. `resolve_conj()` returns a tensor with the
+# conjugated numbers in memory.
 
 # %%
 conjugate = z.conj()
 print(conjugate, "in memory:", memory.as_floats(conjugate), " resolved:", memory.as_floats(conjugate.resolve_conj()))
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `2/which_element`. `make check EX=2/which_element` in a terminal hands out the questions and checks
-# your answers; the cell below checks them here.
+# **Your turn:** `2/which_element`. `make check EX=2/which_element` in a terminal creates the questions and checks
+# your answers. The cell below checks them here.
 
 # %%
 from common.exercises import show
@@ -226,8 +230,8 @@ show("2/which_element")
 # %% [markdown]
 # ## How long they stay there
 #
-# A kernel that wants elements side by side calls `contiguous()`, which copies a strided tensor. Whose memory is
-# that copy? The second module has the wrong answers and the right one.
+# A kernel that needs its elements side by side calls `contiguous()`, which copies a strided tensor. Which variable
+# owns the memory of that copy, and for how long? The second module contains wrong answers and the right one.
 
 # %%
 LIFETIMES = """
@@ -251,7 +255,7 @@ float dangling_accessor(const Tensor& x, int64_t i, int64_t j) {
 """
 
 # %% [markdown]
-# And the same question for the shapes that one passes around:
+# The same question arises for shapes that are passed around:
 
 # %%
 LIFETIMES += """
@@ -279,7 +283,7 @@ lifetimes = build("lifetimes", LIFETIMES, LIFETIMES_FUNCTIONS)
 # %% [markdown] syllabus="2.12d"
 # ### A pointer into a temporary (!)
 #
-# All elements of `x` are 1. `dangling` reads a few of its contiguous copy:
+# All elements of `x` are 1. `dangling` reads a few elements of its contiguous copy:
 
 # %%
 x = torch.ones(64, 64).t()
@@ -288,13 +292,13 @@ print("dangling:", [lifetimes.dangling(x, k) for k in PLACES])
 print("kept:    ", [lifetimes.kept(x, k) for k in PLACES])
 
 # %% [markdown]
-# The copy has no name. It dies at the semicolon of the line that made it, its memory goes back to the allocator, and
-# the next line reads what is left there. These may all be 1, because nobody has written there *yet*; or the first
-# ones are rubbish, because the allocator keeps its own notes in free memory.
+# The copy has no name. It is destroyed at the semicolon of the line that made it, and its memory goes back to the
+# allocator. The next line reads what is in that memory then. All values may still be 1, because nothing has
+# written there *yet*. Or the first ones are garbage, because the allocator stores its own data in free memory.
 #
-# You will read that this has to do with asynchrony, and that a synchronisation helps. Nothing here is asynchronous.
-# It is lifetime alone: give the copy a name, and it lives as long as the name does. And it is silent where `x`
-# happens to be contiguous, because `contiguous()` then returns `x` itself:
+# You may read that asynchronous execution is the reason, and that a synchronisation helps. But nothing here is
+# asynchronous. The only reason is the lifetime: give the copy a name, and it lives as long as the name does. The
+# mistake does not show if `x` happens to be contiguous, because `contiguous()` then returns `x` itself:
 
 # %%
 print("already contiguous:", [lifetimes.dangling(x.contiguous(), k) for k in PLACES])
@@ -302,9 +306,9 @@ print("already contiguous:", [lifetimes.dangling(x.contiguous(), k) for k in PLA
 # %% [markdown] syllabus="2.12f"
 # ### Make it fail each time
 #
-# "Mostly right" is the worst that can happen to a test. The C library of Linux can fill whatever is freed
-# with a pattern: start the process with `MALLOC_PERTURB_=170`. It reads the variable when it starts, so it takes a
-# process of its own.
+# A mistake that gives mostly right values is the hardest one for a test to find. The C library of Linux can fill
+# freed memory with a pattern: start the process with `MALLOC_PERTURB_=170`. The library reads the variable only
+# when the process starts, so we need a new process.
 
 
 # %%
@@ -322,9 +326,10 @@ print("left alone:", in_a_process(lifetimes, LOOK)[1])
 print("with 170:  ", in_a_process(lifetimes, LOOK, MALLOC_PERTURB_="170")[1])
 
 # %% [markdown]
-# Left alone, most of it looks right. With the pattern nothing does, in any run: what is not rubbish from the
-# allocator's notes is 170. (Small freed blocks are put aside unfilled, so try it with more than a kilobyte.) Large
-# blocks need no pattern, the allocator returns them to the system at once:
+# Without the variable, most values look right. With the pattern, no value is right, in any run: each one is either
+# 170 or garbage from the allocator's own data. (The allocator keeps small freed blocks without filling them, so
+# try this with more than a kilobyte.) Large blocks need no pattern, because the allocator returns them to the
+# system at once:
 
 # %%
 status, _ = in_a_process(lifetimes, "print(cpp.dangling(torch.ones(4096, 4096).t(), 0))")
@@ -333,7 +338,7 @@ print("64 MB: the process ended with status", status, "(-11 is a segmentation fa
 # %% [markdown] syllabus="2.12e"
 # ### An accessor does not help (!)
 #
-# An accessor holds a pointer, not the tensor. Torch refuses the plainest form at compile time:
+# An accessor holds a pointer, not the tensor. Torch rejects the simplest form of the mistake at compile time:
 
 # %%
 COMPILER = os.environ.get("CXX", "c++")
@@ -347,8 +352,8 @@ said = subprocess.run(command, input=REFUSED, capture_output=True, text=True).st
 print(next(line for line in said.splitlines() if "error" in line).partition(" [with")[0])
 
 # %% [markdown]
-# Any detour gets past that: in `rows_of(x.contiguous())` the temporary has a name, but only until the function
-# returns.
+# Any indirection avoids this check. In `rows_of(x.contiguous())` the temporary has a name, but only until the
+# function returns.
 
 # %%
 LOOK_THROUGH = "x = torch.ones(64, 64).t()\nprint([cpp.dangling_accessor(x, k, k) for k in (0, 31, 63)])"
@@ -358,10 +363,13 @@ print("with 170:  ", in_a_process(lifetimes, LOOK_THROUGH, MALLOC_PERTURB_="170"
 # %% [markdown] syllabus="2.12g"
 # ### In a kernel's argument list it is legal (!)
 #
-# C++ keeps a temporary to the end of the *full expression*, the whole statement. So a call may take a pointer into
-# one: it has returned by then. A kernel launch has only been queued by then, and yet it is legal as well, because a
-# GPU's free memory stays with torch, which gives it only to work that is queued after this kernel on the same stream.
-# (On another stream that holds no more: there it takes `record_stream`.) Both forms, with a kernel:
+# C++ keeps a temporary until the end of the *full expression*, which is the whole statement here. So you may pass
+# a pointer into a temporary to a function, because the function has returned before the statement ends.
+#
+# A kernel launch is different: at the end of the statement, the kernel is in a queue and may not have run. It is
+# legal all the same, because freed GPU memory stays with torch, and torch gives it only to work that is queued
+# after this kernel on the same stream. (On another stream this does not hold, and you need `record_stream`.) Here
+# are both forms, with a kernel:
 
 # %%
 TEMPORARIES_CPP = """
@@ -397,7 +405,8 @@ void launch_twice(const float* x, float* y, int64_t count) {
 """
 
 # %% [markdown]
-# The emulator runs it, which knows of every piece of memory whether it is in use. Notebook 03 introduces it.
+# We run them in the emulator, which knows for every piece of memory whether it is in use. Notebook 03 introduces
+# it.
 
 # %%
 from common.inline import inline
@@ -411,23 +420,25 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown]
-# A GPU reports nothing here. `y` is allocated after the copy is freed and has its size, so torch is likely to give
-# it the very same memory, and the kernel reads what it writes: harmless for this kernel, wrong for most others.
+# A GPU reports nothing here. `y` is allocated after the copy is freed, and it has the size of the copy, so torch
+# is likely to give `y` the same memory. Then the kernel reads the memory that it writes. For this kernel that is
+# harmless. For most others it is wrong.
 
 # %% [markdown] syllabus="2.12h"
 # ### An `IntArrayRef` owns nothing either (!)
 #
-# It is a pointer and a length. `at::IntArrayRef shape = {rows, columns};` makes a list, points to it, and the list
-# dies at the semicolon.
+# An `IntArrayRef` is a pointer and a length. The statement `at::IntArrayRef shape = {rows, columns};` makes a list
+# and a pointer to it, and the list is destroyed at the semicolon.
 
 # %%
 for function in (lifetimes.braced, lifetimes.returned, lifetimes.as_argument, lifetimes.named):
     print(f"{function.__name__:12s} of 5 rows and 7 columns:", function(5, 7))
 
 # %% [markdown]
-# The first two print whatever is on the stack, and that depends on compiler, flags and what ran before; it may even
-# be right. As an argument, the list lives until the call returns: that is what `at::empty({rows, columns})` is.
-# To keep a shape, keep something that owns it: an array, a `std::vector<int64_t>`, or the tensor whose shape it is.
+# The first two functions print whatever is on the stack. That depends on the compiler, the flags and what ran
+# before, and it may even be right. As an argument, the list lives until the call returns. This is why
+# `at::empty({rows, columns})` is correct. To keep a shape, keep an object that owns it: an array, a
+# `std::vector<int64_t>`, or the tensor whose shape it is.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/three_pointers`. `show("2/three_pointers")` in a cell checks it here.
@@ -435,7 +446,8 @@ for function in (lifetimes.braced, lifetimes.returned, lifetimes.as_argument, li
 # %% [markdown]
 # ## What arrives, and what to make
 #
-# The third module: a function that walks a pointer, one for tensors that are not there, and ways to make new ones.
+# The third module has a function that reads a tensor through its pointer in a loop, a function whose tensor may be
+# missing, and several ways to make new tensors.
 
 # %%
 TENSORS = """
@@ -490,7 +502,8 @@ tensors = build("tensors", TENSORS, TENSORS_FUNCTIONS)
 # %% [markdown] syllabus="2.12i"
 # ### The gradient of a bare `sum()` (!)
 #
-# `y = 2 x`, so its gradient is twice what arrives. The backward pass here walks the pointer of what arrives:
+# For `y = 2 x`, the gradient of x is twice the upstream gradient. The backward pass here reads the upstream
+# gradient through its pointer, element by element:
 
 # %%
 arrived = []
@@ -517,16 +530,17 @@ print(gradient(torch.sum, tensors.walk))
 
 # %% [markdown]
 # Every element should be 2, and only the first one is. You may read that such a gradient is "uninitialised". It is
-# not; look at what arrived:
+# not. Look at the upstream gradient:
 
 # %%
 grad = arrived[-1]
 print("shape", tuple(grad.shape), "strides", grad.stride(), "storage:", grad.untyped_storage().nbytes(), "bytes")
 
 # %% [markdown]
-# `sum` sends the same 1 to every element, so autograd sends *one* number, expanded: with strides of 0 it is read
-# six times. A raw walk leaves its four bytes after the first, and reads whatever lies behind them. Here we know what
-# that is, since the one number is the first of six:
+# `sum` sends the same 1 to every element, so autograd passes on *one* number, expanded: with strides of 0 it is
+# read six times. The loop over the raw pointer leaves the four bytes of this number after the first step, and
+# reads whatever is behind them. Here is a case in which we know what that is, because the one number is the first
+# of six:
 
 # %%
 six = torch.arange(1.0, 7.0)
@@ -534,12 +548,13 @@ print("walked:", tensors.walk(six[0].expand(2, 3)).flatten().tolist())
 print("right: ", gradient(torch.sum, tensors.walk_dense).flatten().tolist())
 
 # %% [markdown]
-# `walk_dense` calls `walk(x.contiguous())`: a temporary in an argument list, which is legal, as you know now.
+# `walk_dense` calls `walk(x.contiguous())`. This is a temporary in an argument list, which is legal, as shown
+# above.
 
 # %% [markdown] syllabus="2.12j"
 # ### `mean()` hides it
 #
-# The same wrong function, another loss:
+# This is the same wrong function with another loss:
 
 # %%
 print(gradient(torch.mean, tensors.walk) * 6)
@@ -548,13 +563,13 @@ print("strides", grad.stride(), "storage:", grad.untyped_storage().nbytes(), "by
 
 # %% [markdown]
 # `mean` divides the gradient by the number of elements, and the result of a division is a full tensor. So test a
-# backward pass with `sum()`, and with a gradient of your own that is transposed.
+# backward pass with `sum()`, and also with a transposed upstream gradient of your own.
 
 # %% [markdown] syllabus="2.12k"
 # ### No tensor at all
 #
-# A `Tensor` in C++ may be *undefined*, which is what None is in Python. A gradient that nobody asked for is one.
-# Asked for its shape it does not complain:
+# A `Tensor` in C++ may be *undefined*, which corresponds to None in Python. An example is a gradient that is not
+# needed. If you ask an undefined tensor for its shape, you do not get an error:
 
 # %%
 print("returned to Python:", tensors.nothing())
@@ -566,8 +581,8 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown]
-# Only `defined()` tells it from an empty tensor; everything that computes fails. The binding takes None only for
-# `std::optional<Tensor>`. For a plain `Tensor` it says
+# Only `defined()` distinguishes an undefined tensor from an empty one. Every operation that computes with it
+# fails. The binding accepts None only for `std::optional<Tensor>`. For a plain `Tensor` it raises an error:
 
 # %%
 try:
@@ -578,7 +593,8 @@ except TypeError as error:
 # %% [markdown] syllabus="2.12l"
 # ### Options
 #
-# What Python says by keywords, `TensorOptions` carries to a factory function. (`meta` is a device without memory.)
+# Python passes options as keyword arguments. In C++, `TensorOptions` passes them to a factory function. (`meta` is
+# a device without memory.)
 
 # %%
 for dtype, device in ((torch.float64, "cpu"), (torch.int8, "meta")):
@@ -587,9 +603,10 @@ for dtype, device in ((torch.float64, "cpu"), (torch.int8, "meta")):
 print(tensors.sparse().layout)
 
 # %% [markdown]
-# `requires_grad` is one of them, and here the two namespaces differ: `at::` knows nothing of autograd, `torch::`
-# does. (PyTorch's C++ pages warn of the factories of `at::` altogether. That is from when `Variable` and `Tensor`
-# were two types; today autograd takes what either makes, as `marked` below shows.)
+# `requires_grad` is one of them, and here the two namespaces differ: factories in `at::` do not support autograd,
+# and factories in `torch::` do. (PyTorch's C++ pages warn against all factories of `at::`. This warning dates from
+# the time when `Variable` and `Tensor` were two types. Today autograd works with tensors from both namespaces, as
+# `marked` below shows.)
 
 # %%
 print("torch::empty:", tensors.torch_with_gradient().requires_grad)
@@ -601,8 +618,8 @@ except RuntimeError as error:
 # %% [markdown] syllabus="2.12o"
 # ### No gradient unless asked for
 #
-# A new tensor requires none, not even one that is made like a tensor which does. `set_requires_grad` works on both
-# namespaces' tensors.
+# A new tensor does not require a gradient, even if it is made like a tensor that does. `set_requires_grad` works
+# on tensors from both namespaces.
 
 # %%
 weights = torch.ones(2, 3, requires_grad=True)
@@ -611,9 +628,9 @@ print("like:", tensors.like(weights).requires_grad, "  marked:", tensors.marked(
 # %% [markdown] syllabus="2.12m"
 # ### Pinned memory is on the CPU (!)
 #
-# Pinned memory is CPU memory that the system must not move, so that a GPU can copy from it by itself. It makes no
-# sense for a tensor *on* the GPU, in spite of the examples that ask for both, and is refused there. `at::empty`
-# refuses to make a pinned sparse tensor as well, since a sparse tensor is not one piece of memory:
+# Pinned memory is CPU memory that the operating system must not move, so that a GPU can copy from it by itself.
+# For a tensor *on* the GPU it makes no sense, although some examples ask for both, and torch raises an error.
+# `at::empty` does not make a pinned sparse tensor either, because a sparse tensor is not one piece of memory:
 
 
 # %%
@@ -631,13 +648,13 @@ print("cpu:   ", first_words(tensors.pinned, torch.device("cpu"), False))
 print("meta:  ", first_words(torch.ones(2, 3, device="meta").pin_memory))
 
 # %% [markdown]
-# Without a GPU, the second and the third line miss its driver, or a torch that knows of one: it is the driver that
-# pins.
+# The driver of the GPU pins the memory. So without a GPU, the second and the third line are errors: the driver is
+# missing, or this torch was built without CUDA.
 
 # %% [markdown] syllabus="2.12n"
 # ### Like another
 #
-# A result should be made like its input. Three ways, for a transposed tensor in float64:
+# A result should be made like its input. Here are three ways to do this, for a transposed tensor in float64:
 
 # %%
 x = torch.ones(2, 3, dtype=torch.float64).t()
@@ -646,14 +663,15 @@ for function in (tensors.by_sizes, tensors.by_options, tensors.like):
     print(f"{function.__name__:11s} {made.dtype}, strides {made.stride()}")
 
 # %% [markdown]
-# The first forgets the dtype, and the device: fine in every test in float32 on the CPU. The third keeps even the
-# strides, so walk it with a raw pointer only if the input has been made contiguous. The second is fresh and
-# contiguous.
+# The first way loses the dtype and the device, and no test in float32 on the CPU shows this. The third way keeps
+# even the strides, so use a raw pointer on its result only if the input has been made contiguous. The second way
+# makes a new contiguous tensor.
 
 # %% [markdown]
 # ## In pictures
 #
-# What right and wrong code reads: of `x[1:, 1:3]`, a view of twelve numbers, and of a gradient from `sum()`.
+# The pictures show what right and wrong code reads. The first is for `x[1:, 1:3]`, a view of twelve numbers. The
+# second is for a gradient from `sum()`.
 
 # %%
 from common.figures.plots import BLUE, GREEN, STYLE, VERMILION
@@ -692,9 +710,10 @@ plt.show()
 # %% [markdown]
 # ## What to take along
 #
-# - The pointer of a tensor is where *its* first element is. From there on, only strides count.
-# - A pointer, an accessor and an `IntArrayRef` own nothing. Name what they point into.
-# - Test with transposed inputs, with `sum()`, with `conj()`; and once with `MALLOC_PERTURB_=170`.
-# - Ask `defined()` before anything else, and make results by the options of the inputs.
+# - The pointer of a tensor points to *its* first element. From there on, only strides count.
+# - A pointer, an accessor and an `IntArrayRef` own nothing. Give a name to the object that they point into.
+# - Test with transposed inputs, with `sum()`, with `conj()`, and once with `MALLOC_PERTURB_=170`.
+# - Call `defined()` before anything else, and make results with the options of the inputs.
 #
-# Next: `02c_other_code`, libraries that torch does not have, and extensions that torch has outgrown.
+# Next: `02c_other_code` is about libraries that torch does not have, and about extensions that are too old for
+# today's torch.
