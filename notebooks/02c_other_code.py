@@ -13,11 +13,13 @@
 # %% [markdown]
 # # 02c: other people's code
 #
-# Two things that C++ brings with it. There are decades of libraries that torch does not have, and an extension may
-# call any of them. And there are years of extensions on the web that no longer build, because torch has moved on.
-# You will link a library, first one of the system's and then one of your own, and bring old code to today.
+# This notebook is about code that other people wrote, of two kinds. There are decades of libraries that torch does
+# not have, and an extension may call any of them. And many extensions on the web are years old and no longer
+# build, because torch has changed. You will link a library of the system, then one of your own, and then update
+# old code.
 #
-# You need notebook 02. About 40 minutes; the first run compiles for a minute or two in between.
+# You need notebook 02. This notebook takes about 40 minutes. The first run compiles for a minute or two in
+# between.
 
 # %%
 import os
@@ -46,8 +48,8 @@ torch.manual_seed(0)
 print("torch", torch.__version__, "on Python", sys.version.split()[0])
 
 # %% [markdown]
-# `run` runs a command, and `write` writes a file, both in a folder for builds. A third tool asks the compiler what it
-# thinks of a text.
+# `run` runs a command, and `write` writes a file, both in a folder for builds. A third function, `complaints`,
+# returns the compiler's errors and warnings for a source text.
 
 # %%
 COMPILER = os.environ.get("CXX", "c++")
@@ -65,8 +67,8 @@ def complaints(source, *flags, standard=STANDARD):
 # %% [markdown] syllabus="2.10a"
 # ## A library that torch does not have
 #
-# zlib packs bytes without loss; nearly every machine has it, and torch does not. It stands for whatever you need: a
-# codec, a solver, a file format, a camera. What calls it is small:
+# zlib compresses bytes without loss. Nearly every machine has it, and torch does not. Here it stands for any
+# library that you need: a codec, a solver, a file format, a camera. The code that calls it is short:
 
 # %%
 folder = root / "stages" / "stage2_aten" / "another_library"
@@ -75,8 +77,8 @@ print(source.partition("// Returns the bytes")[0])
 print("...", source[source.index("  uLong size = compressBound") : source.index("// Returns what was packed")])
 
 # %% [markdown]
-# A tensor is memory and a size, which is all that a C library wants. What it cannot know are strides: hence
-# `contiguous()`, with a name.
+# For a C library, a tensor is memory and a size. The library does not know about strides. That is why the code
+# calls `contiguous()` and gives the result a name.
 
 # %% [markdown] syllabus="2.10b"
 # ### Linked
@@ -89,7 +91,7 @@ pack = load("pack", [str(folder / "pack.cpp")], extra_cflags=["-O2"], extra_ldfl
 print(pack.pack.__doc__)
 
 # %% [markdown]
-# Does it work? Python has a zlib of its own, which must understand what ours wrote.
+# Does it work? Python has its own zlib, which must be able to read what ours wrote.
 
 # %%
 x = torch.randn(50, 40).t()
@@ -104,8 +106,8 @@ except RuntimeError as error:
 # %% [markdown] syllabus="2.10b 2.11g"
 # ### The same in `setup.py`, and `setup.py install` (!)
 #
-# There it is `libraries=["z"]`, without the `-l`. Such folders used to be installed by `python setup.py install`.
-# That is deprecated; setuptools says so, if one looks:
+# In `setup.py`, the argument is `libraries=["z"]`, without the `-l`. Such folders used to be installed by
+# `python setup.py install`. This command is deprecated, and setuptools says so in its output:
 
 # %%
 print((folder / "setup.py").read_text())
@@ -115,8 +117,8 @@ status, said = run(sys.executable, "setup.py", "install", "--root", "root", fold
 print(*[line.strip().rpartition(": ")[2] for line in said.splitlines() if "deprecat" in line][:2], sep="\n")
 
 # %% [markdown]
-# pip builds and installs, and without isolation it sees torch. `--target` stands for the environment that you would
-# install into, and the copy keeps the sources' folder clean.
+# pip builds and installs the package. Without isolation, the build finds torch. `--target` stands for the
+# environment that you would install into, and the copy keeps the sources' folder clean.
 
 # %%
 for name in ("pack.cpp", "setup.py"):
@@ -132,7 +134,8 @@ del os.environ["PYTHONPATH"]
 # %% [markdown] syllabus="2.10b"
 # ### In a folder of its own
 #
-# A library that you built yourself is where no compiler looks. Here is the smallest one, and a module that calls it:
+# A library that you built yourself is in a folder that no compiler searches. Here is the smallest such library,
+# and a module that calls it:
 
 # %%
 header = write("ruler/include/ruler.h", 'extern "C" double inches(double metres);\n')
@@ -148,7 +151,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("inches", &inches); }
 module = str(write("ruler/module.cpp", MODULE))
 
 # %% [markdown]
-# Four attempts, each one argument further:
+# We make four attempts. Each one adds an argument to the one before:
 
 # %%
 include, lib = str(BUILD / "ruler" / "include"), str(BUILD / "ruler" / "lib")
@@ -167,16 +170,20 @@ for name, options in ATTEMPTS:
         print(f"{name:8s}", type(error).__name__, said.replace(str(BUILD), "..."))
 
 # %% [markdown]
-# Three places, three answers. The compiler looks for headers: `extra_include_paths`. The linker looks for the
-# library: `-L` and `-l`; if nobody tells it, the module is made all the same, since the functions may yet come from
-# somewhere before it is imported. And the *loader* looks, each time the module is imported: `-rpath` writes the
-# folder into the module. (An `LD_LIBRARY_PATH` helps it, too, until somebody forgets to set it.) In `setup.py` these
-# are `include_dirs`, `library_dirs`, `libraries` and `runtime_library_dirs`; all options of a build are in
-# [docs/build.md](../docs/build.md).
+# Three programs have to find something, and each one has its own argument for this:
+#
+# - The compiler needs the headers: `extra_include_paths`.
+# - The linker needs the library: `-L` and `-l`. Without them, the module is built all the same, because something
+#   else may define the functions before the module is imported.
+# - The *dynamic loader* needs the library each time the module is imported: `-rpath` writes the folder into the
+#   module. (`LD_LIBRARY_PATH` works as well, but only in processes in which it is set.)
+#
+# In `setup.py` these are `include_dirs`, `library_dirs`, `libraries` and `runtime_library_dirs`.
+# [docs/build.md](../docs/build.md) describes all options of a build.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `2/link_a_library`. `make check EX=2/link_a_library` in a terminal hands out the files and checks
-# what you wrote; the cell below checks it here.
+# **Your turn:** `2/link_a_library`. `make check EX=2/link_a_library` in a terminal creates the files of the
+# exercise and checks what you wrote. The cell below checks it here.
 
 # %%
 from common.exercises import show
@@ -186,7 +193,7 @@ show("2/link_a_library")
 # %% [markdown]
 # ## From old code to new
 #
-# This is how extensions were written in 2019. Each piece is still in tutorials, and in the repositories of papers.
+# Extensions were written like this in 2019. Each piece is still in tutorials, and in the repositories of papers.
 
 # %%
 OLD = """#include <ATen/Dispatch.h>
@@ -206,7 +213,7 @@ at::Tensor twice(at::Tensor x) {
 """
 
 # %% [markdown]
-# And so it is written today:
+# Today the same function is written like this:
 
 # %%
 NEW = """#include <ATen/Dispatch.h>
@@ -245,7 +252,8 @@ print(len(said_of_old), "errors and warnings for the old;", "the new one works:"
 # %% [markdown] syllabus="2.11a"
 # ### `tensor.type()` in a dispatch macro (!)
 #
-# `type()` was once dtype, device and layout in one. It is deprecated; where a dtype belongs it is an error:
+# `type()` once returned dtype, device and layout together. It is deprecated. Where a dtype is expected, it is an
+# error:
 
 # %%
 for line in said_of_old:
@@ -253,13 +261,13 @@ for line in said_of_old:
         print(line[:150])
 
 # %% [markdown]
-# The replacement is `x.scalar_type()`. For `x.type().is_cuda()` it is `x.is_cuda()`, and for
-# `at::empty(..., x.type())` it is `x.options()`.
+# The replacement here is `x.scalar_type()`. For `x.type().is_cuda()` the replacement is `x.is_cuda()`, and for the
+# argument in `at::empty(..., x.type())` it is `x.options()`.
 
 # %% [markdown] syllabus="2.11b"
 # ### `data<T>()` (!)
 #
-# Only a warning, once for each type of the dispatch:
+# This is only a warning, once for each type of the dispatch:
 
 # %%
 for line in said_of_old:
@@ -267,21 +275,22 @@ for line in said_of_old:
         print(line)
 
 # %% [markdown]
-# `data_ptr<T>()` replaces it; better `const_data_ptr` and `mutable_data_ptr`, which say what you will do with it. The
-# old function walks `x` whatever its strides are, as many of its time do: the new one names a contiguous copy.
+# `data_ptr<T>()` replaces it. `const_data_ptr` and `mutable_data_ptr` are better, because they say what you will
+# do with the memory. The old function reads the elements of `x` one after the other in memory, whatever its
+# strides are, as many functions of its time do. The new one makes a contiguous copy and gives it a name.
 
 # %% [markdown] syllabus="2.11c"
 # ### `AT_CHECK` and `AT_ASSERT` (!)
 #
-# The first has been removed. (What the compiler guesses is no replacement: `CHECK` and `DCHECK` belong to torch's
-# logging.)
+# `AT_CHECK` has been removed. (The names that the compiler suggests are not replacements: `CHECK` and `DCHECK`
+# belong to torch's logging.)
 
 # %%
 print(*[line for line in said_of_old if "AT_CHECK" in line], sep="\n")
 
 # %% [markdown]
-# `AT_ASSERT` has been deprecated for years, but only in a comment: it compiles without a word. What it says shows why
-# it was never the right one for arguments.
+# `AT_ASSERT` has been deprecated for years, but only in a comment, so it compiles without a warning. Its message
+# shows why it was never the right check for arguments.
 
 # %%
 wrong = torch.ones(2, 2)
@@ -292,16 +301,16 @@ for function in (new.assert_dimension, new.internal_assert_dimension, new.twice)
         print(f"{function.__name__}:\n    {str(error).splitlines()[0].replace(str(BUILD), '...')}")
 
 # %% [markdown]
-# The first two ask the caller to report a bug to PyTorch. `TORCH_INTERNAL_ASSERT` is for what cannot be false unless
-# *you* made a mistake, `TORCH_CHECK` for what the caller can do wrong; it names the argument, what it is, and what it
-# should be.
+# The first two messages ask the caller to report a bug to PyTorch. `TORCH_INTERNAL_ASSERT` is for conditions that
+# are false only if *you* made a mistake. `TORCH_CHECK` is for mistakes of the caller: its message names the
+# argument, and says what it is and what it should be.
 
 # %% [markdown] syllabus="2.11d"
 # ### `torch/torch.h` (!)
 #
-# It is the C++ frontend, torch for programs without Python. It has nothing of the binding, and yet old extensions
-# include it and still build: torch's build adds a macro to every command, for their sake. What becomes of a binding
-# after the preprocessor, without that macro and with it:
+# This header is the C++ frontend: torch for programs without Python. It does not contain the binding. Old
+# extensions include it all the same, and they still build, because torch's build adds a macro to every command for
+# them. The next cell shows a binding after the preprocessor, without that macro and with it:
 
 # %%
 MACRO = "-DTORCH_API_INCLUDE_EXTENSION_H"
@@ -318,19 +327,20 @@ print("bare:          ", preprocessed())
 print("with the macro:", preprocessed(MACRO))
 
 # %% [markdown]
-# Bare, it is no macro, and the compiler reads the line as it stands:
+# Without the macro, `PYBIND11_MODULE` is not defined, and the compiler reads the line as it is written:
 
 # %%
 print(*complaints(BINDING), sep="\n")
 
 # %% [markdown]
-# With CMake, or by hand, nobody adds the macro. Include what you use: `torch/extension.h`, or the narrow headers.
+# If you build with CMake or by hand, the macro is missing. Include the headers that you use: `torch/extension.h`,
+# or the narrow headers.
 
 # %% [markdown] syllabus="2.11h"
 # ### `-std=c++11` (!)
 #
-# Many an old `setup.py` says `extra_compile_args=["-std=c++11"]`. Torch adds the standard that it needs only where
-# none is given, so the old one is obeyed, and torch's headers stumble:
+# Many old `setup.py` files contain `extra_compile_args=["-std=c++11"]`. Torch adds the standard that it needs only
+# if the arguments do not name one. So the old standard is used, and torch's headers do not compile:
 
 # %%
 said = complaints("#include <ATen/core/Tensor.h>\n", standard="-std=c++11")
@@ -356,7 +366,8 @@ except AttributeError as error:
     print(error)
 
 # %% [markdown]
-# And a Function is no object any more, made for one call, which keeps what it wants in `self`:
+# Also, a Function used to be an object that was made for one call and kept its values in `self`. Today this is an
+# error:
 
 
 # %%
@@ -381,8 +392,8 @@ with warnings.catch_warnings():
 # %% [markdown] syllabus="2.11f"
 # ### `saved_variables` (!)
 #
-# Static methods, `ctx` for what is kept, and `apply` to call it. One old word still works, with a warning that Python
-# hides unless it is asked for:
+# Today the methods are static, `ctx` keeps the values, and `apply` calls the Function. One old name still works,
+# with a warning that Python hides by default:
 
 
 # %%
@@ -407,13 +418,14 @@ print(x.grad, *(f"{warning.category.__name__}: {warning.message}" for warning in
 # `ctx.saved_tensors` replaces it: tensors and variables have been one type since torch 0.4.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `2/revive_2019`, a whole old extension, is yours to bring to today. `show("2/revive_2019")` in a cell
-# checks it here.
+# **Your turn:** `2/revive_2019` is a whole old extension. Update it so that it works today.
+# `show("2/revive_2019")` in a cell checks it here.
 
 # %% [markdown]
 # ## In pictures
 #
-# What zlib makes of tensors that training makes, in bits for each number. float32 takes 32, bfloat16 16.
+# The chart shows how much zlib compresses tensors like those in training, in bits for each number. Without
+# compression, a number has 32 bits in float32 and 16 bits in bfloat16.
 
 # %%
 from common.figures.plots import BLUE, GREEN, ORANGE, STYLE, VERMILION
@@ -439,13 +451,14 @@ axis.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.
 plt.show()
 
 # %% [markdown]
-# Random mantissas are noise, which nothing packs; zeros nearly vanish. Level 0 only copies.
+# Random mantissas are noise, which cannot be compressed. Zeros take almost no space. Level 0 only copies.
 
 # %% [markdown]
 # ## What to take along
 #
-# - A library needs three things: its headers, its name for the linker, and a way for the loader to find it again.
-# - The first line with `error:` says which piece of old code is meant; the replacement is one word in most cases.
-# - Old code that builds again is not yet right: give it strided inputs, and gradients from `sum()`.
+# - A library needs three things: its headers, its name for the linker, and a folder in which the dynamic loader
+#   finds it.
+# - The first line with `error:` says which piece of old code to change. In most cases the replacement is one word.
+# - Old code that builds again is not yet right. Test it with strided inputs, and with gradients from `sum()`.
 #
 # Next: stage 3 writes the kernels.
