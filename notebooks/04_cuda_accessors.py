@@ -185,7 +185,7 @@ for name, call in (("by name", places.by_name), ("by hand", places.by_hand)):
     print(f"{name}: {place[1].tolist()}  right: {torch.equal(place.view(-1), right.reshape(-1))}")
 
 # %% [markdown]
-# An accessor only multiplies each index by its stride. `gates[row]` is an accessor of two dimensions, and
+# An accessor only multiplies each index by its stride and adds the products to its pointer. `gates[row]` is an accessor of two dimensions, and
 # `gates[row][1]` an accessor of one. The compiler inlines all of this, and none of these objects remains.
 
 # %% [markdown] syllabus="4.1c"
@@ -272,7 +272,7 @@ show("4/element_address")
 #
 # ### 32 or 64 bits
 #
-# With 32 bits, an index can address up to 2³¹ elements. A tensor of that size needs almost no memory if all its
+# With 32 bits, an index can address up to 2³¹ - 1 elements. A larger tensor needs almost no memory if all its
 # elements share one address, so we can try it:
 
 # %%
