@@ -185,8 +185,9 @@ for name, call in (("by name", places.by_name), ("by hand", places.by_hand)):
     print(f"{name}: {place[1].tolist()}  right: {torch.equal(place.view(-1), right.reshape(-1))}")
 
 # %% [markdown]
-# An accessor only multiplies each index by its stride and adds the products to its pointer. `gates[row]` is an accessor of two dimensions, and
-# `gates[row][1]` an accessor of one. The compiler inlines all of this, and none of these objects remains.
+# An accessor only multiplies each index by its stride and adds the products to its pointer. `gates[row]` is an
+# accessor of two dimensions, and `gates[row][1]` an accessor of one. The compiler inlines all of this, and none of
+# these objects remains.
 
 # %% [markdown] syllabus="4.1c"
 # ### On the CPU
