@@ -1189,8 +1189,8 @@ for name, version in VERSIONS.items():
 
 # %% [markdown]
 # The versions are measured in rounds, each in a new random order, so that any other load on the machine affects all
-# of them alike. We measure once with gradients for all five inputs, and once for weights and bias only, as in the first
-# step of a sequence.
+# of them alike. We measure once with gradients for all five inputs, and once for weights and bias only, as in the
+# first step of a sequence.
 
 
 # %%
