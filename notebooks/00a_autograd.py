@@ -13,12 +13,12 @@
 # %% [markdown]
 # # 00a: a gradient of your own
 #
-# Every extension in this workbook ends in the same few lines of Python: an `autograd.Function`, which says how a
-# result is computed and what its gradient is. This notebook takes that class apart on functions of one line, before
-# there is any C++ to distract. If you have written one before, go to `01_python`, and come back when a gradient is
-# wrong: much of this page is about gradients that are wrong and say nothing.
+# Every extension in this workbook ends in the same few lines of Python: an `autograd.Function`, which defines how
+# a result is computed and what its gradient is. This notebook explains each part of that class on functions of one
+# line, without any C++. If you have written one before, go to `01_python`, and come back when a gradient is wrong:
+# much of this notebook is about gradients that are wrong without any error message.
 #
-# You need Python and PyTorch. About 75 minutes.
+# You need Python and PyTorch. The notebook takes about 75 minutes.
 
 # %%
 import sys
@@ -40,7 +40,8 @@ torch.manual_seed(0)
 print("torch", torch.__version__, "on Python", sys.version.split()[0])
 
 # %% [markdown]
-# Much of what follows fails, on purpose. This function shows an error in one line and lets the notebook go on:
+# Many calls in this notebook fail on purpose. This function prints an error as one line, and the notebook
+# continues:
 
 
 # %%
@@ -54,7 +55,7 @@ def attempt(call):
 # %% [markdown] syllabus="0.1d"
 # ## When not to
 #
-# The formula first. What torch can compute, it can differentiate, as often as you like and with nothing to write:
+# If torch can compute a function, it can also differentiate it, as often as you like. You only write the formula:
 
 
 # %%
@@ -69,14 +70,15 @@ x = torch.tensor(2.0, requires_grad=True)
 print(f"{plain_cube(x):g}, then {first:g}, {second:g} and {third:g}; by hand x³, 3x², 6x and 6")
 
 # %% [markdown]
-# A Function would replace that by code which can be wrong. So a plain function is the first choice, and this
-# notebook is about the cases in which it is not enough.
+# A Function would replace this formula by code that can be wrong. So a plain function is the first choice, and
+# this notebook is about the cases in which it is not enough.
 
 # %% [markdown] syllabus="0.1f"
 # ## A hook is enough
 #
-# To look at a gradient on its way, or to change it, nothing has to be defined. A hook on any tensor of the graph is
-# called with the gradient that arrives there; what it returns goes on instead.
+# To look at a gradient during backward, or to change it, you do not need a Function. You can register a hook on
+# any tensor of the graph. Autograd calls the hook with the gradient of that tensor. If the hook returns a tensor,
+# autograd continues with that tensor instead.
 
 # %%
 x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -89,8 +91,9 @@ print("x.grad: ", x.grad)
 # %% [markdown] syllabus="0.1a"
 # ## A call that autograd cannot see
 #
-# NumPy draws a line through points, `numpy.interp`; torch has no such function. The formula: between two knots the
-# line has the slope of that piece, outside all knots it is constant.
+# `numpy.interp` interpolates linearly between points. torch has no such function. Each point has a position,
+# called a knot, and a value. Between two knots, the derivative is the slope of the line through their points.
+# Outside all knots, the result is constant and the derivative is 0.
 
 # %%
 knots, values = [0.0, 1.0, 3.0], [1.0, 2.0, -1.0]
@@ -98,7 +101,7 @@ x = torch.tensor([-0.5, 0.5, 2.0], requires_grad=True)
 attempt(lambda: numpy.interp(x, knots, values))
 
 # %% [markdown]
-# torch refuses, and says what to do. Many do just that, and the refusal is gone:
+# torch raises an error, and its message says what to do. Many people do just that, and the error is gone:
 
 # %%
 y = torch.tensor(numpy.interp(x.detach().numpy(), knots, values))
@@ -107,16 +110,17 @@ print("y.requires_grad:", y.requires_grad)
 print("gradient of y + x² at x:", torch.autograd.grad((y + x**2).sum(), x)[0], "which is that of x² alone")
 
 # %% [markdown]
-# The gradient is silently without the part that went through NumPy. In the graph one can see it: a node names those
-# before it, one for each argument, and where nothing is tracked there is None.
+# The gradient lacks the part that went through NumPy, and there is no error. You can see this in the graph. Each
+# node lists the nodes that come before it, one for each argument, and has None for an argument that is not
+# tracked:
 
 # %%
 print((y + x**2).grad_fn.next_functions)
 
 # %% [markdown]
-# From scratch, a Function has two methods:
-# `forward` computes, and `backward` turns the gradient of its output into those of its arguments. `ctx` carries what
-# the second needs from the first. Within forward nothing is recorded, so NumPy may have x.
+# Here is a Function for it, written from scratch. It has two methods: `forward` computes the result, and
+# `backward` turns the gradient of the output into the gradients of the arguments. `ctx` passes what `backward`
+# needs from `forward`. Autograd does not record operations within `forward`, so `x.numpy()` is allowed there.
 
 
 # %%
@@ -142,8 +146,8 @@ print(y)
 print("gradient of y + x² at x:", torch.autograd.grad((y + x**2).sum(), x)[0], "= slopes 0, 1, -1.5 plus 2x")
 
 # %% [markdown]
-# As a picture, over many places at once. Concise, it is in `stages/stage0_extending_python/functions.py`, with a
-# check of the knots:
+# The next cell plots the function and its derivative at many points. It uses the finished version in
+# `stages/stage0_extending_python/functions.py`, which also checks the knots:
 
 # %%
 from common import load
@@ -164,9 +168,10 @@ attempt(lambda: stage0.functions.interp(x, [0.0, 3.0, 1.0], values))
 # %% [markdown] syllabus="0.1g"
 # ### If it must also be compiled
 #
-# `torch.compile` looks into a Function, and with `fullgraph=True` refuses what it cannot record. If that is needed,
-# write no Function but an operator, `torch.library.custom_op`: nobody looks into it, so it has to say what comes out,
-# by `register_fake`. Its gradient is written as for a Function in two parts. Stage 5 makes operators in C++.
+# `torch.compile` traces into a Function. With `fullgraph=True`, it raises an error if it cannot trace something.
+# If you need that option, write an operator with `torch.library.custom_op` instead of a Function. `torch.compile`
+# does not trace into an operator, so you have to describe its output with `register_fake`. The gradient is written
+# as for a Function in two parts, which this notebook explains further down. Stage 5 defines operators in C++.
 
 
 # %%
@@ -189,8 +194,8 @@ for function in (Interp.apply, interp_operator):
     attempt(lambda compiled=compiled: torch.autograd.grad(compiled(x).sum(), x)[0])
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/through_numpy`. `make check EX=0/through_numpy` in a terminal hands out the files and checks what
-# you wrote; the cell below checks it here.
+# **Your turn:** `0/through_numpy`. `make check EX=0/through_numpy` in a terminal creates the files of the exercise
+# and checks what you wrote. The cell below checks it here.
 
 # %%
 from common.exercises import show
@@ -200,8 +205,9 @@ show("0/through_numpy")
 # %% [markdown] syllabus="0.1b 0.1c"
 # ## Less memory, fewer operations
 #
-# The second reason: you choose what is kept, and what runs. swish is `x * sigmoid(beta * x)`. This counts the bytes
-# that autograd keeps for backward, beside the argument and the result, which are there anyway:
+# The second reason to write a Function is that you choose what is saved and which operations run. The example is
+# swish, `x * sigmoid(beta * x)`. The next function counts the bytes that autograd saves for backward. It does not
+# count the argument and the result, which are in memory anyway:
 
 
 # %%
@@ -227,9 +233,9 @@ x = torch.randn(1000, 1000, requires_grad=True)
 print(f"the formula keeps {saved_bytes(lambda x: plain_swish(x, 1.5), x):,} bytes for a million numbers")
 
 # %% [markdown]
-# That is the sigmoid. But the sigmoid can be had again from x, and torch has one kernel for all of it: up to a
-# factor swish is `silu`, whose derivative autograd takes by `silu_backward`. All operations that autograd calls can
-# be called by anybody, under `torch.ops.aten`.
+# These bytes are the sigmoid. But the sigmoid can be computed again from x, and torch has one kernel for the whole
+# function: up to a factor, swish is `silu`. Autograd computes the derivative of `silu` with `silu_backward`. You
+# can call every operation that autograd calls. They are under `torch.ops.aten`.
 
 
 # %%
@@ -250,8 +256,8 @@ print(f"the Function keeps {saved_bytes(lambda x: Swish.apply(x, 1.5), x):,} byt
 print("equal results:", torch.allclose(Swish.apply(x, 1.5), plain_swish(x, 1.5), atol=1e-6))
 
 # %% [markdown]
-# For autograd it is one node of the graph, and what runs in it is up to you. Count the operations of both, forward
-# and backward; each is a kernel on a GPU:
+# For autograd, the Function is one node of the graph, and you decide which operations run in it. Count the
+# operations of both versions, forward and backward. On a GPU, each of them is a kernel:
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -278,13 +284,15 @@ for name, function in (("formula", plain_swish), ("Function", Swish.apply)):
     print(f"{name:8}  forward: {', '.join(forward.calls)}   backward: {', '.join(backward.calls)}")
 
 # %% [markdown]
-# Five operations instead of eight, and nothing kept. From stage 3 on the one operation is a kernel that you write.
+# The Function needs five operations instead of eight, and saves no additional tensor. From stage 3 on, you write a
+# kernel that replaces several operations.
 
 # %% [markdown] syllabus="0.1h"
 # ## A gradient that is not the derivative
 #
-# The third reason: the derivative is right and of no use. Rounding has the slope 0, and a network that rounds its
-# weights would not learn. So one pretends that it had the slope 1, and lets the gradient straight through:
+# The third reason: sometimes the true derivative is not useful. The derivative of rounding is 0, so a network that
+# rounds its weights would not learn. The usual solution is to pretend that the derivative is 1, and to pass the
+# gradient on unchanged. This is called a straight-through gradient:
 
 
 # %%
@@ -310,15 +318,16 @@ for name, function in (("torch.round", torch.round), ("Round", Round.apply), ("p
     print(f"{name:11} {function(x).tolist()}  gradient of the squares {gradient.tolist()}  gradcheck {right}")
 
 # %% [markdown]
-# `gradcheck`, which compares with the derivative and comes further down, is right to fail. Such a Function is tested
-# otherwise: its result against `torch.round`, its gradient against what was meant, here that of the plain function,
-# which does it with `detach` and is once more the first choice.
+# `gradcheck`, which a later section explains, compares the gradient with the derivative. It is right to fail here.
+# Test such a Function in another way: compare its result with `torch.round`, and its gradient with the gradient
+# that you intended. Here that is the gradient of `plain_round`. It reaches the same gradient with `detach`, so the
+# plain function is the first choice again.
 
 # %% [markdown] syllabus="0.2a"
 # ## The parts of a Function
 #
-# `forward` may also come in two parts: `forward` without `ctx`, which only computes, and `setup_context`, which
-# keeps what backward needs.
+# You can also split `forward` into two parts: a `forward` without `ctx`, which only computes, and `setup_context`,
+# which saves what backward needs.
 
 
 # %%
@@ -353,8 +362,8 @@ for kind in (Product, ProductInParts):
     print(kind.__name__, torch.autograd.grad(kind.apply(a, b), (a, b)))
 
 # %% [markdown]
-# The same gradients. The form in parts is needed for `torch.func`, whose transforms call the parts themselves; the
-# other is shorter, and most of the code that you will read uses it.
+# The gradients are the same. `torch.func` needs the form in two parts, because its transforms call the parts
+# themselves. The other form is shorter, and most of the code that you will read uses it.
 
 # %%
 attempt(lambda: torch.func.grad(Product.apply)(torch.tensor(2.0), torch.tensor(5.0)))
@@ -363,9 +372,9 @@ attempt(lambda: torch.func.grad(ProductInParts.apply)(torch.tensor(2.0), torch.t
 # %% [markdown] syllabus="0.2i"
 # ### The rest of `torch.func`
 #
-# `grad` and `jacrev` go backward, and the parts are enough. `vmap` asks what a Function does with one dimension more,
-# and `jacfwd` and `hessian` go forward: beside the gradient they want `jvp`, which turns a change of the arguments
-# into that of the result.
+# `grad` and `jacrev` use reverse mode, and the two parts are enough for them. `vmap` needs a rule that says how
+# the Function works on inputs with one more dimension. `jacfwd` and `hessian` use forward mode. In addition to
+# `backward` they need `jvp`, which turns a change of the arguments into the change of the result.
 
 
 # %%
@@ -395,7 +404,7 @@ class SquareForAll(SquareInParts):
 # %%
 import warnings
 
-warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)  # from within torch, not for us
+warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)  # raised inside torch, not by our code
 x = torch.tensor([1.0, 2.0])
 for kind in (SquareInParts, SquareForAll):
     calls = {
@@ -414,15 +423,15 @@ x = torch.randn(3, dtype=torch.float64, requires_grad=True)
 print("backward and jvp both right:", gradcheck(SquareForAll.apply, x, check_forward_ad=True))
 
 # %% [markdown]
-# The rule for `vmap` is made by running the parts on batches, so they have to consist of torch's own operations:
-# NumPy or a kernel of yours needs a `vmap` written by hand. And `setup_context` sees only what went in and what came
-# out; an intermediate of forward that backward wants has to be returned, as an output.
+# With `generate_vmap_rule`, torch runs the parts on batches, so they must consist of torch's own operations. If
+# they call NumPy or a kernel of yours, you have to write `vmap` by hand. `setup_context` receives only the inputs
+# and the outputs. If backward needs an intermediate result of forward, forward has to return it as an output.
 
 # %% [markdown] syllabus="0.2g 0.2h"
 # ## Called through `apply`
 #
-# `Product.apply` runs forward and puts a node into the graph. To call `forward` looks like the same, and gives the
-# same numbers. Only the wrong backward here shows the difference:
+# `Product.apply` runs forward and adds a node to the graph. A direct call of `forward` looks the same and returns
+# the same numbers. Only a wrong backward, as here, shows the difference:
 
 
 # %%
@@ -446,10 +455,12 @@ print("apply:  ", torch.autograd.grad(WrongSquare.apply(x), x))
 print("forward:", torch.autograd.grad(WrongSquare.forward(x), x), "which is autograd's own, of x * x")
 
 # %% [markdown]
-# Called directly, forward is a function like any other: the Function is not recorded, and its backward never runs.
+# A direct call of `forward` is an ordinary function call: autograd records the operations in it, but not the
+# Function, and its backward never runs.
 #
-# `apply` is not like any other function. Older versions of torch refuse every keyword. Newer ones make positional
-# arguments of them, and a default that was left out before a keyword is then missing:
+# `apply`, however, is not an ordinary function. Older versions of torch reject every keyword argument. Newer
+# versions turn keyword arguments into positional ones. If a parameter before a keyword was left out, its default
+# is then missing:
 
 
 # %%
@@ -467,7 +478,7 @@ class Affine(Function):
 attempt(lambda: Affine.apply(x, shift=5.0))
 
 # %% [markdown]
-# So a Function gets a plain function around it, which has the keywords, the defaults, the checks and the docstring:
+# So put a plain function around each Function. It has the keywords, the defaults, the checks and the docstring:
 
 
 # %%
@@ -481,8 +492,8 @@ print(affine(x, shift=5.0))
 # %% [markdown] syllabus="0.2b"
 # ## What is tracked
 #
-# An argument may be anything, a number, a text, a list. Tracked are tensors that are arguments themselves; one
-# inside a list or a dict is not:
+# An argument may be any object: a number, a string, a list. Autograd tracks only tensors that are arguments
+# themselves. It does not track a tensor inside a list or a dict:
 
 
 # %%
@@ -516,8 +527,9 @@ print("each an argument:", TotalOfMany.apply(a, b))
 # %% [markdown] syllabus="0.2c 0.2d"
 # ## As many gradients as arguments
 #
-# backward gets one gradient for each output and returns one for each argument of forward, in its order; None for
-# what has none. `returned` here makes the same backward return more or fewer:
+# backward gets one gradient for each output. It returns one gradient for each argument of forward, in the same
+# order, and None for an argument without a gradient. Here, `returned` changes how many values the same backward
+# returns:
 
 
 # %%
@@ -540,9 +552,10 @@ for Shifted.returned in (1, 2, 3, 4):
     attempt(lambda: torch.autograd.grad(Shifted.apply(x, 5).sum(), x)[0])
 
 # %% [markdown]
-# Two arguments came, so one gradient is too few; three and four are right as well. Nones at the end that nobody
-# asked for are dropped, and so one backward serves calls with and without the optional `name`. A gradient at the end
-# is not: it would have nowhere to go. Nor is a gradient for what is no tensor.
+# The call had two arguments, so one gradient is too few. Three and four gradients are accepted, too, because torch
+# drops additional Nones at the end. So one backward works for calls with and without the optional `name`. An
+# additional gradient at the end that is not None is an error, because it belongs to no argument. A gradient for an
+# argument that is not a tensor is an error, too.
 
 
 # %%
@@ -562,8 +575,8 @@ attempt(lambda: torch.autograd.grad(Lost.apply(x, 5).sum(), x))
 attempt(lambda: torch.autograd.grad(ForANumber.apply(x, 5).sum(), x))
 
 # %% [markdown]
-# A gradient whose shape does not fit is refused, too. Dtypes are not compared: one of another dtype is converted
-# silently, and what it has lost by then is lost.
+# A gradient whose shape does not fit is an error as well. The dtype is not checked: torch converts a gradient of
+# another dtype without a warning. The precision that it lost before is not restored.
 
 
 # %%
@@ -579,8 +592,8 @@ print(gradient.dtype, gradient.tolist())
 # %% [markdown] syllabus="0.2e"
 # ## Gradients that nobody wants
 #
-# A frozen weight, or an input of data, needs no gradient. `ctx.needs_input_grad` has a truth value for each
-# argument, and what is not wanted need not be computed:
+# A frozen weight needs no gradient, and neither does input data. `ctx.needs_input_grad` contains a boolean for
+# each argument, so backward can skip the gradients that are not needed:
 
 
 # %%
@@ -610,8 +623,8 @@ for needed in ((True, True), (False, True)):
 # %% [markdown] syllabus="0.2f"
 # ## The incoming gradient is not yours
 #
-# To double a gradient in place saves an allocation, and often works. Here it is, in a residual connection, `x + 2x`
-# with the 2x by a Function:
+# Doubling a gradient in place saves an allocation, and often works. Here is a case in which it does not: a
+# residual connection, `x + 2x`, where a Function computes the 2x:
 
 
 # %%
@@ -634,14 +647,16 @@ print("gradient:", start.grad, "where 3, 30, 300 is right")
 print("gradcheck of Double alone:", gradcheck(Double.apply, torch.ones(3, dtype=torch.float64, requires_grad=True)))
 
 # %% [markdown]
-# An addition hands one and the same tensor to both of its arguments. Double changed it before the other had read it,
-# and 2 + 2 came out. gradcheck sees nothing, because alone Double is right. `grad * 2` makes a tensor of its own.
+# An addition passes the same gradient tensor to both of its arguments. Double changed it before the other branch
+# had read it, so the result was 2 + 2. gradcheck does not find the mistake, because Double is right when it is
+# used alone. `grad * 2` creates a new tensor, so it is safe.
 
 # %% [markdown] syllabus="0.2j"
 # ## What forward returns is new
 #
-# A Function that passes its argument on, or a part of it, works until somebody changes the result in place, or what
-# it is a part of. Then torch does not know any more whose backward is to run, and refuses:
+# A Function may return its argument, or a view of a part of it. This works until the result, or the tensor of
+# which it is a view, is changed in place. Then torch cannot determine any more which backward has to run, and
+# raises an error:
 
 
 # %%
@@ -665,19 +680,19 @@ for FirstTwo.copied in (False, True):
     attempt(lambda y=y: y.mul_(5))
 
 # %% [markdown]
-# `clone()` costs a copy and settles it. An argument that forward itself has changed is no such case: that is returned
-# as it is, with `mark_dirty`, below.
+# `clone()` costs a copy and avoids the problem. If forward itself changes its argument in place, the rule is
+# different: return the argument as it is, and call `mark_dirty`. A later section shows how.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/repair_the_function`, a Function with three of these mistakes. `show("0/repair_the_function")` in
-# a cell checks it here.
+# **Your turn:** `0/repair_the_function`, a Function with three of these mistakes. `show("0/repair_the_function")`
+# in a cell checks it here.
 
 # %% [markdown] syllabus="0.3a 0.3b 0.3c"
 # ## What `ctx` is for
 #
-# Tensors go through `save_for_backward`, inputs, outputs and whatever else forward has made; anything that is no
-# tensor is an attribute. A tensor can be an attribute too, and the gradient is right. But three things differ.
-# The first shows when somebody changes that tensor before backward runs:
+# Save tensors with `save_for_backward`: inputs, outputs and any other tensors that forward has computed. Store
+# everything else as an attribute of `ctx`. A tensor can be an attribute, too, and the gradient is right. But three
+# things differ. The first difference shows when that tensor is changed before backward runs:
 
 
 # %%
@@ -718,9 +733,10 @@ for kind in (Square, SquareByAttribute):
     attempt(lambda kind=kind: gradient_after_a_change(kind))
 
 # %% [markdown]
-# The gradient was to be 2 and 4. `save_for_backward` notes the tensor's version, finds another one and refuses. The
-# attribute is not looked at, and the gradient is silently that of other numbers. What is no tensor, on the other
-# hand, `save_for_backward` does not take:
+# The gradient should be 2 and 4. `save_for_backward` records the version of the tensor. When the version has
+# changed, torch raises an error. An attribute has no such check: the gradient is computed from the changed
+# numbers, and there is no error. On the other hand, `save_for_backward` does not accept an argument that is not a
+# tensor:
 
 
 # %%
@@ -734,8 +750,8 @@ class Power(Function):
 attempt(lambda: Power.apply(torch.ones(2, requires_grad=True), 3))
 
 # %% [markdown]
-# It takes None, for an argument that may be absent. And it is called once, with everything: a second call replaces
-# what the first has saved, without a word.
+# It accepts None, for an optional argument that is absent. Call it only once, with all tensors: a second call
+# replaces what the first one has saved, without a warning.
 
 
 # %%
@@ -757,8 +773,8 @@ SavesTwice.apply(torch.zeros(2, requires_grad=True)).sum().backward()
 # %% [markdown] syllabus="0.3i 0.3j"
 # ### What an attribute keeps alive
 #
-# The second difference: after backward autograd frees what was saved, and refuses to go the same way again. An
-# attribute stays, and nothing is refused:
+# The second difference: after backward, autograd frees the saved tensors, and a second backward through the same
+# graph raises an error. An attribute is not freed, and there is no error:
 
 # %%
 for kind in (Square, SquareByAttribute):
@@ -768,8 +784,9 @@ for kind in (Square, SquareByAttribute):
     attempt(lambda y=y: y.backward() or "runs, with the tensor that is still there")
 
 # %% [markdown]
-# The third is a leak. exp is its own derivative, so its Function keeps its output. But an output holds its node,
-# which holds `ctx`, and with `ctx.y = y` that holds the output: a cycle.
+# The third difference is a memory leak. exp is its own derivative, so its Function saves its output. The output
+# holds a reference to its node, and the node holds `ctx`. With `ctx.y = y`, `ctx` holds the output, and that is a
+# reference cycle.
 
 # %%
 import gc
@@ -788,7 +805,7 @@ def outlives(keep, collect):
     """Whether an output of Exp is still there when nobody has it any more."""
     y = Exp.apply(torch.zeros(3, requires_grad=True), keep)
     output = weakref.ref(y)
-    gc.disable()  # or it may come by in between
+    gc.disable()  # otherwise it may run in between
     del y
     if collect:
         gc.collect()
@@ -806,15 +823,16 @@ for name, keep in ways.items():
     print(f"{name:29} after del y: {outlives(keep, False)!s:5}  after gc.collect(): {outlives(keep, True)}")
 
 # %% [markdown]
-# `save_for_backward` knows the outputs and keeps no cycle. That of the attribute waits for Python's collector, which
-# looks at the number of objects and not at their bytes: meanwhile a GPU may run out of memory. A view of the output
-# is not recognised, and the collector does not see that cycle: only a backward ends it. So save the output itself.
+# `save_for_backward` recognises outputs and creates no cycle. With the attribute, the output stays in memory until
+# Python's garbage collector runs. The collector runs after a certain number of objects, whatever their size in
+# bytes, so a GPU may run out of memory before that. A view of the output is not recognised as an output, and the
+# garbage collector does not see the cycle that it creates: only a backward ends it. So save the output itself.
 
 # %% [markdown] syllabus="0.3d 0.3e"
 # ## In place: `mark_dirty`
 #
-# A Function may overwrite its argument, as `x.exp_()` does. Then autograd has to be told, and the argument has to be
-# returned:
+# A Function may overwrite its argument, as `x.exp_()` does. Then it has to tell autograd with `mark_dirty`, and
+# return the argument:
 
 
 # %%
@@ -835,7 +853,7 @@ class ExpInPlace(Function):
 class ExpUntold(ExpInPlace):
     @staticmethod
     def forward(ctx, x):
-        x.exp_()  # wrong: nobody is told
+        x.exp_()  # wrong: mark_dirty is missing
         ctx.save_for_backward(x)
         return x
 
@@ -844,15 +862,17 @@ class ExpUntold(ExpInPlace):
 for kind in (ExpInPlace, ExpUntold):
     start = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
     x = start * 1
-    kind.apply(x)  # as x.exp_() is used: for what it does to x
+    kind.apply(x)  # for its effect on x, like x.exp_()
     print(f"{kind.__name__}: x = {x.detach()}, made by {x.grad_fn.name()}")
     print("  gradient of x.sum():", torch.autograd.grad(x.sum(), start)[0])
 
 # %% [markdown]
-# Both overwrite x. With `mark_dirty` its history is rewritten too: it was made by our Function now, and the gradient
-# is exp. Without it x keeps the history from before, and the gradient silently goes around the Function.
+# Both overwrite x. With `mark_dirty`, autograd also updates the history of x: its `grad_fn` is now our Function,
+# and the gradient is exp. Without `mark_dirty`, x keeps its old history, and the gradient bypasses the Function
+# without an error.
 #
-# A leaf has no history that could be rewritten. It is refused, but only if autograd knows:
+# A leaf has no history that could be updated, so a Function must not change it in place. torch raises an error,
+# but only if `mark_dirty` was called:
 
 # %%
 for kind in (ExpInPlace, ExpUntold):
@@ -866,8 +886,8 @@ for kind in (ExpInPlace, ExpUntold):
 # %% [markdown] syllabus="0.3f"
 # ## Outputs without a gradient
 #
-# Whole numbers, such as the indices of a sort, have no gradient, and autograd knows that by their dtype. A mask of
-# zeros and ones in floating point it cannot know:
+# Integers, such as the indices of a sort, have no gradient, and autograd knows that from their dtype. For a mask
+# of zeros and ones in floating point, it cannot know:
 
 
 # %%
@@ -897,13 +917,15 @@ for Clip.mark in (False, True):
     attempt(lambda: torch.autograd.grad(Clip.apply(x)[1].sum(), x))
 
 # %% [markdown]
-# Unmarked, a loss that depends on the mask alone trains on zeros without a word. Marked, it is told.
+# Without the mark, a loss that depends only on the mask trains with gradients of zero, and there is no error. With
+# the mark, torch raises an error.
 
 # %% [markdown] syllabus="0.3g 0.3h"
 # ## The gradient that never came
 #
-# An output that nobody uses has no gradient. torch makes zeros of it before it calls backward, which is convenient
-# and costs memory and time. `set_materialize_grads(False)` hands over None instead:
+# An output that is not used has no gradient. By default, torch creates a tensor of zeros for it before it calls
+# backward. This is convenient, but it costs memory and time. With `set_materialize_grads(False)`, backward gets
+# None instead:
 
 
 # %%
@@ -927,14 +949,15 @@ for zeros in (True, False):
     attempt(lambda zeros=zeros: torch.autograd.grad(Both.apply(x, 5, zeros)[0].sum(), x)[0])
 
 # %% [markdown]
-# This backward reckons with None for the sum only. If it is the product that nobody uses:
+# This backward expects None only for the sum. If the product is the output that is not used, it fails:
 
 # %%
 attempt(lambda: torch.autograd.grad(Both.apply(x, 5, False)[1].sum(), x)[0])
 
 # %% [markdown]
-# Whoever asks for None has to handle it everywhere. Multiplication by a constant shows how, and that it pays: where
-# no gradient comes, none is computed. With one output None comes only from a Function above that returned it.
+# With `set_materialize_grads(False)`, backward has to handle None for every output. Multiplication by a constant
+# shows how, and what it saves: if no gradient arrives, backward computes nothing. A Function with one output gets
+# None only if a later Function returned None for it.
 
 
 # %%
@@ -970,8 +993,8 @@ print("operations, forward and backward:", ", ".join(counted.calls))
 # %% [markdown] syllabus="0.4a"
 # ## Second derivatives
 #
-# With `create_graph=True` the operations of backward are recorded like any others. If torch can differentiate them,
-# the gradient has a gradient. Square above, which saves its input, is an example:
+# With `create_graph=True`, autograd records the operations of backward like any others. If torch can differentiate
+# them, the gradient has a gradient, too. `Square` above, which saves its input, is an example:
 
 # %%
 x = torch.tensor(3.0, requires_grad=True)
@@ -982,8 +1005,8 @@ print(f"x² at 3: slope {first.item():g}, made by {first.grad_fn.name()}; second
 # %% [markdown] syllabus="0.4b"
 # ### Silently wrong
 #
-# That the first derivative is right says nothing about the second. The cube is x times x², so its slope is
-# `x² + x · 2x`. forward has computed x² anyway, and keeps it:
+# A right first derivative does not imply a right second derivative. The cube is x times x², so its derivative is
+# `x² + x · 2x`. forward has computed x² anyway, so it saves it:
 
 
 # %%
@@ -1013,13 +1036,13 @@ print("plain:          ", derivatives(plain_cube, torch.sum))
 print("CubeKeepsSquare:", derivatives(CubeKeepsSquare.apply, torch.sum))
 
 # %% [markdown]
-# 8, not 12, and not a word. What is computed inside forward is not recorded, so for backward the saved `square` is a
-# constant: the derivative of `square + 2x²` came out as 4x.
+# The second derivative is 8 instead of 12, and there is no error. Autograd does not record what forward computes.
+# So in backward the saved `square` is a constant, and the derivative of `square + 2x²` became 4x.
 
 # %% [markdown] syllabus="0.4c"
 # ### Loudly, or not
 #
-# Keep only the finished slope, and x does not occur in backward at all:
+# The next Function saves only the finished derivative, so x does not occur in backward at all:
 
 
 # %%
@@ -1042,17 +1065,18 @@ for name, after in (("y.sum()", torch.sum), ("y ** 2", torch.square)):
     attempt(lambda after=after: derivatives(CubeKeepsSlope.apply, after))
 
 # %% [markdown]
-# One Function, two failures. Below a plain sum the incoming gradient is a constant, the slope is another, and torch
-# finds nothing to differentiate. Below a square the incoming gradient is 2y, which depends on x: now there is a
-# graph, with one of its two branches missing, and 288 comes out for 480. A test with `sum()` would have called this
-# mistake a loud one.
+# One Function fails in two ways. With `y.sum()`, the upstream gradient is a constant and the saved derivative is
+# another one, so torch finds nothing to differentiate and raises an error. With `y ** 2`, the upstream gradient is
+# 2y, which depends on x. Now there is a graph, but one of its two branches is missing, and the result is 288
+# instead of 480. A test that only uses `sum()` suggests that this mistake always raises an error.
 
 # %% [markdown] syllabus="0.4d"
 # ### Right
 #
-# Either save x alone and compute from it, as Square does, or let the graph know the intermediate: what forward
-# *returns* has a history. So the slope becomes a second output. Its own gradient arrives when somebody
-# differentiates the first one's, and its derivative, 6x, is ours to give as well:
+# There are two right ways. You can save only x and compute everything from it, as Square does. Or you make the
+# intermediate result part of the graph: what forward *returns* has a history. In the next Function, the derivative
+# is a second output. Its gradient arrives when the first derivative is differentiated. Its derivative is 6x, and
+# our backward has to compute that, too:
 
 
 # %%
@@ -1079,8 +1103,9 @@ for name, after in (("y.sum()", torch.sum), ("y ** 2", torch.square)):
 # %% [markdown] syllabus="0.4e"
 # ### `gradgradcheck`
 #
-# Nobody should have to find this by hand. `gradcheck` compares the first derivative with finite differences,
-# `gradgradcheck` the second, and weights the gradients from above at random, so that no `sum()` hides anything:
+# You do not have to find such mistakes by hand. `gradcheck` compares the first derivative with finite differences,
+# and `gradgradcheck` the second. `gradgradcheck` uses random upstream gradients, so it also finds mistakes that a
+# test with `sum()` hides:
 
 # %%
 x = torch.randn(4, dtype=torch.float64, requires_grad=True)
@@ -1097,8 +1122,9 @@ for name, version in versions.items():
 # %% [markdown] syllabus="0.4h"
 # ### A backward that torch cannot record
 #
-# What runs in NumPy or in a kernel of your own is not recorded at all, so such a backward has the same fate. The
-# remedy is that of forward: the backward becomes a Function too, of `grad` and x, with a gradient for each.
+# Autograd cannot record what runs in NumPy or in a kernel of your own, so a backward that uses them has the same
+# problem. The solution is the same as for forward: turn backward into a Function as well. Its arguments are `grad`
+# and x, and it has a gradient for each.
 
 
 # %%
@@ -1132,8 +1158,8 @@ print("gradcheck", gradcheck(NumpyCube.apply, x), " gradgradcheck", gradgradchec
 # %% [markdown] syllabus="0.4f"
 # ### Refusing: `once_differentiable`
 #
-# If nobody needs the second derivative, one line turns the silently wrong one into a refusal; every backward of
-# stages 1 to 4 has it:
+# If you do not need the second derivative, one line turns a wrong result into an error. Every backward of stages 1
+# to 4 has this line:
 
 # %%
 from torch.autograd.function import once_differentiable
@@ -1160,8 +1186,9 @@ attempt(lambda: second_by_backward(CubeOnce.apply))
 # %% [markdown] syllabus="0.4g"
 # ### Where the refusal is heard
 #
-# The refusal is a node in the graph, and it speaks when a gradient is sent through it. `backward()` does that.
-# `autograd.grad` first asks how to get from the result to x, finds no way through that node, and complains about x:
+# `once_differentiable` puts a node into the graph that raises the error when a gradient passes through it.
+# `backward()` sends a gradient through it. `autograd.grad` first looks for a path from the result to x. It finds
+# no path through that node, and its error message is about x:
 
 # %%
 attempt(lambda: derivatives(CubeOnce.apply, torch.square))
@@ -1171,11 +1198,12 @@ x = torch.tensor(2.0, requires_grad=True)
 print("with allow_unused=True:", torch.autograd.grad(first, x, allow_unused=True))
 
 # %% [markdown]
-# So "appears to not have been used" may mean `once_differentiable`. Below a plain sum there is no graph
-# at all. And `allow_unused=True`, which the first message recommends, only turns the refusal into a None.
+# So "appears to not have been used" may be caused by `once_differentiable`. With a plain sum, there is no graph at
+# all. And `allow_unused=True`, which the first message recommends, only turns the error into a None.
 #
-# Worse, where there is another way, `autograd.grad` takes that one alone and says nothing. Here is the gradient with
-# respect to a weight, of a loss that the weight reaches directly and through the slope, as in a gradient penalty:
+# There is a worse case. If there is another path, `autograd.grad` uses only that one and raises no error. The next
+# example is a loss with a gradient penalty. It depends on a weight in two ways: directly, and through the
+# derivative of y. We compute its gradient with respect to the weight:
 
 
 # %%
@@ -1204,19 +1232,19 @@ for multiply in torch.mul, MultiplyOnce.apply:
 attempt(lambda: penalised(MultiplyOnce.apply, x, w).backward())
 
 # %% [markdown]
-# The 24 of the slope is gone, and only `backward()` refuses. So train with `backward()`, or write the second
-# derivative.
+# The term `4 x w` of the penalty, which is 24, is missing, and only `backward()` raises an error. So train with
+# `backward()`, or write the second derivative.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/second_derivatives`: four Functions, and what each of them will give. Then `0/cube`.
+# **Your turn:** `0/second_derivatives`: for each of four Functions, predict what it will give. Then `0/cube`.
 # `show("0/second_derivatives", "0/cube")` in a cell checks both here.
 
 # %% [markdown] syllabus="0.5a"
 # ## `gradcheck`, from scratch
 #
-# The formula: the derivative of forward at x is close to `(f(x + eps) - f(x - eps)) / (2 eps)`, the central
-# difference. For several inputs and outputs these make a matrix, the Jacobian; backward gives the same matrix, a row
-# for each output.
+# The derivative of forward at x is close to the central difference, `(f(x + eps) - f(x - eps)) / (2 eps)`. For
+# several inputs and outputs, these differences form a matrix, the Jacobian. backward computes the same matrix, one
+# row for each output.
 
 
 # %%
@@ -1242,8 +1270,8 @@ print(jacobian_of_backward(cube, x))
 
 
 # %% [markdown]
-# Concise, it is `gradcheck(function, inputs)`, which also tries gradients that are None. What it prints when
-# the two disagree, here for a cube with a wrong factor:
+# `gradcheck(function, inputs)` makes this comparison in one call, and also tries gradients that are None. This is
+# what it prints when the two Jacobians differ, here for a cube with a wrong factor:
 
 
 # %%
@@ -1262,14 +1290,15 @@ except RuntimeError as error:
 # %% [markdown] syllabus="0.5b 0.5c"
 # ### float64, and the step
 #
-# How good is the difference? The smaller the step, the smaller its mistake by the function's curvature, which goes
-# with eps². But `f(x + eps) - f(x - eps)` is a small difference of large numbers: rounding is divided by eps.
+# How accurate is the central difference? It has two errors. The truncation error is proportional to eps², so it is
+# smaller for a smaller step. But `f(x + eps) - f(x - eps)` is a small difference of large numbers, and its
+# rounding error is divided by eps, so it is larger for a smaller step.
 
 # %%
 steps = torch.logspace(-10, 0, 60, dtype=torch.float64)
 errors = {}
 for dtype in (torch.float64, torch.float32):
-    at = torch.linspace(1, 2, 200, dtype=dtype)  # the mean over many places
+    at = torch.linspace(1, 2, 200, dtype=dtype)  # many places, of which we take the mean
     slopes = [(plain_cube(at + e) - plain_cube(at - e)) / (2 * e) for e in steps.tolist()]
     errors[dtype] = [(slope / (3 * at**2) - 1).abs().mean().item() for slope in slopes]
     best = min(zip(errors[dtype], steps.tolist(), strict=True))
@@ -1287,8 +1316,9 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# A valley: rounding to the left, curvature to the right. In float64 the usual step, 1e-6, lies near its bottom. In
-# float32 rounding makes it wrong by per cents there, far more than `rtol` allows, and the right gradient fails:
+# The curve has the shape of a valley: rounding errors dominate on the left, truncation errors on the right. In
+# float64, the default step of 1e-6 is near the minimum. In float32, the rounding error at this step is several per
+# cent. That is far more than `rtol` allows, so even a right gradient fails:
 
 # %%
 x = torch.tensor([0.7, 1.3, -2.1], requires_grad=True)  # float32
@@ -1299,8 +1329,8 @@ print("and a warning:", str(said[0].message)[:70], "...")
 print("in float64:", gradcheck(torch.sin, x.detach().double().requires_grad_()))
 
 # %% [markdown]
-# `atol` and `rtol` say how far the two may be apart, 1e-5 plus a thousandth if nothing else is given. A thousandth
-# is much:
+# `atol` and `rtol` set how much the two may differ. The defaults are 1e-5, plus a relative error of one in a
+# thousand. One in a thousand is a lot:
 
 
 # %%
@@ -1328,9 +1358,10 @@ for SinOff.factor in (1.01, 1.0001, 1.0):
 # %% [markdown] syllabus="0.5e"
 # ### Inputs that overlap, and gradients that vary
 #
-# Two more refusals. Numbers that share their memory, as after `expand`, cannot be moved one at a time. And a backward
-# has to give the same twice, to the last bit; one that adds in changing order, as with `atomicAdd` on a GPU, does
-# not. If that is all, `nondet_tol` says how far apart the two may be:
+# gradcheck rejects two more cases. If elements share memory, as after `expand`, it cannot change one element at a
+# time. And backward has to return exactly the same result twice, to the last bit. A backward that adds in a
+# varying order, as with `atomicAdd` on a GPU, does not. If this is the only problem, set `nondet_tol` to the
+# largest difference that you accept:
 
 
 # %%
@@ -1348,8 +1379,8 @@ attempt(lambda: gradcheck(SinVaries.apply, x, nondet_tol=1e-10))
 # %% [markdown] syllabus="0.5d"
 # ### What it cannot see
 #
-# It proves that backward is the derivative of forward, at the places, sizes and layouts that you gave. Four
-# Functions that pass and are wrong; the first is CubeKeepsSlope from above.
+# gradcheck verifies that backward is the derivative of forward, at the inputs, sizes and layouts that you gave it.
+# Here are four Functions that pass and are wrong. The first is CubeKeepsSlope from above.
 
 
 # %%
@@ -1404,23 +1435,25 @@ print("forward is wrong: ", passes(gradcheck, Sine.apply, rows), end="   ")
 print("against sin:     ", torch.allclose(Sine.apply(rows), rows.sin()))
 
 # %% [markdown]
-# So: random inputs on both sides of every kink, several sizes and layouts, `gradgradcheck` or a refusal, and a
-# reference for forward. `make stage-2` and its like do this for every stage.
+# So test with random inputs on both sides of every kink, and with several sizes and layouts. Test the second
+# derivative with `gradgradcheck`, or make it an error. Compare forward with a reference. `make stage-2`, and the
+# same command for every other stage, does all of this.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/find_the_wrong_ones`: a test that tells wrong Functions from right ones.
+# **Your turn:** `0/find_the_wrong_ones`: write a test that distinguishes wrong Functions from right ones.
 # `show("0/find_the_wrong_ones")` in a cell checks it here.
 
 # %% [markdown] syllabus="0.6a"
 # ## A fully connected layer
 #
-# All of it together. `y = input @ weight.T + bias`, so with `grad` of y's shape:
+# This section uses all of the above. A fully connected layer computes `y = input @ weight.T + bias`. With `grad`
+# of y's shape, the gradients are:
 #
 #     d_input  = grad @ weight       (B, I)
 #     d_weight = grad.T @ input      (O, I)
 #     d_bias   = sum of grad's rows  (O)
 #
-# The bias is optional. It is an argument all the same, and its gradient is None when it is absent:
+# The bias is optional. It is always an argument, and its gradient is None when it is absent:
 
 
 # %%
@@ -1454,9 +1487,10 @@ for given in (arguments, arguments[:2]):
 # %% [markdown] syllabus="0.1e 0.6b 0.6d"
 # ### The module around it
 #
-# A Function has no state. What is learnt belongs to an `nn.Module`, as an `nn.Parameter`: that is how optimizers and
-# `state_dict` find it. The module also says how it starts, uniformly within ±1/√I as `torch.nn.Linear`. From
-# scratch, and beside it one that keeps plain tensors:
+# A Function has no state. Learnt values belong in an `nn.Module`, as an `nn.Parameter`, because that is how
+# optimizers and `state_dict` find them. The module also sets the initial values: uniform within ±1/√I, as in
+# `torch.nn.Linear`. The next cell defines such a module from scratch, and a second one that keeps plain tensors
+# instead:
 
 
 # %%
@@ -1476,7 +1510,7 @@ class PlainTensors(MyLinear):
         super().__init__(in_features, out_features)
         weight, bias = self.weight.detach(), self.bias.detach()
         del self.weight, self.bias
-        self.weight, self.bias = weight.requires_grad_(), bias.requires_grad_()  # wrong: no parameters
+        self.weight, self.bias = weight.requires_grad_(), bias.requires_grad_()  # wrong: not parameters
 
 
 # %%
@@ -1489,10 +1523,10 @@ for kind in (MyLinear, PlainTensors):
     attempt(lambda module=module: f"             {type(torch.optim.SGD(module.parameters(), 0.1)).__name__}: fine")
 
 # %% [markdown]
-# Both compute, and both have gradients. But the optimizer finds nothing in the second, nothing of it is saved, and
-# in a larger network not even the optimizer would complain: the layer would just never learn. State that is not
-# learnt, such as a running mean, goes into `register_buffer`: it is saved and moved with the module, but no optimizer
-# finds it.
+# Both modules compute the result, and both have gradients. But the optimizer finds no parameters in the second
+# one, and `state_dict` does not save any. In a larger network, even the optimizer would not raise an error, and
+# the layer would never learn. State that is not learnt, such as a running mean, belongs in `register_buffer`. A
+# buffer is saved and moved with the module, but optimizers do not find it.
 
 # %%
 module = MyLinear(3, 2)
@@ -1502,8 +1536,8 @@ print("parameters:", [name for name, _ in module.named_parameters()], "  state_d
 # %% [markdown] syllabus="0.6c"
 # ### No bias: `register_parameter(name, None)`
 #
-# Without a bias, `self.bias` must be there still, for forward and for who asks. `self.bias = None` does that;
-# `register_parameter` also keeps the name for a parameter:
+# Without a bias, the attribute `self.bias` must still exist, because forward and other code read it. `self.bias =
+# None` is enough for that. `register_parameter` also reserves the name for a parameter:
 
 
 # %%
@@ -1527,14 +1561,15 @@ for registered in (False, True):
     attempt(lambda module=module: give(module, torch.zeros(3)))
 
 # %% [markdown]
-# Neither has a parameter, and neither saves one. But a plain tensor that lands there by mistake is refused where the
-# name is known, and otherwise never trained.
+# Neither module has a parameter, and neither saves one. But if a plain tensor is assigned to `bias` by mistake,
+# the module with the registered name raises an error. The other module accepts the tensor, and it is never
+# trained.
 
 # %% [markdown] syllabus="0.6e"
 # ### `extra_repr`
 #
-# What a module prints between its brackets is up to its `extra_repr`. Concise, all of this is
-# `stages/stage0_extending_python/linear.py`:
+# The method `extra_repr` of a module determines what is printed between its brackets. The module in
+# `stages/stage0_extending_python/linear.py` combines all of this:
 
 # %%
 print(MyLinear(3, 4))
@@ -1543,7 +1578,7 @@ print(stage0.linear.Linear(3, 4, bias=False))
 attempt(lambda: stage0.linear.Linear(3, 4)(torch.randn(2, 5)))
 
 # %% [markdown]
-# It learns, too. The task is to find a linear map again from noisy examples of it:
+# The layer also learns. The task is to recover a linear map from noisy examples:
 
 # %%
 layer, target = stage0.linear.Linear(5, 1), torch.randn(1, 5)
@@ -1571,10 +1606,12 @@ print(f"weight off by {(layer.weight - target).abs().max().item():.3f}; bias {la
 # %% [markdown]
 # ## What to take along
 #
-# - A plain function first, a hook for a gradient on its way, a Function for what torch cannot see or should not keep.
-# - A gradient for each argument; tensors by `save_for_backward`, the rest on `ctx`; never change what comes in,
-#   unless `mark_dirty` says so.
-# - `gradcheck` in float64, with inputs of every kind; second derivatives right, by `gradgradcheck`, or refused.
+# - Use a plain function first, a hook to look at a gradient or change it, and a Function for what torch cannot
+#   differentiate or should not save.
+# - backward returns a gradient for each argument. Save tensors with `save_for_backward` and store the rest on
+#   `ctx`. Never change what comes in, unless you call `mark_dirty`.
+# - Use `gradcheck` in float64, with inputs of every kind. Second derivatives are either right, which
+#   `gradgradcheck` verifies, or an error.
 #
-# `make stage-0` checks the functions of this notebook's stage. Next: `00b_torch_function`, for types of your own, or
-# straight to the cell: `01_python`.
+# `make stage-0` checks the functions of this notebook's stage. Next: `00b_torch_function`, about types of your
+# own, or directly to the cell: `01_python`.
