@@ -13,11 +13,13 @@
 # %% [markdown]
 # # 00b: types that torch takes for tensors
 #
-# PyTorch's functions do not insist on tensors. A class with a method called `__torch_function__` is asked first: here
-# is the function, here are the arguments, what do you make of it? With it you write matrices that need no memory,
-# tensors that log what happens to them, and numbers that know where they come from, all in Python.
+# PyTorch's functions also accept objects that are not tensors. If the class of an argument has a method called
+# `__torch_function__`, torch calls this method instead of its own function. The method receives the function and
+# the arguments, and decides what the result is. With it you write matrices that need no memory, tensors that log
+# the calls made with them, and numbers that record where they come from, all in Python.
 #
-# You need Python and PyTorch, and no compiler. About 45 minutes. Nothing later builds on it.
+# You need Python and PyTorch, and no compiler. The notebook takes about 45 minutes. No later notebook builds on
+# it.
 
 # %%
 import sys
@@ -37,8 +39,8 @@ torch.manual_seed(0)
 print("torch", torch.__version__, "on Python", sys.version.split()[0])
 
 # %% [markdown]
-# Much of this notebook is about calls that fail. `attempt` shows what a call returns or, in its first line, why it
-# does not.
+# Many calls in this notebook fail on purpose. `attempt` prints what a call returns. If the call fails, it prints
+# the first line of the error.
 
 
 # %%
@@ -52,11 +54,11 @@ def attempt(call):
 # %% [markdown] syllabus="0.7a"
 # ## A matrix of two numbers
 #
-# The matrix with `value` on its diagonal and zeros elsewhere, a multiple of the identity:
+# The example is a matrix with `value` on its diagonal and zeros elsewhere, a multiple of the identity:
 #
 # $$A = v \, I_N, \qquad \mathrm{mean}(A) = \frac{N v}{N^2} = \frac{v}{N}, \qquad A B = v B$$
 #
-# Two numbers say it all. A tensor holds $N^2$.
+# Two numbers describe the whole matrix. A tensor stores $N^2$ numbers.
 
 
 # %%
@@ -79,8 +81,8 @@ attempt(lambda: torch.mean(TwoNumbers(5, 2.0).tensor()))
 # %% [markdown] syllabus="0.7b 0.7c"
 # ### A table of overrides
 #
-# torch wants a tensor, and this is none. What a function asks next is whether the argument's class has a
-# `__torch_function__`. Let us see what would arrive there:
+# torch expects a tensor, and this object is not a tensor. The function then checks whether the class of the
+# argument has a `__torch_function__`. This class prints what its `__torch_function__` receives:
 
 
 # %%
@@ -96,12 +98,13 @@ print(torch.cat([torch.ones(1, 5), Listener(5, 2.0)], dim=0))
 print(torch.einsum("ij,jk->ik", torch.ones(1, 5), Listener(5, 2.0)))
 
 # %% [markdown]
-# `func` is torch's own function, `types` are the classes that override it, and the rest is the call. An argument in a
-# list is found, too. A plain tensor overrides nothing, and `cat` does not list it; functions that are written in
-# Python, such as `einsum`, list it all the same. What is returned is the result, whatever it is.
+# `func` is torch's own function, `types` lists the classes that override it, and `args` and `kwargs` are the
+# arguments of the call. torch also finds an argument inside a list. A plain tensor overrides nothing, and `cat`
+# does not list it in `types`. Functions that are written in Python, such as `einsum`, list it anyway. Whatever the
+# method returns is the result of the call.
 #
-# Now a table: from torch's function to ours, filled by a decorator. What is not in the table is answered with
-# `NotImplemented`.
+# The next class uses a table that maps torch's functions to ours. A decorator fills the table. For a function that
+# is not in the table, the method returns `NotImplemented`.
 
 # %%
 HANDLED = {}
@@ -135,12 +138,12 @@ big = ScalarTensor(1_000_000, 2.0)
 print(torch.mean(ScalarTensor(5, 2.0)), torch.mean(big))
 
 # %% [markdown]
-# The second matrix would be 4 TB.
+# As a tensor, the second matrix would need 4 TB.
 
 # %% [markdown] syllabus="0.7d"
 # ### A misnamed parameter
 #
-# This override has been printed often, and has a mistake. Its parameter is called `t`:
+# This override has been published in many places, and it contains a mistake. Its parameter is called `t`:
 
 
 # %%
@@ -152,10 +155,11 @@ def mean(t):
 attempt(lambda: torch.mean(ScalarTensor(5, 2.0)))
 
 # %% [markdown]
-# No `NameError`, neither when it is defined nor when it is called: Python has a function called `input`, which reads
-# from the keyboard, and that is what the override looks into. The message does not say a word about the parameter.
+# There is no `NameError`, neither when the override is defined nor when it is called. Python has a built-in
+# function called `input`, which reads from the keyboard, and the body of the override uses that function. The
+# message does not mention the parameter.
 #
-# So is `t` a good name, if only the body uses it, too?
+# Is `t` a good name if the body uses it, too?
 
 
 # %%
@@ -168,8 +172,8 @@ attempt(lambda: torch.mean(ScalarTensor(5, 2.0)))
 attempt(lambda: torch.mean(input=ScalarTensor(5, 2.0)))
 
 # %% [markdown]
-# No: arguments that were given by name arrive by name. **An override has the parameters of torch's function, under
-# the same names.**
+# No: an argument that the caller passes by name also arrives by name. **An override has the parameters of torch's
+# function, under the same names.**
 
 
 # %%
@@ -183,8 +187,8 @@ attempt(lambda: torch.mean(input=ScalarTensor(5, 2.0)))
 # %% [markdown] syllabus="0.7e"
 # ### Mixed operands
 #
-# `torch.add` may get a tensor on either side, or two of ours. Two of one size make a third, without any matrix; for
-# everything else the matrix has to be made.
+# `torch.add` may get one of our matrices on the left, on the right, or on both sides. The sum of two of our
+# matrices of the same size is a third one, and needs no tensor. In all other cases, we have to create the tensor.
 
 
 # %%
@@ -209,14 +213,16 @@ attempt(lambda: torch.add(two, ScalarTensor(3, 1.0)))  # the wrong N: torch's ow
 # %% [markdown] syllabus="0.7f"
 # ### Nobody compares signatures
 #
-# `torch.add` has more parameters: `torch.add(input, other, *, alpha=1, out=None)` is `input + alpha * other`, written
-# to `out` if there is one. Nothing has complained that ours lacks two. Callers will find out:
+# `torch.add` has more parameters: `torch.add(input, other, *, alpha=1, out=None)` computes `input + alpha *
+# other`, and writes the result to `out` if it is given. Our override lacks these two parameters, and so far there
+# has been no error. It appears when a caller uses one of them:
 
 # %%
 attempt(lambda: torch.add(two, ones, alpha=10))
 
 # %% [markdown]
-# That is the good case: loud. An override that takes anything, to be on the safe side, is the bad one:
+# This case is harmless, because there is an error. To avoid the error, some overrides accept any keyword argument.
+# That is worse:
 
 
 # %%
@@ -231,7 +237,8 @@ attempt(lambda: torch.add(two, ones, out=out))
 print("out:", out)
 
 # %% [markdown]
-# `alpha` was lost, and `out` never written. Silently. So, with all that torch has:
+# `alpha` was ignored, and nothing was written to `out`. There was no error. So the override needs all parameters
+# of torch's function:
 
 
 # %%
@@ -249,8 +256,9 @@ torch.add(two, ones, out=out)
 print("out:", out)
 
 # %% [markdown]
-# Where does one look up all that torch has? In the documentation of the function. `get_testing_overrides` returns a
-# stand-in for each function, documented as having its signature. Do not compare with those:
+# Look up the parameters in the documentation of the function. `get_testing_overrides` returns a dummy function for
+# each function of torch. According to its documentation, the dummies have the same signatures as the originals. Do
+# not rely on these signatures:
 
 # %%
 import inspect
@@ -258,13 +266,13 @@ import inspect
 print(inspect.signature(torch.overrides.get_testing_overrides()[torch.add]))
 
 # %% [markdown]
-# No `alpha`: the override that lost it would pass.
+# This signature has no `alpha`, so a comparison with it would not find the override that ignores `alpha`.
 
 # %% [markdown] syllabus="0.7g"
 # ### `NotImplemented`
 #
-# What the table lacks was answered with `NotImplemented`, from every type in the call. torch makes a `TypeError` of
-# that:
+# If a function is not in the table, our method returns `NotImplemented`. If every type in the call does so, torch
+# raises a `TypeError`:
 
 # %%
 attempt(lambda: torch.relu(two))
@@ -272,20 +280,22 @@ attempt(lambda: F.relu(two))
 attempt(lambda: ones * two)
 
 # %% [markdown]
-# Three wordings: of functions in C++, of functions in Python, and Python's own for operators. And there is a fourth:
+# There are three different messages: one from functions in C++, one from functions in Python, and Python's own for
+# operators. There is also a fourth result:
 
 # %%
 attempt(lambda: two.tensor() == two)
 
 # %% [markdown]
-# Not an error, but `False`. When both sides of `==` say `NotImplemented`, Python compares identities. A type that is
-# to be safe defines `__eq__` itself; the workbook's does, below.
+# This is not an error, but `False`. If both sides of `==` return `NotImplemented`, Python compares identities. To
+# prevent this, a type has to define `__eq__` itself. The workbook's type does so, as you see below.
 
 # %% [markdown] syllabus="0.7h"
 # ### The other way: convert
 #
-# A table refuses what it lacks. The opposite is to make the matrix and call the original function with it. `tree_map`
-# goes through nested lists, tuples and dictionaries.
+# A table rejects every function that it does not contain. The opposite approach is to create the tensor and to
+# call the original function with it. `tree_map` applies a function to everything in nested lists, tuples and
+# dictionaries.
 
 # %%
 from torch.utils._pytree import tree_map
@@ -309,15 +319,16 @@ attempt(lambda: torch.cat([ones, four]))
 attempt(lambda: ones * four)
 
 # %% [markdown]
-# All of torch in three lines, and each call may cost $N^2$ numbers. One thing is not right yet:
+# Three lines cover all of torch, but each call may create a tensor of $N^2$ numbers. One case is still wrong:
 
 # %%
 attempt(lambda: torch.sub(ones, ones, out=four))
 print(four)
 
 # %% [markdown]
-# `out` says where the result goes. It went into a matrix that nobody has any more. The workbook's class looks at the
-# matrix's version, which counts writes, and refuses.
+# `out` says where the result goes. Here the result was written to a temporary tensor, which was then discarded.
+# The workbook's class checks the version of this tensor, which counts writes. If the call has written to the
+# tensor, the class raises an error.
 
 # %%
 from common import load
@@ -329,10 +340,10 @@ attempt(lambda: F.relu(four, inplace=True))
 attempt(lambda: four.tensor() == four)
 
 # %% [markdown]
-# (`load(0)` imports stage 0 as the package `lltm_stage0`. Read `scaled_identity.py` in it: what you wrote here, with
-# the wrong calls refused.)
+# (`load(0)` imports stage 0 as the package `lltm_stage0`. Read its `scaled_identity.py`: it contains what you have
+# written here, and raises an error for the wrong calls.)
 #
-# What is it good for? A product with it needs no matrix:
+# What is such a type good for? A product with it needs no matrix:
 
 # %%
 from torch.utils.benchmark import Timer
@@ -346,8 +357,8 @@ times = {name: Timer("A @ B", globals={"A": factor, "B": B}).blocked_autorange()
 print(f"{times['tensor'] / times['two numbers']:.0f} times as fast, and {A.nbytes / 1e6:.0f} MB less")
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/diagonal`. `make check EX=0/diagonal` in a terminal hands out the files and checks what you wrote;
-# the cell below checks it here.
+# **Your turn:** `0/diagonal`. `make check EX=0/diagonal` in a terminal creates the files of the exercise and
+# checks what you wrote. The cell below checks it here.
 
 # %%
 from common.exercises import show
@@ -357,8 +368,8 @@ show("0/diagonal")
 # %% [markdown] syllabus="0.8a"
 # ## One operation, many names
 #
-# `torch.add(a, b)`, `a.add(b)`, `a + b` are one operation. They are not one function. A type that only says what
-# arrives:
+# `torch.add(a, b)`, `a.add(b)` and `a + b` are the same operation, but not the same function. The next type only
+# returns the name of the function that it receives:
 
 
 # %%
@@ -386,13 +397,14 @@ for text, call in spellings.items():
     print(f"{text:26} arrives as {call()}")
 
 # %% [markdown]
-# The function arrives under its name, an alias such as `subtract` under its own, and the method under that of the
-# method. Operators go two ways. `+`, on either side, is the method `add`, because C++ binds both to one function.
-# Those that are written in Python have names of their own: `__pow__`, and `__rsub__` and `__rmatmul__` where the
-# tensor is on the right. These get the tensor first in `args`, though it stands last in what you wrote.
+# A function arrives under its own name, an alias such as `subtract` under the name of the alias, and a method
+# under the name of the method. For operators, there are two cases. `+`, on either side, arrives as the method
+# `add`, because C++ binds both names to one function. Operators that are written in Python have names of their
+# own: `__pow__`, and `__rsub__` and `__rmatmul__` where the tensor is on the right. For these two, the tensor
+# comes first in `args`, although it is the right operand in your code.
 #
-# `+=` is an operation of its own, the method `add_`, which works in place. And here, too, what is returned is the
-# result, so that the variable is no tensor any more:
+# `+=` is an operation of its own, the method `add_`, which works in place. Here, too, the result is whatever the
+# method returns, so afterwards the variable is not a tensor any more:
 
 # %%
 total = torch.ones(2)
@@ -400,7 +412,7 @@ total += it
 print("total is now the string", total)
 
 # %% [markdown]
-# Many tutorials register `torch.Tensor.__add__`. It never comes:
+# Many tutorials register `torch.Tensor.__add__`. This function never arrives:
 
 # %%
 print("torch.Tensor.__add__ is torch.Tensor.add:", torch.Tensor.__add__ is torch.Tensor.add)
@@ -410,7 +422,7 @@ HANDLED[torch.Tensor.add] = add
 attempt(lambda: ones + two)
 
 # %% [markdown]
-# And where no operand is a tensor, torch is not called at all:
+# If no operand is a tensor, Python does not call torch at all:
 
 # %%
 attempt(lambda: two + three)
@@ -418,13 +430,13 @@ ScalarTensor.__add__ = lambda self, other: torch.add(self, other)
 attempt(lambda: two + three)
 
 # %% [markdown]
-# So full coverage of one operation is the function, its aliases, the methods, the operators' names, and the operators
-# of your own class. Do not guess: let a type like `Namer` tell.
+# So to cover one operation completely, you need the function, its aliases, the methods, the names of the
+# operators, and the operators of your own class. Do not guess these names: print them with a type like `Namer`.
 
 # %% [markdown] syllabus="0.8b"
 # ### Round and round
 #
-# It is tempting to let one spelling call another. Here the function asks for the method and the method for the
+# It is tempting to let one spelling call another. Here the function calls the method, and the method calls the
 # function:
 
 
@@ -442,13 +454,15 @@ class Circular(torch.Tensor):
 attempt(lambda: torch.add(torch.ones(2).as_subclass(Circular), 1))
 
 # %% [markdown]
-# Each call has an argument that overrides it, so each is handed over again. The way out is one place that works on
-# plain tensors: `dense` above did that, and in a subclass of `Tensor` it is `super()`, next.
+# Each of these calls has an argument that overrides it, so each call arrives in `__torch_function__` again. To end
+# the recursion, one place has to work on plain tensors. Above, `dense` did that. In a subclass of `Tensor`,
+# `super()` does it, as the next section shows.
 
 # %% [markdown] syllabus="0.9a"
 # ## Subclasses of `torch.Tensor`
 #
-# A subclass of `Tensor` inherits a `__torch_function__`. It runs the operation and makes the result one of its own:
+# A subclass of `Tensor` inherits a `__torch_function__`. It runs the operation and converts the result to the
+# subclass:
 
 
 # %%
@@ -461,12 +475,12 @@ for result in (image + 1, 1 + image, image.mean(), image[0], torch.stack([image,
     print(type(result).__name__, end="  ")
 
 # %% [markdown]
-# Everything stays `Pixels`, and the shape, which is no tensor, stays what it is.
+# All tensors stay `Pixels`. The shape is not a tensor, and its type does not change.
 
 # %% [markdown] syllabus="0.9b 0.9c"
 # ### Families
 #
-# Three more: two subclasses of `Pixels`, and one that is not related.
+# Here are three more classes: two subclasses of `Pixels`, and one that is not related to them.
 
 
 # %%
@@ -491,13 +505,14 @@ attempt(lambda: torch.add(grey, colour))
 attempt(lambda: torch.add(pixels, sound))
 
 # %% [markdown]
-# The most derived type wins, on whichever side it stands. Siblings do not mix, not even with a common parent: each
-# says `NotImplemented` to a type that is no parent of its own, and nobody is left to answer.
+# The result has the most derived type, whether that operand is on the left or on the right. Siblings do not mix,
+# although they have a common parent: each one returns `NotImplemented` for a type that is not its own parent, and
+# no other type remains.
 
 # %% [markdown] syllabus="0.9d 0.9f"
 # ### A tensor that keeps a log
 #
-# A subclass may replace a method in its body, as in all of Python. Who gets there?
+# As everywhere in Python, a subclass may override a method. Which calls use the new method?
 
 
 # %%
@@ -511,8 +526,8 @@ for call in (lambda: own.add(1), lambda: own + 1, lambda: torch.add(own, 1), lam
     attempt(call)
 
 # %% [markdown]
-# Only who calls this very method of this very object: neither `+` nor `torch.add`. `__torch_function__` gets them
-# all:
+# Only a direct call of this method on this object uses it. `+` and `torch.add` do not. `__torch_function__`
+# receives all of these calls:
 
 # %%
 calls = []
@@ -532,14 +547,14 @@ x.shape, x.T, x.requires_grad  # attributes
 print(*calls, sep="\n")
 
 # %% [markdown]
-# Functions, methods, and attributes, whose getters end in `__get__`. What it does not see is what is inside:
-# `F.softmax` calls `x.softmax`, and that is not in the list. Why not?
+# It receives functions, methods and attributes, whose getters end in `__get__`. It does not see calls inside a
+# function: `F.softmax` calls `x.softmax`, and that is not in the list. Why not?
 
 # %% [markdown] syllabus="0.9e"
 # ### Why `super()`
 #
-# Because `super().__torch_function__` does two things, and the first is to switch the protocol off while it runs the
-# operation. Without that:
+# The reason is `super().__torch_function__`, which does two things. The first is to switch the protocol off while
+# it runs the operation. This class does not do that:
 
 
 # %%
@@ -552,8 +567,8 @@ class NeverEnds(torch.Tensor):
 attempt(lambda: torch.ones(2).as_subclass(NeverEnds) + 1)
 
 # %% [markdown]
-# The operation sees its argument's type and asks again. The protocol can be switched off by hand, and then the second
-# thing is missed:
+# The operation finds the type of its argument and calls `__torch_function__` again, without end. You can switch
+# the protocol off yourself, but then the second thing is missing:
 
 
 # %%
@@ -568,7 +583,8 @@ print(type(torch.ones(2).as_subclass(Forgets) + 1).__name__)
 print(type(torch.ones(2).as_subclass(Logging) + 1).__name__)
 
 # %% [markdown]
-# The result is a plain tensor, and whatever is done with it goes unseen. `super()` wraps it again.
+# The result is a plain tensor, so later calls with it are not logged. `super()` converts the result to the
+# subclass again. That is the second thing.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/count_products`. `show("0/count_products")` in a cell checks it here.
@@ -576,8 +592,8 @@ print(type(torch.ones(2).as_subclass(Logging) + 1).__name__)
 # %% [markdown] syllabus="0.10a"
 # ## Numbers that know where they come from
 #
-# Measurements from several cameras go through a program, and in the end somebody asks: which ones are in this number?
-# The first idea is an attribute of a subclass:
+# A program processes measurements from several cameras. At the end you want to know which cameras contributed to a
+# number. A first approach is an attribute of a subclass:
 
 # %%
 image.sources = {"camera 1"}
@@ -585,8 +601,9 @@ attempt(lambda: image.sources)
 attempt(lambda: (image + 1).sources)
 
 # %% [markdown]
-# The type is kept, its attributes are not: the result is another object. So we wrap: a class with a tensor and its
-# sources in it, whose `__torch_function__` takes the tensor out, calls, and wraps the result again. First try:
+# The result has the same type, but not the attributes, because it is another object. So we write a wrapper: a
+# class that contains a tensor and its sources. Its `__torch_function__` takes the tensor out, calls the function,
+# and wraps the result again. This is a first version:
 
 
 # %%
@@ -613,14 +630,14 @@ attempt(lambda: torch.sum(one, dim=0))
 # %% [markdown] syllabus="0.10c"
 # ### None is not an empty dictionary
 #
-# It has four mistakes. The first:
+# This version has four mistakes. The first one:
 
 # %%
 attempt(lambda: torch.sum(one))
 
 # %% [markdown]
-# `torch.sum(one, dim=0)` worked and `torch.sum(one)` does not, because **`kwargs` arrives as `None` where a call has
-# no keyword arguments**. Functions in Python hand over a dictionary, so that `F.relu` worked. The default in the
+# `torch.sum(one, dim=0)` worked and `torch.sum(one)` does not, because **`kwargs` arrives as `None` where a call
+# has no keyword arguments**. Functions in Python pass a dictionary, so `F.relu` worked. The default in the
 # signature does not help: it *is* `None`.
 
 
@@ -638,34 +655,35 @@ attempt(lambda: torch.sum(torch.add(one, 1)))
 # %% [markdown] syllabus="0.10b"
 # ### Nested arguments
 #
-# The second:
+# The second mistake:
 
 # %%
 attempt(lambda: torch.cat((torch.ones(1), one)))
 
 # %% [markdown]
-# torch looks into lists and tuples and finds a wrapper there. We did not look, so the call was made with the wrapper
-# still in it, and torch handed it over again, without end. The third mistake is its mirror image: `torch.max` with a
-# dimension returns a tuple of two tensors, and all of it is wrapped as if it were one.
+# torch searches lists and tuples, and finds a wrapper there. Our method does not search them. It calls the
+# function with the wrapper still in the tuple, so torch calls our method again, without end. The third mistake is
+# the same one for results: `torch.max` with a dimension returns a tuple of two tensors, and our method wraps the
+# tuple as if it were one tensor.
 
 # %%
 attempt(lambda: torch.max(one, 0))
 
 # %% [markdown]
-# `tree_map` goes through both, and `tree_leaves` lists what is in them.
+# `tree_map` converts nested arguments and nested results, and `tree_leaves` lists everything in them.
 
 # %% [markdown] syllabus="0.10d"
 # ### Several carriers
 #
-# The fourth mistake is the quiet one:
+# The fourth mistake causes no error:
 
 # %%
 attempt(lambda: torch.add(one, two))
 
 # %% [markdown]
-# Numbers of both cameras, and only one is named: the first carrier won, because nobody had said what should happen.
-# For sources the answer is the union. For units it might be an error, for a sum of uncertainties a formula. **A
-# wrapper must say how metadata is merged.**
+# The numbers come from both cameras, and the result names only one. Our method uses the sources of the first
+# wrapper, because we did not define how to merge them. For sources, the right result is the union. For units, it
+# might be an error, and for the uncertainty of a sum, a formula. **A wrapper must say how metadata is merged.**
 
 # %%
 from torch.utils._pytree import tree_leaves
@@ -691,7 +709,7 @@ attempt(lambda: F.linear(one, weight=Sourced(torch.ones(3, 2), {"a model"})))
 attempt(lambda: torch.numel(one))
 
 # %% [markdown]
-# Stage 0 keeps it in `tensor_likes.py`, with what it cannot do refused.
+# Stage 0 has this class in `tensor_likes.py`. There, it raises an error for calls that it does not support.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/carry_rate`. `show("0/carry_rate")` in a cell checks it here.
@@ -699,8 +717,8 @@ attempt(lambda: torch.numel(one))
 # %% [markdown] syllabus="0.11a 0.11b"
 # ## Who is asked first
 #
-# Several types in one call, each with a `__torch_function__`: torch asks one after the other. These say so, and never
-# answer.
+# If one call has several types with a `__torch_function__`, torch calls these methods one after the other. The
+# types below record that they were called, and return `NotImplemented`.
 
 # %%
 asked = []
@@ -737,13 +755,14 @@ order(B, A, A2)
 order(B, A2, A, B)
 
 # %% [markdown]
-# From left to right, each type once, and a subclass just before its base, wherever it stands. In `B, A, A2` nothing
-# moves `B`: it is a base of nobody.
+# torch goes from left to right and calls each type once. A subclass comes immediately before its base class,
+# wherever it stands in the call. In `B, A, A2`, the position of `B` does not change, because `B` is not a base
+# class of the others.
 
 # %% [markdown] syllabus="0.11c"
 # ### The first answer
 #
-# The first answer other than `NotImplemented` is the result, and nobody is asked after it:
+# The first return value other than `NotImplemented` is the result. torch does not call the remaining types:
 
 # %%
 yes, none = asks("yes", answer="an answer"), asks("none", answer=None)
@@ -751,8 +770,8 @@ order(A, yes, B)
 order(A, none, yes)
 
 # %% [markdown]
-# `None` is an answer, too. A `__torch_function__` that forgets its `return` has answered, with None, for everybody to
-# its right. Write the `return NotImplemented`.
+# `None` is also a return value. If a `__torch_function__` has no `return`, its result is None, and torch does not
+# call the types to its right. So always write `return NotImplemented`.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/who_is_asked`. `show("0/who_is_asked")` in a cell checks it here.
@@ -760,8 +779,7 @@ order(A, none, yes)
 # %% [markdown] syllabus="0.12a"
 # ## How much of torch?
 #
-# `torch.overrides.get_overridable_functions` lists everything that can be overridden, by the namespace in which it
-# stands:
+# `torch.overrides.get_overridable_functions` lists everything that can be overridden, grouped by namespace:
 
 # %%
 import contextlib
@@ -777,8 +795,8 @@ print(f"{'attributes':22}{sum(len(functions) == 1 for functions in listed.values
 # %% [markdown] syllabus="0.12b"
 # ### What cannot be overridden
 #
-# The counterpart is `get_ignored_functions`. torch's documentation says that these explicitly cannot be overridden.
-# Ask a few:
+# The counterpart is `get_ignored_functions`. torch's documentation says that these functions explicitly cannot be
+# overridden. Test a few of them:
 
 # %%
 for function in (torch.tensor, torch.is_tensor, torch.as_tensor, torch.rand_like, torch.normal):
@@ -788,15 +806,17 @@ for function in (torch.tensor, torch.is_tensor, torch.as_tensor, torch.rand_like
     print(f"{function.__name__:10} ignored: {function in get_ignored_functions()}  asks the type: {bool(asked)}")
 
 # %% [markdown]
-# `torch.tensor` and `torch.as_tensor` never ask: they look at what is inside. `is_tensor` asks Python. But
-# `rand_like` is in the list and asks all the same, whatever the documentation says. Read the list as what torch's own
-# tests leave out, and try what matters to you.
+# `torch.tensor` and `torch.as_tensor` never call `__torch_function__`: they read what is inside the argument.
+# `is_tensor` calls Python's `isinstance`. But `rand_like` is in the list and calls `__torch_function__`, although
+# the documentation says otherwise. Treat the list as the functions that torch's own tests leave out, and test the
+# functions that matter to you.
 
 # %% [markdown] syllabus="0.12d"
 # ### Your functions may ask, too
 #
-# A function that you write in Python does not ask; only the functions that it calls do. Two lines make it ask first,
-# as torch's own functions in Python do. (For several arguments there is `has_torch_function`, with a tuple.)
+# A function that you write in Python does not call `__torch_function__`. Only the functions that it calls do. With
+# two additional lines your function calls it first, as torch's own Python functions do. (For several arguments
+# there is `has_torch_function`, which takes a tuple.)
 
 # %%
 from torch.overrides import handle_torch_function, has_torch_function_unary
@@ -804,7 +824,7 @@ from torch.overrides import handle_torch_function, has_torch_function_unary
 
 def energy(x):
     if has_torch_function_unary(x):
-        return handle_torch_function(energy, (x,), x)  # the function, who is asked, the arguments
+        return handle_torch_function(energy, (x,), x)  # the function, its relevant arguments, all arguments
     return x.square().sum()
 
 
@@ -816,15 +836,15 @@ implements(energy)(lambda x: x.N * x.value**2)
 attempt(lambda: energy(ScalarTensor(3, 2.0)))
 
 # %% [markdown]
-# From then on the protocol knows `energy` as it knows `torch.mean`: an entry in the table is enough, and a mode,
-# which comes next, sees it.
+# The protocol now treats `energy` like `torch.mean`. An entry in the table overrides it, and it is visible to a
+# mode, which the next section explains.
 
 # %% [markdown] syllabus="0.12e"
 # ### A mode needs no argument
 #
-# There is a `__torch_function__` that needs no argument of its type: that of a mode. Within `with`, it is handed
-# every call that takes part in the protocol: `torch.tensor` does now, `is_tensor` and `from_numpy` never do. The mode
-# is off while it is being asked, so that it may call the function.
+# The `__torch_function__` of a mode needs no argument of its type. Within `with`, it receives every call that
+# takes part in the protocol. Here this includes `torch.tensor`. `is_tensor` and `from_numpy` never take part.
+# While the method of the mode runs, the mode is switched off, so the method can call the function.
 
 # %%
 from torch.overrides import TorchFunctionMode
@@ -841,7 +861,8 @@ with Listening():
     torch.is_tensor(x)  # not seen
 
 # %% [markdown]
-# Modes nest. The inner one is asked first; when it calls the function the outer one is asked, and then the types.
+# Modes can be nested. torch calls the inner mode first. When the inner mode calls the function, torch calls the
+# outer mode, and then the types.
 
 
 # %%
@@ -859,8 +880,9 @@ with Named("outer"), Named("inner"):
     torch.exp(Listener(5, 2.0))
 
 # %% [markdown]
-# While a mode is being asked only it is off. `with self:` switches it on again, so that it sees what it calls itself.
-# (Not the function that it was asked about: that call would come back to it without end.)
+# While the method of a mode runs, only this mode is off. `with self:` switches it on again, so that it receives
+# the calls that it makes itself. (Within `with self:`, do not call the function that the method received: this
+# call would come back to the mode without end.)
 
 
 # %%
@@ -880,10 +902,11 @@ print(y)
 # %% [markdown] syllabus="0.12f"
 # ### What no `__torch_function__` sees
 #
-# Only calls that are made from Python arrive there. One call may run several operations of ATen, torch's library in
-# C++, and autograd runs more of them in backward. Each passes torch's dispatcher, which has a protocol of its own:
-# `__torch_dispatch__`. It is asked below autograd, and `func` is an operation of ATen, such as `aten.sum.default`. A
-# `TorchDispatchMode` sees them all (notebook 00a counted with one). The same line under both modes:
+# `__torch_function__` only receives calls that are made from Python. One such call may run several operations of
+# ATen, torch's library in C++, and autograd runs more of them in backward. Each of these operations passes torch's
+# dispatcher, which has a protocol of its own: `__torch_dispatch__`. The dispatcher calls it below autograd, and
+# `func` is an operation of ATen, such as `aten.sum.default`. A `TorchDispatchMode` sees all of these operations
+# (notebook 00a counted them with one). The next cell runs the same line under both modes:
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -902,15 +925,17 @@ for mode in (Listening(), Dispatched()):
         x.softmax(0).sum().backward()
 
 # %% [markdown]
-# Three calls, of which `backward` is one. The other mode says what it ran: the gradient of the result, which is
-# `ones_like`; that of the sum, an `expand`; and that of the softmax. (`detach` is a view and no work.) The names are
-# ATen's: whether you wrote `x.softmax(0)` or `F.softmax(x, 0)` cannot be told any more. Override
-# `__torch_function__` to change what torch's functions mean, `__torch_dispatch__` to see or change what really runs.
+# The first mode lists three calls, and `backward` is one of them. The other mode also shows what `backward` ran:
+# `ones_like` for the gradient of the result, `expand` for the gradient of the sum, and the gradient of the
+# softmax. (`detach` is a view and does no work.) The names are those of ATen, so you cannot see any more whether
+# the code says `x.softmax(0)` or `F.softmax(x, 0)`. Override `__torch_function__` to change what torch's functions
+# mean. Override `__torch_dispatch__` to see or change which operations run.
 
 # %% [markdown] syllabus="0.12c"
 # ### A test of one's own type
 #
-# How much does the table of `mean`, `add` and `matmul` cover, with methods and operators? Counting names is quick:
+# The table of `mean`, `add` and `matmul` includes methods and operators. How much of torch does it cover? Counting
+# names is quick:
 
 # %%
 everything = {function for functions in listed.values() for function in functions}
@@ -918,9 +943,10 @@ table = stage0.scaled_identity.HANDLED
 print(f"{len(everything & set(table))} of {len(everything)}")
 
 # %% [markdown]
-# Calling says more. `coverage` of stage 0 takes, from that list, each function that is happy with a single argument,
-# calls it with a matrix and with an object that stands for it, and compares the results. (Of ours that is `mean`
-# alone; none of `torch.foreach` is among them, whose functions take lists.)
+# Calling the functions says more. `coverage` of stage 0 takes each function from that list that accepts a single
+# argument. It calls the function with a matrix, and with an object that represents this matrix, and compares the
+# results. (Of the functions in our table, only `mean` accepts a single argument. None of `torch.foreach` does,
+# because these functions take lists.)
 
 # %%
 from lltm_stage0.coverage import coverage
@@ -952,12 +978,12 @@ axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.2), ncols=3)
 plt.show()
 
 # %% [markdown]
-# A table covers what is in it. Converting covers every function, but hardly a method and no attribute: those
-# belong to `Tensor`, and a class that is none has none. The subclass has it all but for a few, such as `_is_view`: it
-# *is* a view of the matrix, for that is what `as_subclass` makes.
+# A table covers only its entries. Conversion covers every function, but hardly any method and no attribute: these
+# belong to `Tensor`, and a class that is not a `Tensor` does not have them. The subclass covers everything except
+# for a few, such as `_is_view`. The object *is* a view of the matrix, because `as_subclass` creates a view.
 #
-# Such a count belongs in the tests of a type: a new version of torch brings new functions, and the test says what
-# became of them.
+# Add such a count to the tests of your type. A new version of torch adds new functions, and the test shows whether
+# the type handles them.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/what_is_missing`. `show("0/what_is_missing")` in a cell checks it here.
@@ -965,9 +991,9 @@ plt.show()
 # %% [markdown]
 # ## What you have now
 #
-# - three ways to make a type that torch takes: a table, conversion, a subclass of `Tensor`;
-# - the traps: names and parameters that must be torch's own, `kwargs` that is `None`, wrappers in lists, `==`, calls
-#   that never end;
-# - a test that tells how far a type goes.
+# - There are three ways to write a type that torch accepts: a table, conversion, and a subclass of `Tensor`.
+# - The common mistakes concern names and parameters that differ from torch's, `kwargs` that is `None`, wrappers in
+#   lists, `==`, and calls that never end.
+# - A test can show how much of torch a type covers.
 #
-# Next: `00c_conv_batchnorm` fuses two layers and saves memory; the cell begins in `01_python`.
+# Next: `00c_conv_batchnorm` fuses two layers and saves memory. `01_python` starts with the cell.
