@@ -13,15 +13,17 @@
 # %% [markdown]
 # # 00c: convolution and batch norm in one Function
 #
-# Memory is what limits many a training run, and most of it holds numbers that only the backward pass will ask for.
-# Here a Function of your own keeps fewer of them: a convolution and the batch norm behind it become one operation,
-# which computes the tensor between them a second time instead of keeping it. You derive both gradients, prove them,
-# see what goes wrong where a derivation is careless, and then weigh it: bytes, peak, time, and a network that learns.
+# Memory limits the training of many networks. Most of this memory contains numbers that only the backward pass
+# needs. In this notebook, you write a Function that saves fewer of them. It combines a convolution and the batch
+# norm after it in one operation. It does not save the tensor between the two, but computes it a second time. You
+# derive both gradients, verify them, and see what goes wrong if a derivation is careless. Then you measure what
+# the Function gains and costs: saved bytes, peak memory and time. At the end, you train a network with it.
 #
-# You need notebook 00a, and some idea of convolutions. About 60 minutes.
+# You need notebook 00a, and some knowledge of convolutions. The notebook takes about 60 minutes.
 #
-# (Other texts call something else by this name: *inference* folds a batch norm, whose statistics are fixed by then,
-# into the weights of the convolution. This one is about *training*, where they depend on the batch.)
+# (Other texts use the same name for something else. For *inference*, they fold a batch norm, whose statistics are
+# fixed by then, into the weights of the convolution. This notebook is about *training*, where the statistics
+# depend on the batch.)
 
 # %%
 import sys
@@ -48,7 +50,8 @@ print("torch", torch.__version__, "on Python", sys.version.split()[0])
 # %% [markdown]
 # ## What training keeps
 #
-# PyTorch tells a hook about each tensor that it keeps for backward. One image batch through the two layers:
+# PyTorch can call a hook for each tensor that it saves for backward. This cell passes one batch of images through
+# the two layers:
 
 # %%
 images = torch.randn(16, 3, 32, 32)  # N images, I channels, H x W pixels
@@ -64,16 +67,17 @@ with torch.autograd.graph.saved_tensors_hooks(tell, lambda tensor: tensor):
     output = layers(images)
 
 # %% [markdown]
-# The images, the weights, and then the tensor *between* the layers, (16, 16, 32, 32), which is as large as the
-# output. Batch norm wants it for its gradient, and nobody else does. The next layer keeps its own input anyway, so
-# in a deep network every second large tensor is one of these. They can be computed again from what is kept.
+# The saved tensors are the images, the weights, and the tensor *between* the layers. Its shape is (16, 16, 32,
+# 32), so it is as large as the output. Only batch norm needs it, for its gradient. The next layer saves its own
+# input anyway, so in a deep network every second large tensor is one of these. They can be computed again from the
+# tensors that are saved.
 #
-# For that, the two backward passes have to be ours.
+# To do that, we have to write both backward passes ourselves.
 
 # %% [markdown] syllabus="0.13a"
 # ## The gradients of a convolution
 #
-# With stride s and padding p, and zero where an index leaves the image:
+# With stride s and padding p, and with zero where an index is outside the image, a convolution is:
 #
 #     output[n,o,y,x] = sum over i,k,l of  weight[o,i,k,l] * input[n,i, y s + k - p, x s + l - p]
 #
@@ -82,9 +86,10 @@ with torch.autograd.graph.saved_tensors_hooks(tell, lambda tensor: tensor):
 #     d_weight[o,i,k,l] = sum over n,y,x of  d_output[n,o,y,x] * input[n,i, y s + k - p, x s + l - p]
 #     d_input[n,i,Y,X]  = sum over o,k,l of  weight[o,i,k,l] * d_output[n,o,y,x]   where Y = y s + k - p, and so X
 #
-# Read the first again: it slides `d_output` over `input`. It is a convolution in which images and channels have
-# changed places, the kernel is `d_output`, and neighbours in it are s pixels apart, which is called dilation. The
-# second spreads each pixel of `d_output` over the pixels that made it: a *transposed* convolution.
+# Look at the first formula again: it slides `d_output` over `input`. So it is a convolution whose kernel is
+# `d_output`, with the roles of images and channels exchanged. Neighbouring elements of the kernel are s pixels
+# apart, which is called dilation. The second formula spreads each pixel of `d_output` over the input pixels that
+# it was computed from. This is a *transposed* convolution.
 
 
 # %%
@@ -122,15 +127,15 @@ def try_convolution(stride, padding, H, W):
 try_convolution(stride=1, padding=1, H=6, W=5)
 
 # %% [markdown]
-# A test at one convenient size proves little:
+# A test with one convenient size is not enough. With another stride, both gradients are wrong:
 
 # %%
 try_convolution(stride=2, padding=1, H=6, W=5)
 
 # %% [markdown]
-# At 6 rows, stride 2 leaves the last row unread: the kernel does not fit there once more. So `d_input` lacks a row,
-# whose gradient is zero, and `d_weight` has one too many, of a position that the kernel never had. The stage's
-# version adds the one and cuts the other:
+# With 6 rows and stride 2, the last row is not read, because the kernel does not fit there once more. So `d_input`
+# lacks one row, whose gradient is zero. `d_weight` has one row too many, for a position that the kernel never had.
+# The stage's version adds the missing row and removes the additional one:
 
 # %%
 import inspect
@@ -146,15 +151,15 @@ for stride, padding, H, W in [(1, 0, 5, 5), (2, 1, 6, 5), (3, 2, 7, 8), (2, 0, 3
 # %% [markdown] syllabus="0.13b"
 # ## The gradient of batch norm
 #
-# For one channel, whose n = N·h·w numbers are called x:
+# Take one channel. Its n = N·h·w numbers are called x:
 #
 #     mean = sum of x / n         var = sum of (x - mean)² / n         root = sqrt(var + eps)
 #     x_hat = (x - mean) / root
 #     y     = gamma * x_hat + beta
 #
-# The last line is soon done: `d_beta` is the sum of `d_y`, `d_gamma` the sum of `d_y * x_hat`, and
-# `d_x_hat = gamma * d_y`. For the rest, the careless version. It takes mean and root for the numbers that they are
-# just now, so that only `/ root` remains:
+# The gradients of the last line are simple: `d_beta` is the sum of `d_y`, `d_gamma` is the sum of `d_y * x_hat`,
+# and `d_x_hat = gamma * d_y`. For the rest, we start with a careless version. It treats mean and root as
+# constants, so that only `/ root` remains:
 
 
 # %%
@@ -183,16 +188,17 @@ compare("d_gamma", (d_y * x_hat).sum((0, 2, 3)), want_gamma)
 compare("careless d_x", careless_d_x(d_x_hat, x_hat, root), want_x)
 
 # %% [markdown]
-# Each x also moves mean and root, and with them *every* x_hat of its channel. Three paths, then:
+# Each x also changes mean and root, and through them *every* x_hat of its channel. So there are three paths:
 #
-# - straight: `d_x_hat / root`;
-# - through the mean: when it rises by one, every x_hat falls by 1/root, so `d_mean = -sum of d_x_hat / root`, and
-#   each x is 1/n of the mean. (The variance does not feel the mean: the sum of `x - mean` is zero.)
-# - through the root: `x_hat = (x - mean) / root`, so `d_root = -sum of d_x_hat * x_hat / root`. And how fast does the
-#   root grow with one x? `d var / d x = 2 (x - mean) / n` and `d root / d var = 1 / (2 root)`; together that is
-#   `(x - mean) / (n root)`, which is `x_hat / n`.
+# - The direct path gives `d_x_hat / root`.
+# - Through the mean: if the mean increases by one, every x_hat decreases by 1/root, so `d_mean = -sum of d_x_hat /
+#   root`. Each x contributes 1/n to the mean. (The variance does not depend on the mean here, because the sum of
+#   `x - mean` is zero.)
+# - Through the root: `x_hat = (x - mean) / root`, so `d_root = -sum of d_x_hat * x_hat / root`. We also need the
+#   derivative of the root with respect to one x: `d var / d x = 2 (x - mean) / n` and `d root / d var = 1 / (2
+#   root)`. The product is `(x - mean) / (n root)`, which is `x_hat / n`.
 #
-# Added up, with "mean of" for "sum of ... / n":
+# The sum of the three paths, with "mean of" for "sum of ... / n", is:
 #
 #     d_x = (d_x_hat - mean of d_x_hat - x_hat * mean of (d_x_hat * x_hat)) / root
 
@@ -207,8 +213,9 @@ def d_x_of(d_x_hat, x_hat, root):
 compare("d_x", d_x_of(d_x_hat, x_hat, root), want_x)
 
 # %% [markdown]
-# Both subtractions have a meaning. To shift all of a channel, or (but for eps) to stretch it, changes nothing in the
-# output: so the gradient in these two directions has to be nothing. That can be asked of any version.
+# Both subtractions have a meaning. The output does not change when the whole channel is shifted. Except for the
+# effect of eps, it does not change when the channel is scaled either. So the gradient in these two directions has
+# to be zero. You can test this for any version:
 
 # %%
 for name, version in (("careless", careless_d_x), ("right", d_x_of)):
@@ -216,11 +223,12 @@ for name, version in (("careless", careless_d_x), ("right", d_x_of)):
     print(f"{name:9} sum over channel 0 {d_x[:, 0].sum():9.1e}   along x_hat {(d_x * x_hat)[:, 0].sum():9.1e}")
 
 # %% [markdown]
-# The first is zero, up to rounding. Of the second a part is left, eps / (var + eps): epsilon does not stretch with
-# the channel, and is large here. (At 1e-5 it would be next to nothing.)
+# With the right version, the first number is zero up to rounding. The second number is not quite zero. The
+# fraction eps / (var + eps) remains, because epsilon is not scaled with the channel, and it is large here. (With
+# eps = 1e-5 it would be almost zero.)
 #
-# A shift that changes nothing has a consequence for the convolution, too: a bias there is subtracted again at once.
-# It learns nothing, which is why it is left out before a batch norm:
+# That a shift changes nothing has a consequence for the convolution, too: batch norm subtracts its bias again
+# immediately. The bias learns nothing, so a convolution before a batch norm has no bias:
 
 # %%
 with_bias = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).double()
@@ -231,14 +239,15 @@ for name, parameter in with_bias[0].named_parameters():
 # %% [markdown] syllabus="0.13c"
 # ## Epsilon's place
 #
-# `nn.BatchNorm2d` divides by `sqrt(var + eps)`. Some code, and some texts, divide by `sqrt(var) + eps`. It is nearly
-# the same number, and not the same gradient: now `d root / d var = 1 / (2 sqrt(var))`, and one x is
-# `(x - mean) / (n sqrt(var))` of the root, which is `root / sqrt(var)` times what it was.
+# `nn.BatchNorm2d` divides by `sqrt(var + eps)`. Some code and some texts divide by `sqrt(var) + eps`. The number
+# is almost the same, but the gradient is different. Now `d root / d var = 1 / (2 sqrt(var))`. The derivative of
+# the root with respect to one x is `(x - mean) / (n sqrt(var))`, which is `root / sqrt(var)` times the derivative
+# from before.
 #
 #     d_x = (d_x_hat - mean of d_x_hat - slope * x_hat * mean of (d_x_hat * x_hat)) / root
 #
-# with slope = 1 for eps within the root, and root / sqrt(var) for eps outside of it. `stage.BatchNorm` has both. The
-# wrong version: eps outside in forward, and the gradient that belongs inside.
+# Here, slope = 1 for eps inside the root, and root / sqrt(var) for eps outside. `stage.BatchNorm` can do both. The
+# next class is wrong: forward has eps outside, and backward computes the gradient for eps inside.
 
 
 # %%
@@ -272,11 +281,12 @@ for eps in (1e-5, 0.1):
         print(f"eps = {eps:<6} {name:17} gradcheck {passed}")
 
 # %% [markdown]
-# At the eps that everybody uses, gradcheck lets the wrong version pass: the error is one part in a hundred thousand,
-# and below its tolerance. **Test such a constant where it counts**: at a value that would be foolish in training.
+# With the usual eps, gradcheck accepts the wrong version, because the relative error is 1e-5 and below its
+# tolerance. **Test such a constant at a value at which it has an effect**, even if this value makes no sense in
+# training.
 #
-# Where does it count in training? Where a channel hardly varies. And if one does not vary at all, as a channel of
-# dead units behind a ReLU:
+# When does eps have an effect in training? It does when a channel hardly varies. Some channels do not vary at all,
+# such as a channel of dead units behind a ReLU:
 
 # %%
 dead = torch.zeros(2, 4, 3, 3, dtype=torch.float64, requires_grad=True)
@@ -286,13 +296,13 @@ for name, is_outside in (("within", False), ("outside", True)):
     print(f"epsilon {name:8} output {y[0, 0, 0, 0].item()}, gradient {d_x[0, 0, 0, 0].item()}")
 
 # %% [markdown]
-# With eps outside, forward is fine and the gradient is NaN, because the slope of the square root is infinite at zero.
-# That is no mistake of ours, autograd gives the same. So within the root is the better place, and from here on the
-# only one.
+# With eps outside, forward is right and the gradient is NaN, because the derivative of the square root is infinite
+# at zero. Our formula is not wrong: autograd returns NaN, too. So it is better to have eps inside the root, and
+# the rest of this notebook does.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/batchnorm_backward`. `make check EX=0/batchnorm_backward` in a terminal hands out the files and
-# checks what you wrote; the cell below checks it here.
+# **Your turn:** `0/batchnorm_backward`. `make check EX=0/batchnorm_backward` in a terminal creates the files of
+# the exercise and checks what you wrote. The cell below checks it here.
 
 # %%
 from common.exercises import show
@@ -302,8 +312,9 @@ show("0/batchnorm_backward")
 # %% [markdown] syllabus="0.13d"
 # ## One Function
 #
-# Now both in one. Forward keeps the input and the weights, as the convolution would, and of batch norm only what is
-# as small as a channel. Backward begins with the convolution, a second time.
+# Now combine both layers in one Function. Like the convolution, forward saves the input and the weights. From
+# batch norm it saves only tensors with one number for each channel. Backward starts by computing the convolution a
+# second time.
 
 
 # %%
@@ -344,9 +355,9 @@ for name, got, want in zip(("d_input", "d_weight", "d_gamma", "d_beta"), found, 
     compare(name, got, want)
 
 # %% [markdown]
-# The `once_differentiable` says that backward cannot be differentiated: it holds mean and root as plain numbers, as
-# if they did not depend on the input. Fused Functions are published without that line. Then a second derivative,
-# here of a penalty on the gradient, is silently wrong:
+# `once_differentiable` declares that backward cannot be differentiated. Backward treats mean and root as
+# constants, as if they did not depend on the input. Some published fused Functions do not have this line. Then a
+# second derivative is wrong without an error, here for a penalty on the gradient:
 
 
 # %%
@@ -369,10 +380,11 @@ except RuntimeError as error:
     print("guarded  ", error)
 
 # %% [markdown]
-# The stage's version computes the same with fewer passes over memory: it normalises in place, where a fresh tensor
-# for each step would cost time and, at the peak, the very bytes that were saved. It also keeps autocast out, which is
-# on in forward and off in backward: what is computed again has to be what it was. (cuDNN may take another algorithm
-# the second time; then the two differ in their last bits, and the gradient by as little.)
+# The stage's version computes the same with fewer passes over memory. It normalises in place. A new tensor for
+# each step would cost time, and at the peak it would use exactly the memory that the Function has saved. The
+# stage's version also switches autocast off. Autocast is on in forward and off in backward, but the second
+# convolution has to compute the same numbers as the first. (cuDNN may choose another algorithm the second time.
+# Then the two results differ in their last bits, and the gradient differs by as little.)
 
 # %%
 print(inspect.getsource(stage.ConvBatchNorm))
@@ -380,16 +392,18 @@ print(inspect.getsource(stage.ConvBatchNorm))
 # %% [markdown] syllabus="0.13e"
 # ## The layer
 #
-# Parameters and running statistics belong in an `nn.Module`. In training it calls the Function; for eval mode it
-# keeps a running mean and variance, which the Function hands out as two further outputs without gradient. Batch norm
-# normalises with the variance divided by n, and averages the one divided by n - 1: both are in `nn.BatchNorm2d`.
+# Parameters and running statistics belong in an `nn.Module`. In training, the module calls the Function. For eval
+# mode, it keeps a running mean and a running variance. The Function returns the mean and the variance of the batch
+# as two additional outputs without a gradient. As in `nn.BatchNorm2d`, the layer normalises with the variance
+# divided by n, and the running average uses the variance divided by n - 1.
 
 # %%
 print(inspect.getsource(stage.ConvBatchNorm2d.forward))
 
 # %% [markdown]
-# In eval mode the statistics are constants, so batch norm is one factor and one summand for each channel, and both go
-# into the convolution: that is the fusion of inference. Beside torch's two layers, over five batches:
+# In eval mode the statistics are constants, so batch norm multiplies each channel by one number and adds another
+# one. Both numbers can be folded into the convolution, which is the fusion for inference. The next cells compare
+# our layer with torch's two layers, over five batches:
 
 
 # %%
@@ -422,8 +436,8 @@ plain.eval(), fused.eval()
 print(f"largest difference in eval mode: {(fused(images) - plain(images)).abs().max():.0e}")
 
 # %% [markdown]
-# What does not fit is refused, by name. Without these lines a `gamma` of one number would be stretched over all
-# channels, and a channel with a single number would be normalised to zero.
+# The function rejects arguments that do not fit, and the error names them. Without these checks, a `gamma` of one
+# number would be expanded to all channels, and a channel with a single number would be normalised to zero.
 
 # %%
 gamma, beta = torch.ones(4), torch.zeros(4)
@@ -442,8 +456,8 @@ for arguments in attempts:
 # %% [markdown] syllabus="0.13f"
 # ## Bytes that are saved
 #
-# The hook of the beginning, now as a sum: each storage counts once, because two tensors may share one, and what is
-# there anyway, such as parameters, does not count.
+# This function adds up the bytes that the hook of the first section reported. Each storage counts once, because
+# two tensors may share one. Tensors that are in memory anyway, such as parameters, do not count.
 
 
 # %%
@@ -455,21 +469,21 @@ def saved_bytes(forward, without=()):
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        result = forward()  # its graph has to live until the count is made: no address is used twice
+        result = forward()  # keeps the graph until the count is complete, so that no address is reused
     there_anyway = {tensor.untyped_storage().data_ptr() for tensor in without}
     del result
     return sum(size for place, size in kept.items() if place not in there_anyway)
 
 
 # %% [markdown]
-# First a case that is known: exp keeps its result, 1000 numbers of 4 bytes, and a sum keeps nothing.
+# First test the function with known cases: exp saves its result, 1000 numbers of 4 bytes, and a sum saves nothing.
 
 # %%
 x = torch.randn(1000, requires_grad=True)
 print(saved_bytes(lambda: x.exp()), saved_bytes(lambda: x.sum()))
 
 # %% [markdown]
-# Then a network of four layers, each with its ReLU.
+# Then measure a network of four layers, each with its ReLU.
 
 
 # %%
@@ -491,12 +505,12 @@ print(f"difference: {kept['plain'] - kept['fused']:,}, four tensors between laye
 print(f"saved: {1 - kept['fused'] / kept['plain']:.0%}")
 
 # %% [markdown]
-# The difference is the four tensors, almost to the byte. (torch keeps an inverse root and a mean for each channel,
-# as we do, beside running statistics.) What is left are the images and the results of the ReLUs: these are the
-# inputs of the next layers, so each counts once.
+# The difference is the size of the four tensors, almost to the byte. (Like our Function, torch saves an inverse
+# root and a mean for each channel, in addition to the running statistics.) What remains are the images and the
+# results of the ReLUs. These results are the inputs of the next layers, so each one counts once.
 #
-# Now a version that cheats, or was written by somebody who has not read notebook 00a. It keeps `between` after all,
-# as an attribute of `ctx`:
+# The next version evades the count. It saves `between` after all, as an attribute of `ctx`, which is one of the
+# mistakes in notebook 00a:
 
 
 # %%
@@ -514,13 +528,15 @@ for Function in (stage.ConvBatchNorm, Hidden):
     print(f"{Function.__name__:14} {count:,} bytes")
 
 # %% [markdown]
-# The hook sees only what goes through `save_for_backward`. What really has to fit into memory is another figure.
+# The hook sees only what goes through `save_for_backward`. How much memory a step really needs is a different
+# question.
 
 # %% [markdown] syllabus="0.13g"
 # ## Peak memory
 #
-# On a GPU, PyTorch's allocator keeps the peak: `torch.cuda.max_memory_allocated()`. On the CPU the profiler can write
-# down each allocation and each release, those inside of operations too. Their running sum is the memory in use:
+# On a GPU, PyTorch's allocator records the peak: `torch.cuda.max_memory_allocated()`. On the CPU, the profiler can
+# record each allocation and each release, including those inside operations. Their running sum is the memory in
+# use:
 
 # %%
 import json
@@ -529,7 +545,7 @@ import tempfile
 
 from torch.profiler import ProfilerActivity, profile
 
-os.environ["KINETO_LOG_LEVEL"] = "6"  # the profiler's messages about itself stay off the page
+os.environ["KINETO_LOG_LEVEL"] = "6"  # hides the profiler's messages about itself
 
 
 def memory_in_use(step):
@@ -544,7 +560,7 @@ def memory_in_use(step):
 
 
 # %% [markdown]
-# Known cases first, here too. The one below has 4 MB, then 6 MB, then only 3 MB in use:
+# Test this function with a known case as well. The function below uses 4 MB, then 6 MB, then only 3 MB:
 
 
 # %%
@@ -564,7 +580,7 @@ for Function in (stage.ConvBatchNorm, Hidden):
     print(f"{Function.__name__:14} peak {in_use.max():,} bytes")
 
 # %% [markdown]
-# The hidden tensor shows. Now a whole training step of the four layers:
+# The peak shows the hidden tensor. Now measure a whole training step of the four layers:
 
 
 # %%
@@ -590,10 +606,11 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# Forward climbs a stair, and each layer adds to it what it keeps; backward descends. Plain steps are twice as high.
-# What a layer needs for itself, such as gradients, or the tensor that the fused one computes again, comes on top,
-# but for one layer at a time. So the peak shrinks by less than the saved bytes do: a single layer gains nothing, and
-# a deep network the most. (`peak_bytes` of the workbook is the function above; on a GPU, the allocator's own count.)
+# The curve rises in steps during forward, because each layer adds what it saves. It falls during backward. The
+# steps of the plain network are twice as high. Each layer also needs memory for itself while it runs, for example
+# for gradients, or for the tensor that the fused layer computes again. This memory is needed for only one layer at
+# a time. So the peak shrinks by less than the saved bytes do: a single layer gains nothing, and a deep network
+# gains most. (The workbook's `peak_bytes` is the function above. On a GPU, it uses the allocator's own count.)
 
 # %%
 from common.cell.memory import peak_bytes
@@ -610,8 +627,8 @@ for depth in (2, 4, 8, 16):
 # %% [markdown] syllabus="0.13i"
 # ## Against `torch.utils.checkpoint`
 #
-# `checkpoint(function, input)` does what we did, for any function and in one line: it keeps the input, forgets the
-# rest, and runs the whole function again in backward. Our layer can be had that way:
+# `checkpoint(function, input)` does in one line what we did, and for any function. It saves only the input, and
+# runs the whole function again in backward. You can write our layer with it:
 
 # %%
 from torch.utils.checkpoint import checkpoint
@@ -627,7 +644,8 @@ def checkpointed_layer(I, O):
 
 
 # %% [markdown]
-# It can also take more at a time. Two layers with their ReLUs as one keep nothing but the input of the first:
+# A checkpoint can also contain more than one layer. If two layers and their ReLUs are in one checkpoint, it saves
+# only the input of the first layer:
 
 
 # %%
@@ -676,10 +694,12 @@ for k, (axes, title) in enumerate(zip(panels, ("Saved for backward", "Peak of a 
 plt.show()
 
 # %% [markdown]
-# All of them grow with the batch, along straight lines. By the peak, the memory of two plain batches holds three
-# fused ones. The Function and a checkpoint of each layer keep the same; the pairs keep least, and pay at the peak,
-# where two layers are whole again. And what does it cost in time? From here on torch computes with one thread, so
-# that the ratio tells of the work and not of what else runs here.
+# The memory of all versions grows linearly with the batch. Measured by the peak, three fused batches fit into the
+# memory of two plain ones. The Function and a checkpoint of each layer save the same number of bytes. The pairs
+# save the fewest bytes, but they need additional memory at the peak, when all tensors of two layers exist again.
+#
+# What does this cost in time? From here on, torch computes with one thread, so that the ratio shows the work, and
+# not what else runs on this machine.
 
 # %%
 from common.measure.clock import interleave
@@ -693,11 +713,11 @@ for name, samples in times.items():
     print(f"{name:19}{samples.quartiles()[1] / 1000:6.1f} ms a step, {samples.ratio_to(times['plain']):.2f} of plain")
 
 # %% [markdown]
-# One convolution more, where forward and backward together have three: about a third more of what convolutions take.
-# The Function repeats only that; a checkpoint also repeats batch norm, and whatever else is in it, and has some
-# bookkeeping of its own.
+# Forward and backward together have three convolutions, and there is one more now. So the convolutions take about
+# a third more time. The Function repeats only the convolution. A checkpoint also repeats batch norm and everything
+# else in it, and has some overhead of its own.
 #
-# There is one thing more that runs twice:
+# One more operation runs twice:
 
 # %%
 for name in ("plain", "fused", "checkpoint"):
@@ -708,12 +728,13 @@ for name in ("plain", "fused", "checkpoint"):
     print(f"{name:11} running mean after one step:", [round(value, 4) for value in first[:4].tolist()])
 
 # %% [markdown]
-# The checkpoint has run batch norm's forward again, and that averages into the running statistics: they have moved
-# twice. In training nobody notices; eval mode uses another average than was meant. What is run again must have no
-# side effects. (Random numbers are one, and `checkpoint` looks after these: it restores the generator for dropout.)
+# The checkpoint has run the forward of batch norm again, and forward updates the running statistics. So they were
+# updated twice. This does not change the training, but eval mode uses another average than intended. Code that
+# runs again must not have side effects. (Random numbers are one such side effect, and `checkpoint` handles them:
+# it restores the state of the generator for dropout.)
 #
-# So: a checkpoint for whatever is in the way, and for large parts of a network at once. A Function where it is worth
-# an afternoon: it knows what need not be done again.
+# So use a checkpoint for any part that needs too much memory, and for large parts of a network at once. Write a
+# Function where an afternoon of work is worth it: a Function does not have to repeat everything.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/recompute`. `show("0/recompute")` in a cell checks it here.
@@ -721,9 +742,9 @@ for name in ("plain", "fused", "checkpoint"):
 # %% [markdown] syllabus="0.13h"
 # ## Does it learn the same?
 #
-# Handwritten digits, 1797 images of 8 x 8 pixels, collected by E. Alpaydin and C. Kaynak; they ship inside of
-# scikit-learn. The last 297 are for the test. Both networks start with the same numbers and see the same batches, in
-# float32 and once more in float64.
+# The data are handwritten digits: 1797 images of 8 x 8 pixels, collected by E. Alpaydin and C. Kaynak. They are
+# part of scikit-learn. The last 297 images are the test set. Both networks start with the same numbers and get the
+# same batches, in float32 and then in float64.
 
 # %%
 from sklearn.datasets import load_digits
@@ -797,15 +818,17 @@ for axes in (left, middle):
 plt.show()
 
 # %% [markdown]
-# The curves lie on top of each other. They are not equal to the last bit, because sums are made in another order, and
-# every step builds on the rounding of the one before. If that is all, then arithmetic with nine more digits must make
-# the difference smaller by about as much, and it does. A wrong gradient would not care about digits.
+# The two curves coincide. They are not equal to the last bit, because the sums are computed in another order, and
+# every step continues with the rounding error of the step before. If this is the only cause, arithmetic with nine
+# more digits must make the difference smaller by about nine digits, and it does. An error in the gradient would
+# not depend on the number of digits.
 #
 # ## What you have now
 #
-# - the gradients of a convolution and of batch norm, derived, and tested where their constants count;
-# - a layer that keeps half of the bytes for a third more work, and computes the same;
-# - two measures of memory, and the reason to trust only one of them;
-# - a yardstick: what `checkpoint` does in one line, a Function has to do better.
+# - You derived the gradients of a convolution and of batch norm, and tested them where their constants have an
+#   effect.
+# - You have a layer that saves half of the bytes for a third more work, and computes the same.
+# - You know two ways to measure memory, and why you can trust only one of them.
+# - You have a standard of comparison: a Function has to be better than `checkpoint`, which needs one line.
 #
-# Next: `01_python`, the cell that goes through all later stages.
+# Next: `01_python`, about the cell that all later stages use.
