@@ -1536,8 +1536,8 @@ print("parameters:", [name for name, _ in module.named_parameters()], "  state_d
 # %% [markdown] syllabus="0.6c"
 # ### No bias: `register_parameter(name, None)`
 #
-# Without a bias, the attribute `self.bias` must still exist, because forward and other code read it. `self.bias =
-# None` is enough for that. `register_parameter` also reserves the name for a parameter:
+# Without a bias, the attribute `self.bias` must still exist, because forward and other code read it.
+# `self.bias = None` is enough for that. `register_parameter` also reserves the name for a parameter:
 
 
 # %%

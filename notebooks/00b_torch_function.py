@@ -213,9 +213,9 @@ attempt(lambda: torch.add(two, ScalarTensor(3, 1.0)))  # the wrong N: torch's ow
 # %% [markdown] syllabus="0.7f"
 # ### Nobody compares signatures
 #
-# `torch.add` has more parameters: `torch.add(input, other, *, alpha=1, out=None)` computes `input + alpha *
-# other`, and writes the result to `out` if it is given. Our override lacks these two parameters, and so far there
-# has been no error. It appears when a caller uses one of them:
+# `torch.add` has more parameters: `torch.add(input, other, *, alpha=1, out=None)` computes
+# `input + alpha * other`, and writes the result to `out` if it is given. Our override lacks these two parameters,
+# and so far there has been no error. It appears when a caller uses one of them:
 
 # %%
 attempt(lambda: torch.add(two, ones, alpha=10))

@@ -67,10 +67,10 @@ with torch.autograd.graph.saved_tensors_hooks(tell, lambda tensor: tensor):
     output = layers(images)
 
 # %% [markdown]
-# The saved tensors are the images, the weights, and the tensor *between* the layers. Its shape is (16, 16, 32,
-# 32), so it is as large as the output. Only batch norm needs it, for its gradient. The next layer saves its own
-# input anyway, so in a deep network every second large tensor is one of these. They can be computed again from the
-# tensors that are saved.
+# The saved tensors are the images, the weights, and the tensor *between* the layers. Its shape is
+# (16, 16, 32, 32), so it is as large as the output. Only batch norm needs it, for its gradient. The next layer
+# saves its own input anyway, so in a deep network every second large tensor is one of these. They can be computed
+# again from the tensors that are saved.
 #
 # To do that, we have to write both backward passes ourselves.
 
@@ -86,10 +86,10 @@ with torch.autograd.graph.saved_tensors_hooks(tell, lambda tensor: tensor):
 #     d_weight[o,i,k,l] = sum over n,y,x of  d_output[n,o,y,x] * input[n,i, y s + k - p, x s + l - p]
 #     d_input[n,i,Y,X]  = sum over o,k,l of  weight[o,i,k,l] * d_output[n,o,y,x]   where Y = y s + k - p, and so X
 #
-# Look at the first formula again: it slides `d_output` over `input`. So it is a convolution whose kernel is
-# `d_output`, with the roles of images and channels exchanged. Neighbouring elements of the kernel are s pixels
-# apart, which is called dilation. The second formula spreads each pixel of `d_output` over the input pixels that
-# it was computed from. This is a *transposed* convolution.
+# Look at the formula for `d_weight` again: it slides `d_output` over `input`. So it is a convolution whose kernel
+# is `d_output`, with the roles of images and channels exchanged. Neighbouring elements of the kernel are s pixels
+# apart, which is called dilation. The formula for `d_input` spreads each pixel of `d_output` over the input pixels
+# that it was computed from. This is a *transposed* convolution.
 
 
 # %%
@@ -191,12 +191,12 @@ compare("careless d_x", careless_d_x(d_x_hat, x_hat, root), want_x)
 # Each x also changes mean and root, and through them *every* x_hat of its channel. So there are three paths:
 #
 # - The direct path gives `d_x_hat / root`.
-# - Through the mean: if the mean increases by one, every x_hat decreases by 1/root, so `d_mean = -sum of d_x_hat /
-#   root`. Each x contributes 1/n to the mean. (The variance does not depend on the mean here, because the sum of
-#   `x - mean` is zero.)
+# - Through the mean: if the mean increases by one, every x_hat decreases by 1/root, so
+#   `d_mean = -sum of d_x_hat / root`. Each x contributes 1/n to the mean. (The variance does not depend on the
+#   mean here, because the sum of `x - mean` is zero.)
 # - Through the root: `x_hat = (x - mean) / root`, so `d_root = -sum of d_x_hat * x_hat / root`. We also need the
-#   derivative of the root with respect to one x: `d var / d x = 2 (x - mean) / n` and `d root / d var = 1 / (2
-#   root)`. The product is `(x - mean) / (n root)`, which is `x_hat / n`.
+#   derivative of the root with respect to one x: `d var / d x = 2 (x - mean) / n` and
+#   `d root / d var = 1 / (2 root)`. The product is `(x - mean) / (n root)`, which is `x_hat / n`.
 #
 # The sum of the three paths, with "mean of" for "sum of ... / n", is:
 #
