@@ -9,14 +9,14 @@ active := $(shell for at in "$$VIRTUAL_ENV" "$$CONDA_PREFIX"; do \
 	if [ -n "$$at" ] && [ -x "$$at/bin/python" ]; then echo "$$at/bin/python"; break; fi; done)
 PYTHON ?= $(or $(active),.venv/bin/python)
 python := "$(PYTHON)"
-# The same, or the system's Python while there is no .venv: for what needs no packages.
+# The same, or the system's Python if there is no .venv yet: for commands that need no packages.
 any_python := "$(if $(filter .venv/bin/python,$(PYTHON)),$(or $(wildcard $(PYTHON)),python3),$(PYTHON))"
 
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 clang_format := $(python) -c 'import clang_format; clang_format.clang_format()'
 codespell := $(python) -c 'from codespell_lib import _script_main as main; raise SystemExit(main())'
 import_linter := $(python) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
-# Said on the command line: WSL2 has a variable NAME of its own, the computer's.
+# NAME counts only on the command line: in WSL2, the environment variable NAME is the name of the computer.
 given_name = $(if $(filter command,$(firstword $(origin NAME))),$(NAME))
 cpp_sources = $(shell find stages common tests docs -not -path '*/wrong/*' -not -path '*/right/*' '(' -name '*.h' -o -name '*.cpp' \
 	-o -name '*.cu' -o -name '*.cuh' ')')
@@ -54,8 +54,8 @@ start: torch
 new: torch
 	@$(python) -m common new "$(given_name)" --folder "$(DIR)"
 
-# Status 3 says that the work does not pass yet. That is an answer and no failure of make's, which would add a line to
-# it. A script that needs the status calls `python -m common check`.
+# Status 3 says that the work does not pass yet. This is not an error of make, which would print an extra line for it.
+# A script that needs the status calls `python -m common check`.
 check: torch
 	@$(python) -m common check $(EX) $(if $(STARTER),--starter) || [ $$? -eq 3 ]
 
@@ -78,7 +78,7 @@ grade: torch
 bench: torch
 	@$(python) -m common bench $(if $(TUNED),--tuned)
 
-# As many tests at a time as there are cores, at most four.
+# One test at a time for each core, at most four.
 pytest := $(python) -m pytest -n $(or $(JOBS),auto --maxprocesses 4) --no-loadscope-reorder
 
 test: setup
@@ -117,7 +117,7 @@ ablation: torch
 wheels: torch
 	@$(python) -m common wheels $(if $(PYTHONS),--python $(PYTHONS)) $(if $(TORCHES),--torch $(TORCHES))
 
-# Below: what the targets above rest on.
+# The rules below are prerequisites of the targets above.
 define demand_python_3_10
 @$(1) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { \
 	echo 'error: $(subst ",,$(1)) is not Python 3.10 or newer; $(2)' >&2; exit 1; }

@@ -1,6 +1,6 @@
-"""What no lesson is about: the table of stages, build, check, bench, plots and the command line.
+"""The workbook's tools, which no lesson is about: table of stages, build, check, bench, plots and command line.
 
-Importing this package imports nothing heavy, so that `python -m common doctor` works before torch is there.
+Importing this package does not import torch, so that `python -m common doctor` works before torch is installed.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from types import ModuleType
 
-# torch warns at every import that nvcc is there and a GPU is not. `make doctor` says so where it matters.
+# On a machine with nvcc but no GPU, torch prints a warning at every import. `make doctor` reports this instead.
 logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
 
 
@@ -18,7 +18,7 @@ def load(number: int, target: str | None = None) -> ModuleType:
     `load(0)` is stage 0's package, which has no cell: `load(0).functions`.
 
     `target` is one of `cuda`, `host` and `emulator`; without it, the best that this machine can run.
-    Raises `common.errors.UserError` when the stage is not here, cannot run here, or does not build.
+    Raises `common.errors.UserError` if the stage does not exist, cannot run on this machine, or does not build.
     """
     from .build.modules import load_stage as build_and_import
 

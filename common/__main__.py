@@ -1,4 +1,4 @@
-"""The command line: `python -m common COMMAND`. The Makefile calls nothing else of ours."""
+"""The command line: `python -m common COMMAND`. The Makefile calls no other code of the workbook."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .errors import UserError
 
 
 class PatientOutput(io.FileIO):
-    """Standard output. What is printed after its reader has gone, as `head -3` does, is dropped.
+    """Standard output that drops what is printed after its reader has exited, as `head -3` does.
 
     The command runs to its end, so what it writes and its exit status are the same as without the pipe.
     """
 
     def write(self, data: Any) -> int:
-        """Writes what the reader still takes."""
+        """Writes as long as the reader accepts data."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -26,18 +26,18 @@ class PatientOutput(io.FileIO):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one line, as all others are."""
+    """A parser whose error messages are one line, like all others."""
 
     def error(self, message: str) -> NoReturn:
-        """Called by argparse for an argument that does not fit."""
+        """Called by argparse for an invalid argument."""
         raise UserError(f"{self.prog.removeprefix('python -m common ')}: {message}")
 
 
 def parser() -> argparse.ArgumentParser:
-    """A parser for every command of ours."""
+    """A parser for every command of the workbook."""
     top = Parser(prog="python -m common", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True)
-    commands.add_parser("help", help="every command, as make has it")
+    commands.add_parser("help", help="list every command, as make shows it")
     for command in COMMANDS.values():
         if command.function:
             added = commands.add_parser(command.name, help=command.help, description=command.help)
@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def values_of(command: Command, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The function's arguments by name. What make passes as '' was not given."""
+    """The function's arguments by name. An optional argument that make passes as '' becomes None."""
     optional = {
         options.get("dest") or names[0].lstrip("-")
         for names, options in command.arguments

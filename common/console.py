@@ -1,4 +1,4 @@
-"""What commands print: steps with a time behind them, and plain tables."""
+"""The output of commands: steps with their times, and plain tables."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["say", "step", "table", "wrapped"]
 
 
 def say(text: str = "") -> None:
-    """One line, shown at once even through a pipe."""
+    """Prints a line at once, even into a pipe."""
     print(text, flush=True)
 
 
 @contextmanager
 def step(text: str) -> Iterator[None]:
-    """Shows `text` while the work goes on and the seconds it took when it is done."""
+    """Shows `text` during the work, and afterwards the seconds that it took."""
     on_terminal = sys.stdout.isatty()
     if on_terminal:
         print(f"  {text} ...", end="", flush=True)

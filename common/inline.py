@@ -1,4 +1,4 @@
-"""CUDA code given as text, for the notebooks: built for a GPU or, where there is none, for the emulator.
+"""Builds CUDA code given as text, for the notebooks: for a GPU or, if there is none, for the emulator.
 
 first = inline("first", cpp_source, cuda_source, ["square"])
 first.square(torch.ones(3, device=device()))
@@ -31,19 +31,18 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{
 
 
 def device() -> str:
-    """Where the tensors live that an inline module takes: "cuda" with a GPU and nvcc, otherwise "cpu"."""
+    """The device of the tensors that an inline module takes: "cuda" with a GPU and nvcc, otherwise "cpu"."""
     return "cpu" if targets.why_unavailable("cuda") else "cuda"
 
 
 def inline(
     name: str, cpp_source: str, cuda_source: str, functions: Sequence[str], target: str | None = None
 ) -> ModuleType:
-    """Builds a module of two texts, a .cpp and a .cu, and says for what; Python sees the `functions` of the .cpp.
+    """Builds a module from a .cpp and a .cu text and prints the target. Python sees the `functions` of the .cpp.
 
-    Nothing is included that the texts do not include, save for the binding. The emulator's reports call the .cu
-    NAME.cu and count its lines from the first that is not empty; `target="emulator"` takes it where there is a GPU,
-    too. What was built is kept under build/notebooks/. Raises `UserError` with the compiler's first errors, and
-    ImportError for an undefined symbol.
+    Only the binding adds includes of its own. The emulator's reports call the .cu NAME.cu and count its lines from
+    the first non-empty one; `target="emulator"` uses the emulator even if there is a GPU. Builds are kept under
+    build/notebooks/. Raises `UserError` with the compiler's first errors, and ImportError for an undefined symbol.
     """
     definitions = "\n".join(f'  m.def("{f}", torch::wrap_pybind_function({f}));' for f in functions)
     host = cpp_source + BINDING.format(definitions=definitions)
@@ -56,13 +55,13 @@ def inline(
 
 
 def _on_gpu(name: str, host: str, cuda_source: str) -> ModuleType:
-    """By torch's own load_inline."""
+    """Builds with torch's load_inline."""
     import torch
     from torch.utils.cpp_extension import load_inline
 
     folder = paths.build_dir() / "notebooks" / f"torch-{torch.__version__}" / name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "lock").unlink(missing_ok=True)  # of a build that was killed: older versions of torch wait for it
+    (folder / "lock").unlink(missing_ok=True)  # left by a killed build: older versions of torch wait for it
     try:
         return load_inline(
             name,
@@ -77,7 +76,7 @@ def _on_gpu(name: str, host: str, cuda_source: str) -> ModuleType:
 
 
 def _emulated(name: str, host: str, cuda_source: str) -> ModuleType:
-    """By the emulator, into a folder named after all that goes into it: a new text never meets an old library."""
+    """Builds for the emulator, into a folder named by a hash of all inputs: a new text never uses an old library."""
     from torch.utils.cpp_extension import include_paths, library_paths
 
     if reason := targets.why_unavailable("emulator"):
@@ -87,15 +86,15 @@ def _emulated(name: str, host: str, cuda_source: str) -> ModuleType:
     folder = paths.build_dir() / "notebooks" / "emulator" / name
     library = folder / digest / "_C.so"
     if not library.exists():
-        work = folder / f"{digest}.{os.getpid()}.unfinished"  # two processes may want the same at once
+        work = folder / f"{digest}.{os.getpid()}.unfinished"  # two processes may build the same text at once
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        (work / "main.cpp").write_text(host)  # one name for all: what has the same host code shares its object
+        (work / "main.cpp").write_text(host)  # the same name for all, so that equal host code shares its object
         (work / f"{name}.cu").write_text(cuda_source)
         _compile(name, work, include_paths(), library_paths())
         shutil.rmtree(folder / digest, ignore_errors=True)
         work.rename(folder / digest)
-    # Of two modules by one name pybind11 would return the first.
+    # Of two modules with the same name, pybind11 would return the first.
     loader = importlib.machinery.ExtensionFileLoader(f"{name}_{digest}._C", str(library))
     spec = importlib.util.spec_from_file_location(loader.name, library, loader=loader)
     module = importlib.util.module_from_spec(spec)
@@ -104,7 +103,7 @@ def _emulated(name: str, host: str, cuda_source: str) -> ModuleType:
 
 
 def _compile(name: str, work: Path, include_dirs: list[str], library_dirs: list[str]) -> None:
-    """Makes `work/_C.so` of the two sources in it."""
+    """Builds `work/_C.so` from the two sources in it."""
     extension = Extension(
         name="_C",
         sources=["main.cpp", f"{name}.cu"],

@@ -1,4 +1,4 @@
-"""Where things are: the repository, and the folders that commands write to."""
+"""The paths of the repository and of the folders that commands write to."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ OUT = ROOT / "out"
 
 
 def display_path(path: Path) -> str:
-    """A path as a user would type it: from the root of the workbook if it lies there."""
+    """A path as a user would type it: relative to the root of the workbook if it lies there."""
     return os.path.relpath(path, ROOT) if path.is_relative_to(ROOT) else str(path)
 
 
 def build_dir() -> Path:
-    """BUILD_DIR=..., else build/ of the workbook, else, where that cannot be written, one in the user's cache."""
+    """BUILD_DIR if given, else build/ of the workbook, or a folder in the user's cache if that is not writable."""
     if given := os.environ.get("BUILD_DIR"):
         return Path(given).expanduser().resolve()
     ours = ROOT / "build"
@@ -27,11 +27,6 @@ def build_dir() -> Path:
 
 
 def build_cache() -> Cache:
-    """Where builds are kept: `build_dir()`, and read-only build/ here, or SHARED_BUILD_DIRS (a list like PATH)."""
+    """The build cache: `build_dir()`, and for reading only build/ here or SHARED_BUILD_DIRS (a list like PATH)."""
     given = os.environ.get("SHARED_BUILD_DIRS")
     return Cache(build_dir(), tuple(map(Path, given.split(":"))) if given else (ROOT / "build",))
-
-
-def shown_path(path: Path) -> str:
-    """A path as messages show it: from the root of the repository where it lies there."""
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

@@ -1,4 +1,4 @@
-"""Runs pip, and says in one line why it failed."""
+"""Runs pip and explains in one line why it failed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run_pip(command: list[str]) -> None:
 
 
 def cause(stderr: str) -> str:
-    """One line for why pip failed."""
+    """The reason why pip failed, in one line."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     last = (errors or lines or ["nothing"])[-1]

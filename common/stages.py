@@ -1,4 +1,4 @@
-"""The table of stages: one row a stage, and the only place that lists them."""
+"""The table of stages, one row for each; no other place lists them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .paths import ROOT
 class Stage:
     """One row of the table. `targets` are in order of preference; the first that this machine can run is used.
 
-    `pointwise_tensors`: how many tensors of B x S numbers the forward and the backward kernel read and write, where
-    the pointwise part is one kernel forward and one backward. `small_kernels`: those of a cell that is small, for its
-    forward pass and for the products of its backward pass. `dtypes`: those that are checked.
+    `pointwise_tensors`: how many tensors of B x S numbers the forward and the backward kernel read and write, if the
+    pointwise part is one kernel in each pass. `small_kernels`: the kernels for small cells, one for the forward pass
+    and one for the products of the backward pass. `dtypes`: the dtypes that are checked.
     """
 
     number: int
@@ -29,7 +29,7 @@ class Stage:
 
     @property
     def folder(self) -> Path:
-        """Where the stage's sources are."""
+        """The folder of the stage's sources."""
         return ROOT / "stages" / self.folder_name
 
     @property
@@ -49,7 +49,7 @@ BOTH = ("cuda", "host", "emulator")
 # Forward: z (3) and old_cell in, gates (3), new_cell and new_h out.
 # Backward: gates (3), new_cell, grad_h and grad_cell in, d_z (3) and d_old_cell out.
 GATES_KEPT = (9, 10)
-# Forward: z (3) and old_cell in, new_cell and new_h out. Backward: z (3) in the place of the gates.
+# Forward: z (3) and old_cell in, new_cell and new_h out. Backward: z (3) instead of the gates.
 GATES_COMPUTED_AGAIN = (6, 10)
 POINTWISE_KERNELS = ("forward_kernel", "backward_kernel")
 SMALL_KERNELS = ("cell_kernel", "products_kernel")
@@ -82,7 +82,7 @@ def get_stage(number: int) -> Stage:
     stage = find_stage(number)
     if not stage.is_here:
         here = ", ".join(str(s.number) for s in STAGES if s.is_here)
-        raise UserError(f"stage {number} ({stage.title}) is not here yet; the stages that are: {here}")
+        raise UserError(f"stage {number} ({stage.title}) does not exist yet; the stages that do: {here}")
     return stage
 
 

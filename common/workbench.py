@@ -1,4 +1,4 @@
-"""What the notebooks build with: a folder for builds, commands that run in it, and the times of first builds.
+"""Tools for builds in the notebooks: a build folder, commands that run in it, and the times of first builds.
 
 BUILD = build_folder()
 status, printed = run("c++", "-c", write("one.cpp", "int one() { return 1; }"))
@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sysconfig
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .build.host import cpp_standard
 from .paths import build_dir
 
 
 def build_folder() -> Path:
-    """A folder for the builds of this torch, which its `load` and `load_inline` use from now on, too."""
+    """A folder for builds with this version of torch; torch's `load` and `load_inline` use it from now on, too."""
     import torch
 
     folder = build_dir() / "notebooks" / f"torch-{torch.__version__}"
@@ -36,10 +38,22 @@ def remove_locks() -> None:
             lock.unlink()
 
 
-def run(*command: object, folder: Path | str | None = None, text: str | None = None) -> tuple[int, str]:
-    """Runs a command, in the folder for builds unless told otherwise, with a text as its input.
+def torch_compiler(standard: str | None = None) -> list[str]:
+    """The compiler, and the flags for a source that includes torch's or Python's headers, without their warnings.
 
-    Returns its exit status and what it printed.
+    The C++ standard is the one that torch itself is built with, unless another is given, such as "-std=c++17".
+    """
+    from torch.utils.cpp_extension import include_paths
+
+    folders = [*include_paths(), sysconfig.get_path("include")]
+    isystem = [word for folder in folders for word in ("-isystem", folder)]
+    return [os.environ.get("CXX", "c++"), standard or cpp_standard(), *isystem]
+
+
+def run(*command: object, folder: Path | str | None = None, text: str | None = None) -> tuple[int, str]:
+    """Runs a command, by default in the build folder, with a text as its input.
+
+    Returns its exit status and its output.
     """
     words = [str(word) for word in command]
     done = subprocess.run(words, cwd=folder or build_folder(), input=text, capture_output=True, text=True)
@@ -47,7 +61,7 @@ def run(*command: object, folder: Path | str | None = None, text: str | None = N
 
 
 def write(name: str, text: str) -> Path:
-    """Writes a file below the folder for builds, unless it says that already: a newer one would be compiled again."""
+    """Writes a file in the build folder, unless it has this text already: a newer file would be compiled again."""
     path = build_folder() / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text() != text:
@@ -56,7 +70,7 @@ def write(name: str, text: str) -> Path:
 
 
 class Timings:
-    """How many seconds things took. The longest time is kept in a file, because later runs find everything built.
+    """Times of steps in seconds. The longest time is kept in a file, because later runs find everything built.
 
     with timed("torch/extension.h"):
         first = load_inline(...)
@@ -68,7 +82,7 @@ class Timings:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Times what is done inside, unless it raises an exception."""
+        """Times the body of the `with`, unless it raises an exception."""
         start = time.perf_counter()
         yield
         self.seconds[name] = max(time.perf_counter() - start, self.seconds.get(name, 0))

@@ -13,10 +13,12 @@
 # %% [markdown]
 # # 00a: a gradient of your own
 #
-# Every extension in this workbook ends in the same few lines of Python: an `autograd.Function`, which defines how
-# a result is computed and what its gradient is. This notebook explains each part of that class on functions of one
-# line, without any C++. If you have written one before, go to `01_python`, and come back when a gradient is wrong:
-# much of this notebook is about gradients that are wrong without any error message.
+# In stages 2 to 4 of this workbook, torch calls your C++ and CUDA code from a few lines of Python: an
+# `autograd.Function`. This class has two parts: forward computes a result, and backward computes the gradient. (In
+# stages 5 and 6, you give the same two parts to torch without this class.) This notebook explains each part of the
+# class with very short functions as examples, without any C++. If you have written such a class before, go to
+# `01_python`, and come back when a gradient is wrong: much of this notebook is about gradients that are wrong
+# without any error message.
 #
 # You need Python and PyTorch. The notebook takes about 75 minutes.
 
@@ -40,7 +42,7 @@ torch.manual_seed(0)
 print("torch", torch.__version__, "on Python", sys.version.split()[0])
 
 # %% [markdown]
-# Many calls in this notebook fail on purpose. This function prints an error as one line, and the notebook
+# Many calls in this notebook fail on purpose. The next function prints an error as one line, and the notebook
 # continues:
 
 
@@ -53,9 +55,10 @@ def attempt(call):
 
 
 # %% [markdown] syllabus="0.1d"
-# ## When not to
+# ## When you do not need a Function
 #
-# If torch can compute a function, it can also differentiate it, as often as you like. You only write the formula:
+# For almost every function that torch can compute, torch also computes the first, the second and every further
+# derivative. You only write the formula:
 
 
 # %%
@@ -70,15 +73,17 @@ x = torch.tensor(2.0, requires_grad=True)
 print(f"{plain_cube(x):g}, then {first:g}, {second:g} and {third:g}; by hand x³, 3x², 6x and 6")
 
 # %% [markdown]
-# A Function would replace this formula by code that can be wrong. So a plain function is the first choice, and
-# this notebook is about the cases in which it is not enough.
+# With an `autograd.Function` (from here on, a Function), your own code computes the derivatives instead of torch,
+# and your code can be wrong. So a plain function is the first choice. This notebook is about the cases in which a
+# plain function is not enough.
 
 # %% [markdown] syllabus="0.1f"
-# ## A hook is enough
+# ## To look at a gradient, use a hook
 #
-# To look at a gradient during backward, or to change it, you do not need a Function. You can register a hook on
-# any tensor of the graph. Autograd calls the hook with the gradient of that tensor. If the hook returns a tensor,
-# autograd continues with that tensor instead.
+# To look at a gradient during backward, or to change it, you do not need a Function. In forward, autograd records
+# the operations in a graph. On any tensor in this graph, you can register a hook, a function that you write. In
+# backward, autograd calls the hook with the gradient of that tensor. If the hook returns a tensor, autograd
+# continues with that tensor instead.
 
 # %%
 x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -88,12 +93,24 @@ y.register_hook(lambda grad: grad.clamp(max=5.0))
 (y * torch.tensor([1.0, 6.0, 9.0])).sum().backward()
 print("x.grad: ", x.grad)
 
+# %% [markdown]
+# A module has hooks of its own. `register_full_backward_hook` calls a function with the gradients of the module's
+# inputs and the gradients of its outputs, each as a tuple. If the function returns a tuple, this tuple replaces the
+# gradients of the inputs:
+
+# %%
+layer = torch.nn.Linear(3, 2)
+layer.register_full_backward_hook(
+    lambda module, of_inputs, of_outputs: print("inputs:", of_inputs, "\noutputs:", of_outputs)
+)
+layer(torch.ones(1, 3, requires_grad=True)).sum().backward()
+
 # %% [markdown] syllabus="0.1a"
 # ## A call that autograd cannot see
 #
-# `numpy.interp` interpolates linearly between points. torch has no such function. Each point has a position,
-# called a knot, and a value. Between two knots, the derivative is the slope of the line through their points.
-# Outside all knots, the result is constant and the derivative is 0.
+# `numpy.interp` interpolates linearly between points. torch has no such function. Each point has a position, called
+# a knot, and a value. Between two knots, the derivative is the slope of the line through the two points. Outside all
+# knots, the result is constant and the derivative is 0.
 
 # %%
 knots, values = [0.0, 1.0, 3.0], [1.0, 2.0, -1.0]
@@ -101,7 +118,7 @@ x = torch.tensor([-0.5, 0.5, 2.0], requires_grad=True)
 attempt(lambda: numpy.interp(x, knots, values))
 
 # %% [markdown]
-# torch raises an error, and its message says what to do. Many people do just that, and the error is gone:
+# torch raises an error, and the message recommends calling `detach`. If you follow this advice, the error is gone:
 
 # %%
 y = torch.tensor(numpy.interp(x.detach().numpy(), knots, values))
@@ -110,17 +127,18 @@ print("y.requires_grad:", y.requires_grad)
 print("gradient of y + x² at x:", torch.autograd.grad((y + x**2).sum(), x)[0], "which is that of x² alone")
 
 # %% [markdown]
-# The gradient lacks the part that went through NumPy, and there is no error. You can see this in the graph. Each
-# node lists the nodes that come before it, one for each argument, and has None for an argument that is not
-# tracked:
+# The gradient lacks the part that went through NumPy, and there is no error. You can see this in the graph. Backward
+# goes through the graph from the result to the arguments. Each operation is a node of the graph. The attribute
+# `next_functions` of a node lists the nodes that backward visits next, one for each argument of the operation. For
+# an argument that autograd does not track, because no gradient is needed, the list contains None:
 
 # %%
 print((y + x**2).grad_fn.next_functions)
 
 # %% [markdown]
-# Here is a Function for it, written from scratch. It has two methods: `forward` computes the result, and
-# `backward` turns the gradient of the output into the gradients of the arguments. `ctx` passes what `backward`
-# needs from `forward`. Autograd does not record operations within `forward`, so `x.numpy()` is allowed there.
+# Here is a Function for `numpy.interp`. A Function has two methods: `forward` computes the result, and `backward`
+# turns the gradient of the output into the gradients of the arguments. `forward` stores in `ctx`, the context, what
+# `backward` will need. Autograd does not record operations within `forward`, so `x.numpy()` is allowed there.
 
 
 # %%
@@ -146,8 +164,8 @@ print(y)
 print("gradient of y + x² at x:", torch.autograd.grad((y + x**2).sum(), x)[0], "= slopes 0, 1, -1.5 plus 2x")
 
 # %% [markdown]
-# The next cell plots the function and its derivative at many points. It uses the finished version in
-# `stages/stage0_extending_python/functions.py`, which also checks the knots:
+# The next cell plots the function and its derivative at many points. It uses the finished version of the Function,
+# from `stages/stage0_extending_python/functions.py`, which also checks the knots:
 
 # %%
 from common import load
@@ -166,12 +184,15 @@ plt.show()
 attempt(lambda: stage0.functions.interp(x, [0.0, 3.0, 1.0], values))
 
 # %% [markdown] syllabus="0.1g"
-# ### If it must also be compiled
+# ### When `torch.compile` must also handle the function
 #
-# `torch.compile` traces into a Function. With `fullgraph=True`, it raises an error if it cannot trace something.
-# If you need that option, write an operator with `torch.library.custom_op` instead of a Function. `torch.compile`
-# does not trace into an operator, so you have to describe its output with `register_fake`. The gradient is written
-# as for a Function in two parts, which this notebook explains further down. Stage 5 defines operators in C++.
+# `torch.compile` turns Python code into faster, generated code. To do that, it *traces* the Python code: it reads
+# the code and lists the operations of torch in it. `torch.compile` also traces the code inside a Function. With
+# `fullgraph=True`, `torch.compile` raises an error if it cannot trace something, such as a call of NumPy. If you
+# need that option, write an operator with `torch.library.custom_op` instead of a Function. `torch.compile` does not
+# trace the code of an operator, so you have to describe the output, its shape and dtype, with `register_fake`. You
+# write the gradient with two functions, `backward` and `setup_context`. The section "The parts of a Function"
+# explains both. Stage 5 defines operators in C++.
 
 
 # %%
@@ -195,7 +216,7 @@ for function in (Interp.apply, interp_operator):
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/through_numpy`. `make check EX=0/through_numpy` in a terminal creates the files of the exercise
-# and checks what you wrote. The cell below checks it here.
+# and checks what you wrote. The cell below makes the same check here.
 
 # %%
 from common.exercises import show
@@ -203,11 +224,12 @@ from common.exercises import show
 show("0/through_numpy")
 
 # %% [markdown] syllabus="0.1b 0.1c"
-# ## Less memory, fewer operations
+# ## Store less for backward, and run fewer operations
 #
-# The second reason to write a Function is that you choose what is saved and which operations run. The example is
-# swish, `x * sigmoid(beta * x)`. The next function counts the bytes that autograd saves for backward. It does not
-# count the argument and the result, which are in memory anyway:
+# The first reason to write a Function was a call that autograd cannot see. The second reason: you choose which
+# tensors are stored for backward, and which operations run. The example is swish, `x * sigmoid(beta * x)`. The next
+# function counts the bytes that autograd stores for backward. It does not count the argument and the result, which
+# are in memory anyway:
 
 
 # %%
@@ -233,9 +255,10 @@ x = torch.randn(1000, 1000, requires_grad=True)
 print(f"the formula keeps {saved_bytes(lambda x: plain_swish(x, 1.5), x):,} bytes for a million numbers")
 
 # %% [markdown]
-# These bytes are the sigmoid. But the sigmoid can be computed again from x, and torch has one kernel for the whole
-# function: up to a factor, swish is `silu`. Autograd computes the derivative of `silu` with `silu_backward`. You
-# can call every operation that autograd calls. They are under `torch.ops.aten`.
+# These bytes are the result of the sigmoid. But backward can compute this result again from x. And torch has a
+# single operation, `silu`, with which you can compute the whole function: swish is `silu(beta * x) / beta`. Autograd
+# computes the derivative of `silu` with the operation `silu_backward`. You, too, can call the operations that
+# autograd calls: they are in `torch.ops.aten`.
 
 
 # %%
@@ -256,8 +279,9 @@ print(f"the Function keeps {saved_bytes(lambda x: Swish.apply(x, 1.5), x):,} byt
 print("equal results:", torch.allclose(Swish.apply(x, 1.5), plain_swish(x, 1.5), atol=1e-6))
 
 # %% [markdown]
-# For autograd, the Function is one node of the graph, and you decide which operations run in it. Count the
-# operations of both versions, forward and backward. On a GPU, each of them is a kernel:
+# For autograd, the Function is one node of the graph, and you decide which operations this node runs. Count the
+# operations of both versions, forward and backward. On a GPU, each of these operations runs a kernel, a program for
+# the GPU:
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -284,15 +308,16 @@ for name, function in (("formula", plain_swish), ("Function", Swish.apply)):
     print(f"{name:8}  forward: {', '.join(forward.calls)}   backward: {', '.join(backward.calls)}")
 
 # %% [markdown]
-# The Function needs five operations instead of eight, and saves no additional tensor. From stage 3 on, you write a
-# kernel that replaces several operations.
+# The Function needs five operations instead of eight, and stores no tensor besides x. From stage 3 on, you write
+# kernels, each of which replaces several operations.
 
 # %% [markdown] syllabus="0.1h"
 # ## A gradient that is not the derivative
 #
-# The third reason: sometimes the true derivative is not useful. The derivative of rounding is 0, so a network that
-# rounds its weights would not learn. The usual solution is to pretend that the derivative is 1, and to pass the
-# gradient on unchanged. This is called a straight-through gradient:
+# The third reason to write a Function: sometimes the true derivative is not useful. The derivative of rounding is 0,
+# so a network that rounds its weights would not learn. The usual solution is to act as if the derivative were 1, and
+# to pass the gradient on unchanged. This is called a straight-through gradient. `Round` does this in a Function, and
+# `plain_round` does the same without a Function:
 
 
 # %%
@@ -318,16 +343,17 @@ for name, function in (("torch.round", torch.round), ("Round", Round.apply), ("p
     print(f"{name:11} {function(x).tolist()}  gradient of the squares {gradient.tolist()}  gradcheck {right}")
 
 # %% [markdown]
-# `gradcheck`, which a later section explains, compares the gradient with the derivative. It is right to fail here.
-# Test such a Function in another way: compare its result with `torch.round`, and its gradient with the gradient
-# that you intended. Here that is the gradient of `plain_round`. It reaches the same gradient with `detach`, so the
-# plain function is the first choice again.
+# `gradcheck`, which a later section explains, compares the gradient with the derivative. Here the gradient and the
+# derivative differ on purpose, so the check should fail. Test such a Function in another way: compare the result
+# with `torch.round`, and the gradient with the gradient that you intended. In this example, the intended gradient is
+# that of `plain_round`, which uses `detach` and needs no Function. So here, too, the plain function is the better
+# choice.
 
 # %% [markdown] syllabus="0.2a"
 # ## The parts of a Function
 #
 # You can also split `forward` into two parts: a `forward` without `ctx`, which only computes, and `setup_context`,
-# which saves what backward needs.
+# which stores what backward needs.
 
 
 # %%
@@ -362,19 +388,26 @@ for kind in (Product, ProductInParts):
     print(kind.__name__, torch.autograd.grad(kind.apply(a, b), (a, b)))
 
 # %% [markdown]
-# The gradients are the same. `torch.func` needs the form in two parts, because its transforms call the parts
-# themselves. The other form is shorter, and most of the code that you will read uses it.
+# The gradients are the same. The functions of `torch.func`, such as `grad`, take a function and return another
+# function, for example one that computes the gradient. They call `forward` and `setup_context` separately, so they
+# need the form in two parts. The form with a single `forward` is shorter, and most of the code that you will read
+# uses it.
 
 # %%
 attempt(lambda: torch.func.grad(Product.apply)(torch.tensor(2.0), torch.tensor(5.0)))
 attempt(lambda: torch.func.grad(ProductInParts.apply)(torch.tensor(2.0), torch.tensor(5.0)))
 
 # %% [markdown] syllabus="0.2i"
-# ### The rest of `torch.func`
+# ### Jacobians and batches with `torch.func`
 #
-# `grad` and `jacrev` use reverse mode, and the two parts are enough for them. `vmap` needs a rule that says how
-# the Function works on inputs with one more dimension. `jacfwd` and `hessian` use forward mode. In addition to
-# `backward` they need `jvp`, which turns a change of the arguments into the change of the result.
+# `grad` computes a gradient, and `jacrev` the Jacobian: the matrix of the derivatives of all outputs with respect to
+# all inputs. Both go from the result back to the arguments, as backward does. This is called reverse mode. For
+# reverse mode, a Function with `forward`, `setup_context` and `backward` is enough. `jacfwd` also computes the
+# Jacobian, but in forward mode: from the arguments to the result. `jacfwd` needs a method `jvp`, which turns a
+# change of the arguments into the change of the result. `hessian` computes the second derivatives with both modes,
+# so it needs `backward` and `jvp`. `vmap` takes a function of one example, and returns a function that handles a
+# whole batch at once. `vmap` needs a rule that says how the Function works on inputs with one more dimension.
+# `jacfwd` and `hessian` use `vmap`, so they need this rule, too.
 
 
 # %%
@@ -423,15 +456,16 @@ x = torch.randn(3, dtype=torch.float64, requires_grad=True)
 print("backward and jvp both right:", gradcheck(SquareForAll.apply, x, check_forward_ad=True))
 
 # %% [markdown]
-# With `generate_vmap_rule`, torch runs the parts on batches, so they must consist of torch's own operations. If
-# they call NumPy or a kernel of yours, you have to write `vmap` by hand. `setup_context` receives only the inputs
-# and the outputs. If backward needs an intermediate result of forward, forward has to return it as an output.
+# With `generate_vmap_rule = True`, torch writes this rule itself: it runs the methods of the Function on batches, so
+# these methods must consist of torch's own operations. If the methods call NumPy or a kernel of yours, you have to
+# write `vmap` by hand. `setup_context` receives only the inputs and the outputs. If backward needs an intermediate
+# result of forward, forward has to return this result as an output.
 
 # %% [markdown] syllabus="0.2g 0.2h"
-# ## Called through `apply`
+# ## Call a Function with `apply`
 #
-# `Product.apply` runs forward and adds a node to the graph. A direct call of `forward` looks the same and returns
-# the same numbers. Only a wrong backward, as here, shows the difference:
+# `apply` runs forward and adds a node to the graph. A direct call of `forward` looks similar and returns the same
+# numbers. The next Function makes the difference visible, because its backward is wrong:
 
 
 # %%
@@ -455,12 +489,13 @@ print("apply:  ", torch.autograd.grad(WrongSquare.apply(x), x))
 print("forward:", torch.autograd.grad(WrongSquare.forward(x), x), "which is autograd's own, of x * x")
 
 # %% [markdown]
-# A direct call of `forward` is an ordinary function call: autograd records the operations in it, but not the
-# Function, and its backward never runs.
+# A direct call of `forward` is an ordinary function call: autograd records the operations inside `forward`, but not
+# the Function, and the backward of the Function never runs.
 #
 # `apply`, however, is not an ordinary function. Older versions of torch reject every keyword argument. Newer
-# versions turn keyword arguments into positional ones. If a parameter before a keyword was left out, its default
-# is then missing:
+# versions turn keyword arguments into positional ones. But they do not always fill in defaults: the next call gives
+# `shift` by keyword and leaves out `factor`, which comes before `shift`. torch does not fill in the default of
+# `factor`:
 
 
 # %%
@@ -478,7 +513,8 @@ class Affine(Function):
 attempt(lambda: Affine.apply(x, shift=5.0))
 
 # %% [markdown]
-# So put a plain function around each Function. It has the keywords, the defaults, the checks and the docstring:
+# So put a plain function around each Function. The plain function has the keywords, the defaults, the checks and the
+# docstring:
 
 
 # %%
@@ -490,10 +526,10 @@ def affine(x, factor=1.0, shift=0.0):
 print(affine(x, shift=5.0))
 
 # %% [markdown] syllabus="0.2b"
-# ## What is tracked
+# ## Which arguments autograd tracks
 #
-# An argument may be any object: a number, a string, a list. Autograd tracks only tensors that are arguments
-# themselves. It does not track a tensor inside a list or a dict:
+# An argument may be any object: a number, a string, a list. Autograd tracks a tensor only if the tensor is itself an
+# argument. It does not track a tensor inside a list or a dict:
 
 
 # %%
@@ -525,11 +561,11 @@ class TotalOfMany(Total):
 print("each an argument:", TotalOfMany.apply(a, b))
 
 # %% [markdown] syllabus="0.2c 0.2d"
-# ## As many gradients as arguments
+# ## Return one gradient for each argument
 #
 # backward gets one gradient for each output. It returns one gradient for each argument of forward, in the same
-# order, and None for an argument without a gradient. Here, `returned` changes how many values the same backward
-# returns:
+# order, and None for an argument without a gradient. In the next Function, the class attribute `returned` sets the
+# number of values that backward returns:
 
 
 # %%
@@ -552,10 +588,10 @@ for Shifted.returned in (1, 2, 3, 4):
     attempt(lambda: torch.autograd.grad(Shifted.apply(x, 5).sum(), x)[0])
 
 # %% [markdown]
-# The call had two arguments, so one gradient is too few. Three and four gradients are accepted, too, because torch
-# drops additional Nones at the end. So one backward works for calls with and without the optional `name`. An
-# additional gradient at the end that is not None is an error, because it belongs to no argument. A gradient for an
-# argument that is not a tensor is an error, too.
+# The call had two arguments, so one gradient is too few. torch also accepts three and four gradients, because it
+# drops additional Nones at the end. So one backward works for calls with and without the optional `name`. If an
+# additional value at the end is not None, torch raises an error, because there is no argument to which this gradient
+# belongs. A gradient for an argument that is not a tensor is an error, too.
 
 
 # %%
@@ -576,7 +612,8 @@ attempt(lambda: torch.autograd.grad(ForANumber.apply(x, 5).sum(), x))
 
 # %% [markdown]
 # A gradient whose shape does not fit is an error as well. The dtype is not checked: torch converts a gradient of
-# another dtype without a warning. The precision that it lost before is not restored.
+# another dtype without a warning. In the next Function, backward computes in float16. The digits that are lost there
+# stay lost.
 
 
 # %%
@@ -590,7 +627,7 @@ class InHalf(Shifted):
 print(gradient.dtype, gradient.tolist())
 
 # %% [markdown] syllabus="0.2e"
-# ## Gradients that nobody wants
+# ## Skip the gradients that are not needed
 #
 # A frozen weight needs no gradient, and neither does input data. `ctx.needs_input_grad` contains a boolean for
 # each argument, so backward can skip the gradients that are not needed:
@@ -621,10 +658,10 @@ for needed in ((True, True), (False, True)):
     print(f"needs_input_grad {needed}: {counted.calls.count('mm')} matrix products in backward")
 
 # %% [markdown] syllabus="0.2f"
-# ## The incoming gradient is not yours
+# ## Do not change the incoming gradient
 #
-# Doubling a gradient in place saves an allocation, and often works. Here is a case in which it does not: a
-# residual connection, `x + 2x`, where a Function computes the 2x:
+# Doubling a gradient in place avoids an allocation, and often the result is right. Here is a case in which the
+# result is wrong: a residual connection, `x + 2x`, where a Function computes `2x`:
 
 
 # %%
@@ -647,16 +684,16 @@ print("gradient:", start.grad, "where 3, 30, 300 is right")
 print("gradcheck of Double alone:", gradcheck(Double.apply, torch.ones(3, dtype=torch.float64, requires_grad=True)))
 
 # %% [markdown]
-# An addition passes the same gradient tensor to both of its arguments. Double changed it before the other branch
-# had read it, so the result was 2 + 2. gradcheck does not find the mistake, because Double is right when it is
-# used alone. `grad * 2` creates a new tensor, so it is safe.
+# An addition passes the same gradient tensor to both of its arguments. `Double` changed this tensor before the other
+# branch had read it, so the first element of the result is 2 + 2 instead of 2 + 1. gradcheck does not find the
+# mistake, because `Double` is right when it is used alone. `grad * 2` is safe, because it creates a new tensor.
 
 # %% [markdown] syllabus="0.2j"
-# ## What forward returns is new
+# ## Return a new tensor from forward
 #
-# A Function may return its argument, or a view of a part of it. This works until the result, or the tensor of
-# which it is a view, is changed in place. Then torch cannot determine any more which backward has to run, and
-# raises an error:
+# torch lets a Function return its argument, or a view of a part of the argument. This works until the result or the
+# argument is changed in place. After such a change, autograd would have to replace our backward by its own rule for
+# changed views, and the gradient could be wrong. So torch raises an error:
 
 
 # %%
@@ -680,8 +717,8 @@ for FirstTwo.copied in (False, True):
     attempt(lambda y=y: y.mul_(5))
 
 # %% [markdown]
-# `clone()` costs a copy and avoids the problem. If forward itself changes its argument in place, the rule is
-# different: return the argument as it is, and call `mark_dirty`. A later section shows how.
+# `clone()` makes a copy, which takes time and memory, and avoids the problem. If forward itself changes its argument
+# in place, the rule is different: return the argument as it is, and call `mark_dirty`. A later section shows how.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/repair_the_function`, a Function with three of these mistakes. `show("0/repair_the_function")`
@@ -691,8 +728,9 @@ for FirstTwo.copied in (False, True):
 # ## What `ctx` is for
 #
 # Save tensors with `save_for_backward`: inputs, outputs and any other tensors that forward has computed. Store
-# everything else as an attribute of `ctx`. A tensor can be an attribute, too, and the gradient is right. But three
-# things differ. The first difference shows when that tensor is changed before backward runs:
+# everything else as an attribute of `ctx`. You can also store a tensor as an attribute, and usually the gradient is
+# right. But there are three differences from `save_for_backward`. You see the first one when the tensor is changed
+# before backward runs:
 
 
 # %%
@@ -733,10 +771,10 @@ for kind in (Square, SquareByAttribute):
     attempt(lambda kind=kind: gradient_after_a_change(kind))
 
 # %% [markdown]
-# The gradient should be 2 and 4. `save_for_backward` records the version of the tensor. When the version has
-# changed, torch raises an error. An attribute has no such check: the gradient is computed from the changed
-# numbers, and there is no error. On the other hand, `save_for_backward` does not accept an argument that is not a
-# tensor:
+# The gradient should be 2 and 4. `save_for_backward` records the version of the tensor, a number that increases when
+# the tensor is changed in place. If the version has changed when backward reads the tensor, torch raises an error.
+# For an attribute there is no such check: the gradient is computed from the changed numbers, and there is no error.
+# On the other hand, `save_for_backward` accepts only tensors. A number is an error:
 
 
 # %%
@@ -750,8 +788,9 @@ class Power(Function):
 attempt(lambda: Power.apply(torch.ones(2, requires_grad=True), 3))
 
 # %% [markdown]
-# It accepts None, for an optional argument that is absent. Call it only once, with all tensors: a second call
-# replaces what the first one has saved, without a warning.
+# The exception is None: `save_for_backward` accepts None, for an optional argument that is absent. Call
+# `save_for_backward` only once, with all tensors: a second call replaces what the first call has stored, without a
+# warning.
 
 
 # %%
@@ -771,7 +810,7 @@ class SavesTwice(Function):
 SavesTwice.apply(torch.zeros(2, requires_grad=True)).sum().backward()
 
 # %% [markdown] syllabus="0.3i 0.3j"
-# ### What an attribute keeps alive
+# ### An attribute keeps tensors in memory
 #
 # The second difference: after backward, autograd frees the saved tensors, and a second backward through the same
 # graph raises an error. An attribute is not freed, and there is no error:
@@ -784,9 +823,9 @@ for kind in (Square, SquareByAttribute):
     attempt(lambda y=y: y.backward() or "runs, with the tensor that is still there")
 
 # %% [markdown]
-# The third difference is a memory leak. exp is its own derivative, so its Function saves its output. The output
-# holds a reference to its node, and the node holds `ctx`. With `ctx.y = y`, `ctx` holds the output, and that is a
-# reference cycle.
+# The third difference is a memory leak. exp is its own derivative, so a Function for exp stores the output for
+# backward. The output has a reference to its node in the graph, and the node has a reference to `ctx`. With
+# `ctx.y = y`, `ctx` has a reference to the output, so the references form a cycle.
 
 # %%
 import gc
@@ -824,15 +863,16 @@ for name, keep in ways.items():
 
 # %% [markdown]
 # `save_for_backward` recognises outputs and creates no cycle. With the attribute, the output stays in memory until
-# Python's garbage collector runs. The collector runs after a certain number of objects, whatever their size in
-# bytes, so a GPU may run out of memory before that. A view of the output is not recognised as an output, and the
-# garbage collector does not see the cycle that it creates: only a backward ends it. So save the output itself.
+# Python's garbage collector runs. The collector runs after a certain number of new objects, whatever their size in
+# bytes, so a GPU may run out of memory before that. torch does not recognise a *view* of the output as an output. A
+# saved view creates a cycle that the garbage collector cannot see, and this cycle disappears only when backward
+# runs. So store the output itself, not a view.
 
 # %% [markdown] syllabus="0.3d 0.3e"
-# ## In place: `mark_dirty`
+# ## Change an argument in place: `mark_dirty`
 #
-# A Function may overwrite its argument, as `x.exp_()` does. Then it has to tell autograd with `mark_dirty`, and
-# return the argument:
+# A Function may overwrite its argument, as `x.exp_()` does. Then the Function has to call `mark_dirty`, which
+# informs autograd, and has to return the argument. The second class, `ExpUntold`, does not call `mark_dirty`:
 
 
 # %%
@@ -867,11 +907,12 @@ for kind in (ExpInPlace, ExpUntold):
     print("  gradient of x.sum():", torch.autograd.grad(x.sum(), start)[0])
 
 # %% [markdown]
-# Both overwrite x. With `mark_dirty`, autograd also updates the history of x: its `grad_fn` is now our Function,
-# and the gradient is exp. Without `mark_dirty`, x keeps its old history, and the gradient bypasses the Function
-# without an error.
+# Both Functions overwrite x. With `mark_dirty`, autograd also updates the history of x, the record of the operations
+# that produced x: the `grad_fn` of x is now our Function, and the gradient is exp(x). Without `mark_dirty`, x keeps
+# its old history, and the gradient bypasses the Function without an error.
 #
-# A leaf has no history that could be updated, so a Function must not change it in place. torch raises an error,
+# A leaf is a tensor that requires a gradient and is not the result of an operation. Parameters are leaves. A leaf
+# has no history that autograd could update, so a Function must not change a leaf in place. torch raises an error,
 # but only if `mark_dirty` was called:
 
 # %%
@@ -886,8 +927,9 @@ for kind in (ExpInPlace, ExpUntold):
 # %% [markdown] syllabus="0.3f"
 # ## Outputs without a gradient
 #
-# Integers, such as the indices of a sort, have no gradient, and autograd knows that from their dtype. For a mask
-# of zeros and ones in floating point, it cannot know:
+# Integers, such as the indices of a sort, have no gradient, and autograd recognises them by their dtype. If a mask
+# contains zeros and ones as floating-point numbers, autograd cannot know that the mask has no gradient.
+# `mark_non_differentiable` tells autograd:
 
 
 # %%
@@ -917,15 +959,15 @@ for Clip.mark in (False, True):
     attempt(lambda: torch.autograd.grad(Clip.apply(x)[1].sum(), x))
 
 # %% [markdown]
-# Without the mark, a loss that depends only on the mask trains with gradients of zero, and there is no error. With
-# the mark, torch raises an error.
+# Without `mark_non_differentiable`, a network whose loss depends only on the mask gets gradients of zero, and there
+# is no error. With `mark_non_differentiable`, torch raises an error.
 
 # %% [markdown] syllabus="0.3g 0.3h"
-# ## The gradient that never came
+# ## Outputs that are not used
 #
-# An output that is not used has no gradient. By default, torch creates a tensor of zeros for it before it calls
-# backward. This is convenient, but it costs memory and time. With `set_materialize_grads(False)`, backward gets
-# None instead:
+# An output that is not used has no gradient. By default, torch creates a tensor of zeros as the gradient of this
+# output, and then calls backward. This is convenient, but it costs memory and time. With
+# `set_materialize_grads(False)`, backward gets None instead:
 
 
 # %%
@@ -949,15 +991,17 @@ for zeros in (True, False):
     attempt(lambda zeros=zeros: torch.autograd.grad(Both.apply(x, 5, zeros)[0].sum(), x)[0])
 
 # %% [markdown]
-# This backward expects None only for the sum. If the product is the output that is not used, it fails:
+# This backward expects None only for the sum. If the product is not used, backward gets None for the product, and
+# fails:
 
 # %%
 attempt(lambda: torch.autograd.grad(Both.apply(x, 5, False)[1].sum(), x)[0])
 
 # %% [markdown]
-# With `set_materialize_grads(False)`, backward has to handle None for every output. Multiplication by a constant
-# shows how, and what it saves: if no gradient arrives, backward computes nothing. A Function with one output gets
-# None only if a later Function returned None for it.
+# With `set_materialize_grads(False)`, backward has to handle None for every output. The Function `Scale` multiplies
+# by a constant and handles None: if no gradient arrives, its backward computes nothing. If a Function has a single
+# output, its backward gets None in one case: the Function that uses this output returned None from its own backward,
+# as `Stop` does here.
 
 
 # %%
@@ -993,8 +1037,9 @@ print("operations, forward and backward:", ", ".join(counted.calls))
 # %% [markdown] syllabus="0.4a"
 # ## Second derivatives
 #
-# With `create_graph=True`, autograd records the operations of backward like any others. If torch can differentiate
-# them, the gradient has a gradient, too. `Square` above, which saves its input, is an example:
+# With `create_graph=True`, autograd records the operations of backward like all other operations. If torch can
+# differentiate these operations, the gradient has a gradient, too. `Square` above, which stores its input for
+# backward, is an example:
 
 # %%
 x = torch.tensor(3.0, requires_grad=True)
@@ -1003,10 +1048,10 @@ x = torch.tensor(3.0, requires_grad=True)
 print(f"x² at 3: slope {first.item():g}, made by {first.grad_fn.name()}; second derivative {second.item():g}")
 
 # %% [markdown] syllabus="0.4b"
-# ### Silently wrong
+# ### A wrong second derivative without an error
 #
 # A right first derivative does not imply a right second derivative. The cube is x times x², so its derivative is
-# `x² + x · 2x`. forward has computed x² anyway, so it saves it:
+# `x² + x · 2x`. forward has already computed x², so it stores x² for backward:
 
 
 # %%
@@ -1036,13 +1081,15 @@ print("plain:          ", derivatives(plain_cube, torch.sum))
 print("CubeKeepsSquare:", derivatives(CubeKeepsSquare.apply, torch.sum))
 
 # %% [markdown]
-# The second derivative is 8 instead of 12, and there is no error. Autograd does not record what forward computes.
-# So in backward the saved `square` is a constant, and the derivative of `square + 2x²` became 4x.
+# The second derivative is 8 instead of 12, and there is no error. Autograd does not record what forward computes. So
+# in backward the saved `square` is a constant, and autograd computes 4x as the derivative of `square + 2x²`. The
+# right derivative is 6x.
 
 # %% [markdown] syllabus="0.4c"
-# ### Loudly, or not
+# ### Sometimes an error, sometimes a wrong number
 #
-# The next Function saves only the finished derivative, so x does not occur in backward at all:
+# The next Function stores only the finished derivative, the slope, for backward, so x does not occur in backward at
+# all:
 
 
 # %%
@@ -1065,18 +1112,20 @@ for name, after in (("y.sum()", torch.sum), ("y ** 2", torch.square)):
     attempt(lambda after=after: derivatives(CubeKeepsSlope.apply, after))
 
 # %% [markdown]
-# One Function fails in two ways. With `y.sum()`, the upstream gradient is a constant and the saved derivative is
-# another one, so torch finds nothing to differentiate and raises an error. With `y ** 2`, the upstream gradient is
-# 2y, which depends on x. Now there is a graph, but one of its two branches is missing, and the result is 288
-# instead of 480. A test that only uses `sum()` suggests that this mistake always raises an error.
+# One Function fails in two ways. The gradient that arrives in backward is called the upstream gradient. With
+# `y.sum()`, the upstream gradient and the saved derivative are both constants, so torch finds nothing to
+# differentiate and raises an error. With `y ** 2`, the upstream gradient is 2y, which depends on x. Now there is a
+# graph, but one of its two branches is missing, and the result is 288 instead of 480. If your test only uses
+# `sum()`, you may believe that this mistake always raises an error.
 
 # %% [markdown] syllabus="0.4d"
-# ### Right
+# ### Two correct ways
 #
-# There are two right ways. You can save only x and compute everything from it, as Square does. Or you make the
-# intermediate result part of the graph: what forward *returns* has a history. In the next Function, the derivative
-# is a second output. Its gradient arrives when the first derivative is differentiated. Its derivative is 6x, and
-# our backward has to compute that, too:
+# There are two correct ways. You can store only x for backward and compute everything from x, as `Square` does. Or
+# you *return* the intermediate result from forward as an output, because outputs are part of the graph, and other
+# intermediate results are not. In the next Function, the slope `3x²` is a second output. The first derivative is
+# computed from this slope. So when you compute the second derivative, autograd calls this backward again, now with
+# `grad_slope`, the gradient of the slope. The derivative of `3x²` is 6x, so backward adds `grad_slope * 6 * x`:
 
 
 # %%
@@ -1103,9 +1152,10 @@ for name, after in (("y.sum()", torch.sum), ("y ** 2", torch.square)):
 # %% [markdown] syllabus="0.4e"
 # ### `gradgradcheck`
 #
-# You do not have to find such mistakes by hand. `gradcheck` compares the first derivative with finite differences,
-# and `gradgradcheck` the second. `gradgradcheck` uses random upstream gradients, so it also finds mistakes that a
-# test with `sum()` hides:
+# You do not have to find such mistakes by hand. `gradcheck` compares the first derivative with finite differences
+# (the change of the result when an input changes a little), and `gradgradcheck` does the same with the second
+# derivative. `gradgradcheck` uses random upstream gradients, so it also finds mistakes that a test with `sum()`
+# hides:
 
 # %%
 x = torch.randn(4, dtype=torch.float64, requires_grad=True)
@@ -1122,9 +1172,10 @@ for name, version in versions.items():
 # %% [markdown] syllabus="0.4h"
 # ### A backward that torch cannot record
 #
-# Autograd cannot record what runs in NumPy or in a kernel of your own, so a backward that uses them has the same
-# problem. The solution is the same as for forward: turn backward into a Function as well. Its arguments are `grad`
-# and x, and it has a gradient for each.
+# Autograd cannot record what runs in NumPy or in a kernel of your own. If backward uses NumPy or such a kernel, the
+# second derivative is wrong or missing. The solution is the same as for forward: turn backward into a Function as
+# well. This second Function has the arguments `grad` and x, and its own backward returns a gradient for each of
+# them.
 
 
 # %%
@@ -1156,10 +1207,10 @@ x = torch.randn(4, dtype=torch.float64, requires_grad=True)
 print("gradcheck", gradcheck(NumpyCube.apply, x), " gradgradcheck", gradgradcheck(NumpyCube.apply, x))
 
 # %% [markdown] syllabus="0.4f"
-# ### Refusing: `once_differentiable`
+# ### No second derivative: `once_differentiable`
 #
-# If you do not need the second derivative, one line turns a wrong result into an error. Every backward of stages 1
-# to 4 has this line:
+# If you do not need the second derivative, one line, `@once_differentiable`, turns a wrong result into an error.
+# Every backward of stages 1 to 4 has this line:
 
 # %%
 from torch.autograd.function import once_differentiable
@@ -1184,11 +1235,11 @@ attempt(lambda: second_by_backward(CubeKeepsSlope.apply))
 attempt(lambda: second_by_backward(CubeOnce.apply))
 
 # %% [markdown] syllabus="0.4g"
-# ### Where the refusal is heard
+# ### Which calls raise the error
 #
-# `once_differentiable` puts a node into the graph that raises the error when a gradient passes through it.
-# `backward()` sends a gradient through it. `autograd.grad` first looks for a path from the result to x. It finds
-# no path through that node, and its error message is about x:
+# `once_differentiable` puts a special node into the graph. This node raises the error when a gradient arrives at it.
+# `backward()` sends a gradient to this node. `autograd.grad` first looks for a path from the result to x. The node
+# has no connection to x, so `autograd.grad` finds no path and raises another error, which is about x:
 
 # %%
 attempt(lambda: derivatives(CubeOnce.apply, torch.square))
@@ -1198,12 +1249,14 @@ x = torch.tensor(2.0, requires_grad=True)
 print("with allow_unused=True:", torch.autograd.grad(first, x, allow_unused=True))
 
 # %% [markdown]
-# So "appears to not have been used" may be caused by `once_differentiable`. With a plain sum, there is no graph at
-# all. And `allow_unused=True`, which the first message recommends, only turns the error into a None.
+# So if a message says "appears to not have been used", the cause may be `once_differentiable`. With a plain sum,
+# there is no graph at all: that is what the second message says. And `allow_unused=True`, which the first message
+# recommends, only replaces the error by None.
 #
-# There is a worse case. If there is another path, `autograd.grad` uses only that one and raises no error. The next
-# example is a loss with a gradient penalty. It depends on a weight in two ways: directly, and through the
-# derivative of y. We compute its gradient with respect to the weight:
+# There is a worse case. If there is another path from the result to x, `autograd.grad` uses only that path and
+# raises no error. The next example is a loss with a gradient penalty, a term that depends on a derivative. This loss
+# depends on a weight in two ways: directly, and through the derivative of y. The next cell computes the gradient of
+# the loss with respect to the weight:
 
 
 # %%
@@ -1232,19 +1285,19 @@ for multiply in torch.mul, MultiplyOnce.apply:
 attempt(lambda: penalised(MultiplyOnce.apply, x, w).backward())
 
 # %% [markdown]
-# The term `4 x w` of the penalty, which is 24, is missing, and only `backward()` raises an error. So train with
-# `backward()`, or write the second derivative.
+# The part of the gradient that comes from the penalty is 4·x·w = 24. This part is missing, and only `backward()`
+# raises an error. So train with `backward()`, or write the second derivative.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/second_derivatives`: for each of four Functions, predict what it will give. Then `0/cube`.
-# `show("0/second_derivatives", "0/cube")` in a cell checks both here.
+# **Your turn:** `0/second_derivatives`: for each of four Functions, predict the second derivative. Then solve
+# `0/cube`. `show("0/second_derivatives", "0/cube")` in a cell checks both here.
 
 # %% [markdown] syllabus="0.5a"
-# ## `gradcheck`, from scratch
+# ## How `gradcheck` works
 #
 # The derivative of forward at x is close to the central difference, `(f(x + eps) - f(x - eps)) / (2 eps)`. For
-# several inputs and outputs, these differences form a matrix, the Jacobian. backward computes the same matrix, one
-# row for each output.
+# several inputs and outputs, these differences form a matrix, the Jacobian, with a row for each output and a column
+# for each input. backward computes the same matrix row by row. The next cell computes both matrices:
 
 
 # %%
@@ -1270,8 +1323,9 @@ print(jacobian_of_backward(cube, x))
 
 
 # %% [markdown]
-# `gradcheck(function, inputs)` makes this comparison in one call, and also tries gradients that are None. This is
-# what it prints when the two Jacobians differ, here for a cube with a wrong factor:
+# `gradcheck(function, inputs)` compares the two Jacobians in one call. It also verifies that backward treats a
+# missing upstream gradient, for an output that is not used, as zero. The next cell shows what `gradcheck` prints
+# when the two Jacobians differ, for a cube with a wrong factor:
 
 
 # %%
@@ -1288,11 +1342,13 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown] syllabus="0.5b 0.5c"
-# ### float64, and the step
+# ### Why `gradcheck` needs float64
 #
-# How accurate is the central difference? It has two errors. The truncation error is proportional to eps², so it is
-# smaller for a smaller step. But `f(x + eps) - f(x - eps)` is a small difference of large numbers, and its
-# rounding error is divided by eps, so it is larger for a smaller step.
+# How accurate is the central difference with the step eps? There are two errors. The truncation error, which arises
+# because the difference is not exactly the derivative, is proportional to eps². It becomes smaller with a smaller
+# step. But in `f(x + eps) - f(x - eps)`, the difference is much smaller than the two numbers that are subtracted, so
+# their rounding errors matter. The rounding error of the difference is divided by eps, so this error becomes larger
+# with a smaller step.
 
 # %%
 steps = torch.logspace(-10, 0, 60, dtype=torch.float64)
@@ -1329,8 +1385,8 @@ print("and a warning:", str(said[0].message)[:70], "...")
 print("in float64:", gradcheck(torch.sin, x.detach().double().requires_grad_()))
 
 # %% [markdown]
-# `atol` and `rtol` set how much the two may differ. The defaults are 1e-5, plus a relative error of one in a
-# thousand. One in a thousand is a lot:
+# The elements of the two Jacobians may differ by `atol` (default 1e-5) plus `rtol` (default 1e-3) times the element.
+# A relative error of one in a thousand is a lot:
 
 
 # %%
@@ -1358,10 +1414,11 @@ for SinOff.factor in (1.01, 1.0001, 1.0):
 # %% [markdown] syllabus="0.5e"
 # ### Inputs that overlap, and gradients that vary
 #
-# gradcheck rejects two more cases. If elements share memory, as after `expand`, it cannot change one element at a
-# time. And backward has to return exactly the same result twice, to the last bit. A backward that adds in a
-# varying order, as with `atomicAdd` on a GPU, does not. If this is the only problem, set `nondet_tol` to the
-# largest difference that you accept:
+# gradcheck rejects two more cases. The first case is an input whose elements share memory, as after `expand`:
+# gradcheck cannot change one element at a time. The second case is a gradient that varies: gradcheck calls backward
+# twice, and both results have to be equal to the last bit. If many GPU threads add to the same number, the order of
+# the additions, and with it the rounding, can differ from call to call. If such differences are the only problem,
+# set `nondet_tol` to the largest difference that you accept:
 
 
 # %%
@@ -1377,10 +1434,10 @@ attempt(lambda: gradcheck(SinVaries.apply, x))
 attempt(lambda: gradcheck(SinVaries.apply, x, nondet_tol=1e-10))
 
 # %% [markdown] syllabus="0.5d"
-# ### What it cannot see
+# ### What `gradcheck` cannot find
 #
 # gradcheck verifies that backward is the derivative of forward, at the inputs, sizes and layouts that you gave it.
-# Here are four Functions that pass and are wrong. The first is CubeKeepsSlope from above.
+# Four wrong Functions pass the test. The first is `CubeKeepsSlope` from above. These are the other three:
 
 
 # %%
@@ -1435,9 +1492,9 @@ print("forward is wrong: ", passes(gradcheck, Sine.apply, rows), end="   ")
 print("against sin:     ", torch.allclose(Sine.apply(rows), rows.sin()))
 
 # %% [markdown]
-# So test with random inputs on both sides of every kink, and with several sizes and layouts. Test the second
-# derivative with `gradgradcheck`, or make it an error. Compare forward with a reference. `make stage-2`, and the
-# same command for every other stage, does all of this.
+# So test with random inputs on both sides of every point where the derivative jumps, and with several sizes and
+# layouts. Test the second derivative with `gradgradcheck`, or raise an error with `once_differentiable`. Compare
+# forward with a reference. `make stage-2`, and the same command for every other stage, does all of this.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/find_the_wrong_ones`: write a test that distinguishes wrong Functions from right ones.
@@ -1446,14 +1503,15 @@ print("against sin:     ", torch.allclose(Sine.apply(rows), rows.sin()))
 # %% [markdown] syllabus="0.6a"
 # ## A fully connected layer
 #
-# This section uses all of the above. A fully connected layer computes `y = input @ weight.T + bias`. With `grad`
-# of y's shape, the gradients are:
+# This section uses all of the above. A fully connected layer computes `y = input @ weight.T + bias`. There are B
+# examples with I inputs and O outputs each. `grad` has the shape of y, (B, O). The gradients are:
 #
 #     d_input  = grad @ weight       (B, I)
 #     d_weight = grad.T @ input      (O, I)
 #     d_bias   = sum of grad's rows  (O)
 #
-# The bias is optional. It is always an argument, and its gradient is None when it is absent:
+# The bias is optional, but `forward` always has an argument for it. For a layer without a bias, the caller passes
+# None, and backward returns None as the gradient:
 
 
 # %%
@@ -1485,12 +1543,12 @@ for given in (arguments, arguments[:2]):
     print(f"{', '.join(list(shapes)[: len(given)]):20} as F.linear: {same}   checks: {checks}")
 
 # %% [markdown] syllabus="0.1e 0.6b 0.6d"
-# ### The module around it
+# ### The module for the layer
 #
-# A Function has no state. Learnt values belong in an `nn.Module`, as an `nn.Parameter`, because that is how
-# optimizers and `state_dict` find them. The module also sets the initial values: uniform within ±1/√I, as in
-# `torch.nn.Linear`. The next cell defines such a module from scratch, and a second one that keeps plain tensors
-# instead:
+# A Function has no state. Learnt values belong in an `nn.Module`, each as an `nn.Parameter`, because optimizers and
+# `state_dict` do not find plain tensors. The module also sets the initial values: they are distributed uniformly
+# within ±1/√I, as in `torch.nn.Linear`. The next cell defines such a module, and a second, wrong one that has plain
+# tensors instead:
 
 
 # %%
@@ -1524,9 +1582,10 @@ for kind in (MyLinear, PlainTensors):
 
 # %% [markdown]
 # Both modules compute the result, and both have gradients. But the optimizer finds no parameters in the second
-# one, and `state_dict` does not save any. In a larger network, even the optimizer would not raise an error, and
-# the layer would never learn. State that is not learnt, such as a running mean, belongs in `register_buffer`. A
-# buffer is saved and moved with the module, but optimizers do not find it.
+# module, and raises an error, and `state_dict` is empty. In a larger network, the optimizer would find the
+# parameters of other layers and raise no error, so this layer would never learn. Register state that is not learnt,
+# such as a running mean, with `register_buffer`. Such a buffer is part of the `state_dict`, and is moved to another
+# device with the module, but optimizers do not find it.
 
 # %%
 module = MyLinear(3, 2)
@@ -1561,15 +1620,16 @@ for registered in (False, True):
     attempt(lambda module=module: give(module, torch.zeros(3)))
 
 # %% [markdown]
-# Neither module has a parameter, and neither saves one. But if a plain tensor is assigned to `bias` by mistake,
-# the module with the registered name raises an error. The other module accepts the tensor, and it is never
-# trained.
+# Neither module has a parameter, and both state_dicts are empty. But if a plain tensor is assigned to `bias` by
+# mistake, the module with the registered name raises an error. The other module accepts the tensor, which is then
+# never trained.
 
 # %% [markdown] syllabus="0.6e"
 # ### `extra_repr`
 #
-# The method `extra_repr` of a module determines what is printed between its brackets. The module in
-# `stages/stage0_extending_python/linear.py` combines all of this:
+# When you print a module, its method `extra_repr` determines the text between the brackets. The module in
+# `stages/stage0_extending_python/linear.py` has a Function, checks of the arguments, an optional bias and an
+# `extra_repr`:
 
 # %%
 print(MyLinear(3, 4))
@@ -1604,14 +1664,14 @@ print(f"weight off by {(layer.weight - target).abs().max().item():.3f}; bias {la
 # **Your turn:** `0/linear`. `show("0/linear")` in a cell checks it here.
 
 # %% [markdown]
-# ## What to take along
+# ## Summary
 #
-# - Use a plain function first, a hook to look at a gradient or change it, and a Function for what torch cannot
-#   differentiate or should not save.
-# - backward returns a gradient for each argument. Save tensors with `save_for_backward` and store the rest on
-#   `ctx`. Never change what comes in, unless you call `mark_dirty`.
-# - Use `gradcheck` in float64, with inputs of every kind. Second derivatives are either right, which
-#   `gradgradcheck` verifies, or an error.
+# - Use a plain function first. Use a hook to look at a gradient or to change it. Use a Function for operations that
+#   torch cannot differentiate, and to choose what is stored for backward.
+# - backward returns a gradient for each argument. Save tensors with `save_for_backward` and store the rest on `ctx`.
+#   Never change an argument in place, unless you call `mark_dirty`, and never change an incoming gradient.
+# - Use `gradcheck` in float64, with inputs of every kind. Make sure that a second derivative is either right, which
+#   `gradgradcheck` verifies, or raises an error.
 #
-# `make stage-0` checks the functions of this notebook's stage. Next: `00b_torch_function`, about types of your
-# own, or directly to the cell: `01_python`.
+# `make stage-0` checks the functions of this notebook's stage. Next: `00b_torch_function`, about types of your own.
+# Or continue with `01_python`, the recurrent cell that is the example of all later stages.

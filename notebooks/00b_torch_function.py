@@ -11,15 +11,16 @@
 # ---
 
 # %% [markdown]
-# # 00b: types that torch takes for tensors
+# # 00b: types of your own that torch's functions accept
 #
 # PyTorch's functions also accept objects that are not tensors. If the class of an argument has a method called
-# `__torch_function__`, torch calls this method instead of its own function. The method receives the function and
-# the arguments, and decides what the result is. With it you write matrices that need no memory, tensors that log
-# the calls made with them, and numbers that record where they come from, all in Python.
+# `__torch_function__`, torch calls this method instead of its own function. The method receives the function and the
+# arguments, and decides what the result is. With this method you can write, all in Python, matrices that need almost
+# no memory, tensors that log the calls made with them, and numbers that record where they come from. (NumPy has a
+# similar mechanism: [`__array_function__`](https://numpy.org/neps/nep-0018-array-function-protocol.html).)
 #
-# You need Python and PyTorch, and no compiler. The notebook takes about 45 minutes. No later notebook builds on
-# it.
+# You need Python and PyTorch, and no compiler. The notebook takes about 45 minutes. No later notebook needs the
+# contents of this one.
 
 # %%
 import sys
@@ -39,8 +40,8 @@ torch.manual_seed(0)
 print("torch", torch.__version__, "on Python", sys.version.split()[0])
 
 # %% [markdown]
-# Many calls in this notebook fail on purpose. `attempt` prints what a call returns. If the call fails, it prints
-# the first line of the error.
+# Many calls in this notebook fail on purpose. `attempt` prints what a call returns. If the call fails, `attempt`
+# prints the first line of the error.
 
 
 # %%
@@ -52,7 +53,7 @@ def attempt(call):
 
 
 # %% [markdown] syllabus="0.7a"
-# ## A matrix of two numbers
+# ## A matrix that is stored as two numbers
 #
 # The example is a matrix with `value` on its diagonal and zeros elsewhere, a multiple of the identity:
 #
@@ -81,8 +82,9 @@ attempt(lambda: torch.mean(TwoNumbers(5, 2.0).tensor()))
 # %% [markdown] syllabus="0.7b 0.7c"
 # ### A table of overrides
 #
-# torch expects a tensor, and this object is not a tensor. The function then checks whether the class of the
-# argument has a `__torch_function__`. This class prints what its `__torch_function__` receives:
+# torch expects a tensor, and this object is not a tensor. Before `torch.mean` raises the error, it checks whether
+# the class of the argument has a `__torch_function__`. The next class has such a method, which prints what it
+# receives:
 
 
 # %%
@@ -99,12 +101,13 @@ print(torch.einsum("ij,jk->ik", torch.ones(1, 5), Listener(5, 2.0)))
 
 # %% [markdown]
 # `func` is torch's own function, `types` lists the classes that override it, and `args` and `kwargs` are the
-# arguments of the call. torch also finds an argument inside a list. A plain tensor overrides nothing, and `cat`
-# does not list it in `types`. Functions that are written in Python, such as `einsum`, list it anyway. Whatever the
-# method returns is the result of the call.
+# arguments of the call. torch also finds an argument inside a list. `Tensor`, the class of a plain tensor, overrides
+# nothing, so `types` does not contain this class when you call `cat`. For functions that are written in Python, such
+# as `einsum`, `types` contains `Tensor` anyway. Whatever `__torch_function__` returns is the result of the call.
 #
-# The next class uses a table that maps torch's functions to ours. A decorator fills the table. For a function that
-# is not in the table, the method returns `NotImplemented`.
+# The next class uses a table. Its keys are functions of torch, and its values are our own versions of these
+# functions, the overrides. A decorator fills the table. For a function that is not in the table,
+# `__torch_function__` returns `NotImplemented`.
 
 # %%
 HANDLED = {}
@@ -143,7 +146,8 @@ print(torch.mean(ScalarTensor(5, 2.0)), torch.mean(big))
 # %% [markdown] syllabus="0.7d"
 # ### A misnamed parameter
 #
-# This override has been published in many places, and it contains a mistake. Its parameter is called `t`:
+# The next override has been published in many places, and it contains a mistake: its parameter is called `t`, but
+# the body uses `input`:
 
 
 # %%
@@ -159,7 +163,7 @@ attempt(lambda: torch.mean(ScalarTensor(5, 2.0)))
 # function called `input`, which reads from the keyboard, and the body of the override uses that function. The
 # message does not mention the parameter.
 #
-# Is `t` a good name if the body uses it, too?
+# Suppose that we correct the body so that it uses `t`. Is the override right then?
 
 
 # %%
@@ -172,8 +176,8 @@ attempt(lambda: torch.mean(ScalarTensor(5, 2.0)))
 attempt(lambda: torch.mean(input=ScalarTensor(5, 2.0)))
 
 # %% [markdown]
-# No: an argument that the caller passes by name also arrives by name. **An override has the parameters of torch's
-# function, under the same names.**
+# No: if the caller passes an argument by name, the override receives the argument under this name, `input`. **An
+# override must have the parameters of torch's function, under the same names.**
 
 
 # %%
@@ -187,8 +191,9 @@ attempt(lambda: torch.mean(input=ScalarTensor(5, 2.0)))
 # %% [markdown] syllabus="0.7e"
 # ### Mixed operands
 #
-# `torch.add` may get one of our matrices on the left, on the right, or on both sides. The sum of two of our
-# matrices of the same size is a third one, and needs no tensor. In all other cases, we have to create the tensor.
+# `torch.add` may get one of our matrices on the left, on the right, or on both sides. If both are ours and have the
+# same size, the sum is again one of our matrices, and no tensor is needed. In all other cases, we have to create the
+# tensor.
 
 
 # %%
@@ -211,18 +216,18 @@ attempt(lambda: torch.add(two, three))
 attempt(lambda: torch.add(two, ScalarTensor(3, 1.0)))  # the wrong N: torch's own message
 
 # %% [markdown] syllabus="0.7f"
-# ### Nobody compares signatures
+# ### Missing parameters cause no error at first
 #
-# `torch.add` has more parameters: `torch.add(input, other, *, alpha=1, out=None)` computes
-# `input + alpha * other`, and writes the result to `out` if it is given. Our override lacks these two parameters,
-# and so far there has been no error. It appears when a caller uses one of them:
+# `torch.add` has more parameters: `torch.add(input, other, *, alpha=1, out=None)` computes `input + alpha * other`,
+# and writes the result to `out` if it is given. Our override lacks these two parameters, and so far there has been
+# no error. A caller who uses one of them gets an error:
 
 # %%
 attempt(lambda: torch.add(two, ones, alpha=10))
 
 # %% [markdown]
-# This case is harmless, because there is an error. To avoid the error, some overrides accept any keyword argument.
-# That is worse:
+# This mistake is harmless, because there is an error. To avoid the error, some overrides accept any keyword
+# argument. That is worse:
 
 
 # %%
@@ -271,8 +276,8 @@ print(inspect.signature(torch.overrides.get_testing_overrides()[torch.add]))
 # %% [markdown] syllabus="0.7g"
 # ### `NotImplemented`
 #
-# If a function is not in the table, our method returns `NotImplemented`. If every type in the call does so, torch
-# raises a `TypeError`:
+# If a function is not in the table, our `__torch_function__` returns `NotImplemented`. If the methods of all types
+# in the call return `NotImplemented`, torch raises a `TypeError`:
 
 # %%
 attempt(lambda: torch.relu(two))
@@ -280,22 +285,23 @@ attempt(lambda: F.relu(two))
 attempt(lambda: ones * two)
 
 # %% [markdown]
-# There are three different messages: one from functions in C++, one from functions in Python, and Python's own for
-# operators. There is also a fourth result:
+# There are three different messages: one from functions in C++, one from functions in Python, and Python's own
+# message for operators. For the operator `==`, there is no error:
 
 # %%
 attempt(lambda: two.tensor() == two)
 
 # %% [markdown]
-# This is not an error, but `False`. If both sides of `==` return `NotImplemented`, Python compares identities. To
-# prevent this, a type has to define `__eq__` itself. The workbook's type does so, as you see below.
+# The result is `False`. If both sides of `==` return `NotImplemented`, Python compares identities: it checks whether
+# both are the same object. To prevent this, a type has to define `__eq__` itself. The type in stage 0 does so, as
+# you see below.
 
 # %% [markdown] syllabus="0.7h"
-# ### The other way: convert
+# ### Conversion instead of a table
 #
-# A table rejects every function that it does not contain. The opposite approach is to create the tensor and to
-# call the original function with it. `tree_map` applies a function to everything in nested lists, tuples and
-# dictionaries.
+# A table rejects every function that it does not contain. The opposite approach is to create the tensor and to call
+# the original function with it. `tree_map` applies a function, here `dense`, to every item in nested lists, tuples
+# and dictionaries.
 
 # %%
 from torch.utils._pytree import tree_map
@@ -319,16 +325,17 @@ attempt(lambda: torch.cat([ones, four]))
 attempt(lambda: ones * four)
 
 # %% [markdown]
-# Three lines cover all of torch, but each call may create a tensor of $N^2$ numbers. One case is still wrong:
+# Three lines cover all functions of torch, but each call may create a tensor of $N^2$ numbers. One case is still
+# wrong:
 
 # %%
 attempt(lambda: torch.sub(ones, ones, out=four))
 print(four)
 
 # %% [markdown]
-# `out` says where the result goes. Here the result was written to a temporary tensor, which was then discarded.
-# The workbook's class checks the version of this tensor, which counts writes. If the call has written to the
-# tensor, the class raises an error.
+# `out` says where torch should write the result. Here torch wrote the result to a temporary tensor, which was then
+# discarded. The class in stage 0 looks at the version of the temporary tensor, a number that increases with each
+# write. If the call has written to the tensor, the class raises an error.
 
 # %%
 from common import load
@@ -340,10 +347,11 @@ attempt(lambda: F.relu(four, inplace=True))
 attempt(lambda: four.tensor() == four)
 
 # %% [markdown]
-# (`load(0)` imports stage 0 as the package `lltm_stage0`. Read its `scaled_identity.py`: it contains what you have
-# written here, and raises an error for the wrong calls.)
+# (`load(0)` imports stage 0 as the package `lltm_stage0`. Read the file `scaled_identity.py` of this stage: it
+# contains the classes of this section, and raises an error for the wrong calls.)
 #
-# What is such a type good for? A product with it needs no matrix:
+# What can you use such a type for? If a factor of a matrix product is such an object, the product does not need the
+# full matrix:
 
 # %%
 from torch.utils.benchmark import Timer
@@ -357,8 +365,8 @@ times = {name: Timer("A @ B", globals={"A": factor, "B": B}).blocked_autorange()
 print(f"{times['tensor'] / times['two numbers']:.0f} times as fast, and {A.nbytes / 1e6:.0f} MB less")
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/diagonal`. `make check EX=0/diagonal` in a terminal creates the files of the exercise and
-# checks what you wrote. The cell below checks it here.
+# **Your turn:** `0/diagonal`. `make check EX=0/diagonal` in a terminal creates the files of the exercise and checks
+# what you wrote. The cell below makes the same check here.
 
 # %%
 from common.exercises import show
@@ -368,8 +376,8 @@ show("0/diagonal")
 # %% [markdown] syllabus="0.8a"
 # ## One operation, many names
 #
-# `torch.add(a, b)`, `a.add(b)` and `a + b` are the same operation, but not the same function. The next type only
-# returns the name of the function that it receives:
+# `torch.add(a, b)`, `a.add(b)` and `a + b` are the same operation, but not the same function. The
+# `__torch_function__` of the next type returns only the name of the function that it receives:
 
 
 # %%
@@ -397,14 +405,15 @@ for text, call in spellings.items():
     print(f"{text:26} arrives as {call()}")
 
 # %% [markdown]
-# A function arrives under its own name, an alias such as `subtract` under the name of the alias, and a method
-# under the name of the method. For operators, there are two cases. `+`, on either side, arrives as the method
-# `add`, because C++ binds both names to one function. Operators that are written in Python have names of their
-# own: `__pow__`, and `__rsub__` and `__rmatmul__` where the tensor is on the right. For these two, the tensor
-# comes first in `args`, although it is the right operand in your code.
+# A function arrives under its own name. An alias such as `subtract` arrives under the name of the alias, and a
+# method under the name of the method. For operators, there are two cases. `+` arrives as the method `add`, whether
+# the tensor is on the left or on the right, because `__add__`, `__radd__` and `add` are the same function in C++.
+# Some operators are written in Python and arrive under their own names: `__pow__`, and, if the tensor is on the
+# right, `__rsub__` and `__rmatmul__`. For `__rsub__` and `__rmatmul__`, the tensor comes first in `args`, although
+# it is the right operand in your code.
 #
-# `+=` is an operation of its own, the method `add_`, which works in place. Here, too, the result is whatever the
-# method returns, so afterwards the variable is not a tensor any more:
+# `+=` is an operation of its own, the method `add_`, which works in place. Here, too, the result is whatever
+# `__torch_function__` returns, so afterwards the variable is not a tensor any more:
 
 # %%
 total = torch.ones(2)
@@ -412,7 +421,7 @@ total += it
 print("total is now the string", total)
 
 # %% [markdown]
-# Many tutorials register `torch.Tensor.__add__`. This function never arrives:
+# Many tutorials put `torch.Tensor.__add__` into the table. But `__torch_function__` never receives this function:
 
 # %%
 print("torch.Tensor.__add__ is torch.Tensor.add:", torch.Tensor.__add__ is torch.Tensor.add)
@@ -430,14 +439,15 @@ ScalarTensor.__add__ = lambda self, other: torch.add(self, other)
 attempt(lambda: two + three)
 
 # %% [markdown]
-# So to cover one operation completely, you need the function, its aliases, the methods, the names of the
-# operators, and the operators of your own class. Do not guess these names: print them with a type like `Namer`.
+# So to cover one operation completely, you need entries for the function, its aliases, the methods and the
+# operators, and your class has to define the operators itself. Do not guess the names: print them with a type like
+# `Namer`.
 
 # %% [markdown] syllabus="0.8b"
-# ### Round and round
+# ### A function and a method that call each other
 #
-# It is tempting to let one spelling call another. Here the function calls the method, and the method calls the
-# function:
+# It is tempting to let one override call another. In the next class, the override of the function calls the method,
+# and the override of the method calls the function:
 
 
 # %%
@@ -454,14 +464,15 @@ class Circular(torch.Tensor):
 attempt(lambda: torch.add(torch.ones(2).as_subclass(Circular), 1))
 
 # %% [markdown]
-# Each of these calls has an argument that overrides it, so each call arrives in `__torch_function__` again. To end
-# the recursion, one place has to work on plain tensors. Above, `dense` did that. In a subclass of `Tensor`,
-# `super()` does it, as the next section shows.
+# Each of these calls has an argument of type `Circular`, so each call leads to `__torch_function__` again. To end
+# the recursion, `__torch_function__` must at some point call torch's function with plain tensors. Above, `dense`
+# created the plain tensors. In a subclass of `Tensor`, you call `super().__torch_function__` instead, as the next
+# section shows.
 
 # %% [markdown] syllabus="0.9a"
 # ## Subclasses of `torch.Tensor`
 #
-# A subclass of `Tensor` inherits a `__torch_function__`. It runs the operation and converts the result to the
+# A subclass of `Tensor` inherits a `__torch_function__`, which runs the operation and converts the result to the
 # subclass:
 
 
@@ -475,12 +486,20 @@ for result in (image + 1, 1 + image, image.mean(), image[0], torch.stack([image,
     print(type(result).__name__, end="  ")
 
 # %% [markdown]
-# All tensors stay `Pixels`. The shape is not a tensor, and its type does not change.
+# All results that are tensors are `Pixels`. The shape is not a tensor, so its type does not change.
+
+# %% [markdown]
+# `as_subclass` turns an existing tensor into a `Pixels`. You can also call the class: with a list of numbers, it
+# makes a tensor of float32, as `torch.Tensor` does. With a single number, it makes an uninitialised tensor of that
+# size:
+
+# %%
+print(Pixels([3.14]), Pixels(2).shape)
 
 # %% [markdown] syllabus="0.9b 0.9c"
-# ### Families
+# ### Related and unrelated subclasses
 #
-# Here are three more classes: two subclasses of `Pixels`, and one that is not related to them.
+# Here are three more classes: two subclasses of `Pixels`, and a third class that is not related to `Pixels`.
 
 
 # %%
@@ -505,14 +524,14 @@ attempt(lambda: torch.add(grey, colour))
 attempt(lambda: torch.add(pixels, sound))
 
 # %% [markdown]
-# The result has the most derived type, whether that operand is on the left or on the right. Siblings do not mix,
-# although they have a common parent: each one returns `NotImplemented` for a type that is not its own parent, and
-# no other type remains.
+# The result has the most derived type of the two operands. The order of the operands does not matter. Siblings such
+# as `Grey` and `Colour` do not mix, although they have a common parent: a class accepts only itself and its base
+# classes, and otherwise returns `NotImplemented`. Here both classes return it, so torch raises an error.
 
 # %% [markdown] syllabus="0.9d 0.9f"
 # ### A tensor that keeps a log
 #
-# As everywhere in Python, a subclass may override a method. Which calls use the new method?
+# As everywhere in Python, a subclass may override a method. The next cell shows which calls use the new method:
 
 
 # %%
@@ -526,8 +545,8 @@ for call in (lambda: own.add(1), lambda: own + 1, lambda: torch.add(own, 1), lam
     attempt(call)
 
 # %% [markdown]
-# Only a direct call of this method on this object uses it. `+` and `torch.add` do not. `__torch_function__`
-# receives all of these calls:
+# Only `own.add(1)` uses the new method. `own + 1`, `torch.add(own, 1)` and the method of another tensor do not use
+# it. `__torch_function__`, in contrast, receives all of these calls:
 
 # %%
 calls = []
@@ -547,14 +566,16 @@ x.shape, x.T, x.requires_grad  # attributes
 print(*calls, sep="\n")
 
 # %% [markdown]
-# It receives functions, methods and attributes, whose getters end in `__get__`. It does not see calls inside a
-# function: `F.softmax` calls `x.softmax`, and that is not in the list. Why not?
+# `__torch_function__` receives functions, methods and attributes. The name of an attribute's getter ends in
+# `__get__`. `__torch_function__` does not receive the calls inside a function: `F.softmax` calls `x.softmax`, and
+# this call is not in the list. Why not?
 
 # %% [markdown] syllabus="0.9e"
-# ### Why `super()`
+# ### Why the method calls `super()`
 #
-# The reason is `super().__torch_function__`, which does two things. The first is to switch the protocol off while
-# it runs the operation. This class does not do that:
+# The reason is `super().__torch_function__`, which switches the *protocol* off while the operation runs. (The
+# protocol is the rule that torch's functions look for a `__torch_function__` and call it.) The next class does not
+# switch the protocol off:
 
 
 # %%
@@ -567,8 +588,8 @@ class NeverEnds(torch.Tensor):
 attempt(lambda: torch.ones(2).as_subclass(NeverEnds) + 1)
 
 # %% [markdown]
-# The operation finds the type of its argument and calls `__torch_function__` again, without end. You can switch
-# the protocol off yourself, but then the second thing is missing:
+# The operation finds the type of its argument and calls `__torch_function__` again, so the recursion never ends. You
+# can switch the protocol off yourself. But `super()` does a second thing, which is missing here:
 
 
 # %%
@@ -583,17 +604,18 @@ print(type(torch.ones(2).as_subclass(Forgets) + 1).__name__)
 print(type(torch.ones(2).as_subclass(Logging) + 1).__name__)
 
 # %% [markdown]
-# The result is a plain tensor, so later calls with it are not logged. `super()` converts the result to the
-# subclass again. That is the second thing.
+# The result of `Forgets` is a plain tensor. If the class logged its calls, later calls with this result would not be
+# logged. The second thing that `super()` does is to convert the result to the subclass.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/count_products`. `show("0/count_products")` in a cell checks it here.
 
 # %% [markdown] syllabus="0.10a"
-# ## Numbers that know where they come from
+# ## Numbers that record where they come from
 #
 # A program processes measurements from several cameras. At the end you want to know which cameras contributed to a
-# number. A first approach is an attribute of a subclass:
+# number. A first approach is a subclass of `Tensor` with an attribute. The tensor `image` from above is an object of
+# such a subclass:
 
 # %%
 image.sources = {"camera 1"}
@@ -601,7 +623,7 @@ attempt(lambda: image.sources)
 attempt(lambda: (image + 1).sources)
 
 # %% [markdown]
-# The result has the same type, but not the attributes, because it is another object. So we write a wrapper: a
+# The result has the same type, but not the attribute, because the result is another object. So we write a wrapper: a
 # class that contains a tensor and its sources. Its `__torch_function__` takes the tensor out, calls the function,
 # and wraps the result again. This is a first version:
 
@@ -630,15 +652,15 @@ attempt(lambda: torch.sum(one, dim=0))
 # %% [markdown] syllabus="0.10c"
 # ### None is not an empty dictionary
 #
-# This version has four mistakes. The first one:
+# This version has four mistakes. Here is the first one:
 
 # %%
 attempt(lambda: torch.sum(one))
 
 # %% [markdown]
-# `torch.sum(one, dim=0)` worked and `torch.sum(one)` does not, because **`kwargs` arrives as `None` where a call
-# has no keyword arguments**. Functions in Python pass a dictionary, so `F.relu` worked. The default in the
-# signature does not help: it *is* `None`.
+# `torch.sum(one, dim=0)` worked and `torch.sum(one)` fails, because **`kwargs` is `None` if a call has no keyword
+# arguments**. Functions that are written in Python pass a dictionary, so `F.relu` worked. The default in the
+# signature does not help, because the default *is* `None`. The next version replaces `None` by an empty dictionary:
 
 
 # %%
@@ -655,25 +677,26 @@ attempt(lambda: torch.sum(torch.add(one, 1)))
 # %% [markdown] syllabus="0.10b"
 # ### Nested arguments
 #
-# The second mistake:
+# Here is the second mistake:
 
 # %%
 attempt(lambda: torch.cat((torch.ones(1), one)))
 
 # %% [markdown]
-# torch searches lists and tuples, and finds a wrapper there. Our method does not search them. It calls the
-# function with the wrapper still in the tuple, so torch calls our method again, without end. The third mistake is
-# the same one for results: `torch.max` with a dimension returns a tuple of two tensors, and our method wraps the
-# tuple as if it were one tensor.
+# torch searches lists and tuples, and finds a wrapper there. Our method does not search them. It calls the function
+# with the wrapper still in the tuple, so torch calls our method again, and the recursion never ends. The third
+# mistake is similar, but concerns results: `torch.max` with a dimension returns a tuple of two tensors, and our
+# method wraps the tuple as if it were one tensor.
 
 # %%
 attempt(lambda: torch.max(one, 0))
 
 # %% [markdown]
-# `tree_map` converts nested arguments and nested results, and `tree_leaves` lists everything in them.
+# Two functions help: `tree_map` converts nested arguments and nested results, and `tree_leaves` lists every item in
+# them. The last version below uses both.
 
 # %% [markdown] syllabus="0.10d"
-# ### Several carriers
+# ### Several wrappers in one call
 #
 # The fourth mistake causes no error:
 
@@ -681,9 +704,10 @@ attempt(lambda: torch.max(one, 0))
 attempt(lambda: torch.add(one, two))
 
 # %% [markdown]
-# The numbers come from both cameras, and the result names only one. Our method uses the sources of the first
-# wrapper, because we did not define how to merge them. For sources, the right result is the union. For units, it
-# might be an error, and for the uncertainty of a sum, a formula. **A wrapper must say how metadata is merged.**
+# The numbers come from both cameras, but the result names only one camera. Our method uses the sources of the first
+# wrapper, because we did not define how to merge them. For sources, the right result is the union. If a wrapper
+# stored physical units, different units should perhaps be an error. If it stored uncertainties, a sum would need a
+# formula. **A wrapper must define how its metadata, here the sources, are merged.**
 
 # %%
 from torch.utils._pytree import tree_leaves
@@ -709,16 +733,16 @@ attempt(lambda: F.linear(one, weight=Sourced(torch.ones(3, 2), {"a model"})))
 attempt(lambda: torch.numel(one))
 
 # %% [markdown]
-# Stage 0 has this class in `tensor_likes.py`. There, it raises an error for calls that it does not support.
+# Stage 0 has this class in `tensor_likes.py`. There, the class raises an error for calls that it does not support.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/carry_rate`. `show("0/carry_rate")` in a cell checks it here.
 
 # %% [markdown] syllabus="0.11a 0.11b"
-# ## Who is asked first
+# ## The order in which torch calls the types
 #
-# If one call has several types with a `__torch_function__`, torch calls these methods one after the other. The
-# types below record that they were called, and return `NotImplemented`.
+# If one call has arguments of several types with a `__torch_function__`, torch calls ("asks") these methods one
+# after the other. The types below record that they were called, and return `NotImplemented`.
 
 # %%
 asked = []
@@ -755,14 +779,15 @@ order(B, A, A2)
 order(B, A2, A, B)
 
 # %% [markdown]
-# torch goes from left to right and calls each type once. A subclass comes immediately before its base class,
-# wherever it stands in the call. In `B, A, A2`, the position of `B` does not change, because `B` is not a base
-# class of the others.
+# torch goes from left to right and calls the method of each type once. But a subclass comes immediately before its
+# base class, even if the subclass stands later in the call. In `B, A, A2`, the position of `B` does not change,
+# because `B` is not a base class of the others.
 
 # %% [markdown] syllabus="0.11c"
-# ### The first answer
+# ### The first result other than `NotImplemented` counts
 #
-# The first return value other than `NotImplemented` is the result. torch does not call the remaining types:
+# If a method returns anything other than `NotImplemented`, this value is the result, and torch does not call the
+# methods of the remaining types:
 
 # %%
 yes, none = asks("yes", answer="an answer"), asks("none", answer=None)
@@ -770,14 +795,14 @@ order(A, yes, B)
 order(A, none, yes)
 
 # %% [markdown]
-# `None` is also a return value. If a `__torch_function__` has no `return`, its result is None, and torch does not
-# call the types to its right. So always write `return NotImplemented`.
+# `None` is also such a value. If a `__torch_function__` ends without `return`, it returns None, and torch does not
+# call the remaining types. So if your method does not handle a call, write `return NotImplemented`.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/who_is_asked`. `show("0/who_is_asked")` in a cell checks it here.
 
 # %% [markdown] syllabus="0.12a"
-# ## How much of torch?
+# ## How much of torch can be overridden
 #
 # `torch.overrides.get_overridable_functions` lists everything that can be overridden, grouped by namespace:
 
@@ -795,8 +820,8 @@ print(f"{'attributes':22}{sum(len(functions) == 1 for functions in listed.values
 # %% [markdown] syllabus="0.12b"
 # ### What cannot be overridden
 #
-# The counterpart is `get_ignored_functions`. torch's documentation says that these functions explicitly cannot be
-# overridden. Test a few of them:
+# The counterpart is `get_ignored_functions`. torch's documentation says that these functions cannot be overridden.
+# Test a few of them:
 
 # %%
 for function in (torch.tensor, torch.is_tensor, torch.as_tensor, torch.rand_like, torch.normal):
@@ -808,15 +833,15 @@ for function in (torch.tensor, torch.is_tensor, torch.as_tensor, torch.rand_like
 # %% [markdown]
 # `torch.tensor` and `torch.as_tensor` never call `__torch_function__`: they read what is inside the argument.
 # `is_tensor` calls Python's `isinstance`. But `rand_like` is in the list and calls `__torch_function__`, although
-# the documentation says otherwise. Treat the list as the functions that torch's own tests leave out, and test the
-# functions that matter to you.
+# the documentation says otherwise. torch's own tests of the protocol skip some functions, and the list contains only
+# these. Test the functions that you need yourself.
 
 # %% [markdown] syllabus="0.12d"
-# ### Your functions may ask, too
+# ### Let your own functions call `__torch_function__`
 #
-# A function that you write in Python does not call `__torch_function__`. Only the functions that it calls do. With
-# two additional lines your function calls it first, as torch's own Python functions do. (For several arguments
-# there is `has_torch_function`, which takes a tuple.)
+# A function that you write in Python does not call `__torch_function__`. Only the functions of torch that your
+# function calls do so. With two additional lines, your function also calls `__torch_function__` first, as torch's
+# own Python functions do. (For several arguments, use `has_torch_function`, which takes a tuple.)
 
 # %%
 from torch.overrides import handle_torch_function, has_torch_function_unary
@@ -836,15 +861,15 @@ implements(energy)(lambda x: x.N * x.value**2)
 attempt(lambda: energy(ScalarTensor(3, 2.0)))
 
 # %% [markdown]
-# The protocol now treats `energy` like `torch.mean`. An entry in the table overrides it, and it is visible to a
-# mode, which the next section explains.
+# The protocol now treats `energy` like `torch.mean`. An entry in the table overrides `energy`.
 
 # %% [markdown] syllabus="0.12e"
-# ### A mode needs no argument
+# ### Modes: receive every call, whatever its arguments are
 #
-# The `__torch_function__` of a mode needs no argument of its type. Within `with`, it receives every call that
-# takes part in the protocol. Here this includes `torch.tensor`. `is_tensor` and `from_numpy` never take part.
-# While the method of the mode runs, the mode is switched off, so the method can call the function.
+# A mode is an object with a `__torch_function__` that is active inside a `with` block, whatever the types of the
+# arguments are. Inside the block, the method receives every call that takes part in the protocol, including calls of
+# functions such as `energy`. For modes, this includes `torch.tensor`. `is_tensor` and `from_numpy` never take part.
+# While the method runs, the mode is switched off, so the method can call the function.
 
 # %%
 from torch.overrides import TorchFunctionMode
@@ -861,8 +886,8 @@ with Listening():
     torch.is_tensor(x)  # not seen
 
 # %% [markdown]
-# Modes can be nested. torch calls the inner mode first. When the inner mode calls the function, torch calls the
-# outer mode, and then the types.
+# Modes can be nested. torch calls the method of the inner mode first. When the inner mode calls the function, torch
+# calls the method of the outer mode, and after that the `__torch_function__` of the arguments' types.
 
 
 # %%
@@ -880,9 +905,9 @@ with Named("outer"), Named("inner"):
     torch.exp(Listener(5, 2.0))
 
 # %% [markdown]
-# While the method of a mode runs, only this mode is off. `with self:` switches it on again, so that it receives
-# the calls that it makes itself. (Within `with self:`, do not call the function that the method received: this
-# call would come back to the mode without end.)
+# While the method of a mode runs, only this mode is off. Inside `with self:` the mode is on again, so the method
+# also receives the calls that its own code makes there. (Inside `with self:`, do not call the function that the
+# method received: this call would reach the mode again, and the recursion would never end.)
 
 
 # %%
@@ -900,13 +925,14 @@ with OwnSoftmax("re-entered"):
 print(y)
 
 # %% [markdown] syllabus="0.12f"
-# ### What no `__torch_function__` sees
+# ### Operations inside torch: `__torch_dispatch__`
 #
 # `__torch_function__` only receives calls that are made from Python. One such call may run several operations of
-# ATen, torch's library in C++, and autograd runs more of them in backward. Each of these operations passes torch's
-# dispatcher, which has a protocol of its own: `__torch_dispatch__`. The dispatcher calls it below autograd, and
-# `func` is an operation of ATen, such as `aten.sum.default`. A `TorchDispatchMode` sees all of these operations
-# (notebook 00a counted them with one). The next cell runs the same line under both modes:
+# ATen, torch's library in C++, and autograd runs more of them in backward. Each of these operations passes through
+# torch's dispatcher, which selects the code that runs for it. The dispatcher has a protocol of its own:
+# `__torch_dispatch__`. The dispatcher calls this method after autograd has handled the call, and `func` is an
+# operation of ATen, such as `aten.sum.default`. A `TorchDispatchMode` sees all of these operations (notebook 00a
+# counts operations with such a mode). The next cell runs the same line under both modes:
 
 # %%
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -925,17 +951,17 @@ for mode in (Listening(), Dispatched()):
         x.softmax(0).sum().backward()
 
 # %% [markdown]
-# The first mode lists three calls, and `backward` is one of them. The other mode also shows what `backward` ran:
-# `ones_like` for the gradient of the result, `expand` for the gradient of the sum, and the gradient of the
-# softmax. (`detach` is a view and does no work.) The names are those of ATen, so you cannot see any more whether
-# the code says `x.softmax(0)` or `F.softmax(x, 0)`. Override `__torch_function__` to change what torch's functions
-# mean. Override `__torch_dispatch__` to see or change which operations run.
+# The first mode, `Listening`, lists three calls, and `backward` is one of them. The other mode, `Dispatched`, also
+# shows what `backward` ran: `ones_like` for the gradient of the result, `expand` for the gradient of the sum, and
+# the gradient of the softmax. (`detach` is a view and does no work.) The names are those of ATen, so you cannot see
+# any more whether the code says `x.softmax(0)` or `F.softmax(x, 0)`. Override `__torch_function__` to change what
+# torch's functions mean. Override `__torch_dispatch__` to see or change which operations run.
 
 # %% [markdown] syllabus="0.12c"
-# ### A test of one's own type
+# ### Test how much of torch your type covers
 #
-# The table of `mean`, `add` and `matmul` includes methods and operators. How much of torch does it cover? Counting
-# names is quick:
+# The table in stage 0's `scaled_identity.py` has entries for `mean`, `add` and `matmul`, and for the methods of the
+# last two. How much of torch does this table cover? You can simply count the names:
 
 # %%
 everything = {function for functions in listed.values() for function in functions}
@@ -943,10 +969,10 @@ table = stage0.scaled_identity.HANDLED
 print(f"{len(everything & set(table))} of {len(everything)}")
 
 # %% [markdown]
-# Calling the functions says more. `coverage` of stage 0 takes each function from that list that accepts a single
-# argument. It calls the function with a matrix, and with an object that represents this matrix, and compares the
-# results. (Of the functions in our table, only `mean` accepts a single argument. None of `torch.foreach` does,
-# because these functions take lists.)
+# You learn more if you call the functions. `coverage` of stage 0 takes each overridable function that accepts a
+# single argument. It calls the function with a matrix, and with an object that represents this matrix, and compares
+# the results. (Of the functions in our table, only `mean` accepts a single argument. The functions of
+# `torch.foreach` are not called, because they take lists.)
 
 # %%
 from lltm_stage0.coverage import coverage
@@ -978,9 +1004,10 @@ axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.2), ncols=3)
 plt.show()
 
 # %% [markdown]
-# A table covers only its entries. Conversion covers every function, but hardly any method and no attribute: these
-# belong to `Tensor`, and a class that is not a `Tensor` does not have them. The subclass covers everything except
-# for a few, such as `_is_view`. The object *is* a view of the matrix, because `as_subclass` creates a view.
+# A table covers only its entries. Conversion covers every function, but it covers hardly any method and no
+# attribute: methods and attributes belong to `Tensor`, and a class that is not a `Tensor` does not have them. The
+# subclass covers everything except for a few functions, such as `_is_view`. Here the result has to differ: the
+# object of the subclass really is a view of the matrix, because `as_subclass` creates a view.
 #
 # Add such a count to the tests of your type. A new version of torch adds new functions, and the test shows whether
 # the type handles them.
@@ -989,11 +1016,12 @@ plt.show()
 # **Your turn:** `0/what_is_missing`. `show("0/what_is_missing")` in a cell checks it here.
 
 # %% [markdown]
-# ## What you have now
+# ## Summary
 #
 # - There are three ways to write a type that torch accepts: a table, conversion, and a subclass of `Tensor`.
-# - The common mistakes concern names and parameters that differ from torch's, `kwargs` that is `None`, wrappers in
-#   lists, `==`, and calls that never end.
+# - The common mistakes are: an override whose parameters differ from those of torch's function; `kwargs` that is
+#   `None`; wrappers in lists; `==`; and calls that never end.
 # - A test can show how much of torch a type covers.
 #
-# Next: `00c_conv_batchnorm` fuses two layers and saves memory. `01_python` starts with the cell.
+# Next: `00c_conv_batchnorm` combines two layers in one Function that needs less memory. Or continue with
+# `01_python`, the recurrent cell that is the example of all later stages.

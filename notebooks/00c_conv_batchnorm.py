@@ -14,16 +14,18 @@
 # # 00c: convolution and batch norm in one Function
 #
 # Memory limits the training of many networks. Most of this memory contains numbers that only the backward pass
-# needs. In this notebook, you write a Function that saves fewer of them. It combines a convolution and the batch
-# norm after it in one operation. It does not save the tensor between the two, but computes it a second time. You
-# derive both gradients, verify them, and see what goes wrong if a derivation is careless. Then you measure what
-# the Function gains and costs: saved bytes, peak memory and time. At the end, you train a network with it.
+# needs. In this notebook, you write a Function that stores fewer of these numbers. It *fuses* two layers, a
+# convolution and the batch norm after it: one operation computes both. (Batch norm shifts and scales each channel to
+# mean 0 and variance 1, and then applies a learnt scale and shift.) The Function does not store the tensor that the
+# convolution passes to batch norm. Instead, backward computes this tensor a second time. You derive both gradients,
+# verify them, and see what goes wrong if a derivation is careless. Then you measure what the Function gains and what
+# it costs: bytes stored for backward, peak memory and time. At the end, you train a network with it.
 #
-# You need notebook 00a, and some knowledge of convolutions. The notebook takes about 60 minutes.
+# You need notebook 00a, and some knowledge of convolutions and of batch norm. The notebook takes about 60 minutes.
 #
-# (Other texts use the same name for something else. For *inference*, they fold a batch norm, whose statistics are
-# fixed by then, into the weights of the convolution. This notebook is about *training*, where the statistics
-# depend on the batch.)
+# (In other texts, "fusing convolution and batch norm" means something else. For *inference*, when the statistics of
+# batch norm are fixed, these texts fold batch norm into the weights of the convolution. This notebook is about
+# *training*, where the statistics depend on the batch.)
 
 # %%
 import sys
@@ -48,10 +50,10 @@ torch.manual_seed(0)
 print("torch", torch.__version__, "on Python", sys.version.split()[0])
 
 # %% [markdown]
-# ## What training keeps
+# ## What training stores for backward
 #
-# PyTorch can call a hook for each tensor that it saves for backward. This cell passes one batch of images through
-# the two layers:
+# PyTorch can call a hook, a function that you write, for each tensor that is stored ("saved") for backward. This
+# cell passes one batch of images through the two layers:
 
 # %%
 images = torch.randn(16, 3, 32, 32)  # N images, I channels, H x W pixels
@@ -67,29 +69,34 @@ with torch.autograd.graph.saved_tensors_hooks(tell, lambda tensor: tensor):
     output = layers(images)
 
 # %% [markdown]
-# The saved tensors are the images, the weights, and the tensor *between* the layers. Its shape is
-# (16, 16, 32, 32), so it is as large as the output. Only batch norm needs it, for its gradient. The next layer
-# saves its own input anyway, so in a deep network every second large tensor is one of these. They can be computed
-# again from the tensors that are saved.
+# The saved tensors are the images, the weights, and the tensor *between* the layers. Its shape is (16, 16, 32, 32),
+# so it is as large as the output. Only the gradient of batch norm needs this tensor. In a deep network, each
+# convolution saves its input, and each batch norm saves its input. So half of the large saved tensors are inputs of
+# a batch norm. You can compute each input of a batch norm again from the input and the weights of the convolution,
+# which are saved anyway.
 #
 # To do that, we have to write both backward passes ourselves.
 
 # %% [markdown] syllabus="0.13a"
 # ## The gradients of a convolution
 #
-# With stride s and padding p, and with zero where an index is outside the image, a convolution is:
+# A convolution with stride s and padding p is the sum below. Where an index is outside the image, the input counts
+# as zero:
 #
 #     output[n,o,y,x] = sum over i,k,l of  weight[o,i,k,l] * input[n,i, y s + k - p, x s + l - p]
 #
-# Each term is a product, and the gradient of one factor is the gradient of the output times the other factor:
+# Each term is a product. In a product, the gradient of one factor is the gradient of the output times the other
+# factor:
 #
 #     d_weight[o,i,k,l] = sum over n,y,x of  d_output[n,o,y,x] * input[n,i, y s + k - p, x s + l - p]
-#     d_input[n,i,Y,X]  = sum over o,k,l of  weight[o,i,k,l] * d_output[n,o,y,x]   where Y = y s + k - p, and so X
+#     d_input[n,i,Y,X]  = sum over o,k,l of  weight[o,i,k,l] * d_output[n,o,y,x]
+#                       where Y = y s + k - p and X = x s + l - p
 #
-# Look at the formula for `d_weight` again: it slides `d_output` over `input`. So it is a convolution whose kernel
-# is `d_output`, with the roles of images and channels exchanged. Neighbouring elements of the kernel are s pixels
-# apart, which is called dilation. The formula for `d_input` spreads each pixel of `d_output` over the input pixels
-# that it was computed from. This is a *transposed* convolution.
+# Look at the formula for `d_weight` again: `d_output` slides over `input`. So the formula is a convolution of
+# `input` with `d_output` as its kernel. Its sum runs over the images n, where the sum of forward runs over the input
+# channels i: images and channels have exchanged their roles. Neighbouring elements of the kernel are s pixels apart,
+# which is called dilation. The formula for `d_input` spreads each pixel of `d_output` over the input pixels from
+# which that output pixel was computed. This operation is called a *transposed* convolution.
 
 
 # %%
@@ -133,9 +140,11 @@ try_convolution(stride=1, padding=1, H=6, W=5)
 try_convolution(stride=2, padding=1, H=6, W=5)
 
 # %% [markdown]
-# With 6 rows and stride 2, the last row is not read, because the kernel does not fit there once more. So `d_input`
-# lacks one row, whose gradient is zero. `d_weight` has one row too many, for a position that the kernel never had.
-# The stage's version adds the missing row and removes the additional one:
+# With 6 rows, a kernel of 3 x 3, padding 1 and stride 2, the convolution reads all rows of the image, but not the
+# row of padding at the bottom. With 5 rows, the output has the same size, and there is no unread row. The transposed
+# convolution knows only the size of `d_output` and assumes 5 rows, so `d_input` lacks the last row. `d_weight` has
+# four rows, one more than the kernel. The stage's version computes the missing row (`output_padding`) and removes
+# the additional row:
 
 # %%
 import inspect
@@ -157,9 +166,9 @@ for stride, padding, H, W in [(1, 0, 5, 5), (2, 1, 6, 5), (3, 2, 7, 8), (2, 0, 3
 #     x_hat = (x - mean) / root
 #     y     = gamma * x_hat + beta
 #
-# The gradients of the last line are simple: `d_beta` is the sum of `d_y`, `d_gamma` is the sum of `d_y * x_hat`,
-# and `d_x_hat = gamma * d_y`. For the rest, we start with a careless version. It treats mean and root as
-# constants, so that only `/ root` remains:
+# The gradients of the last line are simple: `d_beta` is the sum of `d_y`, `d_gamma` is the sum of `d_y * x_hat`, and
+# `d_x_hat = gamma * d_y`. For `d_x`, we start with a careless version. It treats mean and root as constants, so that
+# only the division by root remains:
 
 
 # %%
@@ -192,8 +201,9 @@ compare("careless d_x", careless_d_x(d_x_hat, x_hat, root), want_x)
 #
 # - The direct path gives `d_x_hat / root`.
 # - Through the mean: if the mean increases by one, every x_hat decreases by 1/root, so
-#   `d_mean = -sum of d_x_hat / root`. Each x contributes 1/n to the mean. (The variance does not depend on the
-#   mean here, because the sum of `x - mean` is zero.)
+#   `d_mean = -sum of d_x_hat / root`. Each x contributes 1/n to the mean. (The mean also occurs in the formula of
+#   the variance. But the derivative of the variance with respect to the mean is zero, because the sum of `x - mean`
+#   is zero.)
 # - Through the root: `x_hat = (x - mean) / root`, so `d_root = -sum of d_x_hat * x_hat / root`. We also need the
 #   derivative of the root with respect to one x: `d var / d x = 2 (x - mean) / n` and
 #   `d root / d var = 1 / (2 root)`. The product is `(x - mean) / (n root)`, which is `x_hat / n`.
@@ -213,9 +223,9 @@ def d_x_of(d_x_hat, x_hat, root):
 compare("d_x", d_x_of(d_x_hat, x_hat, root), want_x)
 
 # %% [markdown]
-# Both subtractions have a meaning. The output does not change when the whole channel is shifted. Except for the
-# effect of eps, it does not change when the channel is scaled either. So the gradient in these two directions has
-# to be zero. You can test this for any version:
+# Both subtractions have a meaning. The output does not change when you add the same number to the whole channel (a
+# shift). Nor does the output change when you scale the channel, except for the effect of eps. So the gradient in
+# these two directions has to be zero. You can test this for both versions:
 
 # %%
 for name, version in (("careless", careless_d_x), ("right", d_x_of)):
@@ -223,12 +233,13 @@ for name, version in (("careless", careless_d_x), ("right", d_x_of)):
     print(f"{name:9} sum over channel 0 {d_x[:, 0].sum():9.1e}   along x_hat {(d_x * x_hat)[:, 0].sum():9.1e}")
 
 # %% [markdown]
-# With the right version, the first number is zero up to rounding. The second number is not quite zero. The
-# fraction eps / (var + eps) remains, because epsilon is not scaled with the channel, and it is large here. (With
-# eps = 1e-5 it would be almost zero.)
+# With the right version, the first number is zero up to rounding. The second number is not quite zero, because eps
+# does not change when the channel is scaled. This number is eps / (var + eps) times the number of the careless
+# version. Here eps is large, 0.1. (With eps = 1e-5, the second number would be almost zero.)
 #
-# That a shift changes nothing has a consequence for the convolution, too: batch norm subtracts its bias again
-# immediately. The bias learns nothing, so a convolution before a batch norm has no bias:
+# The output does not change when a channel is shifted, and this has a consequence for the convolution. A bias of the
+# convolution only shifts the channel, and batch norm subtracts this shift again. Such a bias would learn nothing, so
+# a convolution before a batch norm has no bias:
 
 # %%
 with_bias = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).double()
@@ -237,16 +248,16 @@ for name, parameter in with_bias[0].named_parameters():
     print(f"largest gradient of the convolution's {name:6} {parameter.grad.abs().max():9.1e}")
 
 # %% [markdown] syllabus="0.13c"
-# ## Epsilon's place
+# ## Epsilon inside or outside the root
 #
-# `nn.BatchNorm2d` divides by `sqrt(var + eps)`. Some code and some texts divide by `sqrt(var) + eps`. The number
-# is almost the same, but the gradient is different. Now `d root / d var = 1 / (2 sqrt(var))`. The derivative of
-# the root with respect to one x is `(x - mean) / (n sqrt(var))`, which is `root / sqrt(var)` times the derivative
-# from before.
+# `nn.BatchNorm2d` divides by `sqrt(var + eps)`. Some code and some texts divide by `sqrt(var) + eps`. The output is
+# almost the same, but the gradient is different. Now `d root / d var = 1 / (2 sqrt(var))`. The derivative of the
+# root with respect to one x is `(x - mean) / (n sqrt(var))`, which is `root / sqrt(var)` times the derivative from
+# before.
 #
 #     d_x = (d_x_hat - mean of d_x_hat - slope * x_hat * mean of (d_x_hat * x_hat)) / root
 #
-# Here, slope = 1 for eps inside the root, and root / sqrt(var) for eps outside. `stage.BatchNorm` can do both. The
+# Here, slope is 1 for eps inside the root, and root / sqrt(var) for eps outside. `stage.BatchNorm` can do both. The
 # next class is wrong: forward has eps outside, and backward computes the gradient for eps inside.
 
 
@@ -281,12 +292,12 @@ for eps in (1e-5, 0.1):
         print(f"eps = {eps:<6} {name:17} gradcheck {passed}")
 
 # %% [markdown]
-# With the usual eps, gradcheck accepts the wrong version, because the relative error is 1e-5 and below its
-# tolerance. **Test such a constant at a value at which it has an effect**, even if this value makes no sense in
-# training.
+# With the usual eps of 1e-5, gradcheck accepts the wrong version, because the relative error is about 1e-5, and
+# gradcheck allows 1e-3. **Test a constant such as eps at a value at which it has an effect**, even if you would
+# never train with this value.
 #
-# When does eps have an effect in training? It does when a channel hardly varies. Some channels do not vary at all,
-# such as a channel of dead units behind a ReLU:
+# When does eps have an effect in training? It has an effect when the numbers of a channel are almost equal. In some
+# channels they are exactly equal, for example if every number is zero after a ReLU:
 
 # %%
 dead = torch.zeros(2, 4, 3, 3, dtype=torch.float64, requires_grad=True)
@@ -297,12 +308,12 @@ for name, is_outside in (("within", False), ("outside", True)):
 
 # %% [markdown]
 # With eps outside, forward is right and the gradient is NaN, because the derivative of the square root is infinite
-# at zero. Our formula is not wrong: autograd returns NaN, too. So it is better to have eps inside the root, and
-# the rest of this notebook does.
+# at zero. Our formula is not wrong: autograd returns NaN, too. So it is better to have eps inside the root, as in
+# the rest of this notebook.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/batchnorm_backward`. `make check EX=0/batchnorm_backward` in a terminal creates the files of
-# the exercise and checks what you wrote. The cell below checks it here.
+# **Your turn:** `0/batchnorm_backward`. `make check EX=0/batchnorm_backward` in a terminal creates the files of the
+# exercise and checks what you wrote. The cell below makes the same check here.
 
 # %%
 from common.exercises import show
@@ -310,11 +321,11 @@ from common.exercises import show
 show("0/batchnorm_backward")
 
 # %% [markdown] syllabus="0.13d"
-# ## One Function
+# ## Both layers in one Function
 #
-# Now combine both layers in one Function. Like the convolution, forward saves the input and the weights. From
-# batch norm it saves only tensors with one number for each channel. Backward starts by computing the convolution a
-# second time.
+# Now combine both layers in one Function. Like the convolution, forward stores the input and the weights for
+# backward. For batch norm, forward stores only tensors with one number for each channel. Backward starts by
+# computing the convolution a second time.
 
 
 # %%
@@ -355,9 +366,10 @@ for name, got, want in zip(("d_input", "d_weight", "d_gamma", "d_beta"), found, 
     compare(name, got, want)
 
 # %% [markdown]
-# `once_differentiable` declares that backward cannot be differentiated. Backward treats mean and root as
-# constants, as if they did not depend on the input. Some published fused Functions do not have this line. Then a
-# second derivative is wrong without an error, here for a penalty on the gradient:
+# `once_differentiable` declares that backward cannot be differentiated. The first gradient is right, but for
+# autograd, the saved mean and root are constants in backward, as if they did not depend on the input. So autograd
+# cannot compute the second derivative. Some published fused Functions do not have this line. Then a second
+# derivative is wrong without an error. The example is a penalty on the gradient:
 
 
 # %%
@@ -380,11 +392,13 @@ except RuntimeError as error:
     print("guarded  ", error)
 
 # %% [markdown]
-# The stage's version computes the same with fewer passes over memory. It normalises in place. A new tensor for
-# each step would cost time, and at the peak it would use exactly the memory that the Function has saved. The
-# stage's version also switches autocast off. Autocast is on in forward and off in backward, but the second
-# convolution has to compute the same numbers as the first. (cuDNN may choose another algorithm the second time.
-# Then the two results differ in their last bits, and the gradient differs by as little.)
+# The version in stage 0 computes the same with fewer passes over memory. It normalises in place. A new tensor for
+# each step would cost time. It would also need additional memory while the layer runs, as much as the Function
+# avoids storing. This version also switches autocast off. (Autocast runs some operations in float16 or bfloat16
+# automatically.) The reason is that the second convolution has to compute the same numbers as the first convolution.
+# But a training loop often runs forward with autocast and backward without autocast, and then the two results would
+# differ. (On a GPU, torch's convolution library, cuDNN, may choose another algorithm the second time. Then the two
+# results differ in their last bits, and the gradient also differs only in its last bits.)
 
 # %%
 print(inspect.getsource(stage.ConvBatchNorm))
@@ -393,17 +407,18 @@ print(inspect.getsource(stage.ConvBatchNorm))
 # ## The layer
 #
 # Parameters and running statistics belong in an `nn.Module`. In training, the module calls the Function. For eval
-# mode, it keeps a running mean and a running variance. The Function returns the mean and the variance of the batch
-# as two additional outputs without a gradient. As in `nn.BatchNorm2d`, the layer normalises with the variance
-# divided by n, and the running average uses the variance divided by n - 1.
+# mode, the module keeps a running mean and a running variance. The Function returns the mean and the variance of the
+# batch as two additional outputs without a gradient. There are two kinds of variance, as in `nn.BatchNorm2d`. To
+# normalise, the layer divides the sum of `(x - mean)²` by `n`. For the running average, it divides the same sum by
+# `n - 1`.
 
 # %%
 print(inspect.getsource(stage.ConvBatchNorm2d.forward))
 
 # %% [markdown]
 # In eval mode the statistics are constants, so batch norm multiplies each channel by one number and adds another
-# one. Both numbers can be folded into the convolution, which is the fusion for inference. The next cells compare
-# our layer with torch's two layers, over five batches:
+# number. Both numbers can be included in the weights and a bias of the convolution. This is the fusion for
+# inference. The next cells compare our layer with torch's two layers, over five batches:
 
 
 # %%
@@ -436,8 +451,9 @@ plain.eval(), fused.eval()
 print(f"largest difference in eval mode: {(fused(images) - plain(images)).abs().max():.0e}")
 
 # %% [markdown]
-# The function rejects arguments that do not fit, and the error names them. Without these checks, a `gamma` of one
-# number would be expanded to all channels, and a channel with a single number would be normalised to zero.
+# The function `conv_batchnorm` of stage 0 rejects arguments that do not fit, and the error names them. Without these
+# checks, a `gamma` of one number would be expanded to all channels, and a channel with a single number would be
+# normalised to zero.
 
 # %%
 gamma, beta = torch.ones(4), torch.zeros(4)
@@ -454,10 +470,11 @@ for arguments in attempts:
         print(error)
 
 # %% [markdown] syllabus="0.13f"
-# ## Bytes that are saved
+# ## How many bytes are stored for backward
 #
-# This function adds up the bytes that the hook of the first section reported. Each storage counts once, because
-# two tensors may share one. Tensors that are in memory anyway, such as parameters, do not count.
+# The hook of the first section printed the bytes of each saved tensor. The next function adds them up. Two tensors
+# may share the same memory (their storage), so each storage counts once. Tensors that are in memory anyway, such as
+# parameters, do not count.
 
 
 # %%
@@ -476,7 +493,8 @@ def saved_bytes(forward, without=()):
 
 
 # %% [markdown]
-# First test the function with known cases: exp saves its result, 1000 numbers of 4 bytes, and a sum saves nothing.
+# First test the function with known cases: exp stores its result for backward, which is 1000 numbers of 4 bytes, and
+# a sum stores nothing.
 
 # %%
 x = torch.randn(1000, requires_grad=True)
@@ -505,12 +523,12 @@ print(f"difference: {kept['plain'] - kept['fused']:,}, four tensors between laye
 print(f"saved: {1 - kept['fused'] / kept['plain']:.0%}")
 
 # %% [markdown]
-# The difference is the size of the four tensors, almost to the byte. (Like our Function, torch saves an inverse
-# root and a mean for each channel, in addition to the running statistics.) What remains are the images and the
-# results of the ReLUs. These results are the inputs of the next layers, so each one counts once.
+# The difference is the size of the four tensors, almost to the byte. (Like our Function, torch saves an inverse root
+# and a mean for each channel, in addition to the running statistics.) The images and the results of the ReLUs
+# remain. A ReLU and the layer after it store the same tensor, so this tensor counts only once.
 #
-# The next version evades the count. It saves `between` after all, as an attribute of `ctx`, which is one of the
-# mistakes in notebook 00a:
+# The next version hides a tensor from our count. It stores `between`, the tensor between the two layers, after all:
+# as an attribute of `ctx`, which is one of the mistakes in notebook 00a:
 
 
 # %%
@@ -528,15 +546,15 @@ for Function in (stage.ConvBatchNorm, Hidden):
     print(f"{Function.__name__:14} {count:,} bytes")
 
 # %% [markdown]
-# The hook sees only what goes through `save_for_backward`. How much memory a step really needs is a different
-# question.
+# The hook sees only what goes through `save_for_backward`. The next section measures how much memory a step really
+# needs.
 
 # %% [markdown] syllabus="0.13g"
 # ## Peak memory
 #
 # On a GPU, PyTorch's allocator records the peak: `torch.cuda.max_memory_allocated()`. On the CPU, the profiler can
-# record each allocation and each release, including those inside operations. Their running sum is the memory in
-# use:
+# record each allocation and each release, including those inside operations. The running sum of these changes is the
+# memory in use:
 
 # %%
 import json
@@ -580,7 +598,7 @@ for Function in (stage.ConvBatchNorm, Hidden):
     print(f"{Function.__name__:14} peak {in_use.max():,} bytes")
 
 # %% [markdown]
-# The peak shows the hidden tensor. Now measure a whole training step of the four layers:
+# The peak includes the hidden tensor. Now measure a whole training step of the four layers:
 
 
 # %%
@@ -606,11 +624,12 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# The curve rises in steps during forward, because each layer adds what it saves. It falls during backward. The
-# steps of the plain network are twice as high. Each layer also needs memory for itself while it runs, for example
-# for gradients, or for the tensor that the fused layer computes again. This memory is needed for only one layer at
-# a time. So the peak shrinks by less than the saved bytes do: a single layer gains nothing, and a deep network
-# gains most. (The workbook's `peak_bytes` is the function above. On a GPU, it uses the allocator's own count.)
+# The curve rises in steps during forward, because each layer adds the tensors that it stores for backward. The curve
+# falls during backward. The steps of the plain network are twice as high. While a layer runs, it also needs
+# temporary memory, for example for gradients, or for the tensor that the fused layer computes again. This memory is
+# needed for only one layer at a time. So the peak becomes smaller, but by less than the stored bytes. With a single
+# layer, the peak does not change. The deeper the network is, the larger is the gain. (`peak_bytes`, in the next
+# cell, measures the peak in the same way as `memory_in_use`. On a GPU, it uses the allocator's own count.)
 
 # %%
 from common.cell.memory import peak_bytes
@@ -625,10 +644,10 @@ for depth in (2, 4, 8, 16):
     print(f"{1 - peaks[1] / peaks[0]:.0%} less")
 
 # %% [markdown] syllabus="0.13i"
-# ## Against `torch.utils.checkpoint`
+# ## Comparison with `torch.utils.checkpoint`
 #
-# `checkpoint(function, input)` does in one line what we did, and for any function. It saves only the input, and
-# runs the whole function again in backward. You can write our layer with it:
+# `checkpoint(function, input)` also stores less and computes again, in one line and for any function. It stores only
+# the input, and runs the whole function again in backward. You can write our layer with it:
 
 # %%
 from torch.utils.checkpoint import checkpoint
@@ -644,8 +663,8 @@ def checkpointed_layer(I, O):
 
 
 # %% [markdown]
-# A checkpoint can also contain more than one layer. If two layers and their ReLUs are in one checkpoint, it saves
-# only the input of the first layer:
+# A checkpoint can also contain more than one layer. If two layers and their ReLUs are in one checkpoint, torch
+# stores only the input of the first layer. We call this version "pairs":
 
 
 # %%
@@ -694,12 +713,13 @@ for k, (axes, title) in enumerate(zip(panels, ("Saved for backward", "Peak of a 
 plt.show()
 
 # %% [markdown]
-# The memory of all versions grows linearly with the batch. Measured by the peak, three fused batches fit into the
-# memory of two plain ones. The Function and a checkpoint of each layer save the same number of bytes. The pairs
-# save the fewest bytes, but they need additional memory at the peak, when all tensors of two layers exist again.
+# The memory of all versions grows linearly with the batch. At the peak, the fused network needs about two thirds of
+# the memory of the plain network, so a batch can be 1.5 times as large. The Function and a checkpoint for each layer
+# store the same number of bytes for backward. The pairs store the fewest bytes, but they need additional memory at
+# the peak, when all tensors of two layers exist again.
 #
-# What does this cost in time? From here on, torch computes with one thread, so that the ratio shows the work, and
-# not what else runs on this machine.
+# What does this cost in time? From here on, torch computes with one thread, so that the ratio depends on the work,
+# and less on other programs that run on this machine.
 
 # %%
 from common.measure.clock import interleave
@@ -713,11 +733,12 @@ for name, samples in times.items():
     print(f"{name:19}{samples.quartiles()[1] / 1000:6.1f} ms a step, {samples.ratio_to(times['plain']):.2f} of plain")
 
 # %% [markdown]
-# Forward and backward together have three convolutions, and there is one more now. So the convolutions take about
-# a third more time. The Function repeats only the convolution. A checkpoint also repeats batch norm and everything
-# else in it, and has some overhead of its own.
+# For each layer, forward and backward together have three convolutions: one in forward, and one for each of the two
+# gradients. Computing the tensor again adds a fourth convolution, so the convolutions take about a third more time.
+# The Function repeats only the convolution. A checkpoint repeats everything in it, including batch norm, and has
+# some overhead of its own.
 #
-# One more operation runs twice:
+# In a checkpoint, one more operation runs twice. You see it in the running mean:
 
 # %%
 for name in ("plain", "fused", "checkpoint"):
@@ -728,19 +749,19 @@ for name in ("plain", "fused", "checkpoint"):
     print(f"{name:11} running mean after one step:", [round(value, 4) for value in first[:4].tolist()])
 
 # %% [markdown]
-# The checkpoint has run the forward of batch norm again, and forward updates the running statistics. So they were
-# updated twice. This does not change the training, but eval mode uses another average than intended. Code that
-# runs again must not have side effects. (Random numbers are one such side effect, and `checkpoint` handles them:
-# it restores the state of the generator for dropout.)
+# The checkpoint has run the forward of batch norm again, and forward updates the running statistics. So the
+# statistics were updated twice. This does not change the training, but eval mode uses another average than intended.
+# Code that runs again must not have side effects. (Random numbers are one such side effect, and `checkpoint` handles
+# them: it restores the state of the generator for dropout.)
 #
-# So use a checkpoint for any part that needs too much memory, and for large parts of a network at once. Write a
-# Function where an afternoon of work is worth it: a Function does not have to repeat everything.
+# So use a checkpoint for any part that needs too much memory, and for large parts of a network at once. A Function
+# is more work for you, but it can be faster than a checkpoint, because it does not have to repeat everything.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/recompute`. `show("0/recompute")` in a cell checks it here.
 
 # %% [markdown] syllabus="0.13h"
-# ## Does it learn the same?
+# ## Does the fused network learn the same?
 #
 # The data are handwritten digits: 1797 images of 8 x 8 pixels, collected by E. Alpaydin and C. Kaynak. They are
 # part of scikit-learn. The last 297 images are the test set. Both networks start with the same numbers and get the
@@ -819,16 +840,18 @@ plt.show()
 
 # %% [markdown]
 # The two curves coincide. They are not equal to the last bit, because the sums are computed in another order, and
-# every step continues with the rounding error of the step before. If this is the only cause, arithmetic with nine
-# more digits must make the difference smaller by about nine digits, and it does. An error in the gradient would
-# not depend on the number of digits.
+# every step continues with the rounding error of the step before. If rounding is the only cause, arithmetic with
+# nine more digits must make the difference smaller by about nine digits, and the plot shows that it does. An error
+# in the gradient would not depend on the number of digits.
 #
-# ## What you have now
+# ## Summary
 #
 # - You derived the gradients of a convolution and of batch norm, and tested them where their constants have an
 #   effect.
-# - You have a layer that saves half of the bytes for a third more work, and computes the same.
-# - You know two ways to measure memory, and why you can trust only one of them.
-# - You have a standard of comparison: a Function has to be better than `checkpoint`, which needs one line.
+# - You have a layer that stores half as many bytes for backward and computes the same, at the price of a third more
+#   work.
+# - You know two ways to measure memory: the count of saved tensors, from which a tensor can be hidden, and the peak,
+#   which includes every tensor.
+# - You know what to compare a Function with: it has to be better than `checkpoint`, which needs one line.
 #
-# Next: `01_python`, about the cell that all later stages use.
+# Next: `01_python`, about the recurrent cell that all later stages use.

@@ -14,8 +14,8 @@
 # # 01: the cell in Python
 #
 # One small recurrent cell is the example of this whole workbook. In this notebook you write it in plain PyTorch,
-# derive its gradient by hand and verify it. Then you measure how long a step takes, and what the time is spent on.
-# The answers are the reason for every later stage.
+# derive its gradient by hand and verify it. Then you measure how long a step of the cell takes, and how much of this
+# time each part of the step needs. The results are the reason for every later stage.
 #
 # You need Python and PyTorch, and for the last part a C++ compiler. The notebook takes about 60 minutes.
 
@@ -41,8 +41,9 @@ print("torch", torch.__version__, "on Python", sys.version.split()[0])
 # %% [markdown] syllabus="1.1a 1.1b"
 # ## The cell
 #
-# The LLTM (long long-term memory) takes an input and the state after the previous step, `old_h` and `old_cell`, and
-# returns the new state. There are `B` rows in a batch, `I` input features and a state of size `S`:
+# A recurrent cell is a function that is called once for each step of a sequence. The LLTM (long long-term memory)
+# takes an input and the state after the previous step, `old_h` and `old_cell`, and returns the new state. There are
+# `B` rows in a batch, `I` input features and a state of size `S`:
 #
 #     X        = concat([old_h, input], dim=1)          (B, S+I)
 #     z        = X @ weights.T + bias                   (B, 3S)
@@ -51,12 +52,13 @@ print("torch", torch.__version__, "on Python", sys.version.split()[0])
 #     new_cell = old_cell + candidate_cell * input_gate
 #     new_h    = tanh(new_cell) * output_gate
 #
-# It is an LSTM without a forget gate. PyTorch's former tutorial on extensions uses it, and it is a good choice: it
-# is small enough to know by heart, and it has all the features that make real cells hard to run fast.
+# elu(z) is z for z > 0, and exp(z) - 1 otherwise. The LLTM is an LSTM (long short-term memory, a widely used
+# recurrent cell) without a forget gate. PyTorch's former tutorial on extensions uses the LLTM, and this cell is a
+# good choice: it is small enough to remember, and it has all the features that make real cells hard to run fast.
 
 # %% [markdown]
-# The next cells compute it line by line. The sizes are small and all different, so you can tell each dimension by
-# its size:
+# The next code cells compute the LLTM line by line. The sizes are small and all different, so you can recognise each
+# dimension by its size:
 
 # %%
 B, I, S = 4, 3, 5
@@ -70,7 +72,8 @@ z = X @ weights.T + bias
 print("X", tuple(X.shape), "  z", tuple(z.shape))
 
 # %% [markdown]
-# One matrix product computes all three pre-activations at once: `z` consists of three blocks of `S` columns.
+# One matrix product computes `z_i`, `z_o` and `z_g` at once: `z` consists of these three blocks of `S` columns. The
+# numbers in `z` are called pre-activations, because sigmoid and elu, the activation functions, come after them.
 
 # %%
 z_i, z_o, z_g = z.chunk(3, dim=1)
@@ -80,8 +83,9 @@ print(f"input_gate     from {input_gate.min():6.3f} to {input_gate.max():6.3f}")
 print(f"candidate_cell from {candidate_cell.min():6.3f} to {candidate_cell.max():6.3f}")
 
 # %% [markdown]
-# The two gates lie between 0 and 1: they determine *how much* passes. The candidate determines *what* passes. elu
-# has only a lower bound, -1.
+# The two gates lie between 0 and 1, and other numbers are multiplied by them: a gate determines *how much* of a
+# number passes. The candidate determines *what* is added to the cell. The candidate has only a lower bound, -1, the
+# lower bound of elu.
 
 # %%
 new_cell = old_cell + candidate_cell * input_gate
@@ -98,8 +102,8 @@ from common.figures.cell_diagram import draw_dataflow
 draw_dataflow()
 
 # %% [markdown]
-# Written from scratch, the whole cell is a function of six lines, with five input tensors and two output tensors.
-# Every stage has a function with this signature.
+# The whole cell is a function of six lines, with five input tensors and two output tensors. Every stage has a
+# function with this signature.
 
 
 # %%
@@ -128,12 +132,12 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown]
-# Without the check, the equations would have expanded that one row of `old_cell` over the batch, without an error.
-# The check only changes what happens in wrong calls. The results of right calls are the same.
+# Without the check, broadcasting would have used this one row of `old_cell` for the whole batch, without an error.
+# The check changes only what happens in wrong calls. The results of right calls are the same.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `1/cell`. `make check EX=1/cell` in a terminal hands out the files and checks what you wrote; the
-# cell below checks it here.
+# **Your turn:** `1/cell`. `make check EX=1/cell` in a terminal creates the files of the exercise and checks what you
+# wrote. The code cell below makes the same check here.
 
 # %%
 from common.exercises import show
@@ -141,10 +145,10 @@ from common.exercises import show
 show("1/cell")
 
 # %% [markdown] syllabus="1.1e"
-# ## The wrong axis
+# ## A wrong dimension in `chunk`
 #
-# `z.chunk(3)` looks like `z.chunk(3, dim=1)`, but it splits dimension 0, the batch. This mistake has been made in
-# many copies of this cell. Usually it fails at once, is fixed, and is forgotten:
+# `z.chunk(3)` looks like `z.chunk(3, dim=1)`, but it splits dimension 0, the batch. Many published versions of this
+# cell contained this mistake at some time. Usually the first call raises an error, and the mistake is found:
 
 
 # %%
@@ -177,16 +181,16 @@ print("new_h", tuple(wrong_h.shape), "where", tuple(lltm(**inputs)[0].shape), "i
 
 # %% [markdown]
 # `z` is 3 by 3 here, so it can be split along both dimensions. Broadcasting produces results of shape (3, 3), and
-# the loss has a gradient. There is no error. A test at one convenient size proves little. Look at the shape of the
-# result first.
+# the loss has a gradient. There is no error. So a test at one size is not enough: test at several sizes, and look at
+# the shape of the result first.
 
 # %% [markdown] syllabus="1.1c"
-# ## It never forgets
+# ## The gradient along the cell state
 #
 # In `new_cell = old_cell + ...`, the derivative of the new cell with respect to the old one is exactly 1. An LSTM,
-# in contrast, multiplies its cell by a forget gate at each step. We run both for 100 steps and compute how much a
-# change of the *first* cell still changes the last one. With `h.detach()` we follow only the path through the cell
-# itself. Without it, the change also passes through `h`.
+# in contrast, multiplies its cell state by a forget gate at each step. We run both for 100 steps and compute how
+# much a change of the *first* cell state still changes the last cell state. With `h.detach()` we follow only the
+# direct path, through the cell state itself. Without `detach`, the change also passes through `h`.
 
 
 # %%
@@ -233,17 +237,19 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# Along the path through the cell itself, the derivative of the LLTM is exactly 1, after any number of steps. The
-# forget gates of the new LSTM are near one half, and a product of a hundred halves is almost zero: the gradient has
-# vanished. What passes through `h` is added to the LLTM's own path, which does not depend on the gates.
+# Along the direct path (in the plot: "the cell's own line"), the derivative of the LLTM is exactly 1, after any
+# number of steps, because this path does not depend on the gates. The forget gates of an untrained LSTM are near one
+# half, and the product of a hundred such numbers is almost zero: the gradient has vanished. If the change also
+# passes through `h` ("with the path through h"), this additional effect is added to the derivative of the direct
+# path, which is 1.
 #
-# This property has a price: a cell that is only added to has no reason to stay small.
+# This property has a disadvantage: the cell state can grow at every step, and nothing makes it smaller again.
 
 # %% [markdown] syllabus="1.1d"
 # ## The module
 #
-# The parameters, weights of shape (3S, S+I) and a bias of shape (3S), belong in an `nn.Module`. Both are
-# initialised with a uniform distribution within ±1/√S. From scratch:
+# The parameters, weights of shape (3S, S+I) and a bias of shape (3S), belong in an `nn.Module`. Both are initialised
+# with a uniform distribution within ±1/√S. The next code cell defines such a module:
 
 
 # %%
@@ -266,8 +272,9 @@ for name, parameter in mine.named_parameters():
     print(f"{name:8} {tuple(parameter.shape)!s:12} from {low:.4f} to {high:.4f}; 1/sqrt(128) = {128**-0.5:.4f}")
 
 # %% [markdown]
-# Why are they so small? Each entry of `z` is a sum of S+I products, and its value should be in the range in which
-# the sigmoid is neither 0 nor 1. The wrong version draws the weights from a normal distribution of width 1:
+# Why are the initial weights so small? Each entry of `z` is a sum of S+I products. This sum should be in the range
+# in which the sigmoid is not close to 0 or 1. The next code cell compares these weights with weights that are too
+# large, from a normal distribution with standard deviation 1:
 
 # %%
 input, state = torch.randn(256, 64), (torch.randn(256, 128), torch.randn(256, 128))
@@ -288,10 +295,10 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# Gates that are close to 0 or 1 pass back almost no gradient, so they would hardly learn. With the small initial
-# weights, the gates are half open.
+# If a gate is close to 0 or 1, the derivative of the sigmoid is almost 0. Then the gradient of its weights is almost
+# 0, too, and these weights would hardly learn. With the small initial weights, the gates are near one half.
 #
-# The workbook's module is the same, and works with any stage's cell:
+# The workbook's module `LLTM` computes the same results, and can call the cell of any stage:
 
 # %%
 from common.build.cell_module import LLTM, lltm_sequence
@@ -302,8 +309,9 @@ print(module)
 print("equal results:", all(torch.equal(a, b) for a, b in zip(mine(input, state), module(input, state), strict=True)))
 
 # %% [markdown]
-# A sequence is a loop: the state after each step is an argument of the next one. `T` steps cannot run in parallel,
-# because each needs the result of the one before. That is why the cost of *one* step matters so much.
+# A sequence is a loop: the state after each step is an argument of the next step. `T` steps cannot run in parallel,
+# because each step needs the result of the previous one. So the time for a sequence is `T` times the time for *one*
+# step.
 
 # %%
 inputs = torch.randn(20, 256, 64)  # (T, B, I)
@@ -322,8 +330,8 @@ print("lltm_sequence gives the same:", torch.equal(same, outputs), torch.equal(l
 # %% [markdown]
 # ## The gradient by hand
 #
-# Autograd can compute the gradient of these equations without our help. We derive it because from stage 2 on we
-# write both forward and backward ourselves. We follow the picture from right to left:
+# Autograd can compute the gradient of these equations without our help. We derive the gradient because from stage 2
+# on we write both forward and backward ourselves. We follow the picture from right to left:
 
 # %%
 draw_dataflow(backward=True)
@@ -356,10 +364,10 @@ def check(name, by_hand, tensor):
 
 
 # %% [markdown] syllabus="1.2a"
-# ### Three slopes
+# ### The derivatives of sigmoid, tanh and elu
 #
-# The derivatives of sigmoid, tanh and elu can be written in terms of the input. They can also be written in terms
-# of the *output*. This second form is the useful one, because forward has already computed the output:
+# The derivatives of sigmoid, tanh and elu can be written in terms of the input. They can also be written in terms of
+# the *output*. The second form is more useful, because forward has already computed the output:
 #
 # | | from the input z | from the output y |
 # |---|---|---|
@@ -368,7 +376,7 @@ def check(name, by_hand, tensor):
 # | elu | 1 where z > 0, else exp(z) | min(y + 1, 1) |
 #
 # Here is why the last entry is right. For z ≤ 0, elu is exp(z) - 1, so exp(z) = y + 1. For z > 0, the derivative is
-# 1, and y + 1 is more than that.
+# 1, and y + 1 is greater than 1.
 
 # %%
 slopes = {
@@ -395,15 +403,15 @@ for axes, (name, (function, _, from_output)) in zip(panels, slopes.items(), stri
 plt.show()
 
 # %% [markdown]
-# The derivatives of sigmoid and tanh approach zero on both sides, that of elu only on the left. A backward that
-# keeps the outputs does not need any exponential.
+# The derivatives of sigmoid and tanh approach zero on both sides. The derivative of elu approaches zero only on the
+# left. If forward keeps the outputs for backward, these derivatives do not need any exponential.
 
 # %% [markdown] syllabus="1.2b"
-# ### Two ways into `new_cell`
+# ### The two gradients of `new_cell`
 #
 # `new_h = tanh(new_cell) * output_gate` is a product: the gradient of one factor is the upstream gradient times the
-# other factor. `new_cell` affects the loss in two ways: as an output, whose gradient is `grad_cell`, and through
-# `new_h`. If a tensor is used twice, its gradients are added.
+# other factor. `new_cell` affects the loss in two ways: as an output of the cell, with the upstream gradient
+# `grad_cell`, and through `new_h`. If a tensor is used twice, its gradients are added.
 
 # %%
 tanh_new_cell = torch.tanh(new_cell)
@@ -416,17 +424,18 @@ d_new_cell = grad_cell + through_h
 check("d_new_cell", d_new_cell, new_cell)
 
 # %% [markdown]
-# To use only one of the two paths is a common mistake, and the result has the right shape:
+# A common mistake is to use only one of the two paths. The result still has the right shape:
 
 # %%
 check("grad_cell alone", grad_cell, new_cell)
 check("through_h alone", through_h, new_cell)
 
 # %% [markdown] syllabus="1.2c"
-# ### The gates, and z
+# ### The gradients of the gates and of z
 #
-# In `new_cell = old_cell + candidate_cell * input_gate`, the sum passes its gradient on unchanged (this is the
-# factor of 1 in "It never forgets"). For the product, the gradient of each factor again contains the other factor.
+# In `new_cell = old_cell + candidate_cell * input_gate`, the sum passes its gradient on unchanged (its derivative is
+# 1, as in "The gradient along the cell state"). For the product, the gradient of each factor is again the upstream
+# gradient times the other factor.
 
 # %%
 d_old_cell = d_new_cell
@@ -437,8 +446,8 @@ check("d_candidate_cell", d_candidate_cell, candidate_cell)
 check("d_input_gate", d_input_gate, input_gate)
 
 # %% [markdown]
-# At each activation, the gradient is multiplied by the derivative, which is computed from the output. `d_z`
-# consists of the three blocks side by side, in the order of forward:
+# At each activation function, the gradient is multiplied by the derivative, which is computed from the output of
+# forward. `d_z` consists of the three blocks side by side, in the order of forward:
 
 # %%
 d_z_i = d_input_gate * input_gate * (1 - input_gate)
@@ -448,18 +457,17 @@ d_z = torch.cat([d_z_i, d_z_o, d_z_g], dim=1)
 check("d_z", d_z, z)
 
 # %% [markdown]
-# This wrong version still runs: the blocks are in another order. All the values are there, but for the wrong
-# weights.
+# The next version is wrong: the blocks are in another order. It still runs, and every number in `d_z` is right, but
+# two of the three blocks are in each other's place:
 
 # %%
 check("d_z, order i g o", torch.cat([d_z_i, d_z_g, d_z_o], dim=1), z)
 
 # %% [markdown] syllabus="1.2d"
-# ### The matrix part
+# ### The matrix product and the bias
 #
-# This step differentiates `z = X @ weights.T + bias`. The shapes almost determine the result: `d_weights` is (3S,
-# S+I), and only `d_z.T @ X` has this shape. The bias was added to every row, so its gradient is summed over the
-# rows.
+# Now we differentiate `z = X @ weights.T + bias`. The shapes almost determine the result: `d_weights` is (3S, S+I),
+# and only `d_z.T @ X` has this shape. The bias was added to every row, so its gradient is summed over the rows.
 
 # %%
 d_weights = d_z.T @ X
@@ -481,16 +489,17 @@ check("d_input", d_input, input)
 check("d_input, I first", d_X[:, :I], input)
 
 # %% [markdown]
-# If it is split in the other order, the shape is right, but the numbers belong to other elements. This was the
-# whole backward: five gradients and two matrix products. The rest is pointwise.
+# If you split `d_X` in the other order, the shape is right, but the numbers belong to other elements. The backward
+# is now complete: it computes five gradients with two matrix products. All other operations are pointwise, except
+# for the sum over the rows.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `1/backward_by_hand`. `show("1/backward_by_hand")` in a cell checks it here.
 
 # %% [markdown] syllabus="1.2e"
-# ## As an `autograd.Function`
+# ## Put the gradient into an `autograd.Function`
 #
-# Now autograd should call our backward instead of its own. Forward computes the outputs and saves the tensors that
+# Now autograd should call our backward instead of its own. Forward computes the outputs and stores the tensors that
 # backward needs. Backward receives the gradient of each output and returns one gradient for each argument of
 # forward. Notebook `00a_autograd` explains such a class step by step.
 
@@ -531,9 +540,9 @@ for name, ours, autograds in zip(("input", "weights", "bias", "old_h", "old_cell
     print(f"d_{name:9} {tuple(ours.shape)!s:8} largest difference {(ours - autograds).abs().max().item():.1e}")
 
 # %% [markdown]
-# The five gradients are equal to autograd's up to the last bits. Stage 1 has the same code in `by_hand.py`.
-# `difference` compares its results with a separate reference in float64, at sizes and values that often reveal
-# mistakes. (`load(1)` above has imported stage 1's folder as the package `lltm_stage1`.)
+# The five gradients are equal to autograd's up to the last bits. Stage 1 has the same code in `by_hand.py`. The
+# function `difference` compares the results of `by_hand.py` with a separate reference in float64, at sizes and
+# values that often reveal mistakes. (`load(1)` above has imported stage 1's folder as the package `lltm_stage1`.)
 
 # %%
 from lltm_stage1 import by_hand
@@ -546,14 +555,14 @@ for case in cases:
     print(f"{case!s:58} {difference(case, outputs(by_hand.lltm, case)) or 'agrees'}")
 
 # %% [markdown]
-# With an empty batch, a single unit, strided inputs and pre-activations of ±10000, the results all agree. The last
-# case will matter below.
+# The results agree in all cases, even with an empty batch, with a single unit, with strided inputs, and with
+# pre-activations of ±10000. We need the last case again below.
 
 # %% [markdown] syllabus="1.2f"
-# ## Proof by `gradcheck`
+# ## Verify the gradient with `gradcheck`
 #
-# You can compare with autograd only if autograd can compute the same gradient. For a CUDA kernel there is no such
-# gradient to compare with. What always works is the definition of a derivative: change each input a little, and
+# You can compare with autograd only if autograd can compute the same gradient. Autograd cannot differentiate the
+# code of a CUDA kernel. But you can always use the definition of a derivative: change each input a little, and
 # compute how much the output changes. `torch.autograd.gradcheck` does that for every input and every output.
 
 # %%
@@ -561,8 +570,8 @@ arguments = tuple(Case(2, 3, 4, dtype=torch.float64).inputs().values())
 torch.autograd.gradcheck(LLTMFunction.apply, arguments)
 
 # %% [markdown]
-# The result is True: the gradient is verified, to the precision of finite differences, at this point. In float32
-# the same correct Function fails:
+# The result is True: at this point, the gradient agrees with finite differences, to their precision. In float32 the
+# same correct Function fails the test:
 
 # %%
 from torch.autograd.gradcheck import GradcheckError
@@ -586,8 +595,8 @@ print("\nand it warns:", str(caught[0].message).strip())
 
 # %% [markdown]
 # The gradient is right. gradcheck changes each input by 0.000001, and float32 rounds numbers near 1 to about
-# 0.00000006, so the difference of two outputs is mostly rounding error. Which step is right, and how precise can it
-# be?
+# 0.00000006, so the difference of two outputs is mostly rounding error. How large should the step, the change of the
+# input, be, and how precise is the result at best?
 
 
 # %%
@@ -622,15 +631,16 @@ plt.show()
 
 # %% [markdown]
 # Each curve has the shape of a V. On the right the step is too large, because the function is curved: the error
-# grows with the square of the step. On the left the rounding error is larger than the difference. At 10⁻⁶, float64
-# has many correct digits, and float32 has none. So **use gradcheck in float64, always**, and compare float32 with a
-# float64 reference.
+# grows with the square of the step. On the left the rounding error is larger than the difference. With a step of
+# 10⁻⁶, the result has many correct digits in float64, and hardly any in float32. (How many exactly depends on the
+# function: for the x³ of notebook 00a, the error is a few per cent.) So **use gradcheck in float64, always**, and
+# compare float32 with a float64 reference.
 
 # %% [markdown]
-# ### What it catches, and what it cannot
+# ### What `gradcheck` finds, and what it cannot find
 #
-# This wrong backward shows how gradcheck finds a mistake. It drops `grad_cell`, as if the cell were not used after
-# the step:
+# The next code cell shows how gradcheck reports a mistake. This wrong backward ignores `grad_cell`, as if the cell
+# state were not used after the step:
 
 
 # %%
@@ -643,11 +653,12 @@ class Forgetful(LLTMFunction):
 gradcheck(Forgetful.apply, tuple(Case(1, 1, 2, dtype=torch.float64).inputs().values()))
 
 # %% [markdown]
-# Output 1 is `new_cell`, and the message shows both Jacobians: the numerical one says that the output depends on
-# the input, and the analytical one (our backward) says that it does not.
+# Output 1 is `new_cell`. The message shows two Jacobians, the matrices of the derivatives of this output with
+# respect to one input. According to the numerical Jacobian, from finite differences, the output depends on the
+# input. According to the analytical Jacobian, from our backward, the output does not depend on it.
 #
-# gradcheck does not find the next mistake. It is the derivative of elu written with a mask, as many published
-# versions have it:
+# gradcheck does not find the next mistake. Many published versions compute both cases of elu's derivative for every
+# z. They multiply each case by a mask, which is 1 where the case applies and 0 elsewhere, and add the two products.
 
 
 # %%
@@ -671,16 +682,17 @@ print("masked:  ", torch.autograd.grad(MaskedElu.apply(z).sum(), z)[0])
 print("autograd:", torch.autograd.grad(F.elu(z).sum(), z)[0])
 
 # %% [markdown]
-# exp(1000) is infinite, and 0 times infinity is not 0 but NaN. gradcheck verifies a gradient *at the points that
-# you pass to it*, for the first derivative, in float64. It says nothing about large inputs, other layouts or
+# exp(1000) is infinite, and 0 times infinity is not 0 but NaN. gradcheck verifies only the first derivative, in
+# float64, *at the points that you pass to it*. It does not tell you anything about large inputs, other layouts or
 # float32. That is why the comparison above also uses pre-activations of ±10000.
 
 # %% [markdown]
-# ## Timing honestly
+# ## How to measure time
 #
 # The cell is right. How fast is it? Several mistakes lead to wrong times. The next sections show each mistake, and
-# what to do instead. All times in this notebook are of CPU tensors on one thread, because the clock is steadier
-# then, and a small cell has no work for more threads. (The notebook `compare` uses all threads, and the GPU.)
+# what to do instead. Unless a section uses the GPU, this notebook measures with CPU tensors and one thread, because
+# the times vary less then, and a small cell has no work for more threads. (The notebook `compare` uses all threads,
+# and the GPU.)
 
 # %%
 import time
@@ -696,7 +708,7 @@ def microseconds(call):
 
 
 # %% [markdown] syllabus="1.3a"
-# ### The first calls
+# ### The first calls are slower
 #
 # This cell starts a new Python process, and times its first five steps:
 
@@ -718,19 +730,19 @@ print(subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=Tr
 
 # %% [markdown]
 # The first call includes work that happens only once: code is read from disk, libraries initialise themselves, and
-# memory is allocated from the system. It is many times slower than the fifth call, and it is the call that you
-# measure if you time a single one. So **make a few calls before you start the clock.**
+# memory is allocated from the system. The first call is many times slower than the fifth call. If you time only one
+# call, you measure the first call. So **make a few calls before you start the clock.**
 
 # %% [markdown] syllabus="1.3b"
-# ### The clock that does not wait
+# ### A GPU call returns before the GPU has finished
 #
 # A GPU takes its work from a queue. A call of an operation on CUDA tensors only *puts work in this queue* and
-# returns. Python continues while the GPU is busy. If you stop the clock now, you have measured only the time to put
-# the work in the queue.
+# returns. Python continues while the GPU is busy. If you stop the clock at this moment, you have measured only the
+# time to put the work in the queue.
 #
-# If this machine has a GPU, the next cells use it. Otherwise they use a stand-in that is like a GPU in one respect
-# only: a worker thread takes jobs from a queue, in order. To wait for the queue, the code adds one more job at its
-# end and waits for that job.
+# If this machine has a GPU, the next cells use it. Otherwise they use a substitute that is like a GPU in one respect
+# only: a worker thread takes jobs from a queue, in order. To wait until the queue is empty, the code adds one more
+# job at the end of the queue and waits for that job.
 
 # %%
 from concurrent.futures import ThreadPoolExecutor
@@ -779,10 +791,10 @@ print(f"right: call, then wait     {microseconds(lambda: (step(), synchronize())
 #     right: call, then wait         1156 us
 
 # %% [markdown] syllabus="1.3c"
-# ### One run, a mean, a median
+# ### Report the median
 #
-# Here 500 calls are timed one by one, on a machine that also does other work. To make sure that there are
-# disturbances, every 50th call is delayed by 3 milliseconds, as another program might delay it:
+# Here 500 calls are timed one by one, on a machine that also does other work. To make sure that there is such a
+# disturbance, every 50th call is delayed by 3 milliseconds, as another program might delay it:
 
 # %%
 small = tuple(Case(*SMALL).inputs().values())
@@ -816,16 +828,17 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# A disturbance never makes a call faster, so all disturbances change the time in one direction. Ten calls in 500
-# move the mean by 60 microseconds, but they do not move the median. A single run may be in any of these bars. So
-# **report the median, with quartiles to show how reliable it is.**
+# A disturbance never makes a call faster, so all disturbances change the time in one direction. Ten delayed calls in
+# 500 increase the mean by 60 microseconds, but they hardly change the median. A single run may be in any of the bars
+# of the histogram. So **report the median, with quartiles to show how reliable it is.**
 
 # %% [markdown] syllabus="1.3d"
-# ### Two sizes, two stories
+# ### Small and large sizes behave differently
 #
-# `torch.utils.benchmark` does all of this: it warms up, synchronises on a GPU, repeats, and reports median and
-# spread (IQR is the distance between the quartiles). It uses one thread unless you set another number, but PyTorch
-# itself uses every core. When you publish a time, say how many threads you used.
+# `torch.utils.benchmark` does all of this: it warms up, synchronises on a GPU, repeats, and reports the median and
+# the spread (IQR, the interquartile range, is the distance between the quartiles). It uses one thread unless you set
+# another number. In all other code, PyTorch uses every core by default. When you publish a time, say how many
+# threads you used.
 
 # %%
 from torch.utils.benchmark import Timer
@@ -833,9 +846,11 @@ from torch.utils.benchmark import Timer
 Timer("lltm(*small)", globals={"lltm": lltm, "small": small}).blocked_autorange(min_run_time=2)
 
 # %% [markdown]
-# If you compare two calls, there is one more rule: they should **take turns**. Otherwise the call that runs while
-# the machine is busy looks slower. The workbook's own clock takes turns and uses this `Timer`. Its ratio is the
-# median over rounds, each of which contains both calls.
+# If you compare two calls, there is one more rule: the calls should **take turns**. Otherwise the call that runs
+# while the machine is busy looks slower. The workbook's function `interleave` makes the calls alternately: in each
+# round, it times both calls. For CPU tensors, it uses the class `Timer` of `torch.utils.benchmark`, as the cell
+# above does. `ratio_to` divides the two times of each round, and returns the median of these ratios. So the ratio
+# can differ a little from the quotient of the two medians.
 
 # %%
 from common.measure.clock import interleave
@@ -851,7 +866,7 @@ def both_passes(cell, arguments, gradients):
 
 
 # %% [markdown]
-# What does a step consist of? First there are its matrix products: one in forward, and two more in backward.
+# How much of a step's time do the matrix products take? Forward has one matrix product, and backward has two more.
 
 
 # %%
@@ -895,9 +910,9 @@ for size in (SMALL, LARGE):
         print(f"of that matrix products {products[size, name]:4.0%}")
 
 # %% [markdown]
-# The large step does nearly 30 times the arithmetic, but takes far less than 30 times as long: the small step
-# spends most of its time on something else. The large step is mostly matrix product, so a faster implementation of
-# the rest will not gain much. We use these two sizes until the end of the notebook.
+# The large step does nearly 30 times the arithmetic, but takes far less than 30 times as long: most of the time of
+# the small step is not arithmetic. The large step spends most of its time on matrix products, so a faster
+# implementation of the rest will not gain much. We use these two sizes until the end of the notebook.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `1/honest_clock`. `show("1/honest_clock")` in a cell checks it here.
@@ -905,7 +920,8 @@ for size in (SMALL, LARGE):
 # %% [markdown] syllabus="1.4a"
 # ## Where the time goes
 #
-# The profiler records every operation that PyTorch dispatches, and every kernel that a GPU runs. This is one step:
+# The profiler records every operation of ATen, torch's library in C++, that PyTorch calls, and every kernel (a
+# program for the GPU) that a GPU runs. The next code cells profile one step:
 
 # %%
 from torch.profiler import ProfilerActivity, profile
@@ -932,9 +948,9 @@ ours = [event.name.removeprefix("aten::") for event in counts["forward"] if even
 print(f"{len(ours)} of them are ours:", ", ".join(ours))
 
 # %% [markdown]
-# The equations consist of ten operations, and these call others: `linear` transposes, expands and multiplies;
-# `chunk` splits and makes three views. Each of these calls goes through PyTorch's dispatcher, and most need memory
-# for a result.
+# The equations consist of ten operations, and these operations call others: `linear` transposes, expands and
+# multiplies, and `chunk` splits and makes three views. Each of these calls goes through PyTorch's dispatcher, which
+# selects the code for the device and the dtype, and most calls need memory for a result.
 
 # %%
 if on_gpu:
@@ -952,7 +968,8 @@ else:
 #
 #     23 kernels and copies keep the GPU busy for 83 us of the 540 us that the step takes
 #
-# So the GPU waits for Python during most of a small step.
+# So during most of a small step, the GPU waits for the CPU. The time of such a step depends mostly on the CPU: the
+# tables in the README, measured in another run on an H200, show about twice this time for the same step.
 
 # %% [markdown]
 # How much time does each kind of operation take? These times include the profiler's own work, so compare the
@@ -1003,11 +1020,11 @@ draw_shares(shares, "Inside the operations of a step, forward and backward")
 # At the large size, the matrix products leave little time for the rest.
 
 # %% [markdown] syllabus="1.4b"
-# ### Overhead
+# ### The overhead of a step
 #
-# The profiler records operations, but not the Python code between them. A simple measurement gives the whole
-# overhead: how long does a step take that has *nothing to compute*? With B = I = S = 1, all the calls are made, and
-# there is almost no arithmetic.
+# Overhead is the time that a step needs in addition to its arithmetic. The profiler records operations, but not the
+# Python code between them. A simple measurement gives the whole overhead: how long does a step take if there is
+# *nothing to compute*? With B = I = S = 1, the step makes all the calls, and there is almost no arithmetic.
 
 # %%
 overhead = {}
@@ -1030,20 +1047,21 @@ for (size, name), share in overhead.items():
 draw_shares(shares, "What a step is made of")
 
 # %% [markdown]
-# At the small size, overhead is about half of forward, and more than half of forward and backward together. Python
-# and dispatch cost about the same at every size, so they matter less when there is more to compute. C++ and fused
-# kernels can reduce this overhead: they make fewer calls, not faster arithmetic.
+# At the small size, overhead is about half of the time of forward, and more than half of the time of forward and
+# backward together. The calls from Python and PyTorch's dispatcher take about the same time at every size, so they
+# matter less when there is more to compute. C++ and fused kernels can reduce this overhead: C++ makes each call
+# cheaper, and a fused kernel replaces several calls by one. Neither makes the arithmetic itself faster.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `1/count_calls`. `show("1/count_calls")` in a cell checks it here.
 
 # %% [markdown] syllabus="1.4c"
-# ## The first competitor: `torch.compile`
+# ## What `torch.compile` gains without any C++
 #
-# Before you write C++, find out what PyTorch can do alone. `torch.compile` traces the function, joins its pointwise
-# operations into generated kernels, and calls a compiler for them. Wait for it: the first call takes up to half a
-# minute when nothing is cached. (The cache is in the workbook's `build/` folder, so a second run of this notebook
-# is quicker.)
+# Before you write C++, find out what PyTorch can do alone. `torch.compile` traces the function: it reads the code
+# and records the operations. Then it combines the pointwise operations into generated kernels, and calls a compiler
+# for these kernels. The first call takes up to half a minute when nothing is cached, so wait for it. (The cache is
+# in the workbook's `build/` folder, so a second run of this notebook is quicker.)
 
 # %%
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no worker processes during measurements
@@ -1053,9 +1071,10 @@ print(f"first call  {microseconds(both) / 1e6:10.6f} s")
 print(f"second call {microseconds(both) / 1e6:10.6f} s")
 
 # %% [markdown]
-# If a compiled call is faster, divide the first time by the time that each call saves. The result is the number of
-# calls after which the compilation has paid off. But first check the result, because the time of a wrong result
-# means nothing:
+# If a compiled call is faster than a call of the original function (without compilation, which PyTorch calls
+# *eager*), divide the time of the first call by the time that you gain with each later call. The quotient is the
+# number of calls after which the compilation has paid off. But first check the results of the compiled function,
+# because the time of a wrong result means nothing:
 
 # %%
 for size in (SMALL, LARGE):
@@ -1068,8 +1087,8 @@ for name, call in passes(compiled, SMALL).items():
     print("from", ", ".join(sorted({event.name.removeprefix("aten::") for event in events})))
 
 # %% [markdown]
-# Sigmoid, tanh, elu, products and sums are no longer in the list, because generated kernels compute them. The
-# matrix products remain, and a few calls that compute nothing. On a GPU, you can count the kernels:
+# Sigmoid, tanh, elu, pointwise products and sums are no longer in the list, because generated kernels compute them.
+# The matrix products remain, and also a few calls that compute nothing. On a GPU, you can count the kernels:
 
 # %%
 if on_gpu:
@@ -1079,8 +1098,9 @@ else:
     print("no GPU here")
 
 # %% [markdown]
-# On an NVIDIA H200 with torch 2.11 there are 8, while eager has 23. (A warning there suggests TF32 for matrix
-# products. That is a different arithmetic, and would be another comparison.) Is it faster?
+# On an NVIDIA H200 with torch 2.11 the compiled cell runs 8 kernels and copies, and the eager cell runs 23. (torch
+# warns there that TF32 would be faster. TF32 rounds the factors of a matrix product to fewer bits, so the results
+# would be less precise. We do not use it, because the comparison would not be fair.) Is the compiled cell faster?
 
 # %%
 cells = {"eager": lltm, "by hand": by_hand.lltm, "torch.compile": compiled}
@@ -1110,18 +1130,22 @@ for axes, size in zip(panels, (SMALL, LARGE), strict=True):
 plt.show()
 
 # %% [markdown]
-# The number in parentheses is the multiple of eager's time: below 1 is faster. Look at the numbers of your machine.
-# `torch.compile` removes operations, but before each call it checks whether the shapes and types are still those
-# for which it compiled. So at a small size it may lose what it gains. At a size where the matrix product dominates,
-# there is little left to gain.
+# The number in parentheses is the time divided by the time of eager: if it is below 1, the cell is faster than
+# eager. Look at the numbers of your machine. `torch.compile` removes operations. But before each call, it checks
+# whether the shapes and types are still those for which it compiled, and this check takes time. So at a small size,
+# it may lose as much time as it gains. If the matrix products take most of the time, there is little left to gain.
 #
-# The gradient by hand is not faster, and was not meant to be: it consists of the same operations, and more of them
-# are called from Python. In C++ it will be faster.
+# The gradient by hand is not faster than eager. It consists of about the same operations, but now Python also calls
+# those of backward. (Speed was not the aim.) Stage 2 calls the operations from C++, and from stage 3 on, your own
+# kernels replace the pointwise operations.
 #
-# ## What you have now
+# ## Summary
 #
-# - a cell of six lines, its gradient derived step by step, and a check of the gradient whose limits you know;
-# - a clock that you can trust, and two sizes that differ in where the time goes;
-# - the reason for the next stages: at small sizes a step is mostly calls, not arithmetic.
+# - You have a cell of six lines, its gradient, derived step by step, and a test of the gradient whose limits you
+#   know.
+# - You can measure times that you can trust, and you have two sizes: at the small size, overhead takes most of the
+#   time, and at the large size, matrix products do.
+# - You know the reason for the next stages: at small sizes, half of the time of a step or more is overhead, the cost
+#   of the calls, and not arithmetic.
 #
-# Next: notebook `02_aten` moves the calls to C++.
+# Next: notebook `02_aten` makes these calls from C++.

@@ -13,12 +13,15 @@
 # %% [markdown]
 # # 02: the cell in C++ with ATen
 #
-# In this notebook the LLTM cell moves to C++ and to ATen, the tensor library that PyTorch itself is written in.
-# You will build the same code in three ways and see what each mistake looks like. Then you will find out why the
-# C++ code that most tutorials print has a *slower* backward pass than Python, and make it faster.
+# In this notebook, we write the recurrent cell of notebook 01 in C++. The name of this cell is LLTM (long long-term
+# memory). The C++ code calls ATen, the C++ tensor library that PyTorch is built on. You will build an extension in
+# three ways (`load_inline`, `setup.py` and `load`), and see the symptoms of the usual mistakes. Then you will find
+# out why the C++ code in most tutorials has a *slower* backward pass than the same cell in Python, and make it
+# faster.
 #
-# You need notebook 01 and a C++ compiler. The notebook takes about 90 minutes. The first run compiles for some
-# minutes in between. The next run finds everything built, under `build/notebooks/`.
+# You need notebook 01 and a C++ compiler. The notebook takes about 90 minutes. In the first run, some minutes of
+# this are spent compiling. The next run finds everything built, under `build/notebooks/`. A heading or a sentence
+# with (!) is about a mistake that is common in code and in tutorials.
 
 # %%
 import sys
@@ -39,7 +42,7 @@ import torch
 from common import load as load_stage
 from common.cell.case import Case, difference, outputs
 from common.measure.clock import interleave
-from common.workbench import Timings, build_folder, remove_locks, run, write
+from common.workbench import Timings, build_folder, remove_locks, run, torch_compiler, write
 
 BUILD = build_folder()
 timed = Timings(BUILD / "seconds.json")
@@ -50,7 +53,7 @@ print("torch", torch.__version__, "on Python", sys.version.split()[0])
 # %% [markdown]
 # ## A C++ function, called from Python
 #
-# The first function is the derivative of the sigmoid: with $s = \sigma(z)$, $\sigma'(z) = s (1 - s)$.
+# The first function is the derivative of the sigmoid: if $s = \sigma(z)$, then $\sigma'(z) = s (1 - s)$.
 # `load_inline` takes C++ source as a string, compiles it and imports the result. `functions=` lists the functions
 # that Python can call.
 
@@ -69,14 +72,16 @@ first.d_sigmoid(torch.zeros(3))
 
 # %% [markdown]
 # The first C++ code of this workbook has run. Its result, 0.25, is the derivative of the sigmoid at 0. `timed`
-# records how long the first build takes, because a second run of the notebook finds everything built.
+# stores how long the first build takes, because a second run of the notebook finds the extension already built and
+# cannot measure the build.
 
 # %% [markdown] syllabus="2.1b 2.1c 2.1d"
-# ## Why C++, and what its headers bring
+# ## Why C++, and what torch's headers contain
 #
-# Notebook 01 found that a small step spends little of its time in arithmetic. Most of the time goes to Python and
-# to dispatch, before the arithmetic begins. C++ removes the Python part. You do not have to install anything for
-# it except a compiler: the torch package contains the headers, and the libraries to link with.
+# Notebook 01 found that a small step spends little of its time in arithmetic. Most of the time is spent before the
+# arithmetic begins: in Python, and in the dispatch, which selects the code for the device and the dtype of the
+# tensors. C++ removes the Python part. Apart from a compiler, you do not have to install anything: the torch package
+# contains the headers, and the libraries to link with.
 
 # %%
 from torch.utils.cpp_extension import include_paths, library_paths
@@ -94,16 +99,19 @@ text = (package / "include" / "torch" / "extension.h").read_text()
 print(*(line for line in text.splitlines() if line.startswith("#include")), sep="\n")
 
 # %% [markdown]
-# These two lines bring in ATen (the tensors and their operations), pybind11 (the binding to Python), and torch's
-# own glue code, which converts a Python tensor into an `at::Tensor` and back.
+# These two lines include ATen (the tensors and their operations), pybind11 (the binding to Python), and code of
+# torch that converts a Python tensor into an `at::Tensor` and back. The table below calls this last part *glue*.
 #
 # `g++ -M` lists every file that a source includes, directly or indirectly. The next cell counts these files for
-# `torch/extension.h`, for the few headers that a small function needs (the *narrow headers*), and for
-# `torch/python.h`, which lies between the two.
+# three sources:
+#
+# - one that includes `torch/extension.h`
+# - one that includes `torch/python.h`, which is only a part of `torch/extension.h`
+# - one that includes only the few headers that a small function needs: the *narrow headers*
+#
+# `torch_compiler()` is the compiler's command with the folders of torch's and Python's headers.
 
 # %%
-import sysconfig
-
 HEADERS = {
     "torch/extension.h": "#include <torch/extension.h>\n",
     "torch/python.h": "#include <torch/python.h>\n",
@@ -114,14 +122,11 @@ HEADERS = {
 #include <torch/csrc/utils/pybind.h>
 """,
 }
-COMPILER = os.environ.get("CXX", "c++")
-INCLUDE = [word for path in [*include_paths(), sysconfig.get_path("include")] for word in ("-isystem", path)]
-STANDARD = "-std=c++20" if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 12) else "-std=c++17"
 
 
 def files_behind(name):
     source = write(f"headers/{name.replace('/', '_').replace(' ', '_')}.cpp", HEADERS[name])
-    status, listed = run(COMPILER, "-M", STANDARD, *INCLUDE, source)
+    status, listed = run(*torch_compiler(), "-M", source)
     assert status == 0, listed
     return [word for word in listed.split() if word != "\\"]
 
@@ -133,8 +138,9 @@ for name in HEADERS:
     print(f"{name:20s}{len(files):7d}{of[0]:7d}{of[1]:10d}{of[2]:7d}")
 
 # %% [markdown]
-# The compiler reads all these files again for every source that it compiles. To see what that costs, we build the
-# function above with fewer headers. `no_implicit_headers=True` means that the source includes its own headers.
+# The compiler reads all these files again for every source that it compiles. To see how much time this takes, we
+# build the function above with fewer headers. With `no_implicit_headers=True`, `load_inline` does not add any
+# header: the source includes its own.
 
 
 # %%
@@ -150,20 +156,20 @@ for name in HEADERS:
     print(f"{name:20s}{timed.seconds[name]:6.1f} s")
 
 # %% [markdown]
-# The compiler spends almost all its time on the headers, and it does so after every edit. That is why stage 2
-# includes only the dozen headers that it needs. Your editor does not need `torch/extension.h` either. A source
-# with narrow headers includes `ATen/core/Tensor.h` for the type and its methods, `ATen/ops/NAME.h` for each
-# function `at::NAME`, and `torch/csrc/utils/pybind.h` for the binding.
+# The compiler spends almost all its time on the headers, and reads them again after every edit. That is why stage 2
+# includes only the dozen headers that it needs. (If your editor completes names while you type, the narrow headers
+# are enough for this, too.) A source with narrow headers includes `ATen/core/Tensor.h` for the type `at::Tensor` and
+# its methods, `ATen/ops/NAME.h` for each function `at::NAME`, and `torch/csrc/utils/pybind.h` for the binding.
 
 # %% [markdown] syllabus="2.1a"
-# ### What C++ removes
+# ### C++ removes the Python code between operations
 #
-# The operations stay the same: both functions below call ATen's `add` a thousand times. The C++ function has no
-# Python between these calls.
+# The operations stay the same: both functions below call ATen's `add` a thousand times. The C++ function runs no
+# Python code between these calls.
 #
-# From here on, torch computes with one thread. This notebook compares the time that it takes to reach the kernels.
-# At such sizes a second thread gains nothing, and it makes the times vary as soon as another program runs on the
-# machine.
+# From here on, torch computes with one thread. This notebook compares the time that passes before the arithmetic
+# starts, that is, before ATen reaches its *kernel* (on a CPU, the loop that computes). A second thread does not
+# shorten this time, and it makes the measurements vary as soon as another program runs on the machine.
 
 # %%
 ADD_MANY = """
@@ -192,24 +198,24 @@ print("the same numbers:", torch.equal(add_many(x, 1000), loop.add_many(x, 1000)
 print(f"one addition: {python.quartiles()[1] / 1000:.2f} us from Python, {cpp.quartiles()[1] / 1000:.2f} us from C++")
 
 # %% [markdown]
-# The difference is a few tenths of a microsecond for each operation. It matters in a program with many small
-# operations. Beside a large matrix product it is negligible.
+# The difference is a few tenths of a microsecond for each operation. This difference matters in a program with many
+# small operations. Compared with the time of a large matrix product, it is negligible.
 
 # %% [markdown] syllabus="2.2b"
 # ## Forward and backward in ATen
 #
-# Some sources on the web write `torch::Tensor`, others `at::Tensor`. Both names mean the same type. In the
-# extension above, the compiler compares them in `one_type`:
+# Some tutorials write `torch::Tensor`, and others write `at::Tensor`. Both names mean the same type. The function
+# `one_type` in the extension above makes the compiler compare the two:
 
 # %%
 print("torch::Tensor is at::Tensor:", loop.one_type())
 
 # %% [markdown] syllabus="2.2c"
-# ### Three derivatives
+# ### The derivatives of sigmoid, tanh and elu
 #
-# $\sigma'(z) = s(1-s)$, $\tanh'(z) = 1 - \tanh^2 z$, and $\mathrm{elu}'(z) = 1$ for $z > 0$, $e^z$ otherwise. The
-# code below contains the last one twice: once with `where`, which selects one of two values, and once as it is
-# widely printed, with masks that are 0 or 1.
+# $\sigma'(z) = s(1-s)$, $\tanh'(z) = 1 - \tanh^2 z$, and $\mathrm{elu}'(z)$ is 1 for $z > 0$ and $e^z$ otherwise.
+# The code below contains the derivative of elu twice: `d_elu` uses `where`, which selects one of two values, and
+# `d_elu_by_mask` uses masks that are 0 or 1, as many tutorials do.
 
 # %%
 DERIVATIVES = """
@@ -232,8 +238,8 @@ Tensor d_elu_by_mask(const Tensor& z) {
 """
 
 # %% [markdown]
-# The forward pass is the Python code of stage 1, line for line. It also returns the tensors that the backward pass
-# needs.
+# The forward pass is the Python code of stage 1, translated line for line. It also returns the tensors that the
+# backward pass needs.
 
 # %%
 FORWARD = """
@@ -258,8 +264,8 @@ std::vector<Tensor> forward(const Tensor& input,       // [B,I]
 """
 
 # %% [markdown]
-# This is the best-known form of the backward pass. It computes each derivative from the pre-activation, with the
-# functions above. Two parts of it are wrong, and one part is slow.
+# The next cell contains the best-known form of the backward pass. It computes each derivative from the
+# pre-activation, with the functions above. Two parts of this form are wrong, and one part is slow.
 
 # %%
 BACKWARD = """
@@ -298,9 +304,10 @@ for name, function in (("sigmoid", torch.sigmoid), ("tanh", torch.tanh), ("elu",
     print(f"d_{name:8s} largest difference from autograd: {(by_hand - by_autograd).abs().max():.1e}")
 
 # %% [markdown] syllabus="2.2a"
-# ### The forward pass is the same
+# ### The forward pass gives the same result as stage 1
 #
-# Stage 1 and the C++ above call the same operations in the same order, so the results are equal to the last bit.
+# Stage 1 and the C++ code above call the same operations in the same order, so the results are equal to the last
+# bit.
 
 # %%
 stage1 = load_stage(1)
@@ -312,10 +319,10 @@ for name, one, other in zip(("new_h", "new_cell"), in_python, in_cpp, strict=Fal
     print(f"{name:9s} {tuple(one.shape)}  equal: {torch.equal(one, other)}")
 
 # %% [markdown] syllabus="2.2d"
-# ### A wrong shape that nobody sees (!)
+# ### A wrong shape that autograd hides (!)
 #
-# `d_bias` is summed with `keepdim`, so it has shape (1, 3S), but bias has shape (3S). To see the effect, we put
-# the forward and the backward pass into a Function, and compute the gradient:
+# `d_bias` is summed with `keepdim`, so its shape is (1, 3S), but the shape of bias is (3S). To see the effect, we
+# put the forward and the backward pass into a `torch.autograd.Function`, and compute the gradient:
 
 
 # %%
@@ -335,8 +342,8 @@ got = outputs(Plain.apply, case)
 print("d_bias has shape", tuple(got["d_bias"].shape), "and differs from the reference:", difference(case, got))
 
 # %% [markdown]
-# The result looks right, because autograd sums a gradient down to the shape of its input. Only a direct call of
-# the C++ function shows the wrong shape, so a test of the C++ code has to make such a call.
+# The result looks right, because autograd sums each gradient to the shape of the input that the gradient belongs to.
+# Only a direct call of the C++ function shows the wrong shape, so a test of the C++ code has to make such a call.
 
 # %%
 with torch.no_grad():
@@ -358,8 +365,9 @@ print("d_elu        ", plain.d_elu(large).tolist())
 print("d_elu_by_mask", plain.d_elu_by_mask(large).tolist())
 
 # %% [markdown]
-# Between 88 and 89, $e^z$ becomes infinite, and the printed form gives NaN. `where` computes the infinity, too,
-# but does not select it. In the cell, one large pre-activation is enough to make the result wrong:
+# Between 88 and 89, $e^z$ becomes infinite, and the form with masks gives NaN. The form with `where` computes the
+# infinite value, too, but does not select it. In the cell, one large pre-activation is enough to make the result
+# wrong:
 
 # %%
 saturated = Case(B=3, I=5, S=70, bias_shift=1e4)
@@ -378,10 +386,12 @@ show("2/forward")
 # %% [markdown] syllabus="2.3a"
 # ## The binding
 #
-# So far, `load_inline` has written the binding. From now on we write it ourselves. `PYBIND11_MODULE(NAME, m)`
-# defines the function `PyInit_NAME`. Python looks for this function under the name of the *file* that it imports.
-# The build chooses the name of the file, and passes it to the source as the macro `TORCH_EXTENSION_NAME`. A fixed
-# name matches only by luck (!).
+# So far, `load_inline` has written the binding, the C++ code through which Python calls our functions. From now on
+# we write the binding ourselves. `PYBIND11_MODULE(NAME, m)` defines the function `PyInit_NAME`. When Python imports
+# the file `abc.so`, it looks for a function called `PyInit_abc`: the name of the function contains the name of the
+# *file*. The build chooses the name of the file, and passes this name to the source as the macro
+# `TORCH_EXTENSION_NAME`. A module name that is fixed in the source works only if the file happens to have the same
+# name (!).
 
 # %%
 from torch.utils.cpp_extension import load
@@ -396,11 +406,11 @@ except ImportError as error:
     print("ImportError:", error)
 
 # %% [markdown] syllabus="2.3b 2.3c 2.3d"
-# ### A binding with names, texts and errors
+# ### A binding with argument names, docstrings and errors
 #
-# The file above compiles, but Python does not find the function that it looks for. The correct binding below also
-# names the arguments of its functions and says what they do. `load` builds it from a file. A later section shows
-# how `load` works.
+# The file above compiles, but Python does not find the function `PyInit_not_my_module` in it. The correct binding
+# below also gives `scale` a docstring, and names for its arguments. `load` builds this binding from a file. A later
+# section shows how `load` works.
 
 # %%
 BINDING = r"""
@@ -447,8 +457,9 @@ for arguments in ((torch.ones(3),), (x, 0), ([1.0],)):
         print(f"{type(error).__name__}: {str(error).splitlines()[0]}")
 
 # %% [markdown]
-# The library does not say where torch's libraries are. The dynamic loader finds them only because torch has
-# already loaded them, so `import torch` comes first. We try this in new processes:
+# The built file, `binding.so`, does not record where torch's libraries are. The dynamic loader (the part of the
+# system that loads the libraries of a program) finds torch's libraries only if torch has already loaded them, so
+# `import torch` must come first. We try this in new processes:
 
 # %%
 for imports in ("import binding", "import torch; import binding"):
@@ -463,9 +474,9 @@ for imports in ("import binding", "import torch; import binding"):
 # %% [markdown] syllabus="2.3e"
 # ### The GIL
 #
-# Python code runs only in the thread that holds Python's global interpreter lock (GIL). While C++ runs, its thread
-# still holds the lock, so every other Python thread of the process waits, unless the binding releases the lock.
-# Below, a thread counts milliseconds while a call takes half a second.
+# Python code runs only in the thread that holds Python's global interpreter lock (GIL). A thread that runs C++ still
+# holds the lock, so every other Python thread of the process waits, unless the binding releases the lock. Below, a
+# second thread counts milliseconds while a call into C++ takes half a second.
 
 # %%
 import threading
@@ -500,10 +511,10 @@ print("released:", counted_during(binding.wait_and_release), "ticks")
 # **Your turn:** `2/bind_a_function`. `show("2/bind_a_function")` in a cell checks it here.
 
 # %% [markdown] syllabus="2.4a 2.4b"
-# ## Ahead of time: `setup.py`
+# ## Building ahead of time with `setup.py`
 #
-# First we write it from scratch. An extension is a `setuptools.Extension` with the folders and libraries that we
-# saw above.
+# The next cell describes the same extension twice: first without torch's help, as a `setuptools.Extension` with the
+# folders and libraries that we saw above, and then as torch's `CppExtension`.
 
 # %%
 from setuptools import Extension
@@ -526,10 +537,10 @@ stage2_folder = root / "stages" / "stage2_aten"
 print((stage2_folder / "setup.py").read_text())
 
 # %% [markdown] syllabus="2.4b 2.4c"
-# ### A package that imports from anywhere
+# ### A package that Python imports from any folder
 #
-# We install a copy, so that the stage's own folder stays clean. `--target` stands for the environment that you
-# would install into. With `-v`, pip prints the commands of the compiler.
+# We install a copy, so that the stage's own folder stays clean. With `--target`, pip installs into the folder that
+# you name, and not into the environment. With `-v`, pip prints the commands of the compiler.
 
 # %%
 for name in ("__init__.py", "lltm.py", "setup.py", "csrc/lltm.cpp"):
@@ -547,9 +558,10 @@ del os.environ["PYTHONPATH"]
 print(printed.replace(str(root), "..."))
 
 # %% [markdown]
-# `BuildExtension` has added the rest to each command: the name for the binding and the C++ standard. With ninja,
-# it writes the commands into a file. Note the `-O`, too: it comes from the flags that Python itself was built
-# with.
+# `setup.py` also names the class `BuildExtension`, which adds the remaining options to each command of the compiler,
+# among them the name for the binding and the C++ standard. If ninja (a build tool) is installed, `BuildExtension`
+# writes the commands into a file, which the next cell reads. The output of this cell also contains an option `-O`,
+# which comes from the flags that Python itself was built with.
 
 # %%
 ninja_file = next((BUILD / "stage2_copy").rglob("build.ninja"), None)
@@ -557,19 +569,22 @@ flags = (ninja_file.read_text() if ninja_file else log).split()
 print(sorted({flag for flag in flags if flag.startswith(("-DTORCH_EXTENSION_NAME", "-std=", "-O"))}))
 
 # %% [markdown]
-# While you work on a package, `pip install --no-build-isolation --use-pep517 -e .` installs only a pointer to its
-# folder. After an edit of a `.py` file, the next start of Python uses the new version. C++ must still be built,
-# and `python setup.py build_ext --inplace` does only that: it compiles what has changed and puts `_C...so` beside
-# the sources. (`--use-pep517` is for an older pip. Without it, such a pip goes through setuptools, which starts a
-# second pip, and the second pip isolates the build again.)
+# While you work on a package, `pip install --no-build-isolation --use-pep517 -e .` installs only a reference to the
+# package's folder. After an edit of a `.py` file, the next start of Python uses the new version. After an edit of a
+# C++ file, you must build again: `python setup.py build_ext --inplace` compiles only the files that have changed,
+# and puts `_C...so` beside the sources.
 
 # %% [markdown] syllabus="2.4d"
-# ### With build isolation there is no torch
+# ### With build isolation, the build does not find torch
 #
 # By default, pip builds in an isolated environment, which contains only the packages that the project requests.
-# `setup.py` imports torch on line 4, and torch is not in that environment. The file `pyproject.toml` below makes
-# this environment's setuptools available to pip, so that pip does not have to download its own. Everything else is
-# as if you had forgotten `--no-build-isolation`.
+# `setup.py` imports torch on line 4, and torch is not in that environment. The file `pyproject.toml` below makes the
+# setuptools of the notebook's environment available in the isolated environment, so that pip does not have to
+# download setuptools. Everything else is as if you had forgotten `--no-build-isolation`.
+#
+# (Isolation is also the reason for `--use-pep517` in the previous section, which older versions of pip need: without
+# this option, pip calls setuptools, setuptools starts a second pip, and the second pip isolates the build although
+# you passed `--no-build-isolation` to the first one.)
 
 # %%
 import setuptools
@@ -594,7 +609,8 @@ print(next((line.strip() for line in log.splitlines() if "torch" in line and "Er
 # %% [markdown] syllabus="2.4e"
 # ### `setup.py install` is deprecated (!)
 #
-# Tutorials still end with this command. It works on an empty example, but it prints a warning:
+# Many tutorials still end with `python setup.py install`. This command works on an empty example, but prints a
+# warning:
 
 # %%
 write("old_way/setup.py", "from setuptools import setup\nsetup(name='old_way', py_modules=['old_way'])\n")
@@ -609,10 +625,10 @@ print(*[line for line in said if line.strip("*! ")][:4], sep="\n")
 # **Your turn:** `2/setup_py`. `show("2/setup_py")` in a cell checks it here.
 
 # %% [markdown] syllabus="2.5a 2.5b 2.5c"
-# ## Just in time: `load`
+# ## Building just in time with `load`
 #
-# `load` creates a folder, writes a ninja file, starts ninja to compile and link, and imports the result. An
-# example with two small files shows when it does which of these steps.
+# `load` creates a folder, writes a ninja file (a list of build commands), starts ninja to compile and link, and
+# imports the result. An example with two small files shows which of these steps `load` takes, and when.
 
 # %%
 NUMBER = "int answer() { return 41; }\n"
@@ -635,7 +651,8 @@ rules = [line for line in ninja.splitlines() if line.startswith(("cxx", "build "
 print("\n".join(rules).replace(str(root), "..."))
 
 # %% [markdown]
-# We call `load` again without a change. This process still has the module. A new process finds it built.
+# We call `load` again without a change: first in this process, which still has the module, and then in a new
+# process, which finds the module already built.
 
 # %%
 start = time.perf_counter()
@@ -670,11 +687,11 @@ number.write_text(NUMBER.replace("41", "42"))
 in_a_new_process()
 
 # %% [markdown] syllabus="2.5e"
-# ### In a process that has the old one
+# ### Building again after the module has been imported
 #
-# Python cannot import a second module of the same name in one process, so `load` gives the new one another name,
-# `two_files_v1`. The name is in every command line, so now *all* files are compiled again. With `verbose=True` you
-# can see this, and at log level INFO also the folder.
+# Python cannot import a second module of the same name in one process, so `load` gives the rebuilt module another
+# name, `two_files_v1`. The module's name is in every command line, so now *all* files are compiled again.
+# `verbose=True` shows these commands. The log level INFO also shows the folder.
 
 # %%
 import logging
@@ -686,9 +703,9 @@ logger.setLevel(logging.ERROR)
 print(two_files.answer(), "is still there beside", edited.answer(), "in", edited.__name__)
 
 # %% [markdown] syllabus="2.5d"
-# ### Absolute paths
+# ### Pass absolute paths
 #
-# `load` looks up a relative path from the current folder of the process, whatever that is.
+# `load` interprets a relative path from the current folder of the process, not from the folder of your script.
 
 # %%
 try:
@@ -701,10 +718,10 @@ print("from BUILD it works:", load("relative", ["sources/number.cpp", "sources/m
 os.chdir(before)
 
 # %% [markdown] syllabus="2.5f"
-# ### No `-O` (!)
+# ### `load` compiles without `-O` (!)
 #
-# `load` builds stage 2's own source twice: once without options and once with `-O3`. The two builds run at the
-# same time, in two threads.
+# An option such as `-O2` or `-O3` tells the compiler to optimise. Below, `load` builds stage 2's own source twice:
+# once without options and once with `-O3`. The two builds run at the same time, in two threads.
 
 # %%
 source = str(stage2_folder / "csrc" / "lltm.cpp")
@@ -738,9 +755,9 @@ for k, name in enumerate(("forward", "backward")):
     print(f"{name:9s} no -O {slow.quartiles()[1]:6.1f} us   -O3 {fast.quartiles()[1]:6.1f} us")
 
 # %% [markdown]
-# The kernels are the same, because they are in torch's own library. The code between them is slow: it consists of
-# thousands of small functions from the headers, which the compiler has not inlined. `extra_cflags=["-O2"]` or
-# `-O3` fixes this.
+# The kernels are the same, because they are in torch's own library. Without `-O`, the code between the kernels is
+# slow: it consists of thousands of small functions from the headers, which the compiler has not inlined (inserted at
+# the place of the call, so that there is no call). `extra_cflags=["-O2"]` or `-O3` fixes this.
 
 # %% [markdown] syllabus="2.5g 2.5h"
 # ### What `load_inline` adds to `load`
@@ -756,8 +773,9 @@ print(lines[0], "...", *lines[-5:], sep="\n")
 # %% [markdown] syllabus="2.5i"
 # ### Precompiled headers
 #
-# The compiler can save its state after it has read the headers, and start from there the next time. When a source
-# includes `NAME.h`, the compiler takes the file `NAME.h.gch` instead, if the flags are the same.
+# After the compiler has read the headers, it can write what it has read to a file. The next time, it starts from
+# this file and does not read the headers again. When a source includes `NAME.h`, the compiler reads the file
+# `NAME.h.gch` instead, if that file was made with the same flags.
 
 # %%
 headers = write("precompiled/narrow.h", NARROW)
@@ -772,9 +790,9 @@ def build_precompiled():
 
 
 if THEN not in timed.seconds:
-    flags = ["-x", "c++-header", "-DTORCH_API_INCLUDE_EXTENSION_H", "-fPIC", STANDARD, *INCLUDE]
+    flags = ["-x", "c++-header", "-DTORCH_API_INCLUDE_EXTENSION_H", "-fPIC"]
     with timed(ONCE):
-        run(COMPILER, *flags, headers, "-o", ready)
+        run(*torch_compiler(), *flags, headers, "-o", ready)
     with timed(THEN):
         build_precompiled()
     print(f"{ready.name} has {ready.stat().st_size / 2**20:.0f} MiB, and is deleted again")
@@ -783,9 +801,9 @@ for name in ("narrow headers", ONCE, THEN):
     print(f"{name:38s}{timed.seconds[name]:6.1f} s")
 
 # %% [markdown]
-# `load_inline(..., use_pch=True)` does this for `torch/extension.h`. It writes the file, which is even larger,
-# into the torch package itself, and the next `load_inline` without the option deletes the file. So the option pays
-# off in a session of many small edits if every call uses it.
+# `load_inline(..., use_pch=True)` does this for `torch/extension.h`. It writes the precompiled header into the torch
+# package itself. (This file is larger than the one above.) The next `load_inline` without `use_pch=True` deletes the
+# file. So this option is useful during many small edits, if every call of `load_inline` uses the option.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/what_rebuilds`. `show("2/what_rebuilds")` in a cell checks it here.
@@ -793,23 +811,24 @@ for name in ("narrow headers", ONCE, THEN):
 # %% [markdown] syllabus="2.6a"
 # ## Compilers and binary interfaces
 #
-# An extension is linked with torch's libraries and with Python's, so it must be built for them: for the same
-# torch, the same Python, and a C++ library whose `std::string` has the same layout. Such conventions between
-# compiled files are the *application binary interface* (ABI). The next cell shows what this torch and this Python
-# need:
+# An extension calls functions in the libraries of torch and of Python. So it must be built for the same torch, for
+# the same Python, and with a C++ library whose `std::string` has the same layout. Such conventions between compiled
+# files are the *application binary interface* (ABI). The next cell shows what this torch and this Python need:
 
 # %%
+import sysconfig
+
 from torch.utils.cpp_extension import get_compiler_abi_compatibility_and_version
 
 print("torch", torch.__version__, "with the C++11 ABI:", torch.compiled_with_cxx11_abi())
 print("Python wants files that end in", sysconfig.get_config_var("EXT_SUFFIX"))
-print("the compiler fits, and its version:", get_compiler_abi_compatibility_and_version(COMPILER))
+print("the compiler fits, and its version:", get_compiler_abi_compatibility_and_version(torch_compiler()[0]))
 
 # %% [markdown] syllabus="2.6b"
-# ### What a mismatch looks like
+# ### What a wrong ABI or a wrong Python looks like
 #
-# A `std::string` of the old layout is a different type, so a function that takes one has a different name in the
-# library:
+# A `std::string` of the old layout is a different type, so a function with such an argument has a different name in
+# the compiled library:
 
 # %%
 STRING = """
@@ -826,9 +845,10 @@ except ImportError as error:
     print(run("c++filt", symbol)[1])
 
 # %% [markdown]
-# The build succeeded, and the import failed. `Ss` at the end of the name is the old string. An undefined symbol
-# with `c10` or `at` in it usually means that the library was built for another torch, or with another ABI. It can
-# also be a function of your own, with a `Tensor` among its arguments, whose source file is missing from `sources`.
+# The build succeeded, and the import failed. `Ss` at the end of the name is the old string. An *undefined symbol* is
+# a name, mostly of a function, that no loaded library defines. If the name contains `c10` or `at`, the error usually
+# means that the library was built for another torch, or with another ABI. But such a name can also belong to a
+# function of your own with a `Tensor` argument, if the source file of this function is missing from `sources`.
 #
 # Python ignores a library that was built for another version of *Python*:
 
@@ -841,10 +861,10 @@ print(run(sys.executable, "-c", "import torch, binding", folder=BUILD / "other_p
 print("and yet there is", *(path.name for path in (BUILD / "other_python").iterdir()))
 
 # %% [markdown] syllabus="2.6c"
-# ### Torch looks at the compiler
+# ### Torch checks the compiler and its version
 #
-# Before it builds, torch checks the compiler and its version. The two compilers here are only scripts: one has the
-# name of an old g++, and the other has a name that torch does not know.
+# Before it builds, torch checks the compiler and its version. The two compilers here are only scripts: the first has
+# the name of an old g++, and the second has a name that torch does not know.
 
 # %%
 logger.setLevel(logging.WARNING)
@@ -869,9 +889,9 @@ print((stage2_folder / "lltm.py").read_text().partition("\n\n\ndef lltm")[0].par
 
 
 # %% [markdown]
-# Published versions of this cell return a sixth gradient from C++, that of the gates, and unpack five (!). It is
-# an error to return six to autograd, and also to unpack six into five. Both errors appear only at the first
-# `backward()`:
+# In published versions of this cell, the C++ code returns six gradients (the sixth is that of the gates), and the
+# Python code unpacks them into five names (!). It is an error to return six gradients to autograd, and also to
+# unpack six values into five names. Both errors appear only at the first `backward()`:
 
 
 # %%
@@ -896,11 +916,12 @@ for function in (Six, SixIntoFive):
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown] syllabus="2.7b 2.7c"
-# ### Second derivatives: silently wrong, or refused
+# ### Second derivatives: silently wrong, or an error
 #
-# The gates are computed inside `forward`, where autograd records nothing. In `backward`, autograd treats them as
-# constants, so a second derivative misses every path through them. The loss is a sum of squares, so that the
-# upstream gradient depends on the inputs as well.
+# The gates are computed inside `forward`, where autograd records nothing. In `backward`, autograd treats the gates
+# as constants, so a second derivative misses every path through them. The `backward` of a Function receives the
+# *upstream gradient*, the gradient of the loss with respect to the outputs. The loss below is a sum of squares, so
+# the upstream gradient depends on the inputs, too.
 
 
 # %%
@@ -930,8 +951,7 @@ except GradcheckError as error:
     print("gradgradcheck:", str(error).splitlines()[0])
 
 # %% [markdown]
-# `@once_differentiable` on stage 2's `backward` does not make the second derivative right. It turns it into an
-# error:
+# `@once_differentiable` on stage 2's `backward` does not correct the second derivative, but turns it into an error:
 
 # %%
 try:
@@ -940,7 +960,7 @@ except RuntimeError as error:
     print("RuntimeError:", error)
 
 # %% [markdown] syllabus="2.7e"
-# ### It is not the C++ that hides them
+# ### The Function, not C++, hides operations from autograd
 #
 # Autograd records ATen's operations, whether Python or C++ calls them. So C++ code that consists of ATen
 # operations needs no backward function at all, and has derivatives of every order. The Function hides these
@@ -957,15 +977,15 @@ print("gradcheck:", torch.autograd.gradcheck(without_function, small))
 print("gradgradcheck:", torch.autograd.gradgradcheck(without_function, small))
 
 # %% [markdown]
-# So a backward pass of your own is only worth its code if it is faster or keeps less memory. For a kernel of your
-# own you have to write one, because autograd cannot record what a kernel does. Stage 3 does this.
+# So write a backward pass of your own only if it is faster or needs less memory. For a kernel of your own you have
+# to write a backward pass, because autograd cannot record what a kernel does. Stage 3 does this.
 
 # %% [markdown] syllabus="2.7f"
 # ### Under autocast (!)
 #
-# `torch.autocast` computes matrix products in a 16-bit type, in `forward` and in C++ as well. The type is bfloat16
-# on a CPU and float16 on a GPU, unless you name another. Autocast is off in `backward`, which then gets bfloat16
-# gates and float32 weights:
+# `torch.autocast` computes matrix products in a 16-bit type. This includes the products in the `forward` of a
+# Function, and those that C++ code calls. The type is bfloat16 on a CPU and float16 on a GPU, unless you name
+# another type. Autocast is off in `backward`. Here, `backward` then gets bfloat16 gates and float32 weights:
 
 # %%
 with torch.autocast("cpu", torch.bfloat16):
@@ -976,9 +996,10 @@ except RuntimeError as error:
     print("stage 2:", error)
 
 # %% [markdown]
-# Stages 3 and 4 raise an error at once: `not implemented for 'BFloat16'`. A Function can choose the dtype that it
-# computes in. With `custom_fwd` and `cast_inputs`, `forward` gets inputs of that dtype, and autocast is off.
-# `custom_bwd` runs `backward` in the same state. Here is the smallest Function that needs both:
+# Stages 3 and 4 raise an error already in the forward pass: `not implemented for 'BFloat16'`. A Function can choose
+# the dtype that it computes in. With `custom_fwd` and `cast_inputs`, `forward` gets inputs of that dtype, and
+# autocast is off in `forward`. `custom_bwd` sets autocast in `backward` as it was in `forward`: here, autocast is
+# off. Here is the smallest Function that needs both decorators:
 
 
 # %%
@@ -1010,15 +1031,17 @@ for function in (Mm, MendedMm):
         print(f"{function.__name__:9s}{y.dtype}, {error}")
 
 # %% [markdown]
-# Usually you write both as decorators, below `@staticmethod`. The price here is that nothing is computed in
-# bfloat16 any more. Stage 5 gives an operator its own rule for autocast.
+# Usually you write `custom_fwd` and `custom_bwd` as decorators, below `@staticmethod`. The drawback of
+# `cast_inputs=torch.float32` is that this Function no longer computes anything in bfloat16. Stage 5 gives an
+# operator its own rule for autocast.
 
 # %% [markdown] syllabus="2.7g"
 # ### Under `torch.compile`
 #
 # `torch.compile` records Python code until it reaches a call that it cannot trace, such as a pybind11 function.
-# There it *breaks* the graph: it compiles the code before the call, makes the call as usual, and continues after
-# it. The backend below does not compile anything. It counts the graphs.
+# There it *breaks* the graph: it compiles the code before the call, makes the call as usual, and continues to record
+# after the call. The *backend* is the function that compiles each recorded graph. The backend below does not compile
+# anything. It only counts the graphs.
 
 # %%
 import warnings
@@ -1038,14 +1061,14 @@ def around(lltm):
 for name, lltm in (("stage 1", stage1.equations), ("stage 2", stage2.lltm)):
     graphs.clear()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it recommends an operator; the error below says so, too
+        warnings.simplefilter("ignore")  # the warning recommends an operator, and so does the error below
         compiled = torch.compile(around(lltm), backend=counting)(*inputs)
     torch.testing.assert_close(compiled, around(lltm)(*inputs))
     print(name, "compiled agrees, in", len(graphs), "graph" if len(graphs) == 1 else "graphs")
 
 # %% [markdown]
-# The result is right, but operations before the break are never fused with operations after it. `fullgraph=True`
-# turns a break into an error:
+# The result is right, but operations before the break are never fused (combined into one kernel) with operations
+# after it. `fullgraph=True` turns a break into an error:
 
 # %%
 try:
@@ -1055,12 +1078,13 @@ except Exception as error:
     print(type(error).__name__, lines[0], *(line for line in lines if "custom operator" in line), sep="\n")
 
 # %% [markdown]
-# The message says what to do. Since 2.4, PyTorch recommends that you *register an operator*, which the compiler
-# keeps in its graph without tracing into it. Stage 5 does this, and so does PyTorch's tutorial on
-# [custom C++ and CUDA operators](https://docs.pytorch.org/tutorials/advanced/cpp_custom_ops.html).
+# The message says what to do. Since version 2.4, PyTorch recommends that you *register an operator*, a function that
+# the compiler keeps in its graph as one call, without tracing what happens inside. Stage 5 does this, and so does
+# PyTorch's tutorial on [custom C++ and CUDA
+# operators](https://docs.pytorch.org/tutorials/advanced/cpp_custom_ops.html).
 
 # %% [markdown] syllabus="2.7d"
-# ### On a GPU
+# ### The same extension on a GPU
 #
 # ATen chooses the kernel for the device of the tensors. The extension does not have to be built again for this:
 
@@ -1077,13 +1101,15 @@ if devices == ["cpu"]:
 # **Your turn:** `2/function`. `show("2/function")` in a cell checks it here.
 
 # %% [markdown] syllabus="2.8a 2.8c 2.8d 2.8e 2.8f 2.8g"
-# ## Why this backward can be slower than autograd's
+# ## Why the plain C++ backward pass can be slower than autograd's
 #
-# `Plain` computes values again that autograd keeps: sigmoid, tanh and the exponential. It also builds each
-# derivative from several small operations. Two steps lead from there towards stage 2.
+# In its backward pass, `Plain` computes sigmoid, tanh and the exponential again. Autograd keeps the results of
+# sigmoid and tanh from the forward pass. `Plain` also builds each derivative from several small operations. Three
+# steps lead from `Plain` to stage 2.
 #
-# The first step computes each derivative from the *activated* value: $s(1-s)$, $1-t^2$, and for elu
-# $\min(e+1, 1)$. So the pre-activations do not have to be kept at all.
+# The first step computes each derivative from the *activated* value. Let $s$, $t$ and $a$ be the values of sigmoid,
+# tanh and elu. Then the derivatives are $s(1-s)$, $1-t^2$ and $\min(a+1, 1)$. So the pre-activations do not have to
+# be kept at all.
 
 # %%
 REUSE = """
@@ -1121,8 +1147,8 @@ std::vector<Tensor> backward(const Tensor& grad_h, const Tensor& grad_cell, cons
 """
 
 # %% [markdown]
-# The second step leaves each derivative to ATen, which computes it in one pass over memory. These are the
-# functions that autograd itself calls:
+# The second step leaves each derivative to ATen, which computes it in one pass over memory. `aten_backward` below
+# calls the functions that autograd itself calls:
 
 # %%
 ATEN = """
@@ -1144,16 +1170,18 @@ with timed("the two steps"):
     steps = load_inline("steps", NARROW + OPERATIONS + REUSE + ATEN, functions=FUNCTIONS, **OPTIONS)
 
 # %% [markdown]
-# The third step is stage 2. Open `csrc/lltm.cpp` beside this notebook and find each of its changes:
+# The third step is stage 2. Open its source, `stages/stage2_aten/csrc/lltm.cpp`, beside this notebook and find each
+# of these changes:
 #
 # - The gradients of the three gates are written directly into one tensor (B, 3S), which the matrix products read.
-#   They become the gradients of the pre-activations in place.
-# - Both sigmoids are one call.
-# - tanh is kept.
+#   The same memory is then overwritten with the gradients of the pre-activations.
+# - One call computes both sigmoids.
+# - The value of tanh is kept for the backward pass.
 # - Gradients that are not needed are not computed.
 #
-# All of these versions get a Function around them, and we compare their results with the reference before we
-# measure any time. We also include `without_function`, whose backward pass is autograd's.
+# We put a Function around each of these versions, and compare the results with the reference before we measure any
+# time. We also include `without_function`, whose backward pass is autograd's, and *eager*, which is stage 1: each
+# operation runs as soon as Python calls it.
 
 # %%
 from torch.autograd.function import once_differentiable
@@ -1188,9 +1216,9 @@ for name, version in VERSIONS.items():
 
 
 # %% [markdown]
-# The versions are measured in rounds, each in a new random order, so that any other load on the machine affects all
-# of them alike. We measure once with gradients for all five inputs, and once for weights and bias only, as in the
-# first step of a sequence.
+# The versions are measured in rounds. Each round calls them in a new random order, so that any other load on the
+# machine affects all of them alike. We measure once with gradients for all five inputs, and once with gradients for
+# weights and bias only, as in the first step of a sequence, where the state needs no gradient.
 
 
 # %%
@@ -1226,23 +1254,25 @@ print("\nGradients for weights and bias only")
 print_times(of_parameters)
 
 # %% [markdown]
-# Look at forward+backward. The forward passes in C++ do save the time that Python took. But the plain backward
-# pass is slower than autograd's: it is not enough to move the same work to C++, the work itself has to change. The
-# versions that reuse activations and call ATen's own derivatives recover this loss.
+# Compare the columns `forward` and `forward+backward`. The forward passes in C++ are faster, because they avoid the
+# time that Python needs. But the plain backward pass is slower than autograd's: it is not enough to move the same
+# work to C++. The work itself has to change. The versions that reuse activations and call ATen's own derivatives
+# make up for this loss.
 #
-# When all gradients are needed, writing into one tensor makes little further difference at this size. When only
-# those of weights and bias are needed, stage 2 is clearly the fastest, because it skips the product for `d_X`. The
-# other backward passes in C++ compute `d_X` and drop it.
+# When all gradients are needed, writing into one tensor makes little further difference at this size. When only the
+# gradients of weights and bias are needed, stage 2 is clearly the fastest, because it skips the product for `d_X`.
+# The other backward passes in C++ compute `d_X` and discard it.
 #
-# Before you write a backward pass at all, measure C++ without a Function: its forward pass is C++, and its
-# backward pass needs no code.
+# Before you write a backward pass at all, measure C++ without a Function: the forward pass is in C++, and autograd
+# provides the backward pass.
 
 # %% [markdown] syllabus="2.8b 2.8e"
-# ### Counted
+# ### Counting operations, allocations and bytes
 #
 # The profiler records every call that reaches ATen, from Python or from C++, and how much memory each call
-# allocates. We count allocations of at least the size of a (B, S) tensor: results and temporaries. Saved bytes are
-# those that are kept for the backward pass, without inputs and outputs, which the caller keeps anyway.
+# allocates. We count allocations of at least the size of a (B, S) tensor: results and temporaries. The saved bytes
+# are the bytes that are stored for the backward pass. Inputs and outputs do not count, because the caller keeps them
+# anyway.
 
 # %%
 os.environ["KINETO_LOG_LEVEL"] = "6"  # hides the profiler's messages about itself
@@ -1297,10 +1327,12 @@ for name, (operations, views, allocations, saved) in count(VERSIONS).items():
     print(f"{name:22s}{operations:12d}{views:8d}{allocations:14d}{saved:6.0f} KiB")
 
 # %% [markdown]
-# The plain version makes the most calls and the most allocations, and this is why it is slow. It keeps fewer bytes
-# than eager, which keeps all of `z`, because elu saves its input, and this input is a view of `z`. Without
-# pre-activations, the number of bytes is about half. Stage 2 also keeps tanh, which is one more (B, S), and its
-# backward pass does not repeat any operation of the forward pass. Its views are cheap, but not free.
+# The plain version makes the most calls and the most allocations, and this is why it is slow. Both eager and the
+# plain version keep all of `z`: eager does so because elu stores its input, which is a view of `z`. Eager also keeps
+# the result of tanh, so the plain version keeps fewer bytes. The versions "activations reused" and "ATen's
+# derivatives" do not keep pre-activations, and store about half as many bytes as eager. Stage 2 does not keep
+# pre-activations either, but it keeps the result of tanh, one more tensor of shape (B, S). So the backward pass of
+# stage 2 does not repeat any operation of the forward pass. The views in stage 2 are cheap, but not free.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/fewer_bytes`. `show("2/fewer_bytes")` in a cell checks it here.
@@ -1308,14 +1340,16 @@ for name, (operations, views, allocations, saved) in count(VERSIONS).items():
 # %% [markdown] syllabus="2.9a"
 # ## The loop over time, and autograd, in C++
 #
-# The Function is still Python code, which is called twice for every step. C++ has the same class. We append the
-# code below to stage 2's own source, and it calls the `forward` and `backward` defined there. The guard in
-# `forward` lets the operations inside skip autograd.
+# The Function is still Python code, which is called twice for every step. C++ has a class for the same purpose,
+# `torch::autograd::Function`. We append the code below to stage 2's own source, and call the `forward` and
+# `backward` that are defined there. While the object `below_autograd` exists, that is, until `forward` returns,
+# calls of ATen's operations skip autograd, so autograd does not record these operations.
 #
-# Values that are not tensors would go to `ctx->saved_data["name"]`, and an argument that may be missing is a
-# `std::optional<Tensor>`. (`needs_input_grad(k)` counts only tensors that are present: if the first of three is
+# A C++ Function may also have to handle two cases that do not occur in this cell. A value that is not a tensor is
+# stored in `ctx->saved_data["name"]`. An argument of `forward` that may be missing is a `std::optional<Tensor>`.
+# (With such arguments, `needs_input_grad(k)` counts only the tensors that are present: if the first of three is
 # missing, `needs_input_grad(0)` is about the second, and `needs_input_grad(2)` throws. So record in `saved_data`
-# which of them were present.)
+# which arguments were present.)
 
 # %%
 AUTOGRAD = """
@@ -1406,7 +1440,7 @@ for name, one, other in pairs:
     print(f"{name:10s} largest difference {(one - other).abs().max():.1e} of {one.abs().max():.2g}")
 
 # %% [markdown]
-# ### Autograd in C++, measured
+# ### Measuring autograd in C++
 #
 # We first measure one step, as before:
 
@@ -1420,15 +1454,16 @@ for kept, sizes in ((of_everything, everything), (of_parameters, parameters)):
     print_times(measured)
 
 # %% [markdown]
-# The kernels are the same, and so is their number. What is gone is the Function in Python. In the forward pass it
-# took about as much time as stage 2 had gained over eager in total. PyTorch's own operations have their autograd
-# in C++, and now this cell has it there, too.
+# Stage 2 and the version with autograd in C++ run the same kernels, and the same number of them. The only difference
+# is that the Function is no longer in Python. In the forward pass, stage 2 takes less time than eager. With autograd
+# in C++, this gain is about twice as large. The autograd functions of PyTorch's own operations are in C++, and now
+# those of this cell are, too.
 
 # %% [markdown] syllabus="2.9b"
-# ### The loop, measured
+# ### Measuring the loop
 #
-# We measure forward and backward over whole sequences, and print the time per step. There are four versions: a
-# loop in Python that calls eager, stage 2, or the cell with autograd in C++, and the loop in C++.
+# We measure forward and backward over whole sequences, and print the time per step. There are four versions. Three
+# loops are in Python: they call eager, stage 2, and the cell with autograd in C++. The fourth loop is in C++.
 
 # %%
 LOOPS = {
@@ -1458,10 +1493,10 @@ for k, name in enumerate(LOOPS):
     print(f"{name:34s}" + "".join(f"{rows[k][0]:7.0f}{rows[k][1]:5.2f} x" for rows in by_size.values()))
 
 # %% [markdown]
-# Compare the last two lines of each table. Beyond autograd in C++, the *loop* in C++ saves one call from Python
-# for each step, a few microseconds. This gain is the same at every length, and it is a smaller and smaller part of
-# a step as the step grows. A sequence can gain much more from other changes: one matrix product for all inputs,
-# and fewer, larger kernels.
+# Compare the last two lines of each table. Both versions have autograd in C++. The *loop* in C++ also avoids one
+# call from Python for each step, and this makes each step a few microseconds faster. This gain per step is the same
+# at every length of the sequence. In a large step, these few microseconds are a small part of the time. A sequence
+# can gain much more from other changes: one matrix product for all inputs, and fewer, larger kernels.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/loop_in_cpp`. `show("2/loop_in_cpp")` in a cell checks it here.
@@ -1484,8 +1519,8 @@ axis.set_title("Build time of each extension here, first build (some ran two at 
 plt.show()
 
 # %% [markdown]
-# The next chart shows the versions from the plain C++ to stage 2, compared with eager in the same run. Points to
-# the left of the line are faster than eager.
+# The next chart shows all versions of one step, each compared with eager in the same run. Points to the left of the
+# line are faster than eager.
 
 # %%
 INK_OF = [COLOURS["eager"], PURPLE, VERMILION, ORANGE, SKY, BLUE, GREEN]
@@ -1502,7 +1537,7 @@ for axis, measured in zip(axes, (of_everything, of_parameters), strict=True):
     axis.set_yticks(range(len(rows)), rows)
     axis.set_xlabel("time as a multiple of eager's")
     axis.set_title(f"B16 I32 S128, gradients for {title}")
-axes[0].set_xlim(left=0)  # for both; set last, or it would cut off later points
+axes[0].set_xlim(left=0)  # for both axes; set last, because a limit set earlier would cut off later points
 axes[0].plot([], [], "o", color="#555555", markerfacecolor="white", label="forward")
 axes[0].plot([], [], "o", color="#555555", label="forward+backward")
 axes[0].legend(loc="lower left", frameon=False)
@@ -1510,7 +1545,7 @@ plt.show()
 
 # %% [markdown]
 # The next charts explain these times. They show the number of operations, the number of allocations, and the bytes
-# that are kept.
+# that are stored for the backward pass.
 
 # %%
 counted = count(VERSIONS)
@@ -1543,16 +1578,17 @@ axes[0].legend(frameon=False, loc="lower left")
 plt.show()
 
 # %% [markdown]
-# ## What to take along
+# ## Summary
 #
-# - C++ removes the Python between operations. It does not change what an operation costs, or how many operations
-#   there are. That is up to you.
+# - C++ removes the Python code between operations. C++ does not make an operation faster, and does not reduce the
+#   number of operations. You have to do this yourself.
 # - Include narrow headers, use `TORCH_EXTENSION_NAME` and `--no-build-isolation`, and with `load` always pass
 #   `-O2`.
 # - Compare with a reference, and call the C++ directly as well, because autograd hides wrong shapes.
 # - Put `once_differentiable` on every Function whose second derivative you have not verified.
-# - Keep activated values, use ATen's own derivatives, write into one tensor, and skip gradients that are not
-#   needed.
+# - Keep activated values instead of pre-activations, use ATen's own derivatives, write all gradients of gates into
+#   one tensor, and skip gradients that are not needed.
 #
-# Next: `make diff-1-2` shows the stage as a diff. Each step still runs more than a dozen small kernels. Stage 3
-# combines them into one. It uses raw pointers, and `02b_tensors_in_cpp` explains these.
+# Next: `make diff-1-2` shows what changed from stage 1 to stage 2. Each step still runs more than a dozen small
+# kernels. Stage 3 combines the elementwise kernels into one kernel for each pass. Stage 3 uses raw pointers, which
+# `02b_tensors_in_cpp` explains.

@@ -13,13 +13,14 @@
 # %% [markdown]
 # # 02b: tensors in C++
 #
-# As long as C++ code only calls ATen, a tensor behaves as in Python. From stage 3 on, the code uses the *pointer*
-# of a tensor. Then you have to know where the elements are, how long they stay there, and what is no longer
-# checked. Much of what is written about this is wrong. So each claim here is tested by a few lines of C++, and you
-# will see each wrong one fail.
+# As long as C++ code only calls ATen, a tensor behaves as in Python. From stage 3 on, the code uses the *pointer* of
+# a tensor. Then you have to know where the elements are, how long they stay there, and which checks torch no longer
+# makes for you. Many texts about this contain wrong claims. So a few lines of C++ test each claim here, and you will
+# see the common wrong claims fail.
 #
-# You need notebook 02. This notebook takes about 60 minutes. The first run compiles for a minute or two. The next
-# run finds everything built.
+# You need notebook 02. This notebook takes about 60 minutes. In the first run, a minute or two of this is spent
+# compiling. The next run finds everything built. A heading with (!) is about a mistake that is common in code and in
+# tutorials.
 
 # %%
 import os
@@ -34,13 +35,12 @@ sys.path.insert(0, str(root))
 # %matplotlib inline
 import struct
 import subprocess
-import sysconfig
 
 import matplotlib.pyplot as plt
 import torch
-from torch.utils.cpp_extension import include_paths, load_inline
+from torch.utils.cpp_extension import load_inline
 
-from common.workbench import build_folder
+from common.workbench import build_folder, run, torch_compiler
 
 build_folder()
 torch.manual_seed(0)
@@ -70,8 +70,8 @@ def build(name, source, functions):
 # %% [markdown]
 # ## Where the elements are
 #
-# The first module returns the pointers of a tensor, writes through one of them, and finds an element by its
-# strides.
+# The first module returns the pointers of a tensor, writes through one of them, and finds an element by the strides
+# of the tensor.
 
 # %%
 MEMORY = """
@@ -94,8 +94,8 @@ float offset_added(const Tensor& x, int64_t i, int64_t j) {
 """
 
 # %% [markdown]
-# Two more functions do the same with an accessor, which is a pointer together with its sizes and strides. The last
-# function returns the numbers of a complex tensor as they are in memory.
+# Two more functions read and write an element with an *accessor*, an object that holds a pointer together with sizes
+# and strides. The last function returns the numbers of a complex tensor as they are in memory.
 
 # %%
 MEMORY += """
@@ -114,10 +114,10 @@ MEMORY_FUNCTIONS = ["addresses", "put", "element", "offset_added", "by_accessor"
 memory = build("memory", MEMORY, MEMORY_FUNCTIONS)
 
 # %% [markdown] syllabus="2.12a"
-# ### Three pointers to one memory
+# ### Three functions that return the same pointer
 #
-# `const_data_ptr` is for reading and `mutable_data_ptr` is for writing. `data_ptr` is the older name of the
-# second. All three return the address of the tensor's own memory.
+# `const_data_ptr` is for reading and `mutable_data_ptr` is for writing. `data_ptr` is the older name of
+# `mutable_data_ptr`. All three return the address of the tensor's own memory.
 
 # %%
 x = torch.arange(12.0).view(3, 4)
@@ -127,9 +127,9 @@ memory.put(x, 5, 500)
 print(x)
 
 # %% [markdown]
-# Python sees what C++ wrote. Your choice between the two functions is a promise, and the compiler enforces it:
-# `const_data_ptr` returns a `const float*`. Torch uses the promise, too. A *lazy clone* shares the memory of its
-# original until one of them is written to, and a request for a mutable pointer counts as a write.
+# Python sees what C++ wrote. With `const_data_ptr` you promise not to write, and the compiler enforces this: the
+# function returns a `const float*`. Torch relies on the promise, too. A *lazy clone* shares the memory of its
+# original until one of the two tensors is written to, and a request for a mutable pointer counts as a write.
 
 # %%
 x = torch.arange(12.0).view(3, 4)
@@ -141,7 +141,7 @@ print("to read:", memory.element(lazy, 1, 1), "  to write:", memory.addresses(la
 #
 # A tensor is a window into a *storage*, which is a one-dimensional row of numbers. Let $o$ be the `storage_offset`
 # and $s_0, s_1$ the strides, all counted in elements. Then element $(i, j)$ is number $o + i s_0 + j s_1$ of the
-# storage. A view changes these numbers and nothing else:
+# storage. A view changes only the sizes, the strides and the offset:
 
 # %%
 x = torch.arange(12.0).view(3, 4)
@@ -155,19 +155,20 @@ for name, view in VIEWS.items():
     )
 
 # %% [markdown] syllabus="2.12c"
-# ### The offset is in the pointer already (!)
+# ### The pointer already includes the offset (!)
 #
-# Look at the addresses: `x[1:]` begins 4 elements, 16 bytes, after `x`. So the formula above starts at the
-# *storage*. From the tensor's own pointer, the position is $i s_0 + j s_1$, without $o$. Code that adds
-# `storage_offset()` to this pointer adds the offset twice.
+# Look at the addresses: `x[1:]` begins 4 elements, 16 bytes, after `x`. So the formula above counts from the start
+# of the *storage*. Counted from the tensor's own pointer, the position is $i s_0 + j s_1$, without $o$. Code that
+# adds `storage_offset()` to this pointer adds the offset twice.
 
 # %%
 for name, view in VIEWS.items():
     print(f"{name:16s} (0, 0) is {view[0, 0]:.0f}, with the offset added {memory.offset_added(view, 0, 0):.0f}")
 
 # %% [markdown]
-# The wrong code gives the right element for every tensor that begins where its storage begins. In a test, nearly
-# every tensor does. In the last row of a view, the wrong code reads outside the storage:
+# The wrong code gives the right element for every tensor that begins where its storage begins. Nearly every tensor
+# in a test begins there, so most tests do not find the mistake. In the last row of a view, the wrong code reads
+# outside the storage:
 
 # %%
 print("x[1:] at (1, 3):", memory.element(x[1:], 1, 3), "and", memory.offset_added(x[1:], 1, 3))
@@ -175,7 +176,8 @@ print("x[1:] at (1, 3):", memory.element(x[1:], 1, 3), "and", memory.offset_adde
 # %% [markdown] syllabus="2.12q"
 # ### Accessors
 #
-# `accessor<float, 2>()` knows the strides, so `[i][j]` is right for every view. You can also write through it.
+# `accessor<float, 2>()` returns an object that contains the strides, so `[i][j]` is right for every view. You can
+# also write through an accessor.
 
 # %%
 for name, view in VIEWS.items():
@@ -184,8 +186,8 @@ memory.put_by_accessor(x.t(), 3, 0, 300)
 print(x)
 
 # %% [markdown]
-# The dtype and the number of dimensions are checked when the accessor is made. The index is never checked. In the
-# last line below, element (0, 4) does not exist.
+# The dtype and the number of dimensions are checked when the accessor is made. The index is never checked. The last
+# line of the next cell asks for element (0, 4), which does not exist.
 
 # %%
 for wrong in (x.double(), x[0]):
@@ -196,8 +198,8 @@ for wrong in (x.double(), x[0]):
 print("(0, 4) in", tuple(x.shape), "is", memory.by_accessor(x, 0, 4))
 
 # %% [markdown]
-# That value was the first number of the next row. Beyond the last row, it can be any value. This accessor is for
-# CPU memory. Stage 4 uses a similar one for kernels.
+# That value was the first number of the next row. Beyond the last row, it can be any value. This accessor is for CPU
+# memory. Stage 4 uses a similar accessor in GPU kernels.
 
 # %% [markdown] syllabus="2.12p"
 # ### Complex numbers
@@ -210,8 +212,8 @@ print("in memory:", memory.as_floats(z))
 print("the same from Python:", torch.view_as_real(z).flatten().tolist())
 
 # %% [markdown]
-# Beware of `conj()`: it does not change memory, it only sets a bit in the tensor. ATen's operations take this bit
-# into account, but code that reads through a pointer does not. `resolve_conj()` returns a tensor with the
+# Beware of `conj()`: it does not change the memory, but only sets a bit in the tensor object. ATen's operations take
+# this bit into account, but code that reads through a pointer does not. `resolve_conj()` returns a tensor with the
 # conjugated numbers in memory.
 
 # %%
@@ -228,10 +230,11 @@ from common.exercises import show
 show("2/which_element")
 
 # %% [markdown]
-# ## How long they stay there
+# ## How long the elements stay in memory
 #
-# A kernel that needs its elements side by side calls `contiguous()`, which copies a strided tensor. Which variable
-# owns the memory of that copy, and for how long? The second module contains wrong answers and the right one.
+# Code that needs the elements side by side in memory calls `contiguous()`, which makes a copy if the elements are
+# not side by side. Which variable owns the memory of that copy, and for how long? The second module contains
+# functions that are wrong about this, and one that is right (`kept`).
 
 # %%
 LIFETIMES = """
@@ -255,7 +258,8 @@ float dangling_accessor(const Tensor& x, int64_t i, int64_t j) {
 """
 
 # %% [markdown]
-# The same question arises for shapes that are passed around:
+# The memory of a shape must exist as long as a function uses the shape, too. Here are two wrong and two right
+# functions:
 
 # %%
 LIFETIMES += """
@@ -292,23 +296,25 @@ print("dangling:", [lifetimes.dangling(x, k) for k in PLACES])
 print("kept:    ", [lifetimes.kept(x, k) for k in PLACES])
 
 # %% [markdown]
-# The copy has no name. It is destroyed at the semicolon of the line that made it, and its memory goes back to the
-# allocator. The next line reads what is in that memory then. All values may still be 1, because nothing has
-# written there *yet*. Or the first ones are garbage, because the allocator stores its own data in free memory.
+# The copy has no name: it is a *temporary*. C++ destroys a temporary at the semicolon of the line that made it, and
+# the memory of the copy goes back to the allocator. The next line of `dangling` reads this memory, which may already
+# contain something else. All values may still be 1, because nothing has written there *yet*. Or the first values are
+# garbage, because the allocator stores its own data in free memory.
 #
-# You may read that asynchronous execution is the reason, and that a synchronisation helps. But nothing here is
-# asynchronous. The only reason is the lifetime: give the copy a name, and it lives as long as the name does. The
-# mistake does not show if `x` happens to be contiguous, because `contiguous()` then returns `x` itself:
+# Some texts say that asynchronous execution is the reason, and that a synchronisation helps. But nothing here is
+# asynchronous. The only reason is the lifetime: store the copy in a variable, and the copy lives as long as the
+# variable. The mistake does not show if `x` happens to be contiguous, because `contiguous()` then returns `x`
+# itself:
 
 # %%
 print("already contiguous:", [lifetimes.dangling(x.contiguous(), k) for k in PLACES])
 
 # %% [markdown] syllabus="2.12f"
-# ### Make it fail each time
+# ### Make this mistake visible in every run
 #
-# A mistake that gives mostly right values is the hardest one for a test to find. The C library of Linux can fill
-# freed memory with a pattern: start the process with `MALLOC_PERTURB_=170`. The library reads the variable only
-# when the process starts, so we need a new process.
+# A test can hardly find a mistake that gives mostly right values. The C library of Linux can fill freed memory with
+# a pattern: start the process with `MALLOC_PERTURB_=170`. The library reads this environment variable only when the
+# process starts, so we need a new process.
 
 
 # %%
@@ -326,34 +332,31 @@ print("left alone:", in_a_process(lifetimes, LOOK)[1])
 print("with 170:  ", in_a_process(lifetimes, LOOK, MALLOC_PERTURB_="170")[1])
 
 # %% [markdown]
-# Without the variable, most values look right. With the pattern, no value is right, in any run: each one is either
-# 170 or garbage from the allocator's own data. (The allocator keeps small freed blocks without filling them, so
-# try this with more than a kilobyte.) Large blocks need no pattern, because the allocator returns them to the
-# system at once:
+# Without `MALLOC_PERTURB_`, most values look right. With the pattern, no value is right, in any run: each value is
+# either the float whose bytes are all 170 (about -3e-13) or garbage from the allocator's own data. (The allocator
+# keeps small freed blocks without filling them, so try this with more than a kilobyte.) Large blocks need no
+# pattern, because the allocator returns a large block to the operating system as soon as the block is freed. A later
+# read from this block ends the process:
 
 # %%
 status, _ = in_a_process(lifetimes, "print(cpp.dangling(torch.ones(4096, 4096).t(), 0))")
 print("64 MB: the process ended with status", status, "(-11 is a segmentation fault)")
 
 # %% [markdown] syllabus="2.12e"
-# ### An accessor does not help (!)
+# ### An accessor does not keep the memory alive (!)
 #
 # An accessor holds a pointer, not the tensor. Torch rejects the simplest form of the mistake at compile time:
 
 # %%
-COMPILER = os.environ.get("CXX", "c++")
-INCLUDE = [word for path in [*include_paths(), sysconfig.get_path("include")] for word in ("-isystem", path)]
-STANDARD = "-std=c++20" if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 12) else "-std=c++17"
 REFUSED = """#include <ATen/core/Tensor.h>
 float first(const at::Tensor& x) { auto rows = x.contiguous().accessor<float, 2>(); return rows[0][0]; }
 """
-command = [COMPILER, "-x", "c++", "-fsyntax-only", STANDARD, *INCLUDE, "-"]
-said = subprocess.run(command, input=REFUSED, capture_output=True, text=True).stderr
+_, said = run(*torch_compiler(), "-x", "c++", "-fsyntax-only", "-", text=REFUSED)
 print(next(line for line in said.splitlines() if "error" in line).partition(" [with")[0])
 
 # %% [markdown]
-# Any indirection avoids this check. In `rows_of(x.contiguous())` the temporary has a name, but only until the
-# function returns.
+# If another function makes the accessor, torch cannot check this. In `rows_of(x.contiguous())` the copy has the name
+# `x` inside `rows_of`, but the copy is destroyed at the end of the statement that calls `rows_of`.
 
 # %%
 LOOK_THROUGH = "x = torch.ones(64, 64).t()\nprint([cpp.dangling_accessor(x, k, k) for k in (0, 31, 63)])"
@@ -361,15 +364,16 @@ print("left alone:", in_a_process(lifetimes, LOOK_THROUGH)[1])
 print("with 170:  ", in_a_process(lifetimes, LOOK_THROUGH, MALLOC_PERTURB_="170")[1])
 
 # %% [markdown] syllabus="2.12g"
-# ### In a kernel's argument list it is legal (!)
+# ### A temporary in a kernel's argument list is legal (!)
 #
 # C++ keeps a temporary until the end of the *full expression*, which is the whole statement here. So you may pass
 # a pointer into a temporary to a function, because the function has returned before the statement ends.
 #
-# A kernel launch is different: at the end of the statement, the kernel is in a queue and may not have run. It is
-# legal all the same, because freed GPU memory stays with torch, and torch gives it only to work that is queued
-# after this kernel on the same stream. (On another stream this does not hold, and you need `record_stream`.) Here
-# are both forms, with a kernel:
+# The launch of a GPU kernel (a function that runs on the GPU) is different: at the end of the statement, the kernel
+# is in a queue and may not have run. But you may still pass the pointer: torch keeps freed GPU memory for later
+# tensors, and gives this memory only to work that comes after this kernel in the same queue (a *stream*, see
+# notebook 03). (For a kernel on another stream, there is no such order, and you need `record_stream`.) Here are both
+# forms, with a kernel:
 
 # %%
 TEMPORARIES_CPP = """
@@ -405,8 +409,8 @@ void launch_twice(const float* x, float* y, int64_t count) {
 """
 
 # %% [markdown]
-# We run them in the emulator, which knows for every piece of memory whether it is in use. Notebook 03 introduces
-# it.
+# We run both forms in the emulator, the part of this workbook that runs CUDA code on the CPU. The emulator keeps
+# track of which memory is in use. Notebook 03 introduces the emulator.
 
 # %%
 from common.inline import inline
@@ -420,33 +424,34 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown]
-# A GPU reports nothing here. `y` is allocated after the copy is freed, and it has the size of the copy, so torch
-# is likely to give `y` the same memory. Then the kernel reads the memory that it writes. For this kernel that is
-# harmless. For most others it is wrong.
+# A GPU reports nothing here. `y` is allocated after the copy is freed, and it has the size of the copy, so torch is
+# likely to give `y` the same memory. Then the kernel reads the memory that it writes. This kernel still gives the
+# right result, because each thread reads its element before it overwrites this element. Most other kernels would
+# give wrong results.
 
 # %% [markdown] syllabus="2.12h"
 # ### An `IntArrayRef` owns nothing either (!)
 #
 # An `IntArrayRef` is a pointer and a length. The statement `at::IntArrayRef shape = {rows, columns};` makes a list
-# and a pointer to it, and the list is destroyed at the semicolon.
+# and a pointer to this list, and the list is destroyed at the semicolon.
 
 # %%
 for function in (lifetimes.braced, lifetimes.returned, lifetimes.as_argument, lifetimes.named):
     print(f"{function.__name__:12s} of 5 rows and 7 columns:", function(5, 7))
 
 # %% [markdown]
-# The first two functions print whatever is on the stack. That depends on the compiler, the flags and what ran
-# before, and it may even be right. As an argument, the list lives until the call returns. This is why
-# `at::empty({rows, columns})` is correct. To keep a shape, keep an object that owns it: an array, a
-# `std::vector<int64_t>`, or the tensor whose shape it is.
+# The first two functions return whatever is on the stack. The result depends on the compiler, on the flags and on
+# the code that ran before. It may even be right. In the third function, the list is an argument, so it lives until
+# the call returns. This is why `at::empty({rows, columns})` is correct. To keep a shape, keep an object that owns
+# it: an array, a `std::vector<int64_t>`, or the tensor whose shape it is.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/three_pointers`. `show("2/three_pointers")` in a cell checks it here.
 
 # %% [markdown]
-# ## What arrives, and what to make
+# ## Tensors as arguments and new tensors as results
 #
-# The third module has a function that reads a tensor through its pointer in a loop, a function whose tensor may be
+# The third module has a function that reads a tensor through its pointer in a loop, a function whose argument may be
 # missing, and several ways to make new tensors.
 
 # %%
@@ -494,16 +499,33 @@ Tensor by_sizes(const Tensor& x) { return at::empty(x.sizes()); }
 Tensor by_options(const Tensor& x) { return at::empty(x.sizes(), x.options()); }
 Tensor like(const Tensor& x) { return at::empty_like(x); }
 """
+
+# %% [markdown]
+# Two functions are still missing. `properties` returns the properties of a tensor as a text, and `in_its_format`
+# makes a new tensor in the memory format of a given tensor:
+
+# %%
+TENSORS += """
+std::string properties(const Tensor& x) {
+  const bool is_float = x.dtype() == at::kFloat;  // or x.scalar_type() == at::kFloat
+  return c10::str(x.scalar_type(), is_float ? " (kFloat)" : "", " on ", x.device(), ", layout ", x.layout(),
+                  ", memory format ", x.suggest_memory_format(), x.is_pinned() ? ", pinned" : "");
+}
+
+Tensor in_its_format(const Tensor& x) {
+  return at::empty(x.sizes(), x.options().memory_format(x.suggest_memory_format()));
+}
+"""
 TENSORS_FUNCTIONS = ["walk", "walk_dense", "describe", "nothing", "plus_one", "of_dtype", "sparse"]
 TENSORS_FUNCTIONS += ["at_with_gradient", "torch_with_gradient", "marked", "pinned"]
-TENSORS_FUNCTIONS += ["by_sizes", "by_options", "like"]
+TENSORS_FUNCTIONS += ["by_sizes", "by_options", "like", "properties", "in_its_format"]
 tensors = build("tensors", TENSORS, TENSORS_FUNCTIONS)
 
 # %% [markdown] syllabus="2.12i"
-# ### The gradient of a bare `sum()` (!)
+# ### The gradient of a loss that ends in `sum()` (!)
 #
-# For `y = 2 x`, the gradient of x is twice the upstream gradient. The backward pass here reads the upstream
-# gradient through its pointer, element by element:
+# For `y = 2 x`, the gradient of x is twice the upstream gradient, that is, the gradient of the loss with respect to
+# `y`. The backward pass here reads the upstream gradient through its pointer, element by element:
 
 # %%
 arrived = []
@@ -529,18 +551,18 @@ def gradient(loss, backward):
 print(gradient(torch.sum, tensors.walk))
 
 # %% [markdown]
-# Every element should be 2, and only the first one is. You may read that such a gradient is "uninitialised". It is
-# not. Look at the upstream gradient:
+# Every element should be 2, but only the first element is. Some texts say that such a gradient is "uninitialised".
+# It is not. Look at the upstream gradient:
 
 # %%
 grad = arrived[-1]
 print("shape", tuple(grad.shape), "strides", grad.stride(), "storage:", grad.untyped_storage().nbytes(), "bytes")
 
 # %% [markdown]
-# `sum` sends the same 1 to every element, so autograd passes on *one* number, expanded: with strides of 0 it is
-# read six times. The loop over the raw pointer leaves the four bytes of this number after the first step, and
-# reads whatever is behind them. Here is a case in which we know what that is, because the one number is the first
-# of six:
+# `sum` sends the same 1 to every element, so autograd passes on *one* number in an expanded tensor: because the
+# strides are 0, all six elements are this number. After its first step, the loop over the raw pointer is past the
+# four bytes of the number, and reads whatever is behind them. In the next cell, the upstream gradient is made from
+# the first of six numbers, so we know what follows in memory:
 
 # %%
 six = torch.arange(1.0, 7.0)
@@ -548,11 +570,11 @@ print("walked:", tensors.walk(six[0].expand(2, 3)).flatten().tolist())
 print("right: ", gradient(torch.sum, tensors.walk_dense).flatten().tolist())
 
 # %% [markdown]
-# `walk_dense` calls `walk(x.contiguous())`. This is a temporary in an argument list, which is legal, as shown
-# above.
+# `walk_dense` calls `walk(x.contiguous())`. The contiguous copy is a temporary in an argument list, which is legal,
+# as shown above.
 
 # %% [markdown] syllabus="2.12j"
-# ### `mean()` hides it
+# ### `mean()` hides the mistake
 #
 # This is the same wrong function with another loss:
 
@@ -562,14 +584,14 @@ grad = arrived[-1]
 print("strides", grad.stride(), "storage:", grad.untyped_storage().nbytes(), "bytes")
 
 # %% [markdown]
-# `mean` divides the gradient by the number of elements, and the result of a division is a full tensor. So test a
-# backward pass with `sum()`, and also with a transposed upstream gradient of your own.
+# `mean` divides the gradient by the number of elements, and the result of a division is a full tensor, with memory
+# for every element. So test a backward pass with `sum()`, and also with a transposed upstream gradient of your own.
 
 # %% [markdown] syllabus="2.12k"
-# ### No tensor at all
+# ### Undefined tensors
 #
 # A `Tensor` in C++ may be *undefined*, which corresponds to None in Python. An example is a gradient that is not
-# needed. If you ask an undefined tensor for its shape, you do not get an error:
+# needed. If you read the shape of an undefined tensor, you do not get an error:
 
 # %%
 print("returned to Python:", tensors.nothing())
@@ -581,8 +603,9 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown]
-# Only `defined()` distinguishes an undefined tensor from an empty one. Every operation that computes with it
-# fails. The binding accepts None only for `std::optional<Tensor>`. For a plain `Tensor` it raises an error:
+# Only `defined()` distinguishes an undefined tensor from an empty one. Every operation that computes with an
+# undefined tensor fails. The binding accepts None only for `std::optional<Tensor>`. For a plain `Tensor`, the
+# binding raises an error:
 
 # %%
 try:
@@ -591,10 +614,10 @@ except TypeError as error:
     print(str(error).splitlines()[0])
 
 # %% [markdown] syllabus="2.12l"
-# ### Options
+# ### Options of a new tensor
 #
-# Python passes options as keyword arguments. In C++, `TensorOptions` passes them to a factory function. (`meta` is
-# a device without memory.)
+# Python passes options as keyword arguments. In C++, `TensorOptions` passes them to a *factory function*, which
+# makes a new tensor, as `empty` does. (`meta` is a device without memory.)
 
 # %%
 for dtype, device in ((torch.float64, "cpu"), (torch.int8, "meta")):
@@ -603,10 +626,10 @@ for dtype, device in ((torch.float64, "cpu"), (torch.int8, "meta")):
 print(tensors.sparse().layout)
 
 # %% [markdown]
-# `requires_grad` is one of them, and here the two namespaces differ: factories in `at::` do not support autograd,
-# and factories in `torch::` do. (PyTorch's C++ pages warn against all factories of `at::`. This warning dates from
-# the time when `Variable` and `Tensor` were two types. Today autograd works with tensors from both namespaces, as
-# `marked` below shows.)
+# `requires_grad` is an option, too, but the namespaces differ: the factory functions in `at::` do not support this
+# option, and those in `torch::` do. (PyTorch's C++ pages warn against all factory functions of `at::`. This warning
+# dates from the time when `Variable` and `Tensor` were two types. Today autograd works with tensors from both
+# namespaces, as `marked` below shows.)
 
 # %%
 print("torch::empty:", tensors.torch_with_gradient().requires_grad)
@@ -616,10 +639,10 @@ except RuntimeError as error:
     print("at::empty:", error)
 
 # %% [markdown] syllabus="2.12o"
-# ### No gradient unless asked for
+# ### A new tensor does not require a gradient
 #
-# A new tensor does not require a gradient, even if it is made like a tensor that does. `set_requires_grad` works
-# on tensors from both namespaces.
+# A new tensor does not require a gradient, even if it is made by `empty_like` from a tensor that does.
+# `set_requires_grad` works on tensors from both namespaces.
 
 # %%
 weights = torch.ones(2, 3, requires_grad=True)
@@ -628,9 +651,9 @@ print("like:", tensors.like(weights).requires_grad, "  marked:", tensors.marked(
 # %% [markdown] syllabus="2.12m"
 # ### Pinned memory is on the CPU (!)
 #
-# Pinned memory is CPU memory that the operating system must not move, so that a GPU can copy from it by itself.
-# For a tensor *on* the GPU it makes no sense, although some examples ask for both, and torch raises an error.
-# `at::empty` does not make a pinned sparse tensor either, because a sparse tensor is not one piece of memory:
+# Pinned memory is CPU memory that the operating system must not move, so that a GPU can copy from it by itself. For
+# a tensor *on* the GPU, pinned memory makes no sense, although some examples ask for both, and torch raises an
+# error. `at::empty` does not make a pinned sparse tensor either, because a sparse tensor is not one piece of memory:
 
 
 # %%
@@ -652,9 +675,10 @@ print("meta:  ", first_words(torch.ones(2, 3, device="meta").pin_memory))
 # missing, or this torch was built without CUDA.
 
 # %% [markdown] syllabus="2.12n"
-# ### Like another
+# ### Make a result with the dtype and device of the input
 #
-# A result should be made like its input. Here are three ways to do this, for a transposed tensor in float64:
+# A result should usually have the dtype and the device of the input. Here are three ways to do this, for a
+# transposed tensor in float64:
 
 # %%
 x = torch.ones(2, 3, dtype=torch.float64).t()
@@ -664,14 +688,40 @@ for function in (tensors.by_sizes, tensors.by_options, tensors.like):
 
 # %% [markdown]
 # The first way loses the dtype and the device, and no test in float32 on the CPU shows this. The third way keeps
-# even the strides, so use a raw pointer on its result only if the input has been made contiguous. The second way
-# makes a new contiguous tensor.
+# even the strides, so use a raw pointer to the new tensor only if the input is contiguous. The second way makes a
+# new contiguous tensor.
+
+# %% [markdown] syllabus="2.12r"
+# ### Images, and their memory format
+#
+# A batch of images has the shape (N, C, H, W). In the *memory format* `channels_last`, the strides are such that all
+# channels of a pixel lie side by side, which convolutions on recent GPUs prefer. The shape stays the same. These are
+# the properties that C++ reads from such a tensor:
+
+# %%
+image = torch.arange(24.0).view(1, 2, 3, 4).to(memory_format=torch.channels_last)
+print(tensors.properties(image), " strides", image.stride())
+print(tensors.properties(image.double().contiguous()))
+
+# %% [markdown]
+# `walk` doubles the numbers through two raw pointers and makes its result with `x.options()`, so the result is
+# contiguous in the usual way. But in the memory of `image`, the numbers are in another order:
+
+# %%
+print("walk:         ", torch.equal(tensors.walk(image), 2 * image))
+print("by_options:   ", tensors.by_options(image).stride())
+print("in_its_format:", tensors.in_its_format(image).stride(), "  like:", tensors.like(image).stride())
+
+# %% [markdown]
+# The dtype, the device and the layout are part of the options of a tensor. The memory format is not. Pass the memory
+# format explicitly, as `in_its_format` does, or use `empty_like`, which keeps the format. If you do not need the
+# format, `contiguous()` copies the image into the usual order, as `walk_dense` does.
 
 # %% [markdown]
 # ## In pictures
 #
-# The pictures show what right and wrong code reads. The first is for `x[1:, 1:3]`, a view of twelve numbers. The
-# second is for a gradient from `sum()`.
+# The pictures show which elements right and wrong code reads. The first picture is about `x[1:, 1:3]`, a view of
+# twelve numbers. The second picture is about the gradient of `sum()`.
 
 # %%
 from common.figures.plots import BLUE, GREEN, STYLE, VERMILION
@@ -708,12 +758,14 @@ draw(axes[1], "the (2, 3) gradient of a bare sum(): six times the same element",
 plt.show()
 
 # %% [markdown]
-# ## What to take along
+# ## Summary
 #
-# - The pointer of a tensor points to *its* first element. From there on, only strides count.
+# - The pointer of a tensor points to the first element of the *tensor*, not of the storage. Counted from there, only
+#   the strides determine where an element is.
 # - A pointer, an accessor and an `IntArrayRef` own nothing. Give a name to the object that they point into.
 # - Test with transposed inputs, with `sum()`, with `conj()`, and once with `MALLOC_PERTURB_=170`.
-# - Call `defined()` before anything else, and make results with the options of the inputs.
+# - If a tensor may be missing, call `defined()` before you use the tensor. Make results with the options of the
+#   inputs.
 #
-# Next: `02c_other_code` is about libraries that torch does not have, and about extensions that are too old for
-# today's torch.
+# Next: `02c_other_code` is about libraries that torch does not have, about C++ classes, and about extensions that
+# are too old for today's torch.

@@ -13,13 +13,13 @@
 # %% [markdown]
 # # 02c: other people's code
 #
-# This notebook is about code that other people wrote, of two kinds. There are decades of libraries that torch does
-# not have, and an extension may call any of them. And many extensions on the web are years old and no longer
-# build, because torch has changed. You will link a library of the system, then one of your own, and then update
-# old code.
+# This notebook is about two kinds of code that other people wrote. The first kind is libraries: torch does not
+# contain most of the libraries that exist, but an extension may call any of them. The second kind is old extensions:
+# many extensions on the web are years old and no longer build, because torch has changed. You will link a library of
+# the system, link a library of your own, bind a C++ class, and then update an old extension.
 #
-# You need notebook 02. This notebook takes about 40 minutes. The first run compiles for a minute or two in
-# between.
+# You need notebook 02. This notebook takes about 40 minutes. In the first run, a minute or two of this is spent
+# compiling. A heading with (!) is about a mistake that is common in code and in tutorials.
 
 # %%
 import os
@@ -32,16 +32,15 @@ sys.path.insert(0, str(root))
 
 # %%
 # %matplotlib inline
-import sysconfig
 import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import matplotlib.pyplot as plt
 import torch
-from torch.utils.cpp_extension import include_paths, load, load_inline
+from torch.utils.cpp_extension import load, load_inline
 
-from common.workbench import build_folder, run, write
+from common.workbench import build_folder, run, torch_compiler, write
 
 BUILD = build_folder()
 torch.manual_seed(0)
@@ -49,39 +48,37 @@ print("torch", torch.__version__, "on Python", sys.version.split()[0])
 
 # %% [markdown]
 # `run` runs a command, and `write` writes a file, both in a folder for builds. A third function, `complaints`,
-# returns the compiler's errors and warnings for a source text.
+# returns the compiler's errors and warnings for a source text. It calls `torch_compiler()`, the compiler's command
+# with the folders of torch's and Python's headers.
+
 
 # %%
-COMPILER = os.environ.get("CXX", "c++")
-INCLUDE = [word for path in [*include_paths(), sysconfig.get_path("include")] for word in ("-isystem", path)]
-STANDARD = "-std=c++20" if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 12) else "-std=c++17"
-
-
-def complaints(source, *flags, standard=STANDARD):
+def complaints(source, *flags, standard=None):
     """The lines of the compiler's answer to a C++ text that have an error or a warning in them."""
-    command = [COMPILER, "-x", "c++", "-fsyntax-only", "-Wall", standard, *INCLUDE, *flags, "-"]
-    said = run(*command, text=source)[1]
+    _, said = run(*torch_compiler(standard), "-x", "c++", "-fsyntax-only", "-Wall", *flags, "-", text=source)
     return [line for line in said.splitlines() if " error: " in line or " warning: " in line]
 
 
 # %% [markdown] syllabus="2.10a"
 # ## A library that torch does not have
 #
-# zlib compresses bytes without loss. Nearly every machine has it, and torch does not. Here it stands for any
-# library that you need: a codec, a solver, a file format, a camera. The code that calls it is short:
+# zlib compresses bytes without loss. Nearly every machine has zlib, and torch does not contain it. Here zlib is an
+# example of any library that you need: a codec, a solver, a file format, a camera. The code that calls zlib is
+# short:
 
 # %%
 folder = root / "stages" / "stage2_aten" / "another_library"
 source = (folder / "pack.cpp").read_text()
 print(source.partition("// Returns the bytes")[0])
-print("...", source[source.index("  uLong size = compressBound") : source.index("// Returns what was packed")])
+begin, end = source.index("  uLong size = compressBound"), source.index("// Returns the tensor that")
+print("...", source[begin:end])
 
 # %% [markdown]
-# For a C library, a tensor is memory and a size. The library does not know about strides. That is why the code
-# calls `contiguous()` and gives the result a name.
+# A C library gets a pointer and a size, but no strides. That is why the code calls `contiguous()`. The contiguous
+# copy gets a name, so that the copy lives until zlib has read it (notebook 02b).
 
 # %% [markdown] syllabus="2.10b"
-# ### Linked
+# ### Linking a library of the system
 #
 # `extra_ldflags=["-lz"]` links `libz.so`. (`zlib.h: No such file or directory` means that the library's headers are
 # missing: `sudo apt install zlib1g-dev`, or `conda install zlib`.)
@@ -91,7 +88,7 @@ pack = load("pack", [str(folder / "pack.cpp")], extra_cflags=["-O2"], extra_ldfl
 print(pack.pack.__doc__)
 
 # %% [markdown]
-# Does it work? Python has its own zlib, which must be able to read what ours wrote.
+# Does it work? Python has its own zlib, which must be able to read what our extension wrote.
 
 # %%
 x = torch.randn(50, 40).t()
@@ -104,10 +101,10 @@ except RuntimeError as error:
     print(str(error).splitlines()[0])
 
 # %% [markdown] syllabus="2.10b 2.11g"
-# ### The same in `setup.py`, and `setup.py install` (!)
+# ### The library in `setup.py`, and `setup.py install` (!)
 #
-# In `setup.py`, the argument is `libraries=["z"]`, without the `-l`. Such folders used to be installed by
-# `python setup.py install`. This command is deprecated, and setuptools says so in its output:
+# In `setup.py`, the argument is `libraries=["z"]`, without the `-l`. In the past, `python setup.py install` was the
+# command to install a package. This command is deprecated, and setuptools says so in its output:
 
 # %%
 print((folder / "setup.py").read_text())
@@ -117,8 +114,9 @@ status, said = run(sys.executable, "setup.py", "install", "--root", "root", fold
 print(*[line.strip().rpartition(": ")[2] for line in said.splitlines() if "deprecat" in line][:2], sep="\n")
 
 # %% [markdown]
-# pip builds and installs the package. Without isolation, the build finds torch. `--target` stands for the
-# environment that you would install into, and the copy keeps the sources' folder clean.
+# pip builds and installs the package. With `--no-build-isolation`, the build finds torch. With `--target`, pip
+# installs into the folder that you name, and not into the environment. We build a copy, so that the folder of the
+# sources stays clean.
 
 # %%
 for name in ("pack.cpp", "setup.py"):
@@ -132,7 +130,7 @@ print(run(sys.executable, "-c", TRY)[1])
 del os.environ["PYTHONPATH"]
 
 # %% [markdown] syllabus="2.10b"
-# ### In a folder of its own
+# ### Linking a library in a folder of its own
 #
 # A library that you built yourself is in a folder that no compiler searches. Here is the smallest such library,
 # and a module that calls it:
@@ -141,7 +139,7 @@ del os.environ["PYTHONPATH"]
 header = write("ruler/include/ruler.h", 'extern "C" double inches(double metres);\n')
 library = write("ruler/ruler.cpp", '#include "ruler.h"\ndouble inches(double metres) { return metres / 0.0254; }\n')
 (BUILD / "ruler" / "lib").mkdir(exist_ok=True)
-command = [COMPILER, "-shared", "-fPIC", "-Iinclude", "ruler.cpp", "-o", "lib/libruler.so"]
+command = [torch_compiler()[0], "-shared", "-fPIC", "-Iinclude", "ruler.cpp", "-o", "lib/libruler.so"]
 assert run(*command, folder=BUILD / "ruler") == (0, "")
 MODULE = """
 #include <pybind11/pybind11.h>
@@ -151,7 +149,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("inches", &inches); }
 module = str(write("ruler/module.cpp", MODULE))
 
 # %% [markdown]
-# We make four attempts. Each one adds an argument to the one before:
+# We make four attempts. Each attempt adds to the arguments of the previous one:
 
 # %%
 include, lib = str(BUILD / "ruler" / "include"), str(BUILD / "ruler" / "lib")
@@ -170,11 +168,12 @@ for name, options in ATTEMPTS:
         print(f"{name:8s}", type(error).__name__, said.replace(str(BUILD), "..."))
 
 # %% [markdown]
-# Three programs have to find something, and each one has its own argument for this:
+# Three programs have to find something, and each program has its own argument for this:
 #
 # - The compiler needs the headers: `extra_include_paths`.
-# - The linker needs the library: `-L` and `-l`. Without them, the module is built all the same, because something
-#   else may define the functions before the module is imported.
+# - The linker needs the library: `-L` and `-l`. Without these options, there is no error at build time: the linker
+#   assumes that another library will define the missing functions when the module is imported. So the error appears
+#   only at the import.
 # - The *dynamic loader* needs the library each time the module is imported: `-rpath` writes the folder into the
 #   module. (`LD_LIBRARY_PATH` works as well, but only in processes in which it is set.)
 #
@@ -190,10 +189,103 @@ from common.exercises import show
 
 show("2/link_a_library")
 
-# %% [markdown]
-# ## From old code to new
+# %% [markdown] syllabus="2.3f"
+# ## A C++ class
 #
-# Extensions were written like this in 2019. Each piece is still in tutorials, and in the repositories of papers.
+# A library often has objects with a state: an encoder, an open file, a running sum. `py::class_` binds such a class,
+# so that Python can use it. Here is a class that computes the mean of all rows that were added to it:
+
+# %%
+MEANS = """
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/utils/pybind.h>
+
+using at::Tensor;
+
+struct RunningMean {
+  explicit RunningMean(int64_t S) : sum(at::zeros({S}, at::kDouble)) {}
+  void add(const Tensor& x) {
+    sum = sum + x.to(at::kDouble).sum(0, /*keepdim=*/false);
+    rows += x.size(0);
+  }
+  Tensor mean() const { return sum / rows; }
+  Tensor sum;  // [S]
+  int64_t rows = 0;
+};
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  py::class_<RunningMean>(m, "RunningMean", py::module_local())
+      .def(py::init<int64_t>(), py::arg("S"))
+      .def("add", &RunningMean::add, "Adds the rows of x (B, S).", py::arg("x"))
+      .def_property_readonly("mean", &RunningMean::mean)
+      .def_readonly("rows", &RunningMean::rows)PICKLED;
+}
+"""
+running = load("running_mean", [str(write("running/mean.cpp", MEANS.replace("PICKLED", "")))])
+means = running.RunningMean(S=3)
+means.add(torch.ones(5, 3))
+means.add(x=torch.zeros(1, 3))
+print(means.mean, "of", means.rows, "rows")
+
+# %% [markdown]
+# `py::init` stands for the constructor with these argument types. `def` binds a method, `def_readonly` binds a
+# member, and `def_property_readonly` binds a method without arguments, which Python then reads like a member. The
+# Python object owns the C++ object: when the Python object is destroyed, so is the C++ object with its tensors.
+#
+# With `py::module_local()`, the class belongs to this module alone. Otherwise, only one module in a process can bind
+# a class with this C++ name, and the import of a second module (such as the next version below) fails:
+# `type "RunningMean" is already registered`.
+#
+# You will want to copy and save a model that contains such an object. For both, Python needs the state of the
+# object:
+
+# %%
+import copy
+
+try:
+    copy.deepcopy(means)
+except TypeError as error:
+    print(error)
+
+# %% [markdown]
+# `py::pickle` takes two functions: one returns the state of an object as a tuple, and the other makes an object from
+# such a tuple. `copy`, `pickle` and `torch.save` all use these two functions.
+
+# %%
+PICKLED = """
+      .def(py::pickle([](const RunningMean& self) { return py::make_tuple(self.sum, self.rows); },
+                      [](const py::tuple& state) {
+                        RunningMean self(0);
+                        self.sum = state[0].cast<Tensor>();
+                        self.rows = state[1].cast<int64_t>();
+                        return self;
+                      }))"""
+running = load("running_mean_2", [str(write("running/mean_2.cpp", MEANS.replace("PICKLED", PICKLED)))])
+means = running.RunningMean(3)
+means.add(torch.ones(5, 3))
+another = copy.deepcopy(means)
+another.add(torch.zeros(5, 3))
+print("the object:", means.mean.tolist(), "  its copy:", another.mean.tolist())
+
+# %% [markdown]
+# Keep *parameters* out of such a class. A `torch.nn.Module` finds its parameters among its own attributes, so a
+# tensor inside a C++ object is neither in `parameters()` nor in `state_dict()`, and does not move with `to("cuda")`:
+
+# %%
+layer = torch.nn.Linear(2, 2)
+layer.means = means
+print("parameters:", [name for name, _ in layer.named_parameters()], "  state:", list(layer.state_dict()))
+
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `2/bind_a_class`. `show("2/bind_a_class")` in a cell checks it here.
+
+# %% [markdown]
+# ## Updating an old extension
+#
+# Extensions were written like this in 2019. Each piece of this code is still in tutorials, and in the repositories
+# of papers.
 
 # %%
 OLD = """#include <ATen/Dispatch.h>
@@ -252,8 +344,9 @@ print(len(said_of_old), "errors and warnings for the old;", "the new one works:"
 # %% [markdown] syllabus="2.11a"
 # ### `tensor.type()` in a dispatch macro (!)
 #
-# `type()` once returned dtype, device and layout together. It is deprecated. Where a dtype is expected, it is an
-# error:
+# `AT_DISPATCH_FLOATING_TYPES` is a *dispatch macro*: it compiles the code inside once for each dtype, and selects
+# the right version by the dtype that it gets. `type()` once returned dtype, device and layout together. Today
+# `type()` is deprecated, and the compiler reports an error where a dtype is expected, as here:
 
 # %%
 for line in said_of_old:
@@ -262,12 +355,12 @@ for line in said_of_old:
 
 # %% [markdown]
 # The replacement here is `x.scalar_type()`. For `x.type().is_cuda()` the replacement is `x.is_cuda()`, and for the
-# argument in `at::empty(..., x.type())` it is `x.options()`.
+# argument in `at::empty(..., x.type())` the replacement is `x.options()`.
 
 # %% [markdown] syllabus="2.11b"
 # ### `data<T>()` (!)
 #
-# This is only a warning, once for each type of the dispatch:
+# `data<T>()` only causes a warning, once for each dtype of the dispatch macro:
 
 # %%
 for line in said_of_old:
@@ -275,9 +368,10 @@ for line in said_of_old:
         print(line)
 
 # %% [markdown]
-# `data_ptr<T>()` replaces it. `const_data_ptr` and `mutable_data_ptr` are better, because they say what you will
-# do with the memory. The old function reads the elements of `x` one after the other in memory, whatever its
-# strides are, as many functions of its time do. The new one makes a contiguous copy and gives it a name.
+# `data_ptr<T>()` replaces `data<T>()`. `const_data_ptr` and `mutable_data_ptr` are better, because they show whether
+# the code writes to the memory. The old function reads the elements of `x` one after the other in memory, whatever
+# the strides of `x` are, as many functions of that time do. The new function makes a contiguous copy and gives the
+# copy a name.
 
 # %% [markdown] syllabus="2.11c"
 # ### `AT_CHECK` and `AT_ASSERT` (!)
@@ -290,7 +384,7 @@ print(*[line for line in said_of_old if "AT_CHECK" in line], sep="\n")
 
 # %% [markdown]
 # `AT_ASSERT` has been deprecated for years, but only in a comment, so it compiles without a warning. Its message
-# shows why it was never the right check for arguments.
+# shows why this macro was never the right check for arguments.
 
 # %%
 wrong = torch.ones(2, 2)
@@ -302,15 +396,16 @@ for function in (new.assert_dimension, new.internal_assert_dimension, new.twice)
 
 # %% [markdown]
 # The first two messages ask the caller to report a bug to PyTorch. `TORCH_INTERNAL_ASSERT` is for conditions that
-# are false only if *you* made a mistake. `TORCH_CHECK` is for mistakes of the caller: its message names the
-# argument, and says what it is and what it should be.
+# are false only if *you*, the author of the extension, made a mistake. `TORCH_CHECK` is for mistakes of the caller:
+# its message names the argument, and says what it is and what it should be.
 
 # %% [markdown] syllabus="2.11d"
 # ### `torch/torch.h` (!)
 #
-# This header is the C++ frontend: torch for programs without Python. It does not contain the binding. Old
-# extensions include it all the same, and they still build, because torch's build adds a macro to every command for
-# them. The next cell shows a binding after the preprocessor, without that macro and with it:
+# This header is the C++ frontend: torch for programs without Python. By itself, the header does not include the
+# binding. Old extensions include this header although they need the binding. They still build, because torch's build
+# tools add a macro to every compiler command, and with this macro the header includes the binding, too. The next
+# cell shows the output of the preprocessor for a binding, without the macro and with the macro:
 
 # %%
 MACRO = "-DTORCH_API_INCLUDE_EXTENSION_H"
@@ -319,7 +414,7 @@ BINDING = 'PYBIND11_MODULE(example, m) { m.def("same", &same); }'
 
 def preprocessed(*flags):
     text = f"#include <torch/torch.h>\n{BINDING}\n"
-    said = run(COMPILER, "-x", "c++", "-E", "-P", STANDARD, *INCLUDE, *flags, "-", text=text)[1]
+    said = run(*torch_compiler(), "-x", "c++", "-E", "-P", *flags, "-", text=text)[1]
     return "... " + " ".join(said.split())[-90:]
 
 
@@ -339,8 +434,9 @@ print(*complaints(BINDING), sep="\n")
 # %% [markdown] syllabus="2.11h"
 # ### `-std=c++11` (!)
 #
-# Many old `setup.py` files contain `extra_compile_args=["-std=c++11"]`. Torch adds the standard that it needs only
-# if the arguments do not name one. So the old standard is used, and torch's headers do not compile:
+# Many old `setup.py` files contain `extra_compile_args=["-std=c++11"]`. Torch adds the C++ standard that its headers
+# need, but only if the arguments do not name a standard. So the old standard is used, and torch's headers do not
+# compile:
 
 # %%
 said = complaints("#include <ATen/core/Tensor.h>\n", standard="-std=c++11")
@@ -349,12 +445,12 @@ print(
 )
 
 # %% [markdown]
-# Leave the flag out.
+# Leave out `-std=c++11`.
 
 # %% [markdown] syllabus="2.11e"
 # ### `torch.nn.Function` (!)
 #
-# It has moved to `torch.autograd.Function`:
+# The class has moved to `torch.autograd.Function`:
 
 # %%
 try:
@@ -366,8 +462,8 @@ except AttributeError as error:
     print(error)
 
 # %% [markdown]
-# Also, a Function used to be an object that was made for one call and kept its values in `self`. Today this is an
-# error:
+# Also, a Function used to be an object that was made for one call and kept its values in `self`. Today, calling such
+# an object is an error:
 
 
 # %%
@@ -415,7 +511,7 @@ with warnings.catch_warnings(record=True) as caught:
 print(x.grad, *(f"{warning.category.__name__}: {warning.message}" for warning in caught), sep="\n")
 
 # %% [markdown]
-# `ctx.saved_tensors` replaces it: tensors and variables have been one type since torch 0.4.
+# `ctx.saved_tensors` replaces `ctx.saved_variables`: tensors and variables have been one type since torch 0.4.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/revive_2019` is a whole old extension. Update it so that it works today.
@@ -425,7 +521,7 @@ print(x.grad, *(f"{warning.category.__name__}: {warning.message}" for warning in
 # ## In pictures
 #
 # The chart shows how much zlib compresses tensors like those in training, in bits for each number. Without
-# compression, a number has 32 bits in float32 and 16 bits in bfloat16.
+# compression, a number takes 32 bits in float32 and 16 bits in bfloat16.
 
 # %%
 from common.figures.plots import BLUE, GREEN, ORANGE, STYLE, VERMILION
@@ -451,14 +547,16 @@ axis.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.
 plt.show()
 
 # %% [markdown]
-# Random mantissas are noise, which cannot be compressed. Zeros take almost no space. Level 0 only copies.
+# The mantissas (the digits) of random numbers are noise, which cannot be compressed. Zeros take almost no space. At
+# level 0, zlib only copies.
 
 # %% [markdown]
-# ## What to take along
+# ## Summary
 #
 # - A library needs three things: its headers, its name for the linker, and a folder in which the dynamic loader
 #   finds it.
 # - The first line with `error:` says which piece of old code to change. In most cases the replacement is one word.
-# - Old code that builds again is not yet right. Test it with strided inputs, and with gradients from `sum()`.
+# - Old code that builds again may still compute wrong results. Test it with strided inputs, and with gradients from
+#   `sum()`.
 #
 # Next: stage 3 writes the kernels.

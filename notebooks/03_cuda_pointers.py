@@ -13,17 +13,18 @@
 # %% [markdown]
 # # 03: CUDA kernels over raw pointers
 #
-# In stage 2 the cell is written in C++, but on a GPU each of its operations is still a separate kernel. In this
-# notebook you write the kernels yourself. You will see what a launch is, how it distributes work over threads, and
-# what goes wrong at the edges of a grid, with types and in the maths. You will also see what a kernel needs from
-# the C++ code around it, and the most common mistakes.
+# In stage 2 the cell is written in C++, but on a GPU each of its operations is still a separate *kernel*, a function
+# that runs on the GPU. In this notebook you write the kernels yourself. You will see what a launch is, how it
+# distributes work over threads, and what a kernel needs from the C++ code around it. You will also see the most
+# common mistakes: at the edges of a grid, with the types of numbers, in mathematical functions, and when threads
+# work together.
 #
 # You need notebook 02 and a C++ compiler, but no GPU. On a machine without a GPU, the workbook's emulator runs the
-# same source on the CPU, thread by thread. Its results are those of a GPU up to rounding (nvcc may contract
-# `a * b + c` into one operation that rounds once). It says nothing about speed. It checks every access and reports
-# what a wrong kernel did. So wrong kernels run on the emulator here even if there is a GPU, because they would
-# corrupt the GPU's memory. The notebook takes about two and a half hours. The first run spends two or three minutes
-# of this time compiling.
+# same source on the CPU, thread by thread. The emulator's results are those of a GPU, except for rounding: nvcc, the
+# CUDA compiler, may turn `a * b + c` into one operation that rounds only once. The emulator says nothing about a
+# kernel's speed on a GPU. But it checks every access and reports what a wrong kernel did. So kernels that are wrong
+# on purpose run on the emulator here, even if there is a GPU, because they would corrupt the GPU's memory. The
+# notebook takes about two and a half hours. The first run spends two or three minutes of this time compiling.
 
 # %%
 import sys
@@ -82,9 +83,10 @@ def reported(source, call, *arguments):
 #     for (int64_t k = 0; k < count; ++k) out[k] = x[k] * x[k];
 #
 # A kernel is the body of that loop, and a launch is the loop: `square_kernel<<<blocks, threads>>>(...)` calls the
-# body `blocks * threads` times, in an order that you cannot rely on. Each call is called a *thread*. Threads come
-# in *blocks* of equal size. A thread reads its position from `blockIdx` and `threadIdx`, and computes its `k` from
-# it. The picture shows 10 elements and blocks of 4 threads. The two threads in red have no element:
+# body `blocks * threads` times, in an order that you cannot rely on. Each of these calls is a *thread*. The threads
+# are divided into *blocks* of equal size, and all blocks of a launch are its *grid*. A thread reads its position
+# from `blockIdx` and `threadIdx`, and computes its `k` from this position. The picture shows 10 elements and blocks
+# of 4 threads. There is no element for the two threads in red:
 
 # %%
 from common.figures import thread_grid
@@ -92,8 +94,8 @@ from common.figures import thread_grid
 thread_grid.draw_thread_grid(count=10, block_size=4)
 
 # %% [markdown]
-# In the kernel below, the first two lines of the body replace what the `for` had between its parentheses. The
-# second of them, the *guard*, stops the threads in red.
+# In the kernel below, the first two lines of the body replace what is between the parentheses of the `for`. The
+# second line, the *guard*, stops the threads in red.
 
 # %%
 FIRST_CU = """
@@ -112,10 +114,10 @@ void launch_square(float* out, const float* x, int64_t count, cudaStream_t strea
 """
 
 # %% [markdown]
-# This is the `.cu` file, which nvcc compiles. It contains pointers and no torch code. The `.cpp` file, which g++
-# compiles, contains tensors and no kernels. It gets the pointers from the tensors and passes them on. A declaration
-# connects the two files: a line in the `.cpp` that gives the signature of `launch_square`. The linker finds the
-# definition.
+# The string above is the `.cu` file, which nvcc compiles. It contains pointers and no torch code. The `.cpp` file,
+# which g++ compiles, contains tensors and no kernels. The code in the `.cpp` gets the pointers from the tensors and
+# passes them to `launch_square`. A declaration connects the two files: a line in the `.cpp` that gives the signature
+# of `launch_square`. The linker finds the definition.
 
 # %%
 FIRST_CPP = """
@@ -136,8 +138,8 @@ at::Tensor square(const at::Tensor& x) {
 """
 
 # %% [markdown]
-# `inline` is this workbook's small wrapper around torch's `load_inline`, which you know from notebook 02. With a
-# GPU and nvcc, it only calls `load_inline`. On other machines, it passes the same two sources to the emulator.
+# `inline` is this workbook's small wrapper around torch's `load_inline`, which you know from notebook 02. With a GPU
+# and nvcc, it only calls `load_inline`. On other machines, `inline` passes the same two sources to the emulator.
 
 # %%
 first = inline("first", FIRST_CPP, FIRST_CU, ["square"])
@@ -146,18 +148,19 @@ print(first.square(x)[:4], "right:", torch.equal(first.square(x), x * x))
 
 # %% [markdown]
 # There are 1000 elements and `(1000 + 255) / 256 = 4` blocks of 256 threads. So the body is called 1024 times, and
-# 24 of these calls return at once. The number of blocks is rounded *up*, which is right for every count except one:
+# 24 of these calls return at once. The number of blocks is rounded *up*. This is right for every number of elements
+# except zero:
 
 # %%
 refused(first.square, x[:0])
 
 # %% [markdown]
-# A launch with an empty grid is an error, not a launch that does nothing. (The real stage returns before the
-# launch.)
+# A launch with an empty grid is an error, not a launch that does nothing. (Stage 3 itself returns before the launch
+# if there are no elements.)
 #
-# In other code you will see `load_inline` itself, often with both halves in `cuda_sources`. A list of sources is
-# joined into one `.cu`. Bindings are made only in the `.cpp`, so `cpp_sources` has to declare what `functions`
-# names. If `functions` is a dict, it also gives each function its docstring.
+# In other code you will see `load_inline` itself, often with both sources in `cuda_sources`. torch joins a list of
+# sources into one `.cu`. But it writes the bindings only into the `.cpp`, so `cpp_sources` has to declare each
+# function that is listed in `functions`. If `functions` is a dict, its values are the docstrings of the functions.
 
 # %%
 from torch.utils.cpp_extension import load_inline
@@ -174,11 +177,12 @@ else:
     print("no GPU with nvcc here")
 
 # %% [markdown]
-# ## Who does what
+# ## Which thread computes which element
 #
-# The next kernels compute nothing: each thread writes down its own indices. They share their host code. `who` has
-# three numbers for each element of a matrix of shape (B, S): block x, block y and thread x of the thread that wrote
-# the element.
+# The next kernels compute nothing: each thread writes its own indices into a tensor called `who`. For each element
+# of a matrix of shape (B, S), `who` has three numbers: `blockIdx.x`, `blockIdx.y` and `threadIdx.x` of the thread
+# that wrote this element. CUDA calls the GPU the *device* and the CPU the *host*. The following code for the host is
+# the same for all of these kernels:
 
 # %%
 WHO_CPP = """
@@ -206,8 +210,9 @@ def asked(module, shape, threads, blocks=0):
 # %% [markdown] syllabus="3.3a"
 # ### One thread for each element
 #
-# The first kernel works on a matrix with the shape of the cell's tensors: (B, S), a row for each sequence of the
-# batch. A grid can have two dimensions (and a third, z). Here the batch is its y dimension.
+# The first kernel works on a matrix with the shape of the cell's tensors: (B, S), with a row for each sequence of
+# the batch. A grid can have two dimensions, x and y (and a third, z). Here its y dimension is the batch, so each row
+# has its own blocks.
 
 # %%
 MATRIX_CU = """
@@ -233,18 +238,18 @@ print("element [2, 9] was written by block", by_matrix[2, 9, :2].tolist(), "thre
 
 # %% [markdown]
 # The matrix has three rows of ten units, and the blocks have four threads. The picture shows what the kernel wrote:
-# the number is the thread, and the colour is its block.
+# the number in a cell is the thread, and the colour is the block.
 
 # %%
 thread_grid.draw_owners(by_matrix.tolist())
 
 # %% [markdown]
-# Each block stays within a row, and neighbouring threads have neighbouring elements. That matters on a GPU, which
-# runs the threads of a block in groups of 32, called *warps*. The threads of a warp read at the same time, and
-# neighbouring elements fit into a few wide reads.
+# Each block stays within a row, and neighbouring threads have neighbouring elements. This is important because a GPU
+# runs the threads of a block in groups of 32, called *warps*. The threads of a warp read at the same time. If they
+# read neighbouring elements, a few wide reads are enough for all of them.
 #
 # A block has at most 1024 threads. The number of threads should be a multiple of 32. A warp never contains threads
-# of two blocks, so the remaining places (*lanes*) in a block's last warp are idle.
+# of two blocks, so if the number is not a multiple of 32, some places (*lanes*) in the block's last warp stay empty.
 
 # %%
 for threads in (32, 40, 256, 1000, 1024):
@@ -253,19 +258,19 @@ for threads in (32, 40, 256, 1000, 1024):
 refused(asked, matrix, (3, 10), 1025)
 
 # %% [markdown] syllabus="3.3b"
-# ### The y side of a grid ends at 65535
+# ### The y dimension of a grid has at most 65535 blocks
 #
-# The x dimension of a grid can have 2³¹ - 1 blocks, but y and z only 65535. So a kernel with the batch in `grid.y`
-# works until the batch is larger than that:
+# The x dimension of a grid can have up to 2³¹ - 1 blocks, but the y and z dimensions can have only 65535. So a
+# kernel with the batch in `grid.y` works until the batch is larger than that:
 
 # %%
 asked(matrix, (65535, 2), 32)
 refused(asked, matrix, (65536, 2), 32)
 
 # %% [markdown]
-# Published cells have this limit. Most of them never check their launch, so the failure shows only as memory that
-# was not written. A loop over the rows removes the limit. The grid has at most `blocks` blocks in y, and after each
-# row a thread continues with the row that is `gridDim.y` further down:
+# Published versions of the cell have this limit. Most of them never check their launch, so there is no error
+# message, and the results stay uninitialised. A loop over the rows removes the limit. The argument `blocks` limits
+# the grid in y. When a thread has finished a row, it adds `gridDim.y` to the row number and continues there:
 
 # %%
 ROWS_CU = """
@@ -293,9 +298,10 @@ print("rows that nobody wrote:", int((by_rows < 0).any(-1).any(-1).sum()))
 print("row 65534 by block y", by_rows[65534, 0, 1].item(), "  row 65535 by block y", by_rows[65535, 0, 1].item())
 
 # %% [markdown]
-# 65536 rows make a large test for a simple limit. You can set the limits of the emulator's device, by the names of
-# `cudaDeviceProp`. With 63 blocks in y, a batch of 64 is already too large, and the second iteration of the loop
-# begins at row 63.
+# A test of this simple limit needs 65536 rows, which is a lot. But the emulator's device has limits that you can
+# set. Their names are those of the fields of `cudaDeviceProp`, CUDA's description of a GPU, such as `maxGridSize.y`.
+# If a grid can have only 63 blocks in y, a batch of 64 is already too large. With the loop, row 63 is then computed
+# in the second iteration, by block y 0.
 
 # %%
 os.environ["EMULATOR_DEVICE"] = "maxGridSize.y=63"
@@ -306,10 +312,11 @@ del os.environ["EMULATOR_DEVICE"]
 print("with the loop: row 62 by block y", small[62, 0, 1].item(), "  row 63 by block y", small[63, 0, 1].item())
 
 # %% [markdown] syllabus="3.3d"
-# ### Any size with any grid
+# ### The grid-stride loop: any size with any grid
 #
-# In one dimension such a loop is called a grid-stride loop. It works for any number of elements with any grid. Here
-# are 19 elements, and a grid that has only 2 blocks of 4 threads.
+# In one dimension such a loop is called a grid-stride loop: after each element, a thread adds the number of all
+# threads in the grid to its index. The loop works for any number of elements with any grid. This example has 19
+# elements, and a grid of only 2 blocks with 4 threads each.
 
 # %%
 STRIDE_CU = """
@@ -332,15 +339,15 @@ by_stride = asked(stride, (1, 19), threads=4, blocks=2)[0].tolist()
 thread_grid.draw_owners([by_stride[k : k + 8] for k in range(0, 19, 8)], row_name="turn")
 
 # %% [markdown]
-# After the first eight elements, the same eight threads take the next eight, and so on. Neighbouring threads still
-# have neighbouring elements, and you can choose the grid for the GPU instead of for the data.
+# After the first eight elements, the same eight threads compute the next eight, and so on. Neighbouring threads
+# still have neighbouring elements, and you can choose a grid that suits the GPU, whatever the number of elements is.
 
 # %% [markdown] syllabus="3.3e 3.3f"
 # ### The guard
 #
 # The number of threads is a multiple of the block size, but the number of elements often is not: here a row of 5
-# elements gets 8 threads. To show the effect without harm, the row is the first part of a larger tensor, and the
-# elements behind it are set to -1. An argument of the kernel selects the guard:
+# elements gets 8 threads. To show the effect without harm, we make the row the first part of a larger tensor, and
+# set the elements after the row to -1. An argument of the kernel selects the guard:
 
 # %%
 GUARD_CU = """
@@ -374,7 +381,7 @@ void guard(const at::Tensor& row, int64_t guard, int64_t threads) {
 guards = inline("guards", GUARD_CPP, GUARD_CU, ["guard"], target="emulator")
 
 # %% [markdown]
-# For this cell the emulator's checks are off, so that it does what a GPU does:
+# For this cell we turn off the emulator's checks, so that the emulator behaves like a GPU:
 
 # %%
 os.environ["EMULATOR_CHECKS"] = "none"
@@ -387,36 +394,36 @@ os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
 # Without a guard, three threads write to memory that may belong to another tensor. The guard in the second line is
-# from a published cell, and it does not stop these threads. What is the value of its condition?
+# from published code, and it does not stop these threads. What is the value of its condition?
 
 # %%
 for col in (0, 4, 5, 7, 1000):
     print(f"col {col:4d}:  col < S is {col < S!s:5}  (col < S) < S is {(col < S) < S}")
 
 # %% [markdown]
-# `col < S` is 0 or 1, and both are less than 5. The condition is always true if S is above 1. No test of values
-# finds this mistake, because the row itself is right. The emulator finds it when its checks are on, as they are by
-# default:
+# `col < S` is 0 or 1, and both are less than 5. So the condition is always true if S is greater than 1. A test that
+# compares values does not find this mistake, because the row itself is right. The emulator finds the mistake when
+# its checks are on, as they are by default:
 
 # %%
 memory = torch.full((8,), -1.0)
 reported(GUARD_CU, guards.guard, memory[:S], 1, 8)
 
 # %% [markdown]
-# Read the report from the top. It names the mistake and its line in the `.cu`, then the element and its tensor,
-# then the number of threads and the first of them. The source line is printed below the report. The three threads
-# were stopped before they wrote. The other five wrote their elements:
+# Read the report from the top. First it names the mistake and its line in the `.cu`, then the element and its
+# tensor, and then how many threads made this mistake and which was the first. Below the report, the notebook prints
+# the source line. The emulator stopped the three threads before they wrote. The other five wrote their elements:
 
 # %%
 print("row", memory[:S].int().tolist(), " behind it", memory[S:].int().tolist())
 reported(GUARD_CU, guards.guard, memory[:S], 2, 8)
 
 # %% [markdown] syllabus="3.3c"
-# ### 32 bits are not enough
+# ### 32 bits are not enough for an index
 #
-# `blockIdx` and `blockDim` are 32 bits wide, and so are their products with other 32-bit numbers. At which index
-# does the last row of gates of shape (65535, 3 · 12000) begin? The last block of this kernel computes this index in
-# 32 bits and in 64 bits, and can write a mark there.
+# `blockIdx` and `blockDim` are 32 bits wide, and so are their products with other 32-bit numbers. If the gates have
+# shape (65535, 3 · 12000), at which index does their last row begin? The last block of this kernel computes this
+# index in 32 bits and in 64 bits, and can write a 1 at either of the two indices.
 
 # %%
 PLACE_CU = """
@@ -466,9 +473,10 @@ marks.place(places, 65535, 12000)
 print("in 32 bits {:,}   in 64 bits {:,}".format(*places.tolist()))
 
 # %% [markdown]
-# The 32-bit index is negative. At best, such an access crashes. With floats, these gates take 9 GB, so no small
-# test finds the mistake. But a large test needs little memory: until memory is accessed, only its addresses exist.
-# This tensor has one byte for each element, and the kernel accesses only a single page of it.
+# The 32-bit index is negative. At best, an access with such an index crashes. As floats, these gates need 9 GB, so
+# no small test finds the mistake. But a test with large tensors can still need little memory: until a program
+# accesses a page of memory, the operating system only reserves its addresses. The tensor here has one byte for each
+# element, and the kernel accesses only a single page.
 
 # %%
 places = torch.zeros(2, dtype=torch.int64)
@@ -477,8 +485,9 @@ print(f"{gates.numel():,} elements; the largest int is {2**31 - 1:,}")
 reported(PLACE_CU, marks.mark, places, gates, False)
 
 # %% [markdown]
-# The address is far from everything that the kernel was given, which is typical of an overflow. This is why each
-# kernel contains `int64_t(blockDim.x)`: if one factor has 64 bits, the product has 64 bits, too.
+# The address is far away from every tensor that was passed to the kernel. This is typical of an overflow. To avoid
+# an overflow, write `int64_t(blockDim.x)`, as most kernels here do: if one factor has 64 bits, the product has 64
+# bits, too.
 
 # %%
 reported(PLACE_CU, marks.mark, places, gates, True)
@@ -487,8 +496,8 @@ print("the last row begins with", gates[-1, 0].item())
 # %% [markdown] syllabus="3.9b 3.7c"
 # ### A loop in the kernel, and why the matrix product stays in ATen
 #
-# The launch is one loop, and the kernel can have another one. Each thread of `linear_kernel` computes one element
-# of `z = X @ weights.T + bias`, which is a sum:
+# The launch is one loop, and the kernel can contain another loop. Each thread of `linear_kernel` computes one
+# element of `z = X @ weights.T + bias`, which is a sum:
 
 # %%
 LINEAR_CU = """
@@ -538,7 +547,8 @@ by_hand.linear(z, X, weights, bias)
 print("largest difference to F.linear:", f"{(z - F.linear(X, weights, bias)).abs().max().item():.1e}")
 
 # %% [markdown]
-# But count how often its threads read from memory, and compare this with the number of different values:
+# But the threads of `linear_kernel` read the same numbers many times. The next cell counts the reads, and compares
+# their count with the number of different values:
 
 # %%
 (B, K), columns = X.shape, weights.size(0)
@@ -546,10 +556,11 @@ reads, numbers = B * columns * (2 * K + 1), X.numel() + weights.numel() + bias.n
 print(f"{reads:,} reads of {numbers:,} different numbers: each one {reads / numbers:.0f} times")
 
 # %% [markdown]
-# The matrix product of a library loads a tile once for a whole block, keeps it close to the arithmetic units, uses
-# hardware units that are made for products, and has a version for each shape and GPU. We could not easily be
-# faster. So stage 3 leaves the products to ATen and has its own kernels only for the pointwise operations. On a GPU
-# you can measure how much slower our loop is:
+# A library's matrix product loads a small rectangle of each matrix (a *tile*) once for a whole block, and keeps it
+# close to the arithmetic units. The product also uses hardware units that are made for matrix products, and the
+# library has different kernels for different shapes and GPUs. It is not easy to write a faster product. So stage 3
+# leaves the products to ATen and has its own kernels only for the pointwise operations. On a GPU you can measure how
+# much slower our loop is:
 
 # %%
 if on_gpu:
@@ -564,8 +575,9 @@ else:
     print("no GPU here; how fast the emulator is would say nothing about it")
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `3/who_computes_what`, `3/guard`, `3/index_of_64_bits` and `3/launch`. `make check
-# EX=3/who_computes_what` in a terminal hands out the files and checks what you wrote; the cell below checks it here.
+# **Your turn:** `3/who_computes_what`, `3/guard`, `3/index_of_64_bits` and `3/launch`.
+# `make check EX=3/who_computes_what` in a terminal copies the files of the exercise for you and checks your
+# solution. The cell below runs the same check here.
 
 # %%
 from common.exercises import show
@@ -573,10 +585,11 @@ from common.exercises import show
 show("3/who_computes_what")
 
 # %% [markdown]
-# ## Maths on the device
+# ## Mathematical functions on the device
 #
-# The gates need `exp`, `tanh` and a conditional expression. Here are four versions of elu, and two of its
-# derivative. In CUDA `fmaxf`, `fminf` and `expf` take and return floats, whatever the type of their arguments.
+# The cell's kernels need `exp`, `tanh` and a conditional expression. Here are four versions of elu and two versions
+# of its derivative. In CUDA `fmaxf`, `fminf` and `expf` take and return floats, whatever the type of their
+# arguments.
 
 # %%
 MATHS_CU = """
@@ -604,9 +617,10 @@ __device__ scalar_t d_elu_ternary(scalar_t z) { return z > 0 ? scalar_t(1) : std
 """
 
 # %% [markdown]
-# One kernel calls the function that `which` selects. The kernel is a template, because it should work on floats and
-# on doubles. A compiler generates the code of a template only for the types that the file *uses*, and this file
-# does not use any. So the last lines instantiate the template explicitly for the two types.
+# One kernel calls the function that the argument `which` selects. The kernel is a template, because it should work
+# for floats and for doubles. A compiler generates the code of a template only for the types with which the file
+# *uses* the template, and this file never uses it. So the last lines instantiate the template explicitly for the two
+# types.
 
 # %%
 MATHS_CU += """
@@ -635,8 +649,8 @@ template void launch_apply(double*, const double*, int64_t, int, cudaStream_t);
 """
 
 # %% [markdown]
-# In the `.cpp`, the type of a tensor is known only at run time, but a template needs its type at compile time.
-# `AT_DISPATCH_FLOATING_TYPES` connects the two. "Dispatch over types" below explains it.
+# In the `.cpp`, the type of a tensor is known only at run time, but a template needs its type at compile time. The
+# macro `AT_DISPATCH_FLOATING_TYPES` connects the two. The section "Dispatch over types" below explains this macro.
 
 # %%
 MATHS_CPP = """
@@ -664,9 +678,9 @@ Tensor apply(const Tensor& z, int64_t which) {
 maths = inline("maths", MATHS_CPP, MATHS_CU + INSTANTIATIONS, ["apply"])
 
 # %% [markdown] syllabus="3.2a"
-# ### `fmaxf` narrows
+# ### `fmaxf` converts doubles to floats
 #
-# In float32 all versions of elu agree. In float64 they do not:
+# In float32 all versions of elu agree. In float64 the first one does not:
 
 # %%
 NAMES = ["elu_fmaxf", "elu_literal", "elu_minus_one", "elu_expm1", "d_elu_mask", "d_elu_ternary"]
@@ -682,9 +696,9 @@ for name in NAMES[:4]:
     print(f"{name:14s} {apply(name, z).dtype}, largest error {error:.1e}")
 
 # %% [markdown]
-# The first version returns float64, but half of its digits are meaningless. The compiler did not warn, and every
-# test in float32 passes. The only test that fails is gradcheck, because this error is too large for its finite
-# differences with steps of 1e-6:
+# The first version returns float64, but half of the digits are meaningless. The compiler did not warn, and every
+# test in float32 passes. A comparison in float64, such as the one above, finds the mistake. So does gradcheck,
+# because the error is too large for finite differences with steps of 1e-6:
 
 
 # %%
@@ -705,16 +719,18 @@ for name in NAMES[:4]:
     print(f"{name:14s} gradcheck {'passes' if passed else 'FAILS'}")
 
 # %% [markdown]
-# All four versions have the same backward, which is right. In templates, call `std::exp`, `std::expm1` and
+# (The backward is the same for all four versions, and it is right.) In templates, call `std::exp`, `std::expm1` and
 # `std::tanh`, which have a version for each type.
 
 # %% [markdown] syllabus="3.2b"
-# ### A literal promotes
+# ### `1.0` converts floats to doubles
 #
-# `elu_literal` makes the opposite mistake. `1.0` is a double, so a float beside it is converted to double. The
-# subtraction and the comparison are then done in double, too. The result is right to the last digit, but most GPUs
-# are slow in double precision: many have one unit for doubles for every 32 or 64 units for floats. The instructions
-# show this. nvcc compiles the kernel for floats to PTX, and we count the PTX instructions that work on doubles.
+# `elu_literal` makes the opposite mistake. `0.0` and `1.0` are doubles, so a float that is compared with `0.0`, or
+# from which `1.0` is subtracted, is converted to double. The comparison and the subtraction are then done in double,
+# too. The result is right to the last digit, but most GPUs are slow in double precision: many have 32 or 64 times as
+# many units for floats as for doubles. You can see the conversion in the instructions. If nvcc is installed, the
+# cell compiles each function for floats to PTX, NVIDIA's readable assembly language, and counts the instructions
+# that work on doubles.
 
 
 # %%
@@ -737,14 +753,15 @@ else:
     print("no nvcc here")
 
 # %% [markdown]
-# nvcc 13.0 generates 4 of them for `elu_literal`, and none for the other two. To fix the mistake, write `1`, which
-# is converted to the type of the other operand, or `scalar_t(1)`.
+# nvcc 13.0 generates 4 such instructions for `elu_literal`, and none for the other two functions. To fix the
+# mistake, write `scalar_t(1)`, or `1`, which is converted to the type of the other operand.
 
 # %% [markdown] syllabus="3.2c"
-# ### The slope of elu, by choice and by mask
+# ### The derivative of elu: a mask or a conditional expression
 #
-# The mask, `(z > 0) + (z <= 0) * exp(z)`, multiplies the unwanted term by 0. That is not the same as leaving it
-# out:
+# `d_elu_mask` computes `(z > 0) + (z <= 0) * exp(z)`, so for z > 0 it multiplies the unwanted exponential by 0.
+# `d_elu_ternary` uses a conditional expression, so for z > 0 the exponential has no effect on the result. The two
+# results are not always the same:
 
 # %%
 z = torch.tensor([-2.0, 0.0, 2.0, 80.0, 100.0], device=device())
@@ -753,15 +770,16 @@ print("mask   ", apply("d_elu_mask", z).tolist())
 print("ternary", apply("d_elu_ternary", z).tolist())
 
 # %% [markdown]
-# exp(100) is infinite in float32, and 0 times infinity is NaN. In a kernel the conditional expression costs
-# nothing: the compiler turns it into a select instruction, not a branch. The stage does not even need the
-# exponential, because it computes the derivative from elu's own output.
+# exp(100) is infinite in float32, and 0 times infinity is NaN. In a kernel, the compiler usually turns the
+# conditional expression into an instruction that selects one of two values, without a branch. Both values are
+# computed, so the conditional expression costs no more than the mask. Stage 3 does not even need the exponential,
+# because it computes the derivative from the output of elu.
 
 # %% [markdown] syllabus="3.2d"
-# ### `expm1`
+# ### `expm1` keeps the digits near zero
 #
-# Near zero, exp(z) is 1 plus a small number. A float has room for only a few digits of that small number. After the
-# subtraction, only these digits are left.
+# Near zero, exp(z) is 1 plus a small number. A float near 1 can store only a few digits of this small number. After
+# the subtraction of 1, only these digits are left. `expm1(z)` computes exp(z) - 1 without this loss.
 
 # %%
 z = -torch.logspace(-7, 0, 200, device=device())
@@ -787,9 +805,10 @@ plt.show()
 # %% [markdown] syllabus="3.4a 3.4b 3.4c"
 # ## Dispatch over types
 #
-# A macro with a lambda may look mysterious, but it is a switch. Here `kind` uses the macro and `kind_by_hand` does
-# not. `scalar_t` is only the name that the macro gives to the type in each case. The lambda is compiled once for
-# each type.
+# `AT_DISPATCH_FLOATING_TYPES` takes a lambda (a function without a name) and expands to a switch over the type of a
+# tensor. In each case of the switch, the macro gives the name `scalar_t` to the type. So the lambda is compiled once
+# for each type. The function `kind` uses the macro, and `kind_by_hand` contains a switch. Both return the name of
+# the type:
 
 # %%
 KIND_CPP = """
@@ -832,8 +851,9 @@ for dtype in (torch.float16, torch.bfloat16, torch.int64):
     refused(kinds.kind, torch.zeros(1, dtype=dtype))
 
 # %% [markdown]
-# A type that is not in the switch raises an error that names it. The string argument of the macro is for this
-# message. Other macros have more cases. `_AND2` adds two types that you name, here float16 and bfloat16:
+# If the type of the tensor is not in the switch, the macro raises an error that names this type. The string argument
+# of the macro is used only in this message. Other macros have more cases. `_AND2` adds two types that you name, here
+# float16 and bfloat16:
 
 # %%
 for dtype in (torch.float16, torch.bfloat16):
@@ -847,8 +867,7 @@ refused(kinds.kind_with_half, torch.zeros(1, dtype=torch.int64))
 # more types.
 
 # %% [markdown]
-# You can look at the code that the compiler receives. `g++ -E` expands the macro. The cell prints the lines of the
-# switch itself.
+# With `g++ -E` you can look at the code after the macro is expanded. The cell prints the lines of the switch:
 
 # %%
 import sysconfig
@@ -871,12 +890,13 @@ for line in expanded.splitlines():
 # **Your turn:** `3/host_forward`. `show("3/host_forward")` in a cell checks it here.
 
 # %% [markdown] syllabus="3.5a 3.5b"
-# ## A `.cu` that knows no torch
+# ## A `.cu` without torch headers
 #
-# The kernels above took pointers and sizes, and their `.cu` files did not include any torch header. This has a
-# cost. The dispatch is in the `.cpp`, where the compiler sees only a declaration of the template, so it cannot
-# generate the template's code there. Without the two lines of explicit instantiation, everything compiles, but the
-# import fails because a symbol is undefined. `c++filt` makes such names readable:
+# The kernels above took pointers and sizes, and their `.cu` files did not include any torch header. This has a cost.
+# The dispatch is in the `.cpp`, where the compiler sees only a declaration of the template, so it cannot generate
+# the template's code there. If we leave out the two lines of explicit instantiation, everything compiles, but the
+# import fails because a symbol is undefined. The name of the symbol is mangled (it encodes the types). The tool
+# `c++filt`, or `demangle` here, makes such names readable:
 
 # %%
 from common.emulator import demangle
@@ -888,7 +908,7 @@ except ImportError as error:
     print("undefined symbol:", symbol, "or", demangle(symbol), sep="\n    ")
 
 # %% [markdown] syllabus="3.5c"
-# ### What it gains
+# ### Without torch headers, compilation is faster
 #
 # This cell compiles an empty kernel twice: with the three ATen headers that stage 4's `.cu` needs, and with none of
 # them:
@@ -916,19 +936,20 @@ for name, headers in HEADERS.items():
     print(f"{name:20s}{compile_seconds[name]:6.1f} s with {Path(COMPILER[0]).name}")
 
 # %% [markdown]
-# torch's `load_inline` puts `torch/types.h` in front of a `.cu` unless you tell it not to. With this header,
-# compilation took five times as long as the upper line when this was written. And you compile a kernel dozens of
-# times before it is finished.
+# torch's `load_inline` adds `torch/types.h` at the top of a `.cu` unless you pass `no_implicit_headers=True`. When
+# this was written, compilation with this header took five times as long as with the three ATen headers. And you
+# compile a kernel dozens of times before it is finished.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `3/instantiate`. `show("3/instantiate")` in a cell checks it here.
 
 # %% [markdown] syllabus="3.1c"
-# ## Two files with one name
+# ## A `.cpp` and a `.cu` need different names
 #
-# `lltm.cpp` and `lltm.cu` side by side look tidy, but do not build. setuptools derives the name of an object file
-# from the name of the source without its ending. (Torch looks for nvcc before it does anything with a `.cu`. So
-# without nvcc, the second file here is a `.cc`, for which the same rule holds.)
+# A package must not contain both `lltm.cpp` and `lltm.cu`. The reason: setuptools derives the name of an object file
+# from the name of the source without its extension, so both sources get the object file `lltm.o`. (Torch looks for
+# nvcc before it does anything with a `.cu`. So on a machine without nvcc, the second file here is `lltm.cc`, which
+# has the same problem.)
 
 # %%
 folder = root / "build" / "notebooks" / "one_name"
@@ -949,8 +970,9 @@ done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, te
 print(*(line for line in (done.stdout + done.stderr).splitlines() if "multiple rules" in line), sep="\n")
 
 # %% [markdown]
-# With ninja, this is at least an error. Without ninja, setuptools keeps a list with one entry for each object. The
-# second source replaces the first, and the build *succeeds* without the code of one of the two:
+# If torch builds with the tool ninja, this is at least an error. Without ninja, setuptools keeps a list with one
+# entry for each object file. The second source replaces the first, and the build *succeeds* without the code of the
+# first:
 
 # %%
 from setuptools._distutils.ccompiler import new_compiler
@@ -962,19 +984,18 @@ print("to link:   ", objects)
 print("to compile:", build)
 
 # %% [markdown]
-# torch's JIT build, `load` and `load_inline`, names a kernel's object `.cuda.o`, so the names do not conflict. The
-# mistake then appears only on the day on which you build the package. Stage 3 calls its files `lltm.cpp` and
-# `lltm_kernel.cu`.
+# `load` and `load_inline` give the object file of a `.cu` the ending `.cuda.o`, so there the names do not conflict.
+# The mistake then appears only when you build the package. Stage 3 calls its files `lltm.cpp` and `lltm_kernel.cu`.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `3/binding_and_setup`. `show("3/binding_and_setup")` in a cell checks it here.
 
 # %% [markdown] syllabus="3.1d 3.1e"
-# ## Checks
+# ## Check the arguments
 #
-# A kernel does not check its arguments. This one computes the gradient through `tanh` as the cell's backward does.
-# The `.cpp` checks what it receives, with macros that you find in most published code. But it does not check
-# everything.
+# A kernel does not check its arguments, so the host code has to. The kernel here computes the gradient through
+# `tanh` as the cell's backward does. The function `d_cell` in the `.cpp` uses macros that you find in most published
+# code. But `d_cell` checks only one of its two arguments.
 
 # %%
 CHECKS_CU = """
@@ -1037,7 +1058,7 @@ FUNCTIONS = ["d_cell", "checked_d_cell"]
 checks = inline("checks", CHECKS_CPP, CHECKS_CU, FUNCTIONS)
 
 # %% [markdown]
-# The macros work for `grad_h`:
+# The macros work for `grad_h`, the argument that `d_cell` checks:
 
 # %%
 grad_h = torch.ones(2, 4, device=device())
@@ -1045,8 +1066,8 @@ refused(checks.d_cell, grad_h.t(), grad_h.t())
 refused(checks.d_cell, grad_h.to("meta"), grad_h)
 
 # %% [markdown]
-# Now `new_cell` has too few rows. To show what the kernel reads, it is again the first part of a larger tensor,
-# followed by 100s:
+# Now `new_cell` has too few rows. To show what the kernel reads, we again make `new_cell` the first part of a larger
+# tensor. The other elements of this tensor are 100:
 
 # %%
 os.environ["EMULATOR_CHECKS"] = "none"
@@ -1058,9 +1079,9 @@ os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
 # The derivative of tanh at 0 is 1, so the first row is right. The second row was computed from memory that does not
-# belong to `new_cell`, and there was no error. In published code exactly this check is missing, for exactly this
-# tensor. The emulator's checks know which part of that memory is `new_cell`. A check on the host does not need the
-# emulator:
+# belong to `new_cell`, and there was no error. The same check of the same tensor is missing in published code. With
+# its checks on, the emulator knows which part of the memory is `new_cell`, and reports the mistake. `checked_d_cell`
+# does not need the emulator, because it checks the shape on the host:
 
 # %%
 on_cpu = inline("checks", CHECKS_CPP, CHECKS_CU, FUNCTIONS, target="emulator")
@@ -1068,7 +1089,8 @@ reported(CHECKS_CU, on_cpu.d_cell, grad_h.cpu(), memory.cpu()[:4].view(1, 4))
 refused(checks.checked_d_cell, grad_h, new_cell)
 
 # %% [markdown]
-# The stage's own checks (`check_arguments` in `csrc/lltm.cpp`) name the argument and what was wrong with it:
+# Stage 3's own checks (`check_arguments` in `csrc/lltm.cpp`) raise errors that name the argument and say what is
+# wrong with it:
 
 # %%
 from common import load
@@ -1085,8 +1107,10 @@ for wrong in ({"old_cell": inputs["old_cell"][:1]}, {"bias": inputs["bias"].doub
 # %% [markdown] syllabus="3.6c"
 # ## Streams, devices and errors
 #
-# The kernel of this section adds 1. Three functions launch it: one with a check of the launch, one without, and one
-# on the default stream. A fourth function returns the current device. It is for the last part.
+# A GPU takes its work from queues, called *streams*. This section shows how a launch can fail, and why a kernel must
+# be launched on the right stream and the right device. The kernel here adds 1 to each element. Three functions
+# launch it: one with a check of the launch, one without this check, and one on the default stream. A fourth
+# function, `device_inside_guard`, is for the last part of the section.
 
 # %%
 LAUNCHES_CU = """
@@ -1138,8 +1162,8 @@ launches = inline("launches", LAUNCHES_CPP, LAUNCHES_CU, FUNCTIONS)
 # %% [markdown]
 # ### Check the launch
 #
-# `<<<...>>>` returns nothing. When the device rejects a launch, such as one with 2048 threads in a block, the
-# runtime only records an error, which `cudaGetLastError` returns.
+# A launch with `<<<...>>>` has no return value. When the device rejects a launch, such as one with 2048 threads in a
+# block, the CUDA runtime only records an error. The function `cudaGetLastError` returns this error:
 
 # %%
 os.environ["EMULATOR_CHECKS"] = "none"
@@ -1150,16 +1174,16 @@ print("x", x.tolist(), "  y", y.tolist())
 os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
-# The wrong launch gave no error message, and `x` did not get its 1. The error was reported for the *next* launch,
-# which was right and even did its work. With `C10_CUDA_KERNEL_LAUNCH_CHECK()` right after the launch, the error is
-# reported where it belongs:
+# The wrong launch gave no error message, and `x` was not changed. The error was reported for the *next* launch,
+# which was right and even added 1 to `y`. With `C10_CUDA_KERNEL_LAUNCH_CHECK()` right after the launch, the error is
+# reported by the launch that caused it:
 
 # %%
 refused(launches.add_one, x, 2048)
 
 # %% [markdown]
-# If the code does not check its launches, the emulator still records which launch failed. It reports this at the
-# next launch:
+# If the code does not check its launches, the emulator still records which launch failed, and reports that launch at
+# the next one:
 
 # %%
 first, then = torch.zeros(4), torch.zeros(4)
@@ -1172,8 +1196,9 @@ reported(LAUNCHES_CU, on_cpu.add_one, then, 256)
 #
 # A launch is not an ordinary call: on a GPU it puts the kernel in a queue and returns before the kernel has begun.
 # So a check can only report what is wrong with the *launch*. An error inside the kernel is reported later, by some
-# call that waits for the GPU. After that, the process can no longer use the GPU. This kernel writes through a null
-# pointer. On a GPU it runs twice, each time in a separate process.
+# call that waits for the GPU. After such an error, the process can no longer use the GPU. This kernel writes through
+# a null pointer. On a GPU, the next cell runs this kernel twice, each time in a separate process: first with the
+# setting `CUDA_LAUNCH_BLOCKING=0` and then with `CUDA_LAUNCH_BLOCKING=1`.
 
 # %%
 CRASH_CU = """
@@ -1223,23 +1248,29 @@ else:
     reported(CRASH_CU, crashing.crash)
 
 # %% [markdown]
-# On a GPU, the first run reports the error at a correct line, far from the cause. With `CUDA_LAUNCH_BLOCKING=1`
-# each launch waits for its kernel, and the error is reported there. Use this setting whenever an error makes no
-# sense. The emulator does not need it: it runs the kernel at the launch, and names kernel, block and thread. And
-# the notebook can continue:
+# On a GPU, the first run reports the error at `x.sum().item()`, a line that is not the cause. With
+# `CUDA_LAUNCH_BLOCKING=1` each launch waits for its kernel, so the error is reported at the launch that caused it.
+# Use this setting whenever you cannot explain where an error comes from. The emulator does not need this setting: a
+# launch on the emulator returns only when the kernel has ended, and the report names the kernel, the block and the
+# thread. The process can continue after the report:
 
 # %%
 launches.add_one(x, 256)
 print(x.tolist())
 
 # %% [markdown] syllabus="3.6a"
-# ### On the current stream
+# ### Launch on the current stream
 #
-# A GPU takes its work from queues, called streams. The work in one stream runs in order. Between two streams there
-# is no order. Torch puts its work on the *current* stream, so your kernel must go there, too. The fourth argument
-# in `<<<...>>>` is the stream. If it is left out, or null, the kernel goes to the default stream. In most programs
-# this is also the current stream, but not while a program uses a side stream. This cell fills `x` on a side stream,
-# slowly, and adds 1 in both ways.
+# A stream is a queue of work for the GPU. The work in one stream runs in order. Torch puts its work on the *current*
+# stream, so you must launch your kernel on the current stream, too. The fourth argument in `<<<...>>>` is the
+# stream. If this argument is left out, or null, the kernel runs on the *default* stream. In most programs the
+# default stream is also the current stream. But a program can make another stream current, a *side stream*. There is
+# no order between two side streams of torch, or between a side stream and the default stream: torch creates its side
+# streams as non-blocking streams, so neither waits for the other.
+#
+# On a GPU, the next cell makes a side stream current. This stream first waits about 50 ms and then fills `x` with
+# the value 41. Then a kernel adds 1. The cell runs this twice: in the first run the kernel is on the current stream,
+# and in the second run it is on the default stream.
 
 # %%
 if on_gpu:
@@ -1265,15 +1296,16 @@ for name, result in results.items():
     print(f"on the {name} stream: {result}")
 
 # %% [markdown]
-# On a GPU, the second line shows 41: the kernel on the default stream did not wait and added 1 to the zeros, and
-# `fill_` overwrote the result later. Passing `c10::cuda::getCurrentCUDAStream()` in the launch is enough to avoid
-# this.
+# On a GPU, the second line shows 41: the kernel on the default stream did not wait for `fill_`. It added 1 to the
+# zeros, and later `fill_` overwrote the result. To avoid this mistake, pass `c10::cuda::getCurrentCUDAStream()` in
+# the launch.
 
 # %% [markdown] syllabus="3.6b"
-# ### On the right device
+# ### Launch on the tensor's device
 #
-# With several GPUs, one of them is current. A launch goes to this one, whichever GPU holds the tensors. A device
-# guard makes the tensor's device the current one until the end of the function.
+# If a machine has several GPUs, one of them is the current device. A kernel runs on the current device, even if its
+# tensors are on another GPU. So a function needs a device guard: an object that makes the tensor's device current
+# until the function ends.
 
 # %%
 places = [f"cuda:{k}" for k in range(torch.cuda.device_count())] if on_gpu else ["cpu"]
@@ -1283,16 +1315,18 @@ for place in places:
 print("after it:", torch.cuda.current_device() if on_gpu else "nothing has changed; the emulator has one device")
 
 # %% [markdown]
-# Each function of the stage begins with its checks and a guard, and ends with the check of its launch.
+# Each function of stage 3 first checks its arguments and sets a device guard, and after its launch it checks the
+# launch.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `3/launch_errors` and `3/when_it_shows`. `show("3/launch_errors")` in a cell checks it here.
+# **Your turn:** `3/launch_errors` and `3/when_it_shows`. `show("3/launch_errors")` in a cell checks the first of
+# them here.
 
 # %% [markdown] syllabus="3.7a 3.7b"
 # ## The kernels of the cell
 #
-# You now know all the parts. This is the forward kernel of stage 3. It makes one pass over memory: for each unit it
-# reads 4 numbers and writes 5.
+# You now know all the parts. This is the forward kernel of stage 3. It makes one pass over memory: for each row and
+# unit, it reads 4 numbers and writes 5.
 
 # %%
 kernels = (root / "stages" / "stage3_cuda_pointers" / "csrc" / "lltm_kernel.cu").read_text()
@@ -1300,16 +1334,18 @@ forward, backward = kernels.split("// One thread per (row, unit).")[1:]
 print("// One thread per (row, unit)." + forward.rstrip())
 
 # %% [markdown]
-# No intermediate result is written to memory: what stage 2 stores in half a dozen tensors is in registers here. The
-# backward kernel is built in the same way, from the formulas of notebook 01:
+# Apart from the gates, which the backward needs, no intermediate result is written to memory. Stage 2 stores its
+# intermediate results in half a dozen tensors. In stage 3 such results stay in *registers*, the fast storage that
+# each thread has for its own variables. The backward kernel is built in the same way, from the formulas of notebook
+# 01:
 
 # %%
 print(backward[backward.index("    const scalar_t input_gate") : backward.index("constexpr int kThreads")].rstrip())
 
 # %% [markdown]
-# First the functions are called directly, without autograd. Then the whole cell is compared with the float64
-# reference, in both types, with sizes that fill no block, with a state that needs several blocks, and with an empty
-# batch.
+# The next cell first calls the C++ functions directly, without autograd. Then it compares the whole cell with the
+# float64 reference, in float32 and in float64. The state sizes are 70, which is less than one block of 256 threads,
+# and 1025, which needs several blocks and does not fill the last one. The third case is an empty batch.
 
 # %%
 from lltm_stage3 import _C
@@ -1328,8 +1364,8 @@ for dtype in (torch.float32, torch.float64):
 # %% [markdown] syllabus="3.7c 3.7d"
 # ### What stays in ATen
 #
-# The profiler counts the ATen calls of a step forward and backward, for stage 1's equations and for stages 2 and 3.
-# (We count only calls that no other ATen call makes, and leave out views.)
+# The profiler counts the ATen calls of one step, forward and backward, for stage 1's equations, for stage 2 and for
+# stage 3. We count only the outermost ATen calls, not the calls inside another ATen call. Views are left out.
 
 # %%
 os.environ["KINETO_LOG_LEVEL"] = "6"  # hides the messages of the profiler itself
@@ -1372,9 +1408,10 @@ print("\nleft in stage 3:", ", ".join(calls["stage 3"][0]))
 
 # %% [markdown]
 # What remains is three matrix products, the concatenation before them and a sum for the bias: operations that a
-# library does well. All pointwise operations have left the list. Two launches have replaced them, which the CPU
-# profiler does not see. The rest of the list allocates memory, and it uses `empty`, not `zeros`. The kernels write
-# each element, so `zeros` would add one more pass over memory, and on a GPU one more kernel:
+# library does well. The list contains no pointwise operations any more. Two launches have replaced them. These
+# launches are not ATen calls, so they are not in the list. The other calls allocate memory. Stage 3 allocates with
+# `empty`, not `zeros`. The kernels of stage 3 write each element, so `zeros` would only add one more pass over
+# memory and, on a GPU, one more kernel:
 
 # %%
 for name, make in (("empty", torch.empty), ("zeros", torch.zeros)):
@@ -1384,23 +1421,24 @@ for name, make in (("empty", torch.empty), ("zeros", torch.zeros)):
     print(f"torch.{name}: {', '.join(names)}")
 
 # %% [markdown]
-# How do you know that each element *is* written? `outputs` above ran with a torch setting that fills every `empty`
-# with NaN, in C++ as well, and NaN is equal to nothing.
+# How do you know that each element *is* written? `outputs` above ran with a torch setting that fills every tensor
+# from `empty` with NaN, in C++ as well. NaN is not equal to any number, so the comparison would have failed.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `3/forward_kernel`, `3/backward_kernel`, `3/strided_gradient`, `3/gru_kernel` and `3/gru_backward`.
-# `show("3/forward_kernel")` in a cell checks it here.
+# `show("3/forward_kernel")` in a cell checks the first of them here.
 
 # %% [markdown]
 # ## Threads that work together
 #
-# So far no thread has needed another one. A sum over the batch is different. The gradient of the bias,
-# `d_bias = d_z.sum(dim=0)`, is such a sum: `d_z` has shape (B, 3S), and `d_bias` has one number for each of the 3S
-# columns. Stage 3 leaves it to ATen; stage 6 computes it in its own kernel. In this section you write it in four
-# ways, each with more threads for a column than the one before.
+# So far no thread has needed a result of another thread. This is different for a sum over the batch. The gradient of
+# the bias, `d_bias = d_z.sum(dim=0)`, is such a sum: `d_z` has shape (B, 3S), and `d_bias` has one number for each
+# of the 3S columns. Stage 3 leaves this sum to ATen. Stage 6 computes it in its own kernel. In this section you
+# write this sum in four ways. They differ in how many threads add up a column: one thread, the 32 threads of a warp,
+# 8 threads of a block, or 128 threads in 16 blocks.
 #
-# The kernels share their host code: `run` writes into a given tensor, `make` into a new one. All of them run on the
-# emulator, which watches every access.
+# The host code is the same for all four kernels: `run` writes into a given tensor, and `make` into a new one. All
+# kernels run on the emulator, which checks every access.
 
 # %%
 LAB_CPP = """
@@ -1432,8 +1470,8 @@ def lab(name, cuda_source):
 
 
 # %% [markdown]
-# The first version needs nothing new. Each column has a thread, which loops over the rows. In the kernels C is the
-# number of columns, 3S. The sizes here, B = 200 and S = 70, fill no block.
+# The first version needs nothing new. Each column has a thread, which loops over the rows. In the kernels, C is the
+# number of columns, 3S. Here B = 200 and S = 70, so the number of columns, 210, is not a multiple of the block size.
 
 # %%
 COLUMN_CU = """
@@ -1464,10 +1502,11 @@ by_column = lab("by_column", COLUMN_CU)
 compare(by_column.make(d_z, 1, 210), d_z)
 
 # %% [markdown]
-# It is right, and neighbouring threads read neighbouring numbers. But a cell with S = 128 has 384 columns, so this
-# launch has 384 threads, and an H200 has room for 132 · 2048. Each thread adds up B numbers, one after another. To
-# keep more threads busy, several have to share a column, and then to put their sums together. How they can do that
-# depends on what they have in common:
+# The result is right, and neighbouring threads read neighbouring numbers. But a cell with S = 128 has 384 columns,
+# so this launch has only 384 threads, although an H200 can run 270,336 threads at a time. Each thread adds up B
+# numbers, one after another. To use more threads, several of them have to share a column and then combine their
+# sums. How threads can combine their sums depends on whether they are in the same warp, in the same block, or only
+# in the same grid:
 
 # %%
 from common.figures import thread_cooperation
@@ -1475,22 +1514,23 @@ from common.figures import thread_cooperation
 thread_cooperation.draw_levels()
 
 # %% [markdown] syllabus="3.10a"
-# ### A warp: shuffles
+# ### In a warp: shuffles
 #
-# A warp is 32 consecutive threads of a block. They are its *lanes*, and they run together: an instruction is issued
-# for the whole warp. So a lane can read a variable of another lane while both are in a register.
-# `__shfl_down_sync(mask, value, apart)`, a *shuffle*, returns the `value` of the lane whose number is `apart` higher.
-# The mask has a bit for each lane that takes part. Lanes may drift apart, in different branches of an `if` for
-# example; `_sync` means that the function first waits for the lanes of the mask.
+# A warp is 32 consecutive threads of a block. These threads are the *lanes* of the warp. An instruction is issued
+# for the whole warp. So a lane can read another lane's copy of a variable directly from that lane's register.
+# `__shfl_down_sync(mask, value, apart)` is a *shuffle*. In lane k it returns the `value` of lane k + `apart`. The
+# mask has a bit for each lane that takes part. Usually all lanes run together, but in different branches of an `if`
+# some lanes may be behind others. `_sync` means that the function first waits for all lanes of the mask.
 #
-# Five shuffles add up 32 lanes. The picture shows a warp of only 8 lanes, and three shuffles. What the grey lanes
-# hold does not matter any more.
+# Five shuffles add up 32 lanes. The picture shows a warp of only 8 lanes, and three shuffles. The values of the grey
+# lanes are no longer needed.
 
 # %%
 thread_cooperation.draw_shuffle_sum()
 
 # %% [markdown]
-# In this kernel each column has a warp, whose lanes take every 32nd row. Lane 0 writes the result.
+# In this kernel each column has a warp. Lane k adds up the rows k, k + 32, k + 64 and so on. After the shuffles,
+# lane 0 writes the result.
 
 # %%
 WARP_CU = """
@@ -1514,34 +1554,36 @@ by_warp = lab("by_warp", WARP_CU)
 compare(by_warp.make(d_z, 1, 210), d_z)
 
 # %% [markdown]
-# Now a guard that looks as harmless as in the kernels before: lanes without a row return at once. With 20 rows these
-# are the lanes 20 to 31.
+# Now we add a guard that looks as harmless as those in the earlier kernels: lanes without a row return at once. With
+# 20 rows, these are lanes 20 to 31.
 
 # %%
 returning = WARP_CU.replace("  float sum = 0;\n", "  if (lane >= B) return;\n  float sum = 0;\n")
 reported(returning, lab("by_warp", returning).make, d_z[:20], 1, 210)
 
 # %% [markdown]
-# Lane 4 asks for the value of lane 20, which has returned, and what it gets is undefined. All lanes that the mask
-# names have to reach the shuffle. In the right kernel a lane without a row skips the loop and takes part with a sum
+# Lane 4 reads the value of lane 20, which has returned, so the result of this shuffle is undefined. All lanes of the
+# mask have to reach the shuffle. In the right kernel a lane without a row skips the loop and takes part with a sum
 # of 0:
 
 # %%
 compare(by_warp.make(d_z[:20], 1, 210), d_z[:20])
 
 # %% [markdown] syllabus="3.10b"
-# ### A block: shared memory
+# ### In a block: shared memory
 #
-# The lanes of that kernel read one column. So two neighbours read numbers that are a whole row apart, and the warp
-# needs 32 reads where four would do. It is better to give a warp 32 neighbouring columns of a row, and to share out
-# the *rows* among the warps of a block. But then the sums of a column are in different warps, which cannot read each
-# other's registers.
+# In the kernel with a warp for each column, two neighbouring lanes read numbers that are a whole row apart. A GPU
+# reads memory in pieces of 32 bytes, called *sectors*. So one read by the warp needs 32 sectors. Four sectors would
+# be enough if the numbers were next to each other. It is better if a warp reads 32 neighbouring columns of a row,
+# and the *rows* are divided among the warps of a block. But then the partial sums of a column are in different
+# warps, which cannot read each other's registers.
 #
-# They have *shared memory* in common: a small, fast memory which belongs to a block, and which no other block sees.
-# An array is placed there by `__shared__`. It is uninitialised when the block begins, and gone when the block ends.
+# The warps of a block can use *shared memory*: a small, fast memory that belongs to the block and that no other
+# block can access. The keyword `__shared__` places an array in shared memory. The array is uninitialised when the
+# block begins, and does not exist any more when the block ends.
 #
-# In the picture a block has 4 warps of 8 lanes; in the kernel it has 8 warps of 32. The block is two-dimensional:
-# `threadIdx.x` is the lane, and `threadIdx.y` the warp.
+# In the picture a block has 4 warps of 8 lanes. In the kernel a block has 8 warps of 32 lanes. The block is
+# two-dimensional: `threadIdx.x` is the lane, and `threadIdx.y` is the warp.
 
 # %%
 thread_cooperation.draw_block_sum()
@@ -1575,7 +1617,8 @@ by_block = lab("by_block", BLOCK_CU)
 compare(by_block.make(d_z, 1, 210), d_z)
 
 # %% [markdown]
-# Without `__shared__` each thread has an array of its own. To see what comes of it, the array starts as zeros here:
+# If you forget `__shared__`, each thread has its own array. In this version the array is also initialised with
+# zeros, so that the wrong result is the same in every run:
 
 # %%
 private = BLOCK_CU.replace("__shared__ float partial[8][32];", "float partial[8][32] = {};")
@@ -1584,15 +1627,15 @@ compare(d_bias, d_z)
 print("the sum of every eighth row:", torch.allclose(d_bias[0], d_z[::8].sum(dim=0), atol=1e-4))
 
 # %% [markdown]
-# The emulator has no error to report, because no access is wrong. Warp 0 finds in its arrays only what it wrote there
-# itself, the sums of rows 0, 8, 16 and so on. The comparison with torch finds it.
+# The emulator has no error to report, because no access is wrong. The arrays of warp 0 contain only what warp 0
+# itself wrote, the sums of rows 0, 8, 16 and so on. Only the comparison with torch finds the mistake.
 
 # %% [markdown] syllabus="3.10c"
 # ### The barrier
 #
-# `__syncthreads()` is a *barrier*: a thread waits there until all threads of its block have arrived. The kernel needs
-# one between the writes to `partial` and the reads of what other warps wrote. Nothing else says that they have
-# written by then:
+# `__syncthreads()` is a *barrier*: a thread waits there until all other threads of its block have arrived, too (or
+# have exited). The kernel needs a barrier between the writes to `partial` and the reads of what other warps wrote.
+# Without a barrier, a warp may read an element of `partial` before another warp has written it:
 
 # %%
 thread_cooperation.draw_barrier()
@@ -1606,12 +1649,13 @@ without_barrier = lab("by_block", unordered)
 reported(unordered, without_barrier.make, d_z, 1, 210)
 
 # %% [markdown]
-# Two threads access the same element, at least one of them writes, and nothing orders the two accesses: that is a
-# *race*. The report names the element, both threads and both lines, and what is missing between them.
+# If two threads access the same element, at least one of them writes, and nothing orders the two accesses, this is a
+# *race*. The report names the element, both threads and both lines, and says that a barrier is missing.
 #
-# With its checks off the emulator returns a result, as a GPU does. It depends on the order of the threads, which
-# `EMULATOR_SEED` shuffles. Shared memory starts as NaN here, so a sum that was read too early is NaN; on a GPU it
-# would be some number.
+# With its checks off, the emulator returns a result, as a GPU does. The result depends on the order of the threads,
+# and each value of `EMULATOR_SEED` shuffles the threads into another order. The emulator fills shared memory with
+# NaN at the start, so a total is NaN if it was computed from a partial sum that was read too early. On a GPU, such a
+# total would be an ordinary number.
 
 # %%
 os.environ["EMULATOR_CHECKS"] = "none"
@@ -1623,19 +1667,24 @@ del os.environ["EMULATOR_SEED"]
 os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
-# *All* threads of the block have to reach the barrier. That is why the guard `column < C` is around the loop, and is
-# not a `return` at the top of the kernel: in the last block, the threads without a column would never arrive.
+# *All* threads of the block should reach the barrier. That is why the guard `column < C` is around the loop, and is
+# not a `return` at the top of the kernel: in the last block, the threads without a column would return before they
+# reach the barrier. Current GPUs do not wait for threads that have exited, so such a kernel can still be right. But
+# a barrier that all threads reach is right in every case.
 
 # %% [markdown] syllabus="3.10d"
-# ### All blocks: races and atomics
+# ### Between blocks: races and atomics
 #
-# 384 columns make 12 blocks, and an H200 has 132 multiprocessors, each of which can run several blocks. For more
-# blocks, the grid gets a y dimension, and shares out the rows among its blocks as well. Then several blocks have a
-# sum of the same column. Blocks have neither shared memory nor a barrier in common. They run in any order, and some
-# may have ended before others begin. What they have in common is global memory, where `d_bias` is.
+# 384 columns need only 12 of these blocks. But an H200 consists of 132 *multiprocessors*, units that can each run
+# several blocks at a time, so most of the GPU has nothing to do. To get more blocks, we add a y dimension to the
+# grid. The rows are then divided among the blocks, too, and several blocks have partial sums of the same column.
+# Different blocks have no common shared memory and no common barrier. They run in any order, and some may have ended
+# before others begin. But all blocks can access *global memory*, the large memory of the GPU that contains all
+# tensors. `d_bias` is there, too.
 #
-# `d_bias[column] += total` reads, adds and writes. If two blocks do that at the same time, both read the same number,
-# and one of the updates is lost. `atomicAdd` does all three as one operation, which no other thread can interrupt:
+# `d_bias[column] += total` reads, adds and writes. If two blocks do this at the same time, both may read the same
+# number, and then one of the two updates is lost. `atomicAdd` reads, adds and writes in one operation, which no
+# other thread can interrupt:
 
 # %%
 thread_cooperation.draw_lost_update()
@@ -1671,22 +1720,23 @@ by_grid.run(d_bias, d_z)
 compare(d_bias, d_z)
 
 # %% [markdown]
-# With `+=` instead, the emulator names the two blocks:
+# With `+=` instead of `atomicAdd`, the emulator reports a race and names the two blocks:
 
 # %%
 lossy = GRID_CU.replace("atomicAdd(&d_bias[column], total)", "d_bias[column] += total")
 reported(lossy, lab("by_grid", lossy).run, torch.zeros(1, 210), d_z)
 
 # %% [markdown]
-# One drawback remains. The blocks add in any order, and the last digits of a sum of floats depend on the order. So
-# two runs may differ. Notebook 06 shows this, and how stage 6 does without atomics: each block writes its sums into
-# a row of its own, and a second step adds up the rows.
+# One drawback remains. The blocks add in any order, and because of rounding, the last digits of a sum of floats
+# depend on the order. So two runs may differ. Notebook 06 shows such differences, and how stage 6 avoids atomics:
+# each block writes its sums into its own row of a tensor, and a second step adds up the rows.
 
 # %% [markdown]
-# ### The four versions
+# ### The four versions compared
 #
-# How do they compare, for B = 256 and S = 128? Memory serves a warp in pieces of 32 bytes, called sectors ("What a
-# kernel asks of memory" below has more on that), and the emulator counts them.
+# The cell compares the versions for B = 256 and S = 128. It prints the number of threads, how many rows each thread
+# adds up, and the number of sectors (pieces of 32 bytes) that the kernel accesses. The emulator counts the sectors.
+# The section "The memory accesses of a warp" below explains more about sectors.
 
 # %%
 from common.emulator import collect_counts
@@ -1701,21 +1751,22 @@ for name, version in (("by column", by_column), ("by warp", by_warp), ("by block
     print(f"{name:12s}{threads:8,d}{256 * 384 // threads:14d}{counted.total('sectors'):9,d}")
 
 # %% [markdown]
-# By warp, each number takes a sector of its own, eight times as many as are needed. By block and by grid there are
-# many threads, and the reads of a warp are as good as in the first version. Stage 6's backward kernel has blocks of
-# the same shape, 8 warps with a row each.
+# In the version "by warp", each number that a warp reads is in a different sector, so the kernel needs eight times
+# as many sectors as necessary. The versions "by block" and "by grid" have many threads, and each warp reads
+# neighbouring numbers, as in the first version. The backward kernel of stage 6 has blocks of the same shape: 8
+# warps, each with its own row.
 
 # %% [markdown] syllabus="3.8a 3.8b"
 # ## Finding errors
 #
 # Most mistakes in kernels give no error, or an error far from their cause. Two tools check every access while a
-# kernel runs. With a GPU, use `compute-sanitizer` from the CUDA Toolkit. It consists of four tools: `memcheck`
-# finds bad accesses, `racecheck` finds races in shared memory, `initcheck` finds reads of uninitialised memory, and
-# `synccheck` finds wrong barriers. Without a GPU, use the emulator. All of its checks are on by default.
+# kernel runs. With a GPU, use `compute-sanitizer` from the CUDA Toolkit. It consists of four tools: `memcheck` finds
+# invalid accesses, `racecheck` finds races in shared memory, `initcheck` finds reads of uninitialised memory, and
+# `synccheck` finds invalid uses of barriers. Without a GPU, use the emulator. All of its checks are on by default.
 #
-# To compare the two, the workbook has small wrong programs in `common/emulator/mistakes`. They are ordinary
-# programs with a `main`. In this one, each of four blocks adds up 64 numbers, which is right, and then adds its sum
-# to the total.
+# To compare the two, the workbook has small wrong programs in `common/emulator/mistakes`. They are ordinary programs
+# with a `main`. In the program below, each of four blocks adds up 64 numbers, which is right. Then each block adds
+# its sum to the total without an atomic, which is wrong.
 
 # %%
 PROGRAMS = root / "common" / "emulator" / "mistakes"
@@ -1724,7 +1775,8 @@ program = PROGRAMS / "races_grid.cu"
 print(re.search(rf"__global__ void sum\(.*?{name}.*?\n", program.read_text(), re.DOTALL)[0])
 
 # %% [markdown]
-# `make emulate FILE=...` compiles such a program with g++ and runs it. This cell uses the command behind it:
+# `make emulate FILE=...` compiles such a program with g++ and runs it. This cell runs the command that `make
+# emulate` runs:
 
 # %%
 command = [sys.executable, "-m", "common", "emulate", str(program.relative_to(root)), name]
@@ -1733,9 +1785,9 @@ print(done.stderr)
 print("exit status", done.returncode)
 
 # %% [markdown]
-# If two blocks read the total, both add and both write, one sum is lost. This happens in some runs only. What does
-# `compute-sanitizer` report? On a machine with a GPU, this cell runs it. With `-lineinfo` among nvcc's flags, its
-# reports name source lines.
+# If two blocks read the total before either of them writes it back, one of the two sums is lost. This happens only
+# in some runs. What does `compute-sanitizer` report? On a machine with a GPU, this cell runs it. The cell compiles
+# with nvcc's flag `-lineinfo`, so the reports name source lines.
 
 # %%
 from common.results import records
@@ -1765,7 +1817,7 @@ if not recorded:
     print("not recorded yet: make compare-tools, on a machine with a GPU")
 
 # %% [markdown]
-# These are both reports for the first program, a guard that lets one thread too many through:
+# These are the full reports of both tools for the first of the four programs, whose guard is wrong by one:
 
 # %%
 for row in recorded:
@@ -1776,17 +1828,17 @@ command = [sys.executable, "-m", "common", "emulate", str(source.relative_to(roo
 print(subprocess.run(command, cwd=root, capture_output=True, text=True).stderr)
 
 # %% [markdown]
-# `racecheck` checks shared memory only, so it does not find the race for the total. And `synccheck` does not report
-# a barrier that some threads never reach. On the other hand, `compute-sanitizer` checks the machine code that
-# really runs, including that of libraries. [docs/emulator.md](../docs/emulator.md) has the whole comparison, and
-# says what the emulator cannot show. With a GPU, use both.
+# `racecheck` checks shared memory only, so it does not find the race on the total, which is in global memory. And
+# `synccheck` does not report a barrier that some threads never reach. On the other hand, `compute-sanitizer` checks
+# the machine code that really runs, including that of libraries. [docs/emulator.md](../docs/emulator.md) has the
+# whole comparison, and says what the emulator cannot show. If you have a GPU, use both tools.
 
 # %% [markdown]
-# ### Looking inside
+# ### `printf` and `assert` in a kernel
 #
-# The oldest tools work in kernels, too: `printf`, best called from one thread only, and `assert`. On a GPU, the
-# text appears the next time the host waits. A failed assertion is the error "device-side assert triggered", after
-# which the process can no longer use the GPU.
+# `printf` and `assert` also work in kernels. It is best to call `printf` from one thread only. On a GPU, the text
+# appears the next time the host waits for the GPU. If an assertion fails, CUDA reports the error "device-side assert
+# triggered". After this error, the process can no longer use the GPU.
 
 # %%
 LOOK_CU = """
@@ -1806,23 +1858,24 @@ done = subprocess.run(command, cwd=root, capture_output=True, text=True)
 print(done.stdout, done.stderr, sep="\n")
 
 # %% [markdown]
-# `-DNDEBUG` among nvcc's flags removes every `assert`. torch's `CUDA_KERNEL_ASSERT`, from `c10/macros/Macros.h`,
-# stays. Under its CUDA errors, torch writes "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions".
-# This line does not apply to your code. It is about how torch itself was built, and about kernels that take two
-# extra arguments for this purpose and call `CUDA_KERNEL_ASSERT2`. Your `assert` works without it.
+# nvcc's flag `-DNDEBUG` removes every `assert`, but not torch's `CUDA_KERNEL_ASSERT` (from `c10/macros/Macros.h`).
+# Under its CUDA errors, torch writes "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions". This line
+# does not apply to your code. It applies only to kernels that take two extra arguments and call
+# `CUDA_KERNEL_ASSERT2`, in a torch that was itself built with this flag. The `assert` in your kernel works without
+# this flag.
 
 # %% [markdown]
-# ## Four mistakes that tests of values miss
+# ## Four mistakes that a comparison of values can miss
 #
 # Each of these mistakes has been in published kernels. `lab` builds the kernels, as in "Threads that work
 # together".
 
 # %% [markdown]
-# ### A barrier too few
+# ### A missing barrier
 #
 # Here one block adds up a row in shared memory. In each iteration of the loop, the first half of the threads adds
-# the second half's numbers to its own. There is a barrier between the writes at the top and the first reads, but
-# none between one iteration and the next.
+# the second half's numbers to its own. There is a barrier between the writes before the loop and the first reads,
+# but there is no barrier between one iteration and the next.
 
 # %%
 SUM_CU = """
@@ -1848,16 +1901,17 @@ x = torch.arange(64.0).view(1, 64)
 reported(SUM_CU, lab("sum", SUM_CU).make, x, 1, 1)
 
 # %% [markdown]
-# A barrier after the `if` orders each iteration after the one before:
+# With a barrier after the `if`, each iteration begins only when all threads have finished the one before:
 
 # %%
 fixed = SUM_CU.replace("[t + half];\n", "[t + half];\n    __syncthreads();\n")
 reported(fixed, lab("sum", fixed).make, x, 1, 1)
 
 # %% [markdown]
-# Why is the barrier not inside the `if`? There, half of the threads never reach it. A barrier waits only for those
-# threads of its block that have not exited. The other threads exit soon, so the sum is right, but CUDA leaves the
-# behaviour of such a barrier undefined. The emulator prints a warning and does not fail.
+# Why is the barrier not inside the `if`? There, at least half of the threads do not reach it. These threads leave
+# the loop and exit soon, and a barrier does not wait for threads that have exited, so the sum is right here. But
+# CUDA does not define what a barrier does if only some threads of a block reach it. The emulator prints a warning
+# and does not fail.
 
 # %%
 inside = SUM_CU.replace("partial[t] += partial[t + half];", "{ partial[t] += partial[t + half]; __syncthreads(); }")
@@ -1897,10 +1951,11 @@ fixed = SPLIT_CU.replace("row * S + gate", "row * 3 * S + gate")
 torch.equal(reported(fixed, lab("split", fixed).make, x, 3, 120), x.repeat(1, 3))
 
 # %% [markdown]
-# ### A sum that starts from anything
+# ### A sum that starts from uninitialised memory
 #
 # This is the gradient of the bias once more, in a few lines: each number has a thread, and all threads of a column
-# add to one element with `atomicAdd`. That is right. But what is in this element before the first addition?
+# add to one element with `atomicAdd`. The additions are right. But what is in this element before the first
+# addition?
 
 # %%
 D_BIAS_CU = """
@@ -1920,8 +1975,9 @@ d_bias = lab("d_bias", D_BIAS_CU)
 reported(D_BIAS_CU, d_bias.make, x, 1, 40)
 
 # %% [markdown]
-# `make` allocates its memory with `at::empty`. On a GPU this memory was often set to zero shortly before, and then
-# the mistake passes every test. Here the kernel is right, and the call needs fixing:
+# `make` allocates its memory with `at::empty`, which does not initialise it. On a GPU, such memory often contains
+# zeros from an earlier use, and then every test passes in spite of the mistake. The kernel itself is right, so we
+# change the call, and pass a tensor of zeros:
 
 # %%
 zeros = torch.zeros(1, 40)
@@ -1929,7 +1985,7 @@ reported(D_BIAS_CU, d_bias.run, zeros, x)
 print("agrees:", torch.allclose(zeros, x.sum(dim=0)))
 
 # %% [markdown]
-# ### What nobody wrote
+# ### Elements that no thread wrote
 #
 # The number of blocks is rounded *down* here, so the last 56 of 120 elements get no thread.
 
@@ -1953,10 +2009,12 @@ square.run(out, x)
 print("agrees:", torch.equal(out, x * x))
 
 # %% [markdown]
-# The values agree, but the kernel is wrong: the last 56 values are from the *previous* kernel. Allocators often
-# return the same memory again, so this happens unintentionally, too. On the emulator, memory from `at::empty` in
-# C++ is filled with NaN, and NaN is equal to nothing. A kernel that reads from this memory causes an error. Here
-# the same kernel runs once more, on the last 64 elements.
+# The values agree, but the launch is wrong: the last 56 values were in `out` before this kernel ran. In this
+# example, the notebook put them there. In a real program, an allocator often returns the same memory again, so
+# uninitialised memory may contain the right results of an earlier call. On the emulator, memory from `at::empty` in
+# C++ is filled with NaN, and NaN is not equal to any number. If a kernel reads an element of this memory that was
+# never written, the emulator reports an error. To show this, a second call gets the last 64 elements of the
+# incomplete result as its input. 56 of these elements were never written:
 
 # %%
 made = square.make(x, 3, 40)
@@ -1968,16 +2026,17 @@ fixed = SQUARE_CU.replace("B * S / 64", "(B * S + 63) / 64")
 torch.equal(reported(fixed, lab("square", fixed).make, x, 3, 40), x * x)
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `3/missing_barrier` and `3/unwritten`. `show("3/missing_barrier")` in a cell checks it here.
+# **Your turn:** `3/missing_barrier` and `3/unwritten`. `show("3/missing_barrier")` in a cell checks the first of
+# them here.
 
 # %% [markdown]
-# ## What a kernel asks of memory
+# ## The memory accesses of a warp
 #
-# A GPU serves warps, not single threads. The 32 threads of a warp make one request, and memory answers in sectors
-# of 32 bytes. If neighbouring threads request neighbouring elements, 32 floats are in 4 sectors. If the elements
-# are far apart, they are in 32 sectors, and most of the bytes are not used. Pointwise kernels do little besides
-# accessing memory, so this determines their speed. You can count sectors without a GPU: the emulator sees every
-# access.
+# A GPU accesses memory for a whole warp at once, not for single threads. A read by the 32 threads of a warp is one
+# request, and a request transfers whole sectors of 32 bytes. If neighbouring threads read neighbouring elements, the
+# 32 floats are in 4 sectors. If the elements are far apart, they are in 32 sectors, and most of the transferred
+# bytes are not used. Pointwise kernels do little besides accessing memory, so the number of sectors determines their
+# speed. You can count sectors without a GPU, because the emulator records every access:
 
 # %%
 from common.figures import access_maps, source_heatmap
@@ -1987,18 +2046,19 @@ counted = stage_counts.count_stage(3, B=64, S=512, block=0)
 source_heatmap.draw_heatmap(counted, "forward_kernel")
 
 # %% [markdown]
-# Each request needs four sectors, as many as the bytes need, and all 32 lanes are active. There is nothing to gain
-# here. Which thread accesses what in `gates`? Each colour is a thread of the first warp. The other warps of its
-# block are grey:
+# Each request needs four sectors, the smallest number for 32 floats, and all 32 lanes are active. These accesses
+# cannot be improved. Which thread accesses which elements of `gates`? In the next picture, each colour is a thread
+# of the first warp. The accesses of the other warps of the block are grey:
 
 # %%
 small = stage_counts.count_stage(3, B=4, S=40, block=0)
 access_maps.draw_access_map(small, "gates", "forward_kernel")
 
 # %% [markdown]
-# The first block has row 0. Its threads write the three gates one after another, and neighbouring threads always
-# write neighbouring elements. Now let neighbouring threads have neighbouring *rows* instead. The results are the
-# same, and the change is four replacements in the stage's own file:
+# The first block computes row 0. Its threads write the three gates one after another, and neighbouring threads
+# always write neighbouring elements. For comparison, we now make a second version, "by column", in which
+# neighbouring threads have neighbouring *rows*. The results are the same. The cell makes this version with four
+# replacements in the text of stage 3's `.cu`:
 
 # %%
 csrc = root / "stages" / "stage3_cuda_pointers" / "csrc"
@@ -2054,17 +2114,19 @@ source_heatmap.draw_heatmap(versions["by column"], "forward_kernel")
 access_maps.draw_versions(versions, "forward_kernel", "z")
 
 # %% [markdown]
-# The second version needs eight times the sectors for the same numbers. (A cache keeps some of the unused bytes for
-# the next request. So a GPU loses less than that, but it still loses.) [docs/emulator.md](../docs/emulator.md)
-# compares such counts with those of Nsight Compute.
+# The second version needs eight times as many sectors for the same numbers. (On a GPU, a cache keeps some of the
+# unused bytes for the next request. So the kernel is not eight times slower, but it is still slower.)
+# [docs/emulator.md](../docs/emulator.md) compares such counts with those of Nsight Compute, NVIDIA's profiler for
+# kernels.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `3/coalesce` and `3/fewer_launches`. `show("3/coalesce")` in a cell checks it here.
+# **Your turn:** `3/coalesce` and `3/fewer_launches`. `show("3/coalesce")` in a cell checks the first of them here.
 
 # %% [markdown]
-# ## In pictures
+# ## Charts of ATen calls, compilation time and speed
 #
-# The charts show the ATen calls of each stage, and what the headers cost.
+# The first two charts show the number of ATen calls of each stage, and the compilation time with and without torch's
+# headers.
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 2.4), layout="constrained")
@@ -2081,7 +2143,8 @@ for axis in (left, right):
 plt.show()
 
 # %% [markdown]
-# Only a GPU can measure the times. These are from docs/results, for each machine that is recorded there:
+# The speed of a kernel can only be measured on a GPU. The next charts show how fast each implementation is, compared
+# with the cell in plain PyTorch ("eager"). There is one chart for each machine that is recorded in docs/results:
 
 # %%
 from IPython.display import display
@@ -2097,20 +2160,23 @@ if not machines:
     print("no machine with stage 3 on a GPU is recorded yet; `make bench` measures yours")
 
 # %% [markdown]
-# ## What to take along
+# ## Summary
 #
-# - A kernel is the body of a loop. The guard is the condition of this loop, in 64 bits. More than 65535 rows need a
-#   loop in the kernel.
-# - Each function checks every argument, sets the device guard, gets the stream, launches and checks the launch, in
-#   this order.
-# - Use `std::` maths and `scalar_t(1)`, `expm1` near zero, and a conditional expression where a mask would multiply
-#   infinity by zero.
+# - A kernel is the body of a loop. The guard is the condition of this loop. Compute the index in 64 bits. A batch of
+#   more than 65535 rows needs a loop in the kernel.
+# - A function that launches a kernel checks every argument, sets the device guard, gets the stream, launches, and
+#   checks the launch, in this order.
+# - Use the functions of `std::`, and `scalar_t(1)` instead of `1.0`. Use `expm1` near zero, and a conditional
+#   expression if a mask could multiply infinity by zero.
 # - gradcheck in float64 finds mistakes that float32 hides.
-# - Lanes of a warp can use shuffles. Threads of a block share memory and need a barrier. Blocks have only atomics.
-# - Right values prove little. Run a new kernel once with a tool that checks every access: the emulator or
-#   compute-sanitizer.
-# - If neighbouring threads access neighbouring elements, a warp needs 4 sectors and not 32.
-# - A `.cu` without torch compiles in seconds, and needs an explicit instantiation for each type.
+# - The lanes of a warp can combine results by shuffles. The threads of a block can use shared memory, with a
+#   barrier. Different blocks can use atomics on global memory.
+# - Right values do not prove that a kernel is right. Run a new kernel once with a tool that checks every access: the
+#   emulator or compute-sanitizer.
+# - If neighbouring threads access neighbouring elements, a warp needs 4 sectors for 32 floats. If not, the warp may
+#   need 32.
+# - A `.cu` without torch headers compiles in seconds, but its templates need an explicit instantiation for each
+#   type.
 #
-# Next: run `make diff-2-3` to see the stage as a diff. Then read 04, with the same kernels and
-# `gates[row][1][unit]`.
+# Next: run `make diff-2-3` to see the stage as a diff. Then read notebook 04, where the same kernels use
+# `gates[row][1][unit]` instead of index arithmetic.

@@ -14,13 +14,17 @@
 # # 04: CUDA kernels over packed accessors
 #
 # The kernels of notebook 03 compute each index by hand, and they work only if every tensor is contiguous. In this
-# notebook, `gates[row][1][unit]` replaces the index arithmetic and works for any strides. You will see that both
-# access the same element, what an accessor consists of, what it allows that a pointer does not, what it does not
-# check, and what it costs.
+# notebook, `gates[row][1][unit]` replaces the index arithmetic and works for any strides. An object called an
+# *accessor* makes this notation possible. You will see
 #
-# You need notebook 03 and a C++ compiler. Without a GPU, the emulator runs the kernels. Wrong kernels run on the
-# emulator on any machine. The notebook takes about an hour. The first run spends a minute or two of this time
-# compiling.
+# - that the accessor and the index arithmetic access the same element,
+# - what an accessor consists of, and what a kernel can do with it that it cannot do with a pointer alone,
+# - what an accessor does not check,
+# - and how much an accessor costs.
+#
+# You need notebook 03 and a C++ compiler. Without a GPU, the emulator runs the kernels. Kernels that are wrong on
+# purpose run on the emulator on every machine. The notebook takes about an hour. The first run spends a minute or
+# two of this time compiling.
 
 # %%
 import sys
@@ -73,11 +77,11 @@ def reported(source, call, *arguments):
 
 
 # %% [markdown]
-# ## Names for places
+# ## `gates[row][1][unit]` replaces the index arithmetic
 #
-# The gates of a step are a tensor of shape (B, 3S): each row has the input gates, then the output gates, then the
-# candidates. The output gate of a row and unit is at `row * 3 * S + 1 * S + unit`. This formula is easy to get
-# wrong, and a wrong formula causes no error. If you view the same memory as (B, 3, S), the gate has a dimension of
+# The gates of a step are a tensor of shape (B, 3S): each row contains the input gates, then the output gates, then
+# the candidates. The output gate of a row and unit is at `row * 3 * S + 1 * S + unit`. This formula is easy to get
+# wrong, and a wrong formula causes no error. If you view the same memory as (B, 3, S), the gate is a dimension of
 # its own:
 
 # %%
@@ -89,10 +93,13 @@ row, unit = 1, 2
 print("by hand", flat.view(-1)[row * 3 * S + 1 * S + unit].item(), "  by name", gates[row, 1, unit].item())
 
 # %% [markdown]
-# An accessor makes this possible in a kernel. `PackedTensorAccessor64<float, 3, RestrictPtrTraits>` says that the
-# elements are floats, that there are three dimensions, and that sizes and strides have 64 bits. `RestrictPtrTraits`
-# is a promise about the pointer, which is explained below. The kernels here use accessors to write down *where*
-# each element is, as a distance from the first one in memory.
+# An accessor makes the notation `gates[row][1][unit]` possible in a kernel.
+# `PackedTensorAccessor64<float, 3, RestrictPtrTraits>` says that the elements are floats, that there are three
+# dimensions, and that sizes and strides have 64 bits. `RestrictPtrTraits` is a promise about the pointer, which the
+# section about `__restrict__` explains.
+#
+# The two kernels here compute *where* each element is. For each gate, they write its distance from the start of the
+# tensor into `place`. `by_name_kernel` uses accessors, and `by_hand_kernel` uses the index arithmetic of stage 3.
 
 # %%
 PLACES_CU = """
@@ -122,8 +129,8 @@ __global__ void by_hand_kernel(int64_t* place, const float* gates, int64_t S) { 
 """
 
 # %% [markdown]
-# The functions that launch them take tensors, and make the accessors at the launch. So this `.cu` includes torch's
-# headers, and the `.cpp` only declares the two functions for the binding.
+# The functions that launch these kernels take tensors. `by_name` makes the accessors at the launch. So this `.cu`
+# includes torch's headers, and the `.cpp` only declares the two functions for the binding.
 
 # %%
 PLACES_CU += """
@@ -159,7 +166,7 @@ def asked(call, gates):
 
 
 # %% [markdown] syllabus="4.1a 4.1b"
-# ### The same element
+# ### An accessor and the arithmetic give the same element
 #
 # For contiguous gates, the accessor and stage 3's arithmetic give the same places:
 
@@ -168,8 +175,8 @@ print("by name:", asked(places.by_name, gates)[1].tolist())
 print("by hand:", asked(places.by_hand, gates)[1].tolist())
 
 # %% [markdown]
-# Now the gates have another layout in memory: they are made as (S, 3, B) and then permuted. The arithmetic still
-# gives the old answer:
+# Now the gates have another layout in memory: the tensor is created with shape (S, 3, B) and then permuted. The
+# arithmetic still gives the places of the contiguous layout, which are wrong here:
 
 # %%
 turned = torch.zeros(S, 3, B, device=device()).permute(2, 1, 0)
@@ -186,15 +193,15 @@ for name, call in (("by name", places.by_name), ("by hand", places.by_hand)):
 
 # %% [markdown]
 # An accessor only multiplies each index by its stride and adds the products to its pointer. `gates[row]` is an
-# accessor of two dimensions, and `gates[row][1]` an accessor of one. The compiler inlines all of this, and none of
-# these objects remains.
+# accessor of two dimensions, and `gates[row][1]` is an accessor of one dimension. The compiler inlines all of this,
+# so none of these objects exists when the kernel runs.
 
 # %% [markdown] syllabus="4.1c"
-# ### On the CPU
+# ### Accessors in code for the CPU
 #
-# The plain `TensorAccessor` is for host code, such as a loop over elements for which ATen has no operation. It also
-# works for any strides, and raises an error for another type or number of dimensions. There is no kernel here, so
-# there is no `.cu`.
+# The plain `TensorAccessor` is for host code (code that runs on the CPU), such as a loop that computes something for
+# which ATen has no operation. A `TensorAccessor` also works for any strides. `accessor<float, 2>()` raises an error
+# if the tensor has another type or another number of dimensions. There is no kernel here, so there is no `.cu`.
 
 # %%
 SUM_CPP = """
@@ -218,10 +225,11 @@ refused(sums.sum_on_cpu, x.double())
 refused(sums.sum_on_cpu, x[0])
 
 # %% [markdown] syllabus="4.1d"
-# ### Why packed
+# ### Why kernels need packed accessors
 #
-# What does an accessor contain? This code returns the sizes in bytes of the three kinds of accessors, for three
-# dimensions. It also returns whether an accessor refers to the sizes in its tensor:
+# What does an accessor contain? `bytes` returns how many bytes each of the three kinds of accessors has, for three
+# dimensions. `refers_to_the_tensor` returns whether an accessor only points to the sizes that are stored in its
+# tensor:
 
 # %%
 KINDS_CPP = """
@@ -254,14 +262,15 @@ for name, size in zip(
 print("TensorAccessor refers to the sizes in the tensor:", kinds.refers_to_the_tensor(torch.zeros(2, 3, 4)))
 
 # %% [markdown]
-# 24 bytes are three pointers: to the data, to the sizes and to the strides. The last two point into the tensor
-# object, which is in host memory. A kernel that followed them would read an address that is not valid on the GPU.
-# The packed accessors contain the numbers themselves, in 8 + 2 · 3 · 4 and 8 + 2 · 3 · 8 bytes. They are passed to
-# the kernel by value, as arguments.
+# The 24 bytes of a `TensorAccessor` are three pointers: to the data, to the sizes and to the strides. The last two
+# point into the tensor object, which is in the CPU's memory. A kernel that followed them would read an address that
+# is not valid on the GPU. The packed accessors contain the sizes and strides themselves, next to the pointer. That
+# is `8 + 2 · 3 · 4` bytes with 32-bit numbers, and `8 + 2 · 3 · 8` bytes with 64-bit numbers. These accessors are
+# passed to the kernel by value, as arguments.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `4/element_address` and `4/accessor_forward`. `make check EX=4/element_address` in a terminal hands
-# out the files and checks what you wrote; the cell below checks it here.
+# **Your turn:** `4/element_address` and `4/accessor_forward`. `make check EX=4/element_address` in a terminal copies
+# the files of the exercise for you and checks your solution. The cell below runs the same check here.
 
 # %%
 from common.exercises import show
@@ -273,8 +282,8 @@ show("4/element_address")
 #
 # ### 32 or 64 bits
 #
-# With 32 bits, an index can address up to 2³¹ - 1 elements. A larger tensor needs almost no memory if all its
-# elements share one address, so we can try it:
+# An index of 32 bits can address up to 2³¹ - 1 elements. We can try a larger tensor, because it needs almost no
+# memory if all its elements share one address:
 
 # %%
 huge = torch.zeros(1).expand(2**31)
@@ -282,10 +291,10 @@ print("by 64:", kinds.size_by_64(huge))
 refused(kinds.size_by_32, huge)
 
 # %% [markdown]
-# The accessor with 32 bits raises an error when it is made, and the message names the one with 64 bits. However, it
-# checks only the number of elements. Two elements that are 2³² numbers apart pass the check. Their stride becomes 0
-# when it is cut to 32 bits, so both indices refer to the first element. (NumPy can describe such a view without the
-# 16 GB of memory in between, which we never access.)
+# `packed_accessor32` raises an error, and the message recommends `packed_accessor64`. However, `packed_accessor32`
+# checks only the number of elements. A tensor of two elements that are 2³² numbers apart passes the check. Its
+# stride becomes 0 when it is cut to 32 bits, so both indices refer to the first element. (There are 16 GB between
+# the two elements. NumPy can describe such a view without allocating this memory, and we never access it.)
 
 # %%
 import numpy
@@ -294,9 +303,9 @@ far_apart = torch.from_numpy(numpy.lib.stride_tricks.as_strided(numpy.zeros(1, n
 print("stride", far_apart.stride(0), " by 32:", kinds.stride_by_32(far_apart))
 
 # %% [markdown]
-# What do you gain with 32 bits? GPUs compute in 32 bits. An index of 64 bits needs two registers, and several
-# instructions for a product. nvcc prints how many registers a kernel needs (`-Xptxas -v`). The two kernels below
-# differ only in the type of their index.
+# What do you gain with 32 bits? The integer units of a GPU work on 32 bits. So a 64-bit index needs two registers,
+# and a product of two such indices needs several instructions. nvcc, the CUDA compiler, prints how many registers
+# each thread of a kernel needs (`-Xptxas -v`). The two kernels below differ only in the type of their index.
 
 # %%
 from torch.utils.cpp_extension import include_paths
@@ -337,16 +346,17 @@ else:
     print("no nvcc here")
 
 # %% [markdown]
-# nvcc 13.0 prints 12 and 16. If the tensors are known to be small, 32 bits are the better choice. The workbook's
-# cell works for any B and S, so it uses 64 bits.
+# nvcc 13.0 prints 12 registers with 32 bits and 16 with 64 bits. If the tensors are known to be small, 32 bits are
+# the better choice. The workbook's cell works for any B and S, so it uses 64 bits.
 
 # %% [markdown] syllabus="4.2b"
-# ### A promise
+# ### `__restrict__` is a promise to the compiler
 #
-# `RestrictPtrTraits` marks the pointer in the accessor as `__restrict__`: you promise that no other pointer leads
-# to the same elements. The promise matters if a kernel writes between two reads. The kernel here reads `x[k]`,
-# writes to `out`, and reads `x[k]` again. If `out` may overlap `x`, the value may have changed, so the compiler
-# must keep the second read. How many reads does nvcc generate?
+# `RestrictPtrTraits` marks the pointer in the accessor as `__restrict__`: you promise that the kernel accesses these
+# elements through no other pointer. The promise matters if a kernel writes between two reads. Each of the four
+# kernels here reads `x[k]`, writes to `out`, and reads `x[k]` again. If `out` may overlap `x`, the write may have
+# changed `x[k]`, so the compiler must keep the second read. How many reads does nvcc generate, for pointers and for
+# accessors, without and with the promise? The cell counts them in PTX, NVIDIA's readable assembly language:
 
 # %%
 PROMISE = """
@@ -385,18 +395,19 @@ else:
     print("no nvcc here")
 
 # %% [markdown]
-# nvcc 13.0 generates 2, 1, 2 and 2 reads. For pointers, the promise saves a read. In an accessor it has the same
-# meaning, but this compiler does not use it, because there the pointer is a member of a struct. So the promise
-# costs nothing and may help with a compiler that uses it. It does not replace reading a value once into a variable,
-# as the stage's kernels do. But do not break the promise: never pass the same tensor as input and output.
+# nvcc 13.0 generates 2, 1, 2 and 2 reads. With pointers, the promise removes one read. In an accessor the promise
+# has the same meaning, but this compiler does not use it, because there the pointer is a member of a struct. So the
+# promise has no effect on these reads. It does no harm either, and another compiler may use it. If a kernel needs a
+# value twice, read it once into a variable, as the stage's kernels do. And do not break the promise: never pass the
+# same tensor as input and output.
 
 # %% [markdown] syllabus="4.2c"
 # ### Strided tensors without a copy
 #
-# Stage 3 calls `contiguous()` on `old_cell`, `grad_h` and `grad_cell`, which copies a tensor that is not
-# contiguous. Stage 4 uses the tensors as they are. Here all three are transposed, as they are in a model whose
-# batch is the last dimension. The profiler records each `contiguous()` that has to copy, and does not record the
-# others.
+# Stage 3 calls `contiguous()` on `old_cell`, `grad_h` and `grad_cell`. This call copies a tensor that is not
+# contiguous. Stage 4 reads the tensors with the strides that they have. Here all three are transposed, as they would
+# be in a model whose last dimension is the batch. The profiler records only those calls of `contiguous()` that have
+# to copy.
 
 # %%
 os.environ["KINETO_LOG_LEVEL"] = "6"  # hides the messages of the profiler itself
@@ -434,8 +445,9 @@ for name, cell in stages.items():
     print(f"{name}: {counted[name][0]} copies with contiguous tensors, {counted[name][1]} with transposed ones")
 
 # %% [markdown]
-# Every loss that ends in `sum()` gives back a gradient that is one number, expanded: its strides are zero. Stage 4
-# reads that number again and again. Stage 3 first writes it to memory B · S times. The results are right in both:
+# If a loss ends in `sum()`, the gradient that the cell gets is a single number, expanded to the shape of the tensor:
+# the strides are zero. Stage 4 reads this one number for each element. Stage 3 first writes B · S copies of this
+# number to memory. The results of both stages are right:
 
 # %%
 for layout, grads in (("transposed", "both"), ("sliced", "both"), ("contiguous", "expanded")):
@@ -444,16 +456,17 @@ for layout, grads in (("transposed", "both"), ("sliced", "both"), ("contiguous",
         print(f"{name}, {case}:", difference(case, outputs(cell, case)) or "agrees")
 
 # %% [markdown]
-# A copy is a kernel that reads and writes every element once. After it, neighbouring threads of the next kernel
-# read neighbouring elements. Without the copy, neighbouring threads read elements that are far apart. Which is
-# better depends on the strides, but the copy is now a choice.
+# A copy is a kernel that reads and writes every element once. After the copy, neighbouring threads of the next
+# kernel read neighbouring elements. Without the copy, neighbouring threads may read elements that are far apart.
+# Which way is faster depends on the strides. With accessors you can choose.
 
 # %% [markdown] syllabus="4.2c"
-# ### Strided tensors, walked as if they were not
+# ### Strided tensors, read as if they were contiguous
 #
-# What would happen if stage 3 did not call `contiguous()`? Three tensors of 3 rows and 4 units are passed to a
-# kernel that reads consecutive elements through a pointer. They are every other column of a larger tensor, one
-# number expanded, and a transposed tensor. The second kernel makes the same copy with accessors.
+# What would happen if stage 3 did not call `contiguous()`? The first kernel below, `walk_kernel`, copies consecutive
+# elements through a pointer, whatever the strides are. The second, `copy_kernel`, copies with accessors. We pass
+# three tensors of 3 rows and 4 units: every other column of a larger tensor, a single number that is expanded, and a
+# transposed tensor.
 
 # %%
 STRIDED_CU = """
@@ -507,10 +520,11 @@ for name, x in STRIDED.items():
     print("agrees:", torch.equal(out, x))
 
 # %% [markdown]
-# With the first tensor, the kernel reads the columns in between, which do not belong to `x`, although they are in
-# its storage. With the second, it leaves the storage after a single number. For the third tensor there is nothing
-# to report: the kernel reads each element once, but in the wrong order. The addresses show where a kernel reads,
-# not what it should have read, so the comparison of values remains the first test. With the accessor:
+# With the first tensor, `walk_kernel` also reads the columns in between. These columns do not belong to `x`,
+# although they are in the storage of `x`. With the second tensor, the kernel reads past the end of the storage,
+# which has a single number. With the third tensor the emulator has nothing to report: the kernel reads each element
+# once, but in the wrong order. The emulator checks which addresses a kernel reads. It cannot know which element the
+# kernel should have read, so a comparison of values remains the first test. This is `copy_kernel`, with accessors:
 
 # %%
 for name, x in STRIDED.items():
@@ -519,10 +533,10 @@ for name, x in STRIDED.items():
     print(f"{name}: agrees: {torch.equal(out, x)}")
 
 # %% [markdown] syllabus="4.2d"
-# ### Nobody checks bounds
+# ### Accessors do not check bounds
 #
-# An accessor contains its sizes, but does not compare them with an index. One of these kernels reads element `k`.
-# The other reads a gate by its number. Neither checks that it exists:
+# An accessor contains its sizes, but does not compare an index with them. The first of these kernels reads element
+# `k` of `x`. The second reads the gate with a given number. Neither kernel checks that this element or gate exists:
 
 # %%
 BOUNDS_CU = """
@@ -565,8 +579,8 @@ void gate(const at::Tensor& out, const at::Tensor& gates, int64_t gate);
 bounds = inline("bounds", BOUNDS_CPP, BOUNDS_CU, ["element", "gate"])
 
 # %% [markdown]
-# The four elements of `x` are the first part of a larger tensor, and the kernel reads element 6 (the emulator's
-# checks are off, as on a GPU):
+# The four elements of `x` are the first part of a larger tensor, and the kernel reads element 6. A GPU does not
+# check this, so the emulator's checks are off here, too:
 
 # %%
 os.environ["EMULATOR_CHECKS"] = "none"
@@ -578,9 +592,9 @@ refused(lambda: x[6])
 os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
-# In Python this is an error. In a kernel the result is a number that does not belong to `x`. The guard
-# `if (unit >= old_cell.size(1)) return;` is as necessary as before. With its checks on, the emulator compares each
-# index with its dimension:
+# In Python this is an error. In a kernel the result is a number that does not belong to `x`. So a kernel with
+# accessors needs its guard, `if (unit >= old_cell.size(1)) return;`, just as a kernel with pointers does. With its
+# checks on, the emulator compares each index with its dimension:
 
 # %%
 memory = memory.cpu()
@@ -588,9 +602,9 @@ emulated = inline("bounds", BOUNDS_CPP, BOUNDS_CU, ["element", "gate"], target="
 reported(BOUNDS_CU, emulated.element, torch.zeros(1), memory[:4], 6)
 
 # %% [markdown]
-# This check finds more than accesses past the end of memory. A cell has gates 0, 1 and 2. Gate 3 of row 0 has the
-# address of gate 0 of row 1. It is inside the tensor, so a GPU does not report anything, and neither does
-# `compute-sanitizer`.
+# This check finds more than accesses past the end of the tensor. A cell has gates 0, 1 and 2. The address of gate 3
+# in row 0 would be that of gate 0 in row 1. This address is inside the tensor, so neither a GPU nor
+# `compute-sanitizer` reports anything:
 
 # %%
 gates_on_cpu = torch.arange(24.0).view(2, 3, 4)
@@ -599,15 +613,15 @@ reported(BOUNDS_CU, emulated.gate, torch.zeros(2, 4), gates_on_cpu, 2)
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `4/accessor_backward`, `4/accessor_conversion`, `4/host_side` and `4/no_copy`.
-# `show("4/accessor_backward")` in a cell checks it here.
+# `show("4/accessor_backward")` in a cell checks the first of them here.
 
 # %% [markdown] syllabus="4.3a"
 # ## What accessors cost
 #
 # ### Registers
 #
-# Six accessors with their sizes and strides need more registers than six pointers and two sizes. nvcc prints the
-# numbers for the kernels of both stages as they are:
+# The kernels of stage 3 take pointers and two sizes. Those of stage 4 take accessors, each with its own sizes and
+# strides, and need more registers. nvcc prints the number of registers for the unchanged kernels of both stages:
 
 # %%
 FOLDERS = {"stage 3": "stage3_cuda_pointers", "stage 4": "stage4_cuda_accessors"}
@@ -627,10 +641,12 @@ for k, kernel in enumerate(KERNELS):
     print(f"{kernel:26s}{found['stage 3'][k]:9d}{found['stage 4'][k]:9d}")
 
 # %% [markdown]
-# Is this too much? A multiprocessor of an H200 has 65536 registers and runs up to 2048 threads, which leaves 32
-# registers for each. If a kernel needs more, fewer threads fit, and fewer threads hide less of the time that memory
-# takes. Registers are allocated by warp, in steps of 8 for each thread. This is the share of the 2048 threads that
-# fit, in blocks of 256:
+# Are these too many registers? A GPU consists of multiprocessors, each of which runs several blocks at a time. A
+# multiprocessor of an H200 has 65536 registers and runs up to 2048 threads. If it runs 2048 threads, each thread can
+# have 32 registers. If a thread needs more registers, fewer threads run at a time. While some threads wait for
+# memory, others can compute. The fewer threads there are, the more often all of them wait at the same time.
+# Registers are allocated to a whole warp at once, and the number for each thread is rounded up to a multiple of 8.
+# With blocks of 256 threads, how many of the 2048 threads fit? The next cell computes this number as a percentage:
 
 # %%
 for name, counts in found.items():
@@ -640,8 +656,9 @@ for name, counts in found.items():
 # %% [markdown] syllabus="4.3b"
 # ### Time
 #
-# Pointwise kernels are limited by memory, so the registers may make no difference. On a GPU, this cell measures it.
-# The times are of the kernels only, as the profiler recorded them, without Python and launches.
+# The speed of pointwise kernels is limited by memory, so the number of registers may make no difference. On a GPU,
+# this cell measures whether it does. The times are those of the kernels alone, as the profiler recorded them,
+# without Python and without the launches.
 
 # %%
 if on_gpu:
@@ -662,11 +679,12 @@ else:
 # **Your turn:** `4/registers_and_time`. `show("4/registers_and_time")` in a cell checks it here.
 
 # %% [markdown]
-# ## In pictures
+# ## Memory accesses, copies and registers in pictures
 #
-# Neighbouring threads may or may not read neighbouring elements. The emulator counts the sectors that a warp's
-# request to `old_cell` accesses. The pictures show the forward kernel of stage 4 with a batch of 64 and 64 units.
-# On the left `old_cell` is contiguous, and on the right it is transposed.
+# How many bytes a warp transfers depends on whether neighbouring threads read neighbouring elements. The emulator
+# counts the sectors (pieces of 32 bytes) that each warp accesses when it reads `old_cell`. The pictures show the
+# forward kernel of stage 4 with a batch of 64 and 64 units. `old_cell` is contiguous on the left and transposed on
+# the right.
 
 # %%
 from common.emulator import collect_counts
@@ -683,12 +701,14 @@ access_maps.draw_versions(transposing, "forward_kernel", "old_cell")
 
 # %% [markdown]
 # With the transposed tensor, one of the nine accesses of each thread needs 32 sectors instead of 4. The copy that
-# stage 3 makes also has to access memory across the rows, either when it reads or when it writes. So neither way is
-# free. Only a tensor that already has the layout in which it is read costs nothing extra.
+# stage 3 makes has the same problem: neighbouring threads access distant elements either when they read or when they
+# write. So stage 3 and stage 4 both need additional sectors. If the tensor already has the layout in which the
+# kernel reads it, no additional sectors are needed.
 #
-# The next figure shows where each gate is in memory, drawn from what the kernel with the accessor wrote: contiguous
-# gates on the left, the permuted ones on the right. Both the colour and the number are the place in memory. Follow
-# a row of a panel: neighbouring threads have neighbouring units.
+# The next figure shows where each gate is in memory, drawn from the places that `by_name_kernel` wrote. Contiguous
+# gates are on the left, and permuted gates on the right. Both the colour and the number show the place in memory.
+# Neighbouring threads have neighbouring units, so follow one row of a panel from left to right to see which places
+# neighbouring threads read.
 
 # %%
 from common.figures.plots import STYLE, colour
@@ -709,8 +729,8 @@ for axis in axes[1]:
 plt.show()
 
 # %% [markdown]
-# The next charts show what accessors save and what they cost: the copies of a step on transposed tensors, and
-# registers.
+# The next charts show what you gain with accessors and what they cost. On the left are the copies in one step
+# (forward and backward) on transposed tensors, and on the right the registers of each kernel.
 
 # %%
 figure, (left, right) = plt.subplots(
@@ -733,7 +753,7 @@ right.legend(frameon=False, loc="upper left", ncols=2)
 plt.show()
 
 # %% [markdown]
-# These are the kernels' times on each machine that was recorded in docs/results:
+# These are the times of the kernels on each machine whose measurements are recorded in docs/results:
 
 # %%
 from IPython.display import display
@@ -751,26 +771,27 @@ if not machines:
 # **Your turn:** `4/peephole_cell`. `show("4/peephole_cell")` in a cell checks it here.
 
 # %% [markdown]
-# ## Every option of a build
+# ## More options for a build
 #
-# The `setup.py` files have been short so far. The [build reference](../docs/build.md) shows the other options. Each
-# option is used in an example, with its output: flags for each compiler, architectures, device code in several
-# files, compilers and folders, programs without Python, CMake.
+# The `setup.py` files have been short so far. The [build reference](../docs/build.md) shows the other options, each
+# in an example with its output: flags for each compiler, the GPU architectures to compile for, device code (code
+# that runs on the GPU) in several files, the choice of compilers and folders, programs without Python, and CMake.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `4/across_two_files`, `4/flags_for_each`, `4/which_architectures` and `4/program_of_its_own`.
-# `show("4/across_two_files")` in a cell checks it here; none of them needs nvcc.
+# `show("4/across_two_files")` in a cell checks the first of them here. None of these exercises needs nvcc.
 
 # %% [markdown]
-# ## What to take along
+# ## Summary
 #
-# - With (B, 3, S) instead of (B, 3S), the gate has its own index, and the index formula is gone.
-# - Kernels need packed accessors, because sizes and strides must be passed along. Use 64 bits unless all tensors
-#   are known to be small.
+# - With (B, 3, S) instead of (B, 3S), the gate has its own index, and the kernel needs no index formula.
+# - Kernels need packed accessors, which contain the sizes and strides, because a kernel cannot read them from the
+#   tensor object in the CPU's memory. Use 64 bits unless all tensors are known to be small.
 # - Accessors work for any strides, without a copy. For a gradient from `sum()`, the kernel reads one number instead
 #   of B · S.
-# - Only the emulator checks bounds. `__restrict__` in a struct did not save a read here.
-# - The cost is registers, and a `.cu` that includes torch.
+# - Accessors do not check bounds. The emulator does. With nvcc 13.0, `__restrict__` did not remove a read of an
+#   accessor.
+# - With accessors, kernels need more registers. The `.cu` includes torch's headers, so it compiles more slowly.
 #
 # Next: run `make diff-3-4` to see the stage as a diff. Stage 5 registers the cell as an operator that PyTorch
 # knows.

@@ -14,10 +14,11 @@
 # # 05: a registered operator
 #
 # Until now, torch called a Python function, and could not see what happened inside. torch treats a *registered
-# operator* like one of its own: it can compile, differentiate, cast, batch and export it. None of this works by
-# itself. For each of these features, you register a function. In this notebook, you write an operator in a few lines
-# and see what happens without each registration. Then you declare something wrong to torch, in four ways, and find
-# out which checks detect it.
+# operator* like its own operators: torch can compile it, differentiate it, cast its arguments, run it on batches,
+# and export it. None of this works by itself. For each of these features, you register a function. In this notebook,
+# you write an operator in a few lines and see what happens without each registration. Then you give torch a wrong
+# description of an operator, in four ways, and see which checks find the mistake. A heading with (!) is about a
+# mistake that is common in code and in tutorials.
 #
 # You need notebook 02 and a C++ compiler. Only one cell needs a GPU. The notebook takes about two hours. In its
 # first run, it also compiles for a minute or two.
@@ -79,16 +80,20 @@ def attempt(call, lines=1):
 
 
 # %% [markdown] syllabus="5.1e"
-# ## Who is asked
+# ## Which kernels a call reaches
 #
-# An operator is a name and a table of kernels, with one entry for each *dispatch key*. A call collects keys from its
-# tensors and from the modes that are switched on. Then the *dispatcher* calls the kernel of the outermost key:
+# An operator is a name and a table of functions, which torch calls *kernels* whether they run on a GPU or not. Each
+# entry of the table belongs to a *dispatch key*: a device, or a feature such as autograd, autocast (automatic casts
+# to a smaller dtype) or `vmap` (which runs a function over an additional dimension). A call collects keys from its
+# tensors and from the modes that are switched on. The keys have a fixed order: vmap comes first, then autocast, then
+# autograd, and the device comes last. The *dispatcher* calls the kernel of the *outermost* key, which is the first
+# key in this order:
 #
 # $$\mathrm{call}(x) = \mathrm{kernel}_k(x), \quad k = \mathrm{outermost}\,(\mathrm{keys}(x) \cup \mathrm{modes})$$
 #
 # That kernel does its part, removes its own key, and calls the operator again. The autocast kernel casts, the
-# autograd kernel records what backward will need, and the vmap kernel folds one dimension into another. The last
-# kernel computes the result. The kernels of the following operator only record that they were called.
+# autograd kernel records what backward will need, and the vmap kernel merges the additional dimension with another
+# one. The last kernel computes the result. The kernels of the following operator only record that they were called.
 
 # %%
 from torch._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
@@ -160,10 +165,11 @@ for name, keys in ASKED.items():
 
 # %% [markdown]
 # Notice three facts. First, the autograd kernel is called for every tensor, although no tensor here needs a
-# gradient. It is called under `no_grad`, too. Only `inference_mode` leaves it out. Second, a fake tensor ends at the
-# kernel for `Meta`, which computes only shapes, without data. `torch.compile` and `torch.export` compute with fake
-# tensors. Third, this mechanism does not depend on Python: in C++, a `#include`, a string and a function pointer do
-# the same. This picture shows the seven calls:
+# gradient. It is called under `no_grad`, too. Only under `inference_mode`, it is not called. Second, a call with a
+# *fake tensor* (a tensor with a shape, a dtype and a device, but without data) ends at the kernel for `Meta`, which
+# computes only shapes. `torch.compile` and `torch.export` call operators with fake tensors. Third, none of this
+# needs Python: the next section defines and registers an operator in C++, with a header, a declaration in a string,
+# and a pointer to a function. This picture shows the seven calls:
 
 # %%
 from common.figures.plots import BLUE, GREEN, ORANGE, STYLE, VERMILION
@@ -188,7 +194,7 @@ axis.tick_params(bottom=False)
 plt.show()
 
 # %% [markdown] syllabus="5.1a 5.1b"
-# ## From scratch
+# ## An operator in C++, from scratch
 #
 # `gated(z, x)` is `sigmoid(z) * x`, the operation that each gate of the cell performs. We start with the loop, as in
 # notebook 04:
@@ -227,9 +233,9 @@ Tensor gated(const Tensor& z, const Tensor& x) {  // [B,S] both
 """
 
 # %% [markdown]
-# Then come two registrations. `TORCH_LIBRARY` defines the operators of a namespace. Each operator has a *schema*:
-# its name, the names and types of its arguments, and the types of its results. `TORCH_LIBRARY_IMPL` fills one entry
-# of the table. A program can contain any number of these blocks, in any file, for any operator.
+# The rest of the source is two registrations. `TORCH_LIBRARY` defines the operators of a namespace. Each operator
+# has a *schema*: its name, the names and types of its arguments, and the types of its results. `TORCH_LIBRARY_IMPL`
+# fills one entry of the table. A program can contain any number of these blocks, in any file, for any operator.
 
 # %%
 GATED += """
@@ -246,8 +252,9 @@ TORCH_LIBRARY_IMPL(lab, CPU, m) {
 
 # %% [markdown]
 # This source does not use Python. With `is_python_module=False`, `load_inline` builds an ordinary shared library,
-# and loads it without an import. (The tag promises `torch.compile` that it can rely on the schema and the fake
-# kernel. `forgotten` is the same function under a second name. We will leave out most of its registrations.)
+# and loads it without an import. (The second argument of `m.def` is a *tag*. `pt2_compliant_tag` tells
+# `torch.compile` to trust the schema and the *fake kernel*, which a section below explains. `forgotten` is the same
+# function under a second name. We will leave out most of its registrations.)
 
 # %%
 from torch.utils.cpp_extension import load_inline
@@ -260,7 +267,7 @@ print(torch.ops.lab.gated.default._schema)
 print("agrees:", torch.allclose(torch.ops.lab.gated(z, x=x), z.sigmoid() * x))
 
 # %% [markdown] syllabus="5.1a 5.1d"
-# ### The schema at work
+# ### torch checks the arguments against the schema
 #
 # The call used `torch.ops.NAMESPACE.NAME`, and it could pass an argument by its name. torch checks the arguments
 # against the schema before it calls the C++ function. The function itself checks what the schema cannot express,
@@ -273,10 +280,10 @@ attempt(lambda: gated(z, 3.0), lines=2)
 attempt(lambda: gated(z, x[:2]))
 
 # %% [markdown] syllabus="5.1b"
-# ### A place of the table that is empty
+# ### An empty entry in the table
 #
-# The next cell shows which entries have a kernel. It compares our operator with one of the stage, whose kernels are
-# registered in three C++ files and in `lltm.py`:
+# The next cell shows which entries have a kernel. The cell compares our operator with an operator of stage 5. The
+# kernels of that operator are registered in three C++ files and in `lltm.py`:
 
 # %%
 stage5 = load(5, "host")
@@ -300,11 +307,11 @@ for operator in (gated, pointwise):
 attempt(lambda: gated(z.to("meta"), x.to("meta")))
 
 # %% [markdown] syllabus="5.1c"
-# ### Loaded without pybind11
+# ### Loading the library without pybind11
 #
-# The constructors of static objects do all the registrations. They run when the dynamic loader loads the library.
-# `torch.ops.load_library` only loads it, so any process can do the same, a C++ program too. The next cell does it in
-# a new process:
+# The constructors of static objects do all the registrations. These constructors run when the dynamic loader loads
+# the library. `torch.ops.load_library` does nothing except load the library, so any process can do the same,
+# including a C++ program. The next cell loads the library in a new process:
 
 # %%
 LOADING = f"""
@@ -329,15 +336,15 @@ print(*printed, complained[-1], sep="\n")
 
 # %% [markdown]
 # The library is not a Python module, because it has no `PyInit` function. The stage adds this function in a few
-# lines, so that `from . import _C` finds the file wherever it is installed. These lines use only Python's C
-# interface, and a part of that interface stays the same in later versions. That is why one wheel of stage 5 works
-# with all of them.
+# lines, so that `from . import _C` finds the library wherever it is installed. These lines use only the part of
+# Python's C interface that stays the same in later versions. That is why one built package (a *wheel*) of stage 5
+# works with Python 3.10 and all later versions.
 
 # %% [markdown] syllabus="5.1f"
 # ### Two libraries, one namespace
 #
-# A namespace can be defined only once in a process. The next cell loads the same library from two files. The same
-# happens in a process that imports two versions of a package:
+# A namespace can be defined only once in a process. The next cell loads two copies of the same library in one
+# process. A process that imports two versions of a package does the same:
 
 # %%
 copy = Path(library).with_name("lab_again.so")
@@ -351,8 +358,9 @@ print("\n".join(line[:230] for line in complained if "terminate" in line or "wha
 
 # %% [markdown]
 # You cannot catch this exception. It is thrown while the dynamic loader is running, where no handler can receive it,
-# so the process ends. So the stage's namespace is a macro that `setup.py` sets. (To add an operator to a namespace
-# that another library has defined, use `TORCH_LIBRARY_FRAGMENT`.)
+# so the process ends. For this reason, the stage's namespace is a macro that `setup.py` sets, and a copy of the
+# stage can have another namespace. (To add an operator to a namespace that another library has defined, use
+# `TORCH_LIBRARY_FRAGMENT`.)
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/register`. In a terminal, `make check EX=5/register` gives you the files and checks what you
@@ -364,7 +372,7 @@ from common.exercises import show
 show("5/register")
 
 # %% [markdown] syllabus="5.2a"
-# ## What each registration buys
+# ## What each registration makes possible
 #
 # ### A fake kernel
 #
@@ -380,9 +388,9 @@ attempt(lambda: torch.compile(double_gated, backend="aot_eager", fullgraph=True)
 
 # %% [markdown]
 # The compiler records a function by running it on fake tensors, and torch does not know what `gated` returns for
-# fake tensors. (`backend="aot_eager"` records everything and compiles nothing, which saves seconds.) The *fake
-# kernel* defines shape, dtype, device and strides of the result, and computes no values. It belongs to the operator,
-# not to a device:
+# fake tensors. (`backend="aot_eager"` records everything and compiles nothing, so it is faster by seconds.) The
+# *fake kernel* defines the shape, dtype, device and strides of the result, and computes no values. An operator has
+# one fake kernel for all devices:
 
 # %%
 torch.library.register_fake("lab::gated", lambda z, x: z.new_empty(z.shape))
@@ -407,7 +415,7 @@ attempt(lambda: torch.func.grad(lambda z: gated(z, x).sum())(z)[0])
 
 # %% [markdown]
 # All three calls print a long warning. In a training script, the warning appears only once, somewhere above the
-# first loss. After the warning, the three behave differently. `backward()` leaves the gradient at None, and an
+# first loss. After the warning, the three calls behave differently. `backward()` leaves the gradient at None, and an
 # optimizer skips such a parameter without a message. `autograd.grad` raises an error. `torch.func.grad` returns
 # zeros. The next cell registers the gradient with the two functions that you know from notebook 00a:
 
@@ -431,10 +439,11 @@ attempt(lambda: torch.autograd.gradgradcheck(gated, doubles))
 # %% [markdown]
 # Our `backward` consists of torch's own operations, so torch can also compute the second derivative. The stage's
 # backward calls another operator, `pointwise_backward`. The gradient registered for that operator is a function that
-# raises an error. (Without this registration, you would get the results above.)
+# raises an error. (Without this registration, torch would only warn, and a second derivative would then be None,
+# raise an error, or be zero, as in the three calls above.)
 #
-# Two features still do not work. `torch.func.grad` now raises an error, which is better than zeros. And forward
-# mode, the derivative along a direction, returns a wrong result:
+# Two features still do not work. `torch.func.grad` now raises an error, which is better than zeros. And *forward
+# mode* (`jvp`), which computes the derivative along a direction together with the result, returns a wrong value:
 
 # %%
 ones = torch.ones_like(z)
@@ -444,9 +453,9 @@ print("jvp of the formula: ", torch.func.jvp(lambda z: (z.sigmoid() * x).sum(), 
 attempt(lambda: torch.autograd.gradcheck(gated, doubles, check_forward_ad=True))
 
 # %% [markdown]
-# **Forward mode is silently zero** for every operator with `register_autograd`, in torch 2.11 as in 2.15. Do not use
-# `torch.func.jvp` and the functions built on it (`jacfwd`, `hessian`) on a function that calls such an operator.
-# `gradcheck` finds the error if you set `check_forward_ad=True`.
+# **Forward mode silently returns zero** for every operator with `register_autograd`, both in torch 2.11 and in torch
+# 2.15. Do not use `torch.func.jvp` and the functions built on it (`jacfwd`, `hessian`) on a function that calls such
+# an operator. `gradcheck` finds the error if you set `check_forward_ad=True`.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/fake_kernels` and `5/gradient`. `show("5/fake_kernels")` in a cell checks it here.
@@ -454,8 +463,9 @@ attempt(lambda: torch.autograd.gradcheck(gated, doubles, check_forward_ad=True))
 # %% [markdown] syllabus="5.4a"
 # ### Autocast
 #
-# Under autocast, a matrix product returns bfloat16, but the cell stays float32. An operator that takes both receives
-# two different dtypes:
+# Inside `torch.autocast`, torch casts the arguments of some operations, such as matrix products, to a smaller dtype.
+# So the result of a product is in bfloat16, but the cell state stays in float32. An operator that takes both
+# receives two different dtypes:
 
 
 # %%
@@ -472,8 +482,8 @@ attempt(lambda: under_autocast(gated, z, x).dtype)
 # %% [markdown]
 # `register_autocast` is one line in Python, and it casts to a fixed dtype. This is right for `gated`, which supports
 # only float32 and float64. The stage also supports bfloat16 and half, and uses the dtype that autocast is set to.
-# For this it has a kernel in C++ (`pointwise_autocast` in `csrc/lltm.cpp`), which excludes its own key, reads the
-# dtype of autocast, casts, and calls the operator again.
+# For this, the stage has an autocast kernel in C++ (`pointwise_autocast` in `csrc/lltm.cpp`). This kernel excludes
+# its own key, reads the dtype of autocast, casts, and calls the operator again.
 
 # %%
 B, S = 3, 4
@@ -510,8 +520,8 @@ AS_IT_STANDS, WITHOUT_A_NAME = LOOKS_UP % ("", ""), LOOKS_UP % ("namespace {", "
 
 # %% [markdown]
 # Each version is built for two namespaces, because `make new` makes a copy of the stage with another namespace. Then
-# one process calls the function of both libraries. `ctypes` loads them in the way that `import` does: the symbols of
-# one library are not visible to the other.
+# one process calls the function of both libraries. `ctypes` loads the libraries in the way that `import` does: the
+# symbols of one library are not visible to the other.
 
 # %%
 from common.emulator import compiler_command
@@ -543,17 +553,18 @@ ask_both(WITHOUT_A_NAME)
 
 # %% [markdown]
 # In the first version, `mycell` called the operator of `lltm`, without any message. C++ requires that a static
-# object of a template, or of an inline function, exists once in the whole program. So g++ marks it as *unique*
-# (`u`). The dynamic loader keeps one unique symbol of each name for the process, even if the libraries cannot
-# otherwise see each other's symbols. The first call determines the value of the object. In an unnamed namespace,
-# each library has its own object (`b`), so the stage's kernel is in an unnamed namespace. The flag
+# object of a template, or of an inline function, exists once in the whole program. So g++ marks this object as
+# *unique* (`u`). The dynamic loader keeps one unique symbol of each name for the process, even if the libraries
+# cannot otherwise see each other's symbols. The first call determines the value of the object. In an unnamed
+# namespace, each library has its own object (`b`), so the stage's kernel is in an unnamed namespace. The flag
 # `-fvisibility=hidden` has this effect for a whole library, except for symbols that are marked as visible.
 
 # %% [markdown] syllabus="5.2g"
 # ### A batching rule
 #
-# `vmap` maps a function over an additional dimension. Without a batching rule, torch calls the operator once for
-# each slice. The result is right, the calls are slow, and torch warns:
+# `vmap` maps a function over an additional dimension. A *batching rule* is an operator's kernel for `vmap`: it
+# computes all slices in one call. Without a batching rule, torch calls the operator once for each slice. The result
+# is right, the calls are slow, and torch warns:
 
 # %%
 many_z, many_x = torch.randn(200, 3, 4), torch.randn(200, 3, 4)
@@ -615,8 +626,8 @@ for name, result in opcheck(gated, arguments).items():
 
 # %% [markdown]
 # `opcheck` tests only the arguments that you pass. To show this, we need a few more operators. You can also define
-# operators in Python, with three functions of `torch.library`. All of these operators call `gated`. The first has
-# the fake kernel that most people write first:
+# operators in Python, with three functions of `torch.library`. The operators that we define next all call `gated`.
+# The first of them has the fake kernel that most people write first:
 
 # %%
 TAGS = [torch.Tag.pt2_compliant_tag]
@@ -650,7 +661,7 @@ for name, given in {"contiguous": plain, "transposed": transposed}.items():
 # use a new version of torch: 2.11 compares strides only for CUDA tensors, and finds nothing here.)
 
 # %% [markdown] syllabus="5.2d"
-# ### What it does not find
+# ### What `opcheck` does not find
 #
 # `opcheck` does not check values. The next operator returns twice the right result, and has a gradient of zero:
 
@@ -668,8 +679,8 @@ print("wrong by up to   ", (wrong(*plain) - plain[0].sigmoid() * plain[1]).abs()
 attempt(lambda: torch.autograd.gradcheck(wrong, doubles))
 
 # %% [markdown]
-# `opcheck` also does not notice that a gradient was never registered. The gradient is missing with compilation as it
-# is without, so the two agree.
+# `opcheck` also does not notice that a gradient was never registered. The gradient is missing both in eager mode
+# (without compilation) and when the operator is compiled. So the two results that `opcheck` compares agree.
 
 # %%
 torch.library.register_fake("lab::forgotten", contiguous)
@@ -683,12 +694,13 @@ with warnings.catch_warnings():
 # `gradcheck`.
 
 # %% [markdown] syllabus="5.3a"
-# ## Under `torch.compile`
+# ## The operator under `torch.compile`
 #
-# ### Whole
+# ### One graph, without a break
 #
-# Stage 2's function calls C++ code that torch cannot see into, so the graph breaks there. With `fullgraph=True`, a
-# graph break is an error. Stage 5's function is one graph, and the operator is one of its nodes:
+# `torch.compile` records a function as a *graph* of operations. Stage 2's function calls C++ code that torch cannot
+# see into, so the graph has to end there. This is a *graph break*, and with `fullgraph=True` it is an error. Stage
+# 5's function is one graph, and the operator is one of its nodes:
 
 # %%
 case = Case(B=16, I=32, S=128)
@@ -706,8 +718,8 @@ nodes = [node.target for node in graphs[0].graph.nodes if node.op == "call_funct
 print("stage 5:", ", ".join(getattr(target, "__name__", str(target)) for target in nodes))
 
 # %% [markdown]
-# The next cell compiles the function with inductor, for a batch size that changes. Values and gradients agree with
-# the reference, and one graph serves all sizes.
+# The next cell compiles the function with inductor, torch's default compiler, for a batch size that changes. Values
+# and gradients agree with the reference, and the same graph is used for all sizes.
 
 # %%
 from torch._dynamo.utils import counters
@@ -720,10 +732,10 @@ for B in (16, 5, 40):
 print("graphs:", counters["stats"]["unique_graphs"])
 
 # %% [markdown] syllabus="5.3g"
-# ### Exported
+# ### Exporting the graph
 #
 # `torch.export` turns the same graph into a program that you can save and load. A C++ program can load it, too, if
-# the operator's library is loaded. Here the batch size is a symbol:
+# the operator's library is loaded. In the next cell, the batch size is a symbol instead of a number:
 
 
 # %%
@@ -738,11 +750,11 @@ exported = torch.export.export(Cell(), inputs, dynamic_shapes=(batch, None, None
 print(exported.graph_module.code.strip())
 
 # %% [markdown] syllabus="5.3b"
-# ### A fake kernel that lies (!)
+# ### A wrong fake kernel under inductor (!)
 #
 # You often read that a wrong fake kernel silently leads to wrong results. We test this with three fake kernels that
-# lie about the result of `gated` for inputs of shape (3, 4): about its shape, its strides and its dtype. First with
-# inductor, torch's compiler:
+# lie about the result of `gated` for inputs of shape (3, 4): about its shape, its strides and its dtype. The first
+# test uses inductor:
 
 # %%
 LIES = {
@@ -761,7 +773,7 @@ for name, lie in LIES.items():
 # computes a wrong sum.)
 
 # %% [markdown] syllabus="5.3c"
-# ### Where the same lie is silent
+# ### Where a wrong fake kernel causes no error
 #
 # The asserts take a little time in each call, so a user may switch them off. And a package that AOTInductor compiles
 # ahead of time does not contain any asserts. The next cell puts all three lies into one module, and runs it in both
@@ -785,15 +797,17 @@ for k, name in enumerate(LIES):
     print(f"{name:10s}", *("[" + ", ".join(f"{v:6.2f}" for v in result.tolist()) + "]   " for result in results))
 
 # %% [markdown]
-# No sum in the last two columns is right. With the wrong shape, the code sums other rows. With the wrong strides, it
-# sums other elements. With the wrong dtype, it reads the bytes of floats as halves. If the declared result were
-# *larger* than the real one (float64 for float32), the compiled code would read and write past the end of the
-# tensor, and might crash. So run `opcheck` before you package an operator.
+# No sum in the last two columns is right. With the wrong shape, the compiled code sums other rows. With the wrong
+# strides, it sums other elements. With the wrong dtype, it reads the bytes of float numbers as half numbers. If the
+# declared result were *larger* than the real one (float64 for float32), the compiled code would read and write past
+# the end of the tensor, and might crash. So run `opcheck` before you package an operator.
 
 # %% [markdown] syllabus="5.3d"
 # ### An undeclared mutation
 #
-# The last lie is in the schema. An operator that updates a cell in place must declare this: `Tensor(a!) cell`.
+# A schema can be wrong, too. An operator that updates one of its arguments in place must declare this:
+# `Tensor(a!) cell`. The next cell calls two operators that do the same, first in eager mode and then compiled. One
+# declares the update, and the other hides it:
 
 
 # %%
@@ -827,13 +841,13 @@ for function in (read_before, on_a_copy):
 
 # %% [markdown]
 # In both functions, the compiled call with the hidden mutation differs from the other three. In the first function,
-# inductor moved `2 * cell` behind the operator, to compute it together with the sum. According to the schema, this
-# was allowed. In the second function, inductor left out the copy, because the schema does not say that the operator
-# writes to its argument. So the operator changed the caller's own cell. There is no error, and no assert could find
-# the mistake.
+# inductor computes `2 * cell` after the operator instead of before it, together with the sum. According to the
+# schema, this is allowed. In the second function, inductor left out the copy, because the schema does not say that
+# the operator writes to its argument. So the operator changed the caller's own cell. There is no error, and no
+# assert could find the mistake.
 
 # %% [markdown] syllabus="5.3e"
-# ### Who notices
+# ### What `opcheck` finds
 #
 # The next cell runs `opcheck` on all of these operators:
 
@@ -850,9 +864,9 @@ for name, (faulty, given) in FAULTY.items():
     print(f"{name:16s}", *found or ["nothing"])
 
 # %% [markdown] syllabus="5.3f"
-# ### A lie that outlives its correction
+# ### The cache keeps a wrong fake kernel
 #
-# There is one more trap. Inductor keeps its compiled code on disk for the next process, and finds it again by the
+# There is one more trap. Inductor keeps its compiled code on disk for the next process, and looks it up by the
 # graph. The graph contains the name of the operator, but not the result of its fake kernel. The next cell runs a
 # script with the wrong fake kernel, then the same script with the right one:
 
@@ -888,9 +902,10 @@ os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(root / "build" / "inductor")
 # %% [markdown] syllabus="5.4b"
 # ## Half and bfloat16
 #
-# Half has 11 bits of precision, and bfloat16 has 8. They are good for memory and for matrix products, but not for
-# the maths in between. Each rounded result loses up to half an epsilon, and a formula has a dozen of them. So the
-# stage's kernels compute in float, and round only the values that they store:
+# Half has 11 bits of precision, and bfloat16 has 8. Both need less memory and make matrix products faster, but they
+# are not precise enough for the pointwise computations between the matrix products. Each rounding causes an error of
+# up to half an epsilon (the distance from 1 to the next larger number), and a formula rounds a dozen times. For this
+# reason, the stage's kernels compute in float, and round only the values that they store:
 
 # %%
 kernel = (root / "stages" / "stage5_custom_op" / "csrc" / "lltm_cpu.cpp").read_text()
@@ -924,8 +939,8 @@ build_and_load(
 IN = {"float inside": pointwise, "half inside": torch.ops.maths_in_half.pointwise}
 
 # %% [markdown]
-# The next cell prints errors against the float64 reference. They are relative to the exact value, in units of the
-# dtype's epsilon. Rounding the stored value alone gives an error of up to 0.5.
+# The next cell prints errors against the float64 reference. The errors are relative to the exact value, in units of
+# the dtype's epsilon. Rounding the stored value alone gives an error of up to 0.5.
 
 
 # %%
@@ -950,8 +965,8 @@ for dtype in (torch.float16, torch.bfloat16):
         print(f"   more than one: {over:6.2%}")
 
 # %% [markdown]
-# With float inside, every result is the exact value, rounded: its error is below the line in the next plot. With
-# half inside, one result in twenty-five has an error of more than one epsilon, and some are meaningless. Where
+# With float inside, every result is the exact value, rounded: its error is below the line at 0.5 in the next plot.
+# With half inside, one result in twenty-five has an error of more than one epsilon, and some are meaningless. Where
 # `old_cell` and `candidate_cell * input_gate` nearly cancel, only the rounding error of the product remains.
 
 # %%
@@ -971,13 +986,18 @@ plt.show()
 # ### Tolerances
 #
 # How large an error may a test allow? The forward pass rounds once. The backward pass starts from gates that *were*
-# rounded when they were stored. For a gate `s` near one, `1 - s` then has few correct digits left, in whatever type
-# it is computed. And a gradient that is a sum adds as many such errors as it has terms.
+# rounded when they were stored. For a gate `s` near one, `1 - s` then has few correct digits, even if it is computed
+# in float. If a gradient is a sum, the errors of all its terms add up.
 #
-# So for half and bfloat16 the harness allows an error of 8 epsilons of the dtype. (For float32 and float64, which
-# sum in their own precision, it allows more: see `tolerance` in `common/cell/case.py`.) This is not relative to each
-# number alone. The 8 epsilons are multiplied by the size of the number, plus the typical size of the numbers in the
-# tensor, plus, for sums, the size of their terms (`reference.spread`).
+# So for half and bfloat16, the workbook's tests allow an error of 8 epsilons of the dtype. (For float32 and float64,
+# the tests allow more, because sums are computed in the same type and not in a larger one: see `tolerance` in
+# `common/cell/case.py`.) The 8 epsilons are not multiplied by the number alone, but by a sum of three sizes:
+#
+# $$\mathrm{allowed\ error} = 8\,\varepsilon \cdot (\mathrm{size\ of\ the\ number} +
+#   \mathrm{typical\ size\ in\ the\ tensor} + \mathrm{size\ of\ the\ terms})$$
+#
+# The typical size is the root mean square. The last of the three sizes is only for numbers that are sums, and
+# `reference.spread` computes it.
 
 # %%
 from common.cell.case import expected, tolerance
@@ -996,16 +1016,17 @@ for dtype, case in CASES.items():
     assert difference(case, got) is None
 
 # %% [markdown]
-# (The tolerances are 1.7e-5, 7.8e-3 and 6.3e-2.) If the tolerance depends on the dtype, a test finds intermediate
-# results that were rounded to too small a type: to bfloat16 where half is right, or to half where float is right. It
-# does not find maths in half, whose errors stay within 8 epsilons of the tensor's size. To find that, compare each
-# number with itself, as above.
+# (The tolerance is 1.7e-5 for float32, 7.8e-3 for half and 6.3e-2 for bfloat16.) Each dtype has its own tolerance,
+# so a test finds an intermediate result that has fewer digits than the output's type: bfloat16 inside a half
+# computation, or half inside a float computation. But if all the maths of a half computation is done in half,
+# instead of in float, the test does not notice. The errors then stay below 8 epsilons times the typical size of the
+# numbers in the tensor. To find these errors, compare each number with its own exact value, as above.
 
 # %% [markdown] syllabus="5.4d"
-# ### What no kernel can fix
+# ### Long sums in bfloat16, which no kernel can fix
 #
-# The LLTM only ever adds to its cell. In bfloat16, a sum of small steps stops growing when a step is no more than
-# half the distance to the next number:
+# The LLTM never forgets: each step only adds to the cell state. In bfloat16, a sum of small steps stops growing when
+# a step is no more than half the distance to the next number:
 
 # %%
 grown = {}
@@ -1017,18 +1038,19 @@ for dtype in (torch.float32, torch.bfloat16):
 print(grown)
 
 # %% [markdown]
-# Under autocast, the stage's cell is cast as well. On a GPU, autocast also casts the cell of torch's own
-# `lstm_cell`. On a CPU, it does not change `lstm_cell`. For long sequences, keep the cell in float32.
+# Under autocast, the stage's cell state is cast as well. On a GPU, autocast also casts the cell state of torch's own
+# `lstm_cell`. On a CPU, autocast does not change `lstm_cell`. For long sequences, keep the cell state in float32.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/autocast` and `5/float_inside`. `show("5/autocast")` in a cell checks it here.
 
 # %% [markdown]
-# ## In a CUDA graph
+# ## The operator in a CUDA graph
 #
-# A CUDA graph records the kernel launches of a step once, and replays them without Python or the dispatcher. The
-# operator must launch on the current stream, must not wait for the GPU, and must allocate its memory through torch.
-# On a GPU, the next cell records and replays the stage:
+# A CUDA graph records the kernel launches of a step once, and replays them without Python or the dispatcher. For
+# this, an operator must launch on the current stream (the queue of GPU work that torch uses at that moment), must
+# not wait for the GPU, and must allocate its memory through torch. On a GPU, the next cell records and replays the
+# stage:
 
 # %%
 if on_gpu:
@@ -1049,17 +1071,15 @@ else:
     print("no GPU here")
 
 # %% [markdown] syllabus="5.5a"
-# ## Shipping
+# ## Packaging the operator as a wheel
 #
-# A wheel contains the library, ready to be imported. Which versions of Python and torch can import it? Those that
-# have all the functions that the library imports. `nm` lists these functions. The next cell shows them for the
-# libraries of two stages, as they were built above:
+# A wheel (a `.whl` file) contains the library, ready to be imported. Which versions of Python and torch can import
+# the library? Only versions that have all the functions that the library imports can load it. `nm` lists these
+# functions. The next cell shows their number for the libraries of two stages, as they were built above:
 
 # %%
 from common import stages
-from common.build import host
 from common.build.library import build_stage
-from common.emulator import compiler_command
 from common.pages.tables import wheels_table
 from common.studies import wheels
 
@@ -1073,10 +1093,10 @@ print("stage 5 asks of Python:", *ASKED[5]["Python"])
 # pybind11 uses a hundred functions of Python, and some of them belong to one version of Python, so the file name
 # contains that version. The two functions that stage 5 uses are in the *limited API*, which later versions keep.
 # `Py_LIMITED_API` in `setup.py` names the oldest supported version, 3.10. So the name of the file contains `abi3`,
-# and one wheel works for all of these versions.
+# and one wheel works with 3.10 and all later versions.
 
 # %% [markdown] syllabus="5.5d"
-# ### It does not free a wheel from its torch (!)
+# ### The limited API does not make a wheel independent of torch (!)
 #
 # The library still uses dozens of functions of torch's C++, and each symbol name contains the types of the
 # arguments. No version of torch promises to have the symbols of another version. One of stage 5's symbols is missing
@@ -1102,19 +1122,17 @@ from IPython.display import Markdown
 Markdown(wheels_table.wheels_table())
 
 # %% [markdown] syllabus="5.5b 5.5c 5.5e"
-# ### Several torches
+# ### One wheel for several versions of torch
 #
-# The wheel in the last row runs everywhere. It contains stage 5 again, in `stable_abi/`, written with
-# `torch/csrc/stable`. These headers call a few C functions that torch promises to keep. `TORCH_TARGET_VERSION` sets
-# the oldest supported version of torch, here 2.11. The compiler shows what the two promises, `Py_LIMITED_API` and
-# `TORCH_TARGET_VERSION`, do not allow:
+# The wheel in the last row works in all of these environments. It contains a second version of stage 5, in
+# `stable_abi/`, which is written with the headers in `torch/csrc/stable`. These headers call a few C functions that
+# torch promises to keep. `TORCH_TARGET_VERSION` sets the oldest supported version of torch, here 2.11. Each of the
+# two macros, `Py_LIMITED_API` and `TORCH_TARGET_VERSION`, forbids some code. The next cell compiles seven short
+# sources with one of these macros, and prints the compiler's first error:
 
 # %%
-import sysconfig
+from common.workbench import run, torch_compiler
 
-from torch.utils.cpp_extension import include_paths
-
-INCLUDE = [f"-I{path}" for path in (*include_paths(), sysconfig.get_path("include"))]
 LIMITED, TARGET = "-DPy_LIMITED_API=0x030A0000", "-DTORCH_TARGET_VERSION=0x020B000000000000"
 STABLE = "#include <torch/csrc/stable/library.h>\nusing torch::stable::Tensor;\n"
 SOURCES_OF = {  # a source, and the macro that makes the promise
@@ -1130,8 +1148,7 @@ SOURCES_OF = {  # a source, and the macro that makes the promise
 
 def first_error(source, *flags):
     check = ["-fsyntax-only", "-fmax-errors=1", "-x", "c++", "-"]
-    command = [*compiler_command(), host.cpp_standard(), *flags, *INCLUDE, *check]
-    said = subprocess.run(command, input=source, capture_output=True, text=True).stderr
+    _, said = run(*torch_compiler(), *flags, *check, text=source)
     return next((line.partition("error: ")[2] for line in said.splitlines() if "error: " in line), "compiles")
 
 
@@ -1141,16 +1158,16 @@ print("\nwithout the target:")
 print(f"{'newer than 2.11':22s}{first_error(SOURCES_OF['newer than 2.11'][0])[:150]}")
 
 # %% [markdown]
-# With the target set, functions newer than that version are not declared, whichever torch you compile with. (The
-# first two errors are about Python: the macro depends on the memory layout of a tuple, and pybind11 depends on many
-# such details.) In exchange, you get less: a tensor handle without arithmetic and without most methods.
-# `stable_abi/README.md` lists the replacements.
+# If you set `TORCH_TARGET_VERSION`, torch's headers do not declare functions that are newer than that version, even
+# if your torch has them. (The first two errors are about Python: the macro depends on the memory layout of a tuple,
+# and pybind11 depends on many such details.) The price is that you can do less: `torch::stable::Tensor` is a handle
+# without arithmetic and without most methods. `stable_abi/README.md` lists the replacements.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/one_wheel` and `5/stable_abi`. `show("5/one_wheel")` in a cell checks it here.
 
 # %% [markdown]
-# ## The diff is the lesson
+# ## What changed from stage 4 to stage 5
 #
 # `make diff-4-5` shows what changed. The next two cells show the number of changed lines in each file, and the lines
 # that were removed from `lltm.py`:
@@ -1175,7 +1192,7 @@ print("\n".join(gone))
 # In the kernels, only the types have changed.
 
 # %% [markdown]
-# ## What it costs
+# ## The time of one step
 #
 # The next cell measures one step on the CPU at a small size, where the cost of every call is visible. The
 # implementations take turns:
@@ -1237,22 +1254,22 @@ for name, *samples in zip(parts(1, 1), *columns, strict=True):
     print(f"{name:20s}" + "".join(f"{sample.quartiles()[1]:8.1f} us" for sample in samples))
 
 # %% [markdown]
-# Look at the last column first. Each of the two operators takes some 10 us, and both together through autograd take
-# far more than the sum. The reason is that the functions of `register_autograd` are Python, and so is the code that
-# torch runs around them in each call. The difference between the two columns is the loop. It computes one number at
-# a time, with `std::exp` and `std::tanh`, but the ATen operations of stages 1 and 2 compute eight numbers at once.
-# Stage 6 fixes both problems in C++.
+# Look at the last column first. Each of the two operators takes about 10 us. When autograd calls both, the time is
+# far longer than the sum of the two. The reason is that the functions of `register_autograd` are Python, and so is
+# the code that torch runs around them in each call. The difference between the two columns is the time of the loop.
+# The loop computes one number at a time, with `std::exp` and `std::tanh`, but the ATen operations of stages 1 and 2
+# compute eight numbers at once. Stage 6 fixes both problems in C++.
 
 # %% [markdown] syllabus="5.6a"
 # ## When not to write CUDA
 #
-# In most cases, do not write CUDA. To judge a kernel of your own, compare it with the fastest implementation that
-# needs none:
+# In most cases, do not write CUDA. To judge a kernel of your own, compare it with the fastest implementation for
+# which you write no C++ and no CUDA:
 #
 # $$\mathrm{gain} = \frac{\min(t_\mathrm{eager}, t_\mathrm{compile}, t_\mathrm{Triton})}{\min(t_\mathrm{stages})}$$
 #
-# If the gain is above one, C++ or CUDA was faster. `docs/results/` contains measurements of other machines, in which
-# all implementations took turns. The next cell prints these times in microseconds, with a dash where an
+# If the gain is above one, C++ or CUDA was faster. `docs/results/` contains measurements from other machines, in
+# which all implementations took turns. The next cell prints these times in microseconds, with a dash where an
 # implementation was not measured:
 
 # %%
@@ -1305,10 +1322,11 @@ axis.set(ylim=(len(GAINS) - 0.5, -0.5), xlabel="gain: left of the line somebody 
 plt.show()
 
 # %% [markdown]
-# Small sizes on a GPU gain most, but not because of their kernels: there, most of the time is spent in Python and in
-# the dispatcher. Where the matrix products are nearly all of the work, no implementation of the other operations can
-# gain anything. And for the pointwise part alone, `torch.compile` generates a forward kernel that is faster than
-# that of stage 3. So profile first. `docs/when-not-to-write-cuda.md` lists the questions to answer, in order.
+# The gain is largest for small sizes on a GPU, but not because of the kernels: at small sizes, most of the time is
+# spent in Python and in the dispatcher. If the matrix products take nearly all of the time, no implementation of the
+# other operations can gain anything. And for the pointwise part alone, `torch.compile` generates a forward kernel
+# that is faster than the kernel of stage 3. So profile first. `docs/when-not-to-write-cuda.md` lists the questions
+# to answer, in order.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** In `5/what_it_could_gain`, you calculate how much a kernel could gain before you write it.
@@ -1354,9 +1372,9 @@ for path, lines in named.items():
     print(f"{len(lines):4d} of {len((mine / path).read_text().splitlines()):4d} lines of {path}")
 
 # %% [markdown]
-# About half of the lines change. The other half took longest to get right, and stays: registrations, dispatch,
-# launches, build and tests do not depend on the cell. If a test fails, the `README.md` also names the most likely
-# cause:
+# About half of the lines change. The other half was the most difficult to write, and you can keep it: registrations,
+# dispatch, launches, build and tests do not depend on the cell. If a test fails, the `README.md` also names the most
+# likely cause:
 
 # %%
 tests = re.findall(r"^def (test_\w+)", (mine / "tests" / "test_mycell.py").read_text(), re.MULTILINE)
@@ -1369,19 +1387,19 @@ for test in tests:
 # each change, the tests show what is missing.
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `5/another_operator`, another cell with the same structure. Then run `make new` with a name of your
-# choice.
+# **Your turn:** In `5/another_operator`, you write the operator of another cell with the same structure. Then run
+# `make new` with a name of your choice.
 
 # %% [markdown]
-# ## What to take along
+# ## Summary
 #
-# - An operator consists of a schema, a kernel for each device, a fake kernel, a gradient, and rules for autocast
-#   and vmap. Each is an entry in a table. The effect of an empty entry varies: an error, a warning and None,
-#   silent zeros, or a slow loop.
+# - An operator consists of a schema, a kernel for each device, a fake kernel, a gradient, and rules for autocast and
+#   vmap. Apart from the schema, each of these is an entry in a table. The effect of an empty entry varies: an error,
+#   a warning and None, silent zeros, or a slow loop.
 # - Run `opcheck` on every layout, dtype and device before you compile or package an operator. For the values,
 #   which `opcheck` does not check, use a reference and `gradcheck`.
-# - A wrong fake kernel causes an error under `torch.compile`, but no error ahead of time. A hidden mutation never
-#   causes an error.
+# - A wrong fake kernel causes an error under `torch.compile`, but no error in a package that was compiled ahead of
+#   time. A hidden mutation never causes an error.
 # - Use half and bfloat16 for memory, and float for maths.
 #
 # Next: `make diff-4-5` shows the stage as a diff. Stage 6 makes the operator fast.

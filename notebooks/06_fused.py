@@ -17,7 +17,7 @@
 # this before you write any kernel: divide the bytes that have to move by the speed of memory. In this notebook, you
 # work out this limit, and leave out all work that is not necessary. Then you find out what prevents a kernel from
 # reaching the limit. For small sizes, the kernel is not the problem, and you look at the time between the call and
-# the kernel.
+# the kernel. A heading with (!) is about a mistake that is common in code and in tutorials.
 #
 # You need notebooks 03 to 05 and a C++ compiler. Without a GPU, the emulator counts memory accesses, the notebook
 # measures times on the CPU, and it reads the results of a GPU from recorded measurements. If nvcc is installed, the
@@ -86,7 +86,7 @@ for stage in (stage6, emulated):
 print(stage6.operators.cell.default._schema)
 
 # %% [markdown] syllabus="6.1a"
-# ## The limit
+# ## The shortest possible time
 #
 # A computation takes at least the time that its bytes need to move, and at least the time that its operations need:
 #
@@ -123,9 +123,9 @@ FLOPS, BYTES = Counting.operations, 4 * (4 + 2)
 print(f"{FLOPS} operations and {BYTES} bytes for each unit: {FLOPS / BYTES:.2f} operations a byte")
 
 # %% [markdown]
-# Is that much or little? This depends on the machine: how many operations can it do in the time in which it moves
-# one byte? A product of large matrices consists almost only of operations, and a copy only moves bytes. The next
-# cell measures both on this machine:
+# Is this intensity high or low? This depends on the machine: how many operations can it do in the time in which it
+# moves one byte? A product of large matrices consists almost only of operations, and a copy only moves bytes. The
+# next cell measures both on this machine:
 
 
 # %%
@@ -143,9 +143,9 @@ if on_gpu:
     MACHINES[torch.cuda.get_device_name()] = speeds("cuda", megabytes=512, n=8192)
 
 # %% [markdown]
-# The workbook's results were recorded on an H200. Its speed of a copy is recorded, too. The number of operations
-# follows from its clock: it has 132 multiprocessors with 128 lanes each, and a lane can do a multiplication and an
-# addition in each cycle.
+# The workbook's results were recorded on an H200. The speed of a copy on that GPU is recorded, too. The number of
+# operations follows from its clock: it has 132 multiprocessors with 128 lanes each, and a lane can do a
+# multiplication and an addition in each cycle.
 
 # %%
 h200 = records.read_result(root / "docs" / "results" / "h200.json")
@@ -157,10 +157,10 @@ for name, (moved, computed) in MACHINES.items():
     print(f"{name:22s}{moved / 1e9:8,.0f} GB/s{computed / 1e9:10,.0f} GFLOP/s: {balance}")
 
 # %% [markdown]
-# On each of these machines, the intensity of the pointwise part is far below this number of operations per byte: it
-# is bound by memory. So to make it faster, move fewer bytes. The next cell measures three implementations on the
-# CPU: eager, whose seven operations move 17 numbers for each unit; stage 5, which also writes the gates; and stage
-# 6.
+# On each of these machines, the intensity of the pointwise part is far below this number of operations per byte. So
+# memory limits its speed, not arithmetic: the pointwise part is *memory-bound*. To make it faster, move fewer bytes.
+# The next cell measures three implementations on the CPU: eager, whose seven operations move 17 numbers for each
+# unit; stage 5, which also writes the gates; and stage 6.
 
 # %%
 from common.measure.pointwise import pointwise_equations as equations
@@ -184,8 +184,9 @@ for name, time in TIMES.items():
     print(f"{name}: {time / 1e3:6.1f} ms, {moved / time / 1e3:4.1f} GB/s; at a copy's speed {floor:.1f} ms")
 
 # %% [markdown]
-# The *roofline* is a plot of this formula. It shows how many operations a machine can do in a second, depending on
-# the intensity. Under the sloped part memory is the limit, and under the flat part arithmetic.
+# The *roofline* is a plot of the first formula of this section, written as a speed. For each intensity, it shows how
+# many operations a machine can do in a second. Under the sloped part, memory is the limit. Under the flat part,
+# arithmetic is the limit.
 
 # %%
 RECORDED = {row["name"]: row["median"] for row in kernels_of_h200 if row["pass"] == "forward"}
@@ -204,16 +205,17 @@ for axis, (name, (times, units)) in zip(axes, panels.items(), strict=True):
 plt.show()
 
 # %% [markdown]
-# The recorded kernels of the H200 are on the slope or near it, and the number of bytes determines where. Kernels
-# that move fewer bytes are faster. On the CPU, stage 5 is far below the slope. Another limit applies to it, which
-# our count does not show: its exp and tanh are calls of the C library, not single operations.
+# The recorded kernels of the H200 are on the slope or near it. A kernel that moves fewer bytes has a higher
+# intensity, so its point is further to the right, and higher. On the CPU, stage 5 is far below the slope. There the
+# limit is another one, which our count does not show: exp and tanh in stage 5 are calls of the C library, not single
+# operations.
 
 # %% [markdown] syllabus="6.1b"
-# ### A copy is the ceiling
+# ### The speed of a copy as the limit
 #
-# No program reaches the speed of memory in a data sheet. But a kernel can reach the speed of a copy. So the harness
-# times a copy before each pass that it measures, and gives the speed of each kernel as a percentage of that copy's
-# speed:
+# A data sheet gives a speed for the memory, but no program reaches that speed. A kernel can reach the speed of a
+# copy, however. So the harness (the workbook's program for measurements) times a copy before each pass that it
+# measures, and gives the speed of each kernel as a percentage of that copy's speed:
 
 # %%
 print(f"{'H200, B8192 S4096':20s}{'us':>8s}{'GB/s':>8s}  of a copy")
@@ -223,11 +225,11 @@ for row in kernels_of_h200:
         print(f"{name:20s}{row['median']:8.1f}{speed:8,.0f}{rows.share_of_copy(row):8.0%}")
 
 # %% [markdown]
-# Stages 3 to 5 move 9 numbers for each unit in forward and 10 in backward. They are near the speed of a copy,
-# backward nearer than forward. So the only way to be faster is to move fewer bytes. A kernel can also be a little
-# above 100 %. A copy writes as many bytes as it reads, but the cell's forward reads four numbers and writes two, and
-# reading and writing are not equally fast. On the H200, the harness also recorded a sum of two tensors into a third,
-# which reads two numbers for each number that it writes:
+# Stages 3 to 5 move 9 numbers for each unit in forward and 10 in backward. Their speed is near the speed of a copy,
+# in backward even more than in forward. So the only way to be faster is to move fewer bytes. A kernel can also be a
+# little above 100 %. A copy writes as many bytes as it reads, but the cell's forward reads four numbers and writes
+# two, and reading and writing are not equally fast. On the H200, the harness also recorded a sum of two tensors into
+# a third, which reads two numbers for each number that it writes:
 
 # %%
 print(*(f"{kernels_of_h200[0][f'{what}_gb_per_second']:,.0f} GB/s ({what})" for what in ("copy", "sum")), sep=", ")
@@ -236,12 +238,13 @@ memory = microseconds({"read": x.sum, "write": lambda: y.fill_(1.0), "copy": lam
 print("here:", {name: f"{x.nbytes * (1 + (name == 'copy')) / time / 1e3:,.1f} GB/s" for name, time in memory.items()})
 
 # %% [markdown]
-# (On a CPU, these numbers say as much about one thread as about memory.) The percentage of a copy's speed shows how
-# much a kernel could still gain. It also shows wrong measurements: a kernel at 150 % does not access all of its
-# bytes, or finds them in a cache. The harness refuses to record such a result.
+# (On a CPU, only one thread runs here. So these numbers depend on the speed of that thread, too, and not only on
+# memory.) The percentage of a copy's speed shows how much a kernel could still gain. This percentage also shows
+# wrong measurements: a kernel at 150 % does not access all of its bytes, or finds them in a cache. The harness
+# refuses to record such a result.
 
 # %% [markdown] syllabus="6.1c"
-# ### When instructions are the roof
+# ### When instructions are the limit
 #
 # The formula has fourteen operations. How many instructions are these? nvcc can show this on any machine. The next
 # cell extracts the stage's forward kernel and everything that it needs, without torch:
@@ -267,10 +270,10 @@ EXACT = KERNEL.replace("fast::sigmoid", "sigmoid").replace("fast::elu", "elu")  
 print(KERNEL[KERNEL.index("namespace fast") :].partition("}  // namespace fast")[0])
 
 # %% [markdown]
-# A `.cubin` is an ELF file, like a `.o`. On Volta and later GPUs, each machine instruction in it has 16 bytes. So
-# the size of the code gives the number of instructions, and the lowest 12 bits of an instruction are its opcode. We
-# leave out the `NOP`s that fill up the end. We count instructions that few threads will execute, such as the slow
-# path of a division.
+# A `.cubin` contains machine code for a GPU. It is an ELF file, the format that Linux uses for `.o` files. On Volta
+# and later GPUs, each machine instruction in it has 16 bytes. So the size of the code gives the number of
+# instructions, and the lowest 12 bits of an instruction are its opcode. We leave out the `NOP`s that fill up the
+# end. Our count also includes instructions that few threads execute, such as the slow path of a division.
 
 # %%
 FLOAT = "template __global__ void forward_kernel<true, float>"
@@ -314,9 +317,10 @@ else:
     print("no nvcc here; 13.0 makes of them", per_unit)
 
 # %% [markdown]
-# nvcc 13.0 generates 132 instructions for the exact formula, not 14, and 72 for the stage's. A correctly rounded
-# division takes a dozen instructions and a branch, exp some eight, and expm1 more. Does this matter if memory is the
-# limit? In each cycle, a multiprocessor can start four instructions of a warp each, of any kind:
+# For each unit, nvcc 13.0 generates 132 instructions for the exact formula, not 14. For the stage's formula, it
+# generates 72. A correctly rounded division takes a dozen instructions and a branch, exp takes about eight, and
+# expm1 takes more. Does this matter if memory is the limit? A multiprocessor has four schedulers, and in each cycle,
+# each scheduler can start one instruction of one warp, of any kind:
 
 # %%
 units = 8192 * 4096
@@ -328,17 +332,20 @@ for name, count in per_unit.items():
     print(f"{name:12s} {issuing:4.0f} us to issue: {issuing / copying:.0%} of it")
 
 # %% [markdown]
-# The GPU does both at the same time, as long as it finds another warp to run while one waits for memory. At 38 %
-# this works, but at 69 % it does not. With the exact formula, this kernel moves the same bytes, but takes a sixth
-# longer (at B4096 S1024; the section *Leaving out each optimisation* has the figures). So in practice the corner of
-# the roofline is round, and the *operations* on its axis are instructions.
+# The GPU starts instructions and moves bytes at the same time, as long as it finds another warp to run while one
+# waits for memory. With the stage's formula, the instructions need 38 % of the time that memory needs, and they do
+# not slow the kernel down. With the exact formula, they need 69 %, and too often no other warp is ready. Then the
+# kernel moves the same bytes, but takes a sixth longer (at B4096 S1024; the section *Leaving out each optimisation*
+# has the figures). So in practice, the corner of the roofline is round, and instructions are what you have to count
+# as *operations*.
 
 # %% [markdown] syllabus="6.1d"
-# ### What the fast units cost
+# ### The errors of the GPU's fast units
 #
-# `__expf(x)` multiplies `x` by log2(e), and then uses the special unit that computes 2^x. The product is rounded to
-# float first. How large is the error? An ulp is the distance to the next float. The next cell computes only the
-# effect of this rounding. The unit itself adds up to two ulp:
+# `__expf(x)` multiplies `x` by log2(e), and then uses the special unit that computes 2^x. The unit receives the
+# product rounded to float. How large is the error? An *ulp* (unit in the last place) is the distance to the next
+# float. The next cell computes only the effect of this rounding. The unit itself causes an additional error of at
+# most two ulp:
 
 # %%
 LOG2_E = torch.tensor(1.4426950408889634)
@@ -386,10 +393,11 @@ for axis in axes:
 plt.show()
 
 # %% [markdown]
-# The larger the product, the larger its rounding error, and 2^x turns it into a relative error of the result. At -20
-# it is eight ulp, but there sigmoid is 2e-9, so the error has no practical effect. Near zero, `exp(z) - 1` loses
-# *all* digits, with the fast exp or with the exact one, so the stage uses the series there. On a GPU, the next cell
-# measures the stage itself:
+# The larger the product, the larger its rounding error, and 2^x turns this rounding error into a relative error of
+# the result. For z at -20, the error is eight ulp, but there sigmoid is 2e-9, so the error has no practical effect.
+# Near zero, the difference `exp(z) - 1` loses *all* digits, with the fast exp or with the exact one. So for small z,
+# the stage uses the first terms of the power series of `exp(z) - 1`. On a GPU, the next cell measures the stage
+# itself:
 
 # %%
 if on_gpu:
@@ -404,9 +412,9 @@ else:
     print("no GPU here")
 
 # %% [markdown] syllabus="6.2a"
-# ## Work left out
+# ## Leaving out unnecessary work
 #
-# ### No `cat`
+# ### No concatenation with `cat`
 #
 # `z = [old_h, input] @ weights.T` needs the two matrices side by side, so `cat` copies both. There are two ways to
 # avoid this copy. You can compute two products with the two halves of the weights, and add the second one to the
@@ -447,18 +455,19 @@ for size, case in SIZES.items():
     print(size, {name: f"{time:.1f} us" for name, time in microseconds(ways).items()})
 
 # %% [markdown]
-# All three give the same z, but two products round once more. Which is the fastest? The copy reads and writes (B,
-# S+I) numbers. The second product reads and writes z, (B, 3S), once more. Each of them is one more call. On a CPU,
-# the result depends on the size, on the threads, and on the library that multiplies. With 16 threads, two products
-# were faster at the middle sizes, and slower by up to a tenth at the small one. So on a CPU the stage always
-# computes two products, and copies nothing. On the H200 at B4096, two products were slower by two to four percent,
-# so there the stage computes one.
+# All three give the same z, but with two products, each number of z is rounded once more. Which is the fastest? The
+# copy reads and writes (B, S+I) numbers. The second product reads and writes z, (B, 3S), once more. The copy costs
+# one more call, and so does the second product. On a CPU, the result depends on the size, on the threads, and on the
+# library that multiplies. With 16 threads, two products were faster at the middle sizes, and slower by up to a tenth
+# at the small size. So on a CPU the stage always computes two products, and copies nothing. On the H200 at B4096,
+# two products were slower by two to four percent, so there the stage copies with `cat` and computes one product.
 #
-# A buffer costs nothing, but it belongs to the caller. A single cell has to accept any arguments, so it cannot rely
-# on such a buffer. (A loop over time steps owns the buffer. That is stage 7.)
+# With a buffer, nothing has to be copied, but the buffer belongs to the caller. A single cell has to accept any
+# arguments, so it cannot rely on such a buffer. (A loop over time steps could own the buffer. This is the plan for
+# stage 7, which does not exist yet.)
 
 # %% [markdown] syllabus="6.2b"
-# ### No zeros
+# ### No zeros for a missing gradient
 #
 # If a loss uses only `new_h`, no gradient arrives for `new_cell`. Autograd then creates a tensor of zeros, unless
 # you switch this off:
@@ -527,14 +536,16 @@ for name, lltm in {"eager": load(1).equations, "stage 5": stage5.lltm, "stage 6"
     print(f"{name:9s}", operations(only_h(lltm)) or "neither cat nor zeros")
 
 # %% [markdown]
-# Stage 5's operator needs both gradients, and creates the second one. (Eager does not need it, but concatenates the
-# gradients of the three pieces of z with a second `cat`.) Stage 6 does neither.
+# Stage 5's operator needs both gradients, so a tensor of zeros is created for the second one. (Eager does not need
+# these zeros, but concatenates the gradients of the three pieces of z with a second `cat`.) Here stage 6 creates no
+# zeros and concatenates nothing.
 
 # %% [markdown] syllabus="6.2c"
-# ### Nothing kept that is cheap to make again
+# ### Computing the gates again instead of storing them
 #
-# What does autograd keep of a step? `saved_storages` finds every tensor that a stage saves. A tensor that shares the
-# memory of an input or an output costs nothing, because the caller holds that memory anyway.
+# What does autograd store for backward in one step? `saved_storages` finds every tensor that an implementation
+# stores for backward. A tensor that shares the memory of an input or an output needs no additional memory, because
+# the caller holds that memory anyway.
 
 # %%
 from common.cell.memory import saved_storages
@@ -579,18 +590,21 @@ axis.margins(x=0.1)
 plt.show()
 
 # %% [markdown]
-# The 1.25 is X = [old_h, input], and stage 2's last 1 is tanh(new_cell). Stages 2 to 5 keep X and the gates, which
-# are the 3. Stage 6 keeps z in place of the gates, so it has a 3, too. What it saves *here* is X. Where one product
-# of X is faster than two of its halves, it concatenates X again.
+# In the chart, the piece of size 1.25 is X = [old_h, input], and the last piece of stage 2 is tanh(new_cell). Stages
+# 2 to 5 store X and the three gates (a piece of size 3). For the gates, stage 6 needs the same memory: it stores z
+# instead, which has the same size. Stage 6 needs less memory *here* only because it does not store X. For a large
+# cell on a GPU, one product of X is faster than two products of its halves, so there backward of stage 6
+# concatenates X again.
 #
-# Computing the gates again does not save memory, but it saves writing them. Forward writes three numbers fewer.
-# Backward executes some more instructions, but there the kernel waits for memory anyway. So *arithmetic is cheap, as
-# long as bytes are the limit*.
+# So computing the gates again in backward does not reduce this memory. The gain is time in forward: the forward
+# kernel does not have to write the gates, which are three numbers for each unit. The backward kernel executes more
+# instructions, but it waits for memory anyway. So *arithmetic is cheap, as long as bytes are the limit*.
 
 # %% [markdown] syllabus="6.2d"
-# ### What each saves
+# ### How many bytes each stage moves
 #
-# The next cell prints the bytes that the emulator counted for every kernel, in numbers for each unit:
+# The next cell prints how many numbers every kernel reads and writes for each unit. These numbers come from the
+# bytes that the emulator counted:
 
 # %%
 B, S = 64, 512
@@ -605,7 +619,7 @@ for number in (3, 5, 6):
 # %% [markdown]
 # Forward moves six numbers instead of nine. At the speed of a copy, it takes a third less time. Backward moves as
 # many bytes as before, because it reads z in place of the gates. The next cell shows what else the stage leaves out,
-# for the cell of B4096 I1024 S1024 in float32: as bytes, and as time at the recorded speed of a copy:
+# for the cell of B4096 I1024 S1024 in float32, in bytes and in time at the recorded speed of a copy:
 
 # %%
 B, I, S = 4096, 1024, 1024
@@ -620,12 +634,12 @@ for name, numbers in LEFT_OUT.items():
     print(f"{name:38s}{4 * numbers / 2**20:6.0f} MiB{'' if 'not time' in name else f'{time:8.1f} us'}")
 
 # %% [markdown] syllabus="6.2e"
-# ### The bias's gradient, and why there are no atomics
+# ### The gradient of the bias, without atomics
 #
-# `d_bias = d_z.sum(0)` reads all of `d_z` right after a kernel has written it. So the kernel itself adds up the
-# values that it writes. Its blocks run at the same time. The obvious solution is an `atomicAdd` from every block to
-# one sum. But a float sum depends on the order of its terms, and blocks end in any order. The emulator can shuffle
-# this order:
+# `d_bias = d_z.sum(0)` reads all of `d_z` right after a kernel has written it. So in stage 6, the kernel itself adds
+# up the values that it writes. The kernel's blocks run at the same time. The obvious solution is an `atomicAdd` from
+# every block to one sum. But a float sum depends on the order of its terms, and blocks end in any order. The
+# emulator can shuffle this order:
 
 # %%
 SUMS_CU = """
@@ -671,9 +685,9 @@ print("atomics:  ", sorted(by_atomics))
 print("the stage:", len(by_the_stage), "result of 8 runs")
 
 # %% [markdown]
-# Each block of the stage writes its own row of sums, and ATen adds up the rows. (If d_z has up to 64 rows, one block
-# processes all of them, and there is nothing to add.) Only the sizes and the GPU determine the order of both sums.
-# So on one GPU, the result has the same bits every time. You can repeat a training run exactly, and a test can
+# In the stage, each block writes its own row of sums, and ATen adds up the rows. (If d_z has up to 64 rows, one
+# block processes all of them, and there is nothing to add.) Only the sizes and the GPU determine the order of both
+# sums. So on one GPU, the result has the same bits every time. You can repeat a training run exactly, and a test can
 # compare with `==`.
 
 # %% [markdown] tags=["exercise"]
@@ -686,13 +700,13 @@ from common.exercises import show
 show("6/bytes_a_unit")
 
 # %% [markdown] syllabus="6.3a"
-# ## Reaching the limit
+# ## Reaching the speed of a copy
 #
 # ### 16 bytes at a time
 #
 # A thread can load 16 bytes in one instruction: four floats or eight halves that are next to each other and begin at
-# a multiple of 16. This is an aligned vector, and the stage's code calls it a `Pack`. The next cells put the stage's
-# forward kernel, `KERNEL` from above, into a module of its own:
+# an address that is a multiple of 16. This is an aligned vector, and the stage's code calls it a `Pack`. The next
+# cells put the stage's forward kernel, `KERNEL` from above, into a module of its own:
 
 # %%
 PACKS_CPP = """
@@ -755,9 +769,9 @@ for name, counted in COUNTED.items():
 # %% [markdown]
 # The bytes are the same, and the first two kernels also move the same sectors. But with vectors of 16 bytes, there
 # are a quarter as many load instructions, and a quarter as many requests for the load units. Each thread also has
-# four times as many bytes in flight. The last kernel shows the trap. Its lanes are 16 bytes apart, so every request
-# moves 16 sectors where 4 would be enough. This is only fast if a cache keeps the rest of these sectors until the
-# next loads need them.
+# four times as many bytes *in flight*, which means requested, but not arrived yet. The last kernel shows the trap.
+# The lanes of that kernel read at addresses 16 bytes apart, so every request moves 16 sectors where 4 would be
+# enough. This is only fast if a cache keeps the rest of these sectors until the next loads need them.
 
 # %%
 from common.figures.access_maps import draw_access_map
@@ -765,15 +779,15 @@ from common.figures.access_maps import draw_access_map
 display(draw_access_map(COUNTED["4 units, 16 bytes at once"], "z", "forward_kernel"))
 
 # %% [markdown]
-# The picture shows which elements of z the first block accesses, and for its first warp which lane accesses them.
-# Each lane accesses the three gates of four units.
+# The picture shows the elements of z that the first block accesses. For the first warp of this block, the picture
+# also shows the lane that accesses each element. Each lane accesses the three gates of four units.
 
 # %% [markdown] syllabus="6.3b"
-# ### Aligned, or not
+# ### Aligned and unaligned addresses
 #
-# A load of 16 bytes needs an address that is a multiple of 16. With any other address it is not slow, but an error.
-# torch's allocator returns addresses that are multiples of 16, but a slice can begin anywhere. The next call passes
-# a `z` that begins one float later:
+# A load of 16 bytes needs an address that is a multiple of 16. With any other address, the load is not slow: it is
+# an error. torch's allocator returns addresses that are multiples of 16, but a slice can begin anywhere. The next
+# call passes a `z` that begins one float later:
 
 
 # %%
@@ -794,8 +808,9 @@ def reported(call):
 reported(lambda: packs.forward(moved(z, 1), old_cell, True))
 
 # %% [markdown]
-# That call set `kAligned`, which promises that every row begins at a multiple of 16. Without this promise, the
-# kernel checks each row. A row can begin elsewhere even without a slice, if S is not a multiple of four:
+# That call set `kAligned`, which promises that every row begins at an address that is a multiple of 16. Without this
+# promise, the kernel checks each row. A row can begin elsewhere even without a slice, if S is not a multiple of
+# four:
 
 # %%
 exact = reference.pointwise_forward(z, old_cell)
@@ -817,7 +832,7 @@ for S_odd in (512, 510, 509):
 # row begins only at a multiple of 8. For S=509, three rows out of four do not begin at a multiple of 16.)
 
 # %% [markdown] syllabus="6.3c"
-# ### The tail
+# ### The last units of a row
 #
 # A row of 6 units is one and a half vectors. The next kernel does not check whether a vector is complete:
 
@@ -843,9 +858,9 @@ print("stores:", *(f"{row.lanes} of {row.bytes // row.lanes} bytes;" for row in 
 # %% [markdown] syllabus="6.3f"
 # ### The store that was not 16 bytes wide (!)
 #
-# The emulator counts the accesses of the source. Only PTX or machine code shows whether the compiler generates the
-# same accesses. The first version of this kernel stored its vectors by an assignment, in the same way as it loads
-# them, and the emulator counted 16 bytes:
+# The emulator counts the accesses in the source code. Only PTX (nvcc's portable assembly language) or machine code
+# shows whether the compiler generates the same accesses. The first version of this kernel stored its vectors by an
+# assignment, in the same way as it loads them, and the emulator counted 16 bytes:
 
 # %%
 ORDER = re.search(r"__stwb\(.*?\);", KERNEL, re.DOTALL)[0]
@@ -860,11 +875,12 @@ else:
     print("no nvcc here: PTX would show the stores")
 
 # %% [markdown]
-# The compiler made two copies of the loop. Each has eight stores of one float instead of two stores of four, and one
-# of the copies runs, so there are four times as many stores (nvcc 13.0). The compiler had split each address into a
-# base and an offset. The base is not a multiple of 16, although every sum is, so the compiler could not rely on the
-# alignment. The compiler is allowed to do this, because an assignment does not guarantee one instruction. The kernel
-# computed the right values, and no test failed. `__stwb` of a `uint4` is always one instruction.
+# The compiler made two copies of the loop. In each copy, eight stores of one float replace two stores of four
+# floats. Only one of the copies runs, so a thread executes four times as many stores as necessary (nvcc 13.0). The
+# compiler had split each address into a base and an offset. Each address (base + offset) is a multiple of 16, but
+# the base alone is not. So the compiler could not rely on the alignment. This is allowed, because an assignment does
+# not guarantee one instruction. The kernel computed the right values, and no test failed. `__stwb` of a `uint4` is
+# always one instruction.
 
 # %%
 if find_nvcc():
@@ -877,9 +893,10 @@ if find_nvcc():
 # %% [markdown] syllabus="6.3d"
 # ### Occupancy
 #
-# A multiprocessor holds many warps. While one warp waits, it runs another one. How many warps fit depends on how
-# much each of them uses of the 2,048 threads, 65,536 registers, and 228 KiB of shared memory of a multiprocessor (on
-# an H200). *Occupancy* is the number of warps that fit, as a share of the largest possible number.
+# A multiprocessor holds many warps, and while one warp waits, the multiprocessor runs another one. On an H200, a
+# multiprocessor has room for 2,048 threads, 65,536 registers (which hold the threads' variables), and 228 KiB of
+# shared memory. How many warps fit depends on how much of these each warp uses. *Occupancy* is the number of warps
+# that fit, as a share of the largest possible number.
 
 # %%
 from common.measure.gpu_trace import occupancy
@@ -907,8 +924,8 @@ plt.show()
 # %% [markdown]
 # The curves have steps, because only whole blocks fit, and because a warp gets its registers in units of 256. With
 # 33 registers instead of 32, blocks of 256 threads lose a quarter of the occupancy, and blocks of 1,024 threads lose
-# half. With more than 64 registers, not one block of 1,024 threads fits, and a launch is an error. How many
-# registers does our kernel use? The assembler prints this, without a GPU:
+# half. With more than 64 registers, not one block of 1,024 threads fits, and a launch fails. How many registers does
+# our kernel use? The assembler prints this, without a GPU:
 
 # %%
 if find_nvcc():
@@ -923,20 +940,20 @@ print(
 )
 
 # %% [markdown]
-# Higher occupancy is not always better. A kernel needs enough *bytes in flight*: the speed of memory times the
-# duration of a load. With 16-byte loads, the same number of warps has four times as many bytes in flight, so half of
-# the warps can be enough. Stage 6's backward has half the occupancy of stage 3's, and is as fast. The goal is the
+# Higher occupancy is not always better. A kernel needs enough bytes in flight: the speed of memory times the
+# duration of one load. With 16-byte loads, the same number of warps has four times as many bytes in flight, so half
+# of the warps can be enough. Stage 6's backward has half the occupancy of stage 3's, and is as fast. The goal is the
 # speed of a copy, not the highest occupancy.
 
 # %% [markdown] syllabus="6.3e"
-# ### Reading ncu
+# ### Reading a report of Nsight Compute (ncu)
 #
 # Nsight Compute stops a program at a kernel, runs this kernel several times, and reads the GPU's counters. The
 # command `ncu -k regex:forward_kernel -c 1 --set full python script.py` writes a report. Its first part, *Speed of
-# Light*, shows which percentage of the speed of memory and of the multiprocessors the kernel reaches. The larger one
-# is the limit of the kernel. If both are low, the kernel waits, because there are too few warps or too few bytes in
-# flight. Then the report shows the counters. The next cell prints the counters that correspond to those of the
-# emulator:
+# Light*, shows which percentage of the speed of memory and of the multiprocessors the kernel reaches. The larger
+# percentage shows the limit of the kernel. If both are low, the kernel waits, because there are too few warps or too
+# few bytes in flight. Then the report shows the counters. The next cell prints the counters that correspond to those
+# of the emulator:
 
 # %%
 from common.studies import ncu, ncu_tool
@@ -960,8 +977,8 @@ for one in ncu.read_ncu_record()["launches"]:
 
 # %% [markdown]
 # Look at the sectors per request first. A warp that reads 32 floats next to each other needs 4 sectors, and with
-# vectors of 16 bytes it needs 16. If each lane reads only one float, 16 sectors are a sign of gaps, the trap from
-# above. `sectors * 32` should be the number of bytes that you worked out.
+# vectors of 16 bytes it needs 16 sectors. If each lane reads only one float, 16 sectors are a sign of gaps, the trap
+# from above. `sectors * 32` should be the number of bytes that you worked out.
 #
 # Be careful with the times. ncu fixes the clocks, and empties the caches before each of its runs. You can use its
 # durations to compare kernels, but they are not the durations in your program. If ncu prints `ERR_NVGPUCTRPERM`, an
@@ -971,7 +988,7 @@ for one in ncu.read_ncu_record()["launches"]:
 # **Your turn:** `6/sixteen_bytes` and `6/sum_of_a_block`.
 
 # %% [markdown] syllabus="6.4a"
-# ## Overhead
+# ## Overhead: the time outside the kernels
 #
 # A kernel for 16 rows of 128 units runs for a few microseconds. The rest of a step is overhead: Python, autograd,
 # the dispatcher, and launches. We start with autograd. The next cells define one loop, `2 * x`, and four operators
@@ -1002,9 +1019,11 @@ Tensor shape_of_twice(const Tensor& x) { return at::empty_symint(x.sym_sizes(), 
 """
 
 # %% [markdown]
-# If the gradient of an operator is in C++, a call reaches the autograd kernel first. From there, it has to continue
-# below autograd. There are two ways to do this. `redispatching` switches autograd off with a guard and calls the
-# operator again, and the dispatcher selects the next kernel. `straight` directly calls the function that computes:
+# If the gradient of an operator is in C++, a call reaches the autograd kernel first. From there, the call has to
+# continue *below* autograd, with the kernels that come later in the dispatcher's order. There are two ways to do
+# this. The operator `redispatching` switches autograd off with a guard (an object that restores the setting when it
+# is destroyed) and calls itself again, and the dispatcher selects the next kernel. The operator `straight` directly
+# calls the function that computes:
 
 # %%
 OVERHEAD += """
@@ -1091,10 +1110,10 @@ for name, time in both.items():
     print(f"{name:20s}forward {alone[name]:5.1f} us, with backward {time:5.1f} us")
 
 # %% [markdown]
-# With a gradient in C++, the operator costs as much as one of torch's own. `register_autograd` costs most: in each
-# call, its Python code inspects the arguments and builds an autograd function around yours. A cell has more
-# arguments, so the difference for a whole step is larger. The next cell measures two cells: one with a single unit,
-# where only the cost of the calls remains, and a small one:
+# With a gradient in C++, a call of the operator takes about as long as a call of one of torch's own operators.
+# `register_autograd` takes the most time: in each call, torch's Python code inspects the arguments and builds an
+# autograd function around yours. A cell has more arguments, so the difference for a whole step is larger. The next
+# cell measures two cells: one with a single unit, where only the cost of the calls remains, and a small one:
 
 # %%
 CELLS = {"eager": load(1).equations, "stage 2": load(2).lltm, "stage 5": stage5.lltm, "stage 6": stage6.lltm}
@@ -1128,9 +1147,10 @@ axes[0].set_ylim(len(CELLS) - 0.5, -0.5)
 plt.show()
 
 # %% [markdown] syllabus="6.4b"
-# ### Whole under compile, or not
+# ### One graph under `torch.compile`, or an error
 #
-# A direct call of the function saves one call of the dispatcher. In eager mode, nothing seems to be lost:
+# A direct call of the function, as in `straight`, avoids one call of the dispatcher. In eager mode, the results of
+# both operators are right:
 
 # %%
 for name in ("redispatching", "straight"):
@@ -1155,8 +1175,8 @@ for name in ("redispatching", "straight"):
 # %% [markdown]
 # The compiler runs an autograd kernel in C++ as it is, with fake tensors, which have no data. A kernel that calls
 # the operator again reaches the fake kernel through the dispatcher. A kernel that calls the function directly
-# requests a pointer to data, and torch raises an error. So the rule is: *above the kernels, call only operators,
-# never functions*. `opcheck` would have found the mistake:
+# requests a pointer to data, and torch raises an error. So the rule is: *an autograd or autocast kernel in C++ calls
+# only operators, never the function that computes*. `opcheck` would have found the mistake:
 
 # %%
 from torch.library import opcheck
@@ -1166,10 +1186,10 @@ for name in ("redispatching", "straight"):
     print(f"{name:14s}", {test: "failed" for test, result in found.items() if result != "SUCCESS"} or "all pass")
 
 # %% [markdown]
-# ### On whose thread
+# ### Which thread runs backward
 #
-# Which thread calls backward? On a CPU, it is the thread that requested it. For tensors on a GPU, torch's engine has
-# one thread for each device, and passes the work to it:
+# Which thread calls a backward function? On a CPU, it is the thread that requested it. For tensors on a GPU, torch's
+# autograd engine has one thread for each device, and passes the work to that thread:
 
 # %%
 import threading
@@ -1197,11 +1217,13 @@ if on_gpu:
         print("without its thread:", microseconds(identity))
 
 # %% [markdown]
-# It takes some tens of microseconds to wake a thread and to wait for it, in every stage and in eager. On an H200, a
-# small step took 199 us, and 146 us when the engine stayed on the calling thread
-# (`torch.autograd.set_multithreading_enabled(False)`). No kernel can change this. But a kernel can change the number
-# of launches, and each launch costs the CPU a few microseconds. The next cell lists the launches of one step, on the
-# emulator:
+# Waking a thread and waiting for it takes tens of microseconds, in every stage and in eager. On one machine with an
+# H200, forward and backward of stage 6 at B16 I32 S128 took 199 us. The same step took 146 us when the engine stayed
+# on the calling thread (`torch.autograd.set_multithreading_enabled(False)`). The time for waking a thread depends on
+# the machine and varies between runs. Two recorded runs show how much: the same step took 194 us in one run
+# (`docs/results/ablation.json`) and 380 us in the other (`h200.json`). No kernel can change the time for waking a
+# thread. But a kernel can change the number of launches, and each launch costs the CPU a few microseconds. The next
+# cell lists the launches of one step, on the emulator:
 
 # %%
 for size in ((4, 8, 32), (300, 8, 32)):
@@ -1212,16 +1234,16 @@ for size in ((4, 8, 32), (300, 8, 32)):
     print("B{} I{} S{}:".format(*size), own, "and of ATen's", products)
 
 # %% [markdown]
-# A small cell takes one launch in forward, which includes its products, and two launches in backward. For a large
-# cell, the stage uses ATen's products, which are much faster at large sizes. We measured the size at which to
-# switch.
+# A small cell needs one launch in forward, which also computes the matrix products, and two launches in backward.
+# For a large cell, the stage uses ATen's products, which are much faster at large sizes. We measured the size at
+# which to switch.
 
 # %% [markdown] syllabus="6.4c"
-# ## The CPU
+# ## Vector instructions and threads on a CPU
 #
-# Stage 5's loop computes one unit after another. The registers of a current core hold 8 or 16 floats (4 on most Arm
-# cores), and a CPU has several cores. The following sections show how to use them, with `tanh` of 16,384 numbers as
-# the example. We start with ATen's class for one such register, `at::vec::Vectorized`:
+# Stage 5's loop computes one unit after another. A vector register of a current core holds 8 or 16 floats (4 on most
+# Arm cores), and a CPU has several cores. The following sections show how to use them, with `tanh` of 16,384 numbers
+# as the example. We start with ATen's class for one such register, `at::vec::Vectorized`:
 
 # %%
 VEC = """
@@ -1267,10 +1289,10 @@ AVX2 = ["-mavx2", "-mfma"] if HAS_AVX2 else []
 print("this CPU:", torch.backends.cpu.get_cpu_capability())
 
 # %% [markdown] syllabus="6.4d"
-# ### Flags (!)
+# ### Compiler flags that you have to set (!)
 #
-# torch compiles such files with flags that are not set for an extension by default. Without them, the code is slow,
-# and there is no warning:
+# torch's own files that use `Vectorized` are compiled with certain flags. For an extension, these flags are not set
+# by default. Without them, the code is slow, and there is no warning:
 
 # %%
 from torch._C import _demangle
@@ -1293,10 +1315,11 @@ for name, library in LIBRARIES.items():
     print(f"{name:28s}{AT_VEC[name]:7.1f} us, at most {worst:.2f} ulp   {_demangle(library.type().decode())}")
 
 # %% [markdown]
-# The flags for the instructions alone change nothing: without `CPU_CAPABILITY_AVX2`, `Vectorized` is an array of
-# eight floats, and its `tanh` is a loop over calls of the C library. The other macro does not change the machine
-# code. It is the name of a namespace. Without it, the classes of a file with AVX2 and of a file without have *the
-# same* name. If a linker finds two functions with one name, it keeps only the first one. So set both macros.
+# The flags `-mavx2 -mfma` alone change nothing: without `CPU_CAPABILITY_AVX2`, `Vectorized` is an array of eight
+# floats, and its `tanh` is a loop over calls of the C library. The other macro, `CPU_CAPABILITY`, does not change
+# the machine code. It is the name of a namespace. Without this macro, the classes have *the same* name in a file
+# that is compiled with AVX2 and in a file that is compiled without. If a linker finds two functions with one name,
+# it keeps only the first one. So set both macros.
 #
 # And how do you use several cores? `at::parallel_for` cuts a range into pieces:
 
@@ -1323,7 +1346,7 @@ torch.set_num_threads(1)
 # ignores the pragma. The result is one piece on one core, without a warning.
 
 # %% [markdown] syllabus="6.4e"
-# ### A plain loop
+# ### Loops that the compiler vectorises
 #
 # A compiler can turn a loop into vector instructions by itself, if the loop contains only arithmetic and choices,
 # and no calls. Stage 6's gate functions are written in this way. With a flag, the compiler reports which loops it
@@ -1355,7 +1378,7 @@ for flags in (["-O3"], ["-O3", "-fno-trapping-math"]):
 # %% [markdown]
 # *Control flow in loop* means a choice, such as `z > 0 ? z : e`. Vectorised code computes both sides for all
 # numbers, and keeps one of the two results for each number. So it also computes `e` for numbers that do not need it.
-# There `e` might overflow, and raise a floating-point exception that the program would not have raised.
+# For such a number, `e` might overflow, and raise a floating-point exception that the program would not have raised.
 # `-fno-trapping-math` tells the compiler that the program does not use these exceptions.
 #
 # What about `std::tanh`? It is a call, but glibc has versions of it for vector registers, and g++ uses them under
@@ -1396,10 +1419,10 @@ axis.set_xlabel("microseconds for tanh of 16,384 floats, one core")
 plt.show()
 
 # %% [markdown]
-# With their flags, both plain loops are faster here than `at::vec`, and about as exact. Measure this on your
-# machine, too: an older glibc or another compiler does not have a vector `tanh`, and does not warn either. And
-# `-ffast-math` has a price: it promises the compiler that there is no NaN and no infinity. If a training run does
-# produce a NaN, `isnan` does not find it:
+# With the right flags, both plain loops (`std::tanh` and the stage's) are faster here than `at::vec`, and about as
+# exact. Measure this on your machine, too: an older glibc or another compiler does not have a vector `tanh`, and
+# does not warn either. And `-ffast-math` has a price: it promises the compiler that there is no NaN and no infinity.
+# If a training run does produce a NaN, `isnan` does not find it:
 
 # %%
 for name in ("std::tanh", "std::tanh, -ffast-math"):
@@ -1421,8 +1444,9 @@ print(text[text.index("template <typename Work>\nvoid run") : text.index("}  // 
 # %% [markdown] syllabus="6.2d"
 # ## Leaving out each optimisation
 #
-# `make ablation` builds the stage without each of these optimisations in turn, and with each one alone, and measures
-# all of these variants in one run. These are the recorded results:
+# `make ablation` builds the stage without each of its optimisations in turn, and also with each one alone, and
+# measures all of these variants in one run. The next cell shows the recorded results. The list above the tables
+# explains the name of each optimisation:
 
 # %%
 from common.pages.tables.ablation_table import ablation_table
@@ -1431,27 +1455,33 @@ from common.studies import ablation
 display(Markdown(ablation_table(ablation.read_recorded_ablation())))
 
 # %% [markdown]
-# What does a ratio like 0.96 mean? You can read the noise from the table itself. Forward without `bias` is the same
-# program as the stage, instruction for instruction, and so is a small cell without `joined`. So any difference of
-# their ratios from 1.00 is noise. At the small sizes, it is a few percent, and in another run it was ten. So at
-# these sizes, only `small` and `autograd` have shown an effect (and `joined`, when it is the only optimisation). At
-# the large size, the noise is less than one percent. There, most of the time of the cell is a matrix product, and
-# all optimisations together gain six percent in forward and four with backward.
+# What does a ratio like 0.96 mean? You can read the noise from the table itself. On a GPU, `bias` (the sums for the
+# bias) changes only backward, so forward without it is the same program as the stage, instruction for instruction.
+# Also, `joined` (one matrix product instead of two) changes nothing in a small cell, whose own kernels compute the
+# products. So where these two ratios differ from 1.00, the difference is noise. At the small sizes on the H200, the
+# noise is a few percent, and in another run it was ten percent. So at these sizes, only two optimisations have shown
+# an effect in the complete stage: `small` (one kernel for a small cell) and `autograd` (the gradient in C++).
+# `joined` has an effect only without `small`, when ATen computes the products: for example, if `joined` is the only
+# optimisation. At the large size, the noise is less than one percent. At that size, most of the time of the cell is
+# a matrix product, and all optimisations together gain six percent in forward, and four percent in forward and
+# backward together.
 #
-# The kernel alone shows the differences. It also shows that *optimisations need each other*. On their own, `packs`
-# and `units` gain six and two percent, because a kernel that writes all gates waits for memory anyway. But if you
-# remove one of them from the complete stage, the kernel takes a fifth longer (`packs`) or a sixth longer (`units`).
-# If you try optimisations one at a time, and keep only those that help, you stop too early.
+# The times of the pointwise kernel alone show the differences. They also show that *optimisations need each other*.
+# On its own, `packs` (16 bytes at a time) gains six percent, and `units` (the GPU's fast units) gains two percent,
+# because a kernel that writes all gates waits for memory anyway. But if you remove one of them from the complete
+# stage, the kernel takes a fifth longer (`packs`) or a sixth longer (`units`). If you try optimisations one at a
+# time, and keep only those that help, you stop too early.
 #
-# At B64 S128, the pointwise kernel shows a cost. With few rows, vectors of 16 bytes leave a quarter of the threads,
-# and a block that sums for the bias processes several rows one after another. So backward takes 10 us instead of 5.
-# But it saves the launch of a separate sum, which costs a program about as much.
+# At B64 S128, two of the optimisations make the pointwise kernel slower. With 16 bytes per thread, only a quarter as
+# many threads run, and with few rows these are too few to keep the GPU busy. Also, a block that sums for the bias
+# processes several rows one after another. So backward takes 10 us instead of 5. But no separate sum has to be
+# launched. That launch would cost a program about the same 5 us.
 
 # %% [markdown] syllabus="6.4f"
 # ## The same kernel in Triton
 #
-# Was it worth the effort? Triton compiles kernels that are written in Python for a GPU. This is the same forward
-# kernel in Triton:
+# Was a kernel in CUDA worth the effort? Triton is a compiler for GPU kernels that are written in Python. This is the
+# same forward kernel in Triton:
 
 # %%
 triton_text = (root / "stages" / "stage6_fused" / "lltm_triton.py").read_text()
@@ -1466,11 +1496,12 @@ for name, text in code.items():
     print(f"{name}: {len(lines)} lines")
 
 # %% [markdown]
-# Line by line, it is nearly the same: a row, some units, three loads, the gates, two stores. Triton does the rest.
-# `inside` is the mask of the tail. The compiler decides which thread computes which units, and generates loads of 16
+# Line by line, the Triton kernel does nearly the same as the CUDA kernel: it selects a row and some units, loads
+# their numbers, computes the gates, and stores two results. Triton does the rest. `inside` is a mask that excludes
+# units past the end of a row. The compiler decides which thread computes which units, and generates loads of 16
 # bytes with the right alignment. (Triton's `elu` and `tanh`, written above the kernel, are `exp(z) - 1` and
-# `2 * sigmoid(2 * x) - 1`. Near zero, both lose digits that ours keep.) In Triton, you cannot control what a single
-# thread does, and there is no kernel for the CPU. These are the recorded times on the H200:
+# `2 * sigmoid(2 * x) - 1`. Near zero, both lose digits that the stage's functions keep.) In Triton, you cannot
+# control what a single thread does, and there is no kernel for the CPU. These are the recorded times on the H200:
 
 # %%
 print(f"{'':16s}{'forward':>10s}{'backward':>10s}   (B8192 S4096, us; B4096 S1024)")
@@ -1480,10 +1511,11 @@ for implementation in dict.fromkeys(row["name"] for row in h200["kernels"]):
     print(f"{implementation:16s}{''.join(both)}   {cells[4096, 'forward']:8.1f}{cells[4096, 'backward']:8.1f}")
 
 # %% [markdown]
-# torch.compile's forward is as fast as any other, and you do not have to write it. Its backward keeps more tensors
-# than necessary, and consists of two kernels. Triton's backward writes the same tensors as the stage's, and is as
-# fast or nearly as fast. Does the Triton version compute the right values? Without a GPU, Triton's interpreter can
-# run it. You have to select the interpreter before you import Triton, so the next cell starts a new process:
+# torch.compile's forward is as fast as any other, and you do not have to write it. The backward of torch.compile
+# keeps more tensors than necessary, and consists of two kernels. Triton's backward writes the same tensors as the
+# stage's backward, and is as fast or nearly as fast. Does the Triton version compute the right values? Without a
+# GPU, Triton's interpreter can run it. You have to select the interpreter before you import Triton, so the next cell
+# starts a new process:
 
 # %%
 CHECK = """
@@ -1500,20 +1532,20 @@ done = subprocess.run([sys.executable, "-c", CHECK], env=environment, capture_ou
 print(done.stdout.strip() or done.stderr.splitlines()[-1])
 
 # %% [markdown]
-# For a kernel that waits for memory, and that you need only on GPUs, Triton is by far the better choice.
-# [When not to write CUDA](../docs/when-not-to-write-cuda.md) has the table. Compared with it, the stage adds four
-# features: the sums for the bias are in the same kernel, a small cell takes one launch, a call does not run Python,
-# and the cell also runs on the CPU.
+# For a kernel that waits for memory, and that you need only on GPUs, Triton is by far the better choice. [When not
+# to write CUDA](../docs/when-not-to-write-cuda.md) has the times. Compared with the Triton version, the stage adds
+# four features: the sums for the bias are in the same kernel, a small cell needs only one launch in forward, a call
+# does not run Python, and the cell also runs on the CPU.
 
 # %% [markdown]
-# ## What to take along
+# ## Summary
 #
 # - Work out the bytes and measure a copy. Then you know what you can still gain before you write a line.
 # - First leave out unnecessary work: copies, zeros, tensors kept for backward. Then count accesses, and use 16
 #   bytes at a time. Then look at the instructions and the stores that the compiler generated.
-# - Arithmetic is cheap while bytes are the limit. But the limit of instructions is not far above.
-# - At small sizes, the time is not in the kernels, but in the calls around them. Write autograd in C++, and above
-#   the kernels call only operators.
+# - Arithmetic is cheap while bytes are the limit. But if you add many instructions, they soon become the limit.
+# - At small sizes, the time is not in the kernels, but in the calls around them. Write autograd in C++, and in an
+#   autograd or autocast kernel, call only operators.
 # - On a CPU, set the right flags, and let the compiler report what it did.
 #
 # Next: `make diff-5-6` shows the stage as a diff. `make next` shows the next exercise.

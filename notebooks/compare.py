@@ -14,8 +14,8 @@
 # # Stages side by side
 #
 # Every stage computes the same cell. This notebook shows how much time each stage takes, on this machine and on the
-# machines whose measurements are recorded in `docs/results/`. The rows are the stages that exist: if you add a
-# stage, it appears here without further changes.
+# machines whose measurements are recorded in `docs/results/`. The tables and charts show every stage that exists: if
+# you add a stage, it appears here without further changes.
 
 # %%
 # %matplotlib inline
@@ -66,8 +66,8 @@ if not recorded:
     print("No other machine is recorded yet.")
 
 # %% [markdown]
-# A row is stale if it was measured with sources that differ from those in `stages/` now. It describes the old code,
-# not the current code. The list also names every implementation that could not run, with the reason.
+# A row is stale if it was measured with sources that differ from those in `stages/` now. Such a row describes the
+# old code, not the current code. The list also names every implementation that could not run, with the reason.
 
 # %%
 for one in [result, *recorded]:
@@ -79,8 +79,9 @@ for one in [result, *recorded]:
 # %% [markdown]
 # ## Time, by stage and size
 #
-# `eager` is stage 1 without its checks of the arguments. All other times are compared with it. In one run, all
-# implementations were measured in turns, and each was checked against the float64 reference before and after.
+# `eager` is stage 1 without its checks of the arguments. All other times are compared with the time of `eager`. In
+# one run, all implementations were measured in turns, and each was checked against the float64 reference before and
+# after.
 
 # %%
 for device in devices:
@@ -108,15 +109,16 @@ for device in devices:
     display(plots.plot_speedups(result, device))
 
 # %% [markdown]
-# A mark to the right of the grey line is faster than eager, and a mark to the left of it is slower. A stage that
-# gains much in the left panel gains less in the right one: it removes calls, and large sizes do not spend their time
-# on calls. Backward has more calls to remove than forward.
+# A mark to the right of the grey line means faster than eager, and a mark to the left means slower. A stage mainly
+# removes calls, and at large sizes the calls take only a small part of the time. So a stage that gains much in the
+# left panel (a small size) gains less in the right panel (a large size). Backward has more calls to remove than
+# forward.
 
 # %% [markdown]
-# ## What is slower than a peer
+# ## Where a stage is slower than PyTorch without an extension
 #
-# A peer is what you get without writing an extension: eager PyTorch, and `torch.compile`. Differences below 3 % are
-# not counted.
+# A *peer* is an implementation for which you do not write an extension: eager PyTorch, `torch.compile`, or Triton.
+# Differences below 3 % are not counted.
 
 # %%
 for one in [result, *recorded]:
@@ -131,19 +133,20 @@ for one in [result, *recorded]:
         display(Markdown("\n".join(lines)))
 
 # %% [markdown]
-# The bold parts are the cases in which the stage is slower, with the multiple of the peer's time in brackets. Stage
-# 1 is eager with a check of the arguments, so its losses show what the check costs.
+# The bold parts say in how many cases the stage is slower, by how much at most, and, in brackets, at which sizes.
+# Stage 1 is eager with a check of the arguments, so the cases in which stage 1 is slower show what the check costs.
 
 # %% [markdown]
-# ## Memory saved for backward
+# ## Memory stored for backward
 
 # %%
 for device in devices:
     display(plots.plot_saved_bytes(result, device))
 
 # %% [markdown]
-# These bytes are occupied between forward and backward, once for every step of a sequence. For a hundred steps, it
-# is a hundred times as many. Inputs, weights and outputs are not counted, because the caller holds them anyway.
+# These bytes are occupied between forward and backward, once for every step of a sequence. For a hundred steps,
+# there are a hundred times as many bytes. Inputs, weights and outputs are not counted, because the caller holds them
+# anyway.
 
 # %% [markdown]
 # ## The pointwise kernels alone
@@ -156,15 +159,15 @@ if not kernels:
     print("Not measured here, and not recorded yet: `make bench` on a machine with a GPU measures them.")
 
 # %% [markdown]
-# A kernel that only moves numbers can be as fast as a copy of the same number of bytes, or a little faster if it
-# reads more than it writes. The difference to 100 % is what a better kernel could still gain without moving fewer
-# bytes. A kernel that moves fewer bytes can gain more than that.
+# The chart shows the speed of each kernel in percent of the speed of a copy. A kernel that only moves numbers can
+# reach 100 %, or a little more if it reads more than it writes. The difference to 100 % is what a better kernel
+# could still gain without moving fewer bytes. A kernel that moves fewer bytes can gain more than that.
 
 # %% [markdown]
 # ## Stages that only the emulator runs here
 #
-# The times of the emulator mean nothing, so they are not measured. The times that were recorded on GPUs are shown
-# instead.
+# The times of the emulator say nothing about a GPU, so they are not measured. The times that were recorded on GPUs
+# are shown instead.
 
 # %%
 for stage in stages.cell_stages():
@@ -184,7 +187,7 @@ builds or "No stage with anything to build has been measured yet."
 # during development, because you wait for it after each change.
 
 # %% [markdown]
-# ## This machine beside the recorded ones
+# ## This machine compared with the recorded machines
 
 # %%
 plots.plot_machines([result, *recorded], size=unique(result["rows"])[0])
@@ -202,6 +205,6 @@ if not recorded:
     print("No other machine is recorded yet: docs/results/README.md says how to add yours.")
 
 # %% [markdown]
-# Each mark is one size. The further left the marks of a stage are, the more it gains. Marks that are spread widely
-# belong to a stage whose gain depends on the size. If the marks of a stage lie on both sides of the grey line,
-# choose the stage only for the sizes at which it is faster.
+# Each mark is one size. The further left the marks of a stage are, the more the stage gains. Marks that are spread
+# widely belong to a stage whose gain depends on the size. If the marks of a stage lie on both sides of the grey
+# line, choose the stage only for the sizes at which it is faster.

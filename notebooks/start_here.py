@@ -14,8 +14,8 @@
 # # Start here: your first CUDA kernel in PyTorch
 #
 # In the next ten minutes you call a CUDA kernel from PyTorch, break it, read what went wrong, fix it, and give it a
-# gradient. You do not need a GPU. Without one, an emulator compiles the same CUDA source with g++, runs it on the
-# CPU and checks every memory access.
+# gradient. You do not need a GPU. Without one, the workbook's emulator compiles the same CUDA source with g++, runs
+# it on the CPU and checks every memory access.
 #
 # The first build takes up to a minute.
 
@@ -41,10 +41,10 @@ print("torch", torch.__version__, "on", "the GPU" if device() == "cuda" else "th
 # %% [markdown]
 # ## 1. A kernel of five lines
 #
-# A **kernel** is a function that many threads of a GPU run at the same time. This one squares the numbers of an
-# array. Each **thread** handles one element, and first computes which one: threads come in **blocks** of equal
-# size, so the element's index `i` is the number of the block, times the size of a block, plus the number of the
-# thread in its block.
+# A **kernel** is a function that many threads of a GPU run at the same time. The kernel below squares the numbers of
+# an array. Each **thread** handles one element, and first computes the index `i` of that element. Threads are
+# grouped in **blocks** of equal size. So `i` = (number of the block) × (size of a block) + (number of the thread in
+# its block).
 
 # %%
 KERNEL = """
@@ -68,9 +68,11 @@ draw_thread_grid(count=10, block_size=4)
 # %% [markdown]
 # ## 2. Call it from PyTorch
 #
-# Two more pieces are needed. The **launch** starts the kernel: `<<<blocks, threads>>>` says how many blocks, and
-# how many threads in each. The C++ function `square` takes a tensor, allocates the result, passes both pointers to
-# the launch, and returns the result. `inline` compiles all three and gives you a Python module.
+# Two more pieces are needed: a launch and a C++ function. The **launch** starts the kernel. The first two values in
+# `<<<...>>>` are the number of blocks and the number of threads in each block. The other two values are the size of
+# the shared memory and the stream; notebook 03 explains them. The **C++ function** `square` takes a tensor and
+# allocates the result. It passes the launch two pointers, one to the data of each tensor, and returns the result.
+# `inline` compiles the kernel, the launch and the C++ function, and returns a Python module.
 
 # %%
 LAUNCH = """
@@ -103,15 +105,15 @@ x = torch.randn(1000, device=device())
 print("the same as x * x:", torch.equal(kernels.square(x), x * x))
 
 # %% [markdown]
-# 1000 elements need four blocks of 256 threads. The result is right, to the last bit.
+# 1000 elements need four blocks of 256 threads. The result equals that of PyTorch, to the last bit.
 
 # %% [markdown]
 # ## 3. Break it
 #
-# Now change one character of the guard: `<` becomes `<=`. One thread too many gets through, and writes `y[1000]`,
-# which does not exist. On a GPU, this kernel usually seems to work: it writes into memory that belongs to something
-# else, and you find out much later. The emulator reports it at once, so this version runs on the emulator even if
-# you have a GPU.
+# Now add one character to the guard: `<` becomes `<=`. One additional thread passes the guard. It reads `x[1000]`
+# and writes `y[1000]`, and neither element exists. On a GPU, this kernel usually seems to work: it writes past the
+# end of `y`, into padding or into memory that belongs to other data, and you find out much later or never. The
+# emulator reports the mistake at once, so this version runs on the emulator even if you have a GPU.
 
 # %%
 BROKEN = HEADERS + KERNEL.replace("if (i < n)", "if (i <= n)") + LAUNCH
@@ -124,16 +126,16 @@ except RuntimeError as error:
     print("line 7:", BROKEN.splitlines()[6])
 
 # %% [markdown]
-# Read the report from the top: what went wrong and in which line, at which element of which tensor, and which
-# thread of which block did it. The thread reads `x[1000]` before it writes `y[1000]`, so the read is what you see.
-# Change `<=` back to `<` and run the cell again: there is no report.
+# Read the report from the top: it names the mistake and its line, the element and its tensor, and the thread and
+# its block. The thread reads `x[1000]` before it writes `y[1000]`, so the report names the read. Change `<=` back to
+# `<` and run the cell again: there is no report.
 
 # %% [markdown]
 # ## 4. Give it a gradient
 #
-# PyTorch cannot differentiate a kernel. An `autograd.Function` says how: `forward` calls the kernel and saves what
-# `backward` will need, and `backward` turns the gradient of the output into the gradient of the input. The
-# derivative of x² is 2x.
+# PyTorch cannot differentiate a kernel, so you have to write the derivative yourself, in an `autograd.Function`. Its
+# method `forward` calls the kernel and stores what `backward` will need. The method `backward` turns the gradient of
+# the output into the gradient of the input. The derivative of x² is 2x.
 
 
 # %%
@@ -154,15 +156,17 @@ Square.apply(x).sum().backward()
 print("the gradient is 2x:", torch.equal(x.grad, 2 * x.detach()))
 
 # %% [markdown]
-# That is a complete PyTorch extension: a kernel, a function that calls it, and a gradient.
+# This is a complete PyTorch extension: a kernel, a function that calls it, and a gradient.
 
 # %% [markdown]
-# ## 5. What it is good for
+# ## 5. When a kernel of your own is worth the effort
 #
-# Squaring is too simple to be worth a kernel of its own. A recurrent cell is not: PyTorch runs its dozen small
-# operations as separate kernels, each of which reads and writes all of its numbers. One kernel that does all of it,
-# a **fused** kernel, is launched once and keeps the values in between in registers. The workbook builds such a cell
-# in stages. The chart shows what each stage gains, measured on an NVIDIA H200; longer bars are faster.
+# Squaring is too simple to be worth a kernel of its own. A recurrent cell (one time step of a recurrent neural
+# network) is worth one. It consists of a dozen small operations. PyTorch runs each operation as a separate kernel,
+# which reads its inputs from memory and writes its results to memory. One kernel that does all these operations is
+# called a **fused** kernel. It is launched once, and keeps the intermediate values in registers, the fast storage of
+# each thread. The workbook builds such a cell in stages. The chart shows the speed of each stage as a multiple of
+# the speed of ordinary PyTorch, measured on an NVIDIA H200. Longer bars are faster.
 
 # %%
 from common.figures.ladder_chart import LadderChart
@@ -174,9 +178,10 @@ LadderChart()
 #
 # | you want to | do this |
 # |---|---|
-# | learn it step by step | open the notebook `01_python`, then one notebook per stage |
+# | learn to write extensions step by step | open the notebook `01_python`, then one notebook per stage |
+# | learn to write an `autograd.Function` first | open the notebook `00a_autograd` before `01_python` |
 # | practise | `make next` names an exercise, `make check` says what is wrong with your answer |
-# | build an operator of your own | `make new NAME=mycell` creates a package with tests, a benchmark and a wheel |
-# | debug a CUDA program | `make emulate FILE=mine.cu` runs it on the CPU under all checks |
+# | build an operator of your own | `make new NAME=mycell` creates a package with tests and a benchmark |
+# | debug a CUDA program | `make emulate FILE=mine.cu` runs the program on the CPU under all checks |
 # | see every stage measured on your machine | `make tour` |
 # | teach a class | `docs/teaching.md`: exercises, solutions, grading in one command |

@@ -1,4 +1,4 @@
-"""What the tests share: a test that lacks a package or a device is listed at the end, by what it needs."""
+"""Shared setup of the tests. Tests that lack a package or a device are listed at the end by what they need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from support.programs import another_python, cuobjdump
 
-# Threads of torch and OpenMP in each of several test processes: they share the cores, and those that wait spin.
+# Threads of torch and OpenMP per test process: the processes share the cores, and waiting threads spin.
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 if WORKERS > 1:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(2, (os.cpu_count() or 1) // WORKERS)))
@@ -32,11 +32,11 @@ HEADERS = {
     "zlib": ("zlib.h", "zlib's header: sudo apt install zlib1g-dev"),
 }
 pytest_plugins = ["pytester", "support.proofs.plugin", "support.scheduling"]
-NEEDS = "needs "  # how the reason of such a skip begins; pytest writes "Skipped: " in front of it
+NEEDS = "needs "  # the beginning of the skip reason; pytest puts "Skipped: " before it
 
 
 def lacking(need: str) -> str | None:
-    """What brings a need that is not here; None when it is."""
+    """How to provide a need that is missing; None if it is available."""
     if need == "bwrap":
         return cannot_isolate()
     if need == "cuobjdump":
@@ -45,7 +45,7 @@ def lacking(need: str) -> str | None:
         return None if another_python() else "a second Python, 3.10 or newer, on PATH, such as python3.12"
     if need == "another torch":
         return None if os.environ.get("OTHER_TORCH") else "OTHER_TORCH=..., a Python with torch of another version"
-    if need == "pip":  # asking find_spec for it would make setuptools step back for the distutils of old Pythons
+    if need == "pip":  # find_spec would make setuptools give way to the distutils of old Pythons
         return None if list(importlib.metadata.distributions(name="pip")) else "pip: python -m ensurepip"
     if need in PROGRAMS:
         return None if shutil.which(need) else PROGRAMS[need]
@@ -62,7 +62,7 @@ def lacking(need: str) -> str | None:
 
 @functools.cache
 def cannot_isolate() -> str | None:
-    """Why bubblewrap does not work here; where it is installed, too, as in a container without rights."""
+    """Why bubblewrap does not work here, even if it is installed, as in a container without privileges."""
     from common.exercises.grading import sandbox
 
     return sandbox.find_problem(sandbox.Sandbox("bubblewrap"))

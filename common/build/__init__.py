@@ -1,1 +1,1 @@
-"""Builds a stage for a target and imports it: targets, library, compilers."""
+"""Builds a stage for a target and imports it."""

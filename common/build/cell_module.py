@@ -1,4 +1,4 @@
-"""The nn.Module around any stage's cell, and the loop that makes a sequence of it."""
+"""An nn.Module around any stage's cell, and the loop that applies a cell to a sequence."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LLTM(nn.Module):
         return self.lltm(input, self.weights, self.bias, *state)
 
     def extra_repr(self) -> str:
-        """What `print(module)` shows between the brackets."""
+        """The text that `print(module)` shows in the brackets."""
         return f"input_features={self.input_features}, state_size={self.state_size}"
 
 
@@ -51,7 +51,7 @@ def lltm_sequence(
     h0: Tensor,
     cell0: Tensor,
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """A sequence, one step after another with any stage's cell.
+    """Applies any stage's cell to a sequence, one step after another.
 
     Shapes: inputs (T, B, I), h0 and cell0 (B, S). Returns outputs (T, B, S) and the last (h, cell).
     """

@@ -1,6 +1,6 @@
-"""Builds a folder's C++ for the CPU, quickly: objects and torch's headers are shared, and little is optimised.
+"""Builds a folder's C++ for the CPU, quickly: it shares objects and compiled headers, and optimises little.
 
-For exercises: what is measured is built by its own setup.py (library.py).
+This is for exercises; measured code is built by its own setup.py (library.py).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ FLAGS = ("-O1", "-g0", "-fPIC", "-fwrapv", "-Wall", "-fdiagnostics-show-caret", 
 
 
 def cpp_standard() -> str:
-    """The C++ that torch's own build takes."""
+    """The C++ standard that torch itself is built with, as a compiler flag."""
     import torch
 
     return "-std=c++20" if torch.torch_version.TorchVersion(torch.__version__) >= (2, 12) else "-std=c++17"
 
 
 def build_for_host(folder: Path, extension: Extension, work: Path, cache: Cache, log: IO[str], lock: int) -> bool:
-    """Makes `work/_C.so` of a folder; False when g++ fails, and `log` then says why.
+    """Builds `work/_C.so` from a folder; False if g++ fails, and then `log` has its messages.
 
     Objects and torch's compiled headers are kept in `cache`.
     """
@@ -32,7 +32,7 @@ def build_for_host(folder: Path, extension: Extension, work: Path, cache: Cache,
     own = [folder / path for path in extension.include_dirs if not Path(path).is_absolute()]
     others = [path for path in extension.include_dirs if Path(path).is_absolute()]
     others.append(sysconfig.get_paths()["include"])
-    # Warnings of torch's headers are not the learner's.
+    # System headers, so that the learner sees no warnings from torch's headers.
     include = [*(f"-I{path}" for path in own), *(flag for path in others for flag in ("-isystem", str(path)))]
     flags = [*extension.defines, *include, cpp_standard(), *FLAGS, *extension.cxx, f"-ffile-prefix-map={folder}=."]
     version = f"torch {emulator.torch_version()}"

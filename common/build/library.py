@@ -1,8 +1,8 @@
-"""Builds a stage with its own setup.py, or what that asks for with the emulator; keeps what was built; imports it.
+"""Builds a stage with its own setup.py, or builds the same extension with the emulator, and caches the result.
 
-A build lives in `build/PACKAGE-TARGET/KEY/`, where KEY is a hash of everything that goes into it: sources, flags,
-compiler and versions. It is made in a folder beside that and renamed at the end, under a lock that the system
-drops when its holders die, so a build that is killed leaves nothing that the next one could mistake for a result.
+A build is in `build/PACKAGE-TARGET/KEY/`, where KEY is a hash of its inputs: sources, flags, compiler and versions.
+It is made in a folder beside that and renamed at the end, under a lock that the kernel releases when its holders die.
+So the next build never mistakes the remains of a killed one for a result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ..stages import Stage
 from . import host, nvcc, targets
 
 MODULE = "_C"  # the extension of every folder, without its package
-# Variables that change what a compiler makes.
+# Environment variables that change the output of a compiler.
 COMPILER_VARIABLES = (
     "CC",
     "CXX",
@@ -50,9 +50,9 @@ COMPILER_VARIABLES = (
 
 @dataclass(frozen=True)
 class Build:
-    """A built extension: the library, the seconds that compiling took, and whether it was there already.
+    """A built extension: the library, the seconds that the build took, and whether it was cached.
 
-    Of `compile-only` nothing is loaded: `path` is a JSON of the seconds that each architecture took.
+    For `compile-only`, there is no library: `path` is a JSON file with the seconds for each architecture.
     """
 
     path: Path
@@ -61,15 +61,15 @@ class Build:
 
 
 def build_stage(stage: Stage, target: str) -> Build:
-    """Builds the extension of a stage for a target, or finds it built. Raises `UserError` when it does not build."""
+    """Builds a stage's extension for a target, or finds it in the cache. Raises `UserError` if it does not build."""
     return build_folder(stage.folder, target, f"{stage.package}-{target}", f"stage {stage.number}")
 
 
 def build_folder(folder: Path, target: str, place: str, name: str, quick: bool = False) -> Build:
-    """Builds the extension of any folder like a stage's, or finds it in `place` of the build cache.
+    """Builds the extension of any folder with a stage's layout, or finds it in `place` of the build cache.
 
-    `name` is what messages call it. `quick` shares objects and torch's headers with all that is built so: an edit is
-    built in seconds, but for `host` without the flags of setup.py's own build. Raises `UserError` as `build` does.
+    Messages call it `name`. `quick` builds share objects and torch's compiled headers: an edit is built in seconds,
+    but on `host` without the flags of setup.py's own build. Raises `UserError` if the build fails.
     """
     if reason := targets.why_unavailable(target):
         raise UserError(f"cannot build {name} for {target}: {reason}")
@@ -84,7 +84,7 @@ def build_folder(folder: Path, target: str, place: str, name: str, quick: bool =
 
 
 def _build_into(folder: Path, target: str, work: Path, name: str, quick: bool, lock: int) -> None:
-    """Builds into `work`. The compilers hold the lock too, so it outlives a killed builder."""
+    """Builds into `work`. The compilers hold the lock, too, so it outlives a killed build."""
     start = time.perf_counter()
     try:
         with (work / "log.txt").open("w") as log:
@@ -101,7 +101,7 @@ def _build_into(folder: Path, target: str, work: Path, name: str, quick: bool, l
 
 
 def _compile(folder: Path, target: str, work: Path, quick: bool, log: IO[str], lock: int) -> bool:
-    """Whether the folder could be built into `work`; the log says what went wrong if not."""
+    """Whether the build into `work` succeeded; if not, the log has the messages."""
     variables = setup_variables(target, work.parent)
     if target == "cuda" or (target == "host" and not quick):
         options = ["--build-temp", str(work / "temp"), "--build-lib", str(work)]
@@ -124,21 +124,21 @@ def _compile(folder: Path, target: str, work: Path, quick: bool, log: IO[str], l
     if target == "host":
         return host.build_for_host(folder, extension, work, cache, log, lock)
     for path in find_sources(folder, extension):
-        if not path.is_relative_to(folder):  # the key of a build would not change with it
-            raise UserError(f"{os.path.relpath(path, folder)} lies outside of the stage's folder")
+        if not path.is_relative_to(folder):  # the key of the build does not cover it
+            raise UserError(f"{os.path.relpath(path, folder)} is outside of the stage's folder")
     return build_extension(folder, extension, work, cache, log, lock, use_compiled_headers=quick)
 
 
 def setup_variables(target: str, place: Path) -> dict[str, str]:
-    """What a setup.py may ask the environment: whether CUDA code is wanted, and a namespace that no other build has.
+    """The variables that a setup.py may read: whether to build CUDA code, and a namespace that no other build uses.
 
-    For a library that registers operators: several targets of a stage may be loaded in one process.
+    The namespace is for libraries that register operators: one process may load several targets of a stage.
     """
     return {"USE_CUDA": str(int(target != "host")), "LLTM_NAMESPACE": re.sub(r"\W", "_", place.name)}
 
 
 def read_setup_once(folder: Path, work: Path, log: IO[str], variables: dict[str, str]) -> Extension | None:
-    """What a setup.py asks for, asked only once for each text of it and each set of sources' names."""
+    """The extension that a setup.py describes; it runs only once for each version of its text and list of sources."""
     import torch
 
     names = sorted(str(path.relative_to(folder)) for path in (folder / "csrc").rglob("*"))
@@ -170,12 +170,12 @@ def _library(folder: Path) -> Path:
 
 
 def stage_key(stage: Stage, target: str) -> str:
-    """A hash of all that a stage's build depends on."""
+    """A hash of everything that a stage's build depends on."""
     return folder_key(stage.folder, target)
 
 
 def folder_key(folder: Path, target: str, quick: bool = False) -> str:
-    """A hash of all that a build depends on."""
+    """A hash of everything that a build depends on."""
     import torch
 
     parts = [

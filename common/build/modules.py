@@ -1,4 +1,4 @@
-"""Imports a built stage as a package, the library as its `_C`."""
+"""Imports a built stage as a package, with its library as `_C`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .library import build_stage
 
 
 def load_stage(number: int, target: str | None = None) -> ModuleType:
-    """The module `lltm.py` of a stage, its `_C` built and imported first. See `common.load`."""
+    """The module `lltm.py` of a stage; builds and imports its `_C` first. See `common.load`."""
     stage = stages.get_stage(number)
     target = targets.choose_target(stage, target)
     name = module_name(stage, target)
@@ -33,12 +33,12 @@ def module_name(stage: Stage, target: str) -> str:
 
 
 def package_name(stage: Stage, target: str) -> str:
-    """What a stage is imported as: its own name for the best target here, and that with the target for others."""
+    """The name of a stage's package: its own name for the best target here, with the target appended for others."""
     return stage.package if target == targets.choose_target(stage, None) else f"{stage.package}_{target}"
 
 
 def _import_stage(stage: Stage, target: str) -> None:
-    """Imports the stage's folder as a package, with the built `_C` where `from . import _C` will find it."""
+    """Imports the stage's folder as a package, so that `from . import _C` finds the built library."""
     built = build_stage(stage, target).path if targets.has_cpp(stage) else None
     package = package_name(stage, target)
     import_folder(package, stage.folder, built, f"stage {stage.number}")
@@ -46,9 +46,9 @@ def _import_stage(stage: Stage, target: str) -> None:
 
 
 def import_folder(package: str, folder: Path, library: Path | None, what: str) -> ModuleType:
-    """Imports a folder as a package, a library as its `_C`; its module `lltm`, if there is one, or the package.
+    """Imports a folder as a package, with a library as `_C`; returns its module `lltm` or, without one, the package.
 
-    `what` is what messages call it. Raises `UserError` for a library that does not load.
+    Messages call it `what`. Raises `UserError` if the library does not load.
     """
     if library:
         import torch  # noqa: F401  (first: the extension is linked against its libraries)
@@ -59,7 +59,7 @@ def import_folder(package: str, folder: Path, library: Path | None, what: str) -
         try:
             sys.modules[name] = importlib.util.module_from_spec(spec)
             loader.exec_module(sys.modules[name])
-        except ImportError as error:  # a symbol that nothing defines shows only now
+        except ImportError as error:  # an undefined symbol is only detected now
             sys.modules.pop(name, None)
             raise UserError(f"{what} builds, but does not load: {demangle(str(error))}") from None
     spec = importlib.util.spec_from_file_location(

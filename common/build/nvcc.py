@@ -1,4 +1,4 @@
-"""What nvcc compiles for. The target `compile-only`, without a GPU: a stage's kernels for every architecture."""
+"""nvcc and its architectures; the target `compile-only`, which compiles a stage for all of them without a GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RESULT = "architectures.json"
 
 
 def find_nvcc() -> str | None:
-    """CUDA's compiler, looked for where torch looks for it; None if there is none."""
+    """The path of CUDA's compiler, searched in the same places as torch does; None if there is none."""
     home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
     if home:
         return shutil.which("nvcc", path=f"{home}/bin")
@@ -27,18 +27,18 @@ def find_nvcc() -> str | None:
 
 
 def nvcc_version() -> str:
-    """What nvcc says of itself."""
+    """The version text of nvcc."""
     return version_text(find_nvcc())
 
 
 def supported_architectures() -> list[str]:
-    """What nvcc can compile for, such as `9.0`."""
+    """The architectures that nvcc can compile for, such as `9.0`."""
     listed = subprocess.run([find_nvcc(), "--list-gpu-arch"], capture_output=True, text=True).stdout
     return [f"{number[:-1]}.{number[-1]}" for number in re.findall(r"compute_(\d+)\b", listed)]
 
 
 def gpu_architectures() -> str:
-    """What to compile for here: `TORCH_CUDA_ARCH_LIST`, or the GPUs of this machine, such as `9.0`."""
+    """The architectures to compile for: `TORCH_CUDA_ARCH_LIST`, or those of this machine's GPUs, such as `9.0`."""
     import torch
 
     here = {torch.cuda.get_device_capability(device) for device in range(torch.cuda.device_count())}
@@ -48,7 +48,7 @@ def gpu_architectures() -> str:
 def compile_for_architectures(folder: Path, extension: Extension, work: Path, log: IO[str], lock: int) -> bool:
     """Compiles every .cu for each architecture; `work/architectures.json` then holds the seconds that each took.
 
-    The first one is compiled with its host code and alone, so that an ordinary mistake is reported once.
+    The first one is compiled alone and with its host code, so that an ordinary mistake is reported only once.
     """
     import torch
 
@@ -73,7 +73,7 @@ def compile_for_architectures(folder: Path, extension: Extension, work: Path, lo
         return architecture, round(time.perf_counter() - start, 2), said
 
     if not extension.architectures:
-        log.write("error: there is no architecture that both this nvcc and this torch know\n")
+        log.write("error: this nvcc and this torch have no architecture in common\n")
         return False
     results = [compile_for(extension.architectures[0], "-c")]
     if results[0][1] is not None:

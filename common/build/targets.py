@@ -1,4 +1,4 @@
-"""The targets of a stage: which of them this machine can run, and on which devices their tensors live."""
+"""The targets of a stage: which of them this machine can run, and the devices of their tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import nvcc
 
 
 def why_unavailable(target: str) -> str | None:
-    """Why this machine cannot run a target, and what would; None when it can."""
+    """Why this machine cannot run a target, with the fix; None if it can."""
     if target == "host":
         return None if emulator.describe_compiler() else "no C++ compiler; `make doctor` says what to install"
     if target == "cuda":
@@ -26,9 +26,9 @@ def why_unavailable(target: str) -> str | None:
 
 
 def choose_target(stage: Stage, target: str | None) -> str:
-    """The target that was asked for, or the first of the stage's that this machine can run.
+    """The requested target, or the first of the stage's targets that this machine can run.
 
-    Raises `UserError` when the stage has no such target, or none that can run here, with the reasons.
+    Raises `UserError` if the stage has no such target, or if none can run here, with the reasons.
     """
     if target not in (None, *stage.targets):
         raise UserError(f"stage {stage.number} has no target {target!r}; it has {', '.join(stage.targets)}")
@@ -45,9 +45,9 @@ def choose_target(stage: Stage, target: str | None) -> str:
 
 
 def choose_targets(stage: Stage, target: str | None) -> list[str]:
-    """What to check here, the best first: the target that was asked for, or one for each code that a stage has.
+    """The targets to check here, the best first: the requested target, or one for each kind of code in the stage.
 
-    Code for CUDA is checked on a GPU, or else on the emulator; code for CPUs beside it. Raises as `choose` does.
+    CUDA code is checked on a GPU or else on the emulator, CPU code on the host. Raises as `choose_target` does.
     """
     best = choose_target(stage, target)
     if target or not has_cpp(stage):
@@ -57,7 +57,7 @@ def choose_targets(stage: Stage, target: str | None) -> list[str]:
 
 
 def devices_of(stage: Stage, target: str) -> list[str]:
-    """Where the tensors of a stage live on a target. ATen code (stages 1 and 2) runs on both kinds of device."""
+    """The devices of a stage's tensors on a target. ATen code (stages 1 and 2) runs on both kinds of device."""
     import torch
 
     if target == "cuda":

@@ -1,1 +1,1 @@
-"""The cell that every stage computes: its reference, cases of calls, what is saved for backward."""
+"""The cell that every stage computes: its reference, test cases, and the memory that is saved for backward."""

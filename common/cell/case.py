@@ -1,4 +1,4 @@
-"""One call of the cell: its inputs, what came out, and how that differs from the reference."""
+"""One call of the cell: its inputs, its results, and how they differ from the reference."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Cell = Callable[..., tuple[Tensor, Tensor]]
 class Case:
     """Sizes, dtype, device and layout of one call; the same case always has the same numbers.
 
-    `layout` is that of all inputs and of the upstream gradients. `grads` says which outputs get a gradient:
-    both, only one (the other is then undefined), or both from a bare `sum()`, which expands one number over (B, S).
-    `bias_shift` is added to the bias, half of it with each sign: 1e4 drives every gate to its limits.
+    `layout` applies to all inputs and upstream gradients. `grads` says which outputs get a gradient: both, only one
+    (the other is then undefined), or both from a plain `sum()`, which expands one number to (B, S).
+    `bias_shift` is added to half of the bias and subtracted from the other half: 1e4 saturates every gate.
     """
 
     B: int
@@ -49,7 +49,7 @@ class Case:
         return ", ".join([*parts, f"seed {self.seed}"])
 
     def inputs(self) -> dict[str, Tensor]:
-        """The five arguments in this case's layout, those of `requires_grad` as leaves."""
+        """The five arguments in this case's layout; those in `requires_grad` are leaves that require gradients."""
         B, I, S, bound = self.B, self.I, self.S, 1 / math.sqrt(self.S)
         numbers = torch.Generator().manual_seed(self.seed)
 
@@ -68,7 +68,7 @@ class Case:
         }
 
     def gradients(self) -> tuple[Tensor | None, Tensor | None]:
-        """`(grad_h, grad_cell)`, (B, S) each in this case's layout, or None for an output that gets none."""
+        """`(grad_h, grad_cell)`, (B, S) each in this case's layout; None for an output that gets no gradient."""
         if self.grads == "expanded":
             one = torch.ones((), dtype=self.dtype, device=self.device)
             return one.expand(self.B, self.S), one.expand(self.B, self.S)
@@ -79,7 +79,7 @@ class Case:
         return (None if self.grads == "cell only" else grad_h, None if self.grads == "h only" else grad_cell)
 
     def _laid_out(self, value: Tensor) -> Tensor:
-        """The same numbers in this case's layout; what lies between and around them in memory is NaN."""
+        """The same numbers in this case's layout; memory between and around them is NaN."""
         value = value.to(self.device, self.dtype)
         if self.layout == "contiguous":
             return value
@@ -88,14 +88,14 @@ class Case:
         if self.layout == "offset":
             storage = value.new_full((value.numel() + 8,), math.nan)
             view = storage[3 : 3 + value.numel()].view(value.shape)
-        else:  # sliced, and for the one-dimensional bias also transposed
+        else:  # sliced; also transposed for the one-dimensional bias
             view = value.new_full((*value.shape[:-1], 2 * value.shape[-1] + 1), math.nan)[..., 1::2]
         return view.copy_(value).detach()
 
 
 @contextmanager
 def nan_in_fresh_memory() -> Iterator[None]:
-    """`empty()`, in C++ too, starts as NaN, so that an unwritten output cannot pass."""
+    """Fills the result of `empty()` with NaN, also in C++, so that an unwritten output cannot pass."""
     before = torch.get_deterministic_debug_mode()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*determinis.*")
@@ -109,7 +109,7 @@ def nan_in_fresh_memory() -> Iterator[None]:
 def outputs(lltm: Cell, case: Case) -> dict[str, Tensor | None]:
     """Calls the cell forward and backward: new_h, new_cell, and d_* of every input that needs a gradient.
 
-    Raises AssertionError when the cell has changed one of its arguments or an incoming gradient.
+    Raises AssertionError if the cell has changed one of its arguments or an upstream gradient.
     """
     inputs, gradients = case.inputs(), case.gradients()
     given = {**inputs, "grad_h": gradients[0], "grad_cell": gradients[1]}
@@ -126,7 +126,7 @@ def outputs(lltm: Cell, case: Case) -> dict[str, Tensor | None]:
 def input_gradients(
     results: tuple[Tensor, Tensor], inputs: dict[str, Tensor], gradients: tuple[Tensor | None, Tensor | None]
 ) -> dict[str, Tensor | None]:
-    """The gradient of each input that needs one, as `d_*`; None for one that autograd could not reach."""
+    """The gradient of each input that requires one, as `d_*`; None for an input that autograd did not reach."""
     names = [name for name, tensor in inputs.items() if tensor.requires_grad]
     if not names:
         return {}
@@ -137,7 +137,7 @@ def input_gradients(
 
 
 def expected(case: Case) -> dict[str, Tensor]:
-    """The same from the reference, in float64."""
+    """The same results from the reference, in float64."""
     given = _given(case)
     new_h, new_cell = reference.forward(**{name: given[name] for name in INPUTS})
     gradients = reference.backward(**given)
@@ -154,10 +154,10 @@ def _given(case: Case) -> dict[str, Tensor]:
 
 
 def tolerance(case: Case, tf32: bool = False) -> float:
-    """The error allowed, relative to |expected| + its root mean square: rounding, growing with the longest sum.
+    """The allowed error, relative to |expected| + its root mean square: rounding, which grows with the longest sum.
 
-    In half and bfloat16 sums are made in float32, so that what is left is the rounding of what is stored, which is
-    allowed relative to `reference.spread` too.
+    In half and bfloat16, sums are computed in float32, so only stored values are rounded. Their rounding is allowed
+    relative to `reference.spread`, too.
     """
     if case.dtype in LOW_PRECISION:
         return 8 * torch.finfo(case.dtype).eps
@@ -168,9 +168,9 @@ def tolerance(case: Case, tf32: bool = False) -> float:
 def difference(
     case: Case, got: dict[str, Tensor | None], tf32: bool = False, wanted: dict[str, Tensor] | None = None
 ) -> str | None:
-    """None when `got` agrees with the reference, else what differs, where, and by how much.
+    """None if `got` agrees with the reference; otherwise a message that says what differs, where, and by how much.
 
-    `wanted` is what `expected(case)` has returned, for callers that compare with it more than once.
+    `wanted` is the result of `expected(case)`, for callers that compare with it more than once.
     """
     spread = reference.spread(**_given(case)) if case.dtype in LOW_PRECISION else {}
     for name, want in (expected(case) if wanted is None else wanted).items():
@@ -183,7 +183,7 @@ def difference(
 def tensor_difference(
     name: str, got: Tensor | None, want: Tensor, case: Case, tolerance: float, spread: Tensor | float = 0.0
 ) -> str | None:
-    """None when one tensor agrees with the reference's; NaN agrees with nothing."""
+    """None if a tensor agrees with the reference, otherwise a message; NaN agrees with nothing."""
     if got is None:
         return f"{name} is missing: no gradient arrived"
     if got.shape != want.shape:
@@ -208,5 +208,5 @@ def tensor_difference(
 
 
 def fresh_seed() -> int:
-    """Other numbers for each check; a failure names the seed, which gives them again."""
+    """A new seed for each check; a failure names it, so that the numbers can be repeated."""
     return torch.seed() % 10**6

@@ -1,4 +1,4 @@
-"""The memory of a training step: what autograd keeps for backward, and the most that was in use at one time."""
+"""The memory of a training step: what autograd saves for backward, and the peak of memory in use."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import torch
 from torch import Tensor, UntypedStorage
 from torch.profiler import ProfilerActivity, profile
 
-os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler's messages about itself stay off the page
+os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # hides the profiler's messages about itself
 Result = TypeVar("Result")
 
 
 def saved_bytes(forward: Callable[[], object], without: Iterable[Tensor] = ()) -> int:
-    """Bytes that `forward()` hands to autograd to keep for backward, each storage once.
+    """The bytes that `forward()` saves for backward through autograd, each storage counted once.
 
-    `without` are tensors that are there anyway, such as parameters. A tensor that a Function keeps as an attribute of
-    `ctx` never passes here: only `peak_bytes` sees it.
+    `without` are tensors that exist anyway, such as parameters. This does not count a tensor that a Function keeps as
+    an attribute of `ctx`: only `peak_bytes` includes it.
     """
     _, kept = saved_storages(forward)
     for tensor in without:
@@ -30,7 +30,7 @@ def saved_bytes(forward: Callable[[], object], without: Iterable[Tensor] = ()) -
 
 
 def saved_storages(forward: Callable[[], Result]) -> tuple[Result, dict[int, UntypedStorage]]:
-    """What `forward()` returns, and the storages that autograd keeps of it for backward, by address."""
+    """The result of `forward()`, and the storages that autograd saves for backward, by address."""
     kept: dict[int, UntypedStorage] = {}  # holds them, so that no address is used twice
 
     def pack(tensor: Tensor) -> Tensor:
@@ -43,11 +43,11 @@ def saved_storages(forward: Callable[[], Result]) -> tuple[Result, dict[int, Unt
 
 
 def peak_bytes(step: Callable[[], object], device: str = "cpu") -> int:
-    """The most bytes of tensors that `step()` had in use at one time, beyond what was in use before it.
+    """The peak memory of `step()`: the most bytes of tensors in use at one time, beyond those in use before it.
 
-    On the CPU every allocation is read from the profiler's trace, those inside of operations too; what was there
-    before and is given back within does not lower the count. On a GPU PyTorch's allocator keeps the peak itself. What
-    a step allocates once only, such as the gradients of parameters, counts in the first.
+    On the CPU, the count uses every allocation in the profiler's trace, including those inside of operations; freeing
+    memory from before the step does not lower it. On a GPU, PyTorch's allocator records the peak itself. Memory that
+    is allocated only once, such as the gradients of parameters, counts in the first step.
     """
     if device == "cuda":
         torch.cuda.synchronize()
@@ -64,7 +64,7 @@ def peak_bytes(step: Callable[[], object], device: str = "cpu") -> int:
         events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
     changes = sorted((event["ts"], event["args"]["Bytes"]) for event in events if event["name"] == "[memory]")
     in_use = peak = 0
-    for _, change in changes:  # bytes, negative where memory is given back
+    for _, change in changes:  # bytes, negative when memory is freed
         in_use += change
         peak = max(peak, in_use)
     return peak

@@ -1,6 +1,6 @@
-"""The cell and its gradient written out in float64: what every stage is compared with.
+"""The cell and its gradient written out in float64: the reference that every stage is compared with.
 
-It shares no code with any stage, uses no autograd and no fused operation, and is as slow as it is plain.
+It shares no code with any stage, uses neither autograd nor fused operations, and is simple but slow.
 The derivation is in docs/maths.md.
 """
 
@@ -61,9 +61,9 @@ def backward(
 
 
 def spread(**arguments: Tensor) -> dict[str, Tensor]:
-    """Of each gradient that is a sum of products, the root of the sum of their squares; arguments as of `backward`.
+    """For each gradient that is a sum of products, the root of the sum of their squares; arguments as for `backward`.
 
-    So far does a sum move when each of its terms is rounded, whatever the terms cancel to.
+    Rounding each term of a sum changes it by an amount of this order, even if the terms cancel.
     """
     weights = arguments["weights"]
     X, z = _product(arguments["input"], weights, arguments["bias"], arguments["old_h"])

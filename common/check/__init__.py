@@ -1,1 +1,1 @@
-"""What a stage must pass, on every target, device and dtype."""
+"""The checks that a stage must pass, on every target, device and dtype."""

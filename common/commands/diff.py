@@ -1,4 +1,4 @@
-"""`make diff-A-B`: what one stage changes against another, which is the lesson."""
+"""`make diff-A-B`: shows what changes from one stage to another, which is the lesson of the stage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def show_diff(old: int, new: int) -> int:
 
 
 def diff_text(old: Stage, new: Stage, colour: bool = False) -> str:
-    """The diff in git's format. A file that only one of the two has is shown whole."""
+    """The diff in git's format. A file that only one of the stages has is shown completely."""
     parts = []
     for name in LESSON:
         sides = [stage.folder / name for stage in (old, new)]
@@ -39,7 +39,7 @@ def diff_text(old: Stage, new: Stage, colour: bool = False) -> str:
 
 
 def _pairs(a: str, b: str) -> list[tuple[str, str]]:
-    """The files to compare: git will not compare a folder with nothing, so a folder is taken file by file."""
+    """The files to compare, file by file, because git cannot compare a folder with /dev/null."""
     names = sorted({path.name for side in (a, b) for path in (ROOT / side).glob("*") if path.is_file()})
     if not names:
         return [] if a == b else [(a, b)]

@@ -1,4 +1,4 @@
-"""`make emulate FILE=...`: runs a CUDA program, or the tests of a folder that `make new` made, on the emulator."""
+"""`make emulate FILE=...`: runs a CUDA program, or the tests of a folder made by `make new`, on the emulator."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ..new import emulated
 def emulate(file: str, arguments: list[str]) -> int:
     """The exit status of the program or of the tests; COUNTS=1 adds a table of counts.
 
-    Raises `UserError` for what cannot be built.
+    Raises `UserError` if the program cannot be built.
     """
     if file and (Path(file) / "setup.py").exists():
         return emulated.test_on_emulator(Path(file), arguments)
     path = Path(file)
     if not file:
-        raise UserError("which program? make emulate FILE=x.cu")
+        raise UserError("FILE is missing: make emulate FILE=x.cu")
     if path.is_dir():
         raise UserError(f"{file} is a folder; name one CUDA program: make emulate FILE=x.cu")
     if " " in file and not path.exists():
-        raise UserError(f"there is no file {file}; emulate takes one file")
+        raise UserError(f"there is no file {file}; emulate takes a single file")
     emulator.check_sources([file])
     if reason := targets.why_unavailable("emulator"):
         raise UserError(reason)

@@ -1,4 +1,4 @@
-"""Commands that record a study and show the table that the pages will have of it."""
+"""Commands that record a study and print its table as it will appear on the pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command: how make calls it, what it does, the function that runs it, and the arguments that this takes."""
+"""Every command: its name for make, what it does, the function that runs it, and the function's arguments."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Argument = tuple[tuple[str, ...], dict[str, Any]]
 class Command:
     """One command. `function` is "module:name" in common/, imported only when the command runs.
 
-    Without a function it is a command of make alone, which calls a standard tool. `make` is what to type after
-    `make` where that differs from the name.
+    A command without a function exists only in the Makefile, which calls a standard tool. `make` is what to type
+    after `make` if that differs from the name.
     """
 
     name: str
@@ -35,8 +35,8 @@ def argument(*names: str, **options: Any) -> Argument:
     return names, options
 
 
-EXERCISE = argument("name", metavar="exercise", nargs="?", help="such as 3/guard; the one named last if left out")
-CHECK_ONLY = argument("--check", action="store_true", help="change nothing; fail if one is out of date")
+EXERCISE = argument("name", metavar="exercise", nargs="?", help="such as 3/guard; by default the one named last")
+CHECK_ONLY = argument("--check", action="store_true", help="change nothing; fail if any is out of date")
 ABLATION_PARTS = ("cuda", "cpu", "kernels", "counts")
 
 GROUPS: dict[str, tuple[Command, ...]] = {
@@ -52,7 +52,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
             "build, check and time every stage that runs here, and write out/report.html",
             "commands.tour:run_tour",
         ),
-        Command("doctor", "what this machine has and lacks, and the fix for each thing", "setup.doctor:doctor"),
+        Command("doctor", "what this machine has and lacks, and how to fix it", "setup.doctor:doctor"),
     ),
     "Work with a stage": (
         Command(
@@ -61,8 +61,10 @@ GROUPS: dict[str, tuple[Command, ...]] = {
             "commands.tour:run_stage",
             (
                 argument("number", type=int),
-                argument("--target", help="cuda, host or emulator; the best of this machine if left out"),
-                argument("--seed", type=int, help="the numbers of an earlier check, as its failure names them"),
+                argument("--target", help="cuda, host or emulator; by default the best for this machine"),
+                argument(
+                    "--seed", type=int, help="repeat the numbers of an earlier check; its failure names the seed"
+                ),
             ),
             make="stage-2",
         ),
@@ -81,19 +83,19 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         ),
         Command(
             "new",
-            "an operator of your own, begun from stage 5 in work/: NAME=mycell; DIR=~/code for elsewhere",
+            "start your own operator from a copy of stage 5 in work/: NAME=mycell; DIR=~/code for another folder",
             "new:new",
             (
-                argument("name", help="of the package, the function and the operators' namespace"),
-                argument("--folder", dest="parent", help="where it goes; work/ if left out"),
+                argument("name", help="name of the package, the function and the operators' namespace"),
+                argument("--folder", dest="parent", help="the folder to create it in; by default work/"),
             ),
         ),
-        Command("lab", "JupyterLab on a copy of the notebooks in work/", "pages.notebooks:open_lab"),
+        Command("lab", "open JupyterLab on a copy of the notebooks in work/", "pages.notebooks:open_lab"),
     ),
     "Exercises": (
         Command(
             "next",
-            "the next exercise, or EX=3/guard: what to do, and where",
+            "show what to do in the next exercise, or in EX=3/guard, and where",
             "exercises.commands:show_next",
             (EXERCISE,),
         ),
@@ -101,18 +103,18 @@ GROUPS: dict[str, tuple[Command, ...]] = {
             "check",
             "check your work: the exercise named last, EX=3/guard, or EX=all; STARTER=1 checks an unchanged starter",
             "exercises.commands:check_work",
-            (EXERCISE, argument("--starter", action="store_true", help="check a starter without any change too")),
+            (EXERCISE, argument("--starter", action="store_true", help="check an unchanged starter, too")),
         ),
-        Command("hint", "one hint more each time", "exercises.commands:show_hint", (EXERCISE,)),
+        Command("hint", "show one more hint each time", "exercises.commands:show_hint", (EXERCISE,)),
         Command(
             "solution",
-            "the solution, as a diff against yours; TAKE=1 goes on with it",
+            "the solution, as a diff against yours; TAKE=1 continues with it",
             "exercises.commands:show_solution",
-            (EXERCISE, argument("--take", action="store_true", help="go on with it; what you have is kept aside")),
+            (EXERCISE, argument("--take", action="store_true", help="continue with it; your files are backed up")),
         ),
         Command(
             "reset",
-            "begin an exercise anew; what you had is kept aside",
+            "start an exercise again; your files are backed up",
             "exercises.commands:reset_exercise",
             (EXERCISE,),
         ),
@@ -120,13 +122,13 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("watch", "check whenever you save", "exercises.watch:watch", (EXERCISE,)),
         Command(
             "grade",
-            "grade a class: DIR=submissions/, a folder in it for each student; docs/teaching.md",
+            "grade a class: DIR=submissions/ with a folder for each student; see docs/teaching.md",
             "exercises.grading.grade:grade",
             (
-                argument("folder", help="holds a folder for each student, laid out as work/ is"),
-                argument("--only", type=str.split, default=(), help="such as '3/guard 3/launch'; all if left out"),
-                argument("--csv", dest="csv_path", help="where the table goes"),
-                argument("--json", dest="json_path", help="where every message goes"),
+                argument("folder", help="holds a folder for each student, with the layout of work/"),
+                argument("--only", type=str.split, default=(), help="such as '3/guard 3/launch'; by default all"),
+                argument("--csv", dest="csv_path", help="the file for the table"),
+                argument("--json", dest="json_path", help="the file for all messages"),
                 argument("--sandbox", dest="kind", help="bubblewrap, podman, docker or none"),
                 argument("--image", help="for podman and docker: see docs/teaching.md"),
                 argument("--jobs", type=int, help="students at a time"),
@@ -136,38 +138,40 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     "Measure": (
         Command(
             "bench",
-            "the full measurement, against eager and torch.compile in the same run; TUNED=1: max-autotune too",
+            "time every stage against eager and torch.compile in the same run; TUNED=1 adds max-autotune",
             "measure.bench:record_benchmark",
             (
                 argument("--quick", action="store_true", help="fewer sizes and rounds"),
-                argument("--tuned", action="store_true", help="torch.compile's max-autotune too: minutes more"),
-                argument("--output", help="where the JSON goes (out/bench.json if left out)"),
+                argument(
+                    "--tuned", action="store_true", help="add torch.compile's max-autotune, which takes minutes"
+                ),
+                argument("--output", help="the JSON file to write (by default out/bench.json)"),
             ),
         ),
-        Command("report", "the pictures of the last measurement: out/report.html", "pages.report:write_report"),
+        Command("report", "plot the last measurement: out/report.html", "pages.report:write_report"),
     ),
     "The workbook itself": (
-        Command("test", "run the tests, and of the slow proofs those that are due; JOBS=12: so many at a time"),
-        Command("prove", "run every proof, or those of EX=3/guard; writes tests/proofs.json"),
+        Command("test", "run the tests and those slow proofs that are due; JOBS=12 runs 12 at a time"),
+        Command("prove", "run every proof, or those of EX=3/guard; write tests/proofs.json"),
         Command(
             "answers",
-            "what the check says to the starter, the solution and each wrong answer: EX=3/guard",
+            "show what the check says about the starter, the solution and each wrong answer: EX=3/guard",
             "exercises.commands:show_verdicts",
             (argument("name", metavar="exercise"),),
         ),
         Command(
             "mutate",
-            'which small changes to the solution a check lets pass: EX="3/guard 3/launch", EX=all; '
+            'find small changes to the solution that a check accepts: EX="3/guard 3/launch", EX=all; '
             "writes docs/results/mutation.json",
             "exercises.mutation.run:mutate",
             (
                 argument("names", metavar="exercise", nargs="+", help="such as 3/guard, or all"),
-                argument("--jobs", type=int, help="mutants at a time; half of the cores if left out"),
+                argument("--jobs", type=int, help="mutants at a time; by default half of the cores"),
             ),
         ),
         Command(
             "setup",
-            "install what is missing; TORCH_INDEX=... takes torch from another wheel index",
+            "install missing packages; TORCH_INDEX=... takes torch from another wheel index",
             "setup.install:install_missing",
         ),
         Command("clean", "remove build/ and out/", "commands.clean:clean"),
@@ -189,40 +193,45 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         ),
         Command(
             "sanitize",
-            "every kernel under compute-sanitizer, on a GPU; writes docs/results/sanitizer.json",
+            "run every kernel under compute-sanitizer, on a GPU; writes docs/results/sanitizer.json",
             "studies.sanitizer:run_sanitizer",
             (argument("--stage", dest="only", type=int, help="only this one; the record of the others stays"),),
         ),
         Command(
             "ncu",
-            "the emulator's counts beside Nsight Compute's, on a GPU; writes docs/results/ncu.json",
+            "compare the emulator's counts with Nsight Compute's, on a GPU; writes docs/results/ncu.json",
             "studies.ncu:record_ncu_counts",
             (
-                argument("--emulator", dest="emulator_only", action="store_true", help="only the emulator's side"),
+                argument("--emulator", dest="emulator_only", action="store_true", help="only the emulator's counts"),
                 argument("--stage", dest="only", type=int, help="only this one; the record of the others stays"),
             ),
         ),
         Command(
             "ablation",
-            "stage 6 without each optimisation, and with each alone; writes out/ablation.json, or RECORD=...",
+            "time stage 6 without each optimisation, and with each alone; writes out/ablation.json, or RECORD=...",
             "studies.ablation:measure_ablation",
             (
-                argument("--out", help="where the JSON goes (out/ablation.json if left out)"),
+                argument("--out", help="the JSON file to write (by default out/ablation.json)"),
                 argument("--only", nargs="+", default=[], choices=ABLATION_PARTS, help="some of its parts"),
             ),
         ),
         Command(
             "wheels",
-            'which wheel runs with PYTHONS="..." and TORCHES="2.11 ..."; writes docs/results/wheels.json',
+            'test which wheel runs with PYTHONS="..." and TORCHES="2.11 ..."; writes docs/results/wheels.json',
             "commands.studies:try_wheels",
             (
                 argument("--python", dest="pythons", nargs="+", default=[sys.executable], help="Pythons to try"),
-                argument("--torch", dest="torches", nargs="+", help="versions; the oldest supported and this one's"),
+                argument(
+                    "--torch",
+                    dest="torches",
+                    nargs="+",
+                    help="versions of torch; by default the oldest supported one and the installed one",
+                ),
             ),
         ),
         Command(
             "compare-tools",
-            "which tool finds which mistake, on a GPU; writes docs/results/checks.json",
+            "record which tool finds which mistake, on a GPU; writes docs/results/checks.json",
             "commands.studies:compare_tools",
         ),
     ),
@@ -231,7 +240,7 @@ COMMANDS = {command.name: command for group in GROUPS.values() for command in gr
 
 
 def help() -> int:
-    """Prints what `make` alone shows: every command by group."""
+    """Prints every command by group, as `make` alone does."""
     for number, (group, commands) in enumerate(GROUPS.items()):
         print("\n" * bool(number) + group)
         for command in commands:

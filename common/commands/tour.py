@@ -1,4 +1,4 @@
-"""`make tour` and `make stage-N`: build, check and time, in that order, and say what to read next."""
+"""`make tour` and `make stage-N`: build, check and time the stages, then say what to read next."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ CHECKED = ROOT / "out" / "check.json"
 
 
 def run_stage(number: int, target: str | None = None, seed: int | None = None) -> int:
-    """Builds and checks one stage and times it against eager; the status is 1 when a check fails.
+    """Builds and checks one stage and times it against eager; the status is 1 if a check fails.
 
-    A check draws fresh numbers unless it is given a `seed`.
+    A check uses new random numbers unless `seed` is given.
     """
     row = stages.get_stage(number)
     say(f"Stage {row.number}: {row.title}")
@@ -31,8 +31,8 @@ def run_stage(number: int, target: str | None = None, seed: int | None = None) -
     results = build_and_check(row, [best, *others], seed)
     if any(result.outcome == "failed" for result in results):
         not_timed = ", so it is not timed" if row.kind == "cell" else ""
-        say(f"\nIt is wrong{not_timed}. Begin with the first FAILED line; the others often follow from it.")
-        say(f"For the same numbers again: python -m common stage {number} --seed N, with the seed of that line.")
+        say(f"\nThe stage is wrong{not_timed}. Begin with the first FAILED line; the others often follow from it.")
+        say(f"To repeat the same numbers: python -m common stage {number} --seed N, with the seed from that line.")
         return 1
     if row.kind == "cell":
         from ..measure.bench import available_devices, compare_with_eager
@@ -43,7 +43,7 @@ def run_stage(number: int, target: str | None = None, seed: int | None = None) -
 
 
 def build_and_check(stage: Stage, targets: list[str], seed: int | None = None) -> list:
-    """Every check of a stage on each of these targets, a row each."""
+    """Runs every check of a stage on each of these targets; returns one row for each."""
     results = []
     for target in targets:
         build_with_progress(stage, target)
@@ -52,7 +52,7 @@ def build_and_check(stage: Stage, targets: list[str], seed: int | None = None) -
 
 
 def build_with_progress(stage: Stage, target: str) -> None:
-    """Builds a stage, with the time it takes or took."""
+    """Builds a stage and prints how long it takes, or took if it was built before."""
     if not has_cpp(stage):
         say("  nothing to build: Python only")
         return
@@ -60,25 +60,25 @@ def build_with_progress(stage: Stage, target: str) -> None:
     with step("build"):
         built = library.build_stage(stage, target)
     if built.cached:
-        say(f"    (unchanged, so reused; building it took {built.seconds:.0f} s)")
+        say(f"    (unchanged, so reused; the build took {built.seconds:.0f} s)")
 
 
 def compile_only(stage: Stage) -> None:
-    """Where nvcc is but no GPU: shows that the kernels build for real GPUs too. Nothing of it runs.
+    """On a machine with nvcc but no GPU, shows that the kernels also build for real GPUs. Runs none of them.
 
-    Two generations stand for all; `make test` compiles for every one that nvcc offers.
+    Two generations represent all; `make test` compiles for every one that nvcc supports.
     """
     if "cuda" not in stage.targets or why_unavailable("compile-only"):
         return
     with architectures_of_tour(), step("compile only, with nvcc"):
         built = library.build_stage(stage, "compile-only")
     names = ", ".join(json.loads(built.path.read_text()))
-    say(f"    (builds for {names}; there is no GPU here to run it on)")
+    say(f"    (builds for {names}; there is no GPU here to run them)")
 
 
 @contextmanager
 def architectures_of_tour() -> Iterator[None]:
-    """`TORCH_CUDA_ARCH_LIST` as given, or else an old and a newer generation (sm_75 and sm_90)."""
+    """Sets `TORCH_CUDA_ARCH_LIST` to an old and a newer generation (sm_75 and sm_90), unless it is given."""
     given = os.environ.get("TORCH_CUDA_ARCH_LIST")
     os.environ["TORCH_CUDA_ARCH_LIST"] = given or "7.5;9.0"
     try:
@@ -91,9 +91,9 @@ def architectures_of_tour() -> Iterator[None]:
 
 
 def check_with_progress(stage: Stage, target: str, seed: int | None = None) -> list:
-    """Checks a stage on every device and dtype and prints a line for each; what fails first is shown in full.
+    """Checks a stage on every device and dtype and prints a line for each; shows the first failures in full.
 
-    A primer has checks of its own, and a line for each of them.
+    A primer has its own checks, with a line for each.
     """
     if stage.kind == "primer":
         from ..check.primer import check_primer
@@ -119,12 +119,12 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None) -> l
 
 
 def what_to_read_next(stage: Stage) -> str:
-    """What to read after a stage."""
+    """Says what to read after a stage."""
     names = [source.stem for source in notebooks.notebook_sources() if source.stem.startswith(f"{stage.number:02}")]
     lines = [f"Read stages/{stage.folder_name}/README.md, and in `make lab` {', '.join(names) or 'its notebook'}."]
     later = [other for other in stages.cell_stages() if other.number > stage.number]
     if stage.kind == "primer":
-        lines.append(f"Next: `make stage-{later[0].number}`, the first that has the cell.")
+        lines.append(f"Next: `make stage-{later[0].number}`, the first stage with the cell.")
     elif later:
         lines.append(f"Next: `make diff-{stage.number}-{later[0].number}`, then `make stage-{later[0].number}`.")
     else:
@@ -133,7 +133,7 @@ def what_to_read_next(stage: Stage) -> str:
 
 
 def run_tour() -> int:
-    """Every stage that this machine can run: built, checked, timed, drawn. Names those that it cannot, and why."""
+    """Builds, checks, times and plots every stage that this machine can run. Names the others, with the reason."""
     ready, failed, results = [], [], []
     for row in STAGES:
         say(f"\nStage {row.number}: {row.title}")

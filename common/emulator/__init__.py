@@ -1,11 +1,11 @@
-"""The emulator: compiles CUDA code with g++ and runs it on the CPU, and checks every memory access of its kernels.
+"""The emulator: compiles CUDA code with g++, runs it on the CPU, and checks every memory access of its kernels.
 
-Programs: `emulate` builds and runs one; `build_program` and `run_program` do the two steps.
-Extensions: `load_extension` loads one from its setup.py; `read_setup` and `build_extension` do the steps.
-Counts of memory accesses: `collect_counts` of an extension, `read_counts` of a program.
+Programs: `emulate` builds and runs a program; `build_program` and `run_program` are the two steps.
+Extensions: `load_extension` loads an extension from its setup.py; `read_setup` and `build_extension` are the steps.
+Counts of memory accesses: `collect_counts` for an extension, `read_counts` for a program.
 
-The rest is for tools that build on the emulator: its cache, g++ with objects kept there, and a source as tokens.
-Nothing outside of this package imports its modules; these names are the interface.
+The rest is for tools that build on the emulator: its cache, g++ with cached objects, and sources as tokens. These
+names are the interface: code outside this package does not import its modules.
 """
 
 from .compilation import INCLUDE_DIR, fingerprint, why_unavailable

@@ -10,13 +10,14 @@ from .errors import UserError
 from .program import emulate
 
 EPILOG = """\
-The exit status is the program's; 66 if it ends with 0 but a check failed, 124 when its time was up, and 1 if it does
-not build. Settings, such as EMULATOR_TIMEOUT=10 or EMULATOR_CHECKS=-races, are environment variables.
+The exit status is that of the program, with three exceptions: 66 if the program ends with 0 but a check failed, 124
+if it exceeds the time limit, and 1 if it does not build. Settings such as EMULATOR_TIMEOUT=10 or
+EMULATOR_CHECKS=-races are environment variables.
 """
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
-    """The command line; what comes after -- goes to the program."""
+    """Parses the command line. Arguments after -- are passed to the program."""
     top = argparse.ArgumentParser(prog="cuemu", description="Runs CUDA programs on the CPU and checks their kernels.")
     commands = top.add_subparsers(dest="command", required=True)
     usage = "cuemu run FILE.cu [FILE.cu ...] [-I FOLDER] [-D NAME[=VALUE]] [--counts] [-- ARGUMENT ...]"
@@ -24,16 +25,18 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         "run", usage=usage, help="build a CUDA program and run it under all checks",
         description="Builds a CUDA program with g++ and runs it on the CPU under all checks.", epilog=EPILOG,
     )  # fmt: skip
-    run.add_argument("files", nargs="+", metavar="FILE.cu", help="the sources of one program")
-    run.add_argument("-I", dest="include_dirs", action="append", default=[], metavar="FOLDER", help="of headers")
-    run.add_argument("-D", dest="macros", action="append", default=[], metavar="NAME[=VALUE]", help="a macro")
+    run.add_argument("files", nargs="+", metavar="FILE.cu", help="the source files of one program")
+    run.add_argument(
+        "-I", dest="include_dirs", action="append", default=[], metavar="FOLDER", help="a folder with headers"
+    )
+    run.add_argument("-D", dest="macros", action="append", default=[], metavar="NAME[=VALUE]", help="define a macro")
     run.add_argument("--counts", action="store_true", help="show how each line of the kernels accesses memory")
     own, after = list(words), []
     if "--" in own:
         own, after = own[: own.index("--")], own[own.index("--") + 1 :]
     arguments, unknown = top.parse_known_args(own)
     if unknown:
-        run.error(f"unknown: {' '.join(unknown)} (what comes after -- goes to the program)")
+        run.error(f"unknown arguments: {' '.join(unknown)} (put arguments for the program after --)")
     arguments.arguments = after
     return arguments
 

@@ -1,4 +1,4 @@
-"""What programs and extensions have in common: rewritten copies of the sources, g++'s flags, and the runtime."""
+"""The common parts of building programs and extensions: rewritten sources, flags for g++, and the runtime."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .toolchain.objects import Job, find_includes
 PACKAGE = Path(__file__).parent
 RUNTIME = PACKAGE / "runtime"
 INCLUDE_DIR = RUNTIME / "include"
-# Many systems' g++ defines _FORTIFY_SOURCE by default. Its longjmp refuses to switch from one stack to another, as
-# src/launch/fiber.cpp does, and its checked copies would escape the emulator's own checks. -g1 has the lines that
-# reports need, also of inlined functions; -g adds all types of torch's headers, half of the compiler's time. With
-# DWARF 5, if the first code of a source comes from a header, addr2line of binutils 2.40 names the source instead.
+# On many systems g++ defines _FORTIFY_SOURCE by default. Its longjmp refuses to switch between stacks, as
+# src/launch/fiber.cpp does, and its checked copies would escape the emulator's own checks. -g1 records the lines that
+# reports need, also for inlined functions; -g adds all types of torch's headers, half of the compiler's time.
+# With DWARF 5, if a source's first code comes from a header, addr2line of binutils 2.40 names the source instead.
 STANDARD_FLAGS = ("-std=c++20", "-g1", "-gdwarf-4", "-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE")
 # -O1 keeps kernels close to their lines. Every load and store calls the runtime (src/memory/hooks.cpp); the
 # sanitizer's own library is not linked. A structure is copied in one access, not member by member, and kernels call
@@ -27,7 +27,7 @@ CHECKED_FLAGS = (
     *("-fsanitize=thread", "--param=tsan-distinguish-volatile=1", "-fno-tree-sra", "-fno-semantic-interposition"),
     "-fstack-clash-protection",
 )
-# Wrong kernels must run as they are: g++ may not assume that undefined behaviour does not happen.
+# Wrong kernels must run as written: g++ must not assume that undefined behaviour does not happen.
 NVCC_LIKE_FLAGS = (
     *("-fwrapv", "-fno-strict-aliasing", "-fno-aggressive-loop-optimizations", "-fno-delete-null-pointer-checks"),
     "-Wno-volatile",
@@ -38,7 +38,7 @@ RUNTIME_FLAGS = (
     *(*STANDARD_FLAGS, "-g0", "-fvisibility=hidden", "-pipe"),
     *("--param=ggc-min-expand=1000", "--param=ggc-min-heapsize=1000000"),
 )
-# Sources of the runtime that must be fast: they run at every load and store, or at every switch of threads.
+# Sources of the runtime that must be fast: they run at every load and store, or at every switch between threads.
 OPTIMISED = (
     *("access", "access_sites", "allocation", "barrier_check", "bindings", "collectives", "fiber"),
     *("happens_before", "hooks", "memory_check", "races", "release_acquire", "release_search", "scheduler"),
@@ -48,7 +48,7 @@ OPTIMISED = (
 
 def why_unavailable() -> str | None:
     """Why the emulator cannot run on this machine; None when it can."""
-    return None if has_cpp20() else "no C++ compiler that knows C++20 (g++ 11 or newer)"
+    return None if has_cpp20() else "found no C++ compiler that supports C++20 (g++ 11 or newer)"
 
 
 class SourceCopies(NamedTuple):
@@ -66,7 +66,7 @@ class SourceCopies(NamedTuple):
     def prefix_maps(self) -> list[str]:
         """The flags that make debug information name the originals."""
         original = os.path.relpath(self.root, self.here)
-        # The compiler gets the path of the copies from `here`, where that is shorter.
+        # The compiler gets the path of the copies relative to `here` if that is shorter.
         maps = {self.here: ".", self.folder: original, os.path.relpath(self.folder, self.here): original}
         return [f"-fdebug-prefix-map={path}={name}" for path, name in maps.items()]
 
@@ -76,8 +76,8 @@ def rewrite_sources(
 ) -> SourceCopies:
     """Rewrites sources, and what they include from their own folders or from `include_dirs`, into `folder`.
 
-    `root`, if given, is where the layout of the copies begins, unless a file lies outside of it. Raises `UserError`
-    for what the emulator cannot run.
+    The layout of the copies begins at `root`, if it is given and no file is outside it. Raises `UserError` for
+    code that the emulator cannot run.
     """
     files = dict.fromkeys(path for source in sources for path in find_includes(source, include_dirs))
     folders = [*(path.parent for path in files), *include_dirs, *([root] if root else [])]
@@ -90,15 +90,15 @@ def rewrite_sources(
 
 
 def is_usable(include_dir: Path) -> bool:
-    """Whether to look for headers in a folder: it exists, and is not that of the CUDA Toolkit."""
+    """Whether to look for headers in a folder: it exists and is not the include folder of the CUDA Toolkit."""
     return include_dir.exists() and not (include_dir / "cuda_runtime.h").exists()
 
 
 def runtime_jobs(temp: Path, *folders: str) -> list[Job]:
     """The jobs that compile the runtime: its sources in `src`, and those in other folders beside it.
 
-    The sources share headers and templates, and take a third of the time when they are compiled together, as one file
-    for each of two cores. So names must differ within the whole runtime.
+    The sources share headers and templates. Compiled together, as one file for each of two cores, they take a third
+    of the time. So names must be unique within the whole runtime.
     """
     sources = [source for folder in ("src", *folders) for source in sorted((RUNTIME / folder).rglob("*.cpp"))]
     bundles = {
@@ -115,7 +115,7 @@ def runtime_jobs(temp: Path, *folders: str) -> list[Job]:
 
 
 def add_versions(jobs: Iterable[Job]) -> list[Job]:
-    """The jobs, with the emulator's headers among what their objects depend on."""
+    """The jobs with the emulator's headers added to the dependencies of their objects."""
     version = _hash_files(path for path in INCLUDE_DIR.rglob("*") if path.is_file()).hex()
     return [job._replace(versions=f"{job.versions} {version}") for job in jobs]
 

@@ -24,16 +24,18 @@ ANYWHERE = Path("/")
 
 @contextmanager
 def collect_counts(module: ModuleType, block: int | None = None, threads: range | None = None) -> Iterator[Counted]:
-    """Counts the memory accesses of a module's kernels inside of the `with` block.
+    """Counts the memory accesses of a module's kernels inside the `with` block.
 
-    The module is an extension, or a module or package that has one as `_C`. Given the number of a block (x fastest),
-    it also lists each access of the block's threads, or of those in `threads`, as `accesses`. Raises `UserError` for
-    a module that was not built for the emulator.
+    The module is an extension, or a module or package that has one as `_C`. If `block` is the number of a block (x
+    varies fastest), the counts also list each access of the threads of that block, or only of those in `threads`, as
+    `accesses`. Raises `UserError` for a module that was not built for the emulator.
     """
     extension = getattr(module, "_C", module)
     library = ctypes.CDLL(extension.__file__)
     if not hasattr(library, "emulator_counts_begin"):
-        raise UserError(f"{module.__name__} runs on the GPU; counts are the emulator's: load it for the emulator")
+        raise UserError(
+            f"{module.__name__} runs on the GPU, but only the emulator counts accesses: load it for the emulator"
+        )
     folder = Path(getattr(extension, "__source_folder__", None) or Path(module.__file__).parent)
     library.emulator_counts_begin.argtypes = [ctypes.c_longlong, ctypes.c_uint, ctypes.c_uint]
     library.emulator_counts_end.restype = ctypes.c_char_p
@@ -57,8 +59,8 @@ def read_counts(path: Path, root: Path, within: Path | None = None) -> Counted:
 def fill_counts(counted: Counted, found: dict, root: Path, within: Path | None = None) -> None:
     """Fills in counts from the runtime's JSON (runtime/src/counts/counts_json.cpp).
 
-    `root` is the folder of the sources. Lines are shown of files in `within`, or in `root`; ANYWHERE is only for
-    programs that may read all that the caller can read.
+    `root` is the folder of the sources. Source lines are shown only for files in `within`, or in `root` if `within`
+    is None. Use ANYWHERE only for programs that may read every file that the caller can read.
     """
     counted.root = root
     counted.launches = [
@@ -81,16 +83,17 @@ def fill_counts(counted: Counted, found: dict, root: Path, within: Path | None =
 
 
 class SourceLines:
-    """The lines of source files, each file read once. Names are relative to `root`; only files in `within` are read.
+    """Reads each source file once. File names are relative to `root`; only files in `within` are read.
 
-    The counted program names the files, and can name any: what it cannot read must not be read for it.
+    The counted program names the files, and it can name any file. So a file that it may not read must not be read
+    for it.
     """
 
     def __init__(self, root: Path, within: Path) -> None:
         self.root, self.within, self.files = root, within.resolve(), {}
 
     def read(self, file: str, number: int) -> str:
-        """A line without spaces around it; empty if there is none."""
+        """Returns a line without the spaces around it, or an empty string if there is no such line."""
         path = (self.root / file).resolve()
         if path not in self.files:
             is_readable = path.is_relative_to(self.within) and path.is_file()

@@ -1,7 +1,7 @@
 """Counts of a kernel's memory accesses: the requests of its warps, their sectors, lanes and bank conflicts.
 
-The emulator counts the accesses in the source, not machine instructions, and before any cache: a request moves the
-sectors of 32 bytes that its lanes access. The counts are the same on every machine.
+The emulator counts the accesses in the source before any cache, not machine instructions. A request moves the sectors
+of 32 bytes that its lanes access. The counts are the same on every machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Row:
     """The counts of one line of a kernel and one kind of access. All numbers are sums over the launches.
 
     `space` is "global load", "global store", "global atomic", "shared load", "shared store" or "shared atomic";
-    sectors are of global memory, wavefronts and conflicts of shared memory.
+    sectors count for global memory, wavefronts and conflicts for shared memory.
     """
 
     kernel: str
@@ -29,17 +29,17 @@ class Row:
     line: int
     text: str  # the source line, without spaces around it
     space: str
-    requests: int  # of warps
+    requests: int  # one per warp and instruction
     lanes: int  # active lanes, over all requests
-    bytes: int  # that the lanes access
+    bytes: int  # accessed by the lanes
     sectors: int
     ideal_sectors: int  # for the same bytes without gaps between them
-    wavefronts: int  # accesses of shared memory, one after another, that served the requests
+    wavefronts: int  # passes over shared memory, one after another, that served the requests
     conflicts: int  # wavefronts that bank conflicts added
 
     @property
     def is_global(self) -> bool:
-        """Whether the row is of global memory, not of shared memory."""
+        """Whether the row counts accesses to global memory, not to shared memory."""
         return self.space.startswith("global")
 
 
@@ -47,7 +47,7 @@ class Row:
 class Launch:
     """A kernel, the number of its launches, the sizes (x, y, z) of the last one, and sums over all of them.
 
-    In an extension torch's current stream is not the default stream while launches are counted, so
+    While the launches of an extension are counted, torch's current stream is not the default stream. So
     `on_other_streams` also counts launches that name no stream.
     """
 
@@ -55,9 +55,9 @@ class Launch:
     launches: int
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    on_other_streams: int = 0  # launches that were not given torch's current stream
+    on_other_streams: int = 0  # launches that did not use torch's current stream
     unguarded: int = 0  # launches without one of torch's device guards around them
-    idle_blocks: int = 0  # that accessed no memory
+    idle_blocks: int = 0  # blocks that accessed no memory
     stored_bytes: int = 0  # of global memory; an element that is stored twice in a launch counts once
     repeated_stores: int = 0  # to elements that another thread of the launch has stored already
     first_repeated: str = ""  # "element [1, 0] of out, by block (0, 0, 0), thread (0, 0, 0), and by ..."
@@ -65,9 +65,9 @@ class Launch:
 
 @dataclass(frozen=True)
 class Array:
-    """A tensor or an array that a traced thread accessed, under the kernel's name for it.
+    """A tensor or an array that a traced thread accessed, by its name in the kernel.
 
-    `element` is in bytes, `strides` in elements; sizes and strides are empty where the host gave a bare pointer. The
+    `element` is in bytes, `strides` in elements; sizes and strides are empty if the host passed a raw pointer. The
     array begins `past_sector` bytes after the beginning of a sector.
     """
 
@@ -78,7 +78,7 @@ class Array:
     strides: tuple[int, ...]
 
     def index(self, element: int) -> tuple[int, ...]:
-        """The index of an element, given as its offset from the first; one number where the shape is unknown."""
+        """The index of the element at an offset from the first one; a single number if the shape is unknown."""
         index = [0] * len(self.sizes)
         for axis in sorted(range(len(self.sizes)), key=lambda axis: -self.strides[axis]):
             if self.strides[axis] > 0 and self.sizes[axis] > 1:
@@ -92,9 +92,9 @@ class Array:
 
 @dataclass(frozen=True)
 class Access:
-    """One access of one thread, to `count` elements from `element` on.
+    """One access of one thread to `count` elements, starting at `element`.
 
-    Accesses of one warp with the same `instruction` and `request` are one request.
+    Accesses of one warp with the same `instruction` and `request` belong to one request.
     """
 
     kernel: str
@@ -124,7 +124,7 @@ class Counted:
     root: Path = Path()  # the files of the rows are relative to it
 
     def of(self, kernel: str = "", space: str = "", line: int | None = None) -> list[Row]:
-        """The rows of a kernel, of a space ("shared", "global load") and of a line; each may be left out."""
+        """The rows of a kernel, of a space ("shared", "global load") and of a line. Each argument is optional."""
         return [
             row
             for row in self.rows
@@ -141,7 +141,7 @@ class Counted:
 
 
 def matches_kernel(full: str, name: str) -> bool:
-    """Whether a kernel, such as `scale<float>`, has that name, with or without template arguments; "" matches all."""
+    """Whether a kernel, such as `scale<float>`, has that name, with or without template arguments. "" matches all."""
     return name in ("", full, full.partition("<")[0])
 
 
@@ -149,7 +149,7 @@ def matches_kernel(full: str, name: str) -> bool:
 
 COLUMNS = ("line", "uses", "requests", "lanes", "sectors", "ideal", "conflicts", "KiB")
 MEANING = (
-    "Each request is one warp's. Lanes, sectors (of 32 bytes) and bank conflicts are per request; ideal is the\n"
+    "Each request serves one warp. Lanes, sectors (of 32 bytes) and bank conflicts are per request; ideal is the\n"
     "number of sectors that the same bytes would take without gaps."
 )
 WIDEST = 60  # characters of a source line
@@ -171,12 +171,12 @@ def _kernel_table(launch: Launch, rows: Sequence[Row]) -> str:
 
 
 def _source_place(row: Row, usual: str) -> str:
-    """The line of a row, with its file unless that is the usual one."""
+    """The line number of a row, with the file name unless it is the usual file."""
     return f"{row.line:4}" if row.file == usual else f"{Path(row.file).name}:{row.line}"
 
 
 def format_counts(row: Row) -> list[str]:
-    """The cells of a row, for COLUMNS from the third on; those of the other kind of memory stay empty."""
+    """The cells of a row for the third and later COLUMNS. Cells for the other kind of memory are empty."""
     sectors = [per_request(row.sectors, row), per_request(row.ideal_sectors, row)] if row.is_global else ["", ""]
     conflicts = "" if row.is_global else per_request(row.conflicts, row)
     return [f"{row.requests:,}", per_request(row.lanes, row), *sectors, conflicts, f"{row.bytes / 1024:,.1f}"]
@@ -188,10 +188,10 @@ def per_request(number: int, row: Row) -> str:
 
 
 def format_mean(total: int, count: int) -> str:
-    """A mean, without a decimal where that is zero."""
+    """Formats a mean, without the decimal if it is zero."""
     return f"{total / count:.1f}".removesuffix(".0")
 
 
 def shorten(text: str, most: int) -> str:
-    """A text of at most `most` characters."""
+    """Cuts a text to at most `most` characters."""
     return text if len(text) <= most else f"{text[: most - 3]}..."

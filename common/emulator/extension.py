@@ -1,7 +1,7 @@
 """Builds a torch extension for the emulator: rewrites its sources, compiles them with g++, links the runtime to them.
 
-`build_extension` builds what a setup.py asks for into a folder; `load_extension` does all the steps from setup.py to
-the imported module, with a cache.
+`build_extension` builds the extension that a setup.py describes into a folder. `load_extension` does all the steps
+from setup.py to the imported module, with a cache.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ CUDA_LIBRARIES = ("cudart", "c10_cuda", "torch_cuda")
 
 
 def load_extension(folder: str | Path, name: str | None = None, cache: Cache | None = None) -> ModuleType:
-    """Builds the extension of a folder's setup.py for the emulator and imports it; CUDA tensors are CPU tensors.
+    """Builds the extension of a folder's setup.py for the emulator and imports it. CUDA tensors become CPU tensors.
 
-    The module may have any name, and its sources may lie outside of the folder. `name` chooses one of several
-    extensions. The module is also in `sys.modules`, so that its package finds it. Builds are kept in `cache`, or
-    in the user's cache. Raises `UserError` for an extension that does not build or load.
+    The module may have any name, and its sources may be outside the folder. `name` selects one of several
+    extensions. The module is also added to `sys.modules`, so that its package finds it. Builds are kept in `cache`,
+    or in the user's cache. Raises `UserError` for an extension that does not build or load.
     """
     folder = Path(folder).resolve()
     if reason := why_unavailable():
@@ -78,9 +78,9 @@ def build_extension(
     lock: int,
     use_compiled_headers: bool = False,
 ) -> bool:
-    """Makes `work/MODULE.so` of a folder; returns False when g++ fails, and `log` then says why.
+    """Builds `work/MODULE.so` from a folder. Returns False if g++ fails; `log` then contains the reason.
 
-    Objects are kept in `cache`, and so are torch's headers if `use_compiled_headers` says to compile them ahead. The
+    Objects are kept in `cache`, and so are torch's precompiled headers if `use_compiled_headers` is set. The
     compilers keep the file descriptor `lock` open. Raises `UserError` for what the emulator cannot run.
     """
     folder, work = Path(os.path.normpath(folder.absolute())), work.absolute()
@@ -93,7 +93,7 @@ def build_extension(
     include_dirs = [INCLUDE_DIR, *copied_dirs, *filter(is_usable, others)]
     common = [*extension.defines, *(f"-I{path}" for path in include_dirs)]
     jobs = []
-    # The slow ones first: host code includes torch's headers.
+    # The slow ones come first: host code includes torch's headers.
     for source in sorted(sources, key=lambda source: source.suffix == ".cu"):
         own = _preprocessor_flags(extension.nvcc) if source.suffix == ".cu" else extension.cxx
         flags = [*common, *own, *KERNEL_FLAGS, *copies.prefix_maps]
@@ -108,7 +108,7 @@ def build_extension(
         return False
     libraries = [f"-l{name}" for name in extension.libraries if name not in CUDA_LIBRARIES]
     paths = [f"-L{path}" for path in extension.library_dirs if (folder / path).exists()]
-    objects = [str(path) for path, _ in reversed(compiled)]  # the runtime first: so do its constructors run
+    objects = [str(path) for path, _ in reversed(compiled)]  # the runtime comes first, so its constructors run first
     command = [*compiler_command(), "-shared", *objects, "-o", str(work / f"{extension.module}.so")]
     command += [*paths, *libraries, *extension.link_args]
     log.flush()
@@ -116,7 +116,7 @@ def build_extension(
 
 
 def find_sources(folder: Path, extension: Extension) -> list[Path]:
-    """The sources of an extension, and the headers of its own that they include."""
+    """The sources of an extension, and its own headers that they include."""
     own_dirs = _own_include_dirs(folder, extension)
     files = (path for source in _sources_of(folder, extension) for path in find_includes(source, own_dirs))
     return list(dict.fromkeys(files))
@@ -127,10 +127,10 @@ def _sources_of(folder: Path, extension: Extension) -> list[Path]:
 
 
 def _own_include_dirs(folder: Path, extension: Extension) -> list[Path]:
-    """The include folders whose headers are the extension's own: relative ones, and those in its folder."""
+    """The include folders with the extension's own headers: relative paths, and paths inside its folder."""
     dirs = [Path(path) for path in extension.include_dirs]
     own = [path for path in dirs if not path.is_absolute() or path.is_relative_to(folder)]
-    installed = Path(sys.prefix)  # a virtual environment may lie in the folder too
+    installed = Path(sys.prefix)  # a virtual environment may be in the folder, too
     return [
         path
         for path in (Path(os.path.normpath(folder / path)) for path in own)
@@ -139,12 +139,12 @@ def _own_include_dirs(folder: Path, extension: Extension) -> list[Path]:
 
 
 def _preprocessor_flags(flags: Iterable[str]) -> list[str]:
-    """The flags of nvcc that mean the same for g++."""
+    """The nvcc flags that mean the same to g++."""
     return [flag for flag in flags if flag[:2] in ("-D", "-U", "-I")]
 
 
 def _read_setup(folder: Path, work: Path, name: str | None) -> Extension:
-    """What setup.py asks for on a machine with a GPU. Raises `UserError` if it fails."""
+    """The extension as setup.py describes it on a machine with a GPU. Raises `UserError` if setup.py fails."""
     has_torch = importlib.util.find_spec("torch") is not None
     with (work / "setup.log").open("w+") as log:
         extension = read_setup(folder, work, log, {"FORCE_CUDA": "1"}, name=name, claims_gpu=has_torch)
@@ -155,7 +155,7 @@ def _read_setup(folder: Path, work: Path, name: str | None) -> Extension:
 
 
 def _key_of(folder: Path, extension: Extension) -> str:
-    """A hash of all that a build depends on."""
+    """A hash of everything that a build depends on."""
     parts = [json.dumps(asdict(extension)), torch_version(), sys.version, *compiler_command(), compiler_version()]
     digest = hashlib.sha256("\0".join(parts).encode() + fingerprint())
     for path in find_sources(folder, extension):
@@ -166,19 +166,19 @@ def _key_of(folder: Path, extension: Extension) -> str:
 
 
 def _import(extension: Extension, library: Path, folder: Path) -> ModuleType:
-    """The module in a library, imported unless it is imported already."""
+    """The module in a library, imported unless it is already imported."""
     known = sys.modules.get(extension.name)
     if known is not None and getattr(known, "__file__", None) == str(library):
         return known
     if "torch" in extension.libraries or "c10" in extension.libraries:
-        importlib.import_module("torch")  # first: the extension is linked with its libraries
-    sys.modules.pop(extension.name, None)  # of an earlier build: pybind11 would return it
+        importlib.import_module("torch")  # comes first, because the extension is linked with its libraries
+    sys.modules.pop(extension.name, None)  # from an earlier build, which pybind11 would return
     loader = importlib.machinery.ExtensionFileLoader(extension.name, str(library))
     spec = importlib.util.spec_from_file_location(extension.name, library, loader=loader)
     try:
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
-    except ImportError as error:  # such as for a symbol that nothing defines
+    except ImportError as error:  # for example an undefined symbol
         raise UserError(f"{extension.name} builds, but does not load: {demangle(str(error))}") from None
     module.__source_folder__ = str(folder)  # counts show lines of the sources
     sys.modules[extension.name] = module

@@ -1,8 +1,8 @@
 """Builds ordinary CUDA programs with g++ and runs them under every check of the emulator.
 
-A program gets no input, EMULATOR_TIMEOUT seconds (60), as much memory as the machine has, and may print a megabyte.
-Its exit status is passed on, with two exceptions: 66 when it ends with 0 but a check failed, and 124 when its time
-was up. All this needs only Python and g++.
+A program gets no input, EMULATOR_TIMEOUT seconds (60 by default) and as much memory as the machine has, and may print
+one megabyte. Its exit status is passed on, with two exceptions: 66 if the program ends with 0 but a check failed, and
+124 if it exceeds the time limit. All this needs only Python and g++.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .toolchain.compiler import compiler_command
 from .toolchain.objects import Job, compile_objects
 
 MOST_OUTPUT = 1_000_000  # bytes, of stdout and of stderr
-GRACE = 5  # seconds for a program to say where it was when its time was up
+GRACE = 5  # seconds for a program to report where it was when the time limit stopped it
 MOST_ERRORS = 5
 FLAGS = (*KERNEL_FLAGS, f"-fmax-errors={MOST_ERRORS}", "-fdiagnostics-show-caret")
 SUFFIXES = (".cu", ".cpp", ".cc", ".cxx")
@@ -50,7 +50,7 @@ def emulate(
 ) -> int:
     """Builds a program from its sources and runs it with the arguments; returns its exit status.
 
-    Macros are like `N=8`. With `counts`, a table at the end shows how each line of the kernels accesses memory.
+    A macro has the form `N=8`. With `counts`, a table at the end shows how each line of the kernels accesses memory.
     Objects are kept in `cache`, or in the user's cache. Raises `UserError` for a program that does not build.
     """
     check_sources(sources)
@@ -93,8 +93,8 @@ def build_program(
 ) -> Path:
     """Builds a program from one or several sources in the folder `work`; returns its path.
 
-    Sources and include folders are relative to `here`, or to the current folder, and messages name them so. Raises
-    `UserError` with the compiler's errors when it does not build.
+    Sources and include folders are relative to `here`, or to the current folder, and messages use these names. Raises
+    `UserError` with the compiler's errors if the program does not build.
     """
     names, here = [sources] if isinstance(sources, str) else sources, here or Path.cwd()
     work = work.absolute()  # the compiler runs in `here`
@@ -113,7 +113,7 @@ def build_program(
             raise UserError(f"{name} does not compile\n{output.rstrip()}")
     sys.stderr.write("".join(output for _, output in compiled[: len(paths)]))  # warnings
     program = work / "program"
-    objects = [str(path) for path, _ in reversed(compiled)]  # the runtime first: so do its constructors run
+    objects = [str(path) for path, _ in reversed(compiled)]  # the runtime comes first, so its constructors run first
     command = [*compiler_command(), *objects, "-pthread", "-o", str(program)]
     linked = subprocess.run(command, capture_output=True, text=True)
     if linked.returncode:
@@ -123,7 +123,7 @@ def build_program(
 
 
 def _describe_link_error(output: str) -> str:
-    """What is missing, as a linker's output says; all of it for other errors."""
+    """The missing names in a linker's output, or the whole output for other errors."""
     lines = [line for line in output.splitlines() if "undefined reference to" in line]
     names = dict.fromkeys(line.rpartition("undefined reference to ")[2].strip("`'") for line in lines)
     if "main" in names:
@@ -134,7 +134,7 @@ def _describe_link_error(output: str) -> str:
 def run_program(program: Path, arguments: Sequence[str] = (), **variables: str) -> int:
     """Runs a program that `build_program` built, shows its output and the report, and returns its exit status.
 
-    `variables` join its environment. It runs in a process group of its own; all its processes are ended with it.
+    `variables` are added to its environment. It runs in its own process group, and all its processes end with it.
     """
     with tempfile.TemporaryFile() as report:
         process = subprocess.Popen(
@@ -164,17 +164,19 @@ def run_program(program: Path, arguments: Sequence[str] = (), **variables: str) 
         return 124
     if process.returncode < 0:
         name = signal.Signals(-process.returncode).name
-        print(f"emulator: the program was ended by {name}", file=sys.stderr)
+        print(f"emulator: the program was killed by signal {name}", file=sys.stderr)
         return 128 - process.returncode
     return process.returncode
 
 
 def wait(process: subprocess.Popen) -> bool:
-    """Waits until the program ends or its time is up, then ends all its processes; whether it ended in time."""
+    """Waits for the end of the program or the time limit, then ends all its processes; whether it ended in time."""
     ended = threading.Event()
 
     def watch() -> None:
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its id stays taken until the group is ended
+        os.waitid(
+            os.P_PID, process.pid, os.WEXITED | os.WNOWAIT
+        )  # the process id stays reserved until the whole group has ended
         ended.set()
 
     threading.Thread(target=watch, daemon=True).start()
@@ -186,21 +188,21 @@ def wait(process: subprocess.Popen) -> bool:
 
 
 def time_limit() -> float:
-    """The seconds that a program may take; 0 for no limit."""
+    """The time limit of a program in seconds; 0 for no limit."""
     try:
         return float(os.environ.get("EMULATOR_TIMEOUT", "60"))
     except ValueError:
-        raise UserError(f"EMULATOR_TIMEOUT is no number: {os.environ['EMULATOR_TIMEOUT']!r}") from None
+        raise UserError(f"EMULATOR_TIMEOUT is not a number: {os.environ['EMULATOR_TIMEOUT']!r}") from None
 
 
 def limit_memory() -> None:
-    """Limits the memory of the new process to the machine's, so that a runaway program does not stop the machine."""
+    """Limits the memory of the new process to that of the machine, so that a runaway program cannot block it."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
 
 
 def forward_output(pipe: IO[bytes], to: IO[str]) -> None:
-    """Forwards what comes through a pipe, up to MOST_OUTPUT bytes; the rest is read and dropped."""
+    """Forwards the output from a pipe, up to MOST_OUTPUT bytes. The rest is read and dropped."""
     left = MOST_OUTPUT
     while piece := os.read(pipe.fileno(), 1 << 16):
         if left > 0:

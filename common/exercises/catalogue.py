@@ -12,10 +12,10 @@ from .exercise import CHECK_FILE, MANIFEST, Exercise, read_exercise
 
 
 def every() -> list[Exercise]:
-    """All exercises in the order of stages, then of their `order`; those of the folders in EXERCISES too.
+    """All exercises, sorted by stage and then by their `order`, including those of the folders in EXERCISES.
 
-    Such a folder is a teacher's own. It holds exercises as `N/NAME/`, or only a check.py, which replaces that
-    exercise's. Raises `UserError` for a wrong manifest.
+    Such a folder belongs to a teacher. It holds exercises as `N/NAME/`; where that holds only a check.py, it replaces
+    the check of the workbook's exercise. Raises `UserError` for an invalid manifest.
     """
     found = [
         read_exercise(path.parent, stage.number)
@@ -29,14 +29,16 @@ def every() -> list[Exercise]:
 
 
 def _read_private(folder: Path, ours: dict[str, Exercise]) -> list[Exercise]:
-    """A teacher's exercises, and the workbook's with another check."""
+    """A teacher's exercises, and the workbook's exercises whose check the teacher replaces."""
     found = [read_exercise(path.parent, int(path.parent.parent.name)) for path in folder.glob(f"[0-9]/*/{MANIFEST}")]
     for path in folder.glob(f"[0-9]/*/{CHECK_FILE}"):
         name = f"{path.parent.parent.name}/{path.parent.name}"
         if (path.parent / MANIFEST).exists():
             continue
         if name not in ours:
-            raise UserError(f"EXERCISES: {path.parent} has no {MANIFEST}, and there is no exercise {name} to check")
+            raise UserError(
+                f"EXERCISES: {path.parent} has no {MANIFEST}, and there is no exercise {name} that it could check"
+            )
         found.append(replace(ours[name], check_file=path))
     if not found:
         raise UserError(f"EXERCISES: there is no N/NAME/{MANIFEST} in {folder}")
@@ -44,7 +46,7 @@ def _read_private(folder: Path, ours: dict[str, Exercise]) -> list[Exercise]:
 
 
 def find(name: str) -> Exercise:
-    """The exercise called `3/guard`, or `guard` where only one stage has it. Raises `UserError` for any other."""
+    """The exercise called `3/guard`, or `guard` if only one stage has it. Raises `UserError` for any other name."""
     wanted = name.strip("/")
     for prefix in ("work/", "stages/"):
         wanted = wanted.removeprefix(prefix)
@@ -53,7 +55,7 @@ def find(name: str) -> Exercise:
     if len(found) == 1:
         return found[0]
     if found:
-        raise UserError(f"which {name}? {', '.join(exercise.id for exercise in found)}")
+        raise UserError(f"{name!r} is the name of several exercises: {', '.join(exercise.id for exercise in found)}")
     stage = wanted.partition("/")[0]
     near = [exercise.id for exercise in all_here if str(exercise.stage) == stage] or [e.id for e in all_here]
-    raise UserError(f"there is no exercise {name!r}; there are {', '.join(near)}")
+    raise UserError(f"there is no exercise {name!r}; the exercises are {', '.join(near)}")

@@ -1,4 +1,4 @@
-"""Checks a folder against an exercise: `check_folder(find("3/guard"), folder)` is a `Verdict`, whatever is in it."""
+"""Checks a folder: `check_folder(find("3/guard"), folder)` returns a `Verdict`, whatever the folder contains."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ OUTCOMES = ("passed", "wrong", "build", "error", "crash", "time", "checker")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a check. `message` is all that a learner sees; `kind` is one of `OUTCOMES`.
+    """The result of a check. `message` is all that the learner sees; `kind` is one of `OUTCOMES`.
 
-    "passed": `message` is what the check returned, such as what it counted, mostly nothing.
+    "passed": `message` is what the check returned, for example its counts. It is usually empty.
 
-    "wrong": not what was asked for; "build": does not compile; "error": raised an exception; "crash", "time": the
-    process ended or gave no answer; "checker": the check itself failed, which is not the learner's mistake.
+    "wrong": the result is not the expected one; "build": the code does not compile; "error": it raised an exception;
+    "crash": the process died; "time": it did not answer in time; "checker": the check itself failed, which is not the
+    learner's mistake.
     """
 
     exercise: str
@@ -42,7 +43,7 @@ class Verdict:
 
     @property
     def where(self) -> str:
-        """Where it ran, shown after the seconds; empty for a check that runs on any machine."""
+        """Where the check ran, shown after the seconds; empty for a check that runs on any machine."""
         return {"cuda": ", on the emulator and the GPU", "emulator": ", on the emulator"}.get(self.target, "")
 
 
@@ -57,11 +58,11 @@ def check_folder(
 ) -> Verdict:
     """Runs the check of an exercise on a learner's folder.
 
-    `timeout` is in seconds, for the learner's code alone. `target` is one of the stage's; without it each that
-    `exercise_targets` names, until one does not pass.
-    `seed` gives the numbers of an earlier check again. `isolation` runs untrusted work in sandboxes.
-    With `start_early` the learner's process starts while the compiler runs, which is quicker; without it, only when
-    there is something to run in it, which takes less of the processor.
+    `timeout` is in seconds and limits the learner's code alone. `target` is one of the stage's targets; without it,
+    the check runs on each target that `exercise_targets` names until it fails on one.
+    `seed` repeats the random numbers of an earlier check. `isolation` runs untrusted work in sandboxes.
+    With `start_early` the learner's process starts while the compiler runs, which is faster; without it, the process
+    starts only when there is something to run in it, which uses less processor time.
     Raises `UserError` only when this machine cannot check the exercise at all.
     """
     start = time.perf_counter()
@@ -73,13 +74,13 @@ def check_folder(
         if kind != "passed":
             break
     if one != targets[0] and kind != "passed":
-        message = f"The emulator finds nothing wrong; on the GPU:\n{message}"
+        message = f"The emulator found nothing wrong, but on the GPU:\n{message}"
     seconds = time.perf_counter() - start
     return Verdict(exercise.id, kind == "passed", kind, message, seconds, work.target, work.printed)
 
 
 def run_check(work: Work) -> tuple[str, str]:
-    """The kind and the message of a `Verdict`, for what the work is built for. Closes it."""
+    """The kind and the message of a `Verdict` on the target of `work`. Closes `work`."""
     exercise, folder = work.exercise, work.folder
     kind, message = "passed", ""
     try:
@@ -90,7 +91,7 @@ def run_check(work: Work) -> tuple[str, str]:
         check = load_check(exercise)
         missing = [name for name in variants.starter(exercise) if not (folder / name).is_file()]
         if missing:
-            raise Failure(f"{missing[0]} is missing. `make reset` gives you a fresh folder and keeps yours")
+            raise Failure(f"{missing[0]} is missing. `make reset` makes a fresh folder and keeps your files")
         message = check(work) or ""
         for file, why in work.relied_on.items():
             unchanged(work, file, why)
@@ -127,22 +128,22 @@ def load_check(exercise: Exercise):
 
 
 def describe_exception(error: LearnerError) -> str:
-    """An exception as a learner sees it: what, and in which of their lines."""
+    """An exception as the learner sees it: its message, and the lines of the learner's code that raised it."""
     if str(error).startswith("the emulator found"):
         return str(error).strip()
-    what = "your code calls exit(), which has no place in it" if error.kind == "SystemExit" else ""
+    what = "your code calls exit(): remove the call" if error.kind == "SystemExit" else ""
     said = str(error).partition("\n\nInvoked with:")[0].strip()  # where pybind11 prints every tensor
     if "returned an invalid gradient at index" in said:
-        said += " (indices count the arguments of forward, from 0)"
+        said += " (the index counts the arguments of forward, from 0)"
     if "returned an incorrect number of gradients" in said and "Expected one gradient for each" not in said:
-        said += ": one for each argument of forward, None for what has none"
+        said += ": return one for each argument of forward, and None for an argument without a gradient"
     lines = [what or f"{error.kind}: {said}"]
     lines += [f"  {file}:{number}: {text}" for file, number, text in error.where[-3:]]
     return "\n".join(lines)
 
 
 def starter_note(exercise: Exercise, folder: Path) -> str:
-    """Where to begin, for a folder that is still the starter; else nothing."""
+    """Says where to begin if the folder is still the starter; otherwise empty."""
     if not variants.is_starter(exercise, folder):
         return ""
     return "\n".join(["This is still the starter. Begin here:", *variants.starting_points(exercise)])

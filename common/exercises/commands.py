@@ -24,28 +24,28 @@ NOT_YET = 3  # the exit status of a check that did not pass; that of an error is
 
 
 def show_next(name: str | None = None) -> int:
-    """Says what to do now, and where; makes the folder for it.
+    """Says what to do next, and where; makes the folder for it.
 
-    Without a name it is the exercise that was named last, or once that is solved the first unsolved one.
+    Without a name, this is the exercise that was named last or, once that is solved, the first unsolved one.
     """
     exercise, following = find_exercise(name) if name else find_next(), first_unsolved()
     if exercise != find_remembered():
         workspace.forget()
     if exercise is None:
-        say("All exercises are solved. `make progress` shows them, `make solution EX=...` ours beside yours.")
+        say("All exercises are solved. `make progress` lists them; `make solution EX=...` compares yours with ours.")
         return 0
     show_task(exercise)
-    say("\nThen: make check     Stuck: make hint")
+    say("\nWhen done: make check     If stuck: make hint")
     if following not in (None, exercise):
-        say(f"The first that you have not solved: make next EX={following.id}")
+        say(f"The first exercise that you have not solved yet: make next EX={following.id}")
     primer = next((one for one in every() if one.source.kind == "primer"), None)
     if primer and not any(workspace.read_state(one).tries for one in every()):
-        say(f"Never written an autograd.Function? Stage {primer.stage} comes before: make next EX={primer.id}")
+        say(f"New to autograd.Function? Begin with stage {primer.stage}: make next EX={primer.id}")
     return 0
 
 
 def show_task(exercise: Exercise) -> None:
-    """The task of an exercise, and where the learner's files are; makes the folder for them."""
+    """Prints the task of an exercise and where the learner's files are; makes the folder for them."""
     folder = prepare_folder(exercise)
     of_stage = [one for one in every() if one.stage == exercise.stage]
     place = f"{of_stage.index(exercise) + 1} of {len(of_stage)} in stage {exercise.stage}"
@@ -63,16 +63,16 @@ def show_task(exercise: Exercise) -> None:
 
 
 def check_work(name: str | None, starter: bool = False) -> int:
-    """Checks one exercise, the current one, or with `all` each that was begun.
+    """Checks one exercise, by default the current one; `all` checks every exercise that was begun.
 
-    With `starter` an unchanged starter is built and checked too.
+    With `starter`, an unchanged starter is built and checked, too.
     """
     if name == "all":
         started = [one for one in every() if workspace.folder_of(one).exists()]
         if not started:
-            raise UserError("nothing is begun yet: make next")
+            raise UserError("you have not begun any exercise yet: make next")
         results = [check_and_report(one, starter) for one in started]
-        say(f"\n{sum(results)} of {len(results)} that you began are solved.")
+        say(f"\n{sum(results)} of {len(results)} exercises that you began are solved.")
         return 0 if all(results) else NOT_YET
     return 0 if check_and_report(find_exercise(name), starter) else NOT_YET
 
@@ -100,15 +100,15 @@ def check_and_report(exercise: Exercise, starter: bool = False) -> bool:
         say("Your code printed:")
         say(
             "\n".join(f"  | {line}" for line in lines[:20])
-            + (f"\n  | ... {len(lines) - 20} lines more" if lines[20:] else "")
+            + (f"\n  | ... {len(lines) - 20} more lines" if lines[20:] else "")
         )
     if verdict.passed:
         say(f"exercise {exercise.id}: solved ({took})")
         following = find_next()
-        next_step = f"make next goes on, with {following.id}" if following else "That was the last one"
+        next_step = f"make next continues with {following.id}" if following else "That was the last exercise"
         if verdict.message:
             say(verdict.message)
-        say(f"{next_step}; make solution shows ours beside yours.")
+        say(f"{next_step}; make solution compares your solution with ours.")
         return True
     say(f"exercise {exercise.id}: not yet ({took})")
     say(verdict.message)
@@ -117,23 +117,23 @@ def check_and_report(exercise: Exercise, starter: bool = False) -> bool:
 
 
 def where_to_begin(exercise: Exercise, folder: Path) -> str:
-    """The answer to a check of an unchanged starter: the places to fill in, or the files to change."""
+    """What a check of an unchanged starter prints: the places to fill in, or the files to change."""
     first = f"This is still the starter, so nothing was built or run. Begin here, in {display_path(folder)}/:"
     lines = [first, *variants.starting_points(exercise)]
     if exercise.kind == "file" and not variants.find_todos(variants.starter(exercise)):
-        lines.append(f"What the check finds in the starter: make check{exercise_option(exercise)} STARTER=1")
+        lines.append(f"To check the starter anyway: make check{exercise_option(exercise)} STARTER=1")
     return "\n".join(lines)
 
 
 def say_next_hint(exercise: Exercise) -> None:
-    """How to get the next hint, if there is one."""
+    """Says how to get the next hint, if there is one."""
     hints, seen = len(exercise.hints), workspace.read_state(exercise).hints
     if seen < hints:
         say(f"\nStuck? make hint{exercise_option(exercise)} ({seen} of {hints} shown)")
 
 
 def show_hint(name: str | None) -> int:
-    """Shows one hint more each time."""
+    """Shows one more hint each time."""
     exercise = find_exercise(name)
     seen = workspace.read_state(exercise).hints
     hints = exercise.hints
@@ -142,16 +142,16 @@ def show_hint(name: str | None) -> int:
     for number, text in enumerate(hints[:seen], 1):
         say(f"Hint {number} of {len(hints)} for {exercise.id}:\n{wrapped(text)}\n")
     if seen == len(hints):
-        say(f"That is the last one. make solution EX={exercise.id} shows ours.")
+        say(f"That is the last hint. make solution EX={exercise.id} shows our solution.")
     return 0
 
 
 def show_solution(name: str | None, take: bool = False) -> int:
     """Shows our solution as a diff against the learner's files.
 
-    Without a name it is that of the exercise that was named last, or else solved last.
+    Without a name, this is the exercise that was named last, or else the one that was solved last.
 
-    With `take` the learner's folder becomes ours, and what was in it is kept aside.
+    With `take`, our solution replaces the learner's files, which are moved to a backup.
     """
     exercise = find(name) if name else find_remembered() or find_last_solved() or first_unsolved()
     if take:
@@ -159,7 +159,7 @@ def show_solution(name: str | None, take: bool = False) -> int:
     folder = workspace.folder_of(exercise)
     ours = variants.solution(exercise)
     yours = {file: _read(folder / file) for file in ours} if folder.exists() else variants.starter(exercise)
-    say(f"Exercise {exercise.id}: yours (-) and ours (+)")
+    say(f"Exercise {exercise.id}: your solution (-) and ours (+)")
     differs = False
     for file, text in ours.items():
         lines = list(difflib.unified_diff(
@@ -169,34 +169,34 @@ def show_solution(name: str | None, take: bool = False) -> int:
             differs = True
             say("\n".join(colour_line(line) for line in lines) if sys.stdout.isatty() else "\n".join(lines))
     if not differs:
-        say("They are the same, letter for letter.")
+        say("The two are identical.")
     else:
-        say(f"\nTo go on with ours: make solution EX={exercise.id} TAKE=1 (yours is kept aside)")
+        say(f"\nTo continue with ours: make solution EX={exercise.id} TAKE=1 (yours is backed up)")
     return 0
 
 
 def take_solution(exercise: Exercise) -> int:
-    """Puts the learner's folder aside and our solution in its place."""
+    """Moves the learner's folder to a backup and puts our solution in its place."""
     backup = workspace.reset(exercise, variants.solution(exercise))
     workspace.remember(exercise)
-    say(f"{display_path(workspace.folder_of(exercise))}/ has our solution now.")
+    say(f"{display_path(workspace.folder_of(exercise))}/ now contains our solution.")
     if backup:
-        say(f"What you had is in {display_path(backup)}/.")
+        say(f"Your earlier files are in {display_path(backup)}/.")
     return 0
 
 
 def reset_exercise(name: str | None) -> int:
-    """Puts the learner's folder aside and makes a fresh one."""
+    """Moves the learner's folder to a backup and makes a fresh one."""
     exercise = find_exercise(name)
     backup = workspace.reset(exercise)
-    say(f"{display_path(workspace.folder_of(exercise))}/ is as new.")
+    say(f"{display_path(workspace.folder_of(exercise))}/ is reset to the starter.")
     if backup:
-        say(f"What you had is in {display_path(backup)}/.")
+        say(f"Your earlier files are in {display_path(backup)}/.")
     return 0
 
 
 def show_progress() -> int:
-    """A bar for each stage."""
+    """Prints a progress bar for each stage."""
     exercises = every()
     numbers = list(dict.fromkeys(exercise.stage for exercise in exercises))
     widest = max(sum(exercise.stage == number for exercise in exercises) for number in numbers)
@@ -212,13 +212,13 @@ def show_progress() -> int:
             hints = f", {state.hints} hint{'s' if state.hints > 1 else ''}" if state.hints else ""
             say(f"  {mark} {exercise.id:<28} {exercise.title} ({exercise.minutes} min{hints})")
     solved = sum(bool(workspace.read_state(exercise).passed) for exercise in exercises)
-    say(f"\n{solved} of {len(exercises)} solved ({MARKS[True]}); {MARKS[False]} is begun."
+    say(f"\n{solved} of {len(exercises)} solved ({MARKS[True]}); {MARKS[False]} means begun."
         + (f" Next: {following.id} (make next)" if (following := find_next()) else ""))  # fmt: skip
     return 0
 
 
 def show_verdicts(name: str) -> int:
-    """Shows what the starter, the solution and each wrong answer of an exercise are told: for its author to read."""
+    """Shows, for the author of an exercise, what its check says about the starter and each right or wrong answer."""
     from .checking import check_folder
 
     exercise = find(name)
@@ -235,21 +235,23 @@ def show_verdicts(name: str) -> int:
 
 
 def prepare_folder(exercise: Exercise) -> Path:
-    """The learner's folder, made if it is not there, and with what an update of the workbook has changed."""
+    """The learner's folder, created if missing and updated with what has changed in the workbook."""
     folder = workspace.begin(exercise)
     update = workspace.update_folder(exercise)
     if update.updated:
-        say(f"The workbook has newer files, and you had not changed yours: renewed {', '.join(update.updated)}.\n")
+        say("The workbook has newer files, and you had not changed yours, so these were updated: "
+            f"{', '.join(update.updated)}.\n")  # fmt: skip
     if update.conflicts:
-        say(f"The workbook has newer files, but you changed yours, so they are kept: {', '.join(update.conflicts)}.\n"
-            f"make reset{exercise_option(exercise)} gives you the new ones, and keeps yours aside.\n")  # fmt: skip
+        say("The workbook has newer files, but you changed yours, so yours were kept: "
+            f"{', '.join(update.conflicts)}.\n"
+            f"make reset{exercise_option(exercise)} installs the new files and backs up yours.\n")  # fmt: skip
     return folder
 
 
 def first_unsolved() -> Exercise | None:
-    """The first exercise that has not been solved; None when all have been.
+    """The first unsolved exercise; None when all are solved.
 
-    The primer's exercises come last, unless the learner has begun with them.
+    The primer's exercises come last, unless the learner has solved one of them.
     """
     exercises = every()
     opened = [exercise for exercise in exercises if not workspace.read_state(exercise).passed]
@@ -259,13 +261,13 @@ def first_unsolved() -> Exercise | None:
 
 
 def find_next() -> Exercise | None:
-    """What `make next` shows: the exercise that was named last until it is solved, else the first unsolved one."""
+    """What `make next` shows: the exercise that was named last if it is unsolved, else the first unsolved one."""
     remembered = find_remembered()
     return remembered if remembered and not workspace.read_state(remembered).passed else first_unsolved()
 
 
 def find_remembered() -> Exercise | None:
-    """The exercise that was named last, until `make next` goes on; None when there is none."""
+    """The exercise that was named last, until `make next` moves on; None if there is none."""
     name = workspace.read_remembered()
     return next((exercise for exercise in every() if exercise.id == name), None)
 
@@ -277,7 +279,7 @@ def find_last_solved() -> Exercise | None:
 
 
 def find_exercise(name: str | None) -> Exercise:
-    """The exercise of that name, which is remembered; without a name the one that commands mean now."""
+    """The exercise of that name, which is then remembered; without a name, the current exercise."""
     if not name:
         return find_current()
     exercise = find(name)
@@ -291,12 +293,12 @@ def find_current() -> Exercise:
 
 
 def exercise_option(exercise: Exercise) -> str:
-    """What a command needs to mean this exercise."""
+    """The option that makes a command refer to this exercise."""
     return "" if exercise == find_current() else f" EX={exercise.id}"
 
 
 def format_task(exercise: Exercise) -> str:
-    """The task for a terminal: a link is its text and where that lies."""
+    """The task as text for a terminal: each link becomes its text and the path of its target."""
 
     def name_target(link: re.Match) -> str:
         if "://" in link[2]:

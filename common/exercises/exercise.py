@@ -1,4 +1,4 @@
-"""One exercise: what its exercise.ini says. The folder's other files are described in docs/teaching.md."""
+"""Reads one exercise from its exercise.ini. docs/teaching.md describes the other files of the folder."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ NEEDS = ("cpp", "emulator")
 
 @dataclass(frozen=True)
 class Region:
-    """Lines of a stage's own source that the learner writes, from one that contains `first` to one with `last`."""
+    """Lines of a stage's source that the learner writes, from a line that contains `first` to one with `last`."""
 
     name: str
     file: str
     after: str  # the search starts at the line that contains this; at the top if empty
     first: str
     last: str
-    todo: str  # what the comment in the starter says
-    placeholder: str  # what keeps the starter compiling
+    todo: str  # the text of the comment in the starter
+    placeholder: str  # code that keeps the starter compilable
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question of the kind `predict`, with the answer that check.py measures."""
+    """A question of an exercise of kind `predict`, with the answer that check.py measures."""
 
     name: str
     ask: str
@@ -43,7 +43,7 @@ class Exercise:
     """One exercise, as its manifest describes it; `folder` is where its own files are."""
 
     folder: Path
-    check_file: Path  # check.py, or a teacher's instead of it
+    check_file: Path  # check.py, or a teacher's replacement for it
     stage: int
     name: str
     order: int
@@ -54,15 +54,15 @@ class Exercise:
     syllabus: tuple[str, ...]
     points: int
     needs: tuple[str, ...]
-    seconds: int  # that the learner's code may take, builds aside
-    without: tuple[str, ...]  # files of the stage that are not handed out, since they show the answer
-    builds: bool  # whether the starter builds; it does not where the build is the exercise
+    seconds: int  # the time limit of the learner's code, without builds
+    without: tuple[str, ...]  # files of the stage that are not handed out, because they show the answer
+    builds: bool  # whether the starter builds; it does not if the build is the exercise
     regions: tuple[Region, ...]
     questions: tuple[Question, ...]
 
     @property
     def id(self) -> str:
-        """What commands call it: `3/guard`."""
+        """The name that commands use, such as `3/guard`."""
         return f"{self.stage}/{self.name}"
 
     @property
@@ -77,13 +77,13 @@ class Exercise:
 
     @property
     def hints(self) -> list[str]:
-        """From a question to nearly the answer."""
+        """The hints, from a first question to almost the answer."""
         text = (self.folder / "hints.md").read_text(encoding="utf-8")
         return [hint.strip() for hint in re.split(r"^---\s*$", text, flags=re.MULTILINE)]
 
 
 def read_exercise(folder: Path, stage: int) -> Exercise:
-    """The exercise in a folder. Raises `UserError`, with the exercise's name, for what its manifest lacks."""
+    """The exercise in a folder. Raises `UserError`, with the exercise's name, if its manifest is invalid."""
     manifest = configparser.ConfigParser(
         interpolation=None, delimiters=("=",), comment_prefixes=(";",), default_section="nothing"
     )
@@ -103,7 +103,9 @@ def read_exercise(folder: Path, stage: int) -> Exercise:
             if section.startswith("question ")
         ]
         if (kind == "write") != bool(regions) or (kind == "predict") != bool(questions):
-            raise ValueError("kind `write` has regions, kind `predict` has questions, and no other kind has them")
+            raise ValueError(
+                "kind `write` needs regions, kind `predict` needs questions, and no other kind may have them"
+            )
         return Exercise(
             folder=folder,
             check_file=folder / CHECK_FILE,
@@ -143,10 +145,10 @@ def _region(section: configparser.SectionProxy) -> Region:
 
 def _one_of(value: str, allowed: tuple[str, ...], what: str) -> str:
     if value not in allowed:
-        raise ValueError(f"{what} = {value}: it is one of {', '.join(allowed)}")
+        raise ValueError(f"{what} = {value}: expected one of {', '.join(allowed)}")
     return value
 
 
 def _text(value: str) -> str:
-    """Several lines; one that is indented deeper, or begins with # or ;, starts with a `|` that is dropped."""
+    """A text of several lines. A leading `|`, which protects indentation, # and ;, is removed from each line."""
     return "\n".join(re.sub(r"^\| ?", "", line) for line in value.strip("\n").splitlines())

@@ -1,4 +1,4 @@
-"""What a check.py works with: `Work`, the learner's folder while it is checked, and comparisons.
+"""What a check.py imports: `Work`, which is the learner's folder during a check, and functions that compare.
 
 from common.exercises.judge import Failure, agree, cases, same
 

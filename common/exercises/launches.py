@@ -1,9 +1,11 @@
-"""For checks of kernels and of their launches: which threads store the results, and whether errors are reported.
+"""For checks of kernels and launches: which threads store the results, and whether launch errors are reported.
 
-from common.exercises.launches import error_reported, large_batch, whole_warps
+from common.exercises.launches import count_differences, error_reported, large_batch, whole_warps
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 
@@ -12,7 +14,8 @@ from .judging.cell import agree
 from .judging.work import Work
 from .runner.process import LearnerError
 
-ROWS = 65537  # more than a grid may have blocks in y
+ROWS = 65537  # more than the 65535 blocks that a grid may have in y
+ORDERS = ("1", "2", "3")  # seeds: in which order the emulator runs the threads
 
 
 def large_batch(work: Work, gradients: bool = True) -> None:
@@ -21,12 +24,12 @@ def large_batch(work: Work, gradients: bool = True) -> None:
         agree(work.cell(), [work.case(ROWS, 1, 1)], gradients=gradients)
     except Failure as failure:
         raise Failure(
-            f"{failure}\nA grid has at most 65535 blocks in y: who computes the rows that come after?"
+            f"{failure}\nA grid has at most 65535 blocks in y: which threads compute the rows beyond that?"
         ) from None
 
 
 def whole_warps(work: Work, kernel: str) -> None:
-    """Raises `Failure` when few threads of a warp store at the same time, as where one thread has a whole row."""
+    """Raises `Failure` if few threads of a warp store at the same time, for example if each computes a whole row."""
     case = work.case(2, 3, 256)
     inputs = list(case.inputs().values())
     with work.counting() as counted:
@@ -36,14 +39,16 @@ def whole_warps(work: Work, kernel: str) -> None:
     requests, stored = (counted.kernels.total(what, kernel, "global store") for what in ("requests", "lanes"))
     require(
         2 * stored > 32 * requests,
-        f"right, but when {kernel} stores, {stored / max(1, requests):.3g} of the 32 threads of a warp do, and the "
-        "others wait. Does each thread have a unit of its own?",
+        f"the results are right, but when {kernel} stores, only {stored / max(1, requests):.3g} of the 32 threads of "
+        "a warp are active. Does each thread compute a unit of its own?",
     )
 
 
 def error_reported(work: Work, name: str, *arguments: object) -> None:
-    """Raises `Failure` when `_C.name` returns although the device has rejected its launch. Emulator only."""
-    # A device that has no room for any block, on an emulator that leaves it to the learner to ask for errors.
+    """Raises `Failure` when `_C.name` returns although the device rejected its launch; checks nothing on a GPU."""
+    if work.target != "emulator":
+        return
+    # The device rejects every block, and the emulator does not check launches itself: the learner's code must.
     work.restart(EMULATOR_DEVICE="maxThreadsPerBlock=1", EMULATOR_CHECKS="-launch")
     try:
         getattr(work.load("_C"), name)(*arguments)
@@ -52,8 +57,20 @@ def error_reported(work: Work, name: str, *arguments: object) -> None:
             raise
     else:
         raise Failure(
-            f"on a device that rejects every launch, {name} returns without an error: does the code check for one "
+            f"on a device that rejects every launch, {name} returns without an error: does the code check for errors "
             "after the launch?"
         )
     finally:
         work.restart()
+
+
+def count_differences(work: Work, compute: Callable[[], dict[str, torch.Tensor]]) -> dict[str, int]:
+    """For each result of `compute`, how many numbers change when the same threads run in other orders.
+
+    A sum whose terms are added in a fixed order has the same bits in every run, so a right answer has only zeros.
+    """
+    found = []
+    for order in ORDERS:
+        work.restart(EMULATOR_SEED=order)
+        found.append(compute())
+    return {name: sum(int((one[name] != first).sum()) for one in found[1:]) for name, first in found[0].items()}

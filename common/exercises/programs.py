@@ -1,4 +1,4 @@
-"""For checks of whole CUDA programs: numbers go in as arguments and come back printed, and the emulator reports.
+"""For checks of whole CUDA programs, which take numbers as arguments and print numbers, run on the emulator.
 
 from common.exercises.programs import printed
 
@@ -19,8 +19,8 @@ from .failures import Failure
 from .judging.work import ProgramRun, Work
 
 NO_LAUNCH = "no kernel was launched"
-NO_PROBLEM = "no problem found"  # and no check was switched off
-OUTPUT = 3  # lines that are shown of what is no list of numbers
+NO_PROBLEM = "no problem found"  # and no check was disabled
+OUTPUT = 3  # lines that are shown of an output other than numbers
 
 
 def printed(
@@ -32,10 +32,10 @@ def printed(
     dtype: torch.dtype = torch.float32,
     **variables: str,
 ) -> tuple[Tensor, Counted]:
-    """The numbers that a program prints, as a tensor of this shape, and what its kernels asked of memory.
+    """The numbers that a program prints, as a tensor of this shape, and the memory accesses of its kernels.
 
-    A tensor among the arguments is given number by number. `case` says in messages what they were. Raises `Failure`
-    with the report of anything that the emulator found, and for an output of another kind.
+    A tensor among the arguments is passed number by number. `case` describes the arguments in messages. Raises
+    `Failure` with the emulator's report if it found a mistake, and if the output is not the expected numbers.
     """
     ran = work.program(file, *format_arguments(arguments), counting=True, **variables)
     text = require_clean_run(ran, case)
@@ -58,9 +58,9 @@ def require_clean_run(ran: ProgramRun, case: str) -> str:
     if not mark:
         text, verdict = ran.output, ""
     if ran.status is None:
-        raise Failure(f"{case}: the program does not end")
+        raise Failure(f"{case}: the program did not finish in time")
     if ran.status != 0:
-        raise Failure(f"{case}: the program ends with status {ran.status}\n{text}".rstrip())
+        raise Failure(f"{case}: the program exits with status {ran.status}\n{text}".rstrip())
     if verdict.startswith(NO_LAUNCH):
         raise Failure(f"{case}: {NO_LAUNCH}: the results must come from a kernel")
     if not verdict.endswith(NO_PROBLEM) or ran.counted is None:

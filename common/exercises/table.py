@@ -1,4 +1,4 @@
-"""Exercises as tables: outcomes in a notebook, `show("3/guard")`, a stage's list for its README, wrong answers."""
+"""Outcomes of exercises as a table in a notebook: `show("3/guard")`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Table:
 def show(*names: str) -> Table:
     """Checks the learner's work on each of these exercises, such as "3/guard", and records what was solved.
 
-    An exercise that was not begun has no work yet: its row says how to begin. Raises `UserError` for an unknown name.
+    The row of an exercise that was not begun says how to begin. Raises `UserError` for an unknown name.
     """
     return Table(tuple(_row(find(name)) for name in names))
 
@@ -46,7 +46,7 @@ def show(*names: str) -> Table:
 def _row(exercise: Exercise) -> tuple[str, str, str]:
     name, folder = f"{exercise.id} ({exercise.title})", workspace.folder_of(exercise)
     if not folder.exists():
-        begin = f"make check EX={exercise.id}\nputs its files into {display_path(folder)}/, and its task is in\n"
+        begin = f"make check EX={exercise.id}\ncreates its files in {display_path(folder)}/. The task is in\n"
         return name, "not begun", f"{begin}{display_path(exercise.folder)}/README.md"
     from .checking import check_folder
 
@@ -56,5 +56,5 @@ def _row(exercise: Exercise) -> tuple[str, str, str]:
         return name, "not checked", str(error)
     workspace.record_check(exercise, verdict.passed)
     outcome = "solved" if verdict.passed else "not yet"
-    message = verdict.message or f"make solution EX={exercise.id} shows ours beside yours"
+    message = verdict.message or f"make solution EX={exercise.id} compares your solution with ours"
     return name, f"{outcome} ({verdict.seconds:.0f} s{verdict.where})", message

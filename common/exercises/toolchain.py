@@ -1,4 +1,4 @@
-"""For checks of a setup.py: what it asks of the compilers, noted by stand-ins, with or without a CUDA toolkit.
+"""For checks of a setup.py: stand-ins for the compilers record its commands, with or without a CUDA toolkit.
 
 from common.exercises.toolchain import commands
 
@@ -15,7 +15,7 @@ from .failures import Failure
 from .judging.work import Work
 
 SOURCES = (".cu", ".cpp")
-# Runs setup.py up to its last command, with compilers that write down their arguments and make empty files.
+# Runs all of setup.py with stand-ins for the compilers, which record their arguments and create empty files.
 DRIVER = '''
 import json, os, pathlib, runpy, sys, tempfile
 
@@ -65,24 +65,24 @@ class CompilerCommand(NamedTuple):
 
     @property
     def own(self) -> list[str]:
-        """The file that it compiles, and the flags behind it: those before it may be what Python was built with."""
+        """The file that it compiles and the flags after it; those before it may come from Python's own build."""
         return self.words[next(k for k, word in enumerate(self.words) if word.endswith(SOURCES)) :]
 
     @property
     def result(self) -> str:
-        """What it makes, without its folder."""
+        """The file that it creates, without its folder."""
         return self.words[self.words.index("-o") + 1].rpartition("/")[2] if "-o" in self.words else ""
 
 
 def commands(work: Work, **variables: str) -> list[CompilerCommand]:
-    """What the learner's setup.py has compiled and linked. Raises `Failure`, with the end of its output, if it fails.
+    """The compiler and linker commands of the learner's setup.py. Raises `Failure` with its last lines if it fails.
 
-    The variables are of its environment, in which TORCH_CUDA_ARCH_LIST is "9.0" unless given.
+    The variables are set in its environment; TORCH_CUDA_ARCH_LIST is "9.0" by default.
     """
     given = {"TORCH_CUDA_ARCH_LIST": "9.0", "TORCH_CPP_LOG_LEVEL": "ERROR", "MAX_JOBS": "2"} | variables
     ran = work.observe(DRIVER, PYTHONWARNINGS="ignore", **given)
     if ran.told is None:
         lines = [line for line in ran.output.splitlines() if line.strip()]
-        raise Failure("\n".join(["setup.py ends with an error:", *lines[-3:]]))
+        raise Failure("\n".join(["setup.py fails with an error:", *lines[-3:]]))
     noted = [CompilerCommand(*pair) for pair in ran.told]
     return [command for command in noted if command.result]

@@ -1,4 +1,4 @@
-"""`make watch`: a check whenever a file was saved."""
+"""`make watch`: checks an exercise whenever one of its files is saved."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from . import workspace
 from .commands import check_and_report, find_exercise, first_unsolved, prepare_folder, show_next
 
 POLL_SECONDS = 0.5  # seconds between two looks at the files
-WATCHED = ("*", "csrc/*")  # what a build or a program leaves goes deeper
+WATCHED = ("*", "csrc/*")  # files that builds and programs create are in deeper folders
 WATCHED_KINDS = (".py", ".cpp", ".cu", ".h", ".cuh", ".ini", ".toml")
 
 
 def watch(name: str | None) -> int:
-    """Checks whenever a file was saved; without a name it goes on to the next exercise until all are solved."""
+    """Checks whenever a file is saved; without a name, continues with the next exercise until all are solved."""
     exercise = find_exercise(name)
-    say(f"Watching {display_path(prepare_folder(exercise))}/: every time you save, it is checked. Ctrl-C ends this.")
+    say(f"Watching {display_path(prepare_folder(exercise))}/: each save starts a check. Press Ctrl-C to stop.")
     seen, pressed = None, record_interrupts()
     while True:
         if pressed:
@@ -45,7 +45,7 @@ def watch(name: str | None) -> int:
 
 
 def record_interrupts() -> list[int]:
-    """A list to which each Ctrl-C is added. It raises as always, except while torch is imported: that would abort."""
+    """A list to which each Ctrl-C is added. It raises as usual, except while torch is imported: that would abort."""
     pressed: list[int] = []
     usual = signal.getsignal(signal.SIGINT)
 
@@ -61,7 +61,7 @@ def record_interrupts() -> list[int]:
 
 
 def modification_times(folder: Path) -> dict[Path, int]:
-    """When each of the learner's files was written."""
+    """When each of the learner's files was last modified."""
     found = {}
     for path in (path for pattern in WATCHED for path in folder.glob(pattern)):
         with contextlib.suppress(OSError):  # an editor has just replaced it

@@ -1,8 +1,8 @@
 """The learner's workspace: `work/N/NAME/` for each exercise, and what was solved. No work is ever overwritten.
 
-WORK=dir names another folder than work/. An update of the workbook changes only files that the learner has not
+WORK=dir sets a folder other than work/. An update of the workbook changes only files that the learner has not
 changed. The state of each exercise is in a small file of its own, which is replaced as a whole: after an interrupted
-run, or with two terminals at once, it is either the old one or the new one.
+run, or with two terminals at once, the file is either the old one or the new one.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ BACKUPS = "before"  # where `reset` puts old work
 
 @dataclass(frozen=True)
 class State:
-    """What is known of one exercise: hints shown, when it passed first, and the starter as it was handed out."""
+    """The state of one exercise: hints shown, when it first passed, and the starter as it was handed out."""
 
     hints: int = 0
     passed: str = ""  # date and time
     tries: int = 0
     starter: dict[str, str] = field(default_factory=dict)  # a hash of each file as it was handed out
-    newer: dict[str, str] = field(default_factory=dict)  # and of what it is now, where the learner's was kept
+    newer: dict[str, str] = field(
+        default_factory=dict
+    )  # a hash of each newer file, where the learner's file was kept
 
 
 @dataclass(frozen=True)
 class Update:
-    """What an update of the workbook did: files that were updated, and files that the learner had changed."""
+    """The effect of an update of the workbook: files that were updated, and files that the learner had changed."""
 
     updated: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
@@ -58,7 +60,7 @@ def folder_of(exercise: Exercise) -> Path:
 
 
 def begin(exercise: Exercise) -> Path:
-    """The learner's folder, made from the starter if it is not there yet: whole, or not at all."""
+    """The learner's folder. If it does not exist, it is created from the starter, either completely or not at all."""
     folder = folder_of(exercise)
     if folder.exists():
         return folder
@@ -77,7 +79,7 @@ def begin(exercise: Exercise) -> Path:
 def update_folder(exercise: Exercise) -> Update:
     """After an update of the workbook: updates the files that the learner has not changed, and adds new ones.
 
-    A file is unchanged when it is what was handed out. Each of those that were changed is reported once.
+    A file is unchanged if it equals the one that was handed out. Each changed file is reported once.
     """
     folder, known = folder_of(exercise), read_state(exercise)
     files = variants.starter(exercise)
@@ -114,9 +116,9 @@ def write_files(files: variants.Files, folder: Path) -> None:
 
 
 def reset(exercise: Exercise, files: variants.Files | None = None) -> Path | None:
-    """Puts the learner's folder aside and makes a fresh one, of the starter with these files in place of its own.
+    """Moves the learner's folder to a backup and makes a fresh one from the starter, with `files` replacing its own.
 
-    Returns where the old one is now, None if there was none.
+    Returns the path of the backup; None if there was no folder.
     """
     folder, backup = folder_of(exercise), None
     with locked():
@@ -137,7 +139,7 @@ def reset(exercise: Exercise, files: variants.Files | None = None) -> Path | Non
 
 
 def read_state(exercise: Exercise) -> State:
-    """What is known of an exercise; nothing, if its file cannot be read (it is kept beside)."""
+    """The state of an exercise; the empty state if its file cannot be read (that file is renamed and kept)."""
     path = _state_path(exercise)
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
@@ -156,13 +158,13 @@ def read_state(exercise: Exercise) -> State:
 
 
 def update_state(exercise: Exercise, **changes: object) -> State:
-    """Writes down what changed."""
+    """Records these changes."""
     with locked():
         return _write_state(exercise, **changes)
 
 
 def record_check(exercise: Exercise, passed: bool) -> State:
-    """Writes down that it was checked."""
+    """Records that the exercise was checked."""
     with locked():
         before = read_state(exercise)
         now = before.passed or (time.strftime("%Y-%m-%d %H:%M:%S") if passed else "")
@@ -170,13 +172,13 @@ def record_check(exercise: Exercise, passed: bool) -> State:
 
 
 def remember(exercise: Exercise) -> None:
-    """Makes an exercise the one that commands mean when they name none."""
+    """Makes an exercise the current one, which commands use when they name none."""
     with locked():
         _replace(_current_path(), exercise.id)
 
 
 def forget() -> None:
-    """Lets commands that name no exercise mean the next one in order again."""
+    """Forgets the current exercise: commands that name none use the next one in order again."""
     with locked():
         _current_path().unlink(missing_ok=True)
 
@@ -191,9 +193,9 @@ def read_remembered() -> str:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """One command at a time changes the learner's folder; it must not be asked for twice by the same one.
+    """Lets only one command at a time change the learner's folder. A command must not nest two of these locks.
 
-    Raises `UserError` when nothing can be written there.
+    Raises `UserError` if the folder is not writable.
     """
     try:
         root().mkdir(parents=True, exist_ok=True)
@@ -202,17 +204,17 @@ def locked() -> Iterator[None]:
             yield
     except OSError as error:
         raise UserError(
-            f"cannot write in {display_path(root())}/: {error.strerror or error}. WORK=dir names another folder"
+            f"cannot write in {display_path(root())}/: {error.strerror or error}. WORK=dir sets another folder"
         ) from None
 
 
 def digest(text: str | bytes) -> str:
-    """A short name for a text."""
+    """A short hash of a text."""
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()[:16]
 
 
 def _write_state(exercise: Exercise, **changes: object) -> State:
-    """Replaces the file whole, so that an interrupted run leaves the old one or the new one. Within `locked`."""
+    """Replaces the file as a whole, so that an interrupted run leaves the old or the new one. Requires `locked`."""
     path, new = _state_path(exercise), replace(read_state(exercise), **changes)
     path.parent.mkdir(parents=True, exist_ok=True)
     _replace(path, json.dumps(asdict(new), indent=1))

@@ -20,12 +20,12 @@ from .source_heatmap import find_kernel
 
 LANES = colormaps["viridis"]
 OTHER_WARPS, NOT_ACCESSED = "#c8c8c8", "white"
-MOST_CELLS = 40_000  # of a tensor that is drawn whole
+MOST_CELLS = 40_000  # the largest tensor that is drawn completely
 MOST_ENDS = 1000  # of sectors, that can be told apart
 
 
 def draw_access_map(counted: Counted, array: str, kernel: str = "", warp: int = 0, line: int | None = None) -> Figure:
-    """An array as a grid: the accesses of one warp in the colours of its lanes, those of the block's others in grey.
+    """An array as a grid: the accesses of one warp in the colours of its lanes, those of other warps in grey.
 
     `counted` must have been traced: `collect_counts(module, block=0)`. With `line`, only that line's accesses.
     Raises `UserError` when the array was not accessed.
@@ -53,7 +53,7 @@ def draw_access_map(counted: Counted, array: str, kernel: str = "", warp: int = 
 
 
 def find_accesses(counted: Counted, array: str, kernel: str, line: int | None = None) -> list[Access]:
-    """A kernel's accesses to an array. Raises `UserError` with the arrays that it accesses when there are none."""
+    """A kernel's accesses to an array. If there are none, raises `UserError` with the arrays that it does access."""
     of_kernel = [access for access in counted.accesses if access.kernel == kernel]
     if not of_kernel:
         raise UserError(f"no thread of {kernel} was traced: count with collect_counts(module, block=0)")
@@ -61,7 +61,7 @@ def find_accesses(counted: Counted, array: str, kernel: str, line: int | None = 
     if not found:
         where = f" in line {line}" if line else ""
         names = ", ".join(dict.fromkeys(access.array.name for access in of_kernel if line in (None, access.line)))
-        raise UserError(f"{kernel} does not access {array}{where}; what it accesses: {names or 'nothing'}")
+        raise UserError(f"{kernel} does not access {array}{where}; it accesses: {names or 'nothing'}")
     return found
 
 
@@ -77,7 +77,7 @@ def grid_shape(array: Array, at_least: int) -> tuple[int, int]:
 
 
 def position(array: Array, element: int, shape: tuple[int, int]) -> tuple[int, int]:
-    """Row and column of an element; one beyond what is drawn is on its edge."""
+    """Row and column of an element; elements beyond the drawn part are placed on its edge."""
     if not array.sizes:
         return divmod(element, shape[1])
     *outer, column = array.index(element)
@@ -94,7 +94,7 @@ def lane_colours(lanes: numpy.ndarray) -> numpy.ndarray:
 
 
 def number_cells(axis: Axes, lanes: numpy.ndarray) -> None:
-    """The lane in each cell, where there is room."""
+    """Writes the lane into each cell if there is room."""
     rows, columns = lanes.shape
     if columns > 40 or rows > 24:
         return
@@ -104,7 +104,7 @@ def number_cells(axis: Axes, lanes: numpy.ndarray) -> None:
 
 
 def draw_grid(axis: Axes, array: Array, shape: tuple[int, int], is_shared: bool) -> None:
-    """Lines between cells where they can be seen, stronger ones where sectors end, and the names of the axes."""
+    """Draws lines between cells if they are large enough, stronger lines at sector boundaries, and axis labels."""
     rows, columns = shape
     if columns <= 80 and rows <= 40:
         axis.set_xticks(numpy.arange(-0.5, columns), minor=True)
@@ -122,7 +122,7 @@ def draw_grid(axis: Axes, array: Array, shape: tuple[int, int], is_shared: bool)
     if 0 < len(ends) <= MOST_ENDS:
         x, y = (numpy.array(side) for side in zip(*ends, strict=True))
         axis.vlines(x - 0.5, y - 0.5, y + 0.5, "#777777", lw=0.7)
-        name += f"; the lines are where sectors of {SECTOR} bytes end"
+        name += f"; lines mark the boundaries of sectors of {SECTOR} bytes"
     axis.set_xlabel(name)
 
 
@@ -153,7 +153,7 @@ def map_title(found: Sequence[Access], warp: int, line: int | None) -> str:
 
 
 def draw_versions(found: Mapping[str, Counted], kernel: str, array: str) -> Figure:
-    """Versions of a kernel side by side: the sectors of one request to an array, and all bytes that are moved.
+    """Versions of a kernel side by side: the sectors of one request to an array, and the total of bytes moved.
 
     Each must have been traced: `collect_counts(module, block=0)`.
     """
@@ -195,7 +195,7 @@ def draw_request(axis: Axes, found: Sequence[Access]) -> None:
 
 
 def draw_totals(axis: Axes, counted: Counted, kernel: str, most: float) -> None:
-    """All bytes that a kernel moves, and those that it would without gaps, as bars."""
+    """Bars for the bytes that a kernel moves, and for those that it would move without gaps."""
     moved, ideal = (counted.total(what, kernel) * SECTOR / 1024 for what in ("sectors", "ideal_sectors"))
     axis.barh([0, 1], [moved, ideal], color=[VERMILION if moved > 1.1 * ideal else BLUE, "#999999"], height=0.6)
     for y, value in enumerate((moved, ideal)):

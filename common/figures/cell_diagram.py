@@ -144,7 +144,7 @@ def draw_dataflow(backward: bool = False) -> Figure:
 
 
 def _panels(axes: Axes, backward: bool) -> None:
-    """The two halves of the cell, and what makes its own line special."""
+    """Draws the two parts of the cell and explains the path of the cell state."""
     for left, right, title in [
         (CONCAT - 0.55, CHUNK + 0.6, "matrix part"),
         (CHUNK + 0.72, OUT + 0.65, "pointwise part (in z the order is z_i, z_o, z_g)"),
@@ -228,15 +228,18 @@ def _text(
     )
 
 
-def write_diagrams(folder: Path = PICTURES) -> list[Path]:
-    """Writes `dataflow.svg` and `dataflow_backward.svg`, the same bytes each time; returns their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / "dataflow.svg", folder / "dataflow_backward.svg"]
+def write_svg(figure: Figure, path: Path) -> Path:
+    """Writes a figure as SVG with text as paths, the same bytes each time; returns the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": "lltm", "svg.fonttype": "path"}):
-        for path in paths:
-            figure = draw_dataflow(backward="backward" in path.name)
-            figure.savefig(path, metadata={"Date": None, "Creator": None})
-    return paths
+        figure.savefig(path, metadata={"Date": None, "Creator": None})
+    return path
+
+
+def write_diagrams(folder: Path = PICTURES) -> list[Path]:
+    """Writes `dataflow.svg` and `dataflow_backward.svg`; returns their paths."""
+    names = {"dataflow.svg": False, "dataflow_backward.svg": True}
+    return [write_svg(draw_dataflow(backward=backward), folder / name) for name, backward in names.items()]
 
 
 if __name__ == "__main__":

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from ..paths import ROOT
-from .cell_diagram import CELL, INK, MATRIX, PANEL, PICTURES, POINTWISE, QUIET
+from .cell_diagram import CELL, INK, MATRIX, PANEL, PICTURES, POINTWISE, QUIET, write_svg
 
 WIDTH, HEIGHT = 13.1, 6.3  # inches
 BUILD_ROW, THREADS_ROW = 5.45, 2.85
@@ -21,7 +20,7 @@ WAITS, DONE = "#f2a07b", "#b9dcc4"
 
 
 def draw_emulator() -> Figure:
-    """Above, what is built from a stage's sources; below, the way of one load through a launch."""
+    """Above, the build from a stage's sources; below, the path of one load through a launch."""
     figure = Figure(figsize=(WIDTH, HEIGHT), facecolor="white")
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(0, HEIGHT))
     axes.set_axis_off()
@@ -62,7 +61,7 @@ def _block(axes: Axes) -> None:
 
 
 def _access(axes: Axes) -> None:
-    """One load, from its line to what is known of its address."""
+    """Draws one load, from its source line to what the emulator knows about its address."""
     _box(axes, (4.05, THREADS_ROW, 2.6, 0.6), "row[t] = x[t];", POINTWISE)
     _arrow(axes, (3.19, THREADS_ROW + 0.3), (4.05, THREADS_ROW + 0.3))
     _text(axes, 4.05, 3.62, "block (2, 0, 0), thread (3, 0, 0)", quiet=True)
@@ -78,7 +77,7 @@ def _access(axes: Axes) -> None:
 
 
 def _report(axes: Axes) -> None:
-    """The checks, and where all of it ends."""
+    """Draws the checks and the report."""
     for y, name, colour in (
         (3.3, "counts, pictures", MATRIX),
         (2.45, "memory", DONE),
@@ -132,11 +131,8 @@ def _text(
 
 
 def write_diagram(folder: Path = PICTURES) -> Path:
-    """Writes `emulator.svg`, the same bytes each time; returns its path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with matplotlib.rc_context({"svg.hashsalt": "lltm", "svg.fonttype": "path"}):
-        draw_emulator().savefig(folder / "emulator.svg", metadata={"Date": None, "Creator": None})
-    return folder / "emulator.svg"
+    """Writes `emulator.svg`; returns its path."""
+    return write_svg(draw_emulator(), folder / "emulator.svg")
 
 
 if __name__ == "__main__":

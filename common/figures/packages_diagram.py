@@ -1,4 +1,4 @@
-"""The packages of common/ as a diagram: the layers that `make lint` enforces, and the way of `make stage-3`.
+"""The packages of common/ as a diagram: the layers that `make lint` enforces, and the path of `make stage-3`.
 
 `python -m common.figures.packages_diagram` writes docs/pictures/packages.svg.
 """
@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from ..paths import ROOT
-from .cell_diagram import INK, PANEL, PICTURES, POINTWISE, QUIET
+from .cell_diagram import INK, PANEL, PICTURES, POINTWISE, QUIET, write_svg
 
 ROW, BOX, GAP, LEFT, WIDTH = 0.92, 0.7, 0.14, 0.15, 13.1  # inches
 # What each package holds, in a few words.
@@ -76,7 +75,7 @@ def packages() -> Figure:
 
 
 def _row(axes: Axes, row: list[str], y: float) -> None:
-    """The boxes of a layer, side by side, as wide as what they hold."""
+    """The boxes of a layer, side by side, as wide as their text."""
     words = [max(len(HOLDS[name]), len(ROUTE.get(name, "")) + 3, len(name) + 2) + 2 for name in row]
     free = WIDTH - 2 * LEFT - GAP * (len(row) - 1)
     x = LEFT
@@ -105,11 +104,8 @@ def _text(
 
 
 def write_diagram(folder: Path = PICTURES) -> Path:
-    """Writes `packages.svg`, the same bytes each time; returns its path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with matplotlib.rc_context({"svg.hashsalt": "lltm", "svg.fonttype": "path"}):
-        packages().savefig(folder / "packages.svg", metadata={"Date": None, "Creator": None})
-    return folder / "packages.svg"
+    """Writes `packages.svg`; returns its path."""
+    return write_svg(packages(), folder / "packages.svg")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from ..results.formatting import GRADS_LABELS, PASSES
 from ..results.records import THIS_MACHINE
 from ..results.rows import device_name, gb_per_second, select, share_of_copy, size_label, unique
 
-# Okabe and Ito's set, which colour-blind readers can tell apart; eager is the grey that all is measured against.
+# Okabe and Ito's palette, which colour-blind readers can distinguish; eager, the baseline, is grey.
 INK, GRID = "#1a1a1a", "#dddddd"
 BLUE, VERMILION, SKY, GREEN, PURPLE, ORANGE, YELLOW = (
     "#0072b2", "#d55e00", "#56b4e9", "#009e73", "#cc79a7", "#e69f00", "#f0e442",
@@ -58,7 +58,7 @@ def ladder_position(name: str) -> int:
 
 
 def require_rows(result: dict, device: str, grads: str) -> list[dict]:
-    """The rows of a picture. Raises `UserError` when the result has none."""
+    """The rows of a figure. Raises `UserError` if the result has none."""
     rows = select(result, device=device, grads=grads)
     if not rows:
         raise UserError(
@@ -77,7 +77,7 @@ def make_title(text: str, result: dict, rows: Sequence[dict]) -> str:
 
 
 def label(name: str) -> str:
-    """An implementation's name as it stands beside its mark."""
+    """An implementation's name as an axis label."""
     return name.replace("torch.compile ", "torch.compile\n")
 
 
@@ -88,7 +88,7 @@ def panels(
     with pyplot.rc_context(STYLE):
         figure = pyplot.figure(figsize=(WIDTH, 1.8 + 0.42 * len(implementations)), layout="constrained")
         axes = figure.subplots(1, len(names), sharey=True, sharex=sharex, squeeze=False)[0]
-    pyplot.close(figure)  # or a notebook would show it twice
+    pyplot.close(figure)  # otherwise a notebook would show it twice
     figure.suptitle(title, x=0.01, ha="left")
     for axis, name in zip(axes, names, strict=True):
         axis.set_title(name, loc="left")
@@ -101,7 +101,7 @@ def panels(
 
 
 def plot_times(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
-    """Time of one call by implementation, a panel a size: forward, and on top of it what the backward adds.
+    """Time of one call by implementation, one panel for each size: forward, and on top of it the time of backward.
 
     Whiskers are the quartiles of forward and of forward+backward.
     """
@@ -133,7 +133,7 @@ def plot_times(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
 
 
 def plot_speedups(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
-    """How many times as fast as eager each implementation is, a panel a size; right of the line is faster."""
+    """Speed-up of each implementation against eager, one panel for each size; right of the line is faster."""
     rows = [row for row in require_rows(result, device, grads) if row["name"] != "eager"]
     names, sizes = unique(rows, "name"), unique(rows)
     title = make_title("Speed-up against eager", result, rows)
@@ -166,10 +166,10 @@ def pass_marks() -> list[Line2D]:
 
 
 def plot_saved_bytes(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
-    """What a forward pass keeps in memory for its backward beside inputs and outputs, a panel a size."""
+    """The memory that a forward pass saves for backward besides inputs and outputs, one panel for each size."""
     rows = [row for row in require_rows(result, device, grads) if row["pass"] == "forward"]
     names, sizes = unique(rows, "name"), unique(rows)
-    title = make_title("Saved for backward beside inputs and outputs", result, rows)
+    title = make_title("Saved for backward besides inputs and outputs", result, rows)
     figure, axes = panels(title, sizes, names, "KiB")
     for axis, size in zip(axes, sizes, strict=True):
         of_size = [row for row in rows if size_label(row) == size]
@@ -186,7 +186,7 @@ def plot_saved_bytes(result: dict, device: str = "cpu", grads: str = "all") -> F
 
 
 def plot_build_seconds(results: Sequence[dict]) -> Figure | None:
-    """The seconds that each stage took to compile from nothing, a panel a machine; None if none was built."""
+    """The seconds that each stage takes to build without a cache, one panel for each machine; None without builds."""
     seconds = {}
     for result in results:
         built = {row["name"]: row["build_seconds"] for row in result["rows"] if row["build_seconds"] is not None}
@@ -206,7 +206,7 @@ def plot_build_seconds(results: Sequence[dict]) -> Figure | None:
 
 
 def plot_kernels(result: dict) -> Figure | None:
-    """The speed of the stages' kernels as a share of a copy's, a panel a size; None if none was measured."""
+    """The speed of the stages' kernels as a share of a copy's, one panel for each size; None if none was measured."""
     rows = [row for row in result.get("kernels", []) if row["bytes"]]
     if not rows:
         return None
@@ -240,7 +240,7 @@ def plot_kernels(result: dict) -> Figure | None:
 
 
 def plot_machines(results: Sequence[dict], size: str = "B16 I32 S128", grads: str = "all") -> Figure:
-    """Speed-up against eager at one size, a panel for each machine and device: this one beside the recorded."""
+    """Speed-up against eager at one size, one panel for each machine and device: this one and the recorded ones."""
     found = {}
     for result in results:
         for device in unique(result["rows"], "device"):
@@ -262,7 +262,7 @@ def plot_machines(results: Sequence[dict], size: str = "B16 I32 S128", grads: st
 
 
 def plot_ladder(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
-    """The rungs from eager to the last stage: time as a share of eager's, a mark a size; left is faster."""
+    """The ladder from eager to the last stage: time as a share of eager's, one mark for each size; left is faster."""
     rows = require_rows(result, device, grads)
     names, sizes = unique(rows, "name"), unique(rows)
     title = make_title("The ladder", result, rows)

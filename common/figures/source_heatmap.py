@@ -34,7 +34,7 @@ class HeatmapCell:
 
 
 def shade(scale: LinearSegmentedColormap, share: float) -> tuple[float, ...]:
-    """A colour for a share of the worst, or of the most."""
+    """A colour for a share of the worst or largest value."""
     return scale(STRONGEST * min(1.0, max(0.0, share)))
 
 
@@ -75,7 +75,7 @@ def draw_heatmap(counted: Counted, kernel: str = "") -> Figure:
     launch = next(launch for launch in counted.launches if matches_kernel(launch.kernel, kernel))
     lines = shown_lines(counted, rows)
     if not lines:
-        raise UserError(f"{launch.kernel} accessed no memory, or its source is not here")
+        raise UserError(f"{launch.kernel} accessed no memory, or its source is missing")
     most = max(sum(row.requests for row in rows if (row.file, row.line) == place) for place in source_places(rows))
     found = {
         place: line_cells([row for row in rows if (row.file, row.line) == place], most)
@@ -120,7 +120,7 @@ def draw_heatmap(counted: Counted, kernel: str = "") -> Figure:
     return figure
 
 
-NOTE = "Requests of warps; lanes, sectors and bank conflicts per request. Orange: moved, or waited for, without need."
+NOTE = "Requests of warps; lanes, sectors and bank conflicts per request. Orange: unnecessary traffic or waiting."
 
 
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:

@@ -16,7 +16,7 @@ WARP_COLOURS = (SKY, ORANGE, GREEN, PURPLE)
 
 
 def draw_levels() -> Figure:
-    """Grid, block and warp, and what the threads of each have in common."""
+    """Grid, block and warp, and what the threads of each share."""
     figure, axes = _make_canvas(3.6, width=20, height=7.2)
     for block, x in enumerate((0.2, 5.9)):
         _draw_box(axes, x, 1.9, 5.4, 5.1, PANEL)
@@ -57,7 +57,7 @@ def draw_shuffle_sum(values: Sequence[int] = (3, 1, 4, 1, 5, 9, 2, 6)) -> Figure
 
 
 def shuffle_steps(values: Sequence[int]) -> list[tuple[int, list[int]]]:
-    """What the lanes hold after each step, with its distance. A lane beyond the last one is answered with its own."""
+    """The values of the lanes after each step, with its distance. A read beyond the last lane returns its own."""
     row, apart, steps = list(values), len(values) // 2, [(0, list(values))]
     while apart:
         row = [value + (row[lane + apart] if lane + apart < len(row) else value) for lane, value in enumerate(row)]
@@ -116,7 +116,7 @@ def draw_barrier(warps: int = 4) -> Figure:
     return figure
 
 
-# What happens in turn: which block does what, and what is in memory afterwards.
+# The steps in order: which block does what, and the value in memory afterwards.
 LOST_UPDATE = (
     (0, "reads 0", 0),
     (1, "reads 0", 0),

@@ -35,7 +35,7 @@ def draw_thread_grid(count: int, block_size: int) -> Figure:
 
 
 def draw_owners(owners: list[list[list[int]]], row_name: str = "row") -> Figure:
-    """A matrix whose elements hold who wrote them, (block x, block y, thread x); -1 where no thread did.
+    """A matrix whose elements show which thread wrote them, (block x, block y, thread x); -1 if no thread did.
 
     The number is the thread, the colour its block, which is named above its first element in each row.
     """

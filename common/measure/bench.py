@@ -1,4 +1,4 @@
-"""`make bench`: the stages, eager and torch.compile, each device in a process of its own."""
+"""`make bench`: times the stages, eager and torch.compile, each device in a separate process."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from .. import console, stages
 from ..cell.case import Case
 from ..errors import UserError
-from ..paths import shown_path
+from ..paths import display_path
 from ..results import records, schema, sources
 from ..results.formatting import format_recorded_times
+from ..results.rows import describe_drift
 from ..stages import Stage
 from . import kernel_times
 from .cell_times import (
@@ -39,9 +41,15 @@ FULL = Plan(
     rounds=50,
     block_seconds=0.015,
     kernels=True,
+    graphs=True,
+    repeats=True,
 )
-TOUR = replace(
-    FULL, sizes=dict.fromkeys(FULL.sizes, (SMALL_SIZE, MEDIUM_SIZE)), grads=("all",), rounds=30, kernels=False
+TOUR = Plan(
+    sizes=dict.fromkeys(FULL.sizes, (SMALL_SIZE, MEDIUM_SIZE)),
+    grads=("all",),
+    modes=FULL.modes,
+    rounds=20,
+    block_seconds=FULL.block_seconds,
 )
 GLANCE = replace(TOUR, sizes=dict.fromkeys(FULL.sizes, (SMALL_SIZE,)), modes=None)
 
@@ -49,29 +57,28 @@ GLANCE = replace(TOUR, sizes=dict.fromkeys(FULL.sizes, (SMALL_SIZE,)), modes=Non
 def measure_stages(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], output: Path | None) -> dict:
     """Measures the stages by a plan on the given devices and returns the result; also writes it to `output`.
 
-    Each device is measured in a process of its own: a process can hold only one target of a stage.
+    Each device is measured in a separate process, because a process can load only one target of a stage.
     """
     hashes = {str(stage.number): sources.hash_stage(stage) for stage in [stages.find_stage(1), *wanted]}
     result = {"schema": schema.SCHEMA, "quick": plan.rounds < FULL.rounds, **records.start_record(hashes)}
-    result |= {"rows": [], "kernels": [], "not_run": []}
+    result |= {"rows": [], "kernels": [], "not_run": [], "repeats": []}
 
-    def add(what: str, function: Callable, *arguments: object) -> None:
-        rows, missed = run_in_process(function, *arguments)
-        result[what] += rows
-        result["not_run"] += missed
+    def add(function: Callable, *arguments: object) -> None:
+        for part, entries in run_in_process(function, *arguments).items():
+            result[part] += entries
         if output:
-            records.write_result(result, output)  # a later part may take the machine along
+            records.write_result(result, output)  # a later part may crash the machine
 
     if "cuda" in devices:
-        add("rows", measure_cell_on, "cuda", wanted, plan)
+        add(measure_cell_on, "cuda", wanted, plan)
     else:
         result["not_run"].append(
             not_run_entry("every implementation", "cuda", "all sizes", "no GPU that torch can use")
         )
     if plan.kernels and "cuda" in devices:
-        add("kernels", kernel_times.measure_kernels, [stage for stage in wanted if stage.pointwise_tensors])
+        add(kernel_times.measure_kernels, [stage for stage in wanted if stage.pointwise_tensors])
     if "cpu" in devices:
-        add("rows", measure_cell_on, "cpu", wanted, plan)
+        add(measure_cell_on, "cpu", wanted, plan)
     for entry in result["not_run"]:
         console.say(f"  not run: {entry['name']}, {entry['what']} ({entry['device']}): {entry['reason']}")
     if "cuda" not in devices:
@@ -81,8 +88,8 @@ def measure_stages(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], 
     return result
 
 
-def run_in_process(function: Callable, *arguments: object) -> tuple[list[dict], list[dict]]:
-    """`function(*arguments)` in a fresh process. Raises `UserError` when the process is killed."""
+def run_in_process(function: Callable, *arguments: object) -> Any:
+    """Calls `function(*arguments)` in a new process. Raises `UserError` if the process is killed."""
     try:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             return pool.submit(function, *arguments).result()
@@ -96,18 +103,21 @@ def available_devices() -> list[str]:
 
 
 def record_benchmark(quick: bool = False, output: str | None = None, tuned: bool = False) -> int:
-    """The full measurement of every stage on CPU tensors and, where there is a GPU, on CUDA tensors.
+    """Runs the full measurement of every stage on CPU tensors and, if there is a GPU, on CUDA tensors.
 
-    `tuned`: against torch.compile's max-autotune too, which takes minutes to make its choices.
+    With `tuned`, also compares with torch.compile's max-autotune, which takes minutes to choose kernels.
     """
     path = Path(output) if output else records.MEASURED
     console.say(
-        f"Times are medians (with quartiles) in microseconds; {MATHS} float32. Let nothing else run meanwhile."
+        f"Times are medians (with quartiles) in microseconds; {MATHS} float32. Run nothing else at the same time."
     )
     plan = TOUR if quick else FULL
-    measure_stages(replace(plan, modes=MODES) if tuned else plan, available_devices(), stages.cell_stages(), path)
-    console.say(f"\nWritten to {shown_path(path)}; `make report` draws it.")
-    return 0
+    plan = replace(plan, modes=MODES) if tuned else plan
+    result = measure_stages(plan, available_devices(), stages.cell_stages(), path)
+    console.say(f"\nWritten to {display_path(path)}; `make report` plots it.")
+    if drift := describe_drift(result):
+        console.say(f"It cannot be recorded in docs/results/: {drift}.")
+    return int(bool(drift))
 
 
 def measure_for_tour(wanted: Sequence[Stage]) -> dict:
@@ -117,14 +127,14 @@ def measure_for_tour(wanted: Sequence[Stage]) -> dict:
 
 
 def is_only_emulated(stage: Stage) -> bool:
-    """Whether nothing but the emulator runs a stage on CPU tensors."""
+    """Whether only the emulator can run a stage on CPU tensors."""
     return "host" not in stage.targets and "emulator" in stage.targets
 
 
 def compare_with_eager(stage: Stage, target: str, device: str) -> list[dict]:
-    """A stage against eager at the small size, in seconds and in this process: the end of `make stage-N`.
+    """Times a stage against eager at the small size, in this process; `make stage-N` ends with it.
 
-    On the emulator nothing is timed; what other machines have recorded is shown.
+    On the emulator, it times nothing and shows the recorded times of other machines.
     """
     if target == "emulator":
         console.say("\n" + format_recorded_times(stage))

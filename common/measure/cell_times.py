@@ -1,7 +1,7 @@
-"""Times the cell: every implementation at one size after the other. Each is checked right before it is timed.
+"""Times the cell: every implementation, one size after another. Each is checked right before it is timed.
 
 In a round each implementation makes the same number of calls, one implementation after the other. Every call takes
-the next of a few sets of inputs, so an implementation that returns an earlier result is found out.
+the next of a few sets of inputs, so an implementation that returns an earlier result is detected.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from .implementations import (
     compile_and_check,
     make_input_sets,
     stage_implementation,
+    under_cuda_graph,
     warm_up,
 )
 
@@ -39,22 +40,24 @@ MATHS = "IEEE"
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured: sizes (B, I, S) by device, which inputs need gradients, and for how long."""
+    """The plan of a measurement: sizes (B, I, S) by device, which inputs need gradients, and for how long."""
 
     sizes: dict[str, tuple[tuple[int, int, int], ...]]
     grads: tuple[str, ...]
-    modes: tuple[str, ...] | None  # of torch.compile beside its default; None: against eager alone
+    modes: tuple[str, ...] | None  # modes of torch.compile besides its default; None: compare with eager alone
     rounds: int
     block_seconds: float
-    kernels: bool = False  # the pointwise kernels alone too, on a GPU
+    kernels: bool = False  # whether to time the pointwise kernels alone, too, on a GPU
+    graphs: bool = False  # whether to time eager, torch.compile and the last stage under CUDA graphs, too, on a GPU
+    repeats: bool = False  # whether to time eager at the first size repeatedly, to see that the machine was quiet
 
 
 def measure_cell(implementations: Sequence[Implementation], case: Case, plan: Plan) -> tuple[list[dict], list[dict]]:
-    """The rows of all implementations at one size, and which could not run there and why. The first one is eager.
+    """The rows of all implementations at one size (eager first), and which could not run at that size and why.
 
-    Raises `WrongResult` for an implementation that is wrong before or after it is timed.
+    Raises `WrongResult` if an implementation is wrong before or after it is timed.
     """
-    torch._dynamo.reset()  # what was compiled for another size must not be tried first here
+    torch._dynamo.reset()  # code compiled for another size must not be tried first
     sets = make_input_sets(case)
     console.say(f"{describe_case(case)}:")
     able, saved, not_run = [], {}, []
@@ -92,7 +95,7 @@ def measure_cell(implementations: Sequence[Implementation], case: Case, plan: Pl
 
 
 def case_facts(implementation: Implementation, case: Case) -> dict[str, object]:
-    """What a row says beside its times."""
+    """The fields of a row besides its times."""
     return {
         "name": implementation.name,
         "stage": implementation.stage,
@@ -112,7 +115,7 @@ def case_facts(implementation: Implementation, case: Case) -> dict[str, object]:
 def measure_cell_at(
     implementations: Sequence[Implementation], case: Case, plan: Plan
 ) -> tuple[list[dict], list[dict]]:
-    """`measure_case`, with the batch halved until the memory of the GPU suffices; the change is named."""
+    """Calls `measure_cell`, halving the batch until it fits into the GPU's memory; reports the change."""
     smaller = case
     while smaller.B >= 1:
         try:
@@ -124,17 +127,19 @@ def measure_cell_at(
                 reason = f"the GPU's memory is too small; measured with B{smaller.B} instead"
                 not_run = [not_run_entry("every implementation", case.device, describe_case(case), reason), *not_run]
             return rows, not_run
-        gc.collect()  # outside the handler: there the exception still holds the tensors
+        gc.collect()  # outside the handler, where the exception would still hold the tensors
         torch.cuda.empty_cache()
     return [], [
-        not_run_entry("every implementation", case.device, describe_case(case), "not even B1 fits the GPU's memory")
+        not_run_entry(
+            "every implementation", case.device, describe_case(case), "even B1 does not fit the GPU's memory"
+        )
     ]
 
 
-def measure_cell_on(device: str, wanted: Sequence[Stage], plan: Plan) -> tuple[list[dict], list[dict]]:
-    """All rows on CPU or on CUDA tensors, printed as they come, and what could not run."""
-    rows, not_run = [], []
-    if device == "cuda":  # there, of all cores only the one that launches kernels is part of what is timed
+def measure_cell_on(device: str, wanted: Sequence[Stage], plan: Plan) -> dict[str, list[dict]]:
+    """The rows on CPU or CUDA tensors, printed as they are measured, what could not run, and the repeats of eager."""
+    rows, not_run, repeats = [], [], []
+    if device == "cuda":  # on a GPU, only the core that launches kernels affects the times
         torch._inductor.config.compile_threads = os.cpu_count()
     with ieee_float32():
         implementations = baselines(device, plan.modes)
@@ -143,19 +148,41 @@ def measure_cell_on(device: str, wanted: Sequence[Stage], plan: Plan) -> tuple[l
                 implementations.append(stage_implementation(stage, device))
             except UserError as error:
                 not_run.append(not_run_entry(f"stage {stage.number}", device, "all sizes", first_line(error)))
+        if plan.graphs and device == "cuda":
+            names = ("eager", "torch.compile", implementations[-1].name)
+            implementations += [under_cuda_graph(one) for one in implementations if one.name in names]
         for B, I, S in plan.sizes[device]:
             for grads in plan.grads:
+                if plan.repeats:
+                    repeats.append(repeat_eager(implementations[0], device, plan))
                 case = Case(B, I, S, device=device, requires_grad=REQUIRES_GRAD[grads])
                 measured, missed = measure_cell_at(implementations, case, plan)
                 console.say("\n" + format_rows(measured) + warn_if_disturbed(measured) + "\n")
                 rows += measured
                 not_run += missed
-    return rows, not_run
+        if plan.repeats:
+            repeats.append(repeat_eager(implementations[0], device, plan))
+    return {"rows": rows, "not_run": not_run, "repeats": repeats}
+
+
+def repeat_eager(eager: Implementation, device: str, plan: Plan) -> dict[str, object]:
+    """The medians of eager's passes at the plan's first size, in microseconds."""
+    (B, I, S), *_ = plan.sizes[device]
+    sets = make_input_sets(Case(B, I, S, device=device))
+    compile_and_check(eager, sets)
+    medians = {}
+    for name in PASSES:
+        run = Run(eager, sets, backward=name != "forward")
+        warm_up([run])
+        (taken,) = clock.interleave([run], device, plan.rounds, plan.block_seconds)
+        run.check("after it was timed")
+        medians[name] = round(taken.quartiles()[1], 2)
+    return {"device": device, "B": B, "I": I, "S": S, "medians": medians}
 
 
 @contextmanager
 def ieee_float32() -> Iterator[None]:
-    """Matrix products in IEEE float32, whatever was set before, and no advice from the compiler to change that."""
+    """Computes matrix products in IEEE float32, whatever was set before, and hides the advice to use TF32."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
@@ -178,13 +205,13 @@ def first_line(error: Exception) -> str:
 
 
 def describe_case(case: Case) -> str:
-    """A case as it is printed."""
+    """A description of a case for output."""
     grads = "all inputs" if case.requires_grad == INPUTS else "weights and bias"
     return f"B{case.B} I{case.I} S{case.S} on {case.device.upper()} tensors, gradients for {grads}"
 
 
 def format_rows(rows: Sequence[dict]) -> str:
-    """The rows of one size as a table: a line an implementation, its two passes side by side."""
+    """The rows of one size as a table: a line for each implementation, with its two passes side by side."""
     header = ["", "forward", "to eager", "forward+backward", "to eager", "saved for backward"]
     lines = []
     for row in rows:
@@ -197,7 +224,7 @@ def format_rows(rows: Sequence[dict]) -> str:
 
 
 def warn_if_disturbed(rows: Sequence[dict]) -> str:
-    """A remark when the samples of a CPU's rows lie further apart than a quiet machine's do."""
+    """A remark if the samples of CPU rows vary more than on an idle machine."""
     return f"\n  {DISTURBED}" if any(map(is_disturbed, rows)) else ""
 
 

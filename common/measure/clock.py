@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-# The timer's package looks for CUDA as it is imported, and would warn on a machine without a GPU.
+# The timer's package looks for CUDA when it is imported, and would print a warning on a machine without a GPU.
 logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
 from torch.utils.benchmark import Timer  # noqa: E402
 
@@ -24,7 +24,7 @@ WARM_UP_ROUNDS = 10
 
 @dataclass
 class Samples:
-    """The samples of one implementation in microseconds: one list a round, so that rounds can be paired."""
+    """The samples of one implementation in microseconds: one list for each round, so that rounds can be paired."""
 
     rounds: list[list[float]] = field(default_factory=list)
 
@@ -44,7 +44,7 @@ class Samples:
     def ratio_to(self, other: Samples) -> float:
         """The median over rounds of this implementation's time over the other's in the same round.
 
-        What slows a whole round down, slows both down and cancels.
+        A disturbance that slows a whole round down affects both times and cancels.
         """
         pairs = zip(self.rounds, other.rounds, strict=True)
         return statistics.median(statistics.median(mine) / statistics.median(theirs) for mine, theirs in pairs)
@@ -59,8 +59,8 @@ def sample_host(call: Call, calls: int) -> list[float]:
 def sample_cuda(call: Call, calls: int) -> list[float]:
     """A sample in microseconds for each of `calls` calls on CUDA tensors.
 
-    The GPU is idle when a call begins, so the time that Python and the launches take is part of a small cell's
-    sample, as it is part of what a program waits for.
+    The GPU is idle when a call begins. So the sample of a small cell includes the time for Python and the launches,
+    for which a program has to wait, too.
     """
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     samples = []
@@ -75,7 +75,7 @@ def sample_cuda(call: Call, calls: int) -> list[float]:
 
 
 def estimate_seconds(call: Call, device: str) -> float:
-    """A first rough guess at what one call takes, in seconds: the shortest of three."""
+    """A rough estimate of the seconds that one call takes: the shortest of three."""
     times = []
     for _ in range(3):
         start = time.perf_counter()
@@ -87,10 +87,10 @@ def estimate_seconds(call: Call, device: str) -> float:
 
 
 def interleave(calls: Sequence[Call], device: str, rounds: int, block_seconds: float) -> list[Samples]:
-    """The samples of each implementation, taken in rounds (A B C, C A B, ...) so that drift hits all alike.
+    """The samples of each implementation, taken in rounds (A B C, C A B, ...) so that drift affects all equally.
 
     In a round each implementation makes the same number of calls, as many as fill `block_seconds` for the first of
-    `calls`; one more call before them, not timed, brings its code and data back into the caches. The order differs
+    `calls`; one more call before them, not timed, loads its code and data into the caches again. The order differs
     from round to round: on an H200 an implementation that always came after eager took 5 to 10 % longer for
     a small backward.
     """
@@ -99,7 +99,7 @@ def interleave(calls: Sequence[Call], device: str, rounds: int, block_seconds: f
     samples = [Samples() for _ in calls]
     order, dice = list(zip(calls, samples, strict=True)), random.Random(0)
     gc.collect()
-    gc.disable()  # or Python may collect in the middle of a sample
+    gc.disable()  # otherwise a collection might run in the middle of a sample
     try:
         for k in range(-WARM_UP_ROUNDS, rounds):
             dice.shuffle(order)

@@ -1,4 +1,4 @@
-"""What a GPU did, as torch.profiler (CUPTI) reports it, and how full its multiprocessors were."""
+"""Reads what a GPU did from torch.profiler (CUPTI), and computes the occupancy of its multiprocessors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.profiler import profile
 
 
 def read_events(profiler: profile) -> list[dict]:
-    """What the GPU did, as torch.profiler writes it."""
+    """The events on the GPU, as torch.profiler writes them."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(path))
@@ -20,7 +20,7 @@ def read_events(profiler: profile) -> list[dict]:
 
 
 def split_passes(events: Sequence[dict], copied: int) -> tuple[list[float], list[list[dict]]]:
-    """The durations of the copies of that many bytes in microseconds, and the work behind each up to the next."""
+    """The durations in microseconds of copies of that many bytes, and the work after each copy up to the next."""
     copies, work = [], []
     kinds = ("kernel", "gpu_memcpy", "gpu_memset")
     for event in sorted((e for e in events if e.get("cat") in kinds), key=lambda e: e["ts"]):
@@ -49,11 +49,11 @@ def occupancy(
     """The share of a multiprocessor's warps that can be resident at once.
 
     `threads` and `shared` (bytes) are those of a block, `registers` those of a thread; the others are the limits of a
-    multiprocessor. Each of its four parts hands registers out to whole warps, 256 at a time.
+    multiprocessor. Each of its four partitions allocates registers for whole warps, in units of 256.
     """
     warps = -(-threads // 32)
     of_a_warp = -(-registers * 32 // 256) * 256
     by_registers = 4 * (most_registers // 4 // of_a_warp) // warps if registers else most_threads
-    by_shared = most_shared // (shared + 1024) if shared else most_threads  # the system takes 1 KiB a block
+    by_shared = most_shared // (shared + 1024) if shared else most_threads  # CUDA reserves 1 KiB for each block
     blocks = min(by_registers, by_shared, most_threads // (32 * warps))
     return round(blocks * warps * 32 / most_threads, 3)

@@ -21,23 +21,28 @@ from ..cell.memory import saved_storages
 from ..errors import UserError
 from ..paths import ROOT
 from ..stages import Stage, find_stage
+from .cuda_graphs import CapturedCell
 
-# Compiled code is kept for the next run, and no compiler's worker waits beside a measurement.
+# Compiled code is cached for the next run, and no worker process of the compiler runs during a measurement.
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(ROOT / "build" / "inductor"))
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
-# Of the kernels that it tries for a product it would print each, and what is wrong with those that cannot run.
+# Otherwise it prints every kernel that it tries for a product, and an error for each that cannot run.
 os.environ.setdefault("TORCHINDUCTOR_AUTOTUNE_NUM_CHOICES_DISPLAYED", "0")
 os.environ.setdefault("TORCHINDUCTOR_MAX_AUTOTUNE_REPORT_CHOICES_STATS", "0")
 logging.getLogger("torch._inductor.select_algorithm").setLevel(logging.CRITICAL)
 
 
 class WrongResult(UserError):
-    """An implementation disagrees with the float64 reference, so that its time would mean nothing."""
+    """An implementation disagrees with the float64 reference, so its time would be meaningless."""
 
 
 @dataclass(frozen=True)
 class Implementation:
-    """A cell to be timed. `compiled` says that its first call compiles: torch.compile or Triton is behind it."""
+    """A cell to be timed.
+
+    `compiled` means that its first call compiles it or captures a CUDA graph.
+    `captured` is the cell whose calls a CUDA graph replays.
+    """
 
     name: str
     lltm: Cell
@@ -45,11 +50,12 @@ class Implementation:
     target: str | None = None
     build_seconds: float | None = None
     compiled: bool = False
+    captured: Cell | None = None
 
 
 @dataclass(frozen=True)
 class InputSet:
-    """What one call gets: the five arguments, those of them that need gradients, and the upstream gradients."""
+    """The inputs of one call: the five arguments, those that need gradients, and the upstream gradients."""
 
     case: Case
     arguments: list[torch.Tensor]
@@ -58,12 +64,12 @@ class InputSet:
 
     @cached_property
     def expected(self) -> dict[str, torch.Tensor]:
-        """What the reference says: computed once, for all implementations."""
+        """The results of the reference, computed once for all implementations."""
         return expected(self.case)
 
 
 def make_input_sets(case: Case, count: int = 3) -> list[InputSet]:
-    """A few sets of inputs of one size, all implementations' alike."""
+    """A few sets of inputs of one size, the same for all implementations."""
     sets = []
     for k in range(count):
         other = replace(case, seed=case.seed + 10 * k)
@@ -74,7 +80,7 @@ def make_input_sets(case: Case, count: int = 3) -> list[InputSet]:
 
 
 class Run:
-    """One pass of an implementation: a call takes the next set of inputs and keeps what came out."""
+    """One pass of an implementation: each call uses the next set of inputs and keeps the result."""
 
     def __init__(self, implementation: Implementation, sets: Sequence[InputSet], backward: bool) -> None:
         self.implementation, self.sets, self.backward = implementation, sets, backward
@@ -82,7 +88,7 @@ class Run:
         self.result: tuple[torch.Tensor, ...] = ()
 
     def __call__(self) -> None:
-        """The region that is timed. It also frees what the call before has left."""
+        """The timed region. It also frees the result of the previous call."""
         self.turn = (self.turn + 1) % len(self.sets)
         given = self.sets[self.turn]
         outputs = self.implementation.lltm(*given.arguments)
@@ -104,11 +110,12 @@ class Run:
     def saved_bytes(self) -> dict[str, int]:
         """The bytes that a forward pass keeps for its backward, each storage counted once.
 
-        `saved_bytes` would be freed without a backward pass; inputs and outputs, which the caller holds anyway,
-        are counted apart.
+        `saved_bytes` could be freed if there were no backward pass. Inputs and outputs, which the caller holds
+        anyway, are counted separately. For a CUDA graph, which has its own memory, the captured cell is counted.
         """
         arguments = self.sets[0].arguments
-        outputs, kept = saved_storages(lambda: self.implementation.lltm(*arguments))
+        lltm = self.implementation.captured or self.implementation.lltm
+        outputs, kept = saved_storages(lambda: lltm(*arguments))
         of_inputs, of_outputs = ({t.untyped_storage().data_ptr() for t in given} for given in (arguments, outputs))
         count = {"saved_bytes": 0, "saved_input_bytes": 0, "saved_output_bytes": 0}
         for address, storage in kept.items():
@@ -118,12 +125,12 @@ class Run:
 
 
 def compile_and_check(implementation: Implementation, sets: Sequence[InputSet]) -> dict[str, int]:
-    """Compiles what compiles at the first call, checks both passes on every set, and counts the bytes saved."""
+    """Triggers compilation by a first call, checks both passes on every set, and counts the saved bytes."""
     for backward_too in (True, False):
         run = Run(implementation, sets, backward_too)
         warm_up([run])
         for _ in sets:
-            # Memory that starts as NaN reveals unwritten outputs; compiled code would be compiled again for it.
+            # New memory filled with NaN reveals unwritten outputs, but it would recompile compiled code.
             with nullcontext() if implementation.compiled else nan_in_fresh_memory():
                 run()
             run.check("before it is timed")
@@ -131,7 +138,7 @@ def compile_and_check(implementation: Implementation, sets: Sequence[InputSet]) 
 
 
 def warm_up(runs: Sequence[Run]) -> None:
-    """A few calls of each: compilation, CUDA graphs and the allocator settle in the first ones."""
+    """Makes a few calls of each run, after which compilation, CUDA graphs and the allocator have settled."""
     for run in runs:
         for _ in range(2 * len(run.sets)):
             run()
@@ -148,16 +155,16 @@ def load_triton_module() -> ModuleType | None:
     return module
 
 
-# How torch.compile may be asked, beside the default: with CUDA graphs; and with a choice among kernels for each
-# product, all of them timed first. (Both at once would be two owners of one memory of CUDA graphs: the outputs of one
-# are overwritten when the other is called.)
+# The modes of torch.compile besides the default: with CUDA graphs, and with autotuning, which times several kernels
+# for each product and chooses one. (Both at once would mean two owners of the memory of CUDA graphs: a call of one
+# would overwrite the outputs of the other.)
 MODES = ("reduce-overhead", "max-autotune-no-cudagraphs")
 
 
 def baselines(device: str, modes: Sequence[str] | None = MODES) -> list[Implementation]:
-    """Eager, which is stage 1's equations without the checks.
+    """Eager, that is, stage 1's equations without the checks.
 
-    Unless `modes` is None, also torch.compile of them, and on a GPU these modes of it and Triton.
+    Unless `modes` is None, also torch.compile of these equations, and on a GPU its other `modes` and Triton.
     """
     equations = load_stage(1).equations
     found = [Implementation("eager", equations)]
@@ -186,12 +193,20 @@ def compile_in_mode(function: Cell, mode: str) -> Cell:
     return lltm
 
 
+def under_cuda_graph(implementation: Implementation) -> Implementation:
+    """An implementation whose launches are replayed by CUDA graphs. It is no row of its stage."""
+    lltm = implementation.lltm
+    return Implementation(f"CUDA graph of {implementation.name}", CapturedCell(lltm), compiled=True, captured=lltm)
+
+
 def stage_implementation(stage: Stage, device: str) -> Implementation:
-    """A stage, built for tensors on `device`. Raises `UserError` when it cannot run on them here."""
+    """A stage, built for tensors on `device`. Raises `UserError` if it cannot run on them on this machine."""
     target = next((t for t in stage.targets if t != "emulator" and device in devices_of(stage, t)), None)
     if target is None:
         if "emulator" in stage.targets and device == "cpu":
-            raise UserError("only the emulator runs it on CPU tensors, and an emulator's times mean nothing")
+            raise UserError(
+                "only the emulator runs it on CPU tensors, and times on an emulator say nothing about a GPU"
+            )
         raise UserError(f"it has no code for {device.upper()} tensors")
     seconds = build_stage(stage, target).seconds if has_cpp(stage) else None
     return Implementation(

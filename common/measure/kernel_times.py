@@ -1,10 +1,10 @@
-"""The pointwise part alone on a GPU: how long its kernels run, and how near to a copy's speed they come.
+"""Times the pointwise part alone on a GPU: how long its kernels run, and how close they come to the speed of a copy.
 
-Durations are those of the kernels themselves, as torch.profiler (CUPTI) reports them: no Python, no launch and no gap
-is in them. Before every pass a copy of half a GiB goes through. It leaves nothing of the pass before in the cache,
-its turn separates one pass from the next in the profile, and its own duration gives the speed to be compared with.
-A copy reads as much as it writes; a kernel that reads more can be faster, for memory reads faster than it writes. So
-a sum of two such tensors into a third is timed as well: nothing is faster than the faster of the two.
+Durations are those of the kernels themselves, as torch.profiler (CUPTI) reports them, without Python, launches and
+gaps. Before every pass, half a GiB is copied. This copy evicts the data of the previous pass from the cache,
+separates the passes in the profile, and its duration gives the speed to compare with. A copy reads as much as it
+writes; a kernel that reads more can be faster, because reading memory is faster than writing. So a sum of two such
+tensors into a third is timed as well: no kernel is faster than the faster of these two.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ PROFILER_WARM_UP_ROUNDS, PROFILED_ROUNDS = 10, 30
 COPIED = 2**29  # bytes: many times any cache
 
 
-def measure_kernels(wanted: Sequence[Stage]) -> tuple[list[dict], list[dict]]:
-    """The rows of every size, printed as they come, and what could not be measured."""
+def measure_kernels(wanted: Sequence[Stage]) -> dict[str, list[dict]]:
+    """The kernels' rows of every size, printed as they are measured, and what could not be measured."""
     rows, not_run = [], []
     implementations = pointwise_baselines()
     for stage in wanted:
@@ -53,11 +53,11 @@ def measure_kernels(wanted: Sequence[Stage]) -> tuple[list[dict], list[dict]]:
         console.say("\n" + format_kernel_rows(measured) + "\n")
         rows += measured
         not_run += missed
-    return rows, not_run
+    return {"kernels": rows, "not_run": not_run}
 
 
 def measure_kernels_at(implementations: Sequence[PointwisePart], B: int, S: int) -> tuple[list[dict], list[dict]]:
-    """The rows of one size; a smaller batch is taken, and named, where the memory of the GPU calls for it."""
+    """The rows of one size; uses and reports a smaller batch if the GPU's memory is too small."""
     rows_of_batch = B
     while rows_of_batch:
         try:
@@ -67,16 +67,16 @@ def measure_kernels_at(implementations: Sequence[PointwisePart], B: int, S: int)
             raise
         except torch.cuda.OutOfMemoryError:
             rows_of_batch //= 2
-        except Exception as error:  # a profiler's troubles must not cost what was measured before
+        except Exception as error:  # an error of the profiler must not discard earlier measurements
             return [], [kernels_not_run("every implementation", f"B{B} S{S}", error)]
         else:
             if rows_of_batch != B:
                 reason = f"the GPU's memory is too small; measured with B{rows_of_batch} instead"
                 not_run.append(kernels_not_run("every implementation", f"B{B} S{S}", reason))
             return rows, not_run
-        gc.collect()  # outside the handler: there the exception still holds the tensors
+        gc.collect()  # outside the handler, where the exception would still hold the tensors
         torch.cuda.empty_cache()
-    return [], [kernels_not_run("every implementation", f"B{B} S{S}", "not even B1 fits the GPU's memory")]
+    return [], [kernels_not_run("every implementation", f"B{B} S{S}", "even B1 does not fit the GPU's memory")]
 
 
 def kernels_not_run(name: str, size: str, reason: object) -> dict[str, str]:
@@ -86,7 +86,7 @@ def kernels_not_run(name: str, size: str, reason: object) -> dict[str, str]:
 
 
 def profile_kernels(implementations: Sequence[PointwisePart], B: int, S: int) -> tuple[list[dict], list[dict]]:
-    """Checks, profiles and checks again: the rows of all implementations at one size, and those that it refuses."""
+    """Checks, profiles and checks again; returns the rows of all implementations at one size and what did not run."""
     torch._dynamo.reset()
     sets = make_pointwise_inputs(B, S, "cuda")
     source = torch.ones(COPIED, dtype=torch.uint8, device="cuda")
@@ -118,7 +118,7 @@ def profile_kernels(implementations: Sequence[PointwisePart], B: int, S: int) ->
     for rounds in (
         PROFILER_WARM_UP_ROUNDS,
         PROFILED_ROUNDS,
-    ):  # the first ones under the profiler too, which settles as well
+    ):  # warm up under the profiler as well
         with profile(activities=[ProfilerActivity.CUDA]) as profiler:
             for k in range(rounds):
                 copy.copy_(source)
@@ -133,9 +133,9 @@ def profile_kernels(implementations: Sequence[PointwisePart], B: int, S: int) ->
     of_round = 1 + 2 * len(able)
     expected = PROFILED_ROUNDS * of_round
     if len(work) != expected:
-        raise UserError(f"torch.profiler reports {len(work)} passes on the GPU and {expected} were made")
+        raise UserError(f"torch.profiler reports {len(work)} passes on the GPU, but {expected} were made")
     sums = [sum(event["dur"] for event in events) for events in work[::of_round]]
-    # Bytes in a microsecond, in GB/s.
+    # From bytes per microsecond to GB/s.
     speeds = 2 * COPIED / statistics.median(copies) / 1e3, 3 * COPIED / statistics.median(sums) / 1e3
     rows = []
     for k, implementation in enumerate(able):
@@ -160,7 +160,7 @@ def kernel_row(
 ) -> dict:
     """The row of one implementation and pass, from the events of each sample and the speeds of a copy and a sum.
 
-    Registers and occupancy are given where the pass is one kernel.
+    Registers and occupancy are given if the pass is a single kernel.
     """
     if not all(passes):
         raise UserError(f"torch.profiler reports no kernel for the {name} pass of {implementation.name}")

@@ -21,7 +21,7 @@ ATEN = torch.ops.aten
 
 @dataclass(frozen=True)
 class PointwiseInputs:
-    """What one call gets: z (B, 3S), and old_cell, grad_h and grad_cell, (B, S) each; and its case, for messages."""
+    """The inputs of one call: z (B, 3S); old_cell, grad_h and grad_cell, (B, S) each; and the case for messages."""
 
     case: Case
     z: Tensor
@@ -45,14 +45,14 @@ class PointwisePart:
 
 
 def pointwise_equations(z: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
-    """The part of the cell behind the matrix product, as stage 1 writes it."""
+    """The part of the cell after the matrix product, as in stage 1."""
     z_i, z_o, z_g = z.chunk(3, dim=1)
     new_cell = old_cell + torch.nn.functional.elu(z_g) * torch.sigmoid(z_i)
     return torch.tanh(new_cell) * torch.sigmoid(z_o), new_cell
 
 
 def pointwise_baselines() -> list[PointwisePart]:
-    """Eager PyTorch, the same function under torch.compile, and Triton where it is there."""
+    """Eager PyTorch, the same function under torch.compile, and Triton if it is installed."""
 
     def differentiated(name: str, function: Callable) -> PointwisePart:
         def forward(given: PointwiseInputs) -> tuple[Tensor, ...]:
@@ -71,7 +71,7 @@ def pointwise_baselines() -> list[PointwisePart]:
 
 
 def from_triton(module: ModuleType) -> PointwisePart:
-    """The kernels in Triton, which keep z where stages 3 to 5 keep the gates."""
+    """The kernels in Triton, which save z, while stages 3 to 5 save the gates."""
 
     def forward(given: PointwiseInputs) -> tuple[Tensor, ...]:
         return module.pointwise(given.z, given.old_cell)
@@ -83,7 +83,7 @@ def from_triton(module: ModuleType) -> PointwisePart:
 
 
 class WithoutProducts(TorchDispatchMode):
-    """Answers the cell's matrix products with tensors that are there already, so that only its kernels are left."""
+    """Replaces the results of the cell's matrix products with existing tensors, so that only its kernels run."""
 
     def __init__(self, X: Tensor, z: Tensor) -> None:
         super().__init__()
@@ -108,9 +108,9 @@ def from_stage(stage: Stage, target: str = "cuda") -> PointwisePart:
 def from_operators(
     name: str, operators: ModuleType, stage: Stage | None = None, needs_bias: bool = False
 ) -> PointwisePart:
-    """The operators for the pointwise part, with the sum for the bias if `needs_bias`.
+    """The operators for the pointwise part; with `needs_bias`, including the sum for the bias's gradient.
 
-    Where gates are an output of the first, they are an input of the second, or else z is.
+    If the first operator returns the gates, the second takes them as input; otherwise it takes z.
     """
     keeps_gates = len(operators.pointwise.default._schema.returns) == 3
     asked = [argument.name for argument in operators.pointwise_backward.default._schema.arguments]
@@ -150,12 +150,12 @@ def small_cell_from_stage(stage: Stage, target: str = "cuda") -> PointwisePart:
 
 
 def launcher_for(stage: Stage, names: Sequence[str], target: str) -> PointwisePart:
-    """What launches these two kernels of a stage: its pointwise part, or a small cell."""
+    """The code that launches these two kernels of a stage: its pointwise part, or a small cell."""
     return (small_cell_from_stage if tuple(names) == stage.small_kernels else from_stage)(stage, target)
 
 
 def from_binding(stage: Stage, binding: ModuleType) -> PointwisePart:
-    """What is left of a binding's forward and backward without their matrix products."""
+    """A binding's forward and backward without their matrix products."""
 
     def placeholders(given: PointwiseInputs) -> tuple[Tensor, ...]:
         """Input, weights, bias, old_h and X of one feature: of the right shapes, with values that are never read."""
@@ -172,7 +172,7 @@ def from_binding(stage: Stage, binding: ModuleType) -> PointwisePart:
         _, weights, _, _, X = placeholders(given)
         _, new_cell, gates = results
         with WithoutProducts(X, given.z) as products:
-            needs = (True, False, False, False, True)  # the product for d_input is how d_z comes to light
+            needs = (True, False, False, False, True)  # d_z is visible as an argument of the product for d_input
             *_, d_old_cell = binding.backward(given.grad_h, given.grad_cell, weights, X, gates, new_cell, needs)
         d_z, _ = products.asked[ATEN.mm.default]
         return d_z, d_old_cell
@@ -181,7 +181,7 @@ def from_binding(stage: Stage, binding: ModuleType) -> PointwisePart:
 
 
 def make_pointwise_inputs(B: int, S: int, device: str, count: int = 3) -> list[PointwiseInputs]:
-    """A few sets of inputs of one size, which the calls take in rotation."""
+    """A few sets of inputs of one size, which the calls use in turn."""
     sets = []
     for seed in range(count):
         numbers = torch.Generator(device).manual_seed(seed)

@@ -1,7 +1,7 @@
-"""`make new NAME=mycell`: a folder of one's own, in which stage 5's operators go by another name and all is tested.
+"""`make new NAME=mycell`: creates a project of your own with stage 5's operators under another name, and their tests.
 
-What is copied: stage 5's package and csrc/, and `folder/` beside this file, with the rest of a project. In all of it
-`lltm` becomes the name. It needs nothing of the workbook any more.
+It copies stage 5's package and csrc/, and `folder/` beside this file, which has the rest of a project. In all files,
+`lltm` is replaced by the name. The project does not depend on the workbook.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ STAGE = stages.get_stage(5).folder
 
 
 def new(name: str, parent: str | None = None) -> int:
-    """Makes the folder `parent`/`name`, in work/ if no parent is given, and says how to go on.
+    """Makes the folder `parent`/`name`, by default in work/, and says how to continue.
 
-    Raises `UserError` for a name that cannot be a package and a namespace of operators, and for a folder that exists.
+    Raises `UserError` if the name cannot be a package and a namespace of operators, or if the folder exists.
     """
     demand_usable(name)
     place = (Path(parent).expanduser().resolve() if parent else root()) / name
     if place.exists():
         raise UserError(
-            f"{display_path(place)} exists already, and nothing is overwritten; take another NAME, or DIR=..."
+            f"{display_path(place)} already exists and is not overwritten; choose another NAME, or DIR=..."
         )
     unfinished = place.with_name(f".{name}.unfinished")
     try:
-        shutil.rmtree(unfinished, ignore_errors=True)  # of a run that was interrupted
+        shutil.rmtree(unfinished, ignore_errors=True)  # left by an interrupted run
         for path, text in files(name).items():
             (unfinished / path).parent.mkdir(parents=True, exist_ok=True)
             (unfinished / path).write_text(text, encoding="utf-8")
@@ -56,28 +56,29 @@ def new(name: str, parent: str | None = None) -> int:
 
 
 def demand_usable(name: str) -> None:
-    """Raises `UserError`, with the reason, unless a package and a namespace of operators can have this name."""
+    """Raises `UserError`, with the reason, if the name is invalid for a package and a namespace of operators."""
     if not name:
         raise UserError("a name is missing: make new NAME=mycell")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         why = (
-            "is not a valid package name: use lower-case letters and digits, a letter first, underscores between them"
+            "is not a valid package name: use lower-case letters and digits, begin with a letter, "
+            "and separate words by single underscores"
         )
     elif keyword.iskeyword(name) or hasattr(builtins, name):
-        why = "means something in Python already"
+        why = "already has a meaning in Python"
     elif found := installed(name):
         why = f"is taken: {found}"
     elif is_namespace(name):
         why = f"is taken: torch.ops.{name} is torch's own"
     elif found := word_in_sources(name):
-        why = f"is a word of the files that are copied ({found})"
+        why = f"occurs as a word in the copied files ({found})"
     else:
         return
-    raise UserError(f"NAME={name} {why}; take another one, such as NAME=mycell")
+    raise UserError(f"NAME={name} {why}; choose another one, such as NAME=mycell")
 
 
 def installed(name: str) -> str | None:
-    """Where `import name` would find something, or which package pip would replace; None if there is neither."""
+    """The module that `import name` finds, or the package that pip would replace; None if there is neither."""
     if spec := importlib.util.find_spec(name):
         return f"import finds {spec.origin or next(iter(spec.submodule_search_locations))}"
     try:
@@ -87,7 +88,7 @@ def installed(name: str) -> str | None:
 
 
 def is_namespace(name: str) -> bool:
-    """Whether torch, as it is installed, has operators of this namespace, or torch.ops a method of this name."""
+    """Whether the installed torch has operators in this namespace, or torch.ops has a method of this name."""
     import torch
 
     registered = {operator.partition("::")[0] for operator in torch._C._dispatch_get_all_op_names()}
@@ -95,7 +96,7 @@ def is_namespace(name: str) -> bool:
 
 
 def word_in_sources(name: str) -> str | None:
-    """Where the copied files have the name as a word, with which it would be confused; None if nowhere."""
+    """The place where the copied files use the name as a word, which would be ambiguous; None if there is none."""
     for path, text in source_files():
         if name in re.findall(r"\w+", str(path)):
             return str(path)
@@ -106,7 +107,7 @@ def word_in_sources(name: str) -> str | None:
 
 
 def source_files() -> Iterator[tuple[Path, str]]:
-    """The files as they are here, each with the path that it will have."""
+    """The files to copy, each with its path in the new folder."""
     for name in ("__init__.py", "lltm.py"):
         yield Path("lltm", name), (STAGE / name).read_text(encoding="utf-8")
     for path in sorted((STAGE / "csrc").iterdir()):
@@ -118,21 +119,21 @@ def source_files() -> Iterator[tuple[Path, str]]:
 
 
 def files(name: str) -> dict[str, str]:
-    """The files under the new name, by path. LLTM stays in prose: the cell is one until the reader changes it."""
+    """The files under the new name, by path. Prose still says LLTM: the cell is one until the user changes it."""
     made = {str(path).replace("lltm", name): renamed(text, name) for path, text in source_files()}
     made["README.md"] = with_lines(made["README.md"], made)
     return made
 
 
 def renamed(text: str, name: str) -> str:
-    """The text with `lltm` as the name, and macros that begin with it in capitals."""
+    """The text with `lltm` replaced by the name, also in macros that begin with LLTM_."""
     return text.replace("lltm", name).replace("LLTM_", f"{name.upper()}_")
 
 
 def with_lines(page: str, made: dict[str, str]) -> str:
-    """The page with each `{{file: first ... last}}` as a link to the lines from one with `first` to one with `last`.
+    """The page with each `{{file: first ... last}}` replaced by a link to the lines from `first` to `last`.
 
-    Raises `ValueError` where the file has not exactly one line with `first`, or none with `last` from there on.
+    Raises `ValueError` unless the file has exactly one line with `first` and, from there on, a line with `last`.
     """
 
     def link(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""`make emulate FILE=work/mycell`: the tests of a folder of one's own, with its CUDA kernels on the emulator."""
+"""`make emulate FILE=work/mycell`: runs the tests of your own project with its CUDA kernels on the emulator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..paths import build_dir
 def test_on_emulator(folder: Path, options: list[str]) -> int:
     """Builds the folder's library for the emulator and runs its tests in a copy that has it; pytest's exit status.
 
-    Nothing is written in the folder. Raises `UserError` for one that does not build, or that `make new` did not make.
+    The folder itself is not changed. Raises `UserError` if it does not build or was not made by `make new`.
     """
     package = next((path.parent for path in folder.glob("*/__init__.py") if (folder / "built.py").exists()), None)
     if package is None:
@@ -25,7 +25,7 @@ def test_on_emulator(folder: Path, options: list[str]) -> int:
         raise UserError("this needs torch and pytest; make setup installs them")
     from ..build.library import build_folder
 
-    print(f"Building the CUDA kernels of {folder} for the CPU: a minute, if they have changed", flush=True)
+    print(f"Building the CUDA kernels of {folder} for the CPU: this takes a minute if they have changed", flush=True)
     library = build_folder(folder.resolve(), "emulator", f"{package.name}-emulator", package.name).path
     with tempfile.TemporaryDirectory(prefix=f"{package.name}-", dir=build_dir()) as place:
         copy = Path(place) / folder.resolve().name

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .. import console, stages
 from ..errors import UserError
-from ..paths import ROOT, shown_path
+from ..paths import ROOT, display_path
 from ..studies import ablation
 from .syllabus import syllabus_table
 from .tables.ablation_table import ablation_summary, ablation_table
@@ -41,7 +41,7 @@ def update_tables(check: bool = False) -> int:
             if not check:
                 page.write_text(new)
     for page in outdated:
-        name = shown_path(page)
+        name = display_path(page)
         console.say(f"{name} is out of date: python -m common tables" if check else f"{name} rewritten")
     if not outdated:
         console.say("every generated table is up to date")
@@ -59,11 +59,11 @@ def fill_blocks(text: str, page: Path) -> str:
     def block(found: re.Match) -> str:
         name = found["name"]
         if found["end"] != name:
-            raise UserError(f"{shown_path(page)}: 'generated: {name}' is closed by 'end: {found['end']}'")
+            raise UserError(f"{display_path(page)}: 'generated: {name}' is closed by 'end: {found['end']}'")
         return f"{found[1]}\n{find_generator(name, page)(page).strip()}\n\n{found[4]}"
 
     if text.count("<!-- generated:") != len(BLOCK.findall(text)):
-        raise UserError(f"{shown_path(page)}: a generated block is not closed by '<!-- end: NAME -->'")
+        raise UserError(f"{display_path(page)}: a generated block is not closed by '<!-- end: NAME -->'")
     return BLOCK.sub(block, text)
 
 
@@ -74,7 +74,7 @@ def find_generator(name: str, page: Path) -> Generator:
     if number := re.fullmatch(r"stage-(\d+)", name):
         return partial(stage_table, stages.find_stage(int(number[1])))
     known = ", ".join([*GENERATORS, "stage-N"])
-    raise UserError(f"{shown_path(page)}: nothing generates {name!r}; known are {known}")
+    raise UserError(f"{display_path(page)}: nothing generates {name!r}; known are {known}")
 
 
 def ignoring_page(table: Callable[[], str]) -> Generator:

@@ -12,7 +12,7 @@ from ..errors import UserError
 from ..figures import plots, source_heatmap
 from ..figures.ladder_chart import LadderChart
 from ..measure import stage_counts
-from ..paths import ROOT, shown_path
+from ..paths import ROOT, display_path
 from ..results import records
 from ..results.formatting import (
     GRADS_LABELS,
@@ -41,12 +41,12 @@ def write_report() -> int:
     """Writes out/report.html. Raises `UserError` when nothing has been measured yet."""
     result = records.read_measured()
     if result is None:
-        raise UserError(f"{shown_path(records.MEASURED)} is not there: `make bench` or `make tour` writes it")
+        raise UserError(f"{display_path(records.MEASURED)} does not exist: `make bench` or `make tour` writes it")
     checked = json.loads(CHECKED.read_text()) if CHECKED.exists() else []
     with console.step("draw the report"):
         PAGE.parent.mkdir(parents=True, exist_ok=True)
         PAGE.write_text(render_page(result, records.read_recorded(), checked))
-    console.say(f"  {shown_path(PAGE)} opens in any browser, offline too")
+    console.say(f"  {display_path(PAGE)} opens in any browser, offline too")
     return 0
 
 
@@ -77,8 +77,8 @@ def answer_section(result: dict) -> Iterator[str]:
         times = "; ".join(format_stage_time(row, rows) for row in rows if row["name"] == best["name"])
         title = stages.find_stage(best["stage"]).title
         yield (
-            f"<p><strong>The fastest here is stage {best['stage']} ({escape(title)}).</strong> Forward and backward "
-            f"of one call on {device.upper()} tensors take {escape(times)}.</p>"
+            f"<p><strong>The fastest stage here is stage {best['stage']} ({escape(title)}).</strong> Forward and "
+            f"backward of one call on {device.upper()} tensors take {escape(times)}.</p>"
         )
         yield f"<figure>{inline_svg(LadderChart(result, device))}</figure>"
     yield (
@@ -209,7 +209,7 @@ def emulator_section(checked: Sequence[dict]) -> Iterator[str]:
     if not numbers:
         return
     yield "<h2>Stages on the emulator</h2>"
-    yield "<p>An emulator's times mean nothing. Recorded on GPUs, in microseconds (multiple of eager's):</p>"
+    yield "<p>Emulator times say nothing about a GPU. Recorded on GPUs, in microseconds (multiple of eager's):</p>"
     rows = [row for number in numbers for row in recorded_rows(stages.find_stage(number))]
     here = {row[0] for row in rows}
     yield html_table(["", "machine", "size", *PASSES], rows) if rows else ""
@@ -224,7 +224,7 @@ def counts_section(checked: Sequence[dict]) -> Iterator[str]:
     wanted = [stages.find_stage(number) for number in numbers if stages.find_stage(number).pointwise_tensors]
     if not wanted:
         return
-    yield "<h2>What the kernels ask of memory</h2>"
+    yield "<h2>Memory requests of the kernels</h2>"
     yield f"<p>{COUNTS_TEXT}</p>"
     for stage in wanted:
         found = stage_counts.count_stage(stage.number)
@@ -240,7 +240,7 @@ def counts_section(checked: Sequence[dict]) -> Iterator[str]:
 def other_machines_section(result: dict, recorded: Sequence[dict]) -> Iterator[str]:
     """This machine beside those that others have recorded."""
     everything = [result, *recorded]
-    yield "<h2>Beside other machines</h2>"
+    yield "<h2>Comparison with other machines</h2>"
     if not recorded:
         yield "<p>No other machine is recorded yet; docs/results/README.md says how to add one.</p>"
     yield html_figure(plots.plot_machines(everything), f"{THIS_MACHINE.capitalize()} and the recorded ones")

@@ -1,1 +1,1 @@
-"""Results of measurements: the files that hold them, their rows, and whether they still fit the sources."""
+"""Results of measurements: their files, their rows, and whether they are still up to date with the sources."""

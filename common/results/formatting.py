@@ -1,4 +1,4 @@
-"""Recorded times as text: cells of tables, and the times of a stage that this machine cannot time."""
+"""Formats recorded times: cells of tables, and the times of a stage that this machine cannot measure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .. import console
 from ..stages import Stage
 from . import records
-from .rows import device_name, headline_names, select, size_label
+from .rows import baseline_names, device_name, select, size_label
 from .sources import is_stale
 
 GRADS_LABELS = {"all": "all inputs", "parameters": "weights and bias"}
@@ -24,7 +24,7 @@ def format_recorded_times(stage: Stage) -> str:
 
 
 def recorded_rows(stage: Stage) -> list[list[str]]:
-    """A stage's name, machine, size, and times of both passes, for each size that is recorded on CUDA tensors."""
+    """A stage's name, machine, size, and times of both passes, for each size recorded on CUDA tensors."""
     lines = []
     for result in records.read_recorded():
         for row in select(result, stage=stage.number, device="cuda", grads="all"):
@@ -42,7 +42,7 @@ def recorded_rows(stage: Stage) -> list[list[str]]:
 
 
 def describe_origin(result: dict, rows: Sequence[dict]) -> str:
-    """Where rows were measured, in bold, and how."""
+    """Where (in bold) and how rows were measured."""
     row = rows[0]
     threads = f", {row['threads']} threads" if row["threads"] else ""
     torch = result["versions"]["torch"].partition("+")[0]
@@ -64,21 +64,20 @@ def find_same_case(rows: Sequence[dict], row: dict, name: str) -> dict | None:
 
 
 def time_ratio(row: dict, other: dict) -> float:
-    """The time of a row as a multiple of another's; both were paired with eager, round by round."""
+    """The time of a row as a multiple of another row's; both were compared with eager, round by round."""
     return row["ratio"] / other["ratio"]
 
 
 def format_microseconds(row: dict | None) -> str:
-    """A median; one decimal below ten."""
+    """A median, with one decimal if it is below ten."""
     if row is None:
         return "not run"
     return f"{row['median']:.1f}" if row["median"] < 10 else f"{row['median']:,.0f}"
 
 
 def format_stage_time(row: dict, rows: Sequence[dict]) -> str:
-    """The time of one row as a sentence's end, beside its peers' in the same run."""
-    peers = [name for name in headline_names(list(rows)) if name == "eager" or name.startswith("torch.compile")]
-    others = [(name, other) for name in peers if (other := find_same_case(rows, row, name))]
+    """The time of a row as the end of a sentence, with its multiples of other implementations in the same run."""
+    others = [(name, other) for name in baseline_names(list(rows)) if (other := find_same_case(rows, row, name))]
     ratios = " and ".join(f"{time_ratio(row, other):.2f} of {name}'s" for name, other in others)
     return f"{format_microseconds(row)} us at {size_label(row)} ({ratios})"
 

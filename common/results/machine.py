@@ -1,4 +1,4 @@
-"""What a measurement must say about where it was made: machine and versions, never the host's name."""
+"""Describes where a measurement was made: the machine and the versions, but never the host name."""
 
 from __future__ import annotations
 

@@ -9,28 +9,27 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ..errors import UserError
-from ..paths import ROOT, shown_path
+from ..paths import ROOT, display_path
+from .rows import describe_drift
 from .schema import validate
 
 RECORDED = ROOT / "docs" / "results"
 MEASURED = ROOT / "out" / "bench.json"
 THIS_MACHINE = "this machine"
-# The records of the studies, which are not measurements of `make bench` and have formats of their own.
+# The records of the studies, which are no measurements of `make bench` and have their own formats.
 SANITIZER_RECORD = RECORDED / "sanitizer.json"  # compute-sanitizer's errors in the stages' kernels
 TOOLS_RECORD = RECORDED / "checks.json"  # which tool reports which mistake of common/emulator/mistakes
 NCU_RECORD = RECORDED / "ncu.json"  # Nsight Compute's counts
 WHEELS_RECORD = RECORDED / "wheels.json"  # where wheels run
 ABLATION_RECORD = RECORDED / "ablation.json"  # stage 6 without some of its optimisations
-MUTATION_RECORD = (
-    RECORDED / "mutation.json"
-)  # wrong answers made of each exercise's solution, and what became of them
+MUTATION_RECORD = RECORDED / "mutation.json"  # mutants of each exercise's solution, and their outcomes
 STUDIES = (SANITIZER_RECORD, TOOLS_RECORD, NCU_RECORD, WHEELS_RECORD, ABLATION_RECORD, MUTATION_RECORD)
 
 
 def start_record(sources: Mapping[str, str] | str, tools: Mapping[str, str | None] | None = None) -> dict:
-    """The head of a recorded file: date, machine, versions, and the hashes of the sources that it depends on.
+    """The header of a recorded file: date, machine, versions, and the hashes of the sources that it depends on.
 
-    `tools` are versions beside the usual ones.
+    `tools` are additional versions.
     """
     from . import machine
 
@@ -43,17 +42,17 @@ def start_record(sources: Mapping[str, str] | str, tools: Mapping[str, str | Non
 
 
 def utc_now() -> str:
-    """The date and time as recorded files give them."""
+    """The date and time in the format of recorded files."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def save(record: dict, path: Path) -> None:
-    """Writes a record as JSON. A reader sees the old file or the new one, never a part of one."""
+    """Writes a record as JSON. A reader sees either the old file or the new one, never a part."""
     save_text(json.dumps(record, indent=1) + "\n", path)
 
 
 def save_text(text: str, path: Path) -> None:
-    """Replaces a file at once. Raises `UserError` when it cannot be written."""
+    """Replaces a file atomically. Raises `UserError` if it cannot be written."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,30 +65,35 @@ def save_text(text: str, path: Path) -> None:
 
 
 def write_result(result: dict, path: Path) -> None:
-    """Writes a measurement. Raises `UserError` for one that is not in the format of schema.py."""
+    """Writes a measurement. Raises `UserError` if it does not have the format of schema.py."""
     validate(result, path)
     save(result, path)
 
 
 def read_result(path: Path) -> dict:
-    """One result with its "name" (the file's, or "this machine"). Raises `UserError` naming a file that is wrong."""
+    """One result with its "name" (of the file, or "this machine"). Raises `UserError`, with its path, if invalid."""
     try:
         result = json.loads(path.read_text())
     except OSError as error:
-        raise UserError(f"{shown_path(path)}: {error.strerror}") from error
+        raise UserError(f"{display_path(path)}: {error.strerror}") from error
     except ValueError as error:
-        raise UserError(f"{shown_path(path)}: not JSON: {error}") from error
+        raise UserError(f"{display_path(path)}: not JSON: {error}") from error
     validate(result, path)
     return result | {"name": THIS_MACHINE if path == MEASURED else path.stem}
 
 
 def read_recorded() -> list[dict]:
-    """What docs/results/ holds, in the order of the file names. Raises `UserError` for a quick measurement."""
+    """The results in docs/results/, sorted by file name.
+
+    Raises `UserError` for a quick measurement, and for one during which eager's times drifted.
+    """
     studies = [path.name for path in STUDIES]
     found = [read_result(path) for path in sorted(RECORDED.glob("*.json")) if path.name not in studies]
     for result in found:
         if result["quick"]:
             raise UserError(f"docs/results/{result['name']}.json is a quick measurement; record one of `make bench`")
+        if drift := describe_drift(result):
+            raise UserError(f"docs/results/{result['name']}.json is refused: {drift}; measure again")
     return found
 
 
@@ -107,10 +111,10 @@ def read_all() -> list[dict]:
 def keep_other_parts(new: dict, path: Path, measured: Sequence[str]) -> dict:
     """The record at `path` with the date of `new`, and the hashes of the sources that are measured now.
 
-    Raises `UserError` where it is of another machine or of other versions: one record speaks of one machine.
+    Raises `UserError` if it comes from another machine or other versions: a record describes one machine.
     """
     old = json.loads(path.read_text())
     facts = [(record["machine"]["gpu"], record["machine"]["driver"], record["versions"]) for record in (old, new)]
     if facts[0] != facts[1]:
-        raise UserError(f"{shown_path(path)} is of another machine or of other versions; measure all of it")
+        raise UserError(f"{display_path(path)} is from another machine or other versions; measure all of it again")
     return old | {"date": new["date"], "sources": old["sources"] | {name: new["sources"][name] for name in measured}}

@@ -1,12 +1,13 @@
-"""The rows of a result: selecting them, and their numbers as text."""
+"""The rows of a result: selects them and formats their numbers."""
 
 from __future__ import annotations
 
 from ..errors import UserError
 
-# A row with a greater share of the speed that memory reached in the same run is a mistake in the measurement.
+# A row that reaches a greater share of the memory speed in the same run must be a measurement error.
 MOST_OF_COPY = 1.03
 FAR_APART = 1.3  # the third quartile as a multiple of the first
+MOST_DRIFT = 1.1  # of eager's times within a measurement that is recorded
 DISTURBED = "The quartiles lie far apart: something else was running, and a second run may give other times."
 
 
@@ -21,12 +22,12 @@ def size_label(row: dict) -> str:
 
 
 def unique(rows: list[dict], fact: str | None = None) -> list:
-    """The values of a fact over rows (of the size without one), each once, in order of appearance."""
+    """The distinct values of a fact (by default the size) in rows, in order of appearance."""
     return list(dict.fromkeys(size_label(row) if fact is None else row[fact] for row in rows))
 
 
 def headline_names(rows: list[dict]) -> list[str]:
-    """What a short table or chart shows: eager, the fastest mode of torch.compile, Triton, and stages from 2 on."""
+    """The rows of a short table or chart: eager, the fastest mode of torch.compile, Triton, and stages from 2 on."""
     names = unique(rows, "name")
     modes = [name for name in names if name.startswith("torch.compile")]
     fastest = min(modes, key=lambda name: min(row["ratio"] for row in rows if row["name"] == name), default="")
@@ -34,13 +35,39 @@ def headline_names(rows: list[dict]) -> list[str]:
     return [name for name in names if name in shown or (name.startswith("stage ") and name != "stage 1")]
 
 
+def baseline_names(rows: list[dict]) -> list[str]:
+    """What every stage is compared with: eager and the fastest mode of torch.compile, those of them that ran."""
+    return [name for name in headline_names(rows) if name == "eager" or name.startswith("torch.compile")]
+
+
 def is_disturbed(row: dict) -> bool:
-    """Whether a CPU's samples lie further apart than those of a quiet machine do."""
+    """Whether the samples of a CPU row vary more than on an idle machine."""
     return row["device"] == "cpu" and row["q3"] >= FAR_APART * row["q1"]
 
 
+def describe_drift(result: dict) -> str | None:
+    """How far eager's times at one size are from the first of them, if that is too far for a recorded measurement.
+
+    `make bench` measures eager at that size first, again before every other part, and at the end. On a quiet machine
+    its times agree.
+    """
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in result.get("repeats", []):
+        for name, median in row["medians"].items():
+            found.setdefault((row["device"], f"{name} at {size_label(row)}"), []).append(median)
+    for (device, what), (first, *later) in found.items():
+        farthest = max(later, key=lambda median: max(median / first, first / median), default=first)
+        if max(farthest / first, first / farthest) > MOST_DRIFT:
+            times = f"{first:,.0f} us at the beginning and {farthest:,.0f} us later in the same run"
+            return (
+                f"eager's {what} on {device.upper()} tensors took {times}, more than {MOST_DRIFT - 1:.0%} apart, so "
+                "something else was running"
+            )
+    return None
+
+
 def size_in_memory(row: dict | None) -> str:
-    """The bytes saved for backward, in KiB, or from one MiB on in MiB."""
+    """The bytes saved for backward, in KiB, or in MiB from one MiB on."""
     if row is None:
         return "not run"
     size = row["saved_bytes"]
@@ -48,12 +75,12 @@ def size_in_memory(row: dict | None) -> str:
 
 
 def gb_per_second(row: dict) -> float | None:
-    """The speed of a kernel in GB/s of the bytes that it has to read and write; None where they are unknown."""
+    """The speed of a kernel in GB/s, by the bytes that it has to read and write; None if they are unknown."""
     return row["bytes"] / row["median"] / 1e3 if row["bytes"] else None
 
 
 def share_of_copy(row: dict) -> float | None:
-    """That speed as a share of a copy's in the same run; also the share of the floor, which is its bytes at that."""
+    """This speed as a share of the speed of a copy in the same run."""
     speed = gb_per_second(row)
     return speed / row["copy_gb_per_second"] if speed else None
 
@@ -63,13 +90,13 @@ def check_plausible(row: dict) -> None:
     speed, limit = gb_per_second(row), max(row["copy_gb_per_second"], row["sum_gb_per_second"])
     if speed and speed > MOST_OF_COPY * limit:
         raise UserError(
-            f"{row['name']}, {row['pass']}, has {speed / limit:.2f} times the speed of memory, which cannot be: "
+            f"{row['name']}, {row['pass']}, has {speed / limit:.2f} times the speed of memory, which is impossible: "
             "it does not access all its bytes, or finds them in the cache"
         )
 
 
 def kernel_cells(row: dict) -> list[str]:
-    """What tables say of a kernel: launches, microseconds with quartiles, GB/s and its share of a copy's."""
+    """The cells of a kernel in tables: launches, microseconds with quartiles, GB/s, share of a copy's speed."""
     time = f"{row['median']:,.1f} ({row['q1']:,.1f} to {row['q3']:,.1f})"
     speed, share = gb_per_second(row), share_of_copy(row)
     return [str(row["kernels"]), time, *([f"{speed:,.0f}", f"{share:.0%}"] if speed else ["", ""])]

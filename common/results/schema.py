@@ -1,11 +1,11 @@
-"""The format of a recorded measurement: its fields, their types, and what their values may be."""
+"""The format of a recorded measurement: its fields, their types, and their allowed values."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from ..errors import UserError
-from ..paths import shown_path
+from ..paths import display_path
 from .rows import check_plausible
 
 SCHEMA = 1
@@ -28,6 +28,7 @@ KERNEL_FIELDS = {
     "threads_per_block": (int, NONE), "occupancy": (*NUMBER, NONE),
 }  # fmt: skip
 KERNEL_VALUES = {"pass": ("forward", "backward")}
+REPEAT_FIELDS = {"device": str, "B": int, "I": int, "S": int, "medians": dict}
 NOT_RUN_FIELDS = {"name": str, "device": str, "what": str, "reason": str}
 VALUES = {"device": ("cpu", "cuda"), "maths": ("IEEE", "TF32"), "grads": ("all", "parameters"),
           "pass": ("forward", "forward+backward")}  # fmt: skip
@@ -48,19 +49,23 @@ def validate(result: object, path: Path) -> None:
             validate_speed(f"kernel {k}", row)
         for k, entry in enumerate(result["not_run"]):
             validate_fields(f"not_run {k}", entry, NOT_RUN_FIELDS)
+        for k, entry in enumerate(result.get("repeats", [])):
+            validate_fields(f"repeat {k}", entry, REPEAT_FIELDS)
+            validate_fields(f"repeat {k}", entry["medians"], dict.fromkeys(VALUES["pass"], NUMBER))
     except UserError as error:
-        raise UserError(f"{shown_path(path)}: {error}") from None
+        raise UserError(f"{display_path(path)}: {error}") from None
 
 
 def validate_head(result: object) -> None:
-    """Raises `UserError` unless the top level is in order."""
+    """Raises `UserError` unless the top level is valid."""
     if isinstance(result, dict) and isinstance(result.get("schema"), int) and result["schema"] != SCHEMA:
         raise UserError(
             f"has schema {result['schema']}, this version reads {SCHEMA}: measure again with `make bench`"
         )
     validate_fields("the file", result, TOP_FIELDS)
-    if not isinstance(result.get("kernels", []), list):
-        raise UserError("the file has kernels that are no list")
+    for part in ("kernels", "repeats"):
+        if not isinstance(result.get(part, []), list):
+            raise UserError(f"`{part}` is not a list")
 
 
 def validate_fields(name: str, found: object, expected: dict, values: dict = VALUES) -> None:

@@ -1,4 +1,4 @@
-"""Whether a recorded row still describes the sources that are here: hashes of code without comments."""
+"""Tells whether a recorded row is up to date with the sources, by hashes of code without comments and layout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def hash_stage(stage: Stage) -> str:
 
 
 def hash_folder(folder: Path) -> str:
-    """The same of any folder laid out as a stage's."""
+    """The same hash for any folder with a stage's layout."""
     digest = hashlib.sha256()
     csrc = (path for path in (folder / "csrc").rglob("*") if path.suffix in CPP_SUFFIXES)
     for path in [folder / "lltm.py", folder / "setup.py", *sorted(csrc)]:
@@ -36,7 +36,7 @@ def is_stale(row: dict, result: dict) -> bool:
 
 
 def python_code(source: str) -> str:
-    """Python without comments, docstrings and blank lines: what can change a result or a time."""
+    """Python code without comments, docstrings and blank lines, that is, only what can affect a result or a time."""
     lines = source.splitlines(keepends=True)
     spans = []  # (first line, column, last line, column), lines from 1
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -71,11 +71,11 @@ CPP_PARTS = re.compile(
 
 
 def cpp_code(source: str) -> str:
-    """C++ or CUDA without comments, blank lines and indentation."""
+    """C++ or CUDA without comments, and without whitespace where none is needed: a formatter changes nothing."""
     code = CPP_PARTS.sub(lambda part: " " if part["comment"] else part[0], source)
-    return without_blank_lines("\n".join(" ".join(line.split()) for line in code.splitlines()))
+    return re.sub(r" (?!\w)|(?<!\w) ", "", " ".join(code.split()))
 
 
 def without_blank_lines(code: str) -> str:
-    """The lines that say something, without spaces at their ends."""
+    """The non-empty lines, without trailing spaces."""
     return "\n".join(line.rstrip() for line in code.splitlines() if line.strip())

@@ -1,1 +1,1 @@
-"""What this machine has and lacks, and the installation of what is missing."""
+"""Reports what this machine has and lacks, and installs missing packages."""

@@ -1,6 +1,6 @@
 """`make doctor`: what this machine has and lacks, the fix for each thing, and which stages can run here.
 
-facts.py looks, the probes here judge: each takes a `Machine`, so that a test can hand it any.
+facts.py collects the facts, the probes here judge them: each takes a `Machine`, so that a test can pass any machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..stages import STAGES, Stage, find_stage
 from ..versions import OLDEST_BUBBLEWRAP, OLDEST_GXX, OLDEST_TORCH, release
 from .facts import Machine, inspect_machine
 
-GPU_TORCH = "a build of torch that fits, by the table at pytorch.org/get-started/locally"
+GPU_TORCH = "install a matching build of torch, see pytorch.org/get-started/locally"
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,19 @@ def probe_system(machine: Machine) -> Finding:
 
 
 def probe_resources(machine: Machine) -> Finding:
-    """Cores and memory: a compiler with torch's headers takes 1 to 2 GB for each job."""
+    """Cores and memory: a compiler that includes torch's headers takes 1 to 2 GB."""
     memory = machine.memory / 2**30
     detail = f"{machine.cores} cores, {memory:.0f} GB of memory"
     if memory < 2 * machine.cores and "MAX_JOBS" not in machine.variables:
         jobs = max(1, int(memory / 2))
         return Finding(
-            "note", "cores", f"{detail}; as many compilers at once may run out of it", f"export MAX_JOBS={jobs}"
+            "note", "cores", f"{detail}; one compiler on each core may run out of memory", f"export MAX_JOBS={jobs}"
         )
     return Finding("ok", "cores", detail)
 
 
 def probe_disk(machine: Machine) -> Finding:
-    """Space for builds; for the packages too while they are not there."""
+    """Disk space for builds, and for the packages if they are not installed yet."""
     need = 10 if machine.torch is None else 1
     detail = f"{machine.disk_free / 1e9:.0f} GB free"
     if machine.disk_free < need * 1e9:
@@ -65,7 +65,7 @@ def probe_folders(machine: Machine) -> Finding:
         fix = f"sudo chown -R $USER {machine.unwritable}"
         return Finding("lacks", "folders", f"{machine.unwritable} cannot be written to", fix)
     if machine.builds:
-        fix = "a clone of your own, for commands that write to out/: tour, bench, report"
+        fix = "use a clone of your own for commands that write to out/: tour, bench, report"
         return Finding("note", "folders", f"builds go to {machine.builds}", fix)
     return Finding("ok", "folders", "build/ and out/ can be written to")
 
@@ -93,7 +93,7 @@ def probe_torch(machine: Machine) -> Finding:
 
 
 def probe_packages(machine: Machine) -> Finding:
-    """Everything else that requirements.txt names."""
+    """The other packages of requirements.txt."""
     others = [each.name for each in machine.lacking if each.name != "torch"]
     if others:
         return Finding("lacks", "packages", f"missing or too old: {', '.join(others)}", "make setup")
@@ -101,16 +101,16 @@ def probe_packages(machine: Machine) -> Finding:
 
 
 def probe_compiler(machine: Machine) -> Finding:
-    """A C++ compiler that torch's headers accept, and nvcc too if it is there."""
+    """A C++ compiler that torch's headers accept, and nvcc if it is installed."""
     found = machine.programs.get("c++")
     install = "sudo apt install g++ (Fedora: sudo dnf install gcc-c++)"
     if found is None:
         wanted = machine.variables.get("CXX")
-        detail = f"CXX={wanted} is not there" if wanted else "none"
+        detail = f"CXX={wanted} does not exist" if wanted else "none"
         return Finding("lacks", "compiler", detail, f"unset CXX, or {install}" if wanted else install)
     detail = f"{found.path} {found.version}".strip()
     if not machine.shares_cxx_library:
-        problem = "it links a C++ library of its own into each extension, which crashes beside torch's"
+        problem = "it links its own C++ library into each extension, which conflicts with torch's and crashes"
         return Finding("lacks", "compiler", f"{detail}; {problem}", "export CC=/usr/bin/gcc CXX=/usr/bin/g++")
     if "clang" in found.path:
         return Finding("note", "compiler", f"{detail}; the workbook is tested with g++", install)
@@ -120,12 +120,12 @@ def probe_compiler(machine: Machine) -> Finding:
     newest = machine.nvcc_newest_gxx
     if newest and found.version and release(found.version)[0] > newest:
         fix = f"sudo apt install g++-{newest}, then: export CC=gcc-{newest} CXX=g++-{newest}"
-        return Finding("note", "compiler", f"{detail}; nvcc takes no g++ newer than {newest}", fix)
+        return Finding("note", "compiler", f"{detail}; nvcc accepts g++ up to version {newest}", fix)
     return Finding("ok", "compiler", detail)
 
 
 def probe_build_tools(machine: Machine) -> Finding:
-    """Make for the commands; ninja compiles only what has changed, `make setup` brings it."""
+    """Make runs the commands; ninja, which `make setup` installs, compiles only changed files."""
     if "make" not in machine.programs:
         return Finding("lacks", "build tools", "no make", "sudo apt install make")
     if "ninja" not in machine.programs:
@@ -135,7 +135,7 @@ def probe_build_tools(machine: Machine) -> Finding:
 
 
 def probe_gpu(machine: Machine) -> Finding:
-    """A GPU that this torch can use, or what stands between them."""
+    """A GPU that this torch can use, or the reason why it cannot."""
     found = machine.torch
     if found and found.gpus:
         names = ", ".join(f"{name} (compute capability {major}.{minor})" for name, major, minor in found.gpus)
@@ -147,7 +147,7 @@ def probe_gpu(machine: Machine) -> Finding:
         return Finding("note", "GPU", "no NVIDIA GPU, or no driver for it: nvidia-smi finds none", fix)
     names = f"{', '.join(machine.gpu_names)}, driver {machine.driver}"
     if found is None or found.problem:
-        return Finding("note", "GPU", f"{names}; torch is not there to use it")
+        return Finding("note", "GPU", f"{names}; there is no torch to use it")
     if found.cuda is None:
         return Finding("lacks", "GPU", f"{names}, but torch {found.version} is a CPU build", GPU_TORCH)
     if "CUDA_VISIBLE_DEVICES" in machine.variables:
@@ -155,7 +155,7 @@ def probe_gpu(machine: Machine) -> Finding:
         return Finding(
             "lacks", "GPU", f"{names}, hidden by CUDA_VISIBLE_DEVICES={hidden}", "unset CUDA_VISIBLE_DEVICES"
         )
-    fix = f"a newer driver (nvidia.com/drivers), or {GPU_TORCH}"
+    fix = f"install a newer driver (nvidia.com/drivers), or {GPU_TORCH}"
     return Finding("lacks", "GPU", f"{names}, but torch cannot use it: {found.no_gpu}", fix)
 
 
@@ -176,7 +176,9 @@ def probe_nvcc(machine: Machine) -> Finding:
             return Finding("lacks", "nvcc", f"{detail}, but torch is built for CUDA {built_for}", fix)
         if release(found.version) != release(built_for):
             return Finding(
-                "note", "nvcc", f"{detail}; torch is built for CUDA {built_for}, the same major version, so they fit"
+                "note",
+                "nvcc",
+                f"{detail}; torch is built for CUDA {built_for}, the same major version, which is sufficient",
             )
     if not machine.nvcc_on_path:
         return Finding("note", "nvcc", f"{detail}, not on PATH", f"export PATH={found.path.rpartition('/')[0]}:$PATH")
@@ -184,7 +186,7 @@ def probe_nvcc(machine: Machine) -> Finding:
 
 
 def probe_extras(machine: Machine) -> Finding:
-    """Tools that some lessons show and none needs."""
+    """Tools that some lessons show but none requires."""
     absent = [name for name in ("compute-sanitizer", "ncu") if name not in machine.programs]
     if absent:
         return Finding(
@@ -194,7 +196,7 @@ def probe_extras(machine: Machine) -> Finding:
 
 
 def probe_cpp_tests(machine: Machine) -> Finding:
-    """CMake and GoogleTest build the tests in C++."""
+    """CMake and GoogleTest, which build the tests in C++."""
     here = {"CMake": "cmake" in machine.programs, "GoogleTest": machine.googletest}
     absent = [name for name, there in here.items() if not there]
     if absent:
@@ -204,7 +206,7 @@ def probe_cpp_tests(machine: Machine) -> Finding:
 
 
 def probe_grading(machine: Machine) -> Finding:
-    """Bubblewrap keeps the submissions of a class apart from the teacher's files, for `make grade`."""
+    """Bubblewrap, which isolates submissions from the teacher's files in `make grade`."""
     found = machine.programs.get("bwrap")
     fix = "sudo apt install bubblewrap (Fedora: sudo dnf install bubblewrap)"
     if found is None:
@@ -215,7 +217,7 @@ def probe_grading(machine: Machine) -> Finding:
 
 
 def probe_variables(machine: Machine) -> Finding:
-    """What in the environment changes a build."""
+    """Environment variables that change a build."""
     if not machine.variables:
         return Finding("ok", "variables", "none that change a build")
     listed = "  ".join(f"{name}={value}" for name, value in machine.variables.items())
@@ -240,13 +242,13 @@ NEEDS_OF_A_BUILD = (probe_torch, probe_folders, probe_disk, probe_python, probe_
 
 
 def obstacles(stage: Stage, target: str, machine: Machine) -> list[Finding]:
-    """What keeps a written stage from running on a target here, each with its fix; empty when nothing does."""
+    """Why an existing stage cannot run on a target here, each reason with its fix; empty if it can."""
     if target == "emulator" and not (ROOT / "common" / "emulator").exists():
         return [Finding("lacks", "emulator", "not here yet")]
     needs = NEEDS_OF_A_BUILD if has_cpp(stage) else (probe_torch,)
     found = [finding for finding in (probe(machine) for probe in needs) if finding.verdict == "lacks"]
     if target == "cuda":
-        # A machine may well do without either; this target may not.
+        # A GPU and nvcc are optional for a machine, but this target needs both.
         if not (machine.torch and machine.torch.gpus) or probe_gpu(machine).verdict == "lacks":
             found.append(probe_gpu(machine))
         if "nvcc" not in machine.programs or probe_nvcc(machine).verdict == "lacks":
@@ -255,7 +257,7 @@ def obstacles(stage: Stage, target: str, machine: Machine) -> list[Finding]:
 
 
 def stage_outlook(stage: Stage, machine: Machine) -> list[str]:
-    """Where a stage can run on this machine: a line for each target, with what would make it run where it cannot."""
+    """Whether each target of a stage can run on this machine, a line each, with the fixes if it cannot."""
     if not stage.is_here:
         return ["not here yet"]
     lines = []
@@ -267,12 +269,12 @@ def stage_outlook(stage: Stage, machine: Machine) -> list[str]:
 
 
 def doctor() -> int:
-    """Prints every finding and where each stage can run; the status is 0 when stages 0 to 2 can run here."""
+    """Prints every finding and where each stage can run; the status is 0 if stages 0 to 2 can run here."""
     return print_report(inspect_machine())
 
 
 def print_report(machine: Machine) -> int:
-    """What `doctor` does, for any machine."""
+    """Prints the report of `doctor` for any machine."""
     say("This machine")
     for finding in (probe(machine) for probe in PROBES):
         say(f"  {finding.verdict:<5}  {finding.name:<11}  {finding.detail}")
@@ -288,10 +290,10 @@ def print_report(machine: Machine) -> int:
     basic = all(runs_here(find_stage(number), machine) for number in (0, 1, 2))
     say(f"\nStages {', '.join(can_run)} can run here: make tour" if can_run else "\nNo stage can run here yet.")
     if not basic:
-        say("The others need what is named beside them first.")
+        say("The other stages need the fixes listed beside them first.")
     return 0 if basic else 1
 
 
 def runs_here(stage: Stage, machine: Machine) -> bool:
-    """Whether a stage is written, and runs on at least one of its targets here."""
+    """Whether a stage exists and can run on at least one of its targets here."""
     return stage.is_here and any(not obstacles(stage, target, machine) for target in stage.targets)

@@ -1,7 +1,7 @@
 """The facts that `make doctor` judges: programs, versions, devices and space of this machine.
 
-Imports the standard library only, and torch if it is there. (The machine as recorded files describe it is in
-results/machine.py.)
+Imports only the standard library, and torch if it is installed. (results/machine.py describes the machine for
+recorded files.)
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Torch:
     version: str = ""
     cuda: str | None = None
     gpus: tuple[tuple[str, int, int], ...] = ()  # name and compute capability of each
-    oldest_capability: tuple[int, int] = (0, 0)  # that this build has code for
+    oldest_capability: tuple[int, int] = (0, 0)  # the oldest one that this build has code for
     no_gpu: str = ""  # why CUDA cannot be used, in torch's words
     problem: str = ""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program that was found, and its version; empty if it does not say."""
+    """A program that was found, and its version; empty if unknown."""
 
     path: str
     version: str = ""
@@ -54,7 +54,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Machine:
-    """What was found; None stands for what is not there."""
+    """The facts about this machine; None for something that is missing."""
 
     system: str  # "Linux", "Darwin", "Windows"
     distribution: str
@@ -72,14 +72,14 @@ class Machine:
     cores: int
     memory: int  # bytes
     disk_free: int  # bytes
-    unwritable: str  # the folder that commands write to and cannot; empty if they can
-    builds: str = ""  # where builds go when the workbook itself cannot be written; empty if it can
+    unwritable: str  # a folder that commands must write to but cannot; empty if there is none
+    builds: str = ""  # the folder for builds if the workbook itself is not writable; otherwise empty
     lacking: tuple[Requirement, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
 
 
 def inspect_machine() -> Machine:
-    """This machine. Takes a few seconds when torch is there, since it is imported."""
+    """The facts about this machine. Takes a few seconds if torch is installed, because it is imported."""
     smi = program_output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").splitlines()
     gpus = [line.rpartition(", ") for line in smi if ", " in line]
     compiler = compiler_command()
@@ -155,7 +155,7 @@ def distribution_name() -> str:
 
 
 def newest_gxx(nvcc: str) -> int | None:
-    """The bound in the header with which nvcc refuses a g++ that is too new."""
+    """The newest g++ that nvcc accepts, from the header with which it rejects newer ones."""
     found = shutil.which(nvcc)
     if not found:
         return None
@@ -167,7 +167,7 @@ def newest_gxx(nvcc: str) -> int | None:
 
 
 def find_program(name: str, *arguments: str, after: str = "") -> Program | None:
-    """A program, by name or path, with the version that it prints behind `after`; None if it is not there."""
+    """A program, by name or path, with the version that it prints after `after`; None if it is not installed."""
     path = shutil.which(name)
     if not path:
         return None
@@ -176,7 +176,7 @@ def find_program(name: str, *arguments: str, after: str = "") -> Program | None:
 
 
 def program_output(*command: str, text: str = "") -> str:
-    """What a program prints when it is given `text`; empty if it is not there, fails or hangs."""
+    """The output of a program for the input `text`; empty if it is not installed, fails or hangs."""
     try:
         return subprocess.run(command, input=text, capture_output=True, text=True, timeout=30, check=True).stdout
     except (OSError, subprocess.SubprocessError):
@@ -184,12 +184,12 @@ def program_output(*command: str, text: str = "") -> str:
 
 
 def can_compile(source: str, compiler: list[str]) -> bool:
-    """Whether the compiler finds what a line of C++ includes."""
+    """Whether the compiler finds the header that a line of C++ includes."""
     return bool(program_output(*compiler, "-E", "-x", "c++", "-", text=source))
 
 
 def shares_cxx_library(compiler: list[str]) -> bool:
-    """Whether a library that the compiler links names the shared C++ library. True where it links nothing at all."""
+    """Whether a library that the compiler links uses the shared C++ library. True if it cannot link at all."""
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "probe.so"
         source = "#include <iostream>\nvoid probe() { std::cout << 1; }\n"
@@ -198,7 +198,7 @@ def shares_cxx_library(compiler: list[str]) -> bool:
 
 
 def find_unwritable() -> str:
-    """The first folder that commands write to and this user cannot; empty if there is none."""
+    """The first folder that commands must write to but this user cannot; empty if there is none."""
     for folder in (
         (paths.build_dir(), ROOT / "out") if paths.build_dir().is_relative_to(ROOT) else (paths.build_dir(),)
     ):

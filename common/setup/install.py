@@ -1,6 +1,6 @@
-"""Installs what requirements.txt names and this Python lacks, and leaves alone what is there and new enough.
+"""Installs the packages of requirements.txt that this Python lacks; keeps those that are new enough.
 
-Imports the standard library only: it runs before anything is installed.
+Imports only the standard library, because it runs before anything is installed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..console import say
 from ..errors import UserError
 from ..paths import ROOT
 
-# Megabytes that pip downloads for each requirement with what it pulls in, in this order (x86-64 Linux, Python 3.11).
+# Megabytes that pip downloads for each requirement and its dependencies, in this order (x86-64 Linux, Python 3.11).
 DOWNLOAD_MB = {
     "torch": 3000,  # 540 its own, the rest CUDA's libraries and the Triton compiler
     "numpy": 17,
@@ -46,7 +46,7 @@ DOWNLOAD_MB = {
     "codespell": 1,
 }
 DISK_PER_DOWNLOAD = 1.9  # bytes on disk for each byte downloaded: 5.9 GB for 3.2
-# What belongs to one build of torch, and so must not be pinned for another.
+# Packages that belong to one build of torch and so must not be pinned for another.
 TORCH_BUILD = ("nvidia-", "cuda-", "triton")
 
 
@@ -63,7 +63,7 @@ class Requirement:
         return f"{self.name}{self.relation}{self.version}"
 
     def met_by(self, installed: str | None) -> bool:
-        """Whether an installed version will do; None is a package that is not there."""
+        """Whether an installed version is sufficient; None means that the package is not installed."""
         if installed is None:
             return False
         have, want = versions.release(installed), versions.release(self.version)
@@ -71,7 +71,7 @@ class Requirement:
 
 
 def requirements(path: Path = ROOT / "requirements.txt") -> list[Requirement]:
-    """What requirements.txt names, in its order."""
+    """The requirements of requirements.txt, in its order."""
     line = re.compile(r"^([\w.-]+)(>=|==)([\d.]+)\s*#\s*(.+)$", re.MULTILINE)
     return [Requirement(*found.groups()) for found in line.finditer(path.read_text())]
 
@@ -82,10 +82,10 @@ def unmet_requirements() -> list[Requirement]:
 
 
 def install_missing() -> int:
-    """Installs what is missing; one line when nothing is.
+    """Installs missing packages; prints one line if there are none.
 
-    Without torch 2.11 or newer at the end, raises `UserError`. With it, the rest is worth a warning only: stages
-    build and run without plots and notebooks, so a machine without a network goes on.
+    Raises `UserError` if torch 2.11 or newer is not installed at the end. If only other packages are missing, it
+    prints a warning: stages build and run without plots and notebooks, so a machine without a network can continue.
     """
     wanted = unmet_requirements()
     if not wanted:
@@ -112,16 +112,16 @@ def install_missing() -> int:
         if any(requirement.name == "torch" for requirement in lacking):
             raise UserError(f"torch could not be installed: {error}") from None
         say(f"warning: not installed: {error}")
-        say("What needs it will not run; the rest will:")
+        say("Commands that need these packages will not run; all others will:")
         for requirement in lacking:
             say(f"  {requirement.name:<14} {requirement.purpose}")
         return 0
-    say("Installed. All that the workbook needs is there.")
+    say("Installed. Everything that the workbook needs is there now.")
     return 0
 
 
 def announce_download(wanted: list[Requirement]) -> None:
-    """Says what is missing, where it goes and about how much has to be downloaded."""
+    """Says what is missing, where it will be installed and roughly how much will be downloaded."""
     say(f"Missing in {Path(sys.prefix)} (Python {sys.version.split()[0]}):")
     for requirement in wanted:
         old = versions.installed_version(requirement.name)
@@ -134,23 +134,23 @@ def announce_download(wanted: list[Requirement]) -> None:
             say(f"To download: torch from {pip.torch_index()}, and about {megabytes} MB for the rest.")
             return
         say(f"To download: about {megabytes / 1000:.1f} GB, most of it torch with CUDA's libraries.")
-        say("Without an NVIDIA GPU the CPU build of torch will do, a tenth of that: make setup TORCH_INDEX=ADDRESS,")
-        say("with the address that pytorch.org/get-started/locally gives behind --index-url for Linux, Pip and CPU.")
+        say("Without an NVIDIA GPU, the CPU build is enough, a tenth of that: make setup TORCH_INDEX=ADDRESS,")
+        say("with the address that pytorch.org/get-started/locally shows after --index-url for Linux, Pip and CPU.")
     else:
         say(f"To download: at most {megabytes} MB.")
 
 
 def download_megabytes(wanted: list[Requirement]) -> int:
-    """About how much pip will download; torch from an index that the reader named is not counted."""
+    """Roughly how much pip will download, not counting torch if the user gave its index."""
     return sum(DOWNLOAD_MB[each.name] for each in wanted if each.name != "torch" or not pip.torch_index())
 
 
 def check_prerequisites(wanted: list[Requirement]) -> None:
-    """Finds out before the download what would make it useless. Raises `UserError`."""
+    """Checks before the download that the installation can succeed. Raises `UserError` if it cannot."""
     marker = Path(sysconfig.get_path("stdlib")) / "EXTERNALLY-MANAGED"
     if sys.prefix == sys.base_prefix and marker.exists() and not os.environ.get("PIP_BREAK_SYSTEM_PACKAGES"):
         raise UserError(
-            f"{sys.executable} belongs to the system, which lets pip install nothing into it. "
+            f"{sys.executable} belongs to the system, which does not allow pip to install packages into it. "
             "Without PYTHON=..., make uses an environment of its own (.venv)"
         )
     if problem := disk_problem(download_megabytes(wanted) / 1000):
@@ -164,7 +164,7 @@ def check_prerequisites(wanted: list[Requirement]) -> None:
 
 
 def disk_problem(gigabytes: float) -> str | None:
-    """Which disk is too full for a download: pip keeps it in the temporary folder while it installs."""
+    """A message if a disk is too full. Pip keeps the download in the temporary folder while it installs."""
     needs: dict[int, float] = {}
     places = {Path(sys.prefix): gigabytes * DISK_PER_DOWNLOAD, Path(tempfile.gettempdir()): gigabytes}
     for place, size in places.items():
@@ -178,14 +178,14 @@ def disk_problem(gigabytes: float) -> str | None:
 
 
 def pip_install(wanted: list[Requirement], index: str | None = None) -> None:
-    """Runs pip, its progress shown. Raises `UserError` with the cause when it fails.
+    """Runs pip and shows its progress. Raises `UserError` with the cause if it fails.
 
-    An `index` is asked for torch itself; what torch requires may also come from pip's usual index.
+    torch itself comes from `index`, if given; its dependencies may also come from pip's usual index.
     """
     command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--retries", "2"]
     tested = constraints()
     if index:
-        # The build there may lag behind the tested version, and must not run ahead of it.
+        # The build there may be older than the tested version, but must not be newer.
         pip.run_pip([*command, "--no-deps", "--index-url", index, f"{wanted[0]},<={tested['torch']}"])
         command += ["--extra-index-url", index]
     pins = constraints_here()
@@ -209,7 +209,7 @@ def constraints(
 
 
 def constraints_here() -> dict[str, str]:
-    """The constraints for this environment: the tested versions of what is to come; what is there stays as it is."""
+    """The constraints for this environment: tested versions for packages to install; installed ones stay."""
     to_come = {each.name for each in unmet_requirements()}
     torch = versions.installed_version("torch")
     pins = {"torch": torch} if torch else {}

@@ -1,4 +1,4 @@
-"""`make ablation`: what each optimisation of stage 6 gains, left out of the stage and alone, in time and memory.
+"""`make ablation`: what each optimisation of stage 6 gains in time and memory, left out of the stage and by itself.
 
 Every variant is checked against the reference before and after it is timed, in the same run as eager and the stage.
 """
@@ -17,7 +17,7 @@ from ..build import targets
 from ..emulator import collect_counts
 from ..errors import UserError
 from ..measure import stage_counts
-from ..paths import ROOT, shown_path
+from ..paths import ROOT, display_path
 from ..results import records
 from ..results.rows import size_label
 from . import ablation_variants, ncu, ncu_tool
@@ -28,7 +28,7 @@ DEVICES = ("cuda", "cpu")
 ABLATION_OUTPUT = ROOT / "out" / "ablation.json"
 ABLATION_SIZES = ((4096, 1024), (64, 128))  # B, S
 POINTWISE_OPTIMISATIONS = ("recomputed", "packs", "units", "bias")
-# What is counted: these without the others, which move the same bytes.
+# The variants whose accesses are counted; the others move the same bytes.
 COUNTED_VARIANTS = [WHOLE, BARE, *map(ablation_variants.without, ("recomputed", "packs", "bias", "small"))]
 COUNTED_POINTWISE, COUNTED_CELL = (64, 512), (16, 32, 128)  # B, S; B, I, S
 COUNTED_KERNELS = ("forward_kernel", "backward_kernel", "cell_kernel", "products_kernel")
@@ -38,9 +38,9 @@ Around = Callable[[dict], AbstractContextManager]
 
 
 def measure_ablation(out: str | None = None, only: Sequence[str] = ()) -> int:
-    """Measures and writes the result to `out`: all of `PARTS` that can run here, or `only` some.
+    """Measures the variants and writes the result to `out`: all of `PARTS` that can run here, or `only` some.
 
-    What the file has of other parts is kept where it is of the same sources, versions and machine.
+    The file's results of other parts are kept if they are from the same sources, versions and machine.
     """
     from ..measure import bench
 
@@ -69,7 +69,7 @@ def measure_ablation(out: str | None = None, only: Sequence[str] = ()) -> int:
         records.save(record, path)
     for entry in (entry for entries in record["not_run"].values() for entry in entries):
         console.say(f"  not run: {entry['name']}, {entry['what']} ({entry['device']}): {entry['reason']}")
-    console.say(f"\nWritten to {shown_path(path.absolute())}.")
+    console.say(f"\nWritten to {display_path(path.absolute())}.")
     return 0
 
 
@@ -106,7 +106,7 @@ def measure_variants(libraries: Libraries, target: str, device: str) -> tuple[li
 
 
 def measure_variant_kernels(libraries: Libraries) -> tuple[list[dict], list[dict]]:
-    """The rows of the pointwise kernels alone on a GPU, with what makes the bias's gradient."""
+    """The rows of the pointwise kernels alone on a GPU, including the kernels for the bias's gradient."""
     from ..measure.kernel_times import format_kernel_rows, measure_kernels_at
     from ..measure.pointwise import from_operators
 
@@ -127,7 +127,7 @@ def measure_variant_kernels(libraries: Libraries) -> tuple[list[dict], list[dict
 
 
 def launch_variants(modules: dict[str, ModuleType], device: str, around: Around = nullcontext) -> None:
-    """Both passes of the pointwise part and of a small cell, of each variant, each pass inside of `around(pass)`."""
+    """Runs both passes of the pointwise part and of a small cell for each variant, each inside `around(pass)`."""
     from ..cell.case import Case
     from ..measure.pointwise import from_operators
 
@@ -151,7 +151,7 @@ def launch_variants(modules: dict[str, ModuleType], device: str, around: Around 
 
 
 def count_variants(libraries: Libraries) -> tuple[list[dict], list[dict]]:
-    """The emulator's counts of each kernel in the order of the launches; one row a launch."""
+    """The emulator's counts of each kernel, in the order of the launches; one row for each launch."""
     modules = {
         v.name: ablation_variants.load_variant(v, libraries[v.name, "emulator"], "emulator") for v in COUNTED_VARIANTS
     }
@@ -173,12 +173,12 @@ def count_variants(libraries: Libraries) -> tuple[list[dict], list[dict]]:
 
 
 def add_ncu_counts(rows: Sequence[dict]) -> list[dict]:
-    """The rows with the tool's counts of the same launches, or why there are none."""
+    """The rows with ncu's counts of the same launches, or the reason why there are none."""
     if reason := ncu_tool.missing_requirement():
         return [row | {"ncu": None, "refused": reason} for row in rows]
     launches = [
         ncu_tool.KernelCase(row["kernel"], k) for k, row in enumerate(rows)
-    ]  # told apart by their place alone
+    ]  # identified only by their position
     said = ncu_tool.match_launches(
         launches, ncu_tool.run_ncu([sys.executable, "-m", "common.studies.ablation"], COUNTED_KERNELS)
     )
@@ -190,7 +190,7 @@ def add_ncu_counts(rows: Sequence[dict]) -> list[dict]:
 
 
 def resume_record(path: Path) -> dict:
-    """What a file holds of the same sources and machine, under today's date; or a record of nothing."""
+    """The file's results from the same sources and machine, with today's date; otherwise an empty record."""
     version = ncu_tool.ncu_version() if ncu_tool.find_ncu() else None
     now = records.start_record(ablation_variants.hash_ablation(), {"ncu": version})
     nothing = {"rows": [], "kernels": [], "counts": [], "not_run": {}}
@@ -200,28 +200,28 @@ def resume_record(path: Path) -> dict:
 
 
 def record_origin(record: dict) -> tuple:
-    """What the parts of one record have in common."""
+    """The facts that the parts of a record must share."""
     return record["sources"], record["versions"], record["machine"]["cpu"], record["machine"]["gpu"]
 
 
 def read_ablation(path: Path) -> dict:
-    """A record. Raises `UserError` for a file that is none."""
+    """A record. Raises `UserError` for an invalid file."""
     try:
         record = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise UserError(f"{shown_path(path)}: {error}") from error
+        raise UserError(f"{display_path(path)}: {error}") from error
     fields = ("date", "machine", "versions", "sources", "rows", "kernels", "counts", "not_run")
     if missing := [field for field in fields if not isinstance(record, dict) or field not in record]:
-        raise UserError(f"{shown_path(path)} has no {', '.join(missing)}: measure again with `make ablation`")
+        raise UserError(f"{display_path(path)} has no {', '.join(missing)}: measure again with `make ablation`")
     return record
 
 
 def read_recorded_ablation() -> dict:
-    """What docs/results/ablation.json holds."""
+    """The record in docs/results/ablation.json."""
     return read_ablation(records.ABLATION_RECORD)
 
 
-if __name__ == "__main__":  # what ncu looks at
+if __name__ == "__main__":  # the program that ncu runs
     built = ablation_variants.build_variants(COUNTED_VARIANTS, "cuda")
     launch_variants(
         {v.name: ablation_variants.load_variant(v, built[v.name, "cuda"], "cuda") for v in COUNTED_VARIANTS}, "cuda"

@@ -1,4 +1,4 @@
-"""Stage 6 without some of its optimisations: the sources, libraries and modules of what `make ablation` measures.
+"""Stage 6 without some of its optimisations: the sources, libraries and modules that `make ablation` measures.
 
 Each optimisation has a file `stages/stage6_fused/ablation/NAME.diff`. Its first line describes the optimisation. The
 rest removes it from the sources: a line `=== FILE`, then the hunks for that file, as exercises/variants/diffs.py
@@ -44,7 +44,7 @@ from ..stages import find_stage
 FOLDER = find_stage(6).folder
 DIFFS = FOLDER / "ablation"
 VARIANTS_FOLDER = build_dir() / "ablation"
-# On which devices' tensors an optimisation makes a difference.
+# The devices on which an optimisation makes a difference.
 OPTIMISATIONS = {
     "recomputed": ("cuda", "cpu"),
     "packs": ("cuda",),
@@ -66,7 +66,7 @@ class Variant:
 
     @property
     def folder(self) -> Path:
-        """Where its sources are written to."""
+        """The folder for the variant's sources."""
         return VARIANTS_FOLDER / self.name.replace(" ", "_")
 
 
@@ -90,7 +90,7 @@ def variants_of(optimisations: Iterable[str] = OPTIMISATIONS) -> list[Variant]:
 
 
 def variants_for_device(device: str) -> list[Variant]:
-    """Those that differ in what they do with tensors on a device."""
+    """The variants that behave differently for tensors on a device."""
     return variants_of(optimisation for optimisation, devices in OPTIMISATIONS.items() if device in devices)
 
 
@@ -98,7 +98,7 @@ def variants_for_device(device: str) -> list[Variant]:
 
 
 def describe(optimisation: str) -> str:
-    """What an optimisation is, in a sentence."""
+    """A description of an optimisation in one sentence."""
     return read_diff(optimisation).partition("\n")[0]
 
 
@@ -110,7 +110,7 @@ def read_diff(optimisation: str) -> str:
 def variant_sources(variant: Variant) -> dict[str, str]:
     """The texts of a variant's files, by their names in the stage's folder.
 
-    Raises `UserError`, naming the diff, when one does not fit the sources any more.
+    Raises `UserError`, naming the diff, if a diff no longer applies to the sources.
     """
     csrc = (path for path in (FOLDER / "csrc").iterdir() if path.is_file())
     paths = [FOLDER / "__init__.py", FOLDER / "lltm.py", FOLDER / "setup.py", *sorted(csrc)]
@@ -127,7 +127,7 @@ def variant_sources(variant: Variant) -> dict[str, str]:
 
 
 def write_sources(variant: Variant) -> Path:
-    """Writes a variant's files; the folder."""
+    """Writes a variant's files and returns the folder."""
     for name, text in variant_sources(variant).items():
         path = variant.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -149,8 +149,8 @@ def build_variants(
 ) -> dict[tuple[str, str], Path]:
     """The libraries of variants for `target`, and of those for the emulator, by names of variant and target.
 
-    `target` is `cuda` or `host`; a library for `cuda` has the code for CPUs too. As many compilers run as there are
-    cores. What is the same in several variants is compiled once, but for the operators' namespace, which must differ.
+    `target` is `cuda` or `host`; a library for `cuda` has the code for CPUs, too. As many compilers run as there are
+    cores. Sources that several variants share are compiled once, except those with the operators' namespace.
     """
     VARIANTS_FOLDER.mkdir(parents=True, exist_ok=True)
     keys = {variant: folder_key(write_sources(variant), target) for variant in wanted}
@@ -179,7 +179,7 @@ def build_variant_for_emulator(variant: Variant) -> Path:
 
 
 def read_extension(target: str, work: Path) -> Extension:
-    """What setup.py asks for, without the namespace."""
+    """The extension that setup.py describes, without the namespace."""
     offered = [architectures.gpu_architectures()] if target == "cuda" else []
     with (work / "setup.log").open("w+") as log:
         extension = read_setup(FOLDER, work, log, setup_variables(target, VARIANTS_FOLDER), offered)
@@ -190,7 +190,7 @@ def read_extension(target: str, work: Path) -> Extension:
 
 
 def compile_jobs(variant: Variant, extension: Extension, key: str) -> list[Job]:
-    """What is to be compiled for a variant; only sources that use the namespace get it as a macro."""
+    """The objects to compile for a variant; only sources that use the namespace get it as a macro."""
     include = [*extension.include_dirs, sysconfig.get_paths()["include"]]
     common = [*extension.defines, *(f"-I{path}" for path in include)]
     cxx = ["-DNDEBUG", "-fPIC", host.cpp_standard(), *extension.cxx]
@@ -213,12 +213,12 @@ def compile_jobs(variant: Variant, extension: Extension, key: str) -> list[Job]:
 
 
 def object_path(job: Job, temp: Path) -> Path:
-    """Where the object of a source is kept, or will be."""
+    """The path of the object of a source, which may not exist yet."""
     return find_object(job, [], build_cache(), temp)
 
 
 def compile_variants(jobs: Iterable[Job], temp: Path, pool: ThreadPoolExecutor) -> None:
-    """Compiles each object once, the slow ones first."""
+    """Compiles each object once, starting with the slow ones."""
     different = {object_path(job, temp): job for job in jobs}.values()
 
     def compiled(job: Job) -> None:
@@ -231,7 +231,7 @@ def compile_variants(jobs: Iterable[Job], temp: Path, pool: ThreadPoolExecutor) 
 
 
 def link_library(made: list[Path], extension: Extension, library: Path) -> None:
-    """Makes a library of objects; it is there whole or not at all."""
+    """Links objects to a library, atomically."""
     library.parent.mkdir(exist_ok=True)
     unfinished = library.with_suffix(f".{os.getpid()}")
     command = [*compiler_command(), "-shared", *map(str, made), "-o", str(unfinished)]

@@ -1,8 +1,8 @@
 // Small kernels, each with its counts worked out by hand. The lines `by hand:` are read by the tests and by
-// `python -m common ncu`, which holds them against the emulator and against Nsight Compute.
+// `python -m common ncu`, which compares them with the emulator and with Nsight Compute.
 //
-// Where nothing else is said: two blocks of 64 threads, so 4 warps. Every array begins at a multiple of 256
-// bytes. A sector is 32 bytes, 8 floats, so a warp that reads 32 neighbouring floats needs 4.
+// Unless stated otherwise, a launch has two blocks of 64 threads, so 4 warps. Every array begins at a
+// multiple of 256 bytes. A sector is 32 bytes, 8 floats, so a warp that reads 32 neighbouring floats needs 4.
 #include <cstdio>
 
 constexpr int kBlocks = 2, kThreads = 64;
@@ -13,12 +13,12 @@ __device__ int thread() { return int(blockIdx.x * blockDim.x + threadIdx.x); }
 // by hand: global store: 4 requests, 128 lanes, 16 sectors, 16 ideal
 __global__ void coalesced(float* y, const float* x) { y[thread()] = x[thread()]; }
 
-// A warp reads 32 of 64 neighbours: 8 sectors, and uses half of each.
+// A warp reads every second of 64 neighbouring floats: 8 sectors, of which it uses half.
 // by hand: global load: 4 requests, 128 lanes, 32 sectors, 16 ideal
 // by hand: global store: 4 requests, 128 lanes, 16 sectors, 16 ideal
 __global__ void stride_2(float* y, const float* x) { y[thread()] = x[2 * thread()]; }
 
-// Each lane has a sector of its own.
+// Each lane accesses a separate sector.
 // by hand: global load: 4 requests, 128 lanes, 128 sectors, 16 ideal
 // by hand: global store: 4 requests, 128 lanes, 16 sectors, 16 ideal
 __global__ void stride_32(float* y, const float* x) { y[thread()] = x[32 * thread()]; }
@@ -117,7 +117,7 @@ __global__ void shared_stride_2(float* y, const float* x) {
   y[thread()] = kept[2 * threadIdx.x];
 }
 
-// Everybody wants the same word, which one answer gives to all.
+// All lanes read the same word, which is broadcast to them.
 // by hand: global load: 4 requests, 128 lanes, 16 sectors, 16 ideal
 // by hand: shared store: 4 requests, 128 lanes, 4 wavefronts, 0 conflicts
 // by hand: shared load: 4 requests, 128 lanes, 4 wavefronts, 0 conflicts
@@ -129,7 +129,7 @@ __global__ void shared_broadcast(float* y, const float* x) {
   y[thread()] = kept[blockIdx.x];
 }
 
-// 256 bytes are twice what the banks give at once: two halves of a warp, without conflicts.
+// 256 bytes are twice what the banks deliver at once: two halves of a warp, without conflicts.
 // by hand: global load: 4 requests, 128 lanes, 32 sectors, 32 ideal
 // by hand: shared store: 4 requests, 128 lanes, 8 wavefronts, 0 conflicts
 // by hand: shared load: 4 requests, 128 lanes, 8 wavefronts, 0 conflicts
@@ -153,12 +153,12 @@ __global__ void shared_vectors(float4* y, const float4* x) {
   y[thread()] = kept[kThreads - 1 - threadIdx.x];
 }
 
-// Each lane adds to a sector of its own, and nobody wants the result.
+// Each lane adds to a separate sector, and the result is not used.
 // by hand: global load: 4 requests, 128 lanes, 16 sectors, 16 ideal
 // by hand: global atomic: 4 requests, 128 lanes, 128 sectors, 16 ideal
 __global__ void scattered_atomics(float* y, const float* x) { atomicAdd(&y[32 * thread()], x[thread()]); }
 
-// 64 iterations of a warp, 1 more for its odd lanes, which touch all 4 sectors.
+// 64 iterations of a warp, and 1 more for its odd lanes, which access all 4 sectors.
 // by hand: global load: 260 requests, 8256 lanes, 1040 sectors, 1032 ideal
 // by hand: global store: 4 requests, 128 lanes, 16 sectors, 16 ideal
 __global__ void unequal_loop(float* y, const float* x) {
@@ -176,7 +176,7 @@ struct Three {
 };
 __global__ void structures(Three* y, const Three* x) { y[thread()] = x[thread()]; }
 
-// First the even lanes, then, behind a barrier, the odd ones.
+// First the even lanes, then, after a barrier, the odd ones.
 // by hand: global load: 8 requests, 128 lanes, 32 sectors, 16 ideal
 // by hand: global store: 8 requests, 128 lanes, 32 sectors, 16 ideal
 __global__ void in_turns(float* y, const float* x) {

@@ -16,7 +16,7 @@ from .. import paths
 from ..build import nvcc
 from ..emulator import Counted, build_program, first_errors, read_counts
 from ..errors import UserError
-from ..paths import ROOT, shown_path
+from ..paths import ROOT, display_path
 from ..results import sources
 
 SOURCE = ROOT / "common" / "studies" / "microbenchmarks.cu"
@@ -28,7 +28,7 @@ def hash_microbenchmarks() -> str:
 
 
 def read_expected_counts(source: Path = SOURCE) -> dict[str, dict[str, dict[str, int]]]:
-    """The counts of each kernel of a file as its comment gives them, by space and number, in order."""
+    """The counts of each kernel of a file from its comment, by memory space and kind of count, in order."""
     found: dict[str, dict[str, dict[str, int]]] = {}
     lines: dict[str, dict[str, int]] = {}
     for line in source.read_text().splitlines():
@@ -40,18 +40,18 @@ def read_expected_counts(source: Path = SOURCE) -> dict[str, dict[str, dict[str,
 
 
 def count_on_emulator(source: Path = SOURCE, **environment: str) -> Counted:
-    """The program of a file, built and run on the emulator."""
+    """Builds and runs the program of a file on the emulator."""
     with tempfile.TemporaryDirectory() as work:
         program, path = build_program(str(source), Path(work), paths.build_cache()), Path(work) / "counts.json"
         environment = {**os.environ, **environment, "EMULATOR_COUNTS": str(path)}
         done = subprocess.run([program], env=environment, capture_output=True, text=True)
         if done.returncode:
-            raise UserError(f"{shown_path(source)} fails on the emulator.\n{done.stdout}{done.stderr}")
+            raise UserError(f"{display_path(source)} fails on the emulator.\n{done.stdout}{done.stderr}")
         return read_counts(path, Path.cwd())
 
 
 def compile_for_gpu() -> Path:
-    """The microbenchmarks as a program for the GPU."""
+    """Builds the microbenchmarks as a program for the GPU."""
     program = paths.build_dir() / "ncu" / SOURCE.stem
     program.parent.mkdir(parents=True, exist_ok=True)
     architecture = nvcc.gpu_architectures().split(";")[0].replace(".", "").partition("+")[0]
@@ -59,5 +59,5 @@ def compile_for_gpu() -> Path:
     done = subprocess.run([nvcc.find_nvcc(), *flags, str(SOURCE)], capture_output=True, text=True)
     if done.returncode:
         errors = first_errors(done.stdout + done.stderr)
-        raise UserError(f"{shown_path(SOURCE)} does not compile.\n{errors}")
+        raise UserError(f"{display_path(SOURCE)} does not compile.\n{errors}")
     return program

@@ -1,7 +1,7 @@
 """The programs of common/emulator/mistakes: their cases, and the mistakes that are marked in them.
 
-A case is a function `CASE(wrong_...)`, `CASE(warned_...)` or `CASE(right_...)`. It owns what stands between the case
-before it and its own end, and the comments `// BUG check: array` and `// WARNING check: array` there are its marks.
+A case is a function `CASE(wrong_...)`, `CASE(warned_...)` or `CASE(right_...)`. Its lines reach from the end of
+the previous case to its own end; the comments `// BUG check: array` and `// WARNING check: array` mark mistakes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class ReportEntry:
-    """What the emulator says of one cause; `line` is of the program of that name, None where it is elsewhere."""
+    """The emulator's report of one cause; `line` is a line of the program, None if the cause is elsewhere."""
 
     is_warning: bool
     check: str
@@ -55,7 +55,7 @@ class ReportEntry:
 
     @cached_property
     def lines(self) -> set[int]:
-        """Every line that it names."""
+        """Every line that the finding names."""
         return {int(number) for number in re.findall(r"\.cu:(\d+)", self.text)}
 
 
@@ -81,7 +81,7 @@ def read_mistakes(program: Path) -> list[Mistake]:
 
 
 def parse_report(report: str, program: Path) -> list[ReportEntry]:
-    """What a report of the emulator says of a program, in its order."""
+    """The findings of an emulator report about a program, in order."""
     found: list[tuple[re.Match, list[str]]] = []
     for line in report.splitlines():
         if headline := HEADLINE.match(line):
@@ -100,7 +100,7 @@ def parse_report(report: str, program: Path) -> list[ReportEntry]:
 
 
 def matches_mistake(finding: ReportEntry, case: Mistake) -> bool:
-    """Whether a finding is about a case's mistake: at a marked line, by its check, and the array's name in it."""
+    """Whether a finding matches a case's mistake: a marked line, the same check, and the name of the array."""
     return any(
         (finding.line, finding.check) == (mark.line, mark.check)
         and (mark.array is None or re.search(rf"\b{mark.array}\b", finding.text))

@@ -1,6 +1,6 @@
-"""`make ncu`: what Nsight Compute counts for every stage's kernels and for small ones, beside the emulator's counts.
+"""`make ncu`: compares the emulator's counts with Nsight Compute's, for every stage's kernels and microbenchmarks.
 
-The small ones are those of microbenchmarks.cu, whose counts were worked out by hand.
+The microbenchmarks are those of microbenchmarks.cu, whose counts were worked out by hand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..build import library, modules
 from ..emulator import Counted, collect_counts
 from ..errors import UserError
 from ..measure import stage_counts
-from ..paths import shown_path
+from ..paths import display_path
 from ..results import records, sources
 from ..stages import POINTWISE_KERNELS, Stage
 from . import microbenchmarks, ncu_tool
@@ -30,8 +30,8 @@ DTYPES = ("float32", "float64")
 def record_ncu_counts(emulator_only: bool = False, only: int | None = None) -> int:
     """Counts every launch with both and writes docs/results/ncu.json.
 
-    With `emulator_only` the recorded numbers of the tool stay, and no GPU is needed. With the number of one stage,
-    what is recorded of the others stays, if it is of this machine and these versions.
+    With `emulator_only`, the recorded numbers of ncu stay, and no GPU is needed. With the number of one stage, the
+    records of the others stay if they are from this machine and these versions.
     """
     if not emulator_only and (reason := ncu_tool.missing_requirement()):
         raise UserError(f"nothing was run: {reason}")
@@ -50,14 +50,14 @@ def record_ncu_counts(emulator_only: bool = False, only: int | None = None) -> i
         for case, ours in found.items():
             theirs, refused = said.get(case, (None, "not run yet"))
             record["launches"].append({**vars(case), "emulator": ours, "ncu": theirs, "refused": refused})
-        records.save(record, records.NCU_RECORD)  # a later program may take the machine along
+        records.save(record, records.NCU_RECORD)  # a later program may crash the machine
     console.say(f"  {summarise_agreement(record)}")
-    console.say(f"Written to {shown_path(records.NCU_RECORD)}; `make tables` shows it in docs/results/README.md.")
+    console.say(f"Written to {display_path(records.NCU_RECORD)}; `make tables` shows it in docs/results/README.md.")
     return 0
 
 
 def read_ncu_record() -> dict:
-    """What docs/results/ncu.json holds; without it, a record of nothing."""
+    """The record in docs/results/ncu.json; an empty record if there is none."""
     if records.NCU_RECORD.exists():
         return json.loads(records.NCU_RECORD.read_text())
     return {"date": None, "machine": None, "versions": None, "sources": {}, "launches": []}
@@ -70,7 +70,7 @@ def start_ncu_record() -> dict:
 
 
 def differences(record: dict) -> Iterator[tuple[KernelCase, str, str, int, int]]:
-    """Each number on which the two do not agree: case, space, number, the emulator's and the tool's."""
+    """Each count that differs: case, memory space, kind of count, the emulator's number and ncu's."""
     for launch in record["launches"]:
         if launch["ncu"] is not None:
             for space in spaces_of(launch):
@@ -81,12 +81,12 @@ def differences(record: dict) -> Iterator[tuple[KernelCase, str, str, int, int]]
 
 
 def spaces_of(launch: dict) -> list[str]:
-    """The spaces that either has counted."""
+    """The memory spaces that the emulator or ncu has counted."""
     return [space for space in NUMBERS if space in launch["emulator"] or space in (launch["ncu"] or {})]
 
 
 def summarise_agreement(record: dict) -> str:
-    """How many numbers agree, in a sentence."""
+    """A sentence that says how many numbers agree."""
     done = [launch for launch in record["launches"] if launch["ncu"] is not None]
     total = sum(len(NUMBERS[space]) for launch in done for space in spaces_of(launch))
     refused = next((launch["refused"] for launch in record["launches"] if launch["ncu"] is None), None)
@@ -97,7 +97,7 @@ def summarise_agreement(record: dict) -> str:
 
 
 class CountedProgram(NamedTuple):
-    """What is run: a hash of its sources, its launches with the emulator's counts, and what the tool says of them."""
+    """A program to count: a hash of its sources, its launches with the emulator's counts, and ncu's counts."""
 
     source_hash: Callable[[], str]
     emulated: Callable[[], dict[KernelCase, Counts]]
@@ -105,7 +105,7 @@ class CountedProgram(NamedTuple):
 
 
 def counted_programs() -> dict[str, CountedProgram]:
-    """The small kernels, and each stage's."""
+    """The programs to count: the microbenchmarks, and each stage's kernels."""
     found = {
         "microbenchmarks": CountedProgram(
             microbenchmarks.hash_microbenchmarks, count_microbenchmarks, profile_microbenchmarks
@@ -120,7 +120,7 @@ def counted_programs() -> dict[str, CountedProgram]:
 
 
 def stage_program(stage: Stage, names: Sequence[str]) -> CountedProgram:
-    """The program of these kernels of a stage, which are all that the tool looks at."""
+    """The program that launches these kernels of a stage; ncu profiles no others."""
     return CountedProgram(
         partial(sources.hash_stage, stage),
         partial(count_stage_kernels, stage, names),
@@ -135,12 +135,12 @@ def count_microbenchmarks() -> dict[KernelCase, Counts]:
 
 
 def profile_microbenchmarks() -> str:
-    """What the tool says about the microbenchmarks."""
+    """Ncu's counts of the microbenchmarks."""
     return ncu_tool.run_ncu([str(microbenchmarks.compile_for_gpu())], list(microbenchmarks.read_expected_counts()))
 
 
 def profile_stage(stage: Stage, names: Sequence[str]) -> str:
-    """What the tool says about kernels of a stage, built for this machine's GPU."""
+    """Ncu's counts of kernels of a stage, built for this machine's GPU."""
     library.build_stage(stage, "cuda")
     return ncu_tool.run_ncu([sys.executable, "-m", "common.studies.ncu", str(stage.number), *names], names)
 
@@ -153,7 +153,7 @@ def launch_stage_kernels(
 ) -> None:
     """Launches two kernels of a stage, of its pointwise part or of a small cell, at every size and dtype.
 
-    Each launch, with the other kernels that are launched for its sake, is inside of `around(case)`.
+    Each launch, with the other kernels that it needs, is inside `around(case)`.
     """
     from ..measure import pointwise
 

@@ -1,4 +1,4 @@
-"""Nsight Compute's command line: the metrics that it counts, and what it prints."""
+"""Nsight Compute's command line: the metrics to count, and its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..build import targets
 from ..paths import ROOT
 
 NCU_SECONDS = 300  # for one program: each kernel runs several times under the tool
-# What both count, and the tool's name for it. An instruction that a warp executes is a request of the emulator's.
+# What both count, and ncu's name for it. An instruction that a warp executes is a request on the emulator.
 OPERATIONS = {"load": "ld", "store": "st", "atomic": "red"}
 OF_GLOBAL = {
     "instructions": "smsp__inst_executed_op_global_{}.sum",
@@ -43,7 +43,7 @@ Counts = dict[str, dict[str, int]]  # by space and number: {"global load": {"ins
 
 @dataclass(frozen=True)
 class KernelCase:
-    """One launch: of a stage's kernel at a size, or of a microbenchmark, which has no stage and no size."""
+    """One launch of a stage's kernel at a size, or of a microbenchmark, which has no stage and no size."""
 
     kernel: str
     stage: int | None = None
@@ -58,12 +58,12 @@ class KernelCase:
 
     @property
     def size(self) -> str:
-        """As it is shown."""
+        """The size as text."""
         return f"B{self.B} S{self.S} {self.dtype}" if self.stage is not None else ""
 
 
 def missing_requirement() -> str | None:
-    """Why the tool cannot be run here; None when it can."""
+    """Why ncu cannot run here; None if it can."""
     missing = [name for name, found in (("nvcc", architectures.find_nvcc()), ("ncu", find_ncu())) if not found]
     if missing:
         return f"no {' and no '.join(missing)}; both are parts of the CUDA Toolkit"
@@ -71,21 +71,21 @@ def missing_requirement() -> str | None:
 
 
 def find_ncu() -> str | None:
-    """Nsight Compute's command line, on the path or beside nvcc; None if it is not there."""
+    """The path of ncu, on PATH or beside nvcc; None if it is not installed."""
     nvcc = architectures.find_nvcc()
     beside = str(Path(nvcc).resolve().parent) if nvcc else ""
     return shutil.which("ncu") or shutil.which("ncu", path=beside)
 
 
 def ncu_version() -> str:
-    """The tool's own version."""
+    """The version of ncu."""
     said = subprocess.run([find_ncu(), "--version"], capture_output=True, text=True).stdout
     found = re.search(r"Version (\S+)", said)
     return found[1] if found else "unknown"
 
 
 def run_ncu(command: Sequence[str], kernels: Sequence[str]) -> str:
-    """What the tool writes about these kernels of a program, with a last line of ours when it does not end well."""
+    """Ncu's output about these kernels of a program, with an added last line if it fails."""
     names = f"regex:^({'|'.join(kernels)})$"
     metrics = ",".join(METRICS.values())
     options = ["--target-processes", "all", "--csv", "--print-units", "base", "-k", names, "--metrics", metrics]
@@ -106,7 +106,7 @@ def run_ncu(command: Sequence[str], kernels: Sequence[str]) -> str:
 
 
 def match_launches(cases: Sequence[KernelCase], output: str) -> dict[KernelCase, tuple[Counts | None, str | None]]:
-    """By case what the tool counted, or None and why not: its own message, or that its launches are not ours."""
+    """Ncu's counts by case, or None and the reason: its own message, or that it saw other launches."""
     launches = list(parse_csv(output).values())
     if not launches:
         return dict.fromkeys(cases, (None, first_error(output)))
@@ -117,7 +117,7 @@ def match_launches(cases: Sequence[KernelCase], output: str) -> dict[KernelCase,
 
 
 def parse_csv(output: str) -> dict[str, tuple[str, dict[str, int]]]:
-    """The name of the kernel and the metrics of each launch, by its number; from lines of CSV among others."""
+    """The kernel's name and the metrics of each launch, by its number, from the CSV lines in ncu's output."""
     lines = output.splitlines()
     head = next((k for k, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
     launches: dict[str, tuple[str, dict[str, int]]] = {}
@@ -130,7 +130,7 @@ def parse_csv(output: str) -> dict[str, tuple[str, dict[str, int]]]:
 
 
 def group_by_space(values: dict[str, int]) -> Counts:
-    """The metrics under our own names; spaces of which nothing was counted are left out."""
+    """The metrics under our own names, without memory spaces that were not used."""
     found: Counts = {}
     for (space, what), metric in METRICS.items():
         if metric in values:
@@ -139,7 +139,7 @@ def group_by_space(values: dict[str, int]) -> Counts:
 
 
 def first_error(output: str) -> str:
-    """The first error or warning of the tool, or its last line."""
+    """The first error or warning of ncu, or its last line."""
     lines = [line.strip("= ").strip() for line in output.splitlines() if line.strip("= ")]
     said = [line for line in lines if line.startswith(("ERROR", "WARNING"))] or lines[-1:] or ["no output"]
     return re.sub(r"^(ERROR|WARNING)\W*", "", said[0])[:200]

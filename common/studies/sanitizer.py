@@ -18,7 +18,7 @@ from ..build import library, targets
 from ..build import nvcc as architectures
 from ..emulator import first_errors
 from ..errors import UserError
-from ..paths import ROOT, shown_path
+from ..paths import ROOT, display_path
 from ..results import records, sources
 from ..stages import POINTWISE_KERNELS, Stage
 
@@ -36,7 +36,7 @@ SHAPE_CLASSES = {
 }  # B, S
 DTYPES = ("float32", "float64")
 TOOL_SECONDS = 240  # for one tool and stage; torch starts slowly under a tool
-PAUSE = 0.05  # seconds: the tool is another process, and its last lines may still be on their way
+PAUSE = 0.05  # seconds: the tool is a separate process, and its last lines may arrive late
 TOOL_LINE = re.compile(r"^========= (?P<text>\S.*)$")
 NO_ERROR = re.compile(r"COMPUTE-SANITIZER|.* SUMMARY: |LEAK SUMMARY|This tool is deprecated|Saved host backtrace")
 CASE_PRINTED = re.compile(r"^CASE (?P<kernel>\w+) (?P<dtype>\w+) (?P<B>\d+) (?P<S>\d+)$")
@@ -44,7 +44,7 @@ CASE_PRINTED = re.compile(r"^CASE (?P<kernel>\w+) (?P<dtype>\w+) (?P<B>\d+) (?P<
 
 @dataclass(frozen=True)
 class LaunchCase:
-    """One kernel, dtype and size; as a driver prints it."""
+    """One kernel, dtype and size, as a driver prints them."""
 
     kernel: str
     dtype: str
@@ -53,7 +53,7 @@ class LaunchCase:
 
 
 def sizes_by_kernels(stage: Stage) -> dict[tuple[str, ...], list[tuple[int, int]]]:
-    """The sizes at which its kernels are run: those for any cell, and those for small ones if it has such."""
+    """The sizes at which a stage's kernels run: for any cell, and for small cells if it has kernels for these."""
     small = [(B, S) for B, S in SHAPE_CLASSES.values() if B < 256 > S]
     return {POINTWISE_KERNELS: list(SHAPE_CLASSES.values())} | (
         {stage.small_kernels: small} if stage.small_kernels else {}
@@ -61,7 +61,7 @@ def sizes_by_kernels(stage: Stage) -> dict[tuple[str, ...], list[tuple[int, int]
 
 
 def launch_cases(stage: Stage) -> list[LaunchCase]:
-    """All that is run of a stage, in order."""
+    """All cases of a stage, in order."""
     return [
         LaunchCase(kernel, dtype, *size)
         for kernels, sizes in sizes_by_kernels(stage).items()
@@ -72,9 +72,9 @@ def launch_cases(stage: Stage) -> list[LaunchCase]:
 
 
 def run_sanitizer(only: int | None = None) -> int:
-    """Runs all tools over all kernels and writes docs/results/sanitizer.json; returns 1 when one found an error.
+    """Runs all tools on all kernels and writes docs/results/sanitizer.json; returns 1 if a tool found an error.
 
-    With the number of one stage, what is recorded of the others stays, if it is of this machine and these versions.
+    With the number of one stage, the records of the others stay if they are from this machine and these versions.
     """
     tool = require_tools()
     measured = [stage for stage in stages.cell_stages() if stage.pointwise_tensors]
@@ -91,16 +91,16 @@ def run_sanitizer(only: int | None = None) -> int:
             with console.step(f"{name} over stage {stage.number}"):
                 output = run_tool([tool, "--tool", name, *command])
             record["rows"] += outcome_rows(stage, name, output)
-            records.save(record, records.SANITIZER_RECORD)  # a later tool may take the machine along
+            records.save(record, records.SANITIZER_RECORD)  # a later tool may crash the machine
     for line in summarise_outcomes(record):
         console.say(f"  {line}")
-    where = shown_path(records.SANITIZER_RECORD)
+    where = display_path(records.SANITIZER_RECORD)
     console.say(f"Written to {where}; `make tables` shows it in docs/results/README.md.")
     return int(any(row["outcome"] == "errors" for row in record["rows"]))
 
 
 def require_tools() -> str:
-    """The path of compute-sanitizer. Raises `UserError` where it, nvcc or a GPU is missing."""
+    """The path of compute-sanitizer. Raises `UserError` if it, nvcc or a GPU is missing."""
     tool = compute_sanitizer()
     missing = [
         name for name, found in (("nvcc", architectures.find_nvcc()), ("compute-sanitizer", tool)) if not found
@@ -111,7 +111,7 @@ def require_tools() -> str:
 
 
 def compute_sanitizer() -> str | None:
-    """The tool, on the path or beside nvcc; None if it is not there."""
+    """The path of compute-sanitizer, on PATH or beside nvcc; None if it is not installed."""
     nvcc = architectures.find_nvcc()
     return shutil.which("compute-sanitizer") or (
         shutil.which("compute-sanitizer", path=str(Path(nvcc).resolve().parent)) if nvcc else None
@@ -119,7 +119,7 @@ def compute_sanitizer() -> str | None:
 
 
 def driver_command(stage: Stage) -> list[str]:
-    """The command that launches every kernel of a stage: a program without torch where there is one, else Python."""
+    """The command that launches every kernel of a stage: a program without torch if there is one, else Python."""
     sizes = [str(number) for size in SHAPE_CLASSES.values() for number in size]
     source = ROOT / "common" / "studies" / "sanitize" / f"stage{stage.number}.cu"
     if not source.exists():
@@ -130,20 +130,20 @@ def driver_command(stage: Stage) -> list[str]:
 
 
 def compile_program(source: Path, *flags: str) -> Path:
-    """The program of one .cu for this machine's GPU, which knows its lines. Raises `UserError` if nvcc refuses it."""
+    """Compiles one .cu for this machine's GPU, with line numbers. Raises `UserError` if nvcc reports an error."""
     program = paths.build_dir() / "sanitize" / source.stem
     program.parent.mkdir(parents=True, exist_ok=True)
     architecture = architectures.gpu_architectures().split(";")[0].replace(".", "").partition("+")[0]
     command = [architectures.find_nvcc(), "-std=c++17", "-lineinfo", f"-arch=sm_{architecture}", *flags]
     done = subprocess.run([*command, str(source), "-o", str(program)], capture_output=True, text=True)
     if done.returncode:
-        raise UserError(f"{shown_path(source)} does not compile.\n{first_errors(done.stdout + done.stderr)}")
+        raise UserError(f"{display_path(source)} does not compile.\n{first_errors(done.stdout + done.stderr)}")
     return program
 
 
 def run_tool(command: Sequence[str]) -> str:
-    """What a tool and the program under it print, in one text, with a last line of ours when it does not end well."""
-    # Without the cache, every tensor is an allocation of its own, with its own bounds and its own unwritten bytes.
+    """The output of a tool and its program in one text, with an added last line if the tool fails."""
+    # Without the cache, every tensor is a separate allocation, with its own bounds and its own unwritten bytes.
     environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTHONUNBUFFERED": "1"}
     try:
         done = subprocess.run(
@@ -181,7 +181,7 @@ def outcome_rows(stage: Stage, tool: str, output: str) -> list[dict]:
 def group_errors(output: str) -> tuple[dict[LaunchCase, list[str]], list[str], bool]:
     """The errors of each case in the order of the output, those before the first case, and whether it has a summary.
 
-    An error is a line of the tool that is not indented; what is indented below it are its details.
+    An error is a line of the tool that is not indented; the indented lines below it are its details.
     """
     found: dict[LaunchCase, list[str]] = {}
     before: list[str] = []
@@ -196,7 +196,7 @@ def group_errors(output: str) -> tuple[dict[LaunchCase, list[str]], list[str], b
 
 
 def last_line(output: str) -> str:
-    """The last line that says something."""
+    """The last non-empty line."""
     lines = [line.strip("= ").strip() for line in output.splitlines() if line.strip("= ")]
     return lines[-1] if lines else "no output"
 
@@ -244,15 +244,15 @@ def launch_cases_of(number: int, sizes: Sequence[int], target: str = "cuda") -> 
 
 
 def announce_case(case: LaunchCase) -> None:
-    """What the tool reports from here on belongs to this case."""
+    """Marks the start of a case: the tool's reports from here on belong to it."""
     time.sleep(PAUSE)
     print(f"\nCASE {case.kernel} {case.dtype} {case.B} {case.S}", flush=True)
 
 
 def assert_finite(tensors: Sequence[torch.Tensor]) -> None:
-    """Reads every number, so that initcheck names what a kernel has left out."""
+    """Reads every number, so that initcheck reports elements that a kernel did not write."""
     for tensor in tensors:
-        assert tensor.cpu().isfinite().all(), "a kernel has left something out"
+        assert tensor.cpu().isfinite().all(), "a kernel left elements unwritten"
 
 
 if __name__ == "__main__":

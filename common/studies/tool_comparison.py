@@ -1,7 +1,7 @@
 """`make compare-tools`: which tool finds the mistakes of common/emulator/mistakes, on a machine with a GPU.
 
-Each case runs by itself: with nothing around it, on the emulator, and under each of compute-sanitizer's tools. What
-they made of it goes to docs/results/checks.json, a row for each case and tool, and from there to docs/emulator.md.
+Each case runs separately: without a tool, on the emulator, and under each of compute-sanitizer's tools. The outcomes
+go to docs/results/checks.json, a row for each case and tool, and from there to docs/emulator.md.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathlib import Path
 
 from .. import console, paths
 from ..emulator import build_program
-from ..paths import ROOT, shown_path
+from ..paths import ROOT, display_path
 from ..results import records, sources
 from . import mistakes, sanitizer
 from .mistakes import Mistake
 
-# The options that let a tool find most; one that an older tool does not know is left out.
+# The options with which a tool finds most mistakes; options that an older tool does not know are left out.
 SANITIZER_OPTIONS = {
     "memcheck": ("--leak-check=full", "--track-stream-ordered-races=all"),
     "racecheck": (),
@@ -41,21 +41,21 @@ TOOL_OUTCOMES = {
 }
 CASE_SECONDS = 20  # for one case under one tool
 JOBS = 8
-# The mistakes that notebook 03 shows: of these, what the tools print is kept whole.
+# The mistakes that notebook 03 shows: the complete output of the tools is recorded for these.
 SHOWN_CASES = (
     "wrong_guard_off_by_one",
     "wrong_no_barrier_in_the_loop",
     "wrong_total_without_atomics",
     "wrong_barrier_inside_the_if",
 )
-# What a tool says besides errors.
+# Lines of a tool's output that are not errors.
 REMARK = re.compile(
     f"{sanitizer.NO_ERROR.pattern}|Target application returned|Destroy on device error|.*process didn't terminate"
 )
 
 
 def record_tool_comparison() -> int:
-    """Runs all cases under all tools and writes docs/results/checks.json; returns 0, whatever they found."""
+    """Runs all cases under all tools and writes docs/results/checks.json; always returns 0."""
     from ..results import machine
 
     sanitizer_path = sanitizer.require_tools()
@@ -82,7 +82,7 @@ def record_tool_comparison() -> int:
     record = records.start_record(hashes, {"compute-sanitizer": version}) | {"rows": rows}
     one_row_a_line = json.dumps(record).replace('{"program"', '\n{"program"')
     records.save_text(one_row_a_line + "\n", records.TOOLS_RECORD)
-    console.say(f"Written to {shown_path(records.TOOLS_RECORD)}; `make tables` shows it in docs/emulator.md.")
+    console.say(f"Written to {display_path(records.TOOLS_RECORD)}; `make tables` shows it in docs/emulator.md.")
     return 0
 
 
@@ -94,19 +94,19 @@ def build_mistakes(program: Path) -> Path:
 
 
 def known_options(sanitizer_path: str, tool: str) -> list[str]:
-    """The options for a tool that this version of it knows."""
+    """The options that the installed version of a tool knows."""
     wanted = SANITIZER_OPTIONS.get(tool, ())
     known = subprocess.run([sanitizer_path, "--help"], capture_output=True, text=True).stdout if wanted else ""
     return [option for option in wanted if option.partition("=")[0] in known]
 
 
 def group_cases(cases: Sequence[Mistake]) -> list[list[Mistake]]:
-    """Each mistake alone, for a process is spoilt by it; and all right cases together, which is faster."""
+    """Each mistake alone, because it may corrupt its process; all right cases together, which is faster."""
     return [*([case] for case in cases if case.kind != "right"), [case for case in cases if case.kind == "right"]]
 
 
 def run_cases(tool: str, command: Sequence[str], cases: Sequence[Mistake]) -> list[dict]:
-    """Runs cases in one process; if anything is said of several, each again by itself."""
+    """Runs cases in one process; if there is a report about several cases, runs each again separately."""
     output, status = run_command([*command, *(case.name for case in cases)])
     rows = [comparison_row(case, tool, output, status) for case in cases]
     if len(cases) == 1 or all(row["outcome"] == "silent" for row in rows):
@@ -115,8 +115,8 @@ def run_cases(tool: str, command: Sequence[str], cases: Sequence[Mistake]) -> li
 
 
 def run_command(command: Sequence[str]) -> tuple[str, int | None]:
-    """What a command and all that it starts print, and its status; None when it had to be stopped."""
-    with tempfile.TemporaryFile() as said:  # no pipe: a process that outlives the stop would keep it open
+    """The output and status of a command and all that it starts; the status is None if it had to be stopped."""
+    with tempfile.TemporaryFile() as said:  # not a pipe: a process that survives the stop would keep it open
         started = subprocess.Popen(
             command, stdout=said, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
         )

@@ -1,8 +1,8 @@
 """What an installed wheel of the cell is put through: `PYTHON -m common.studies.wheel_smoke_test
 PACKAGE DEVICE`.
 
-Runs where the wheel is to be used: no compiler, another torch, another Python. So it imports torch, the package, and
-of the workbook only the reference. Prints JSON before and after each check: a wheel for another torch may crash it.
+It runs where the wheel will be used: without a compiler, with another torch or another Python. So it imports only
+torch, the package and the reference. It prints JSON before and after each check: a wheel for another torch may crash.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 def run_checks(package: str, device: str) -> int:
-    """Runs every check that the package is for; returns 0, whatever came of them."""
+    """Runs every check that applies to the package; always returns 0."""
     if not try_check("imported", importlib.import_module, package):
         return 0
     lltm, library = sys.modules[package].lltm, sys.modules[f"{package}._C"]
-    registers_operators = hasattr(library, "NAMESPACE")  # one bound by pybind11 does not
+    registers_operators = hasattr(library, "NAMESPACE")  # false for a package bound by pybind11
     try_check("values", check_values, lltm, device, DTYPES if registers_operators else DTYPES[:2])
     if registers_operators:
         try_check("operators", check_operators, getattr(torch.ops, library.NAMESPACE), device)
@@ -40,7 +40,7 @@ def try_check(name: str, check: Callable, *arguments: object) -> bool:
     said = "passed"
     try:
         check(*arguments)
-    except Exception as error:  # whatever it is, it is the result
+    except Exception as error:  # any exception is the result of the check
         said = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
     print(json.dumps({name: said}), flush=True)
     return said == "passed"
@@ -62,7 +62,7 @@ def check_values(lltm: Cell, device: str, dtypes: tuple[torch.dtype, ...]) -> No
 
 
 def check_operators(namespace: ModuleType, device: str) -> None:
-    """`opcheck` of both operators, and a refusal that names what it refuses."""
+    """`opcheck` of both operators, and an error that names the invalid argument."""
     for dtype in DTYPES:
         z, old_cell, grad = (torch.randn(shape, dtype=dtype, device=device) for shape in ((3, 15), (3, 5), (3, 5)))
         _, new_cell, gates = namespace.pointwise(z, old_cell)
@@ -77,14 +77,14 @@ def check_operators(namespace: ModuleType, device: str) -> None:
 
 
 def check_compiled(lltm: Cell, device: str) -> None:
-    """The same through `torch.compile` as one graph; of its backends one that needs no compiler."""
+    """The same under `torch.compile` as one graph, with a backend that needs no compiler."""
     whole = torch.compile(lltm, fullgraph=True, backend="aot_eager")
     for change in ({"B": 5}, {"B": 4}, {"B": 5, "dtype": torch.bfloat16}):
         expect_agreement(whole, Case(I=9, S=33, device=device, **change))
 
 
 def check_autocast(lltm: Cell, device: str) -> None:
-    """Under autocast results have its dtype; gradients that of their inputs."""
+    """Under autocast, results have its dtype and gradients the dtype of their inputs."""
     inputs = Case(B=5, I=9, S=33, device=device).inputs()
     for cell in (lltm, torch.compile(lltm, fullgraph=True, backend="aot_eager")):
         with torch.autocast(device, dtype=torch.bfloat16):

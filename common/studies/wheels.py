@@ -47,7 +47,7 @@ print(json.dumps({"python": platform.python_version(), "torch": torch}))
 
 
 def record_wheels(pythons: Sequence[str], torches: Sequence[str] | None) -> int:
-    """Tries every wheel in every environment and writes docs/results/wheels.json; returns 0, whatever came of it."""
+    """Tests every wheel in every environment and writes docs/results/wheels.json; always returns 0."""
     torches = torches or (OLDEST_STABLE_TORCH, minor_version(installed_version("torch")))
     places = []
     for python, torch in itertools.product(pythons, torches):
@@ -82,14 +82,16 @@ def record_wheels(pythons: Sequence[str], torches: Sequence[str] | None) -> int:
 def build_wheel(folder: Path, into: Path, cuda: bool = False) -> Path:
     """The wheel of a folder with a setup.py. Raises `UserError` when it does not build.
 
-    With `cuda` it has kernels too: for the GPUs that are here, or to see that they build for one that is not.
+    With `cuda`, it has kernels, too: for the GPUs of this machine or, without a GPU, only to test that they build.
     """
     with tempfile.TemporaryDirectory() as place:
         source = Path(place, folder.name)
         shutil.copytree(folder, source, ignore=shutil.ignore_patterns("exercises", "stable_abi"))
         made = source / "dist"
         command = [sys.executable, "setup.py", "-q", "bdist_wheel", "--dist-dir", str(made)]
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # ninja may be beside Python only
+        path = (
+            f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # ninja may be only in Python's folder
+        )
         variables = {**os.environ, "USE_CUDA": str(int(cuda)), "PATH": path}
         if cuda:
             variables["TORCH_CUDA_ARCH_LIST"] = nvcc.gpu_architectures() or "8.0"
@@ -100,9 +102,9 @@ def build_wheel(folder: Path, into: Path, cuda: bool = False) -> Path:
 
 
 def make_environment(python: str, torch: str) -> Path:
-    """The Python of an environment that holds this torch and nothing else; made if it is not there.
+    """The Python of an environment that contains only this torch; created if it does not exist.
 
-    A download of some 3 GB, or 0.2 with TORCH_INDEX naming the index of the CPU build.
+    This downloads about 3 GB, or 0.2 GB if TORCH_INDEX names the index of the CPU build.
     """
     said = subprocess.run([python, "-c", PRINT_VERSIONS], capture_output=True, text=True)
     if said.returncode != 0:
@@ -125,7 +127,7 @@ def read_versions(python: Path) -> dict[str, str | None]:
 
 
 def try_wheel(python: Path, wheel: Path, package: str, device: str = "cpu") -> dict[str, str]:
-    """Installs a wheel beside an environment, not into it, and checks it there: "passed" or why not, by check."""
+    """Installs a wheel beside an environment, not into it, and checks it: "passed" or the error, by check."""
     with tempfile.TemporaryDirectory() as place:
         site = Path(place, "site")
         pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--no-index"]
@@ -135,7 +137,7 @@ def try_wheel(python: Path, wheel: Path, package: str, device: str = "cpu") -> d
         run = subprocess.run(
             [str(python.absolute()), "-m", "common.studies.wheel_smoke_test", package, device],
             cwd=place,
-            # Nothing of this process's environment: no compiler is found, and no other package.
+            # Without this process's environment, no compiler and no other package is found.
             env={"PATH": place, "HOME": place, "PYTHONPATH": f"{site}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             text=True,
@@ -144,14 +146,14 @@ def try_wheel(python: Path, wheel: Path, package: str, device: str = "cpu") -> d
         for line in run.stdout.splitlines():
             checks |= json.loads(line)
         if not checks:
-            raise UserError(f"the trial of {wheel.name} did not begin: {cause(run.stderr)}")
+            raise UserError(f"the test of {wheel.name} did not start: {cause(run.stderr)}")
         if run.returncode < 0:
             checks[list(checks)[-1]] = f"ended by {signal.Signals(-run.returncode).name}"
         return {name: outcome.replace(f"{site}/", "") for name, outcome in checks.items()}
 
 
 def undefined_in_wheel(wheel: Path) -> dict[str, list[str]]:
-    """The functions that a wheel's library takes from elsewhere: of torch's C++, torch's C shims, and Python's."""
+    """The number of functions that a wheel's library imports from torch's C++, torch's C shims, and Python."""
     with tempfile.TemporaryDirectory() as place:
         shutil.unpack_archive(wheel, place, "zip")
         (library,) = Path(place).rglob("_C*.so")
@@ -159,7 +161,7 @@ def undefined_in_wheel(wheel: Path) -> dict[str, list[str]]:
 
 
 def undefined_symbols(library: Path) -> dict[str, list[str]]:
-    """The same of a library."""
+    """The same for a library."""
     shown = subprocess.run(["nm", "-D", "--undefined-only", str(library)], capture_output=True, text=True, check=True)
     names = [line.split()[-1].partition("@")[0] for line in shown.stdout.splitlines()]
     of = {"C++": r"_Z.*(2at|3c10|5torch)\w+", "C": r"(aoti_)?torch_\w+", "Python": r"_?Py\w+"}

@@ -1,10 +1,10 @@
-"""Convolution and batch norm for training, in one Function that does not keep what lies between the two.
+"""Convolution and batch norm for training, in one Function that does not save the tensor between the two.
 
 Sizes: N images, I channels of H x W pixels before the convolution, O channels of h x w pixels after it, a kernel of
-K x L. Batch norm takes the mean and the variance of each channel over the n = N*h*w numbers that it has in a batch.
+K x L. Batch norm computes the mean and the variance of each channel over its n = N*h*w numbers in the batch.
 
-`Convolution` and `BatchNorm` are the two pieces by themselves, for reading and for gradcheck; `ConvBatchNorm` joins
-them, `conv_batchnorm` checks its arguments, and `ConvBatchNorm2d` is the layer.
+`Convolution` and `BatchNorm` are the two operations on their own, for reading and for gradcheck. `ConvBatchNorm`
+combines them, `conv_batchnorm` checks its arguments, and `ConvBatchNorm2d` is the layer.
 """
 
 import torch
@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-CHANNEL = (0, 2, 3)  # what a sum over one channel runs over
+CHANNEL = (0, 2, 3)  # the dimensions that a sum over one channel runs over
 
 
 def column(tensor):
@@ -38,22 +38,23 @@ class Convolution(torch.autograd.Function):
 
 
 def convolution_d_input(d_output, shape, weight, stride, padding):
-    """d_output (N, O, h, w) goes back to the pixels that it was made of: d_input, of `shape` (N, I, H, W)."""
-    # Where the stride does not divide, the last rows and columns were never read; their gradient is zero.
+    """Maps d_output (N, O, h, w) back to the pixels that it was computed from: d_input, of `shape` (N, I, H, W)."""
+    # If the stride does not divide evenly, forward skips the last `unread` rows and columns of the padded input.
+    # Without output_padding, d_input would have that many rows and columns fewer than the input.
     unread = [(shape[2 + k] + 2 * padding - weight.size(2 + k)) % stride for k in range(2)]
     return F.conv_transpose2d(d_output, weight, stride=stride, padding=padding, output_padding=unread)
 
 
 def convolution_d_weight(d_output, input, shape, stride, padding):
-    """The input convolved with d_output, images and channels exchanged: d_weight, of `shape` (O, I, K, L)."""
+    """Convolves the input with d_output, with images and channels exchanged: d_weight, of `shape` (O, I, K, L)."""
     d_weight = F.conv2d(input.transpose(0, 1), d_output.transpose(0, 1), padding=padding, dilation=stride)
-    return d_weight.transpose(0, 1)[:, :, : shape[2], : shape[3]]  # there is more of it where pixels were not read
+    return d_weight.transpose(0, 1)[:, :, : shape[2], : shape[3]]  # it is larger if some pixels were not read
 
 
 class BatchNorm(torch.autograd.Function):
     """input (N, O, h, w), gamma (O), beta (O) -> (N, O, h, w).
 
-    Divides by sqrt(var + eps), as nn.BatchNorm2d does, or with `outside` by sqrt(var) + eps.
+    Divides by sqrt(var + eps), as nn.BatchNorm2d does, or by sqrt(var) + eps if `outside` is true.
     """
 
     @staticmethod
@@ -74,7 +75,7 @@ class BatchNorm(torch.autograd.Function):
 
 
 def normalise_(x, eps, outside=False):
-    """Overwrites x (N, O, h, w) with (x - mean) / root; returns mean, var and root, (O) each."""
+    """Overwrites x (N, O, h, w) with (x - mean) / root; returns mean, var and root, each (O)."""
     mean = x.mean(CHANNEL)
     x.sub_(column(mean))
     var = x.square().mean(CHANNEL)
@@ -84,9 +85,9 @@ def normalise_(x, eps, outside=False):
 
 
 def batchnorm_backward(d_output, x_hat, gamma, root, slope=1):
-    """d_input, in the memory of x_hat (N, O, h, w), and d_gamma and d_beta, (O) each.
+    """Returns d_input, in the memory of x_hat (N, O, h, w), and d_gamma and d_beta, each (O).
 
-    mean and var depend on every number of the channel: that is what the two sums bring in.
+    mean and var depend on every number of the channel; the two sums account for that.
     """
     n = x_hat.numel() // x_hat.size(1)
     d_gamma = (d_output * x_hat).sum(CHANNEL)
@@ -98,7 +99,7 @@ def batchnorm_backward(d_output, x_hat, gamma, root, slope=1):
 
 
 class ConvBatchNorm(torch.autograd.Function):
-    """The two as one: saves the input and what is as small as a channel, and convolves a second time in backward.
+    """Both operations in one: saves the input, the weight and tensors of shape (O), and convolves again in backward.
 
     input (N, I, H, W), weight (O, I, K, L), gamma (O), beta (O) -> output (N, O, h, w), mean (O), var (O).
     """
@@ -118,14 +119,14 @@ class ConvBatchNorm(torch.autograd.Function):
         input, weight, gamma, mean, root = ctx.saved_tensors
         x_hat = convolve(input, weight, ctx.stride, ctx.padding).sub_(column(mean)).div_(column(root))
         d_between, d_gamma, d_beta = batchnorm_backward(d_output, x_hat, gamma, root)
-        # The two convolutions of `Convolution` in one call: what autograd itself would call.
+        # Both convolutions of `Convolution` in one call, the one that autograd itself would make.
         both = [ctx.stride] * 2, [ctx.padding] * 2, [1, 1], False, [0, 0], 1, [*ctx.needs_input_grad[:2], False]
         d_input, d_weight, _ = torch.ops.aten.convolution_backward(d_between, input, weight, None, *both)
         return d_input, d_weight, d_gamma, d_beta, None, None, None
 
 
 def convolve(input, weight, stride, padding):
-    # Autocast is on in forward and off in backward: the second result must be the first one, so it is off in both.
+    # Autocast is on in forward and off in backward. Both results must be equal, so it is switched off for both.
     with torch.autocast(input.device.type, enabled=False):
         return F.conv2d(input, weight, stride=stride, padding=padding)
 
@@ -141,7 +142,7 @@ def conv_batchnorm(input, weight, gamma, beta, eps=1e-5, stride=1, padding=0):
 
 
 def check_arguments(input, weight, gamma, beta, eps, stride, padding):
-    if input.dtype not in (torch.float32, torch.float64):  # the variance of half precision is not worth having
+    if input.dtype not in (torch.float32, torch.float64):  # half precision is too inaccurate for a variance
         raise RuntimeError(f"conv_batchnorm: input has dtype {input.dtype}, expected torch.float32 or torch.float64")
     if input.dim() != 4:
         raise RuntimeError(f"conv_batchnorm: input has shape {tuple(input.shape)}, expected (N, I, H, W)")
@@ -170,7 +171,7 @@ def check_arguments(input, weight, gamma, beta, eps, stride, padding):
     if min(h, w) < 1 or input.size(0) * h * w < 2:
         raise RuntimeError(
             f"conv_batchnorm: input of shape {tuple(input.shape)} leaves {input.size(0)} x {max(h, 0)} x {max(w, 0)} "
-            "numbers in each channel, expected 2 or more to take a variance of"
+            "numbers in each channel, but a variance needs 2 or more"
         )
 
 
@@ -183,7 +184,7 @@ class ConvBatchNorm2d(nn.Module):
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, eps=1e-5, momentum=0.1):
         super().__init__()
         self.stride, self.padding, self.eps, self.momentum = stride, padding, eps, momentum
-        # As nn.Conv2d starts it. There is no bias: batch norm subtracts the mean, and any constant with it.
+        # Initialised as in nn.Conv2d. There is no bias: batch norm subtracts the mean, and any constant with it.
         self.weight = nn.Conv2d(in_channels, out_channels, kernel_size, bias=False).weight
         self.gamma, self.beta = nn.Parameter(torch.ones(out_channels)), nn.Parameter(torch.zeros(out_channels))
         self.register_buffer("running_mean", torch.zeros(out_channels))
@@ -200,10 +201,10 @@ class ConvBatchNorm2d(nn.Module):
         n = output.numel() // output.size(1)
         with torch.no_grad():
             self.running_mean.lerp_(mean, self.momentum)
-            self.running_var.lerp_(var * n / (n - 1), self.momentum)  # of a sample: divided by n - 1
+            self.running_var.lerp_(var * n / (n - 1), self.momentum)  # the sample variance, divided by n - 1
         return output
 
     def extra_repr(self):
-        """What `print(layer)` shows between the brackets."""
+        """What `print(layer)` shows between the parentheses."""
         O, I, K, L = self.weight.shape
         return f"{I}, {O}, kernel_size=({K}, {L}), stride={self.stride}, padding={self.padding}"

@@ -1,4 +1,4 @@
-"""How much of torch a type covers: the functions that can be overridden, called with the type and with a tensor."""
+"""Measures how much of torch a type covers: calls overridable functions with the type and with a tensor."""
 
 import inspect
 import warnings
@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 
 def overridable():
-    """{namespace: functions} of all that can be overridden, each once: where it is listed first."""
+    """{namespace: functions} of all overridable functions, each once: in the namespace that lists it first."""
     found, seen = {}, set()
     for namespace, functions in get_overridable_functions().items():
         is_place = isinstance(namespace, (ModuleType, type))  # the others are attributes, such as Tensor.shape
@@ -21,10 +21,11 @@ def overridable():
 
 
 def coverage(matrix, make):
-    """{namespace: (covered, all)}: functions that give `make()`, which stands for the matrix, the matrix's result.
+    """{namespace: (covered, all)}: how many functions give the same result for `make()` as for the matrix.
 
-    They are those with one argument that accept the matrix. A function whose result is not numbers only, or not
-    the same twice, is left out.
+    `make()` returns an object that represents the matrix. Only functions that can be called with the matrix as their
+    one argument count. A function is left out if its result contains anything but numbers, or differs between two
+    calls.
     """
     counts = {}
     for name, functions in overridable().items():
@@ -37,22 +38,22 @@ def coverage(matrix, make):
 
 
 def takes_one(function):
-    """Whether one argument is enough: torch keeps a lambda with the parameters of each function for its own tests."""
+    """Whether one argument is enough. For its own tests, torch has a lambda with the parameters of each function."""
     dummy = get_testing_overrides().get(function)
-    if dummy is None or function is torch.empty_like:  # whose result is whatever the memory held
+    if dummy is None or function is torch.empty_like:  # the result of empty_like is uninitialised memory
         return False
     parameters = inspect.signature(dummy).parameters.values()
     return sum(one.default is one.empty and one.kind is not one.VAR_KEYWORD for one in parameters) == 1
 
 
 def numbers(function, argument):
-    """The tensors and numbers that a call returns; an empty list where it fails or returns anything else."""
+    """The tensors and numbers that a call returns; an empty list if it fails or returns anything else."""
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")
-        torch.default_generator.manual_seed(0)  # of which dropout makes the same each time
+        torch.default_generator.manual_seed(0)  # so that dropout gives the same result each time
         try:
             found = tree_leaves(function(argument))
-        except Exception:  # whatever a function says to an argument that it does not take
+        except Exception:  # functions reject arguments with many kinds of errors
             return []
     return found if all(is_plain(one) for one in found) else []
 
@@ -66,6 +67,6 @@ def same(got, want):
     """Whether two lists of tensors and numbers are equal, up to rounding."""
     try:
         torch.testing.assert_close(got, want, equal_nan=True)
-    except (AssertionError, RuntimeError, TypeError):  # the last two for what cannot be compared, such as True and 1
+    except (AssertionError, RuntimeError, TypeError):  # the last two if values cannot be compared, such as True and 1
         return False
     return True

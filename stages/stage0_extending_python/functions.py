@@ -1,4 +1,4 @@
-"""Small functions with a gradient of their own, each for one thing that `torch.autograd.Function` is good for."""
+"""Small functions with their own gradients, each an example of one use of `torch.autograd.Function`."""
 
 import numpy
 import torch
@@ -7,10 +7,10 @@ from torch.autograd.function import once_differentiable
 
 
 class Interp(torch.autograd.Function):
-    # Written in two parts: what is computed, and what backward needs of it.
+    # Written in two parts: forward computes the result, and setup_context saves what backward needs.
     @staticmethod
     def forward(x, knots, values):
-        y = numpy.interp(x.numpy(), knots, values)  # autograd sees nothing of this
+        y = numpy.interp(x.numpy(), knots, values)  # autograd does not see this call
         return torch.as_tensor(y, dtype=x.dtype)
 
     @staticmethod
@@ -22,7 +22,7 @@ class Interp(torch.autograd.Function):
     def backward(ctx, grad_y):
         (x,) = ctx.saved_tensors
         slopes = numpy.diff(ctx.values) / numpy.diff(ctx.knots)
-        slopes = numpy.concatenate([[0.0], slopes, [0.0]])  # outside the knots it is constant
+        slopes = numpy.concatenate([[0.0], slopes, [0.0]])  # outside the knots, the function is constant
         slope = slopes[numpy.searchsorted(ctx.knots, x.detach().numpy())]
         return grad_y * torch.as_tensor(slope, dtype=x.dtype), None, None
 
@@ -30,13 +30,13 @@ class Interp(torch.autograd.Function):
 def interp(x, knots, values):
     """The line through the points (knots, values) at each element of x, a floating-point CPU tensor of any shape.
 
-    `knots` and `values` are lists of numbers, of one length, the knots increasing; no gradient is computed for them.
-    Raises RuntimeError for others.
+    `knots` and `values` are lists of numbers, equally long, and the knots increase. They have no gradient.
+    Raises RuntimeError for any other arguments.
     """
     if not x.is_floating_point():
         raise RuntimeError(f"interp: x has dtype {x.dtype}, expected a floating-point dtype")
     if not len(knots) == len(values) >= 2:
-        raise RuntimeError(f"interp: {len(knots)} knots and {len(values)} values, expected as many, two or more")
+        raise RuntimeError(f"interp: {len(knots)} knots and {len(values)} values, expected equally many, two or more")
     if not (numpy.diff(knots) > 0).all():
         raise RuntimeError(f"interp: knots are {list(knots)}, expected increasing numbers")
     return Interp.apply(x, knots, values)
@@ -46,7 +46,7 @@ class Swish(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, beta):
         ctx.save_for_backward(x)
-        ctx.beta = beta  # a number, so an attribute
+        ctx.beta = beta  # a number, not a tensor, so an attribute of ctx
         return F.silu(beta * x) / beta
 
     @staticmethod
@@ -57,7 +57,7 @@ class Swish(torch.autograd.Function):
 
 
 def swish(x, beta=1.0):
-    """The product x * sigmoid(beta * x), of x's shape. Keeps x alone for backward, which is one kernel."""
+    """The product x * sigmoid(beta * x), of x's shape. Saves only x for backward."""
     return Swish.apply(x, beta)
 
 
@@ -70,7 +70,7 @@ class Scale(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_y):
-        if grad_y is None:  # nobody needs it, so nothing is computed
+        if grad_y is None:  # y was not used, so there is nothing to compute
             return None, None
         return grad_y * ctx.factor, None
 
@@ -114,7 +114,7 @@ class Clip(torch.autograd.Function):
 
 
 def clip(x, low, high):
-    """The elements of x held within [low, high], and a mask of x's shape and dtype: 1 where x was inside, else 0."""
+    """The elements of x, clamped to [low, high], and a mask of x's shape and dtype: 1 where x was inside, else 0."""
     return Clip.apply(x, low, high)
 
 
@@ -132,6 +132,6 @@ class Cube(torch.autograd.Function):
 
 
 def cube(x):
-    """The cube of each element of x. Its slope is computed once; as an output it belongs to the graph."""
+    """The cube of each element of x. Its derivative is computed once; as an output, it is part of the graph."""
     y, _ = Cube.apply(x)
     return y

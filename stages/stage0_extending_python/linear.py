@@ -1,4 +1,4 @@
-"""A fully connected layer: the Function that computes it, and the module that holds what is learnt."""
+"""A fully connected layer: the Function that computes it, and the module that holds the parameters."""
 
 import math
 
@@ -37,7 +37,7 @@ def linear(input, weight, bias=None):
 
 
 def check_arguments(input, weight, bias):
-    # Without this, a bias of shape (1) would be stretched without a word.
+    # Without these checks, a bias of shape (1) would be broadcast without an error.
     for name, tensor in ("input", input), ("weight", weight):
         if tensor.dim() != 2:
             raise RuntimeError(f"linear: {name} has shape {tuple(tensor.shape)}, expected two dimensions")
@@ -54,7 +54,7 @@ def check_arguments(input, weight, bias):
 
 
 class Linear(torch.nn.Module):
-    """The layer as a module. Its parameters start uniformly distributed within ±1/sqrt(in_features)."""
+    """The layer as a module. Its parameters are initialised uniformly within ±1/sqrt(in_features)."""
 
     def __init__(self, in_features, out_features, bias=True):
         super().__init__()

@@ -1,17 +1,17 @@
-"""A multiple of the identity, kept as two numbers, that torch's functions take like a tensor.
+"""A multiple of the identity matrix, stored as two numbers, that torch's functions accept like a tensor.
 
-`ScalarTensor` answers the functions of a table and no others. `ConvertingScalarTensor` answers every one: where the
-table has nothing, it makes the matrix.
+`ScalarTensor` handles only the functions in a table. `ConvertingScalarTensor` handles every function: for those that
+are not in the table, it creates the matrix.
 """
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-HANDLED = {}  # torch's function -> the override that answers for it
+HANDLED = {}  # torch's function -> the override that handles it
 
 
 def implements(*functions):
-    """A decorator: the override answers for each of these functions of torch."""
+    """Decorator: registers an override for each of these torch functions."""
 
     def register(override):
         HANDLED.update(dict.fromkeys(functions, override))
@@ -21,9 +21,9 @@ def implements(*functions):
 
 
 class ScalarTensor:
-    """The matrix of (N, N) with `value` on its diagonal and zeros elsewhere.
+    """The matrix (N, N) with `value` on its diagonal and zeros elsewhere.
 
-    Raises ValueError where N is no whole number of at least 1, TypeError where value is no number.
+    Raises ValueError if N is not a whole number of at least 1, and TypeError if value is not a number.
     """
 
     def __init__(self, N, value):
@@ -42,7 +42,7 @@ class ScalarTensor:
     def __repr__(self):
         return f"{type(self).__name__}(N={self.N}, value={self.value})"
 
-    # Where no operand is a tensor, Python finds an operator here or nowhere.
+    # If no operand is a tensor, these are the only operators that Python can find.
     def __add__(self, other):
         return torch.add(self, other)
 
@@ -51,7 +51,7 @@ class ScalarTensor:
     def __matmul__(self, other):
         return torch.matmul(self, other)
 
-    # Without these two, Python answers `tensor == self` with False: it takes identity where nobody knows better.
+    # Without these two, `tensor == self` is False: if no operand handles ==, Python compares identities.
     def __eq__(self, other):
         return torch.eq(self, other)
 
@@ -61,26 +61,26 @@ class ScalarTensor:
     __hash__ = object.__hash__
 
     def tensor(self, like=None):
-        """The matrix (N, N). On the device of the tensor `like`, and of the dtype that `like * value` has."""
+        """The matrix (N, N), on the device of the tensor `like` and with the dtype of `like * value`."""
         like = torch.empty(0) if like is None else like
         dtype = torch.result_type(like, self.value)
         return self.value * torch.eye(self.N, dtype=dtype, device=like.device)
 
 
 def understood(types):
-    """Whether the types that override a call are tensors and scaled identities: others may know better than we do."""
+    """Whether all types that override a call are tensors or scaled identities; other types handle it themselves."""
     return all(issubclass(kind, (torch.Tensor, ScalarTensor)) for kind in types)
 
 
 def dense(operand, other):
-    """An operand as something to compute with beside the other one: a scaled identity becomes a tensor."""
+    """An operand to compute with: a scaled identity becomes a tensor that fits the other operand."""
     if not isinstance(operand, ScalarTensor):
         return operand
     return operand.tensor(other if isinstance(other, torch.Tensor) else None)
 
 
-# Each override has the parameters of torch's own function, under the same names. What it does not do itself it leaves
-# to others, by NotImplemented.
+# Each override has the parameters of torch's own function, with the same names. For cases that it does not support,
+# it returns NotImplemented, and torch asks the other types.
 
 
 @implements(torch.mean)
@@ -93,7 +93,7 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
 
 @implements(torch.add, torch.Tensor.add)
 def add(input, other, *, alpha=1, out=None):
-    """The sum input + alpha * other: two scaled identities of one size make a third, anything else a tensor."""
+    """The sum input + alpha * other: a scaled identity for two of the same size, otherwise a tensor."""
     if isinstance(out, ScalarTensor):
         return NotImplemented
     both = isinstance(input, ScalarTensor) and isinstance(other, ScalarTensor)
@@ -104,9 +104,9 @@ def add(input, other, *, alpha=1, out=None):
 
 @implements(torch.matmul, torch.Tensor.matmul)
 def matmul(input, other, *, out=None):
-    """The matrix product: the other factor times a number, so that no matrix is made for it.
+    """The matrix product: the other factor times a number, without creating the matrix.
 
-    Infinity and NaN stay where they are in that factor; the zeros of a matrix would spread them over a column.
+    Infinity and NaN stay where they are in that factor; the zeros of a full matrix would spread them over a column.
     """
     if out is not None:
         return NotImplemented
@@ -120,14 +120,14 @@ def matmul(input, other, *, out=None):
 
 
 def length(factor, dim):
-    """Of a factor's last two dimensions, the length of one: dim 0 are rows, -1 columns. A vector has one length."""
+    """The length of one of a factor's last two dimensions: 0 for rows, -1 for columns. A vector has only one."""
     if isinstance(factor, ScalarTensor):
         return factor.N
     return factor.shape[-2:][dim] if factor.dim() > 0 else "no"
 
 
 class ConvertingScalarTensor(ScalarTensor):
-    """A scaled identity that all of torch takes. What the table lacks is called with the matrix instead."""
+    """A scaled identity that all torch functions accept. Those that are not in the table get the matrix instead."""
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -141,12 +141,12 @@ class ConvertingScalarTensor(ScalarTensor):
         def convert(one):
             if not isinstance(one, ScalarTensor):
                 return one
-            with torch.inference_mode(False):  # a tensor of inference mode has no version
+            with torch.inference_mode(False):  # a tensor created in inference mode has no version
                 matrices.append(one.tensor(like))
             return matrices[-1]
 
         args, kwargs = tree_map(convert, (args, kwargs))
         result = func(*args, **kwargs)
-        if any(matrix._version > 0 for matrix in matrices):  # it was written to, and will be gone
-            raise TypeError(f"{func.__name__} writes into a scaled identity, which cannot hold what is written")
+        if any(matrix._version > 0 for matrix in matrices):  # the call wrote to a temporary matrix
+            raise TypeError(f"{func.__name__} writes into a scaled identity, which cannot store other values")
         return result

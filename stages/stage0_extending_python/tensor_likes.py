@@ -8,7 +8,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 
 class LoggingTensor(torch.Tensor):
-    """A tensor that writes down each function, method and attribute that is asked of it. Made by `as_subclass`."""
+    """A tensor that logs each function, method and attribute that is used on it. Created by `as_subclass`."""
 
     calls: ClassVar[list[str]] = []
 
@@ -19,7 +19,7 @@ class LoggingTensor(torch.Tensor):
 
 
 class Sourced:
-    """A tensor and where its numbers come from: a set of names that goes with them through every call."""
+    """A tensor and the sources of its numbers: a set of names that every call passes on to its results."""
 
     def __init__(self, tensor, sources):
         if not isinstance(tensor, torch.Tensor):
@@ -30,13 +30,13 @@ class Sourced:
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}  # None arrives where a call has no keyword arguments
+        kwargs = kwargs or {}  # kwargs is None if a call has no keyword arguments
         if not all(issubclass(kind, (torch.Tensor, Sourced)) for kind in types):
             return NotImplemented
         if isinstance(kwargs.get("out"), Sourced):
-            raise TypeError(f"{func.__name__}: out is Sourced, but its sources would stay as they are")
+            raise TypeError(f"{func.__name__}: out is Sourced, but its sources would not be updated")
         carriers = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Sourced)]
-        sources = frozenset().union(*(one.sources for one in carriers))  # what came from two places has two sources
+        sources = frozenset().union(*(one.sources for one in carriers))  # a result has the sources of all its inputs
         args, kwargs = tree_map(lambda one: one.tensor if isinstance(one, Sourced) else one, (args, kwargs))
         result = func(*args, **kwargs)
         return tree_map(lambda one: cls(one, sources) if isinstance(one, torch.Tensor) else one, result)

@@ -33,7 +33,7 @@ class LLTMFunction(torch.autograd.Function):
         d_candidate_cell = d_new_cell * input_gate
         d_input_gate = d_new_cell * candidate_cell
 
-        # Each derivative from the activated value: s (1 - s) for sigmoid, and min(elu + 1, 1) for elu.
+        # Each derivative follows from the activated value: s (1 - s) for sigmoid, and min(elu + 1, 1) for elu.
         d_z_i = d_input_gate * input_gate * (1 - input_gate)
         d_z_o = d_output_gate * output_gate * (1 - output_gate)
         d_z_g = d_candidate_cell * (candidate_cell + 1).clamp(max=1)

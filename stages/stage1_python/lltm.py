@@ -1,4 +1,4 @@
-"""The LLTM cell in plain Python. Every later stage computes the same, and is held against this one."""
+"""The LLTM cell in plain Python. Every later stage computes the same and is compared with this one."""
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +24,7 @@ def equations(input, weights, bias, old_h, old_cell):
 
 
 def check_arguments(input, weights, bias, old_h, old_cell):
-    # Without this, a bias of shape (1) or an old_cell of shape (1, S) would be stretched without a word.
+    # Without these checks, a bias of shape (1) or an old_cell of shape (1, S) would be broadcast without an error.
     if not input.is_floating_point():
         raise RuntimeError(f"lltm: input has dtype {input.dtype}, expected a floating-point dtype")
     if input.dim() != 2:

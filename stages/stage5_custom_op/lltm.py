@@ -1,4 +1,4 @@
-"""The LLTM cell over operators that torch knows as it knows its own: schema, shapes, gradient, batching rule."""
+"""The LLTM cell, with operators registered like torch's own: schema, fake kernel, gradient, vmap rule."""
 
 import torch
 
@@ -20,8 +20,8 @@ def lltm(input, weights, bias, old_h, old_cell):
     return new_h, new_cell
 
 
-# The shapes, dtypes and strides that the kernels return, for who runs the operator without data: torch.compile,
-# torch.export, the meta device.
+# The shapes, dtypes and strides of the results. torch.compile, torch.export and the meta device need them, because
+# they run the operator without data.
 @torch.library.register_fake(f"{_C.NAMESPACE}::pointwise")
 def _(z, old_cell):
     B, S = old_cell.shape
@@ -55,7 +55,7 @@ torch.library.register_autograd(f"{_C.NAMESPACE}::pointwise", backward, setup_co
 torch.library.register_autograd(f"{_C.NAMESPACE}::pointwise_backward", no_second_derivative)
 
 
-# Rows do not know of each other, so under torch.vmap a batch of batches is one larger batch.
+# Rows are independent, so under torch.vmap a batch of batches is computed as one larger batch.
 @torch.library.register_vmap(f"{_C.NAMESPACE}::pointwise")
 def _(info, in_dims, z, old_cell):
     def rows(tensor, dim):
@@ -67,7 +67,7 @@ def _(info, in_dims, z, old_cell):
 
 
 def check_arguments(input, weights, bias, old_h, old_cell):
-    # Without this, a bias of shape (1) would be stretched without a word.
+    # Without this, a bias of shape (1) would be silently broadcast.
     if not input.is_floating_point():
         raise RuntimeError(f"lltm: input has dtype {input.dtype}, expected a floating-point dtype")
     if input.dim() != 2:

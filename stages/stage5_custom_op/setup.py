@@ -1,4 +1,4 @@
-"""Builds the package: `pip install --no-build-isolation .` in this folder; `python setup.py bdist_wheel`: a wheel."""
+"""Builds the package: `pip install --no-build-isolation .` in this folder, or `python setup.py bdist_wheel`."""
 
 import os
 
@@ -7,15 +7,15 @@ from setuptools import setup
 from torch.utils.cpp_extension import CUDA_HOME, BuildExtension, CppExtension, CUDAExtension
 
 PACKAGE = "lltm_stage5"
-# Operators are torch.ops.NAMESPACE.name, and a process can load only one library of each namespace.
+# Operators are called torch.ops.NAMESPACE.name, and a process can load only one library of each namespace.
 NAMESPACE = os.environ.get("LLTM_NAMESPACE", PACKAGE)
-# USE_CUDA=0 or 1 decides; without it, what is here: nvcc, and a GPU or the names of those that are meant.
+# USE_CUDA=0 or 1 decides. Without it, CUDA is used if there is an nvcc, and a GPU or TORCH_CUDA_ARCH_LIST.
 HAS_CUDA = CUDA_HOME and torch.version.cuda and (torch.cuda.is_available() or "TORCH_CUDA_ARCH_LIST" in os.environ)
 WITH_CUDA = os.environ.get("USE_CUDA", "1" if HAS_CUDA else "0") == "1"
 
 Extension = CUDAExtension if WITH_CUDA else CppExtension
 sources = ["csrc/lltm.cpp", "csrc/lltm_cpu.cpp"] + WITH_CUDA * ["csrc/lltm_cuda.cpp", "csrc/lltm_kernel.cu"]
-# No pybind11, and of Python only what every version from 3.10 on has: one wheel serves them all.
+# No pybind11, and only the part of Python's C API that is in every version from 3.10 on: one wheel works with all.
 macros = [("LLTM_NAMESPACE", NAMESPACE), ("Py_LIMITED_API", "0x030A0000")]
 
 setup(

@@ -1,4 +1,4 @@
-"""The LLTM cell as one operator, whose gradient, shapes and casts are registered in C++."""
+"""The LLTM cell as one operator, whose gradient, fake kernel and autocast rule are registered in C++."""
 
 import torch
 

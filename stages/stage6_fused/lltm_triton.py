@@ -1,7 +1,7 @@
-"""The same cell with its pointwise part as two Triton kernels: what the CUDA kernels are compared with.
+"""The same cell with its pointwise part as two Triton kernels, for comparison with the CUDA kernels.
 
-Triton is Python that is compiled for the GPU at the first call: https://triton-lang.org. A program handles BLOCK
-units of one row; threads, vector loads and their tails are Triton's business.
+Triton compiles Python functions for the GPU at the first call: https://triton-lang.org. Each program handles BLOCK
+units of one row; Triton takes care of threads, vector loads and their remainders.
 """
 
 import torch
@@ -59,7 +59,7 @@ def backward_kernel(d_z, d_old_cell, grad_h, grad_cell, z, new_cell, S, MATH: tl
 
 
 def launch(kernel, tensors, *numbers):
-    """Runs a kernel over all rows and units of the first tensor's shape, (B, S)."""
+    """Runs a kernel over all rows and units of the last tensor's shape, (B, S)."""
     B, S = tensors[-1].shape
     if B * S == 0:  # an empty grid is an error
         return

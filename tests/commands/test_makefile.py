@@ -181,4 +181,4 @@ def test_next_and_the_commands_after_it_mean_the_exercise_that_was_named(tmp_pat
     assert said("next", "EX=3/launch").startswith("Exercise 3/launch ")
     assert said("check").startswith("exercise 3/launch: not yet")
     assert " for 3/launch:" in said("hint")
-    assert said("solution").startswith("Exercise 3/launch: yours (-) and ours (+)")
+    assert said("solution").startswith("Exercise 3/launch: your solution (-) and ours (+)")

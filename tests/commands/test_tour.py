@@ -33,7 +33,7 @@ def test_a_stage_with_kernels_is_compiled_for_two_generations(built, monkeypatch
     tour.compile_only(stages.find_stage(3))
     assert built == [(3, "compile-only", "7.5;9.0")]
     assert "TORCH_CUDA_ARCH_LIST" not in os.environ
-    assert "builds for sm_75, sm_90; there is no GPU here to run it on" in capsys.readouterr().out
+    assert "builds for sm_75, sm_90; there is no GPU here to run them" in capsys.readouterr().out
 
 
 def test_the_architectures_of_the_environment_are_kept(built, monkeypatch):

@@ -166,7 +166,7 @@ def test_which_compilers(example: Sandbox) -> None:
 @plain
 @pytest.mark.syllabus("4.4i")
 def test_a_library_a_program(example: Sandbox) -> None:
-    follow("A library, a program", example)
+    follow("A library or a program instead of a module", example)
 
 
 @pytest.mark.needs("g++")
@@ -179,6 +179,12 @@ def test_without_ninja(example: Sandbox) -> None:
 @pytest.mark.syllabus("4.4k")
 def test_warnings_and_errors_of_load_inline(example: Sandbox) -> None:
     follow("Warnings and errors of load_inline", example)
+
+
+@plain
+@pytest.mark.syllabus("4.4k")
+def test_arguments_of_load_inline(example: Sandbox) -> None:
+    follow("Arguments of load_inline", example)
 
 
 @nvcc

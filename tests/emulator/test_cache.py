@@ -1,4 +1,4 @@
-"""The build cache: results are looked for in one's own folder, then in shared ones; what is old is removed first."""
+"""The build cache: it looks in the user's own folder, then in shared ones, and removes the oldest entries first."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_where_the_workbook_cannot_be_written_builds_go_to_the_users_cache(monke
 
 @pytest.fixture
 def entries(tmp_path):
-    """Five entries of 100 bytes, files and folders, the first used five days ago, the last one day ago."""
+    """Five entries of 100 bytes, files and folders. The first was used five days ago, the last one day ago."""
     found = []
     for k in range(5):
         path = tmp_path / f"{k}.o" if k % 2 else tmp_path / f"{k}"

@@ -1,4 +1,4 @@
-"""What the emulator counts: against numbers worked out by hand, in any order of threads, and by source line."""
+"""The emulator's counts: compared with numbers computed by hand, in any order of threads, and by source line."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_launches_say_who_stored_what(tmp_path):
     subprocess.run([program], env=environment, check=True, capture_output=True)
     rows, blocks = read_counts(tmp_path / "counts.json", tmp_path).launches
     assert (rows.kernel, rows.grid, rows.block, rows.idle_blocks) == ("every_row", (1, 3, 1), (8, 1, 1), 0)
-    # Row 1 is stored by two blocks, row 2 by three.
+    # Two blocks store row 1, and three blocks store row 2.
     assert (rows.stored_bytes, rows.repeated_stores, rows.on_other_streams) == (3 * 5 * 4, 5 + 2 * 5, 0)
     assert rows.first_repeated == (
         "element 5 of y, by block (0, 0, 0), thread (0, 0, 0), and by block (0, 1, 0), thread (0, 0, 0)"
@@ -268,14 +268,14 @@ def test_a_module_for_a_gpu_is_refused():
 
     module = SimpleNamespace(_C=_ctypes, __name__="lltm", __file__=__file__)
     with (
-        pytest.raises(UserError, match=r"lltm runs on the GPU; counts are the emulator's"),
+        pytest.raises(UserError, match=r"lltm runs on the GPU, but only the emulator counts accesses"),
         collect_counts(module),
     ):
         pass
 
 
 def test_only_files_of_the_folder_are_read(tmp_path):
-    """A program names the files of its rows, and may have forged them."""
+    """A program names the files of its rows, so it could forge these names."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "own.cu").write_text("mine\n")
     (tmp_path / "key.txt").write_text("secret\n")

@@ -1,4 +1,4 @@
-"""The C++ tests of the emulator's runtime, in the folder cpp, and what its features return against a GPU."""
+"""The C++ tests of the emulator's runtime in the folder cpp, and its features compared with a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building for the emulator and running on it: what is built again, and what wrong kernels and sources lead to."""
+"""Building for the emulator and running on it: what is rebuilt, and what happens with wrong kernels and sources."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ void run(const char* name, float* x, int count) {
   if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
 }
 """
-# Every way to launch and to declare shared memory; each kernel adds 1 to x[0] for each thing that is as it should be.
+# Every way to launch and to declare shared memory; each kernel adds 1 to x[0] for each correct result.
 FORMS = r"""#include <cuda_runtime.h>
 #include "toy.h"
 extern __shared__ float dynamic_memory[];
@@ -223,7 +223,7 @@ module, answers = load(sys.argv[1]), []
 
 
 def in_a_process(library: Path, code: str, *options: str, first: str = "") -> list:
-    """Runs code in a process that has loaded the library; returns its `answers`. The process must end well."""
+    """Runs code in a process that has loaded the library, and returns its `answers`. The process must succeed."""
     whole = f"{first}\n{RUN}\n{code}\nprint(json.dumps(answers))"
     command = [sys.executable, *options, "-c", whole, str(library)]
     environment = {**os.environ, "EMULATOR_TIMEOUT": "1"}
@@ -304,7 +304,7 @@ def test_an_edit_of_one_file_compiles_one_file(tmp_path, library):
     assert compiled(stage) == 1
     assert build_stage(stage, "emulator").cached
     (stage.folder / "csrc" / "toy.h").write_text("#define ANSWER 43\n")
-    assert compiled(stage) == 1  # the binding does not include it
+    assert compiled(stage) == 1  # the binding does not include the edited header
     (stage.folder / "csrc" / "toy.cpp").write_text(BINDING + "\n")
     assert compiled(stage) == 1
 
@@ -331,7 +331,7 @@ def test_a_copy_of_a_stage_compiles_nothing_again(library, tmp_path):
 def test_a_source_outside_of_the_folder_is_refused(tmp_path):
     (tmp_path / "other.cu").write_text("")
     stage = write(tmp_path / "toy", setup=SETUP.replace("csrc/toy_kernel.cu", "../other.cu"))
-    with pytest.raises(UserError, match=r"\.\./other\.cu lies outside of the stage's folder"):
+    with pytest.raises(UserError, match=r"\.\./other\.cu is outside of the stage's folder"):
         build_stage(stage, "emulator")
 
 
@@ -405,7 +405,7 @@ setup(name="toy", packages=[], cmdclass={"build_ext": BuildExtension},
 
 
 def without_cuda(monkeypatch, tmp_path: Path) -> None:
-    """Hides nvcc and CUDA's headers: a PATH of links to all programs but those of CUDA."""
+    """Hides nvcc and CUDA's headers: the PATH has links to all programs except those of CUDA."""
     links = tmp_path / "bin"
     links.mkdir()
     for folder in reversed(os.environ["PATH"].split(":")):
@@ -442,10 +442,10 @@ def test_a_compiler_without_cpp20_is_named(monkeypatch, tmp_path):
     old.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo 'g++-9 9.4' || exit 1\n")
     old.chmod(0o755)
     monkeypatch.setenv("CXX", str(old))
-    assert "knows C++20 (g++ 11 or newer)" in targets.why_unavailable("emulator")
+    assert "supports C++20 (g++ 11 or newer)" in targets.why_unavailable("emulator")
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CXX")
-    with pytest.raises(UserError, match="cannot build stage 78 for emulator: no C"):
+    with pytest.raises(UserError, match="cannot build stage 78 for emulator: found no C"):
         build_stage(Stage(78, str(tmp_path), "cell", "Toy", ("emulator",)), "emulator")
 
 
@@ -506,9 +506,9 @@ void run(const char* name, float* host, int count) {
 
 
 def test_no_line_of_a_stage_is_there_for_the_emulator():
-    """A choice by `__has_include` is the CPU's, which g++ builds where CUDA is not installed: the emulator has it.
+    """A branch on `__has_include` is for the CPU build, which g++ compiles without CUDA; the emulator has the header.
 
-    So is one by the kind of CPU.
+    A branch on the kind of CPU is allowed, too.
     """
     of_host = r"#if (__has_include\(<cuda_runtime\.h>\)|defined\(__x86_64__\))$"
     for stage in stages.STAGES:

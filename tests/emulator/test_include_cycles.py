@@ -11,7 +11,7 @@ from common.paths import ROOT
 
 SUFFIXES = (".h", ".cuh", ".cpp", ".cu")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
-# Found by their names alone, like the headers of CUDA and torch for which they stand.
+# Included by name alone, like the headers of CUDA and torch that they replace.
 EMULATED = ROOT / "common" / "emulator" / "runtime" / "include"
 FOLDERS = [ROOT / "common", *sorted(ROOT.glob("stages/*/csrc"))]
 
@@ -26,7 +26,7 @@ def included_files(path: Path, search: tuple[Path, ...]) -> list[Path]:
 
 
 def find_cycle(graph: dict[Path, list[Path]]) -> list[Path]:
-    """The files of one cycle, the first of them again at the end; empty where there is none."""
+    """The files of one cycle, with the first file again at the end; empty if there is no cycle."""
     finished: set[Path] = set()
 
     def visit(path: Path, way: list[Path]) -> list[Path]:
@@ -44,7 +44,7 @@ def find_cycle(graph: dict[Path, list[Path]]) -> list[Path]:
 
 
 def graph_of(folder: Path, *search: Path) -> dict[Path, list[Path]]:
-    """For each C++ file below a folder the files that it includes."""
+    """For each C++ file in a folder, the files that it includes."""
     paths = sorted(path.resolve() for path in folder.rglob("*") if path.suffix in SUFFIXES)
     return {path: included_files(path, search) for path in paths}
 

@@ -1,4 +1,4 @@
-"""The emulator as a tool of its own: pip installs it into an empty environment, without a network, and it runs."""
+"""The emulator as a separate tool: pip installs it into an empty environment without a network, and it runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ int main() {
 
 
 def run(*command: object, folder: Path, **variables: str) -> subprocess.CompletedProcess:
-    """Runs a command with nothing of this environment but PATH."""
+    """Runs a command with only PATH from this environment."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **variables}
     return subprocess.run(list(map(str, command)), cwd=folder, env=environment, capture_output=True, text=True)
 

@@ -1,6 +1,6 @@
-"""Every check of the emulator: each mistake in its programs is reported at its line, and what is right is not.
+"""Every check of the emulator: each mistake in its programs is reported at its line, and correct code is not.
 
-What must be found stands in the programs themselves, as `// BUG check: array`.
+The expected reports are marked in the programs themselves, as `// BUG check: array`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ built = functools.cache(tool_comparison.build_mistakes)
 
 
 def run(case: Mistake, **settings: str) -> subprocess.CompletedProcess:
-    """Runs a case on the emulator, under no settings but these."""
+    """Runs a case on the emulator with only these settings."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("EMULATOR_")}
     environment = {**others, "EMULATOR_TIMEOUT": "20", "EMULATOR_LEAKS": "error", **settings}
     return subprocess.run(
@@ -58,7 +58,7 @@ def found(case: Mistake, done: subprocess.CompletedProcess) -> list[ReportEntry]
 
 
 def assert_reported(case: Mistake, done: subprocess.CompletedProcess) -> None:
-    """Its mistake, and nothing else; each marked line is named."""
+    """Asserts that the report contains the case's mistake and nothing else, and names each marked line."""
     findings = found(case, done)
     assert findings, f"nothing was reported: {done}"
     strangers = [finding.text for finding in findings if not mistakes.matches_mistake(finding, case)]
@@ -68,7 +68,7 @@ def assert_reported(case: Mistake, done: subprocess.CompletedProcess) -> None:
 
 
 def assert_silent(done: subprocess.CompletedProcess) -> None:
-    """It ends well, and of the emulator there is one line, in which nothing is wrong."""
+    """Asserts that the program succeeds and that the emulator prints one line, without any finding."""
     assert (done.stdout, done.returncode) == ("", 0), done.stderr
     assert re.fullmatch(r"emulator: .*(no problem found|no kernel was launched).*\n", done.stderr), done.stderr
 
@@ -117,7 +117,7 @@ def test_a_mistake_is_reported_in_every_order(case):
 @pytest.mark.needs("g++")
 @of_kind("wrong", "warned")
 def test_a_check_that_is_off_is_silent(case):
-    """What goes on then is anybody's guess, as on a GPU; but nothing is a finding of that check."""
+    """The behaviour is then undefined, as on a GPU, but there is no finding of that check."""
     checks = {mark.check for mark in case.marks}
     done = run(case, EMULATOR_CHECKS=",".join(f"-{check}" for check in checks), EMULATOR_TIMEOUT="5")
     assert not [finding for finding in found(case, done) if finding.check in checks], done.stderr
@@ -176,7 +176,7 @@ def test_nvcc_takes_it(program, tmp_path):
 
 
 def program_with(tmp_path: Path, kernel: str, launch: str) -> str:
-    """What a program of one kernel reports."""
+    """The report on a program with one kernel."""
     source = tmp_path / "many.cu"
     source.write_text(f"""
 __global__ void many(float* out, int n) {{

@@ -1,4 +1,4 @@
-"""Torch's headers are compiled once, however many want them at the same time."""
+"""Torch's headers are compiled once, even if several builds need them at the same time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from common.emulator.toolchain import objects
 
-# Notes that it was called, and writes its result in two halves.
+# A compiler that records each call and writes its result in two halves.
 SLOW = """#!/bin/sh
 echo called >> {calls}
 for last; do :; done
@@ -19,7 +19,7 @@ exit {status}
 
 
 def compilers(tmp_path, monkeypatch, status: int):
-    """Two threads that ask for one header of a slow compiler: what they are told, and how often it was called."""
+    """Two threads compile one header with a slow compiler. Returns their results and the number of compiler calls."""
     calls, program = tmp_path / "calls", tmp_path / "c++"
     program.write_text(SLOW.format(calls=calls, status=status))
     program.chmod(program.stat().st_mode | stat.S_IXUSR)

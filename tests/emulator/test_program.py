@@ -1,4 +1,4 @@
-"""`make emulate`: CUDA programs with a main of their own, right and wrong ones, and what is no program at all."""
+"""`make emulate`: correct and wrong CUDA programs with a `main`, and files that are not programs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ RIGHT = [
     ("queries", [], 3, "as it should be"),
     ("headers", [], 0, ""),
 ]
-# Name, exit status, and what is found: the words, the text of the line in which it is, and the check. None for a line
-# that the words name themselves.
+# Name, exit status, and the findings: the message, the text of the source line, and the check. The text is None if
+# the message itself names the line.
 FINDINGS = [
     ("past_end", 66, [("writes past the end of x", "x[i] = i", "memory")]),
     ("after_free", 66, [("writes x after it was freed in FILE:5", "x[threadIdx.x] = 7", "memory")]),
     ("kernel_null", 66, [("writes through a null pointer", "x[threadIdx.x] = 7", "memory")]),
-    ("kernel_takes_host", 66, [("writes memory of the host through x", "x[threadIdx.x] = 7", "memory")]),
+    ("kernel_takes_host", 66, [("writes host memory through x", "x[threadIdx.x] = 7", "memory")]),
     ("exits", 5, [("writes past the end of x", "x[threadIdx.x] = 7", "memory")]),
     ("assert_fails", 66, [("fails the assertion `threadIdx.x < n` in FILE:3", None, "launch")]),
     (
@@ -45,7 +45,8 @@ FINDINGS = [
         66,
         [
             (
-                "the launch of fill is refused: it asks for 2048 threads a block, (2048, 1, 1); a device allows 1024",
+                "the launch of fill is refused: it asks for 2048 threads per block, (2048, 1, 1); "
+                "the device allows 1024",
                 "fill<<<",
                 "launch",
             )
@@ -54,17 +55,17 @@ FINDINGS = [
     (
         "host_reads_device",
         139,
-        [("the host reads d_x, which is memory of the device: copy it with cudaMemcpy", "printf(", "memory")],
+        [("the host reads d_x, which is device memory: copy it with cudaMemcpy", "printf(", "memory")],
     ),
     (
         "host_writes_device",
         139,
-        [("the host writes d_x, which is memory of the device: copy it with cudaMemcpy", "memset(", "memory")],
+        [("the host writes d_x, which is device memory: copy it with cudaMemcpy", "memset(", "memory")],
     ),
     (
         "host_frees_device",
         139,
-        [("the host gives d_x to free or delete, which is for cudaFree or cudaFreeHost", "  free(", "memory")],
+        [("the host passes d_x to free or delete: use cudaFree or cudaFreeHost", "  free(", "memory")],
     ),
     (
         "too_early",
@@ -79,7 +80,7 @@ FINDINGS = [
     (
         "never_waited",
         66,
-        [("kernel hello has not happened: the program ends without waiting for it", "hello<<<", "streams")],
+        [("kernel hello did not run: the program ended without waiting for it", "hello<<<", "streams")],
     ),
     (
         "wrong_stream",
@@ -91,15 +92,15 @@ FINDINGS = [
         66,
         [("kernel scale does not wait for cudaMemcpyAsync to d_x, and both use d_x", "scale<<<", "streams")],
     ),
-    ("double_free", 66, [("cudaFree of d_x, which was freed already in FILE:4", "cudaFree(d_x);\n}", "memory")]),
+    ("double_free", 66, [("cudaFree of d_x, which was already freed in FILE:4", "cudaFree(d_x);\n}", "memory")]),
     (
         "wrong_free",
         66,
         [
-            ("cudaFree of plain, which is no memory of CUDA's", "cudaFree(plain)", "memory"),
+            ("cudaFree of plain, which was not allocated by CUDA", "cudaFree(plain)", "memory"),
             ("cudaFree of a pointer into d_x, not to its beginning", "cudaFree(d_x + 4)", "memory"),
-            ("cudaFreeHost of d_x, which is memory of cudaMalloc: use cudaFree", "cudaFreeHost(d_x)", "memory"),
-            ("cudaFree of h_x, which is memory of cudaMallocHost: use cudaFreeHost", "cudaFree(h_x)", "memory"),
+            ("cudaFreeHost of d_x, which is memory from cudaMalloc: use cudaFree", "cudaFreeHost(d_x)", "memory"),
+            ("cudaFree of h_x, which is memory from cudaMallocHost: use cudaFreeHost", "cudaFree(h_x)", "memory"),
         ],
     ),
     (
@@ -115,16 +116,17 @@ FINDINGS = [
         66,
         [
             (
-                "cudaMemcpy is told cudaMemcpyHostToDevice, but its destination h_x is plain memory of the host",
+                "cudaMemcpy has the direction cudaMemcpyHostToDevice, "
+                "but its destination h_x is ordinary host memory",
                 "cudaMemcpy(h_x",
                 "memory",
             ),
             (
-                "cudaMemcpy is told cudaMemcpyDeviceToHost, but its destination d_x is memory of the device",
+                "cudaMemcpy has the direction cudaMemcpyDeviceToHost, but its destination d_x is device memory",
                 "cudaMemcpy(d_x",
                 "memory",
             ),
-            ("cudaMemset is given h_x, which is plain memory of the host", "cudaMemset(", "memory"),
+            ("cudaMemset is given h_x, which is ordinary host memory", "cudaMemset(", "memory"),
             ("cudaMemcpy writes nullptr, a null pointer", "cudaMemcpy(nullptr", "memory"),
         ],
     ),
@@ -133,7 +135,7 @@ FINDINGS = [
         66,
         [
             (
-                "cudaMemcpy brings d_x to the host, but all of it is uninitialised",
+                "cudaMemcpy copies d_x to the host, but all of it is uninitialised",
                 "cudaMemcpy(h, d_x",
                 "initialisation",
             )
@@ -145,13 +147,13 @@ CRASHES = [
     ("host_null", 139, "crashes, not a kernel: it writes through a null pointer: address 0x0", "*p = 3"),
     ("host_divides", 136, "crashes, not a kernel: it divides an integer by zero", "3 / zero"),
     ("host_recursion", 139, "crashes, not a kernel: it overflows its stack", "int deep("),
-    ("host_asserts", 134, "aborts (by assert, an exception that nobody catches, or a broken heap)", "assert(argc"),
-    ("host_throws", 134, "aborts (by assert, an exception that nobody catches, or a broken heap)", "few.at(3)"),
-    ("takes_memory", 134, "aborts (by assert, an exception that nobody catches, or a broken heap)", "new char"),
+    ("host_asserts", 134, "aborts (a failed assert, an uncaught exception, or a corrupted heap)", "assert(argc"),
+    ("host_throws", 134, "aborts (a failed assert, an uncaught exception, or a corrupted heap)", "few.at(3)"),
+    ("takes_memory", 134, "aborts (a failed assert, an uncaught exception, or a corrupted heap)", "new char"),
     (
         "short_source",
         139,
-        "crashes, not a kernel: cudaMemcpy is given host memory that is not there, or too short: address ADDRESS",
+        "crashes, not a kernel: cudaMemcpy is given host memory that does not exist or is too short: address ADDRESS",
         "cudaMemcpy(",
     ),
 ]
@@ -173,7 +175,7 @@ def emulate(file: Path | str, *arguments: str, folder: Path = ROOT, **variables:
 
 
 def line(name: str, text: str) -> str:
-    """FILE:LINE, as a report names the first line of a program that holds a text."""
+    """FILE:LINE of the first line of a program that contains a text, as a report names it."""
     source = (PROGRAMS / f"{name}.cu").read_text()
     return f"tests/emulator/programs/{name}.cu:{source[: source.index(text)].count(chr(10)) + 1}"
 
@@ -196,7 +198,7 @@ def test_a_right_program_runs_and_nothing_is_found(name, arguments, status, last
     assert done.stdout.splitlines()[-1:] == ([last] if last else [])
     first, *notes = done.stderr.splitlines()
     assert re.fullmatch(r"emulator: (\d+ launch(es)?, no problem found|no kernel was launched, so .*)", first)
-    assert all(note.startswith("  note: times of events") for note in notes)
+    assert all(note.startswith("  note: event times") for note in notes)
 
 
 @pytest.mark.parametrize(("name", "status", "findings"), FINDINGS, ids=[name for name, *_ in FINDINGS])
@@ -217,7 +219,7 @@ def test_a_crash_of_the_host_is_told_from_one_in_a_kernel(name, status, what, te
     assert done.returncode == status, done.stdout + done.stderr
     [error] = [one for one in done.stderr.splitlines() if one.startswith("  error: ")]
     error = re.sub(r"address 0x[0-9a-f]{3,}", "address ADDRESS", error)
-    assert error == f"  error: the host's own code {what}, in {line(f'wrong/{name}', text)}"
+    assert error == f"  error: the host code {what}, in {line(f'wrong/{name}', text)}"
 
 
 def test_who_and_which_element_and_where_it_came_from():
@@ -239,8 +241,8 @@ def test_work_that_nothing_waits_for_does_not_happen():
 
 
 LEAKS = [
-    ("d_x is never freed (1024 bytes of cudaMalloc)", "cudaMalloc("),
-    ("h_y is never freed (2048 bytes of cudaMallocHost)", "cudaMallocHost("),
+    ("d_x is never freed (1024 bytes from cudaMalloc)", "cudaMalloc("),
+    ("h_y is never freed (2048 bytes from cudaMallocHost)", "cudaMallocHost("),
 ]
 
 
@@ -265,7 +267,7 @@ def test_a_leak_comes_after_the_mistake():
     done = emulate("wrong/never_written")
     assert done.returncode == FOUND_WRONG
     error, leak, other = [text for text in done.stderr.splitlines() if text.startswith(("  error:", "  warning:"))]
-    assert error.startswith("  error: cudaMemcpy brings d_y to the host, but 128 of the 132 bytes are uninitialised")
+    assert error.startswith("  error: cudaMemcpy copies d_y to the host, but 128 of the 132 bytes are uninitialised")
     assert "d_y is never freed" in leak
     assert "h_flag is never freed" in other
 
@@ -275,7 +277,7 @@ def test_the_host_reads_what_no_kernel_has_written():
     done = emulate(name)
     assert done.returncode == FOUND_WRONG, done.stdout + done.stderr
     errors = [text for text in done.stderr.splitlines() if text.startswith("  error:")]
-    said = "and no kernel has written any of it"
+    said = "but no kernel has written any of it"
     assert errors == [
         f"  error: the host reads {array}, {said}, in {line(name, text)} (initialisation)"
         for array, text in (("managed", "managed[3]"), ("mapped", "mapped[5]"))
@@ -285,7 +287,7 @@ def test_the_host_reads_what_no_kernel_has_written():
 
 def test_part_of_a_copy_that_nobody_wrote_is_a_warning():
     done = emulate("wrong/unwritten")
-    assert "warning: cudaMemcpy brings d_y to the host, but 4 of the 128 bytes are uninitialised" in done.stderr
+    assert "warning: cudaMemcpy copies d_y to the host, but 4 of the 128 bytes are uninitialised" in done.stderr
 
 
 def test_an_error_that_the_program_handles_is_a_warning():
@@ -299,7 +301,7 @@ def test_checks_can_be_switched_off():
     done = emulate("wrong/leaks", EMULATOR_CHECKS="-leaks")
     assert (done.returncode, done.stderr) == (0, "emulator: no kernel was launched, so there was nothing to check\n")
     done = emulate("add", EMULATOR_CHECKS="-races,-leaks")
-    assert done.stderr == "emulator: 1 launch, no problem found, without races, leaks\n"
+    assert done.stderr == "emulator: 1 launch, no problem found; checks switched off: races, leaks\n"
 
 
 def test_a_report_carries_the_nonce_of_a_judge_which_the_program_cannot_read(tmp_path):
@@ -335,7 +337,7 @@ struct Off {
 def test_fixed_settings_cannot_be_changed_by_the_program(code, tmp_path):
     program = tmp_path / "program.cu"
     program.write_text(f"#include <cstdlib>\n#include <cstring>\n{code}\n{(WRONG / 'past_end.cu').read_text()}")
-    assert "without memory" in emulate(program).stderr
+    assert "switched off: memory" in emulate(program).stderr
     done = emulate(program, EMULATOR_FIXED="1")
     assert done.returncode == FOUND_WRONG
     assert "writes past the end of x" in done.stderr
@@ -371,10 +373,10 @@ def test_nothing_is_left_of_children(tmp_path):
     done = emulate("wrong/forks", **{name: value})
     assert (done.returncode, done.stdout) == (0, "parent\n")
     assert "note: what a forked child does is not checked" in done.stderr
-    assert time.monotonic() - start < 500  # the child would sleep for longer
+    assert time.monotonic() - start < 500  # the child would sleep longer than that
     done = emulate("wrong/fork_bomb", **{name: value}, EMULATOR_TIMEOUT="20")
     assert done.returncode == FOUND_WRONG
-    assert done.stderr.splitlines()[0] == "emulator: the program forks more than 64 times, and is ended"
+    assert done.stderr.splitlines()[0] == "emulator: the program forked more than 64 times and was ended"
     assert no_process_is_left(marker)
 
 
@@ -407,12 +409,12 @@ def test_a_program_without_main():
     ("file", "words"),
     [
         ("nothing.cu", "there is no file nothing.cu"),
-        ("a.cu b.cu", "there is no file a.cu b.cu; emulate takes one file"),
+        ("a.cu b.cu", "there is no file a.cu b.cu; emulate takes a single file"),
         ("folder", "folder is a folder; name one CUDA program: make emulate FILE=x.cu"),
         ("notes.txt", "notes.txt does not end in .cu: is it a CUDA program?"),
         ("binary.cu", "binary.cu is not text in UTF-8"),
-        ("texture.cu", "texture.cu:1: the emulator has no textures and surfaces (cudaTextureObject_t)"),
-        ("", "which program? make emulate FILE=x.cu"),
+        ("texture.cu", "texture.cu:1: the emulator does not support textures and surfaces (cudaTextureObject_t)"),
+        ("", "FILE is missing: make emulate FILE=x.cu"),
     ],
 )
 def test_what_is_no_program_gives_one_line(file, words, tmp_path):
@@ -433,7 +435,7 @@ def test_make_passes_arguments_on():
 
 
 def test_a_bare_python_is_enough(tmp_path):
-    """One without site-packages; and the learner's program may lie anywhere."""
+    """A Python without site-packages is enough, and the learner's program may be in any folder."""
     shutil.copytree(PROGRAMS / "parts", tmp_path / "elsewhere" / "parts")
     program = shutil.copy(PROGRAMS / "headers.cu", tmp_path / "elsewhere")
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from common.__main__ import main; sys.exit(main())"
@@ -447,7 +449,7 @@ def test_nvcc_takes_the_same_programs(tmp_path):
     broken = ("not_cuda", "missing_header", "syntax")
     sources = [path for path in sorted(PROGRAMS.rglob("*.cu")) if path.stem not in broken]
     assert len(sources) > 30
-    # One compilation of them all: each in a namespace of its own, with what they include in front.
+    # One compilation of all programs: each in its own namespace, with all #include lines first.
     includes, bodies = {}, []
     for number, path in enumerate(sources):
         text = path.read_text()

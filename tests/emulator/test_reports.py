@@ -1,4 +1,4 @@
-"""What the emulator says of wrong kernels in an extension: which tensor, which index, where and who."""
+"""The emulator's reports on wrong kernels in an extension: the tensor, the index, the line and the threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.kernel_stage import speaker
 
 pytestmark = pytest.mark.needs("g++", "setuptools")
 
-# One wrong kernel for each name; what a comment says must be in its report, with that line.
+# One wrong kernel for each name. The report must contain the text of the comment, and the comment's line.
 KERNELS = r"""#include <ATen/core/Tensor.h>
 #include <ATen/core/TensorAccessor.h>
 #include <ATen/ops/empty_like.h>
@@ -29,10 +29,10 @@ __global__ void no_guard(float* out, const float* x) {
   out[i] = value;  // no_guard: writes past the end of out; element [3, 0] of out, a tensor of shape (3, 7), float
 }
 __global__ void in_front(float* out, const float* x) {
-  out[threadIdx.x] = x[int(threadIdx.x) - 1];  // in_front: reads in front of x; element [-1, 6] of x
+  out[threadIdx.x] = x[int(threadIdx.x) - 1];  // in_front: reads before the beginning of x; element [-1, 6] of x
 }
 __global__ void change_input(float* out, const float* x) {
-  const_cast<float*>(x)[threadIdx.x] = 0;  // change_input: writes x, which the kernel was given to read only
+  const_cast<float*>(x)[threadIdx.x] = 0;  // change_input: writes x, which was passed to the kernel as const data
 }
 __global__ void accumulate(float* out, const float* x) {
   out[threadIdx.x] += x[threadIdx.x];  // accumulate: out
@@ -42,7 +42,7 @@ __global__ void neighbours(float* out, const float* x) {
   if (threadIdx.x < 6) out[threadIdx.x] += out[threadIdx.x + 1];  // neighbours: out
 }
 __global__ void wrong_column(Row out, Row x) {
-  out[threadIdx.y][threadIdx.x] = x[threadIdx.y][threadIdx.x + 1];  // wrong_column: index 7 of dimension 1
+  out[threadIdx.y][threadIdx.x] = x[threadIdx.y][threadIdx.x + 1];  // wrong_column: index 7 is out of range
 }
 __global__ void vectors(float* out, const float* x) {
   float4* four = reinterpret_cast<float4*>(out + 1);
@@ -51,7 +51,7 @@ __global__ void vectors(float* out, const float* x) {
 __global__ void rows_overlap(float* gates, int state) {
   const int at = blockIdx.y * state + threadIdx.x;  // for blockIdx.y * 2 * state
   gates[at] = 10 * blockIdx.y;  // rows_overlap: race on element [; they overlap from element [0, 2] to element [0, 5]
-  gates[at + state] = 10 * blockIdx.y + 1;  // rows_overlap: look at the index and its guard, in both lines
+  gates[at + state] = 10 * blockIdx.y + 1;  // rows_overlap: check the index and its guard in both lines
 }
 __global__ void overrun(float* gates, float* new_cell) {
   new_cell[threadIdx.x % 40] = 1;
@@ -93,12 +93,12 @@ void run(const std::string& name, const Tensor& x, const Tensor& out) {
 
 @pytest.fixture(scope="module")
 def say(tmp_path_factory):
-    """What comes of running one of the kernels."""
+    """Runs one of the kernels and returns its output."""
     return speaker(tmp_path_factory.mktemp("wrong"), KERNELS)
 
 
 def said_of(name: str) -> list[tuple[int, list[str]]]:
-    """The line and the words that the kernels' comments announce for a name."""
+    """The lines and texts that the comments in the kernels announce for a name."""
     lines = enumerate(KERNELS.splitlines(), 1)
     found = ((line, re.search(rf"// {name}: (.*)", text)) for line, text in lines)
     return [(line, match.group(1).split("; ")) for line, match in found if match]

@@ -17,12 +17,12 @@ STARTS_WITH = '#include <cuda_runtime.h>\n#line 1 "csrc/k.cu"\n'
 
 
 def rewritten(text: str, path: str = "csrc/k.cu") -> str:
-    """The rewritten text, without the lines that the rewriter puts in front."""
+    """The rewritten text, without the lines that the rewriter adds at the top."""
     return rewrite(Source(path, text)).partition(f'#line 1 "{path}"\n')[2]
 
 
 def launch(kernel: str, configuration: str, between: str = "", names: str = "x") -> str:
-    """What a launch becomes; `names` are those of its arguments."""
+    """The rewritten form of a launch; `names` are the names of its arguments."""
     return (
         f'::emulator::launch("{kernel}", "{names}", [=](auto... emulator_args) {{ '
         f"{kernel}{between}(emulator_args...); }}, ::emulator::config({configuration}))"
@@ -312,7 +312,7 @@ def test_host_code_expects_tensors_on_the_cpu():
 
 
 def registration(*names: str, call: str = "variable") -> str:
-    """The text that follows a declaration of variables."""
+    """The text that the rewriter adds after a declaration of variables."""
     one = ' static const bool emulator_known_{0} = ::emulator::{1}({0}, "{0}");'
     return "".join(one.format(name, call) for name in names)
 
@@ -387,7 +387,7 @@ def test_device_code_calls_the_emulators_copies_and_heap(statement):
 
 
 def tensor(expression: str, name: str | None = None, rest: str = "") -> str:
-    """What an expression in front of `.data_ptr` becomes."""
+    """The rewritten form of an expression before `.data_ptr`."""
     return f'::emulator::tensor("{name or expression}", {expression}{rest})'
 
 
@@ -467,13 +467,13 @@ REFUSED = {
     'asm volatile("bar.sync 0;");': "the emulator cannot run inline PTX (asm)",
     '__asm__("");': "the emulator cannot run inline PTX (asm)",
     "g<<<1, 2>>>(x);": "the emulator cannot launch a kernel from a kernel (dynamic parallelism)",
-    "float v = tex2D<float>(t, 1, 2);": "the emulator has no textures and surfaces (tex2D)",
-    "cudaTextureObject_t t;": "the emulator has no textures and surfaces (cudaTextureObject_t)",
-    "surf2Dwrite(v, s, 1, 2);": "the emulator has no textures and surfaces (surf2Dwrite)",
+    "float v = tex2D<float>(t, 1, 2);": "the emulator does not support textures and surfaces (tex2D)",
+    "cudaTextureObject_t t;": "the emulator does not support textures and surfaces (cudaTextureObject_t)",
+    "surf2Dwrite(v, s, 1, 2);": "the emulator does not support textures and surfaces (surf2Dwrite)",
     "__shared__ float x[2] = {1, 2};": "a __shared__ variable cannot have an initial value",
     "__shared__ int x{3};": "a __shared__ variable cannot have an initial value",
     "__shared__ float x[];": "a __shared__ array without a size must be extern",
-    "__shared__ float x2];": "a bracket of this __shared__ declaration has no counterpart",
+    "__shared__ float x2];": "a bracket of this __shared__ declaration has no matching bracket",
     "__shared__ float (*x)[2];": "the emulator cannot read this __shared__ declaration; name its type first",
 }
 
@@ -486,15 +486,15 @@ def test_refuses_in_one_line_with_reason_and_place(statement):
 
 
 def test_refuses_at_file_scope():
-    with pytest.raises(UserError, match=r"^csrc/k.cu:2: the emulator has no __managed__ variables$"):
+    with pytest.raises(UserError, match=r"^csrc/k.cu:2: the emulator does not support __managed__ variables$"):
         rewritten("\n__device__ __managed__ int x;")
-    with pytest.raises(UserError, match=r"^csrc/k.cu:2: the emulator has no <cooperative_groups\.h>$"):
+    with pytest.raises(UserError, match=r"^csrc/k.cu:2: the emulator does not support <cooperative_groups\.h>$"):
         rewritten("\n#include <cooperative_groups.h>  // for grid barriers")
-    with pytest.raises(UserError, match=r"^csrc/k.cu:1: the emulator has no <cub/cub\.cuh>$"):
+    with pytest.raises(UserError, match=r"^csrc/k.cu:1: the emulator does not support <cub/cub\.cuh>$"):
         rewritten('#include "cub/cub.cuh"')
-    with pytest.raises(UserError, match=r"^csrc/k.cu:1: no kernel in front of this <<<$"):
+    with pytest.raises(UserError, match=r"^csrc/k.cu:1: there is no kernel before this <<<$"):
         rewritten("#define CONFIGURATION <<<1, 2>>>(x)\n")
-    with pytest.raises(UserError, match=r"^csrc/k.cu:1: this <<< has no >>>\( that ends it$"):
+    with pytest.raises(UserError, match=r"^csrc/k.cu:1: this <<< has no matching >>>\($"):
         rewritten("void f() { kernel<<<1, 2>>; }")
 
 
@@ -577,7 +577,7 @@ def test_command_line_says_what_is_wrong(tmp_path):
     source = tmp_path / "k.cu"
     source.write_text("__managed__ int x;\n")
     refused = run(source, "-o", tmp_path / "k.cpp")
-    assert refused.stderr == f"error: {source}:1: the emulator has no __managed__ variables\n"
+    assert refused.stderr == f"error: {source}:1: the emulator does not support __managed__ variables\n"
     missing = run(tmp_path / "no.cu", "-o", tmp_path / "k.cpp")
     assert missing.stderr == f"error: cannot read {tmp_path}/no.cu: No such file or directory\n"
     assert (refused.returncode, missing.returncode) == (1, 1)

@@ -1,4 +1,4 @@
-"""Tensors on the emulator: accessors with bounds, names wherever the host takes a tensor's memory, fresh memory."""
+"""Tensors on the emulator: accessors with bounds, names for all pointers to tensors, uninitialised memory."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ void structures(const std::string& name, const Tensor& x, const Tensor& out) {
     std::vector<float> host(3);
     through<<<1, 1>>>({data, 20});
     through_second<<<1, 1>>>(x.data_ptr<float>(), {{{nullptr, 0}, {data, 19}}});
-    through<<<1, 1>>>({host.data(), 2});  // nobody told us of it
+    through<<<1, 1>>>({host.data(), 2});  // this memory is unknown to the runtime
     TORCH_CHECK(host[2] == 1);
   }
   if (name == "held, past") through<<<1, 1>>>({data, 21});
@@ -183,7 +183,7 @@ void run(const std::string& name, const Tensor& x, const Tensor& out) {
 
 @pytest.fixture(scope="module")
 def say(tmp_path_factory):
-    """What comes of running one of the kernels."""
+    """Runs one of the kernels and returns its output."""
     return speaker(tmp_path_factory.mktemp("tensors"), KERNELS)
 
 
@@ -193,11 +193,11 @@ def test_what_is_right_is_silent(say, name):
 
 
 INDICES = {
-    "structure": ("index 7 of dimension 1 of out, which has 7", "(3, 7)"),
-    "negative": ("index -1 of dimension 1 of out, which has 7", "(3, 7)"),
-    "transposed": ("index 7 of dimension 0 of out, which has 7", "(7, 3)"),
-    "middle": ("index 7 of dimension 1 of z, which has 7", "(3, 7, 4)"),
-    "none": ("index 0 of a dimension, which has 0", ""),
+    "structure": ("index 7 is out of range for dimension 1 of out, which has size 7", "(3, 7)"),
+    "negative": ("index -1 is out of range for dimension 1 of out, which has size 7", "(3, 7)"),
+    "transposed": ("index 7 is out of range for dimension 0 of out, which has size 7", "(7, 3)"),
+    "middle": ("index 7 is out of range for dimension 1 of z, which has size 7", "(3, 7, 4)"),
+    "none": ("index 0 is out of range for a dimension, which has size 0", ""),
 }
 
 
@@ -227,8 +227,8 @@ def test_a_row_ends_where_the_next_begins(say):
 HELD = {
     "past": "writes past the end of out",
     "further": "element [714, 2] of out",
-    "second": "writes in front of out",
-    "far": "writes memory that is no tensor's",
+    "second": "writes before the beginning of out",
+    "far": "writes memory outside every tensor",
     "null": "writes through a null pointer",
 }
 

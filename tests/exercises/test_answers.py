@@ -16,7 +16,7 @@ CHEATS = {
     "a constant": ("return torch.full_like(old_h, 0.3), torch.full_like(old_h, 0.3)", "the same number, 0.3"),
     "nan": ("return old_h * math.nan, old_cell * math.nan", "all NaN"),
     "infinity": ("return old_h + math.inf, old_cell + math.inf", "got inf"),
-    "arguments": ("return old_h, old_cell", "this is old_h, an argument, unchanged"),
+    "arguments": ("return old_h, old_cell", "this is old_h, an argument, returned unchanged"),
     "not written": ("return torch.empty_like(old_h), torch.empty_like(old_cell)", "all NaN: never written"),
     "exchanged": ("return right(*given)[::-1]", "this should be new_cell"),
     "one of the two": ("return right(*given)[0]", "expected the pair (new_h, new_cell)"),
@@ -33,11 +33,11 @@ CHEATS = {
     "the same buffer again": (
         "key = (old_h.shape, old_h.dtype)\n    new = right(*given)\n"
         "    old, buffers[key] = buffers.get(key), new\n    return old or new",
-        "this is the result of the call before: a buffer that was not written again",
+        "this is the result of the previous call: a buffer that was not overwritten",
     ),
     "results by shape": (
         "key = (old_h.shape, old_h.dtype)\n    return buffers.setdefault(key, right(*given))",
-        "d_old_cell is missing: None came instead of a tensor",
+        "d_old_cell is missing: got None, expected a tensor",
     ),
     "no gradients": (
         "return tuple(one.detach() for one in right(*given))",
@@ -47,7 +47,7 @@ CHEATS = {
         "new_h, new_cell = right(*given)\n    return new_h, new_cell.detach()",
         "new_cell has no gradient",
     ),
-    "arguments changed": ("old_cell.detach().zero_()\n    return right(*given)", "changes what it is given"),
+    "arguments changed": ("old_cell.detach().zero_()\n    return right(*given)", "modifies its arguments"),
 }
 FILE = """
 import math

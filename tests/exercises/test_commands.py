@@ -50,11 +50,11 @@ def test_next_says_what_and_where(here, capsys):
     assert said.startswith(f"Exercise 1/number (1 of {of_stage} in stage 1): 2 minutes, one line\n\n# A number\n")
     assert f"  {here}/number/answer.py:2\n      TODO: return the number." in said
     assert (here / "number" / "answer.py").exists()
-    assert "\nThen: make check     Stuck: make hint\n" in said
-    assert said.endswith("Stage 0 comes before: make next EX=0/through_numpy\n")
+    assert "\nWhen done: make check     If stuck: make hint\n" in said
+    assert said.endswith("Begin with stage 0: make next EX=0/through_numpy\n")
     workspace.record_check(find("1/number"), passed=True)
     commands.show_next()
-    assert capsys.readouterr().out.endswith("\nThen: make check     Stuck: make hint\n")
+    assert capsys.readouterr().out.endswith("\nWhen done: make check     If stuck: make hint\n")
 
 
 def test_an_update_is_announced(here, capsys, tmp_path):
@@ -63,12 +63,12 @@ def test_an_update_is_announced(here, capsys, tmp_path):
     source.write_text(learner.ANSWER.replace("return 0", "return 1"))
     capsys.readouterr()
     commands.show_next()
-    assert "you had not changed yours: renewed answer.py." in capsys.readouterr().out
+    assert "you had not changed yours, so these were updated: answer.py." in capsys.readouterr().out
     (here / "number" / "answer.py").write_text(SOLVED)
     source.write_text(learner.ANSWER)
     commands.show_next()
     said = capsys.readouterr().out
-    assert "you changed yours, so they are kept: answer.py.\nmake reset gives you the new ones" in said
+    assert "you changed yours, so yours were kept: answer.py.\nmake reset installs the new files" in said
     assert (here / "number" / "answer.py").read_text() == SOLVED
 
 
@@ -83,7 +83,7 @@ def test_check_leads_on(here, capsys, monkeypatch):
     (here / "number" / "answer.py").write_text(SOLVED.replace("42", "43"))
     judged(monkeypatch, passed=True)
     assert commands.check_work(None) == 0
-    assert capsys.readouterr().out.startswith("exercise 1/number: solved (0.0 s)\nmake next goes on, with 1/again;")
+    assert capsys.readouterr().out.startswith("exercise 1/number: solved (0.0 s)\nmake next continues with 1/again;")
     assert commands.check_work(None) == commands.NOT_YET
     assert capsys.readouterr().out.startswith("Exercise 1/again (2 of ")
 
@@ -96,13 +96,13 @@ def test_the_exercise_that_was_named_is_meant_from_then_on(here, capsys, monkeyp
     commands.show_next()
     said = capsys.readouterr().out
     assert said.startswith("Exercise 1/again (2 of ")
-    assert "The first that you have not solved: make next EX=1/number\n" in said
+    assert "The first exercise that you have not solved yet: make next EX=1/number\n" in said
     commands.show_progress()
     assert capsys.readouterr().out.endswith(" Next: 1/again (make next)\n")
     commands.show_hint(None)
     assert " for 1/again:" in capsys.readouterr().out
     commands.show_solution(None)
-    assert capsys.readouterr().out.startswith("Exercise 1/again: yours (-) and ours (+)")
+    assert capsys.readouterr().out.startswith("Exercise 1/again: your solution (-) and ours (+)")
     (here / "again" / "answer.py").write_text(SOLVED)
     for _ in range(2):  # after it has been solved, too
         assert commands.check_work(None) == 0
@@ -153,7 +153,7 @@ def test_an_unchanged_starter_is_not_checked(here, capsys, monkeypatch):
     )
     assert workspace.read_state(find("1/number")).tries == 1
     assert commands.check_work("all") == commands.NOT_YET
-    assert "0 of 1 that you began are solved." in capsys.readouterr().out
+    assert "0 of 1 exercises that you began are solved." in capsys.readouterr().out
 
 
 def test_a_starter_is_checked_when_asked_or_changed(here, capsys, monkeypatch):
@@ -181,7 +181,7 @@ def test_a_starter_with_a_mistake_says_how_to_see_it(here, capsys, monkeypatch, 
     said = capsys.readouterr().out
     starter, solution = variants.starter(find(name)), variants.solution(find(name))
     assert all(f"\n  {file}\n" in said for file in solution if solution[file] != starter[file])
-    assert "\nWhat the check finds in the starter: make check STARTER=1\n" in said
+    assert "\nTo check the starter anyway: make check STARTER=1\n" in said
 
 
 @pytest.mark.parametrize("exercise", every(), ids=lambda exercise: exercise.id)
@@ -203,14 +203,14 @@ def test_an_unchanged_starter_is_answered_without_torch(tmp_path):
 
 
 def test_check_all(here, capsys, monkeypatch):
-    with pytest.raises(UserError, match="nothing is begun yet: make next"):
+    with pytest.raises(UserError, match="you have not begun any exercise yet: make next"):
         commands.check_work("all")
     judged(monkeypatch, passed=True)
     commands.show_next()
     (here / "number" / "answer.py").write_text(SOLVED)
     commands.check_work("number")
     assert commands.check_work("all") == 0
-    assert "1 of 1 that you began are solved." in capsys.readouterr().out
+    assert "1 of 1 exercises that you began are solved." in capsys.readouterr().out
 
 
 def test_one_hint_more_each_time(here, capsys):
@@ -220,7 +220,7 @@ def test_one_hint_more_each_time(here, capsys):
         said.append(capsys.readouterr().out)
     assert said[0] == "Hint 1 of 2 for 1/number:\nWhich number?\n\n"
     assert said[1].startswith(said[0] + "Hint 2 of 2 for 1/number:\nIt is 42.\n")
-    assert said[1].endswith("That is the last one. make solution EX=1/number shows ours.\n")
+    assert said[1].endswith("That is the last hint. make solution EX=1/number shows our solution.\n")
     assert said[2] == said[1]
 
 
@@ -230,11 +230,12 @@ def test_the_solution_beside_ones_own(here, capsys, monkeypatch):
     capsys.readouterr()
     commands.show_solution("number")
     said = capsys.readouterr().out
-    assert said.startswith("Exercise 1/number: yours (-) and ours (+)\n--- yours/answer.py\n+++ ours/answer.py\n")
+    first = "Exercise 1/number: your solution (-) and ours (+)\n"
+    assert said.startswith(f"{first}--- yours/answer.py\n+++ ours/answer.py\n")
     assert "-    return 40 + 2\n+    return 42" in said
     (here / "number" / "answer.py").write_text(SOLVED)
     commands.show_solution("number")
-    assert "They are the same, letter for letter." in capsys.readouterr().out
+    assert "The two are identical." in capsys.readouterr().out
 
 
 def test_the_solution_taken_over(here, capsys):
@@ -246,8 +247,8 @@ def test_the_solution_taken_over(here, capsys):
     assert "make solution EX=1/number TAKE=1" in capsys.readouterr().out
     commands.show_solution("number", take=True)
     said = capsys.readouterr().out
-    assert said.startswith(f"{here}/number/ has our solution now.\n")
-    kept = said.rpartition("What you had is in ")[2].removesuffix("/.\n")
+    assert said.startswith(f"{here}/number/ now contains our solution.\n")
+    kept = said.rpartition("Your earlier files are in ")[2].removesuffix("/.\n")
     assert "40 + 2" in (here / kept / "answer.py").read_text()
     assert mine.read_text() == variants.solution(find("1/number"))["answer.py"]
 
@@ -276,10 +277,10 @@ def test_the_solution_of_what_was_solved_last(here, capsys):
 
 def test_reset_says_where_the_old_work_is(here, capsys):
     commands.reset_exercise("number")
-    assert capsys.readouterr().out == f"{here}/number/ is as new.\n"
+    assert capsys.readouterr().out == f"{here}/number/ is reset to the starter.\n"
     (here / "number" / "answer.py").write_text(SOLVED)
     commands.reset_exercise("number")
-    kept = capsys.readouterr().out.rpartition("What you had is in ")[2].removesuffix("/.\n")
+    kept = capsys.readouterr().out.rpartition("Your earlier files are in ")[2].removesuffix("/.\n")
     assert (here / kept / "answer.py").read_text() == SOLVED
 
 
@@ -295,7 +296,7 @@ def test_progress_has_a_bar_for_each_stage(here, capsys):
     assert f"  1 of {stage_1}, 1 of " in lines[first]
     assert lines[first + 1] == "  · 1/number                     A number (2 min, 2 hints)"
     assert lines[first + 2] == "  ✓ 1/again                      A number (2 min)"
-    assert lines[-1] == f"1 of {len(every())} solved (✓); · is begun. Next: 1/number (make next)"
+    assert lines[-1] == f"1 of {len(every())} solved (✓); · means begun. Next: 1/number (make next)"
     assert {line[6] for line in lines if line.startswith("Stage")} == {str(one.stage) for one in every()}
 
 
@@ -321,7 +322,7 @@ def test_all_solved(here, capsys):
 
 
 def test_an_unknown_exercise(here):
-    with pytest.raises(UserError, match="there is no exercise '1/nubmer'; there are 1/number, 1/again"):
+    with pytest.raises(UserError, match="there is no exercise '1/nubmer'; the exercises are 1/number, 1/again"):
         commands.check_work("1/nubmer")
 
 
@@ -358,7 +359,7 @@ def test_watch_checks_on_save_and_goes_on(here):
                 raise AssertionError(f"{words!r} was not said, but {''.join(said)}") from None
 
     try:
-        until("every time you save, it is checked")
+        until("each save starts a check")
         until("exercise 1/number: not yet")
         until("Stuck?")
         made = here / "number" / "new.txt"  # as many editors save: a new file takes the old one's place
@@ -369,7 +370,7 @@ def test_watch_checks_on_save_and_goes_on(here):
         (here / "number" / "answer.py").write_text(SOLVED)
         until("exercise 1/number: solved")
         until("Exercise 1/again")
-        until("Then: make check")
+        until("When done: make check")
         (here / "again" / "answer.py").write_text(SOLVED)
         until("exercise 1/again: solved")
         until("All exercises are solved.")

@@ -49,11 +49,11 @@ def test_another_output_is_refused(output, says):
     [
         (66, "1\nthe emulator found:\n  error: race", "the emulator found:\n  error: race"),
         (0, "1\nthe emulator found:\n  warning: late", "warning: late"),
-        (0, f"1\n{CONTENT}, without races", "without races"),
+        (0, f"1\n{CONTENT}; checks switched off: races", "switched off: races"),
         (0, "1\nemulator: no kernel was launched, so there was nothing to check", "no kernel was launched"),
         (0, "1", "the program ends early"),
         (3, f"1\n{CONTENT}", "status 3"),
-        (None, "1", "does not end"),
+        (None, "1", "did not finish in time"),
     ],
 )
 def test_only_a_clean_run_counts(status, output, says):

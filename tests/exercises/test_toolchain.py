@@ -55,7 +55,7 @@ def test_every_call_of_a_compiler_is_told(folder, monkeypatch):
 
 def test_what_a_setup_py_says_when_it_fails(folder):
     (folder.folder / "setup.py").write_text(SETUP.replace("CUDAExtension(", "CUDAExtention(", 1))
-    with pytest.raises(Failure, match=r"setup\.py ends with an error:[^$]*NameError: name 'CUDAExtention'"):
+    with pytest.raises(Failure, match=r"setup\.py fails with an error:[^$]*NameError: name 'CUDAExtention'"):
         commands(folder)
 
 

@@ -185,13 +185,13 @@ def test_two_terminals_at_once(exercise):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written(exercise):
     workspace.root().parent.chmod(0o500)
-    with pytest.raises(UserError, match="WORK=dir names another folder"):
+    with pytest.raises(UserError, match="WORK=dir sets another folder"):
         workspace.begin(exercise)
 
 
 def test_a_file_where_the_folder_should_be(exercise):
     workspace.root().write_text("")
-    with pytest.raises(UserError, match=r"cannot write in .*work/: .*WORK=dir names another folder"):
+    with pytest.raises(UserError, match=r"cannot write in .*work/: .*WORK=dir sets another folder"):
         workspace.begin(exercise)
 
 

@@ -136,7 +136,7 @@ def test_a_kernel_has_to_be_there(made):
         source_heatmap.draw_heatmap(made, "sum")
     with pytest.raises(UserError, match="name one kernel; there are: copy<T>, other"):
         source_heatmap.draw_heatmap(made)
-    with pytest.raises(UserError, match="other accessed no memory, or its source is not here"):
+    with pytest.raises(UserError, match="other accessed no memory, or its source is missing"):
         source_heatmap.draw_heatmap(made, "other")
 
 
@@ -190,9 +190,9 @@ def test_sectors_end_where_memory_says():
 
 
 def test_what_was_not_accessed_is_an_error_that_helps(made):
-    with pytest.raises(UserError, match="copy<T> does not access z; what it accesses: x, kept, y"):
+    with pytest.raises(UserError, match="copy<T> does not access z; it accesses: x, kept, y"):
         access_maps.draw_access_map(made, "z", "copy")
-    with pytest.raises(UserError, match="does not access x in line 14; what it accesses: kept, y"):
+    with pytest.raises(UserError, match="does not access x in line 14; it accesses: kept, y"):
         access_maps.draw_access_map(made, "x", "copy", line=14)
     made.accesses = []
     message = r"no thread of copy<T> was traced: count with collect_counts\(module, block=0\)"

@@ -25,8 +25,10 @@ from common.measure.implementations import (
     load_triton_module,
     make_input_sets,
     stage_implementation,
+    under_cuda_graph,
 )
 from common.results import records, sources
+from common.results.rows import describe_drift
 from common.stages import Stage
 from support import measurement
 from support.profiled import operations
@@ -253,13 +255,13 @@ def test_not_even_one_row_fits():
 
     rows, not_run = cell_times.measure_cell_at([Implementation("eager", lltm)], CASE, TINY)
     assert rows == []
-    assert [entry["reason"] for entry in not_run] == ["not even B1 fits the GPU's memory"]
+    assert [entry["reason"] for entry in not_run] == ["even B1 does not fit the GPU's memory"]
 
 
 def test_the_emulator_is_never_timed():
     stage = Stage(3, "stage3_cuda_pointers", "cell", "CUDA kernels", ("cuda", "emulator"))
     with pytest.raises(
-        UserError, match="only the emulator runs it on CPU tensors, and an emulator's times mean noth"
+        UserError, match="only the emulator runs it on CPU tensors, and times on an emulator say noth"
     ):
         stage_implementation(stage, "cpu")
 
@@ -292,16 +294,49 @@ def test_a_measurement_without_a_gpu_ends_with_what_is_recorded_for_emulated_sta
 
 def test_a_stage_that_cannot_run_is_listed_with_its_reason(capfd):
     stage = Stage(3, "stage3_cuda_pointers", "cell", "CUDA kernels", ("cuda", "emulator"))
-    rows, not_run = cell_times.measure_cell_on("cpu", [stage], replace(TINY, grads=("all",)))
-    assert {row["name"] for row in rows} == {"eager"}
-    assert not_run == [
+    found = cell_times.measure_cell_on("cpu", [stage], replace(TINY, grads=("all",)))
+    assert {row["name"] for row in found["rows"]} == {"eager"}
+    assert found["not_run"] == [
         cell_times.not_run_entry(
             "stage 3",
             "cpu",
             "all sizes",
-            "only the emulator runs it on CPU tensors, and an emulator's times mean nothing",
+            "only the emulator runs it on CPU tensors, and times on an emulator say nothing about a GPU",
         )
     ]
+
+
+def test_eager_is_measured_again_before_each_part_and_at_the_end(capfd):
+    found = cell_times.measure_cell_on("cpu", [], replace(TINY, repeats=True))
+    assert len(found["repeats"]) == len(TINY.grads) + 1
+    result = measurement.measurement() | {"repeats": found["repeats"]}
+    records.validate(result, records.MEASURED)
+    assert {(row["B"], row["I"], row["S"]) for row in found["repeats"]} == {TINY.sizes["cpu"][0]}
+    assert all(median > 0 for row in found["repeats"] for median in row["medians"].values())
+    assert cell_times.measure_cell_on("cpu", [], TINY)["repeats"] == []
+
+
+def test_a_measurement_during_which_eager_drifts_is_no_record(tmp_path, monkeypatch, capfd):
+    def repeats(*medians):
+        row = {"device": "cpu", "B": 2, "I": 3, "S": 4}
+        return [row | {"medians": {"forward": 50.0, "forward+backward": median}} for median in medians]
+
+    quiet, drifted = (measurement.measurement() | {"repeats": repeats(200.0, last)} for last in (219.0, 221.0))
+    assert describe_drift(quiet) is None
+    assert describe_drift(measurement.measurement() | {"repeats": repeats(200.0, 183.0, 219.0)}) is None
+    assert "200 us at the beginning and 180 us" in describe_drift(quiet | {"repeats": repeats(200.0, 180.0, 200.0)})
+    reason = describe_drift(drifted)
+    assert reason.startswith(
+        "eager's forward+backward at B2 I3 S4 on CPU tensors took 200 us at the beginning and 221 us"
+    )
+    monkeypatch.setattr(records, "RECORDED", tmp_path)
+    records.write_result(drifted, tmp_path / "laptop.json")
+    with pytest.raises(UserError, match=r"docs/results/laptop.json is refused: eager's forward\+backward at B2"):
+        records.read_recorded()
+    for result, status in ((drifted, 1), (quiet, 0)):
+        monkeypatch.setattr(bench, "measure_stages", lambda *_, result=result: result)
+        assert bench.record_benchmark(output=str(tmp_path / "here.json")) == status
+    assert capfd.readouterr().out.count("It cannot be recorded in docs/results/: eager's forward+backward") == 1
 
 
 # torch.compile, maths, and the command --------------------------------------------------------------------------
@@ -393,3 +428,31 @@ def test_cuda_tensors():
     ]
     assert [row["name"] for row in rows if row["pass"] == "forward"] == ["eager", *compiled, "stage 1"]
     assert all(row["device"] == "cuda" and row["samples"] >= TINY.rounds for row in rows)
+
+
+@pytest.mark.needs("gpu")
+def test_cuda_graphs_replay_the_right_cell(eager):
+    sizes = (replace(CASE, device="cuda"), Case(5, 6, 7, device="cuda", requires_grad=("weights", "bias")))
+    stage = stage_implementation(stages.find_stage(6), "cuda")
+    graphs = [under_cuda_graph(one) for one in (eager, *baselines("cuda", ())[1:2], stage)]
+    for case in sizes:  # graphs of the first size are not replayed for the second
+        rows, not_run = cell_times.measure_cell([eager, stage, *graphs], case, TINY)
+        assert not_run == []
+        saved = {row["name"]: row["saved_bytes"] for row in rows}
+        assert saved["CUDA graph of eager"] == saved["eager"]
+        assert saved["CUDA graph of stage 6"] == saved["stage 6"]
+        assert "CUDA graph of torch.compile" in saved
+        assert {row["stage"] for row in rows if row["name"].startswith("CUDA graph")} == {None}
+
+
+@pytest.mark.needs("gpu")
+def test_a_wrong_cell_under_a_cuda_graph_is_refused(eager):
+    def lltm(*arguments):
+        new_h, new_cell = eager.lltm(*arguments)
+        return new_h, new_cell + 1e-3
+
+    wrong = under_cuda_graph(Implementation("stage 2", lltm))
+    with pytest.raises(
+        WrongResult, match="CUDA graph of stage 2 is not timed: before it is timed, new_cell is wrong"
+    ):
+        cell_times.measure_cell([eager, wrong], replace(CASE, device="cuda"), TINY)

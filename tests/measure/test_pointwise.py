@@ -159,7 +159,7 @@ def test_faster_than_memory_is_an_error():
     check_plausible(kernel("stage 3", "forward", 281.0))
     check_plausible(kernel("stage 3", "forward", 268.0))  # faster than a copy: it reads more than it writes
     too_fast = kernel("stage 3", "forward", 240.0)
-    with pytest.raises(UserError, match=r"stage 3, forward, has 1.14 times the speed of memory, which cannot be"):
+    with pytest.raises(UserError, match=r"stage 3, forward, has 1.14 times the speed of memory, which is impossible"):
         check_plausible(too_fast)
     with pytest.raises(UserError, match=r"kernel 1: stage 3, forward, has 1.14 times"):
         records.validate(measurement() | {"kernels": [KERNELS[0], too_fast]}, records.MEASURED)
@@ -176,7 +176,7 @@ def test_faster_than_memory_is_an_error():
 def test_a_file_with_wrong_kernels_is_refused(changes, message):
     with pytest.raises(UserError, match=message):
         records.validate(measurement() | {"kernels": [KERNELS[0] | changes]}, records.MEASURED)
-    with pytest.raises(UserError, match="kernels that are no list"):
+    with pytest.raises(UserError, match="`kernels` is not a list"):
         records.validate(measurement() | {"kernels": None}, records.MEASURED)
 
 
@@ -201,7 +201,7 @@ def test_a_batch_shrinks_until_it_fits(monkeypatch):
 
 def test_a_profiler_that_says_nothing_is_named_and_a_wrong_result_ends_it(monkeypatch):
     def profiled(*_):
-        raise UserError("torch.profiler reports 0 passes on the GPU and 120 were made")
+        raise UserError("torch.profiler reports 0 passes on the GPU, but 120 were made")
 
     monkeypatch.setattr(kernel_times, "profile_kernels", profiled)
     rows, not_run = kernel_times.measure_kernels_at([], 8, 4)

@@ -161,6 +161,7 @@ def stage(tmp_path) -> Stage:
         ("csrc/lltm.cpp", "x * 2; }", "x * 2; }  // twice"),
         ("csrc/lltm.cpp", "return x * 2;", "return /* twice */ x * 2;"),
         ("csrc/lltm.cpp", "int64_t f", "\n\n    int64_t f"),
+        ("csrc/lltm.cpp", "return x * 2;", "return x\n          * 2;"),
     ],
 )
 def test_words_do_not_make_a_row_stale(stage, file, old, new):
@@ -204,7 +205,7 @@ def test_a_new_or_renamed_source_makes_a_row_stale(stage):
 
 def test_raw_strings_and_digit_separators_are_no_comments():
     code = 'auto a = R"x(// kept " )" )x"; int n = 1\'000\'000; // gone\nchar c = \'"\'; // gone too\n'
-    assert sources.cpp_code(code) == 'auto a = R"x(// kept " )" )x"; int n = 1\'000\'000;\nchar c = \'"\';'
+    assert sources.cpp_code(code) == 'auto a=R"x(//kept")")x";int n=1\'000\'000;char c=\'"\';'
 
 
 def test_eager_and_torch_compile_are_as_old_as_stage_1():
@@ -267,5 +268,5 @@ def test_what_is_kept_of_a_record_is_of_the_same_machine_and_versions(tmp_path):
     new = {**old, "date": "2", "sources": {"3": "changed", "6": "new"}, "rows": []}
     assert records.keep_other_parts(new, path, ["6"]) == old | {"date": "2", "sources": {"3": "x", "6": "new"}}
     for changes in ({"versions": {"torch": "3"}}, {"machine": {"gpu": "B", "driver": "5"}}):
-        with pytest.raises(UserError, match="of another machine or of other versions; measure all of it"):
+        with pytest.raises(UserError, match="from another machine or other versions; measure all of it again"):
             records.keep_other_parts(new | changes, path, ["6"])

@@ -140,7 +140,7 @@ def test_a_library_older_than_its_sources_is_not_tested(fresh: Path, tmp_path: P
         )
         assert says in done.stdout + done.stderr
     library.unlink()
-    assert "mycell/ holds no library yet. Build it: " in python(folder, "bench.py").stderr
+    assert "mycell/ contains no library yet. Build it: " in python(folder, "bench.py").stderr
 
 
 # Its page, followed to another cell ---------------------------------------------------------------------------------
@@ -247,14 +247,14 @@ def test_the_gru_s_kernels_pass_on_the_emulator(tmp_path: Path) -> None:
         ("2cells", "NAME=2cells is not a valid package name"),
         ("MyCell", "NAME=MyCell is not a valid package name"),
         ("../up", r"NAME=../up is not a valid package name"),
-        ("lambda", "NAME=lambda means something in Python already"),
-        ("input", "NAME=input means something in Python already"),
+        ("lambda", "NAME=lambda already has a meaning in Python"),
+        ("input", "NAME=input already has a meaning in Python"),
         ("torch", "NAME=torch is taken: import finds /"),
         ("json", "NAME=json is taken: import finds /"),
         ("aten", "NAME=aten is taken: torch.ops.aten is torch's own"),
         ("load_library", "NAME=load_library is taken: torch.ops.load_library is torch's own"),
-        ("weights", "NAME=weights is a word of the files that are copied (lltm/__init__.py, line 1)"),
-        ("pyproject", "NAME=pyproject is a word of the files that are copied (pyproject.toml)"),
+        ("weights", "NAME=weights occurs as a word in the copied files (lltm/__init__.py, line 1)"),
+        ("pyproject", "NAME=pyproject occurs as a word in the copied files (pyproject.toml)"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused(tmp_path: Path, name: str, says: str) -> None:
@@ -273,7 +273,7 @@ def test_a_package_that_pip_would_replace_is_refused(tmp_path: Path, monkeypatch
 
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     (tmp_path / "mycell").mkdir()
-    with pytest.raises(UserError, match="mycell exists already, and nothing is overwritten"):
+    with pytest.raises(UserError, match="mycell already exists and is not overwritten"):
         new.new("mycell", str(tmp_path))
     assert not list((tmp_path / "mycell").iterdir())
     (tmp_path / "file").touch()

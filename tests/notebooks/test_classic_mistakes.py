@@ -121,7 +121,7 @@ def test_a_launch_that_nobody_checked(silent):
     x = torch.zeros(4)
     launches().add_one_unchecked(x, 2048)
     said = report(launches().add_one, x, 256)
-    assert "the launch of add_one_kernel is refused: it asks for 2048 threads a block" in said
+    assert "the launch of add_one_kernel is refused: it asks for 2048 threads per block" in said
     assert f"in launches.cu:{line(POINTERS['LAUNCHES_CU'], 'add_one_kernel<<<')}" in said
     silent(launches().add_one, x, 256)
     assert x.tolist() == [1, 1, 1, 1]
@@ -185,7 +185,7 @@ def test_four_sums_over_the_batch(name, shape, silent):
 def test_lanes_that_return_before_a_shuffle():
     wrong = edited(POINTERS["WARP_CU"], "  float sum = 0;\n", "  if (lane >= B) return;\n  float sum = 0;\n")
     said = report(lab("by_warp", wrong).make, D_Z[:20], 1, 210)
-    assert "lane 4 takes the value of lane 20 by __shfl_down_sync, but that lane has returned" in said
+    assert "lane 4 reads the value of lane 20 with __shfl_down_sync, but that lane has returned" in said
     assert f"in by_warp.cu:{line(wrong, '__shfl_down_sync')}:" in said
 
 
@@ -202,7 +202,7 @@ def test_a_block_s_sum_without_its_barrier(monkeypatch):
     said = report(lab("by_block", wrong).make, D_Z, 1, 210)
     assert f"race on partial[1][0], shared memory, in by_block.cu:{line(wrong, 'partial[warp][lane] = sum')}" in said
     assert f"read it in by_block.cu:{line(wrong, 'partial[k][lane]')}" in said
-    assert "no __syncthreads lies between the two" in said
+    assert "there is no __syncthreads between the two" in said
     monkeypatch.setenv("EMULATOR_CHECKS", "none")
     assert lab("by_block", wrong).make(D_Z, 1, 210).isnan().any()
 
@@ -213,7 +213,7 @@ def test_threads_that_return_above_a_barrier(capfd):
     wrong = edited(POINTERS["BLOCK_CU"], f"  if (column < C) {{\n{loop}  }}\n", f"  if (column >= C) return;\n{loop}")
     lab("by_block", wrong).make(D_Z, 1, 210)
     said = capfd.readouterr().err
-    assert "112 of 256 threads ended without the __syncthreads that the others came to" in said
+    assert "112 of 256 threads ended before the __syncthreads that the others reached" in said
 
 
 @pytest.mark.syllabus("3.10d")
@@ -239,7 +239,7 @@ def test_a_barrier_inside_the_if_is_a_warning(capfd):
     wrong = POINTERS["SUM_CU"].replace("partial[t] += partial[t + half];", inside)
     assert lab("sum", wrong).make(x, 1, 1).item() == x.sum()
     said = capfd.readouterr().err
-    assert "warning: 32 of 64 threads ended without the __syncthreads that the others came to" in said
+    assert "warning: 32 of 64 threads ended before the __syncthreads that the others reached" in said
     assert f"in sum.cu:{line(wrong, inside)}:" in said
 
 

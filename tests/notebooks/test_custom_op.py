@@ -188,7 +188,7 @@ def test_it_is_called_by_its_namespace_and_name(gated):
     assert gated.default.name() == "lab::forgotten"
 
 
-# What each registration buys --------------------------------------------------------------------------------------
+# What each registration makes possible ----------------------------------------------------------------------------
 
 
 @pytest.mark.syllabus("5.2a", "5.3a")

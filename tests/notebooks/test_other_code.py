@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import importlib.machinery
+import importlib.util
+import pickle
 import sys
 import warnings
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -66,9 +71,9 @@ def test_what_cannot_be_packed_is_refused(pack):
         ("pack: x is on meta", lambda: pack.pack(torch.ones(3, device="meta"))),
         ("pack: level is 10, expected 0 to 9", lambda: pack.pack(torch.ones(3), 10)),
         ("unpack: packed has dtype Float", lambda: pack.unpack(packed.float(), torch.ones(3))),
-        (r"no tensor of shape \[2\] in Float", lambda: pack.unpack(packed, torch.ones(2))),
-        (r"no tensor of shape \[4\] in Float", lambda: pack.unpack(packed, torch.ones(4))),
-        (r"no tensor of shape \[3\] in Float", lambda: pack.unpack(packed[:-1], torch.ones(3))),
+        (r"does not contain a tensor of shape \[2\] in Float", lambda: pack.unpack(packed, torch.ones(2))),
+        (r"does not contain a tensor of shape \[4\] in Float", lambda: pack.unpack(packed, torch.ones(4))),
+        (r"does not contain a tensor of shape \[3\] in Float", lambda: pack.unpack(packed[:-1], torch.ones(3))),
         ("unpack: like has dtype Long", lambda: pack.unpack(packed, torch.ones(3).long())),
     ):
         with pytest.raises(RuntimeError, match=message):
@@ -109,3 +114,48 @@ def test_functions_then_and_now():
         warnings.simplefilter("ignore")
         with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward method"):
             Square()(x)
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, ModuleType]]:
+    """RunningMean bound without py::pickle and with it."""
+    sandbox, made = Sandbox(tmp_path_factory.mktemp("classes")), {}
+    for name, pickled in (("bare", ""), ("pickled", OTHER_CODE["PICKLED"])):
+        source = sandbox.write(f"{name}.cpp", OTHER_CODE["MEANS"].replace("PICKLED", pickled))
+        flags = (f"-DTORCH_EXTENSION_NAME={name}", "-O0", "-ltorch_python")
+        library = sandbox.compile_with_torch(f"{name}.so", *flags, source=str(source))
+        loader = importlib.machinery.ExtensionFileLoader(name, str(library))
+        made[name] = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, loader=loader))
+        loader.exec_module(made[name])
+        sys.modules[name] = made[name]  # pickle looks a class up by its module's name
+    yield made
+    for name in made:
+        del sys.modules[name]
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.syllabus("2.3f")
+def test_objects_of_a_cpp_class_are_copied_by_py_pickle(classes):
+    for name, made in classes.items():
+        means = made.RunningMean(S=3)
+        means.add(x=torch.ones(5, 3))
+        means.add(torch.zeros(5, 3).t().contiguous().t())
+        assert (means.mean.tolist(), means.rows) == ([0.5] * 3, 10)
+        with pytest.raises(AttributeError):
+            means.rows = 1
+        if name == "bare":
+            with pytest.raises(TypeError, match="RunningMean"):
+                copy.deepcopy(means)
+            continue
+        for another in (copy.deepcopy(means), pickle.loads(pickle.dumps(means))):
+            another.add(torch.ones(10, 3))
+            assert (another.mean.tolist(), another.rows) == ([0.75] * 3, 20)
+        assert (means.mean.tolist(), means.rows) == ([0.5] * 3, 10)
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.syllabus("2.3f")
+def test_a_module_does_not_find_tensors_in_a_cpp_object(classes):
+    layer = torch.nn.Linear(2, 2)
+    layer.means = classes["pickled"].RunningMean(3)
+    assert [name for name, _ in layer.named_parameters()] == list(layer.state_dict()) == ["weight", "bias"]

@@ -227,3 +227,15 @@ def test_a_tensor_like_another(cpp):
         "like": (torch.float64, (1, 3)),
     }
     assert all(tensor.shape == x.shape and not tensor.requires_grad for tensor in made.values())
+
+
+@pytest.mark.syllabus("2.12r")
+def test_the_memory_format_is_not_an_option(cpp):
+    image = torch.arange(24.0).view(1, 2, 3, 4)
+    assert cpp.properties(image.double()) == "Double on cpu, layout Strided, memory format Contiguous"
+    last = image.to(memory_format=torch.channels_last)
+    assert cpp.properties(last) == "Float (kFloat) on cpu, layout Strided, memory format ChannelsLast"
+    strides = {name: getattr(cpp, name)(last).stride() for name in ("by_options", "in_its_format", "like")}
+    assert strides == {"by_options": image.stride(), "in_its_format": last.stride(), "like": last.stride()}
+    assert torch.equal(cpp.walk_dense(last), 2 * image)
+    assert not torch.equal(cpp.walk(last), 2 * image)

@@ -58,3 +58,9 @@ def test_the_longest_time_is_kept_for_the_next_run(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="no"), timed("a failure"):
         raise ValueError("no")
     assert timed.seconds == Timings(tmp_path / "seconds.json").seconds == {"a build": 3}
+
+
+def test_the_compiler_finds_the_headers_of_torch_and_python():
+    source = "#include <ATen/core/Tensor.h>\n#include <Python.h>\nat::Tensor f(PyObject*);\n"
+    assert workbench.run(*workbench.torch_compiler(), "-fsyntax-only", "-x", "c++", "-", text=source) == (0, "")
+    assert workbench.torch_compiler("-std=c++14")[1] == "-std=c++14"

@@ -78,7 +78,7 @@ def test_it_says_what_ran_and_what_did_not(page):
 def test_it_begins_with_the_answer(page):
     text = Reader(page).text
     answer = (
-        "The fastest here is stage 2 (C++ with ATen).  Forward and backward of one call on CPU tensors take "
+        "The fastest stage here is stage 2 (C++ with ATen).  Forward and backward of one call on CPU tensors take "
         "320 us at B16 I32 S128 (0.80 of eager's and 0.64 of torch.compile's); 3,200 us at B64 I1024 S128 (0.80 of"
     )
     assert answer in text
@@ -127,12 +127,12 @@ def test_kernels_that_ran_on_the_emulator_are_shown_line_by_line(tmp_path, monke
     page = report.render_page(measurement(), [], [*CHECKED, entry, entry | {"dtype": "float64"}])
     assert asked == [3]
     reader = Reader(page)
-    assert "What the kernels ask of memory" in reader.text
+    assert "Memory requests of the kernels" in reader.text
     assert "Stage 3: copy<T>, (2, 1, 1) blocks" in reader.text
     assert re.search(r"line 12\s+global load\s+4\s+20\s+6\s+3\s+0.3", reader.text)
     captions = [attributes["alt"] for tag, attributes in reader.tags if tag == "img"]
     assert "Stage 3: copy<T> line by line. The numbers are in the tables of this page." in captions
-    assert "What the kernels ask of memory" not in report.render_page(measurement(), [], CHECKED)
+    assert "Memory requests of the kernels" not in report.render_page(measurement(), [], CHECKED)
 
 
 def test_without_a_measurement_it_says_how_to_make_one(tmp_path, monkeypatch):

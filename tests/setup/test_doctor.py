@@ -74,7 +74,7 @@ def test_nothing_is_lacking_on_a_healthy_machine() -> None:
             doctor.probe_compiler,
             replace(HEALTHY, shares_cxx_library=False),
             "lacks",
-            "C++ library of its own",
+            "its own C++ library",
             "/usr/bin/g++",
         ),
         (doctor.probe_python, replace(HEALTHY, python_header=False), "lacks", "Python.h", "python3-dev"),
@@ -100,11 +100,11 @@ def test_nothing_is_lacking_on_a_healthy_machine() -> None:
             doctor.probe_compiler,
             replace(without("c++"), variables={"CXX": "g++-99"}),
             "lacks",
-            "CXX=g++-99 is not there",
+            "CXX=g++-99 does not exist",
             "unset CXX",
         ),
         (doctor.probe_compiler, having("c++", "9.4.0"), "lacks", "9.4.0; torch needs g++ 10", "CXX=g++-12"),
-        (doctor.probe_compiler, having("c++", "16.1"), "note", "no g++ newer than 15", "CXX=g++-15"),
+        (doctor.probe_compiler, having("c++", "16.1"), "note", "accepts g++ up to version 15", "CXX=g++-15"),
         (doctor.probe_compiler, having("c++", "18.1", "/usr/bin/clang++"), "note", "tested with g++", "g++"),
         (doctor.probe_build_tools, without("make"), "lacks", "no make", "apt install make"),
         (doctor.probe_build_tools, without("ninja"), "note", "no ninja", "make setup"),
@@ -112,7 +112,7 @@ def test_nothing_is_lacking_on_a_healthy_machine() -> None:
         (doctor.probe_grading, having("bwrap", "0.6.1"), "note", "0.6.1, 0.8 or newer", "apt install bubblewrap"),
         (doctor.probe_gpu, NO_GPU, "note", "no NVIDIA GPU", "nvidia.com/drivers"),
         (doctor.probe_gpu, replace(HEALTHY, torch=Torch("2.15.0")), "lacks", "is a CPU build", "get-started/locally"),
-        (doctor.probe_gpu, replace(HEALTHY, torch=None), "note", "torch is not there", ""),
+        (doctor.probe_gpu, replace(HEALTHY, torch=None), "note", "there is no torch to use it", ""),
         (
             doctor.probe_gpu,
             replace(HEALTHY, torch=Torch("2.15.0", "13.2", no_gpu="driver is too old")),
@@ -199,7 +199,7 @@ def test_the_report_fails_when_stage_2_cannot_run(capsys: pytest.CaptureFixture)
     shown = capsys.readouterr().out
     assert "compiler: none; fix: sudo apt install g++" in shown
     assert shown.rstrip().endswith(
-        "Stages 0, 1 can run here: make tour\nThe others need what is named beside them first."
+        "Stages 0, 1 can run here: make tour\nThe other stages need the fixes listed beside them first."
     )
 
 

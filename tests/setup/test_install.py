@@ -120,7 +120,10 @@ def test_without_a_network_a_machine_with_torch_goes_on(pip: Pip, capsys: pytest
     assert install.install_missing() == 0
     shown = capsys.readouterr().out
     assert "warning: not installed: no network, or the package index cannot be reached\n" in shown
-    assert re.search(r"What needs it.*\n  matplotlib +the plots.*\n  jupyterlab +make lab\n$", shown)
+    assert re.search(
+        r"Commands that need these.*\n  matplotlib +the plots.*\n  jupyterlab +make lab\n$",
+        shown,
+    )
 
 
 @pytest.mark.parametrize(

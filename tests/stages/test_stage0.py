@@ -127,7 +127,7 @@ def test_the_status_and_the_seed_of_a_failure(monkeypatch, capsys):
     said = capsys.readouterr().out
     torch.manual_seed(7)
     assert said.count(f"FAILED: drew {torch.rand(()).item():.6f} (seed 7)") == 2
-    assert "It is wrong. Begin with the first FAILED line" in said
+    assert "The stage is wrong. Begin with the first FAILED line" in said
     assert "fine" in said
     monkeypatch.setattr(autograd, "CHECKS", (Check("a", lambda: "fine"),))
     assert tour.run_stage(0) == 0

@@ -113,7 +113,7 @@ MISTAKES = {
         "check_arguments",
         lambda *arguments: None,
         primer.refused_arguments,
-        "a wrong input is not refused by name: IndexError",
+        "a wrong input raises an error that does not name it: IndexError",
     ),
 }
 

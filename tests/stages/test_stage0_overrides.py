@@ -1,4 +1,4 @@
-"""Stage 0's types that torch takes for tensors, what notebook 00b says of the protocol, and the checks of both."""
+"""Stage 0's types that torch's functions accept, what notebook 00b says of the protocol, and the checks of both."""
 
 from __future__ import annotations
 
@@ -683,9 +683,9 @@ MISTAKES = {
     "sum": ("mean", lambda patch: patch.setitem(identity.HANDLED, torch.mean, lambda input: torch.ones(()))),
     "no alpha": ("mean", lambda patch: patch.setitem(identity.HANDLED, torch.add, no_alpha)),
     "no method": ("mean", lambda patch: patch.delitem(identity.HANDLED, torch.Tensor.add)),
-    "no checks": ("refused", lambda patch: patch.setattr(identity, "length", lambda factor, dim: 0)),
+    "no checks": ("invalid", lambda patch: patch.setattr(identity, "length", lambda factor, dim: 0)),
     "lost writes": (
-        "refused",
+        "invalid",
         lambda patch: patch.setattr(Converting, "__torch_function__", classmethod(lost_writes)),
     ),
     "not wrapped": ("logs", lambda patch: patch.setattr(LoggingTensor, "__torch_function__", classmethod(no_wrap))),

@@ -220,7 +220,7 @@ def test_changed_programs_are_stale(recorded):
     del recorded["sources"]["streams"]
     records.TOOLS_RECORD.write_text(json.dumps(recorded))
     assert (
-        "Stale, because the programs have changed since: Masks of warps, Order of streams."
+        "Stale, because the programs have changed since: Warp masks, Order of streams."
         in tool_comparison_table.tool_comparison_table()
     )
 
@@ -232,7 +232,7 @@ def test_a_tool_that_refused_is_not_measured(recorded):
     records.TOOLS_RECORD.write_text(json.dumps(recorded))
     n = mistakes_in("masks")
     assert (
-        f"| Masks of warps | {n} | {n} | 0 | 0 | 0 | not measured | 0 | 0 |"
+        f"| Warp masks | {n} | {n} | 0 | 0 | 0 | not measured | 0 | 0 |"
         in tool_comparison_table.tool_comparison_table()
     )
 

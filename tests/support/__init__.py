@@ -1,1 +1,1 @@
-"""What several tests use: data that is made up, small programs, and places to try something in."""
+"""Shared helpers of the tests: made-up data, small programs, and sandboxes."""

@@ -1,4 +1,4 @@
-"""Counts as the emulator gives them, made up: a copy of 2 rows of 40 floats through shared memory."""
+"""Made-up counts in the form that the emulator returns: a copy of 2 rows of 40 floats through shared memory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def accesses_of(array: Array, line: int, space: str, instruction: int, step: int
 
 
 def counted(root: Path, kernels: Sequence[str] = (KERNEL, "other")) -> Counted:
-    """Two launches with 4 warps each; block 0 was traced: warp 0 whole, and 8 lanes of warp 1."""
+    """Two launches with 4 warps each. Block 0 was traced: the whole of warp 0, and 8 lanes of warp 1."""
     (root / "copy.cu").write_text(SOURCE)
     assert WARP == 32
     return Counted(

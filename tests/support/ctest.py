@@ -1,4 +1,4 @@
-"""C++ tests: a project is configured, built and run by ctest, and each of its cases is a test.
+"""C++ tests: CMake configures and builds a project, ctest runs it, and each of its cases becomes a test.
 
 They are kept in build/cpp in a folder for each compiler, Python and torch; what has changed since, CMake finds.
 """
@@ -20,7 +20,7 @@ from common.paths import ROOT
 
 
 def written(folder: Path) -> list[str]:
-    """The cases of a project as its sources name them: Suite.Name."""
+    """The cases of a project by their names in its sources: Suite.Name."""
     sources = [path for path in sorted(folder.glob("*")) if path.suffix in (".cpp", ".cu")]
     found = (re.findall(r"^(?:TYPED_)?TEST(?:_F)?\((\w+),\s*(\w+)\)", path.read_text(), re.M) for path in sources)
     return [f"{suite}.{name}" for names in found for suite, name in names]
@@ -28,7 +28,7 @@ def written(folder: Path) -> list[str]:
 
 @functools.cache
 def built(folder: Path) -> Path:
-    """The folder that a project is built in, configured and up to date."""
+    """The build folder of a project, configured and up to date."""
     parts = (sys.executable, sys.version, torch.__version__, describe_compiler())
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
     where = ROOT / "build" / "cpp" / f"{folder.parent.name}-{key}"
@@ -38,7 +38,7 @@ def built(folder: Path) -> Path:
 
 
 def run(*command: str) -> str:
-    """What a command prints; it must succeed."""
+    """Runs a command, which must succeed, and returns what it prints."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return done.stdout
@@ -46,7 +46,7 @@ def run(*command: str) -> str:
 
 @functools.cache
 def ctest(folder: Path) -> dict[str, str | None]:
-    """What went wrong in each case of a project, None where nothing did; typed cases as `Suite/0.Name`."""
+    """What went wrong in each case of a project, or None if it passed. Typed cases are named `Suite/0.Name`."""
     where = built(folder)
     report = where / "junit.xml"
     report.unlink(missing_ok=True)
@@ -65,7 +65,7 @@ def same(ctests: str, source: str) -> bool:
 
 
 def assert_passed(folder: Path, case: str) -> None:
-    """A case of a project, in all its instances."""
+    """Asserts that all instances of a case passed."""
     outcomes = {name: problem for name, problem in ctest(folder).items() if same(name, case)}
     assert outcomes, f"ctest does not know {case}"
     for name, problem in outcomes.items():
@@ -73,5 +73,5 @@ def assert_passed(folder: Path, case: str) -> None:
 
 
 def left_out(folder: Path) -> list[str]:
-    """What ctest runs of a project and `written` does not list."""
+    """The cases of a project that ctest runs but `written` does not list."""
     return [name for name in ctest(folder) if not any(same(name, case) for case in written(folder))]

@@ -1,4 +1,4 @@
-"""Compares what two builds of `record` wrote: bit for bit, or within the ulp that a feature allows.
+"""Compares the recordings of two builds of `record`: bit for bit, or within the ulp that a feature allows.
 
     python tests/support/features.py emulator.json h200.json
 
@@ -16,7 +16,7 @@ FORMATS = {"floats": ("<I", "<f"), "doubles": ("<Q", "<d")}
 
 
 def value(bits: int, kind: str) -> float:
-    """The number that bits stand for."""
+    """The number that the bits represent."""
     if kind == "integers":
         return bits
     as_bits, as_float = FORMATS[kind]
@@ -24,7 +24,7 @@ def value(bits: int, kind: str) -> float:
 
 
 def ulps_apart(a: int, b: int, kind: str) -> float:
-    """How many representable numbers lie between two floats given as bits; two NaNs are no distance apart."""
+    """The distance in representable numbers between two floats given as bits; it is zero for two NaNs."""
     if all(x != x for x in (value(a, kind), value(b, kind))):
         return 0
     if any(x != x for x in (value(a, kind), value(b, kind))):
@@ -35,7 +35,7 @@ def ulps_apart(a: int, b: int, kind: str) -> float:
 
 
 def difference(ours: dict, theirs: dict) -> str | None:
-    """What differs between two recordings of one feature, for a reader; None if they agree."""
+    """A description of the difference between two recordings of one feature; None if they agree."""
     kind, ulp = ours["kind"], ours["ulp"]
     if len(ours["bits"]) != len(theirs["bits"]):
         return f"{len(ours['bits'])} values against {len(theirs['bits'])}"
@@ -49,8 +49,8 @@ def difference(ours: dict, theirs: dict) -> str | None:
 
 
 def compare(ours: dict, theirs: dict) -> list[str]:
-    """One line for each feature that differs or that only one recording has."""
-    lines = [f"{name}: only in one of them" for name in sorted(ours.keys() ^ theirs.keys())]
+    """One line for each feature that differs or is in only one recording."""
+    lines = [f"{name}: only in one recording" for name in sorted(ours.keys() ^ theirs.keys())]
     for name in sorted(ours.keys() & theirs.keys()):
         if (found := difference(ours[name], theirs[name])) is not None:
             lines.append(f"{name}: {found}")

@@ -1,4 +1,4 @@
-"""A stage of one `.cu` for the emulator, built once, and what comes of running its kernels by name."""
+"""A stage with one `.cu` for the emulator, which is built once, and a function that runs its kernels by name."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ except RuntimeError as error:
 
 
 def speaker(temporary: Path, kernels: str) -> Callable[..., str]:
-    """A function that calls the C++ `run(name, x, out)` in a process of its own, under settings of the environment.
+    """Returns a function that calls the C++ `run(name, x, out)` in its own process, with given environment variables.
 
-    It returns what is said: an error's text, or "nothing raised" and the sum of `out`, shape (3, 7), which was zeros.
-    `x` counts up from 0 and has the same shape; for the name "slice" it is a part of rows of 14.
+    That function returns the text of an error, or "nothing raised" and the sum of `out`, which has shape (3, 7) and
+    is zero before. `x` counts up from 0 and has the same shape; for the name "slice" it is a slice of rows of 14.
     """
     folder = temporary / "stage78_wrong"
     (folder / "csrc").mkdir(parents=True)

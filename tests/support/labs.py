@@ -1,4 +1,4 @@
-"""The code that the notebooks show: Python by its names, C++ and CUDA as text and as what is built of it."""
+"""The code shown in the notebooks: Python by its names, C++ and CUDA as text and as built modules."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from common.paths import build_dir
 
 @cache
 def definitions(notebook: str) -> ModuleType:
-    """The classes and functions that a notebook defines, and none of what else its cells do."""
+    """The classes and functions that a notebook defines, without running the rest of its cells."""
     module = ModuleType(notebook)
     for statement in ast.parse((NOTEBOOKS / f"{notebook}.py").read_text()).body:
         code = compile(ast.Module([statement], []), notebook, "exec")
         if isinstance(statement, ast.Import | ast.ImportFrom):
-            with contextlib.suppress(ImportError):  # such as of what only draws
+            with contextlib.suppress(ImportError):  # such as a module that is needed only for figures
                 exec(code, vars(module))
         elif isinstance(statement, ast.ClassDef | ast.FunctionDef):
             exec(code, vars(module))
@@ -33,7 +33,7 @@ def definitions(notebook: str) -> ModuleType:
 
 @cache
 def texts(notebook: str) -> dict[str, object]:
-    """Every text and list of texts that a notebook assigns to a name, with what it adds to them."""
+    """Every string and list of strings that a notebook assigns to a name, including later additions."""
     found: dict[str, object] = {}
     for statement in ast.parse((NOTEBOOKS / f"{notebook}.py").read_text()).body:
         if not isinstance(statement, ast.Assign | ast.AugAssign):
@@ -61,7 +61,7 @@ def lab(name: str, cuda_source: str) -> ModuleType:
 
 @cache
 def who(name: str) -> ModuleType:
-    """A kernel that writes down who its threads are: MATRIX, ROWS or STRIDE."""
+    """A kernel whose threads record their indices: MATRIX, ROWS or STRIDE."""
     return inline(name.lower(), POINTERS["WHO_CPP"], POINTERS[f"{name}_CU"], ["record"], target="emulator")
 
 
@@ -81,7 +81,7 @@ def linear() -> ModuleType:
 
 
 def report(call: Callable, *arguments: object) -> str:
-    """What the emulator says to a wrong kernel."""
+    """The emulator's report on a wrong kernel."""
     with pytest.raises(RuntimeError) as error:
         call(*arguments)
     return str(error.value)
@@ -95,7 +95,7 @@ def checks() -> ModuleType:
 
 @cache
 def launches(target: str | None = "emulator") -> ModuleType:
-    """For the emulator, or, with `target=None` and a GPU, for that."""
+    """The module for the emulator, or for the GPU if `target` is None."""
     functions = ["add_one", "add_one_unchecked", "add_one_on_default_stream", "device_inside_guard"]
     return inline("launches", POINTERS["LAUNCHES_CPP"], POINTERS["LAUNCHES_CU"], functions, target=target)
 
@@ -128,7 +128,7 @@ def temporaries() -> ModuleType:
 
 @cache
 def lab_library() -> str:
-    """Notebook 05's library of torch.ops.lab.gated and torch.ops.lab.forgotten, loaded: where it lies."""
+    """Loads notebook 05's library with torch.ops.lab.gated and torch.ops.lab.forgotten, and returns its path."""
     folder = build_dir() / "notebooks" / f"torch-{torch.__version__}" / "lab"  # the notebook's own
     folder.mkdir(parents=True, exist_ok=True)
     options = {"is_python_module": False, "no_implicit_headers": True, "extra_cflags": ["-O2"]}

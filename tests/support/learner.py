@@ -1,4 +1,4 @@
-"""What tests of the exercises' runner share: an exercise of their own, and a learner who writes any answer to it."""
+"""Shared helpers for tests of the exercise runner: a small exercise, and a learner who can submit any answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ANSWER = """def number():
 def write(
     folder: Path, name: str = "number", order: int = 10, rule: str = CHECK, answer: str = ANSWER, stage: int = 1
 ) -> Path:
-    """Writes a small exercise of a stage into `folder`/`stage`/`name`: a Python file, and nothing to build."""
+    """Writes a small exercise of a stage into `folder`/`stage`/`name`: one Python file, with nothing to build."""
     here = folder / str(stage) / name
     files = {
         "exercise.ini": MANIFEST.format(order=order),
@@ -64,5 +64,5 @@ def checked(one: Exercise, folder: Path, answer: str) -> Verdict:
 
 
 def hear_ctrl_c() -> None:
-    """For a new process: one that starts in the background, as in CI, does not hear Ctrl-C otherwise."""
+    """Makes a new process react to Ctrl-C, which a process started in the background, as in CI, ignores."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

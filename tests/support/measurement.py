@@ -1,4 +1,4 @@
-"""A made-up measurement in the format of common/results/records.py, for tests of what reads one."""
+"""A made-up measurement in the format of common/results/records.py, for tests of the code that reads it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAVED = {
 
 
 def measurement(name: str = records.THIS_MACHINE, gpu: str | None = None, ratios: dict[str, float] = RATIOS) -> dict:
-    """A result on CPU tensors and, with a GPU, on CUDA tensors; its sources are those that are here now."""
+    """A result on CPU tensors and, with a GPU, on CUDA tensors; its sources are the current ones."""
     rows = [
         row(implementation, ratio, device, grads, size, which, k)
         for device in (["cpu", "cuda"] if gpu else ["cpu"])

@@ -1,4 +1,4 @@
-"""Grids of parameters in which every pair of values occurs, which is where most mistakes show."""
+"""Parameter grids in which every pair of values occurs (pairwise testing), because most mistakes show in pairs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 
 def pairwise(*factors: Sequence[object]) -> list[tuple]:
-    """Rows with one value of each factor, so that any two values of two factors are together in at least one row.
+    """Rows with one value of each factor, such that any two values of two factors occur together in at least one row.
 
-    Always the same rows for the same factors. Every value of every factor occurs.
+    The rows are always the same for the same factors. Every value of every factor occurs.
     """
     if len(factors) == 1:
         return [(value,) for value in factors[0]]
@@ -33,12 +33,12 @@ def pairs_of(a: int, b: int, values: Sequence[Iterable[int]]) -> list[tuple]:
 
 
 def new(row: dict[int, int], factor: int, value: int) -> set[tuple]:
-    """The pairs that a value brings into a row."""
+    """The new pairs that a value adds to a row."""
     return {tuple(sorted((known, (factor, value)))) for known in row.items()}
 
 
 def on_targets(targets: Sequence, *factors: Sequence[object], looped: Sequence[object]) -> list:
-    """Parameters of a test: a target, a value of each factor, and which of `looped` to go through.
+    """Parameters of a test: a target, a value of each factor, and the values of `looped` to loop over.
 
     On the host and on a GPU these are all combinations, each with all of `looped`. On the emulator, which is slow,
     they are rows in which every pair of values occurs, each with one of `looped`.
@@ -55,5 +55,5 @@ def on_targets(targets: Sequence, *factors: Sequence[object], looped: Sequence[o
 
 
 def named(value: object) -> str:
-    """A value in a test's name."""
+    """A value as it appears in a test's name."""
     return str(value).removeprefix("torch.")

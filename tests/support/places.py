@@ -2,7 +2,7 @@
 
     python tests/support/places.py
 
-names each test file that is elsewhere, and where it belongs by what it imports.
+prints each misplaced test file, and the folder where it belongs according to its imports.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What many tests need is built once, before the workers start; a second `make test` waits until the first has ended.
+"""Builds what many tests need once, before the workers start. A second `make test` waits until the first has ended.
 
-The stages for every target here, with them the emulator's runtime, and torch's headers for small sources.
+That is: the stages for every target available here, which includes the emulator's runtime, and torch's precompiled
+headers for small sources.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ CUDA = "#include <cuda_runtime.h>\n"
 
 
 def build_before_workers(config: pytest.Config, say: Callable[[str], None]) -> None:
-    """For a run of all tests by several workers; what does not build is left to the test that says so."""
+    """Builds before a run of all tests with several workers. A build failure is left for the test that reports it."""
     is_worker = hasattr(config, "workerinput")
     chosen = config.option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     if is_worker or chosen or config.option.collectonly or not config.getoption("numprocesses", None):
@@ -39,19 +40,19 @@ def build_before_workers(config: pytest.Config, say: Callable[[str], None]) -> N
 
 
 def run_alone(folder: Path, say: Callable[[str], None]) -> IO[str]:
-    """Waits until no other run of all tests uses this folder of builds; the file to hold, which ends with us."""
+    """Waits until no other run of all tests uses this build folder. The caller keeps the locked file open."""
     folder.mkdir(parents=True, exist_ok=True)
     file = (folder / "tests.lock").open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        say(f"another run of all tests uses {folder}; this one waits until it has ended")
+        say(f"another run of all tests uses {folder}; this run waits until that one has ended")
         fcntl.flock(file, fcntl.LOCK_EX)
     return file
 
 
 def wanted() -> list[tuple[str, Callable[[], object]]]:
-    """What is to be built, by what it is called."""
+    """The builds to do, each with its name."""
     pairs = [
         (stage, target)
         for stage in stages.STAGES

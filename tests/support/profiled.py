@@ -1,4 +1,4 @@
-"""What a call asks of ATen, as the profiler sees it: from Python or from C++ is all the same to it."""
+"""The ATen operations of a call, as the profiler records them, whether Python or C++ calls them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _events(call: Callable[[], object], **options: bool) -> list:
 
 
 def operations(call: Callable[[], object]) -> list[str]:
-    """The ATen operations that no other one calls, in order, views left out."""
+    """The outermost ATen operations in order, without views."""
 
     def is_outermost(event) -> bool:
         while (event := event.cpu_parent) is not None:
@@ -30,5 +30,5 @@ def operations(call: Callable[[], object]) -> list[str]:
 
 
 def allocations(call: Callable[[], object], least: int) -> int:
-    """How many pieces of memory of at least so many bytes the operations of a call take."""
+    """How many allocations of at least this many bytes the operations of a call make."""
     return sum(event.self_cpu_memory_usage >= least for event in _events(call, profile_memory=True))

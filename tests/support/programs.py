@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def cuobjdump() -> Path | None:
-    """The toolkit's, or the one that torch's CUDA wheels bring along."""
+    """The cuobjdump of the toolkit, or the one that is installed with torch's CUDA wheels."""
     if found := shutil.which("cuobjdump"):
         return Path(found)
     triton = importlib.util.find_spec("triton")
@@ -21,7 +21,7 @@ def cuobjdump() -> Path | None:
 
 @functools.cache
 def another_python() -> str | None:
-    """A Python on PATH whose version is not this one's, and that knows the limited API of 3.10."""
+    """A Python on PATH of another version that supports the limited API of 3.10."""
     for minor in range(10, 20):
         name = f"python3.{minor}"
         if minor != sys.version_info.minor and shutil.which(name):

@@ -1,4 +1,4 @@
-"""The troubleshooting page, read as data, and a place to try what it says."""
+"""Reads the troubleshooting page as data, and provides a sandbox to try its commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCES = ROOT / "tests" / "docs" / "troubleshooting" / "sources"
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 TORCH = Path(torch.__path__[0])
 INCLUDE = " ".join(f"-isystem {shlex.quote(path)}" for path in [*include_paths(), sysconfig.get_path("include")])
-# What must survive from the caller's environment for torch and the compilers to be found at all.
+# Variables of the caller's environment without which torch and the compilers are not found.
 INHERITED = ("HOME", "LD_LIBRARY_PATH", "PYTHONPATH", "LIBRARY_PATH", "CPATH")
 
 # Scripts that several problems need: build and import the small module; ask torch what it would build for.
@@ -73,7 +73,7 @@ def compile(flags: str = "") -> str:
 
 
 class Sandbox:
-    """A folder with an environment of its own, in which `python` is the Python that runs the tests."""
+    """A folder with its own environment, in which `python` is the Python that runs the tests."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -104,14 +104,14 @@ class Sandbox:
         return path
 
     def only(self, *names: str) -> str:
-        """A PATH with nothing but Python and these programs of the machine."""
+        """A PATH with only Python and these programs of the machine."""
         for name in names:
             self.tool(name, f'exec "{shutil.which(name)}" "$@"', folder="only")
         shutil.copy(self.bin / "python", self.folder / "only")
         return str(self.folder / "only")
 
     def run(self, command: str, **environment: str) -> tuple[int, str]:
-        """The status of a shell command in the folder, and all that it prints."""
+        """The exit status of a shell command in the folder, and everything that it prints."""
         done = subprocess.run(
             ["/bin/bash", "-e", "-o", "pipefail", "-c", command],
             cwd=self.folder,
@@ -123,13 +123,13 @@ class Sandbox:
         return done.returncode, done.stdout
 
     def fails(self, command: str, **environment: str) -> str:
-        """What a command prints that must fail."""
+        """Runs a command, which must fail, and returns what it prints."""
         status, output = self.run(command, **environment)
         assert status != 0, f"did not fail: {command}\n{output}"
         return output
 
     def works(self, command: str, **environment: str) -> str:
-        """What a command prints that must not fail."""
+        """Runs a command, which must succeed, and returns what it prints."""
         status, output = self.run(command, **environment)
         assert status == 0, f"failed: {command}\n{output}"
         return output
@@ -149,22 +149,22 @@ class Sandbox:
         return path
 
     def compile_with_torch(self, output: str, *arguments: str, source: str = "module.cpp") -> Path:
-        """The same for a source that calls torch."""
+        """Does the same for a source that calls torch."""
         libraries = (f"-L{TORCH / 'lib'}", "-ltorch", "-ltorch_cpu", "-lc10")
         return self.compile(output, host.cpp_standard(), *shlex.split(INCLUDE), *arguments, *libraries, source=source)
 
-    def package(self, setup: str = "setup_plain.py") -> None:
-        """A package with an extension, in the folder of the name that the page uses."""
-        folder = self.folder / "stages" / "stage2_aten"
-        folder.mkdir(parents=True)
-        shutil.copy(SOURCES / "module.cpp", folder)
-        shutil.copy(SOURCES / setup, folder / "setup.py")
-        (folder / "__init__.py").write_text("from . import _C\n")
+    def package(self, setup: str = "setup_plain.py", folder: str = "stage2_aten") -> None:
+        """Writes a package with an extension into a folder of the name that the page uses."""
+        sources = self.folder / "stages" / folder
+        sources.mkdir(parents=True)
+        shutil.copy(SOURCES / "module.cpp", sources)
+        shutil.copy(SOURCES / setup, sources / "setup.py")
+        (sources / "__init__.py").write_text("from . import _C\n")
         pyproject = '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
-        (folder / "pyproject.toml").write_text(pyproject)
+        (sources / "pyproject.toml").write_text(pyproject)
 
     def install(self, command: str, **environment: str) -> None:
-        """Runs a `pip install` of the page; what it installs lands in the folder, where `import` looks for it."""
+        """Runs a `pip install` of the page. It installs into the folder, where `import` finds the packages."""
         path = os.pathsep.join([str(self.installed), self.environment.get("PYTHONPATH", "")])
         self.works(command, PIP_TARGET=str(self.installed), PIP_UPGRADE="1", **environment)
         self.environment["PYTHONPATH"] = path.rstrip(os.pathsep)

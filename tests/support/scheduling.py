@@ -1,8 +1,8 @@
-"""Which tests one of several workers runs after each other.
+"""Decides which tests one of several workers runs in sequence.
 
-Mostly those of a file, which share what they have built. Tests of the files in `APART` share nothing, or only with
-those of one program: any worker takes them, so that no file is left over at the end. (Of xdist's own ways, loadfile
-knows no exceptions, and loadgroup takes no notice of its groups with pytest 9.2.)
+Mostly these are the tests of one file, which share builds. The tests of the files in `APART` share nothing, or only
+with the tests of one program, so any worker may run them. Then no long file is left over at the end. (Of xdist's own
+modes, loadfile has no exceptions, and loadgroup ignores its groups with pytest 9.2.)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 
 def of_program(test: str) -> str:
-    """The tests of one of the programs with mistakes, whose name begins the parameter."""
+    """The group of the tests of one program with mistakes. Its name is the beginning of the parameter."""
     file, _, name = test.partition("::")
     program = re.search(r"\[(\w+)", name)
     return f"{file}::{program[1]}" if program else test
@@ -48,7 +48,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
             return group_of(nodeid)
 
         def remove_node(self, node: object) -> str | None:
-            """The test in which a worker crashed; others run the rest of its groups. (xdist would start it again.)"""
+            """Returns the test in which a worker crashed. Others run the rest. (xdist would rerun the test.)"""
             groups = self.assigned_work.pop(node)
             left = [(group, test) for group in groups.values() for test, done in group.items() if not done]
             if not left:

@@ -1,4 +1,4 @@
-"""A test file that mirrors no package is named, with the place where it belongs."""
+"""A test file whose folder mirrors no package is reported, with the folder where it belongs."""
 
 from __future__ import annotations
 

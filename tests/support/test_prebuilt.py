@@ -1,4 +1,4 @@
-"""Two runs of all tests at once: the second says that it waits, and goes on when the first has ended."""
+"""Two runs of all tests at once: the second reports that it waits, and continues when the first has ended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_second_run_waits_for_the_first(tmp_path):
     first.close()
     thread.join(30)
     assert runs.is_set()
-    assert said == [f"another run of all tests uses {tmp_path / 'build'}; this one waits until it has ended"]
+    assert said == [f"another run of all tests uses {tmp_path / 'build'}; this run waits until that one has ended"]
 
 
 def test_every_stage_is_built_for_every_target_here():

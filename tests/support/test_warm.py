@@ -1,4 +1,4 @@
-"""Scripts in processes that have torch already are as scripts in processes of their own."""
+"""Scripts in processes that have already imported torch behave like scripts in their own processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests an exercise: its starter, which fails helpfully, its solution, and its wrong and right answers."""
+"""The variants of an exercise: its starter, which fails helpfully, its solution, and wrong and right answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from common.paths import ROOT
 
 
 class Variant(NamedTuple):
-    """One of an exercise: "starter", "solution", "wrong/NAME", or "right/NAME"."""
+    """One variant of an exercise: "starter", "solution", "wrong/NAME", or "right/NAME"."""
 
     exercise: Exercise
     name: str
@@ -24,7 +24,7 @@ class Variant(NamedTuple):
 
     @property
     def files(self) -> variants.Files:
-        """All that the learner's folder holds."""
+        """All files in the learner's folder."""
         kind, _, name = self.name.partition("/")
         if name:
             return {"wrong": variants.wrong, "right": variants.right}[kind](self.exercise)[name]
@@ -32,7 +32,7 @@ class Variant(NamedTuple):
 
     @property
     def sources(self) -> list[str]:
-        """What decides the verdict, beside common/: the stage's files, and the exercise's but for its texts."""
+        """The files besides common/ that decide the verdict: the stage's, and the exercise's without its texts."""
         stage, folder = self.exercise.source.folder, self.exercise.folder
         found = [*stage.glob("*.py"), *(stage / "csrc").rglob("*"), *folder.rglob("*")]
         texts = [folder / name for name in ("README.md", "hints.md", EQUIVALENT_FILE)]
@@ -46,7 +46,7 @@ class Variant(NamedTuple):
         return sorted(str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path) for path in mine)
 
     def judged(self) -> Verdict:
-        """What a learner with these files is told. Its build is not kept."""
+        """The verdict that a learner with these files gets. The build is not kept."""
         with tempfile.TemporaryDirectory(prefix="proof-") as folder:
             work = Path(folder).resolve() / self.exercise.name
             workspace.write_files(self.files, work)

@@ -1,7 +1,7 @@
-"""Scripts in processes that have torch already: forked from one that has imported it and done nothing else with it.
+"""Runs scripts in processes that have already imported torch: forks of a process that has done nothing else.
 
-A fork takes a twentieth of a second where an import of torch takes seconds. It is a process of its own, with its own
-environment and output, whatever becomes of it.
+A fork takes a twentieth of a second, whereas an import of torch takes seconds. Each fork is a separate process with
+its own environment and output, so a crash does no harm to the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PRELOADED = ["torch", "common.build.modules", "support.warm"]
 
 @functools.cache
 def context() -> ForkServerContext:
-    """The process that forks are made of; it ends with this one."""
+    """The process from which scripts are forked. It ends with this process."""
     found = multiprocessing.get_context("forkserver")
     found.set_forkserver_preload(PRELOADED)
     return found
@@ -47,7 +47,7 @@ def run_warm(
 def run_script(
     code: str, arguments: tuple[str, ...], cwd: str, environment: dict[str, str], names: list[str]
 ) -> None:
-    """The whole life of such a process, which ends as a script does."""
+    """The main function of a forked process, which ends as a script does."""
     for stream, name in enumerate(names, 1):
         os.dup2(os.open(name, os.O_WRONLY | os.O_APPEND), stream)
     os.chdir(cwd)

@@ -1,4 +1,4 @@
-"""`make stage-0`: every check of the primer, a line each. Each part lists its own checks in `CHECKS`."""
+"""`make stage-0`: every check of the primer, one line each. Each part lists its own checks in `CHECKS`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTS: tuple[ModuleType, ...] = (autograd, overrides, conv_batchnorm)
 
 
 def check_primer(seed: int | None = None) -> list[Result]:
-    """Runs every check and prints what each has seen; without a seed, with fresh numbers."""
+    """Runs every check and prints its result; without a seed, with new random numbers."""
     seed = fresh_seed() if seed is None else seed
     results = []
     for part in PARTS:
@@ -27,14 +27,14 @@ def check_primer(seed: int | None = None) -> list[Result]:
 
 
 def _row(one: Check, seed: int) -> Result:
-    """Runs one check, prints its line, and gives its row for the report."""
+    """Runs one check, prints its line, and returns its row for the report."""
     torch.manual_seed(seed)
     outcome, seen, start = "passed", "", time.perf_counter()
     try:
         seen = one.run()
     except AssertionError as error:
         outcome, seen = "failed", str(error)
-    except Exception as error:  # whatever the stage's code raises is a failure of that code
+    except Exception as error:  # any exception counts as a failure of the stage
         outcome, seen = "failed", f"{type(error).__name__}: {error}"
     seconds = time.perf_counter() - start
     shown = seen if outcome == "passed" else f"FAILED: {seen} (seed {seed})"

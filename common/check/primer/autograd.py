@@ -1,4 +1,4 @@
-"""Functions with a gradient of their own. Syllabus 0.1 to 0.6; functions.py and linear.py of stage 0."""
+"""Functions with their own gradients. Syllabus 0.1 to 0.6; functions.py and linear.py of stage 0."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ functions, linear = modules.load_stage(0).functions, modules.load_stage(0).linea
 
 
 def interp() -> str:
-    """What NumPy computes has a gradient, and so has that."""
+    """A function computed by NumPy has a first and a second derivative."""
 
     def line(x: Tensor) -> Tensor:
         return functions.interp(x, [0.0, 1.0, 3.0], [1.0, 2.0, -5.0])
@@ -26,24 +26,24 @@ def interp() -> str:
     )  # not at a knot, which has no derivative
     agrees("interp", line(x), torch.tensor([1.0, 1.3, 1.9, -0.45, -5.0], dtype=torch.float64))
     passes("interp", line, x, twice=True)
-    refuses("an interp whose knots fall", lambda: functions.interp(x, [1.0, 0.0], [0.0, 0.0]), "knots")
-    return f"gradcheck on {len(x)} places; knots that fall are refused"
+    refuses("interp with decreasing knots", lambda: functions.interp(x, [1.0, 0.0], [0.0, 0.0]), "knots")
+    return f"gradcheck at {len(x)} points; decreasing knots are refused"
 
 
 def swish() -> str:
-    """One node keeps nothing beside its input; a second derivative is refused."""
+    """A single node saves nothing besides its input; a second derivative is refused."""
     x = leaf(7)
     passes("swish", functions.swish, x, 1.5)
     agrees("swish", functions.swish(x, 1.5), x * torch.sigmoid(1.5 * x))
     refuses("the second derivative of swish", lambda: second_derivative(functions.swish, x), "once_differentiable")
     x = leaf(100, 100)
     ours, formula = saved_bytes(lambda: functions.swish(x), [x]), saved_bytes(lambda: x * torch.sigmoid(x), [x])
-    assert ours == 0, f"swish keeps {ours:,} bytes beside its input, expected none"
+    assert ours == 0, f"swish keeps {ours:,} bytes besides its input, expected none"
     return f"keeps {ours} bytes for backward, the formula {formula:,}"
 
 
 def second_derivative(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """The second derivative of the sum of y ** 2, by `backward`, which passes on what a Function refuses."""
+    """The second derivative of the sum of y ** 2, by `backward`, which also raises the error of a refusal."""
     (gradient,) = torch.autograd.grad(function(x).square().sum(), x, create_graph=True)
     x.grad = None
     gradient.sum().backward()
@@ -51,14 +51,14 @@ def second_derivative(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor
 
 
 def scale() -> str:
-    """A gradient of None goes through: gradcheck tries that."""
+    """Backward accepts a gradient of None: gradcheck tests that."""
     x = leaf(4)
     passes("scale", functions.scale, x, -3.0, twice=True)
-    return "gradcheck, which tries None too"
+    return "gradcheck, which also tries None"
 
 
 def exp_() -> str:
-    """In place: same memory, the history rewritten, a leaf refused."""
+    """An in-place function returns the same memory with a new history, and refuses a leaf."""
     x = leaf(4)
     passes("exp_", lambda x: functions.exp_(x.clone()), x, twice=True)
     changed = x.clone()
@@ -70,17 +70,17 @@ def exp_() -> str:
 
 
 def clip() -> str:
-    """The mask has no gradient."""
+    """The mask does not require a gradient."""
     x = torch.tensor([-2.0, -0.5, 0.7, 3.0], dtype=torch.float64, requires_grad=True)
     passes("clip", lambda x: functions.clip(x, -1.0, 1.0)[0], x)
     _, inside = functions.clip(x, -1.0, 1.0)
-    assert not inside.requires_grad, "the mask of clip requires a gradient, and has none to give"
+    assert not inside.requires_grad, "the mask of clip requires a gradient, but it has no derivative"
     agrees("the mask of clip", inside, torch.tensor([0.0, 1.0, 1.0, 0.0], dtype=torch.float64))
     return "gradcheck; its mask requires no gradient"
 
 
 def cube() -> str:
-    """The second derivative is right where others are silently wrong."""
+    """The second derivative is right; a simpler backward would make it silently wrong."""
     x = leaf(5)
     passes("cube", functions.cube, x, twice=True)
     two = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
@@ -90,7 +90,7 @@ def cube() -> str:
 
 
 def linear_function() -> str:
-    """Every combination of gradients, with a bias and without."""
+    """Every combination of required gradients, with and without a bias."""
     tried = 0
     for needed in range(8):
         given = [leaf(3, 5), leaf(4, 5), leaf(4)]
@@ -106,11 +106,13 @@ def linear_function() -> str:
 
 
 def linear_module() -> str:
-    """What an optimizer, a state_dict and a reader find in the module."""
+    """The module's parameters, its state_dict and its printed form."""
     module, without = linear.Linear(16, 3), linear.Linear(16, 3, bias=False)
     assert list(module.state_dict()) == ["weight", "bias"], f"its state_dict holds {list(module.state_dict())}"
-    assert [name for name, _ in without.named_parameters()] == ["weight"], "without a bias it has more than a weight"
-    assert without.bias is None, "without a bias it has one"
+    assert [name for name, _ in without.named_parameters()] == ["weight"], (
+        "without a bias it has other parameters than a weight"
+    )
+    assert without.bias is None, "without a bias its bias is not None"
     bound = max(parameter.abs().max().item() for parameter in module.parameters())
     assert bound <= 1 / math.sqrt(16), f"a parameter starts at {bound:.3f}, beyond 1/sqrt(16)"
     shown = "Linear(in_features=16, out_features=3, bias=True)"
@@ -121,10 +123,10 @@ def linear_module() -> str:
 CHECKS = (
     Check("interp: a call into NumPy", interp),
     Check("swish: less memory, one node", swish),
-    Check("scale: a gradient that is None", scale),
+    Check("scale: a gradient of None", scale),
     Check("exp_: in place", exp_),
     Check("clip: an output without gradient", clip),
     Check("cube: the second derivative", cube),
-    Check("linear: a bias or none", linear_function),
-    Check("Linear: the module around it", linear_module),
+    Check("linear: with and without a bias", linear_function),
+    Check("Linear: the module", linear_module),
 )

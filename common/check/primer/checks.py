@@ -1,4 +1,4 @@
-"""What the parts of the primer share: a check, and its assertions."""
+"""Code that the parts of the primer's checks share: the class `Check` and assertions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch.autograd import gradcheck, gradgradcheck
 class Check(NamedTuple):
     """One line of `make stage-0`.
 
-    `run` returns what was seen, such as "gradcheck of 5 arguments", and raises AssertionError with a plain sentence
-    when something is wrong. It draws its numbers from torch's generator, which is seeded before each check.
+    `run` returns a summary of what was checked, such as "gradcheck of 5 arguments", and raises AssertionError with a
+    message if something is wrong. It uses torch's generator, which is seeded before each check.
     """
 
     what: str
@@ -22,7 +22,7 @@ class Check(NamedTuple):
 
 
 def leaf(*shape: int) -> Tensor:
-    """Fresh numbers in float64 that require a gradient."""
+    """New random numbers in float64 that require a gradient."""
     return torch.randn(shape, dtype=torch.float64, requires_grad=True)
 
 
@@ -35,7 +35,7 @@ def agrees(name: str, got: Tensor, want: Tensor) -> None:
 def passes(name: str, function: Callable, *arguments: object, twice: bool = False) -> None:
     """Raises AssertionError, with the first line of gradcheck's message, unless the gradients are right.
 
-    `twice` asks for the second derivatives, too.
+    With `twice`, it checks the second derivatives, too.
     """
     for test in (gradcheck, gradgradcheck) if twice else (gradcheck,):
         try:
@@ -48,10 +48,10 @@ def passes(name: str, function: Callable, *arguments: object, twice: bool = Fals
 def refuses(
     what: str, call: Callable[[], object], word: str, kinds: tuple[type[Exception], ...] = (RuntimeError,)
 ) -> None:
-    """Raises AssertionError unless a call raises one of these, with that word in its message."""
+    """Raises AssertionError unless a call raises an exception of these kinds with that word in its message."""
     try:
         found = call()
     except kinds as error:
         assert word in str(error), f"{what} is refused, but the message does not say {word!r}: {error}"
         return
-    raise AssertionError(f"{what} is not refused: it gives {found}")
+    raise AssertionError(f"{what} is not refused: it returns {found}")

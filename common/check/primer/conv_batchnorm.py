@@ -12,14 +12,14 @@ from .checks import Check, agrees, leaf, passes, refuses
 
 fused = modules.load_stage(0).conv_batchnorm
 
-LARGE_EPS = 0.5  # with the usual 1e-5 a gradient that forgets epsilon would pass
+LARGE_EPS = 0.5  # with the usual 1e-5, a gradient that ignores epsilon would pass
 LEAST_SAVED, LEAST_AT_PEAK = 0.4, 0.2  # of the bytes of plain layers
-# N, H, W, K, L, stride, padding: odd and even, and strides that leave a row or a column unread.
+# N, H, W, K, L, stride, padding: odd and even sizes, and strides that skip the last row or column.
 SHAPES = ((3, 5, 4, 3, 2, 1, 0), (2, 6, 7, 3, 3, 2, 1), (1, 7, 5, 1, 1, 3, 0), (2, 3, 3, 3, 3, 1, 2))
 
 
 def convolution() -> str:
-    """The two gradients, which are convolutions."""
+    """The two gradients of a convolution, which are convolutions themselves."""
     for N, H, W, K, L, stride, padding in SHAPES:
         input, weight = leaf(N, 2, H, W), leaf(4, 2, K, L)
         agrees("the convolution", fused.Convolution.apply(input, weight, stride, padding),
@@ -29,7 +29,7 @@ def convolution() -> str:
 
 
 def batchnorm() -> str:
-    """Epsilon within the root, as torch has it, and outside of it."""
+    """Batch norm with epsilon inside the root, as in torch, and outside of it."""
     input, gamma, beta = leaf(3, 4, 2, 3), leaf(4), leaf(4)
     var, mean = torch.var_mean(input, (0, 2, 3), correction=0, keepdim=True)
     for outside, root in ((False, (var + LARGE_EPS).sqrt()), (True, var.sqrt() + LARGE_EPS)):
@@ -42,7 +42,7 @@ def batchnorm() -> str:
 
 
 def joined() -> str:
-    """The fused Function against torch's two layers: output, gradients, and no second derivative."""
+    """The fused Function agrees with torch's two layers and refuses a second derivative."""
     for N, H, W, K, L, stride, padding in SHAPES:
         arguments = leaf(N, 2, H, W), leaf(4, 2, K, L), leaf(4), leaf(4)
 
@@ -59,13 +59,13 @@ def joined() -> str:
         for name, got, expected in zip(("input", "weight", "gamma", "beta"), *pairs, strict=True):
             agrees(f"the fused d_{name}", got, expected)
     (d_input,) = torch.autograd.grad(ours(*arguments).square().sum(), input, create_graph=True)
-    # Mean and root are saved as numbers, so it would be wrong.
+    # Mean and root are saved without their history, so a second derivative would be wrong.
     refuses("a second derivative", d_input.sum().backward, "once_differentiable")
     return f"gradcheck and torch's own gradients on {len(SHAPES)} shapes; a second derivative is refused"
 
 
 def make_pair(I: int, O: int, K: int, **options: int) -> tuple[nn.Module, nn.Module]:
-    """The two layers of torch, and the fused one that starts with the same numbers."""
+    """The two layers of torch, and the fused layer with the same initial values."""
     plain = nn.Sequential(nn.Conv2d(I, O, K, bias=False, **options), nn.BatchNorm2d(O))
     layer = fused.ConvBatchNorm2d(I, O, K, **options)
     with torch.no_grad():
@@ -77,7 +77,7 @@ def make_pair(I: int, O: int, K: int, **options: int) -> tuple[nn.Module, nn.Mod
 
 
 def module() -> str:
-    """Running statistics over a few batches, then eval mode."""
+    """The layer's running statistics over a few batches, then eval mode."""
     plain, layer = (one.double() for one in make_pair(2, 4, 3, stride=2, padding=1))
     for batch in range(1, 4):
         input = torch.randn(5, 2, 6, 7, dtype=torch.float64) * batch + batch
@@ -86,11 +86,11 @@ def module() -> str:
     agrees("running_var", layer.running_var, plain[1].running_var)
     plain.eval(), layer.eval()
     agrees("the layer in eval mode", layer(input[:1]), plain(input[:1]))
-    return "training, running statistics and eval mode as torch's two layers"
+    return "training, running statistics and eval mode agree with torch's two layers"
 
 
 def refused_arguments() -> str:
-    """Arguments that do not fit, each with an error that names it."""
+    """Each invalid argument is refused with an error that names it."""
     input, weight, gamma, beta = leaf(2, 3, 4, 4), leaf(5, 3, 3, 3), leaf(5), leaf(5)
     calls = (
         ("input", input[0], weight, gamma, beta),
@@ -109,14 +109,14 @@ def refused_arguments() -> str:
     for name, *arguments in calls:
         try:
             fused.conv_batchnorm(*arguments)
-        except Exception as error:  # torch's own for what went through unchecked
+        except Exception as error:  # an error of torch itself means that our check missed the argument
             said = f"{type(error).__name__}: {error}"
             assert said.startswith(f"RuntimeError: conv_batchnorm: {name} "), (
-                f"a wrong {name} is not refused by name: {said}"
+                f"a wrong {name} raises an error that does not name it: {said}"
             )
             continue
-        raise AssertionError(f"a wrong {name} is not refused")
-    return f"{len(calls)} calls that do not fit, each with the name of the argument"
+        raise AssertionError(f"a wrong {name} is accepted")
+    return f"{len(calls)} invalid calls, each refused with the name of the argument"
 
 
 def memory_of_four_layers() -> str:
@@ -131,7 +131,7 @@ def memory_of_four_layers() -> str:
         def step(network: nn.Module = network) -> None:
             network(input).square().mean().backward()
 
-        step()  # the gradients of the parameters are there from now on
+        step()  # from now on, the parameters' gradients are allocated
         peak.append(peak_bytes(step))
     less, less_at_peak = (1 - mine / theirs for theirs, mine in (saved, peak))
     assert less >= LEAST_SAVED, f"the fused layers save {saved[1]:,} bytes for backward, plain ones {saved[0]:,}"

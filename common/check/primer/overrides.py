@@ -1,4 +1,4 @@
-"""Types that torch takes for tensors. Syllabus 0.7 to 0.12; scaled_identity.py, tensor_likes.py, coverage.py."""
+"""Types that torch accepts as tensors. Syllabus 0.7 to 0.12; scaled_identity.py, tensor_likes.py, coverage.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ refuses = partial(checks.refuses, kinds=(TypeError, ValueError, RuntimeError))
 
 
 def equal(name: str, got: object, want: Tensor) -> None:
-    """Raises AssertionError unless this is the tensor, or the scaled identity, that it should be."""
+    """Raises AssertionError unless a tensor or scaled identity equals the expected tensor."""
     got = got.tensor() if isinstance(got, identity.ScalarTensor) else got
     assert isinstance(got, Tensor), f"{name} is a {type(got).__name__}, expected a tensor"
     close = got.shape == want.shape and torch.allclose(got, want.to(got.dtype), atol=1e-6)
@@ -27,7 +27,7 @@ def equal(name: str, got: object, want: Tensor) -> None:
 
 
 def operations() -> str:
-    """Sums and products with a tensor on either side, by each spelling, and with another scaled identity."""
+    """Sums and products with a tensor on either side and with another scaled identity, as functions and operators."""
     spellings = {"add": (torch.add, operator.add), "matmul": (torch.matmul, operator.matmul)}
     N, count = int(torch.randint(2, 9, ())), 0
     tensor = torch.randn(N, N)
@@ -49,7 +49,7 @@ def operations() -> str:
 
 
 def refused_operations() -> str:
-    """Wrong sizes, None, and functions that the table lacks; a matrix that would be written to and lost."""
+    """Refuses wrong sizes, None, functions that the table lacks, and writes into a temporary matrix."""
     strict, converting = (kind(3, 2.0) for kind in KINDS)
     refuses("N = 0", lambda: identity.ScalarTensor(0, 1.0), "N is 0")
     refuses("N = 2.5", lambda: identity.ScalarTensor(2.5, 1.0), "N is 2.5")
@@ -66,7 +66,7 @@ def refused_operations() -> str:
 
 
 def logged_calls() -> str:
-    """Functions, methods, operators and attributes are seen, and results are logged as well."""
+    """Functions, methods, operators and attributes are logged, and their results are logging tensors, too."""
     log = likes.LoggingTensor.calls
     log.clear()
     x = torch.randn(3, 4).as_subclass(likes.LoggingTensor)
@@ -80,7 +80,7 @@ def logged_calls() -> str:
 
 
 def carried_sources() -> str:
-    """Metadata goes through lists, tuples and calls without keywords, and is merged."""
+    """Metadata passes through lists, tuples and calls without keywords, and is merged."""
     a, b = (likes.Sourced(torch.randn(2, 3), {name}) for name in ("a", "b"))
     plain = torch.randn(2, 3)
     calls = {
@@ -100,7 +100,7 @@ def carried_sources() -> str:
 
 
 def covered() -> str:
-    """What each type makes of all functions that can be overridden and take one argument."""
+    """How many of all overridable functions with one argument each type supports."""
     matrix = identity.ScalarTensor(3, 2.0).tensor()
     makers = {kind.__name__: lambda kind=kind: kind(3, 2.0) for kind in KINDS}
     makers["LoggingTensor"] = lambda: matrix.clone().as_subclass(likes.LoggingTensor)
@@ -108,7 +108,7 @@ def covered() -> str:
     total = {name: [sum(column) for column in zip(*counts.values(), strict=True)] for name, counts in found.items()}
     strict, number = total["ScalarTensor"]
     assert number > 300, f"only {number} functions were tried"
-    assert strict == 1, f"ScalarTensor covers {strict} functions of one argument, and has only mean in its table"
+    assert strict == 1, f"ScalarTensor covers {strict} functions of one argument, but its table has only mean"
     for name, (right, all_) in found["ConvertingScalarTensor"].items():
         if name.startswith("torch"):  # methods and attributes belong to tensors
             assert right >= 0.95 * all_, f"ConvertingScalarTensor covers {right} of {all_} functions of {name}"
@@ -121,7 +121,7 @@ def covered() -> str:
 
 CHECKS = (
     Check("scaled identity: mean, add, matmul", operations),
-    Check("scaled identity: what is refused", refused_operations),
+    Check("scaled identity: invalid operations", refused_operations),
     Check("a subclass that logs", logged_calls),
     Check("a wrapper that carries sources", carried_sources),
     Check("overridable functions: coverage", covered),

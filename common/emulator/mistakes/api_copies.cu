@@ -1,4 +1,4 @@
-// Copies and memsets: more bytes than there are, or in the wrong direction.
+// Copies and memsets: of more bytes than the memory has, or in the wrong direction.
 #include "case.h"
 
 CASE(wrong_copy_to_the_device_too_long) {
@@ -144,7 +144,7 @@ CASE(right_as_many_bytes_as_elements_need) {
   check(cudaFree(d_x));
 }
 
-// An address is right up to the end of the array, also where no element begins.
+// Any address inside the array is valid, even one that is not the beginning of an element.
 CASE(right_from_the_middle) {
   int host[16] = {}, *d_x;
   check(cudaMalloc(&d_x, sizeof(host)));

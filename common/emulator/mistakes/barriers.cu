@@ -1,7 +1,7 @@
-// Barriers: a __syncthreads that not all threads of a block reach, or not the same one.
+// Barriers: not all threads of a block reach the same __syncthreads.
 #include "case.h"
 
-// ---- threads at different barriers
+// ---- threads that wait at different barriers
 
 __global__ void two_branches(int* out, const int* in) {
   __shared__ int values[64];
@@ -33,7 +33,7 @@ CASE(right_one_barrier_behind_the_branches) {
   expect_each(out, 64, [](int i) { return 63 - i < 40 ? 63 - i : i - 63; });
 }
 
-// A halving sum whose barrier has slipped into the `if`: the others wait at the next one.
+// A tree reduction with its barrier inside the `if` by mistake: the other threads wait at the next barrier.
 __global__ void sum(float* total, const float* in) {
   __shared__ float partial[64];
   const int t = threadIdx.x;
@@ -66,7 +66,7 @@ CASE(right_barrier_behind_the_if) {
   expect_one(total, 2016);
 }
 
-// The rows have different lengths, so some threads leave the loop while others wait in it.
+// The rows have different lengths, so some threads leave the loop while others wait inside it.
 __global__ void row_sums(float* sums, const float* in, const int* lengths) {
   __shared__ float weight;
   float total = 0;
@@ -104,7 +104,7 @@ CASE(right_loops_of_one_length) {
 
 // ---- votes
 
-// `&&` asks the vote only of the threads for which the left side holds.
+// Because of `&&`, only threads for which the left side is true take part in the vote.
 __global__ void any_large(int* out, const int* in) {
   const int t = threadIdx.x;
   int found = t < 48;
@@ -134,7 +134,7 @@ __global__ void count(int* out, const int* in) {
 }
 CASE(wrong_each_warp_its_own_vote) { count<<<1, 64>>>(unwritten<int>(64), numbers<int>(64)); }
 
-// ---- what all threads of a block decide alike
+// ---- branches that all threads of a block take together
 
 __global__ void by_block_right(int* out, const int* in) {
   __shared__ int values[32];
@@ -152,7 +152,7 @@ CASE(right_branch_of_whole_blocks) {
   expect_each(out, 128, [](int i) { return i / 32 % 2 ? 31 - i % 32 : 0; });
 }
 
-// All threads learn from a vote whether to go on.
+// All threads learn from a vote whether to continue.
 __global__ void halve_right(int* out, const int* in) {
   int value = in[threadIdx.x], steps = 0;
   while (__syncthreads_or(value > 0)) {
@@ -167,7 +167,7 @@ CASE(right_loop_until_a_vote) {
   expect_each(out, 64, [](int) { return 6; });
 }
 
-// Threads beyond the end have nothing to do, and stay for the barrier.
+// Threads past the end have nothing to do, but they still reach the barrier.
 __global__ void shift_right(int* out, const int* in, int n) {
   __shared__ int values[64];
   const int t = threadIdx.x, i = blockIdx.x * 64 + t;
@@ -181,7 +181,7 @@ CASE(right_tail_stays) {
   expect_each(out, 100, [](int i) { return i % 64 ? i - 1 : 0; });
 }
 
-// Nobody waits once the first have left.
+// No thread waits after the first threads have left.
 __global__ void leave_after_the_last_barrier_right(int* out, const int* in, int n) {
   __shared__ int values[64];
   values[threadIdx.x] = in[threadIdx.x];
@@ -195,7 +195,7 @@ CASE(right_return_after_the_last_barrier) {
   expect_each(out, 50, [](int i) { return 63 - i; });
 }
 
-// ---- threads that have returned: devices allow it, and the author may not have meant it
+// ---- threads that have returned: GPUs allow it, but the author may not have intended it
 
 __global__ void leave_early(int* out, const int* in, int n) {
   __shared__ int values[64];

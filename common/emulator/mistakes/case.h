@@ -1,11 +1,11 @@
-// What the programs in this folder share. Each is called with the name of a case, and runs it; without a name
-// it lists its cases. A case owns the kernels that stand between the case before it and itself:
+// Shared code of the programs in this folder. A program runs the cases whose names are its arguments; without
+// arguments it lists its cases. A case includes the kernels between the previous case and itself:
 //
-//   wrong_...   has a mistake, on the lines marked `// BUG check: array`; a race may have two such lines
-//   warned_...  does what devices allow and authors rarely mean; its lines are marked `// WARNING check`
-//   right_...   looks like one of those and is right: nothing may be reported
+//   wrong_...   contains a mistake, on the lines marked `// BUG check: array`; a race may have two such lines
+//   warned_...  does what GPUs allow but authors rarely intend; its lines are marked `// WARNING check`
+//   right_...   looks like one of those but is correct: nothing may be reported
 //
-// The same programs run on the emulator, on a GPU, and there under compute-sanitizer.
+// The same programs run on the emulator, on a GPU, and on a GPU under compute-sanitizer.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -42,7 +42,7 @@ inline void expect(bool is_so) {
   std::exit(1);
 }
 
-// ---- arrays on the device, freed when the case is over
+// ---- arrays on the device, freed at the end of the case
 
 inline void* arrays[16];
 inline int array_count = 0;

@@ -1,4 +1,4 @@
-// Launches: a device refuses them, and the kernel never runs.
+// Launches: the device rejects them, and the kernel never runs.
 #include "case.h"
 
 __global__ void fill(int* out, int n) {
@@ -63,7 +63,7 @@ CASE(wrong_nobody_looks) {
   std::exit(0);
 }
 
-// ---- up to the limits
+// ---- launches at the limits
 
 CASE(right_1024_threads) {
   int* out = unwritten<int>(1024);

@@ -1,4 +1,4 @@
-// Leaks: memory that nobody gives back.
+// Leaks: memory that is never freed.
 #include "case.h"
 
 CASE(wrong_never_freed) {

@@ -1,4 +1,4 @@
-// What kernels ask of the C library: copies, and a heap of their own.
+// C library functions in kernels: copies, and the heap of the device.
 #include "case.h"
 
 // ---- memcpy, memset
@@ -145,7 +145,7 @@ CASE(right_list_over_two_kernels) {
   expect_one(sum, 30);
 }
 
-// ---- variables of the file
+// ---- variables at file scope
 
 __constant__ float weights[4] = {1, 2, 3, 4};
 __device__ volatile int lock;

@@ -1,11 +1,11 @@
-// Masks of warps: the lanes that a shuffle, a vote or a __syncwarp names must come, and only those.
+// Warp masks: exactly the lanes in the mask of a shuffle, a vote or a __syncwarp must call it.
 #include "case.h"
 
 constexpr unsigned kAll = 0xffffffff;
 
-// ---- lanes that never come
+// ---- lanes that never arrive
 
-// Sixteen numbers, and the mask of 32: the other lanes have left. What is taken from them goes nowhere.
+// Sixteen numbers, but a mask of 32 lanes. The other lanes have returned, and their values are not used.
 __global__ void sum(float* total, const float* in) {
   const int lane = threadIdx.x;
   float value = in[lane];
@@ -17,7 +17,7 @@ __global__ void sum(float* total, const float* in) {
 }
 CASE(warned_full_mask_in_a_branch) { sum<<<1, 32>>>(unwritten<float>(1), numbers<float>(32)); }
 
-// One step too many, and the sum takes from lanes that have left.
+// With one step too many, the sum reads values of lanes that have returned.
 __global__ void sum_of_all(float* total, const float* in) {
   const int lane = threadIdx.x;
   float value = in[lane];
@@ -42,7 +42,7 @@ CASE(right_mask_of_the_branch) {
   expect_one(total, 120);
 }
 
-// Each branch has a shuffle of all lanes: each half waits for the other one, somewhere else.
+// Each branch has a shuffle of all lanes: each half waits for the other half, at another call.
 __global__ void minimum_and_maximum(int* out, const int* in) {
   int value = in[threadIdx.x];
   if (threadIdx.x % 2)
@@ -63,7 +63,7 @@ CASE(right_shuffle_before_the_branches) {
   expect_each(out, 32, [](int i) { return i % 2 ? i | 2 : i & ~2; });
 }
 
-// The tail has left, and is still in the mask.
+// The lanes of the tail have returned but are still in the mask.
 __global__ void count_positive(int* counts, const int* in, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
@@ -96,7 +96,7 @@ CASE(right_full_mask_without_a_return) {
   expect_each(counts, 2, [](int i) { return i ? 18 : 31; });
 }
 
-// Blocks of 48 threads: the second warp has sixteen lanes.
+// In blocks of 48 threads, the second warp has sixteen lanes.
 __global__ void maximum(int* out, const int* in) {
   int value = in[threadIdx.x];
   for (int offset = 16; offset > 0; offset /= 2)
@@ -119,7 +119,7 @@ CASE(right_mask_of_half_a_warp) {
   expect_each(out, 2, [](int i) { return i ? 47 : 31; });
 }
 
-// Lanes that leave the loop wait for a vote, and those in the loop for them.
+// The lanes that left the loop wait at a vote, and the lanes in the loop wait for them.
 __global__ void longest_run(int* out, const int* counts) {
   int steps = 0;
   for (int value = counts[threadIdx.x]; value > 0; value--) {
@@ -144,7 +144,7 @@ CASE(right_loop_until_a_vote) {
   expect_each(out, 32, [](int i) { return i; });
 }
 
-// ---- lanes that do not exist, and that nobody asks for anything
+// ---- lanes that do not exist, and whose values are not read
 
 __global__ void reverse_right(int* out, const int* in) {
   __shared__ int values[16];
@@ -168,14 +168,14 @@ CASE(right_full_mask_in_a_small_block) {
   expect_each(out, 16, [](int) { return 8; });
 }
 
-// ---- lanes that are not named
+// ---- lanes that are not in the mask
 
 __global__ void broadcast(int* out, const int* in) {
   out[threadIdx.x] = __shfl_sync(0x0000ffff, in[threadIdx.x], 0);  // BUG barriers
 }
 CASE(wrong_lane_not_in_its_mask) { broadcast<<<1, 32>>>(unwritten<int>(32), numbers<int>(32)); }
 
-// Each half of the warp has its mask, but the halves have been mixed up.
+// Each half of the warp has its own mask, but the two masks are exchanged.
 __global__ void sum_of_halves(int* out, const int* in) {
   const unsigned mask = threadIdx.x < 16 ? 0xffff0000 : 0x0000ffff;
   int value = in[threadIdx.x];
@@ -197,7 +197,7 @@ CASE(right_masks_of_halves) {
   expect_each(out, 32, [](int i) { return i < 16 ? 120 : 376; });
 }
 
-// The source is the first lane, which is not in the mask of the odd ones.
+// The source is lane 0, which is not in the mask of the odd lanes.
 __global__ void from_the_first(int* out, const int* in) {
   const int lane = threadIdx.x;
   const unsigned odd = __ballot_sync(kAll, lane % 2);
@@ -217,7 +217,7 @@ CASE(right_source_in_the_mask) {
   expect_each(out, 32, [](int i) { return i % 2; });
 }
 
-// Whole warps leave; those that stay are complete.
+// Only whole warps return, so the remaining warps are complete.
 __global__ void first_warps_right(int* out, const int* in, int n) {
   if (threadIdx.x >= n) return;
   int value = in[threadIdx.x];

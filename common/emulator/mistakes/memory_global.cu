@@ -1,4 +1,4 @@
-// Global memory: reads and writes outside of the array that was meant.
+// Global memory: reads and writes outside the intended array.
 #include "case.h"
 
 // ---- guards
@@ -89,7 +89,7 @@ __global__ void differences(float* out, const float* in, int n) {
   const int i = threadIdx.x;
   if (i < n) out[i] = in[i] - in[i - 1];
 }
-CASE(right_negative_index_inside) {  // the kernel is given the array from its second element on
+CASE(right_negative_index_inside) {  // the kernel receives a pointer to the second element
   const float* in = numbers<float>(65);
   float* out = unwritten<float>(64);
   differences<<<1, 64>>>(out, in + 1, 64);
@@ -116,7 +116,7 @@ CASE(right_transpose) {
   expect_each(out, 480, [](int i) { return i % 12 * 40 + i / 12; });
 }
 
-// The gates of a cell lie side by side in `z`, but `old_cell` has rows of its own length.
+// The gates of a cell are next to each other in `z`, but the rows of `old_cell` have another length.
 __global__ void update_cell(float* new_cell, const float* z, const float* old_cell, int batch, int state) {
   const int unit = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
   if (unit >= state) return;
@@ -149,7 +149,7 @@ __global__ void histogram(int* bins, const int* values, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) atomicAdd(&bins[values[i] / 10], 1);  // BUG memory: bins
 }
-CASE(wrong_bin_for_the_largest) {  // 100 / 10 is an eleventh bin
+CASE(wrong_bin_for_the_largest) {  // 100 / 10 is the index of an eleventh bin
   histogram<<<1, 128>>>(zeros<int>(10), numbers<int>(101), 101);
 }
 
@@ -182,7 +182,7 @@ __global__ void pick_diagonal(float* out, const float* corner, int n) {
 }
 CASE(wrong_far_away) { pick_diagonal<<<1, 2>>>(unwritten<float>(2), numbers<float>(64), 40000); }
 
-// ---- memory of the host, and variables at file scope
+// ---- host memory, and variables at file scope
 
 __global__ void add_all(int* sum, const int* values, int n) {
   for (int i = 0; i < n; i++) *sum += values[i];  // BUG memory: values

@@ -1,4 +1,4 @@
-// Shared memory: reads and writes outside of a variable, or of the bytes that the launch gave.
+// Shared memory: reads and writes outside a variable, or outside the bytes that the launch requested.
 #include "case.h"
 
 // ---- arrays of a fixed size
@@ -23,7 +23,7 @@ CASE(right_as_many_threads_as_elements) {
   expect_each(out, 128, [](int i) { return 127 - i; });
 }
 
-// The tile has room for one neighbour, and the stencil reads two.
+// The tile has space for one neighbour, but the stencil reads two.
 __global__ void sum_of_three(float* out, const float* in) {
   __shared__ float tile[64 + 1];
   const int t = threadIdx.x;
@@ -72,7 +72,7 @@ CASE(right_negative_index_inside) {
   expect_each(out, 32, [](int i) { return i; });
 }
 
-// Another array lies behind the first: a GPU writes there, and no tool of its maker says so.
+// A second array follows the first. A GPU writes into it, and none of NVIDIA's tools reports that.
 __global__ void count_even_and_odd(int* out, const int* values, int n) {
   __shared__ int even[8], odd[8];
   if (threadIdx.x < 8) even[threadIdx.x] = odd[threadIdx.x] = 0;
@@ -125,7 +125,7 @@ CASE(right_padded_tile) {
   expect_each(out, 96, [](int i) { return i % 12 * 8 + i / 12; });
 }
 
-// ---- arrays whose size the launch says
+// ---- arrays whose size is given by the launch
 
 __global__ void softmax(float* out, const float* in, int n) {
   extern __shared__ float row[];
@@ -161,7 +161,7 @@ __global__ void rotate(int* out, const int* in) {
 }
 CASE(wrong_forgotten_bytes) { rotate<<<1, 32>>>(unwritten<int>(32), numbers<int>(32)); }
 
-// Sums behind counts, in one piece of memory: room for both must be asked for.
+// The sums follow the counts in one piece of memory, so the launch must request space for both.
 __global__ void means(float* out, const float* in, const int* group, int n, int groups) {
   extern __shared__ int counts[];
   float* sums = reinterpret_cast<float*>(counts + groups);
@@ -195,7 +195,7 @@ CASE(right_two_in_one) {
   expect_each(out, 8, [](int i) { return 8 * i + 3.5; });
 }
 
-// ---- what looks odd and is fine
+// ---- code that looks wrong but is correct
 
 struct Pair {
   float value;

@@ -1,4 +1,4 @@
-// Alignment: accesses of 2, 4, 8 and 16 bytes at addresses that are no multiple of that.
+// Alignment: accesses of 2, 4, 8 or 16 bytes at addresses that are not multiples of that size.
 #include "case.h"
 
 // ---- vectors of four
@@ -13,7 +13,7 @@ __global__ void scale(float* x, int n) {
 }
 CASE(wrong_fours_from_the_second_element) { scale<<<1, 32>>>(numbers<float>(65) + 1, 64); }
 
-// Whole fours from the start, and the last one to three elements by themselves.
+// Vectors of four from the start; the last one to three elements are accessed one by one.
 __global__ void scale_right(float* x, int n) {
   const int i = threadIdx.x;
   if (i < n / 4) {
@@ -28,7 +28,7 @@ CASE(right_fours_and_a_tail) {
   expect_each(x, 67, [](int i) { return 2 * i; });
 }
 
-// The first elements by themselves, until an address is a multiple of 16.
+// The first elements are accessed one by one, until the address is a multiple of 16.
 __global__ void scale_anywhere_right(float* x, int n) {
   const int before = int((16 - reinterpret_cast<size_t>(x) % 16) % 16 / sizeof(float)), i = threadIdx.x;
   const int fours = (n - before) / 4, after = before + 4 * fours;
@@ -45,7 +45,7 @@ CASE(right_fours_from_an_aligned_place) {
   expect_each(x, 68, [](int i) { return i == 0 || i == 67 ? i : 2 * i; });
 }
 
-// Rows of 33: the second one begins where no float4 can.
+// With rows of 33 elements, the second row begins at an address that is not aligned for float4.
 __global__ void zero_rows(float* out, int columns) {
   float* row = out + blockIdx.x * columns;
   float4* fours = reinterpret_cast<float4*>(row);
@@ -72,7 +72,7 @@ __global__ void norms(float* out, const float* points) {
 CASE(wrong_pairs_from_triples) { norms<<<1, 16>>>(unwritten<float>(16), numbers<float>(48)); }
 
 __global__ void norms_right(float* out, const float3* points) {
-  const float3 point = points[threadIdx.x];  // a float3 needs no more than a float does
+  const float3 point = points[threadIdx.x];  // a float3 needs only the alignment of a float
   out[threadIdx.x] = point.x + point.y + point.z;
 }
 CASE(right_triples) {

@@ -1,4 +1,4 @@
-// Races in a block: no barrier between a write and what another thread does with it.
+// Races in a block: no barrier between a write and an access by another thread.
 #include "case.h"
 
 // ---- a missing barrier
@@ -43,7 +43,7 @@ __global__ void sum_right(float* total, const float* in) {
   }
   if (t == 0) *total = partial[0];
 }
-CASE(right_barrier_in_the_loop) {  // the thread that reads the sum is the one that wrote it
+CASE(right_barrier_in_the_loop) {  // the sum is read by the thread that wrote it
   float* total = unwritten<float>(1);
   sum_right<<<1, 128>>>(total, numbers<float>(128));
   expect_one(total, 64 * 127);
@@ -99,7 +99,7 @@ CASE(right_array_used_again) {
   expect_each(out, 64, [](int) { return 1. / 64; });
 }
 
-// Sixteen by sixteen tiles of 32 by 32 matrices: the second barrier keeps the tiles until all have read them.
+// Tiles of 16 x 16 in matrices of 32 x 32: the second barrier keeps the tiles until all have read them.
 __global__ void multiply(float* c, const float* a, const float* b) {
   __shared__ float tile_a[16][16], tile_b[16][16];
   const int x = threadIdx.x, y = threadIdx.y, column = blockIdx.x * 16 + x, row = blockIdx.y * 16 + y;
@@ -154,7 +154,7 @@ __global__ void scan(int* out, const int* in) {
 }
 CASE(wrong_scan_in_place) { scan<<<1, 64>>>(unwritten<int>(64), numbers<int>(64)); }
 
-// Two rows in turn: what a step reads, none writes.
+// Two rows are used in turn: no thread writes the row that the step reads.
 __global__ void scan_right(int* out, const int* in) {
   __shared__ int sums[2][64];
   const int t = threadIdx.x;
@@ -186,13 +186,13 @@ __global__ void blur_right(float* x, int n) {
   __syncthreads();
   if (i > 0 && i < n) x[i] = (left + x[i]) / 2;
 }
-CASE(right_stencil_in_place) {  // on global memory; a barrier orders that, too
+CASE(right_stencil_in_place) {  // in global memory; a barrier orders those accesses, too
   float* x = filled<float>(96, [](int i) { return 2 * i; });
   blur_right<<<1, 96>>>(x, 96);
   expect_each(x, 96, [](int i) { return i ? 2 * i - 1 : 0; });
 }
 
-// ---- several threads write one place
+// ---- several threads write to one address
 
 __global__ void histogram(int* bins, const int* values) {
   __shared__ int count[8];
@@ -228,7 +228,7 @@ __global__ void find(int* found, const int* values, int wanted) {
 }
 CASE(wrong_several_write_what_they_found) { find<<<1, 64>>>(unwritten<int>(1), numbers<int>(64), 5); }
 
-// Many write, but all of them the same: that is fine.
+// Many threads write, but all write the same value, which is allowed.
 __global__ void contains_right(int* found, const int* values, int wanted) {
   __shared__ bool is_there;
   if (threadIdx.x == 0) is_there = false;
@@ -269,8 +269,8 @@ CASE(wrong_barrier_before_the_write) {
   double_buffered<<<1, 64>>>(unwritten<int>(64), numbers<int>(64 * 3), 3);
 }
 
-// One barrier a step is enough with two rows: before a row is written again, all have passed the next
-// barrier.
+// With two rows, one barrier per step is enough: before a row is written again, all threads have passed the
+// next barrier.
 __global__ void double_buffered_right(int* out, const int* in, int rows) {
   __shared__ int row[2][64];
   const int t = threadIdx.x;
@@ -288,9 +288,9 @@ CASE(right_double_buffer) {
   expect_each(out, 64, [](int i) { return 3 * 64 + 3 * (63 - i); });
 }
 
-// ---- what only looks like sharing
+// ---- accesses that only seem to conflict
 
-// Neighbours write neighbouring bytes of a word.
+// Neighbouring threads write neighbouring bytes of a word.
 __global__ void mark_right(int* out, const int* in) {
   __shared__ alignas(4) unsigned char is_odd[64];
   is_odd[threadIdx.x] = in[threadIdx.x] % 2;
@@ -303,7 +303,7 @@ CASE(right_neighbouring_bytes) {
   expect_each(out, 16, [](int) { return 0x01000100; });
 }
 
-// The last thread that comes adds up; the fence and the counter order what the others wrote.
+// The last thread to arrive computes the sum; the fence and the counter order the writes of the others.
 __global__ void last_thread_right(int* total, const int* in) {
   __shared__ int values[64], done;
   if (threadIdx.x == 0) done = 0;

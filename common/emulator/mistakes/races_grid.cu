@@ -1,7 +1,7 @@
 // Races between blocks: no barrier orders them; atomics, fences and the end of a kernel do.
 #include "case.h"
 
-// ---- several blocks write one place
+// ---- several blocks write to one address
 
 __global__ void sum(float* total, const float* in) {
   __shared__ float partial[64];
@@ -45,7 +45,7 @@ CASE(right_histogram) {
   expect_each(bins, 16, [](int) { return 8; });
 }
 
-// Blocks of 64 threads, 60 of them apart: the last rows of one block are the first of the next.
+// Blocks of 64 threads start every 60 rows: the last rows of one block are the first rows of the next.
 __global__ void index_rows(int* out, int n) {
   const int i = blockIdx.x * 60 + threadIdx.x;
   if (i < n) out[i] = 1000 * blockIdx.x + threadIdx.x;  // BUG races: out
@@ -62,7 +62,7 @@ CASE(right_blocks_side_by_side) {
   expect_each(out, 240, [](int i) { return i; });
 }
 
-// Rows of gates are three times as long as the index takes them to be.
+// The rows of gates are three times as long as the index assumes.
 __global__ void store_gates(float* gates, int state) {
   const int at = blockIdx.y * state + threadIdx.x;
   gates[at] = 3 * blockIdx.y;                  // BUG races: gates
@@ -83,7 +83,7 @@ CASE(right_rows_of_gates) {
   expect_each(gates, 4 * 3 * 8, [](int i) { return i / 8; });
 }
 
-// All blocks write the same.
+// All blocks write the same value.
 __global__ void any_negative_right(int* found, const int* in) {
   if (in[blockIdx.x * 32 + threadIdx.x] < 0) *found = 1;
 }
@@ -111,11 +111,11 @@ __global__ void blur_right(float* out, const float* in, int n) {
 CASE(right_stencil_from_one_array_to_another) {
   float *a = filled<float>(96, [](int i) { return 4 * i; }), *b = unwritten<float>(96);
   blur_right<<<3, 32>>>(b, a, 96);
-  blur_right<<<3, 32>>>(a, b, 96);  // the end of a kernel orders what comes after it in the stream
+  blur_right<<<3, 32>>>(a, b, 96);  // the end of a kernel orders later work in the stream after it
   expect_each(a, 96, [](int i) { return i > 1 ? 4 * i - 4 : i; });
 }
 
-// The last block to come adds up what all have found. Without a fence it may see old values.
+// The last block to arrive adds up the results of all blocks. Without a fence it may see old values.
 __device__ unsigned blocks_done;
 __global__ void sum_at_the_end(float* total, float* partial, const float* in) {
   if (threadIdx.x == 0) {
@@ -151,7 +151,7 @@ __global__ void last_block_right(float* total, float* partial, const float* in) 
 }
 CASE(right_last_block) {
   float *total = unwritten<float>(1), *partial = unwritten<float>(8);
-  for (int round = 0; round < 2; round++) {  // the counter has gone back to zero
+  for (int round = 0; round < 2; round++) {  // the counter is zero again
     last_block_right<<<8, 32>>>(total, partial, numbers<float>(8));
     expect_one(total, 28);
   }
@@ -191,7 +191,7 @@ CASE(right_flag_with_fences) {
   expect_one(out, 42);
 }
 
-// Unlocked by a plain write, and nothing keeps what the lock protects inside.
+// The lock is released by a plain write, so nothing keeps the protected accesses inside the lock.
 __device__ int is_locked;
 __global__ void deposit(int* balance) {
   if (threadIdx.x > 0) return;
@@ -218,7 +218,7 @@ CASE(right_lock) {
   expect_one(balance, 40);
 }
 
-// A barrier for the whole grid, made by hand; all blocks must fit on the device at once.
+// A hand-written barrier for the whole grid; all blocks must fit on the device at once.
 __device__ unsigned arrived;
 __device__ void wait_for_grid(unsigned round) {
   __syncthreads();
@@ -265,7 +265,7 @@ CASE(right_grid_barrier) {
   expect_each(b, 64, [](int i) { return (i + 3) % 64; });
 }
 
-// Running sums from block to block: each waits for the flag of the one before.
+// Running sums from block to block: each block waits for the flag of the previous block.
 __global__ void running_sum_right(int* sums, volatile int* is_ready, const int* in) {
   const int b = blockIdx.x;
   if (threadIdx.x > 0) return;
@@ -286,7 +286,7 @@ CASE(right_chained_scan) {
   expect_each(sums, 6, [](int i) { return i * (i + 1) / 2; });
 }
 
-// A look before the atomic; `volatile` says that others write meanwhile.
+// A read before the atomic; `volatile` says that other threads may write in the meantime.
 __global__ void largest_right(int* best, const int* in) {
   const int value = in[blockIdx.x * 32 + threadIdx.x];
   if (value > *static_cast<volatile int*>(best)) atomicMax(best, value);

@@ -1,4 +1,4 @@
-// Races in a warp: its lanes do not run in step, so one must wait for what another writes.
+// Races in a warp: its lanes do not run in lockstep, so a lane must wait for another lane's write.
 #include "case.h"
 
 constexpr unsigned kAll = 0xffffffff;
@@ -24,7 +24,7 @@ CASE(right_exchange) {
   expect_each(out, 32, [](int i) { return i ^ 1; });
 }
 
-// As books showed it before 2017. Now `volatile` is not enough.
+// Older books (before 2017) show this code. Today `volatile` is not enough.
 __global__ void sum(float* total, const float* in) {
   __shared__ float partial[64];
   const int t = threadIdx.x;
@@ -60,7 +60,7 @@ CASE(right_syncwarp_twice_a_step) {
   expect_one(total, 2016);
 }
 
-// The reads of a step are done, but the next step writes what a slow lane has not read yet.
+// One step's reads are ordered, but the next step overwrites values that a slow lane has not read yet.
 __global__ void scan(int* out, const int* in) {
   __shared__ int sums[32];
   const int t = threadIdx.x;
@@ -94,7 +94,7 @@ CASE(right_scan) {
   expect_each(out, 32, [](int i) { return i * (i + 1) / 2; });
 }
 
-// ---- the wrong lanes wait
+// ---- barriers for the wrong lanes
 
 __global__ void pass_down(int* out, const int* in) {
   __shared__ int given[32];
@@ -109,7 +109,7 @@ __global__ void pass_down(int* out, const int* in) {
 }
 CASE(wrong_half_of_the_warp_waits) { pass_down<<<1, 32>>>(unwritten<int>(32), numbers<int>(32)); }
 
-// Each half of the warp minds its own business.
+// Each half of the warp works on its own elements.
 __global__ void halves_right(int* out, const int* in) {
   __shared__ int given[32];
   const int t = threadIdx.x;
@@ -128,7 +128,7 @@ CASE(right_halves) {
   expect_each(out, 32, [](int i) { return i < 16 ? 15 - i : 47 - i; });
 }
 
-// __syncwarp holds the lanes of one warp, and the neighbour may be in the next.
+// __syncwarp synchronises the lanes of one warp, but the neighbour may be in the next warp.
 __global__ void difference(int* out, const int* in) {
   __shared__ int values[64];
   const int t = threadIdx.x;
@@ -151,7 +151,7 @@ CASE(right_each_warp_its_own_row) {
   expect_each(out, 64, [](int i) { return i % 32 ? 1 : 0; });
 }
 
-// A lane writes for those that voted with it: the lanes of the ballot must wait, and do.
+// One lane writes for all lanes of the ballot. These lanes must wait for it, and they do.
 __global__ void share_first_right(int* out, const int* in) {
   __shared__ int first;
   const int t = threadIdx.x, value = in[t];
@@ -193,7 +193,7 @@ CASE(right_sorted_in_place) {
   expect_each(x, 32, [](int i) { return 31 - (i ^ 1); });
 }
 
-// Registers only: nothing to wait for.
+// Only registers are used, so no lane has to wait.
 __global__ void shuffled_sum_right(float* total, const float* in) {
   float value = in[threadIdx.x];
   for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(kAll, value, offset);
@@ -205,7 +205,7 @@ CASE(right_shuffles) {
   expect_one(total, 496);
 }
 
-// A sum for each warp by shuffles, then the first warp adds those up.
+// Each warp computes a sum with shuffles, then the first warp adds these sums.
 __global__ void two_levels_right(float* total, const float* in) {
   __shared__ float of_warp[4];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

@@ -1,7 +1,7 @@
-// Read-only memory: written, although the host passed a pointer to const, or in constant memory.
+// Read-only memory: a kernel writes to constant memory, or to memory that the host passed as const.
 #include "case.h"
 
-// ---- a cast takes the const away
+// ---- a cast removes the const
 
 __global__ void relu(float* out, const float* in, int n) {
   const int i = threadIdx.x;
@@ -23,13 +23,13 @@ CASE(right_output_of_its_own) {
   relu_right<<<1, 64>>>(out, filled<float>(64, [](int i) { return i - 32; }), 64);
   expect_each(out, 64, [](int i) { return i < 32 ? 0 : i - 32; });
 }
-CASE(right_in_place_by_the_host) {  // one array for both: it may be written, through `out`
+CASE(right_in_place_by_the_host) {  // one array for both arguments: it may be written through `out`
   float* x = filled<float>(64, [](int i) { return i - 32; });
   relu_right<<<1, 64>>>(x, x, 64);
   expect_each(x, 64, [](int i) { return i < 32 ? 0 : i - 32; });
 }
 
-// The vector type in the cast has lost the const that the argument had.
+// The vector type in the cast lacks the const of the argument.
 __global__ void normalise(float* sums, const float* rows) {
   float4* row = (float4*)(rows + 4 * threadIdx.x);
   const float sum = row->x + row->y + row->z + row->w;
@@ -50,7 +50,7 @@ CASE(right_vector_cast) {
   expect_each(sums, 8, [](int i) { return 16 * i + 6; });
 }
 
-// Two arguments are exchanged on the way: what should be read is written.
+// The caller exchanges two arguments, so the kernel writes to its input.
 __device__ void add(float* to, const float* from) {
   to[threadIdx.x] += from[threadIdx.x];  // BUG memory: grad
 }

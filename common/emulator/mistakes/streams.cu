@@ -1,4 +1,4 @@
-// Order of streams: what one stream writes, another may read only after it has waited.
+// Order of streams: a stream must wait before it reads what another stream writes.
 #include "case.h"
 
 __global__ void produce(int* out) { out[threadIdx.x] = 2 * threadIdx.x; }
@@ -18,7 +18,7 @@ struct Streams {
   cudaEvent_t event;
 };
 
-// ---- nothing makes the second stream wait
+// ---- the second stream does not wait
 
 __global__ void consume(int* out, const int* in) {
   const int value = in[threadIdx.x];  // BUG initialisation: in
@@ -107,7 +107,7 @@ CASE(wrong_nobody_waits_at_the_end) {
   std::exit(0);
 }
 
-// ---- something does
+// ---- the second stream or the host waits
 
 __global__ void consume_right(int* out, const int* in) { out[threadIdx.x] = in[threadIdx.x] + 1; }
 
@@ -144,12 +144,12 @@ CASE(right_host_waits_for_the_event) {
   expect_each(y, 64, one_more);
 }
 
-CASE(right_default_stream_waits_for_the_others) {  // for those that were not made non-blocking
+CASE(right_default_stream_waits_for_the_others) {  // except for non-blocking streams
   const Streams streams(cudaStreamDefault);
   int *x = unwritten<int>(64), *y = unwritten<int>(64);
   produce<<<1, 64, 0, streams.first>>>(x);
   consume_right<<<1, 64>>>(y, x);
-  consume_right<<<1, 64, 0, streams.second>>>(x, y);  // and they for it
+  consume_right<<<1, 64, 0, streams.second>>>(x, y);  // and they wait for the default stream
   check(cudaStreamSynchronize(streams.second));
   expect_each(x, 64, [](int i) { return 2 * i + 2; });
 }
@@ -182,7 +182,7 @@ CASE(right_buffers_in_turn) {
   for (int k = 0; k < 2; k++) check(cudaEventCreate(&copied[k]));
   for (int batch = 0; batch < 4; batch++) {
     const int k = batch % 2;
-    check(cudaEventSynchronize(copied[k]));  // of a batch that is two back; an event never recorded is over
+    check(cudaEventSynchronize(copied[k]));  // two batches ago; an unrecorded event counts as complete
     for (int i = 0; i < 64; i++) staging[k][i] = batch;
     check(cudaMemcpyAsync(x + 64 * batch, staging[k], 256, cudaMemcpyHostToDevice, streams.first));
     check(cudaEventRecord(copied[k], streams.first));

@@ -1,4 +1,4 @@
-// Whole structures: vectors that are made, returned or copied in many ways, and structures of one's own.
+// Whole structures: vectors that are created, returned or copied in many ways, and user-defined structures.
 #include "case.h"
 
 struct Complex {
@@ -99,7 +99,7 @@ __global__ void load(float* out, const float* x) {
     parts.whole = from[2];  // BUG memory: x
     out[i] = parts.part[1];
   }
-  if (i == 3) out[i] = from[3].y;  // four bytes, and right
+  if (i == 3) out[i] = from[3].y;  // an access of four bytes, which is correct
 }
 CASE(wrong_pairs_loaded) { load<<<1, 4>>>(zeros<float>(4), numbers<float>(9) + 1); }
 
@@ -119,7 +119,7 @@ CASE(right_fours_loaded) {
   expect_each(out, 3, [&](int i) { return expected[i]; });
 }
 
-// ---- structures of one's own, as arguments and results
+// ---- user-defined structures as arguments and results
 
 __global__ void multiply(Complex* out, const Complex* a, const Complex* b) {
   const int i = threadIdx.x;

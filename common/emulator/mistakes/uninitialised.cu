@@ -1,5 +1,5 @@
-// Unwritten memory: read although nobody wrote it, by kernels or by the host. Shared memory is fresh in every
-// block.
+// Uninitialised memory: kernels or the host read memory that was never written. Shared memory is
+// uninitialised at the beginning of each block.
 #include "case.h"
 
 // ---- global memory
@@ -46,7 +46,7 @@ CASE(right_bins_zeroed_by_a_kernel) {
   expect_each(bins, 8, [](int) { return 8; });
 }
 
-// Sixteen bytes were copied where sixteen numbers were meant.
+// The host copied sixteen bytes instead of sixteen numbers.
 __global__ void scale(float* out, const float* in) {
   const float value = in[threadIdx.x];  // BUG initialisation: in
   out[threadIdx.x] = 2 * value;
@@ -58,7 +58,7 @@ CASE(wrong_copied_elements_for_bytes) {
   scale<<<1, 16>>>(unwritten<float>(16), in);
 }
 
-// The first kernel leaves out the tail of a row, the second one reads it all.
+// The first kernel leaves out the tail of a row, but the second kernel reads the whole row.
 __global__ void gates(float* z, int columns) {
   for (int i = threadIdx.x; i + 4 <= columns; i += 32) z[blockIdx.x * columns + i] = float(i);
 }
@@ -90,7 +90,7 @@ CASE(right_tail_written) {
   expect_each(cell, 4 * 70, [](int i) { return (i % 70) * (i % 70); });
 }
 
-// More room than is used, and only what is used is read.
+// The array is larger than needed, but only the elements that were written are read.
 __global__ void keep_even(int* kept, int* count, const int* in) {
   if (in[threadIdx.x] % 2 == 0) kept[atomicAdd(count, 1)] = in[threadIdx.x];
 }
@@ -104,7 +104,7 @@ CASE(right_room_to_spare) {
   expect_one(sum, 31 * 32);
 }
 
-// Written by fours, by bytes, by the host; read by ones.
+// Written in groups of four, byte by byte, and by the host; read one by one.
 __global__ void write_fours(float4* out) { out[threadIdx.x] = make_float4(1, 2, 3, 4); }
 __global__ void write_bytes(unsigned char* out) { out[threadIdx.x] = threadIdx.x % 4 == 0; }
 __global__ void add(float* out, const float* floats, const int* ints, const int* managed, const int* pinned) {
@@ -125,7 +125,7 @@ CASE(right_written_in_other_ways) {
   check(cudaFreeHost(pinned));
 }
 
-// Three bytes of each have never been written, and are copied with the rest.
+// Three bytes of each structure are padding: never written, but copied with the rest.
 struct Guess {
   float probability;
   char label;
@@ -141,7 +141,7 @@ CASE(right_padding_of_structs) {
   sort_guesses<<<1, 32>>>(sorted, guesses);
 }
 
-__device__ int visits;  // zero from the start, as every variable at file scope
+__device__ int visits;  // zero from the start, like every variable at file scope
 __global__ void visit(int* out) { out[threadIdx.x] = atomicAdd(&visits, 1); }
 CASE(right_variable_at_file_scope) { visit<<<1, 32>>>(unwritten<int>(32)); }
 

@@ -1,4 +1,4 @@
-// Freed memory: used again, or given back again.
+// Freed memory: used after the free, or freed again.
 #include "case.h"
 
 __global__ void add_one(int* x) { x[threadIdx.x] += 1; }  // BUG memory: x
@@ -11,7 +11,7 @@ CASE(wrong_freed_before_the_launch) {
 }
 
 __global__ void add_one_right(int* x) { x[threadIdx.x] += 1; }
-CASE(right_freed_while_queued) {  // cudaFree waits for what is queued
+CASE(right_freed_while_queued) {  // cudaFree waits for all queued work
   int* x;
   check(cudaMalloc(&x, 32 * sizeof(int)));
   check(cudaMemset(x, 0, 32 * sizeof(int)));
@@ -155,7 +155,7 @@ CASE(right_each_by_its_own_function) {
   std::free(on_host);
 }
 
-// Two pointers to one array: one of them is used, and then the array is freed, once.
+// Two pointers to one array: the kernel uses one of them, and then the array is freed once.
 CASE(right_two_pointers_to_one_array) {
   int* whole;
   check(cudaMalloc(&whole, 64 * sizeof(int)));

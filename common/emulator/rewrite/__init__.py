@@ -1,13 +1,13 @@
 """Rewrites CUDA C++ so that g++ compiles it for the emulator.
 
-Comments, literals and line numbers stay. tokens.py splits a file into tokens, with the help of expressions.py;
-syntax.py recognises once what the file declares (functions.py, variables.py) and launches, and refuses what the
-emulator cannot run; each rule in rules.py turns a part of that into edits:
+Comments, literals and line numbers stay the same. tokens.py splits a file into tokens. syntax.py finds the launches
+and the declarations of the file (functions.py, variables.py), with the help of expressions.py, and rejects code that
+the emulator cannot run. Each rule in rules.py turns a part of this syntax into edits:
 - `kernel<<<grid, block>>>(x)` becomes a call of `emulator::launch`;
-- `__shared__` variables become references into the memory of a block;
+- `__shared__` variables become references to the memory of a block;
 - in device code, the C library's copies and heap become the emulator's, which are checked;
 - `__device__` and `__constant__` variables at file scope are registered;
-- in host code, CUDA tensors are CPU tensors, and each is registered where its memory is taken, under its name.
+- in host code, CUDA tensors become CPU tensors, and each is registered by name where the code takes its pointer.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["Source", "read", "rewrite"]
 # nvcc includes this by itself.
 CUDA_PROLOGUE = "#include <cuda_runtime.h>\n"
 TENSOR_PROLOGUE = '#include "emulator/tensor.h"\n'
-# A literal made of a macro's arguments: the text of a launch or a tensor in a macro.
+# Makes a literal from a macro's arguments: the text of a launch or a tensor in a macro.
 NAME_PROLOGUE = "#undef EMULATOR_NAME\n#define EMULATOR_NAME(...) #__VA_ARGS__\n"
 
 
 def rewrite(source: Source) -> str:
-    """The text for g++. Raises `UserError` with file and line for what the emulator cannot run.
+    """The text for g++. Raises `UserError` with file and line for code that the emulator cannot run.
 
-    Its `#line 1 "FILE"`, after what must come first, makes messages and debuggers point at the original.
+    After the lines that must come first, `#line 1 "FILE"` makes messages and debuggers point to the original.
     """
     syntax = parse(source)
     tensors = list(rules.register_tensors(source, syntax))

@@ -1,4 +1,4 @@
-"""`python -m cuemu.rewrite FILE -o OUT` writes what g++ compiles for the emulator."""
+"""`python -m cuemu.rewrite FILE -o OUT` writes the text that g++ compiles for the emulator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import read, rewrite
 
 
 def main() -> int:
-    """The command line. Refusals become one line and status 1."""
+    """Runs the command line. A refusal is printed as one line, with exit status 1."""
     parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description=rewrite.__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("-o", dest="output", type=Path, required=True)

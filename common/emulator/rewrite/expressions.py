@@ -1,4 +1,4 @@
-"""Finds where operands begin and where lists are split: as much of C++'s grammar as the rewriter needs."""
+"""Finds the beginnings of operands and the pieces of lists: as much of C++'s grammar as the rewriter needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ KEYWORDS = ("if", "for", "while", "switch", "return", "else", "do", "case", "co_
 
 
 def split_list(source: Source, start: int, end: int, templates: bool) -> list[range]:
-    """The tokens between the commas of a list. With `templates`, `<` behind a name opens a bracket."""
+    """The tokens between the commas of a list. With `templates`, a `<` after a name opens a bracket."""
     pieces, begin, depth, index = [], start, 0, start
     while index < end:
         if source.is_(index, ",") and depth == 0:
@@ -24,7 +24,7 @@ def split_list(source: Source, start: int, end: int, templates: bool) -> list[ra
 
 
 def find_operand(source: Source, end: int) -> int | None:
-    """The start of the operand in front of a token: `f`, `a::f<T>`, `(f)`, `f[i]`, `get(i)`, `x.f`."""
+    """The start of the operand before a token: `f`, `a::f<T>`, `(f)`, `f[i]`, `get(i)`, `x.f`."""
     first, _ = source.bounds(end)
     last = end - 1
     while last >= first:
@@ -69,7 +69,7 @@ def find_primary(source: Source, last: int, first: int) -> int | None:
 
 
 def is_identifier(source: Source, index: int) -> bool:
-    """Whether a token is a name, and not a keyword that can stand in front of an expression."""
+    """Whether a token is a name, and not a keyword that can precede an expression."""
     return source.is_name(index) and not source.is_(index, *KEYWORDS)
 
 

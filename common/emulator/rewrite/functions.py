@@ -1,4 +1,4 @@
-"""Reads what the qualifiers of functions mark: the bodies of device functions, and the parameters of kernels."""
+"""Reads the functions with CUDA's qualifiers: the bodies of device functions, and the parameters of kernels."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def find_qualifier_words(source: Source, *qualifiers: str) -> set[str]:
 
 
 def find_body(source: Source, index: int) -> int | None:
-    """The `{` of the function whose qualifiers end in front of a token; None for other declarations."""
+    """The `{` of the function whose qualifiers end before a token; None for other declarations."""
     _, stop = source.bounds(index - 1)
     has_initialisers = False
     while index < stop:
@@ -71,7 +71,7 @@ def find_body(source: Source, index: int) -> int | None:
 
 
 def find_parameters(source: Source, index: int) -> int | None:
-    """The `(` of the parameters of the function whose qualifiers end in front of a token."""
+    """The `(` of the parameters of the function whose qualifiers end before a token."""
     _, stop = source.bounds(index - 1)
     while index < stop and not source.is_(index, ";", "{", "}", ")", "="):
         if source.is_(index, "(") and index in source.matching and not source.is_(index - 1, *ATTRIBUTES):

@@ -1,4 +1,4 @@
-"""The rules of the rewriter. Each turns a part of the syntax into edits of the text that keep every line in place."""
+"""The rules of the rewriter. Each rule turns a part of the syntax into text edits that keep every line in place."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def rewrite_launches(source: Source, syntax: Syntax) -> Iterator[Edit]:
 
 
 def name_arguments(source: Source, launch: LaunchExpression) -> str:
-    """A literal with the names of the kernel's parameters; where a name is missing, the text of the argument.
+    """A literal with the names of the kernel's parameters, or the text of the argument if a name is missing.
 
-    `const` precedes the name of a pointer to const, because the pointer that the host passes need not be one.
+    `const` precedes the name of a pointer to const, because the host may pass a pointer to non-const.
     """
     texts = [source.spelling(each.start, each.stop) for each in launch.arguments]
     if launch.signature is None:
@@ -116,7 +116,7 @@ def format_shared_reference(declared: SharedDeclaration, variable: SharedVariabl
 
 
 def declare_local_references(source: Source, syntax: Syntax, after: int, name: str) -> Iterator[Edit]:
-    """Declares the reference in each device function that begins behind an offset and names the variable."""
+    """Declares the reference in each device function that begins after an offset and names the variable."""
     for function in syntax.functions:
         opener = source.tokens[function.opener]
         uses = [k for k in source.find(name) if function.qualifier <= k < function.closer]
@@ -182,9 +182,9 @@ def rewrite_delete(source: Source, index: int) -> Iterator[Edit]:
 
 
 def rewrite_device_names(source: Source) -> Iterator[Edit]:
-    """Host code that expects, makes or registers for CUDA tensors does so for CPU tensors.
+    """Rewrites host code that expects, creates or registers for CUDA tensors to use CPU tensors.
 
-    What the code registers for the CPU itself goes to a device that no tensor is on.
+    Code that is registered for the CPU itself is registered for a device that no tensor uses.
     """
     words = [text for text in source.positions if text == "is_cuda" or text.endswith(("CUDA", "CPU"))]
     for index in source.find(*words):
@@ -204,10 +204,10 @@ def rewrite_device_names(source: Source) -> Iterator[Edit]:
 
 
 def register_tensors(source: Source, syntax: Syntax) -> Iterator[Edit]:
-    """In host code, tensors are registered where their memory is taken, and new ones without values as uninitialised.
+    """In host code, registers tensors where their pointers are taken, and marks new tensors without values.
 
     `x.data_ptr<T>()` becomes `::emulator::tensor("x", x).data_ptr<T>()`, and `at::empty(...)` becomes
-    `::emulator::fresh(at::empty(...))`. Both return other objects than tensors unchanged. Outer calls come first.
+    `::emulator::fresh(at::empty(...))`. Both return objects other than tensors unchanged. Outer calls come first.
     """
     for index in reversed(source.find(*POINTERS, *ACCESSORS, "data", *EMPTY, *NEW_EMPTY)):
         if not syntax.device_code[index]:

@@ -1,4 +1,4 @@
-"""Recognises, once for all rules, what a source declares and launches, and refuses what the emulator cannot run."""
+"""Finds the declarations and launches of a source, once for all rules, and rejects unsupported code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INCLUDE = Path(__file__).parents[1] / "runtime" / "include"
 class LaunchExpression(NamedTuple):
     """A launch `kernel<<<configuration>>>(arguments)`.
 
-    `start` is the first token of the kernel's expression, `opener` and `closer` the first of `<<<` and of `>>>`.
+    `start` is the first token of the kernel's expression, `opener` that of `<<<`, and `closer` that of `>>>`.
     """
 
     start: int
@@ -39,7 +39,7 @@ class LaunchExpression(NamedTuple):
 
 @dataclass(frozen=True)
 class Syntax:
-    """What the rules rewrite, each list in the order of the source."""
+    """The parts of a source that the rules rewrite. Each list is in the order of the source."""
 
     functions: list[Function]
     shared: list[SharedDeclaration]
@@ -49,7 +49,7 @@ class Syntax:
 
 
 def parse(source: Source) -> Syntax:
-    """Recognises declarations and launches. Raises `UserError` for the first that the emulator cannot run."""
+    """Recognises declarations and launches. Raises `UserError` for the first part that the emulator cannot run."""
     functions, kernels = find_functions(source)
     device_code = bytearray(len(source.tokens))
     for function in functions:
@@ -83,25 +83,25 @@ def find_functions(source: Source) -> tuple[list[Function], dict[str, list[Signa
 
 
 def find_unsupported(source: Source, device_code: bytearray) -> Iterator[tuple[int, str]]:
-    """The tokens that only a GPU can run, and why, in no order."""
+    """The tokens of code that only a GPU can run, with the reason, in no particular order."""
     is_cuda = source.path.endswith((".cu", ".cuh"))
     for index in source.find("include"):
         if source.is_(index - 1, "#") and source.tokens[index].directive and index not in source.skipped:
             header = source.rest_of_line(index).strip('<>" ')
             if CUDA_HEADERS.fullmatch(header) and not (INCLUDE / header).exists():
-                yield index, f"the emulator has no <{header}>"
+                yield index, f"the emulator does not support <{header}>"
     textures = [text for text in source.positions if TEXTURES.fullmatch(text)]
     for index in source.find(*ASM, "__managed__", *textures):
         text = source.tokens[index].text
         if index in source.skipped:
             continue
         if text == "__managed__":
-            yield index, "the emulator has no __managed__ variables"
+            yield index, "the emulator does not support __managed__ variables"
         elif text in ASM:
             if is_cuda or device_code[index]:
                 yield index, "the emulator cannot run inline PTX (asm)"
         elif text.startswith("cuda") or source.is_(index + 1, "<", "("):
-            yield index, f"the emulator has no textures and surfaces ({text})"
+            yield index, f"the emulator does not support textures and surfaces ({text})"
 
 
 def is_launch(source: Source, index: int) -> bool:
@@ -121,15 +121,15 @@ def read_launch(
         raise source.error(opener, "the emulator cannot launch a kernel from a kernel (dynamic parallelism)")
     start, closer = find_operand(source, opener), find_configuration_end(source, opener + 3, 0)
     if start is None:
-        raise source.error(opener, "no kernel in front of this <<<")
+        raise source.error(opener, "there is no kernel before this <<<")
     if closer is None:
-        raise source.error(opener, "this <<< has no >>>( that ends it")
+        raise source.error(opener, "this <<< has no matching >>>(")
     overloads = kernels.get(read_kernel_name(source, opener), [])
     return LaunchExpression(start, opener, closer, *match_arguments(source, overloads, closer + 3))
 
 
 def find_configuration_end(source: Source, start: int, pending: int) -> int | None:
-    """The `>>>` that ends a launch. One that closes templates is passed over if a later one can end the launch."""
+    """The `>>>` that ends a launch. A `>>>` that closes templates is skipped if a later one can end the launch."""
     _, stop = source.bounds(start - 1)
     index = start
     while index < stop:
@@ -157,7 +157,7 @@ def find_configuration_end(source: Source, start: int, pending: int) -> int | No
 
 
 def read_kernel_name(source: Source, opener: int) -> str:
-    """The name in front of a `<<<`; empty for expressions, for members, and for the parameter of a macro."""
+    """The name before a `<<<`; empty for expressions, members, and the parameters of a macro."""
     last, (first, _) = opener - 1, source.bounds(opener)
     while source.is_(last, ")"):
         last -= 1
@@ -189,5 +189,5 @@ def count_required(signature: Signature) -> int:
 
 
 def has_pack(source: Source, arguments: list[range]) -> bool:
-    """Whether an argument stands for any number of them: `xs...`, `__VA_ARGS__`."""
+    """Whether an argument stands for any number of arguments: `xs...`, `__VA_ARGS__`."""
     return any(source.is_(each.stop - 1, "__VA_ARGS__", ".") for each in arguments)

@@ -1,4 +1,4 @@
-"""Splits C++ into tokens, matches brackets and finds macro bodies, so that no rule looks at comments or literals."""
+"""Splits C++ into tokens, matches brackets and finds macro bodies, so that the rules ignore comments and literals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The offset behind the token."""
+        """The offset after the token."""
         return self.start + len(self.text)
 
 
@@ -152,7 +152,7 @@ class Source:
         return 0 <= index < len(self.tokens) and self.tokens[index].kind == "name"
 
     def after(self, index: int) -> int:
-        """The token behind a token, or behind the brackets that a token opens."""
+        """The token after a token, or after the brackets that a token opens."""
         return max(self.matching.get(index, index), index) + 1
 
     def is_code(self, index: int) -> bool:
@@ -205,11 +205,11 @@ class Source:
         return start - self.text.rfind("\n", 0, start)
 
     def spelling(self, start: int, end: int) -> str:
-        """Tokens in one line without comments; a method call that follows in the next line has no blank in front."""
+        """Tokens in one line without comments; a method call on the next line has no blank before it."""
         return self.join(range(start, end), without_blank=(".", "->"))
 
     def join(self, indices: Iterable[int], without_blank: tuple[str, ...] = ()) -> str:
-        """Tokens in one line, with a blank between two that the source separates."""
+        """Tokens in one line, with a blank between two tokens that the source separates."""
         text, last = "", None
         for index in indices:
             token = self.tokens[index]
@@ -226,7 +226,7 @@ class Source:
         return f'"{escaped}"'
 
     def rest_of_line(self, index: int) -> str:
-        """The text behind a token in its line, without a comment."""
+        """The rest of the line after a token, without a comment."""
         end = self.text.find("\n", self.tokens[index].end)
         rest = self.text[self.tokens[index].end : end if end >= 0 else None]
         return re.split(r"//|/\*", rest)[0].strip()
@@ -237,7 +237,7 @@ class Source:
 
 
 def read(path: Path, shown_as: str) -> Source:
-    """The tokens of a file. Raises `UserError` when it cannot be read as text."""
+    """The tokens of a file. Raises `UserError` if the file cannot be read as text."""
     try:
         return Source(shown_as, path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:

@@ -21,7 +21,7 @@ class SharedVariable(NamedTuple):
 
 
 class SharedDeclaration(NamedTuple):
-    """A `__shared__` declaration, from its first token to the one behind its last."""
+    """A `__shared__` declaration, from its first token to the one after its last."""
 
     qualifier: int
     start: int
@@ -42,7 +42,7 @@ class FileVariables(NamedTuple):
 
 
 def read_shared_declaration(source: Source, qualifier: int) -> SharedDeclaration:
-    """Reads the declaration that a `__shared__` belongs to. Raises `UserError` for what cannot be read."""
+    """Reads the declaration that a `__shared__` belongs to. Raises `UserError` if it cannot be read."""
     start, end = find_declaration_start(source, qualifier), find_shared_end(source, qualifier)
     pieces, alignment = split_declarators(source, start, end)
     variables, base, type_definition = [], "", ""
@@ -51,7 +51,7 @@ def read_shared_declaration(source: Source, qualifier: int) -> SharedDeclaration
         while piece and source.is_(piece[-1], "]"):
             opener = source.matching.get(piece[-1])
             if opener not in piece:
-                raise source.error(qualifier, "a bracket of this __shared__ declaration has no counterpart")
+                raise source.error(qualifier, "a bracket of this __shared__ declaration has no matching bracket")
             extents.insert(0, source.spelling(opener + 1, piece[-1]))
             piece = piece[: piece.index(opener)]
         if not piece or not source.is_name(piece[-1]) or (number == 0 and len(piece) == 1):
@@ -91,7 +91,7 @@ def split_declarators(source: Source, start: int, end: int) -> tuple[list[list[i
 
 
 def find_star(source: Source, words: list[int]) -> int:
-    """The number of words in front of the first `*` outside of template arguments."""
+    """The number of words before the first `*` outside template arguments."""
     depth = 0
     for number, k in enumerate(words):
         depth += source.is_(k, "<") - source.is_(k, ">")
@@ -120,7 +120,7 @@ def find_declaration_start(source: Source, index: int) -> int:
 
 
 def find_shared_end(source: Source, index: int) -> int:
-    """The token behind a `__shared__` declaration: its `;`, or the end of the macro."""
+    """The token after a `__shared__` declaration: its `;`, or the end of the macro."""
     _, stop = source.bounds(index)
     defines_type = False
     while index < stop and not source.is_(index, ";"):

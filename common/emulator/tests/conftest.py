@@ -39,5 +39,5 @@ def python(environment, tmp_path) -> Run:
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess:
-    """A finished process with its output as text."""
+    """Runs a command and returns the finished process, with its output as text."""
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)

@@ -1,4 +1,4 @@
-"""`load_extension`: modules of any name, sources anywhere, its messages. They need only Python's header."""
+"""`load_extension`: modules of any name, sources in any folder, and messages. The tests need only Python's header."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def load(*arguments, **options):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with a setup.py, and sources of it in a folder beside it."""
+    """A folder with a setup.py, with some of its sources in a folder beside it."""
     for path, text in {"toy/setup.py": SETUP, "toy/binding.cpp": BINDING, "shared/fill.cu": KERNEL}.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
@@ -71,7 +71,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def answer(python):
-    """The answer of code: the JSON that it prints."""
+    """Runs code and returns its answer: the JSON that it prints."""
 
     def run(code: str) -> object:
         done = python(LOAD + code)

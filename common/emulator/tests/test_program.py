@@ -82,7 +82,7 @@ def test_a_compile_error_names_the_file_and_the_line(folder, cuemu):
         (["nothing.cu"], "there is no file nothing.cu"),
         (["include"], "include is a folder, not a CUDA program"),
         (["notes.txt"], "notes.txt does not end in .cu: is it a CUDA program?"),
-        (["texture.cu"], "texture.cu:1: the emulator has no textures and surfaces (cudaTextureObject_t)"),
+        (["texture.cu"], "texture.cu:1: the emulator does not support textures and surfaces (cudaTextureObject_t)"),
         (["fill.cu", "-Iinclude", "-DFIRST=0", "-DTHREADS=1"], "fill.cu does not link: it has no main()"),
         (["main.cu", "-Iinclude", "-DFIRST=0"], "main.cu does not link: nothing defines filled(int)"),
     ],
@@ -96,7 +96,10 @@ def test_what_is_no_program_gives_one_line(folder, cuemu, words, message):
 
 def test_without_a_compiler_the_message_says_what_is_missing(folder, cuemu):
     done = cuemu("run", "one.cu", PATH=str(folder), CXX="")
-    assert (done.returncode, done.stderr) == (1, "error: no C++ compiler that knows C++20 (g++ 11 or newer)\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: found no C++ compiler that supports C++20 (g++ 11 or newer)\n",
+    )
 
 
 def test_usage(cuemu):

@@ -1,6 +1,6 @@
-"""A cache of build results, keyed by content: one folder that is written to, and others that are only read.
+"""A cache of build results, keyed by content: one writable folder, and others that are only read.
 
-The entries that were used least recently are removed first, so that the cache does not grow without end.
+The least recently used entries are removed first, so that the cache does not grow without limit.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ LIMITS = {"extensions/*/*": 10**9, "headers/*": 3 * 10**9, "objects/*": 2 * 10**
 class Cache:
     """`folder` is written to; `shared` folders, laid out in the same way, are only read.
 
-    A shared folder, built once, can serve a whole class: students find there the builds of all that they did not
-    change, and cannot change what others will find.
+    A shared folder that is built once can serve a whole class: students find the builds of everything that they did
+    not change, and cannot change the entries for others.
     """
 
     folder: Path
     shared: tuple[Path, ...] = ()
 
     def find(self, *names: str) -> Path:
-        """The path of an entry in `folder`, or in one of `shared` where it exists only there; marks it as used."""
+        """The path of an entry in `folder`, or in one of `shared` if it exists only there; marks it as used."""
         path = self.folder.joinpath(*names)
         if not path.exists():
             others = (folder.joinpath(*names) for folder in self.shared)
@@ -51,10 +51,10 @@ def default_cache() -> Cache:
 
 @contextlib.contextmanager
 def lock_folder(folder: Path) -> Iterator[int]:
-    """Makes a folder and locks it; a second process waits. Yields the lock's file descriptor.
+    """Creates and locks a folder; a second process waits. Yields the lock's file descriptor.
 
-    The system drops the lock when the last process that has the descriptor ends: a compiler that gets it too keeps
-    the lock when the process that started it is killed.
+    The system releases the lock when the last process with the descriptor ends. So a compiler that inherits it keeps
+    the lock if the process that started it is killed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as file:
@@ -63,11 +63,10 @@ def lock_folder(folder: Path) -> Iterator[int]:
 
 
 def build_once(final: Path, build: Callable[[Path, int], None]) -> bool:
-    """Builds a folder of the cache unless it exists; whether it was built now.
+    """Builds a folder of the cache unless it exists. Returns whether it was built now.
 
-    `build(work, lock)` fills a folder beside it, which then gets the final name: a build that is killed leaves
-    nothing that could be mistaken for a result. `work/temp` is removed. One
-    process builds at a time, the others wait.
+    `build(work, lock)` fills a folder beside it, which then gets the final name. So a build that is killed leaves
+    nothing that looks like a result. `work/temp` is removed. One process builds at a time; the others wait.
     """
     if final.exists():
         return False
@@ -89,7 +88,7 @@ def build_once(final: Path, build: Callable[[Path, int], None]) -> bool:
 
 
 def prune_cache(cache: Cache, limits: Mapping[str, int] = LIMITS) -> None:
-    """Keeps the folder of a cache within limits: bytes by a pattern for the entries that they hold for."""
+    """Keeps the folder of a cache within limits: a number of bytes for each pattern of entries."""
     for pattern, most in limits.items():
         # Not Path.glob: up to Python 3.12 it raises for a folder that another process has just removed.
         found = map(Path, glob.iglob(f"{glob.escape(str(cache.folder))}/{pattern}"))  # noqa: PTH207
@@ -104,7 +103,7 @@ def is_entry(path: Path) -> bool:
 def prune(entries: Iterable[Path], most: int, in_use: float = IN_USE) -> None:
     """Removes files and folders, the least recently used first, until they take no more than `most` bytes.
 
-    Those that were used within `in_use` seconds stay, however large they are.
+    Entries used within the last `in_use` seconds stay, however large they are.
     """
     found = []
     for path in entries:
@@ -117,7 +116,9 @@ def prune(entries: Iterable[Path], most: int, in_use: float = IN_USE) -> None:
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime < in_use:
                 return
-            removed = path.with_name(f".{path.name}.removed")  # renamed first: no other process finds half of it
+            removed = path.with_name(
+                f".{path.name}.removed"
+            )  # renamed first, so that no other process finds half of it
             path.rename(removed)
             total -= size
             remove(removed)

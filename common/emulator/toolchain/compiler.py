@@ -9,18 +9,18 @@ import subprocess
 
 
 def compiler_command() -> list[str]:
-    """The words that begin a command line of the C++ compiler: those of CXX, else c++ or g++."""
+    """The beginning of a command line of the C++ compiler: the words of CXX, or else c++ or g++."""
     return (os.environ.get("CXX") or ("c++" if shutil.which("c++") else "g++")).split()
 
 
 def compiler_version() -> str:
-    """All that the compiler prints for --version; empty if there is none."""
+    """The compiler's output for --version; empty if there is no compiler."""
     program = shutil.which(compiler_command()[0])
     return version_text(program, *compiler_command()[1:]) if program else ""
 
 
 def describe_compiler() -> str | None:
-    """The name of the C++ compiler and the first line of its version; None if there is none."""
+    """The name of the C++ compiler and the first line of its version; None if there is no compiler."""
     name = compiler_command()[-1]
     program = shutil.which(name)
     return f"{name}: {version_text(program).strip().partition(chr(10))[0]}" if program else None
@@ -33,7 +33,7 @@ def has_cpp20() -> bool:
 
 @functools.cache
 def version_text(*command: str) -> str:
-    """What `command --version` prints; each command is run once in a process."""
+    """The output of `command --version`; each command runs once per process."""
     return subprocess.run([*command, "--version"], capture_output=True, text=True).stdout
 
 

@@ -1,4 +1,4 @@
-"""Shortens the output of compilers and linkers to what readers need."""
+"""Shortens the output of compilers and linkers to the lines that readers need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 def first_errors(log: str) -> str:
     """The errors in a compiler's output: at most ten lines, each with the line of the source below it.
 
-    Without any error, the last lines of the output.
+    If there is no error, the last lines of the output.
     """
     says = re.compile(r"\b(error|Error|fatal|undefined|Killed|No space)\b")
     noise = ("ninja: ", "subprocess.CalledProcessError", "RuntimeError: Error", "Error building extension", "FAILED:")
@@ -23,7 +23,7 @@ def first_errors(log: str) -> str:
 
 
 def demangle(message: str) -> str:
-    """A message with the names of C++ functions as they are written in the source."""
+    """A message with demangled names of C++ functions."""
     if not shutil.which("c++filt"):
         return message
     return subprocess.run(["c++filt"], input=message, capture_output=True, text=True).stdout.strip()

@@ -2,7 +2,7 @@
 file is compiled.
 
 The key does not depend on the folder of a source, only on its content: copies of a folder share their objects. On
-request torch's headers, most of the work of compiling a short file, are compiled only once.
+request, torch's headers are compiled only once; they are most of the work of compiling a short file.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .compiler import compiler_command, compiler_version
 
 JOBS = 2
 OUTPUT = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
-# The headers that a binding includes first, and those that every torch header of one operation includes. With no more
-# than these compiled ahead, a source that forgets an #include of an operation still fails.
+# The headers that a binding includes first, and those that every torch header of one operation includes. Only these
+# are precompiled, so a source without the #include of an operation still fails.
 BINDING = re.compile(r'^\s*#\s*include\s*[<"](torch/extension\.h|torch/csrc/utils/pybind\.h)[>"]', re.MULTILINE)
 OF_EVERY_OPERATION = (
     *("ATen/Context.h", "ATen/DeviceGuard.h", "ATen/TensorUtils.h", "ATen/TracerMode.h", "ATen/core/Generator.h"),
@@ -37,7 +37,7 @@ OF_EVERY_OPERATION = (
 class Job(NamedTuple):
     """A source to compile in `folder`; `versions` names what else its object depends on.
 
-    `command` is the compiler; if left out, the C++ compiler.
+    `command` is the compiler; by default, the C++ compiler.
     """
 
     source: Path
@@ -60,7 +60,7 @@ def torch_version() -> str:
 def compile_objects(
     jobs: list[Job], include_dirs: list[Path], cache: Cache, temp: Path, lock: int | None = None
 ) -> list[tuple[Path | None, str]]:
-    """For each job what `compile_object` returns; several compilers run at the same time."""
+    """The results of `compile_object` for each job; several compilers run at the same time."""
     with ThreadPoolExecutor(JOBS) as pool:
         return list(pool.map(lambda job: compile_object(job, include_dirs, cache, temp, lock), jobs))
 
@@ -78,7 +78,7 @@ def compile_object(
     if target.exists():
         return target, ""
     unfinished = temp / target.name
-    # The compiler runs in the job's folder and gets a relative path, or the source has a #line: so its messages name
+    # The compiler runs in the job's folder and gets a relative path, or the source has a #line. So its messages name
     # the file as its author does.
     name = source.relative_to(folder) if source.is_relative_to(folder) else source
     command = [*(command or (*compiler_command(), "-x", "c++")), *flags, "-c", str(name), "-o", str(unfinished)]
@@ -97,7 +97,7 @@ def find_object(job: Job, include_dirs: list[Path], cache: Cache, temp: Path) ->
 
 
 def _object_key(files: list[Path], parts: list[str]) -> str:
-    """A hash of a source with all that it includes, and of how it is compiled."""
+    """A hash of a source, of all files that it includes, and of how it is compiled."""
     parts = [part for part in parts if not re.match(r"-f(debug|file)-prefix-map", part)]  # these name the folder
     digest = hashlib.sha256("\0".join([compiler_version(), *parts]).encode())
     for path in files:
@@ -106,9 +106,9 @@ def _object_key(files: list[Path], parts: list[str]) -> str:
 
 
 def find_includes(source: Path, include_dirs: Iterable[Path]) -> list[Path]:
-    """A source and all that it includes from its own folder or from `include_dirs`, each file once."""
+    """A source and all files that it includes from its own folder or from `include_dirs`, each file once."""
     found = [source]
-    for path in found:  # grows on the way
+    for path in found:  # grows during the loop
         text = path.read_text(errors="replace") if path.is_file() else ""
         for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
             places = (Path(os.path.normpath(parent / name)) for parent in (path.parent, *include_dirs))
@@ -117,10 +117,10 @@ def find_includes(source: Path, include_dirs: Iterable[Path]) -> list[Path]:
 
 
 def precompile_headers(job: Job, cache: Cache, lock: int | None = None) -> Job:
-    """The job with torch's headers compiled ahead, once for all sources with the same flags.
+    """The job with precompiled headers of torch, which are compiled once for all sources with the same flags.
 
-    The job is returned as it is if its source has no binding, and so none of torch's heavy headers, or if the headers
-    cannot be compiled. The cache holds the compiled headers: 300 to 700 MB for each set of flags.
+    The job is returned unchanged if its source has no binding, and so none of torch's large headers, or if the
+    headers cannot be compiled. The cache holds the compiled headers: 300 to 700 MB for each set of flags.
     """
     binding = BINDING.search(job.source.read_text(errors="replace"))
     if not binding:
@@ -138,11 +138,11 @@ def precompile_headers(job: Job, cache: Cache, lock: int | None = None) -> Job:
 def compile_header(folder: Path, text: str, flags: list[str], lock: int | None) -> bool:
     """Compiles a text to `folder`/torch.h.gch; False when the compiler fails. One process compiles, the others wait.
 
-    g++ reads any file of that name: one that two processes have written at once makes it run out of memory.
+    g++ reads any file of that name. A file that two processes have written at once makes g++ run out of memory.
     """
     folder.mkdir(parents=True, exist_ok=True)
     finished = folder / "torch.h.gch"
-    with (folder / ".lock").open("w") as file:  # the compiler keeps it open, too, should this process be killed
+    with (folder / ".lock").open("w") as file:  # the compiler keeps it open, too, if this process is killed
         fcntl.flock(file, fcntl.LOCK_EX)
         if finished.exists():
             return True

@@ -1,4 +1,4 @@
-"""Reads what a setup.py asks for, sources, flags and libraries, without building anything."""
+"""Reads the sources, flags and libraries in a setup.py without building anything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-# Runs setup.py up to the point where it would begin to build. Only torch can tell which architectures it knows.
+# Runs setup.py up to the point where the build would begin. Only torch knows which architectures it supports.
 READER = """
 import json, os, re, sys
 import setuptools, distutils.core
@@ -95,12 +95,12 @@ def read_setup(
     name: str | None = None,
     claims_gpu: bool = False,
 ) -> Extension | None:
-    """Runs the setup.py of a folder in a process of its own; returns None when that fails, and `log` then says why.
+    """Runs the setup.py of a folder in its own process. Returns None if that fails; `log` then contains the reason.
 
-    `name` chooses one of several extensions, with or without its package. `variables` join the environment. `offered`
-    are the architectures that nvcc knows, such as `9.0`; the result names those of them that torch knows too. With
-    `claims_gpu`, `torch.cuda.is_available()` is true for setup.py. Without `offered` no CUDA Toolkit is needed:
-    CUDAExtension asks only for its folder, and does not look whether it exists.
+    `name` selects one of several extensions, with or without its package. `variables` are added to the environment.
+    `offered` are the architectures that nvcc supports, such as `9.0`; the result contains those that torch supports,
+    too. With `claims_gpu`, `torch.cuda.is_available()` is true for setup.py. Without `offered`, no CUDA Toolkit is
+    needed: CUDAExtension needs only the name of its folder, and does not check whether it exists.
     """
     answer = work / "temp" / "setup.json"
     answer.parent.mkdir()

@@ -1,1 +1,1 @@
-"""Checks untrusted work: submissions, sandboxes, tables of marks."""
+"""Grades untrusted work: submissions, sandboxes, tables of marks."""

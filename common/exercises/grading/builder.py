@@ -1,7 +1,7 @@
-"""Builds what a learner wrote, in a sandbox: `builder.py library FOLDER TARGET`, or `builder.py program FOLDER FILE`.
+"""Builds a learner's code in a sandbox: `builder.py library FOLDER TARGET`, or `builder.py program FOLDER FILE`.
 
-setup.py, compiler and linker do what a learner says, so they run where they can do no harm. What was built goes to
-stdout, why not to stderr; the process that started this trusts neither.
+A learner controls what setup.py, compiler and linker do, so they run in a sandbox. The result of the build goes to
+stdout, error messages go to stderr; the process that started this script trusts neither.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def main() -> int:
-    """Builds one thing; the status is 1 when that fails."""
+    """Builds one library or program; the status is 1 if that fails."""
     # Not relative: this file is run as a script.
     from common import paths
     from common.build import library
@@ -23,7 +23,7 @@ def main() -> int:
 
     what, folder, name = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     answer = os.dup(1)
-    os.dup2(2, 1)  # what setup.py prints is no library
+    os.dup2(2, 1)  # output of setup.py must not mix with the library
     try:
         if what == "library":
             place = f"exercises/{build_folder_name(name)}"

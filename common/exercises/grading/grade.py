@@ -1,7 +1,7 @@
-"""`make grade DIR=submissions/`: a table of a class's work, a row a student, as CSV and as JSON.
+"""`make grade DIR=submissions/`: grades a class and writes a table, one row for each student, as CSV and JSON.
 
-What a student handed in runs in a sandbox only, and what comes out of there is numbers and text: the comparison, the
-points and the files are made here. So the worst that a submission can do is to fail.
+Submissions run only in a sandbox, which returns numbers and text. The results are compared, the points computed and
+the files written outside of it. So the worst that a submission can do is to fail.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 OUT = ROOT / "out"
 CSV, JSON = OUT / "grades.csv", OUT / "grades.json"
-MOST_LINES = 10  # of what a solution of ours printed that does not pass, and of those to look at
+MOST_LINES = 10  # of the output of a solution that does not pass, and of the lines to look at
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What one student gets for one exercise. `outcome` is "passed", "failed", "refused" (what was handed in is not
-    looked into), "untouched" (the starter as it was given out) or "not handed in"; `message` says why.
+    """A student's result for one exercise. `outcome` is "passed", "failed", "refused" (the submission was not
+    checked), "untouched" (the unchanged starter) or "not handed in"; `message` gives the reason.
 
     `look_at` are lines that a teacher should read before the points count: see docs/teaching.md.
     """
@@ -80,19 +80,19 @@ def grade(
 ) -> int:
     """Grades each student's folder in `folder`, writes both files and shows a summary; always 0.
 
-    Raises `UserError` when there is nothing to grade, no sandbox to do it in, or a solution that does not pass here.
+    Raises `UserError` if there is nothing to grade, no sandbox, or a solution that does not pass on this machine.
     """
     if not folder:
-        raise UserError("whose work? make grade DIR=submissions/, with a folder in it for each student")
+        raise UserError("DIR is missing: make grade DIR=submissions/, which holds a folder for each student")
     exercises = [find(name) for name in only] or every()
     students = submissions.find_students(Path(folder))
     paths = Path(csv_path or CSV), Path(json_path or JSON)
     box = sandbox.choose_sandbox(kind or None, image or "")
     jobs = jobs or max(1, (os.cpu_count() or 1) // 2)
-    how = f"in {box.kind}, without network" if box else "WITHOUT a sandbox: what is handed in can do all that you can"
+    how = f"in {box.kind}, without network" if box else "WITHOUT a sandbox: submissions run with all your permissions"
     say(f"{len(students)} students, {len(exercises)} exercises, {how}; {jobs} at a time")
     for path in paths:
-        write_file(path)  # what cannot be written is said now
+        write_file(path)  # report now if a file cannot be written
     started = time.perf_counter()
     with step("our own solutions first"):
         for exercise in exercises:
@@ -102,7 +102,7 @@ def grade(
     try:
         for result in pool.map(lambda student: grade_student(student, exercises, box), students):
             rows.append(print_row(result))
-            write_tables(rows, exercises, box, paths)  # as far as it is, should something stop us
+            write_tables(rows, exercises, box, paths)  # write after each student, in case of an interruption
     finally:
         pool.shutdown(cancel_futures=True)
     say(f"{time.perf_counter() - started:.0f} s; written: {', '.join(map(display_path, paths))}")
@@ -112,15 +112,15 @@ def grade(
 def write_tables(
     rows: Sequence[StudentRow], exercises: Sequence[Exercise], box: Sandbox | None, paths: tuple[Path, Path]
 ) -> None:
-    """Writes the CSV and the JSON. Raises `UserError` when that cannot be."""
+    """Writes the CSV and the JSON. Raises `UserError` if that fails."""
     for path, text in zip(paths, (as_csv(rows, exercises), as_json(rows, exercises, box)), strict=True):
         write_file(path, text)
 
 
 def check_solution(exercise: Exercise, box: Sandbox | None) -> None:
-    """Builds what students may leave as it is, and checks our solution, so that a broken machine costs no points.
+    """Builds the starter and checks our solution first, so that a fault of this machine costs no student points.
 
-    Raises `UserError` when it does not pass here.
+    Raises `UserError` if our solution does not pass on this machine.
     """
     with tempfile.TemporaryDirectory(prefix="solution-") as work:
         folder = Path(work)
@@ -135,11 +135,11 @@ def check_solution(exercise: Exercise, box: Sandbox | None) -> None:
     if not verdict.passed:
         printed = "".join(f"\n  {line}" for line in verdict.printed.splitlines()[-MOST_LINES:])
         said = f"{verdict.message}\nIt printed:{printed}" if printed else verdict.message
-        raise UserError(f"{exercise.id}: our own solution does not pass here.\n{said}")
+        raise UserError(f"{exercise.id}: our own solution does not pass on this machine.\n{said}")
 
 
 def check_isolated(exercise: Exercise, folder: Path, box: Sandbox | None) -> Verdict:
-    """What a check says, on the CPU whatever there is: the same for all, and a sandbox has no GPU."""
+    """The verdict of a check, always on the CPU: this is the same for all students, and a sandbox has no GPU."""
     from ..checking import check_folder  # imports torch
     from .isolation import Isolation
 
@@ -162,7 +162,7 @@ def grade_student(student: Path, exercises: Sequence[Exercise], box: Sandbox | N
 
 
 def grade_exercise(student: Path, exercise: Exercise, box: Sandbox | None) -> Mark:
-    """What one student gets for one exercise. Whatever goes wrong here is no points for it, and goes no further."""
+    """A student's result for one exercise. Any error means no points for this exercise and affects no other."""
     start = time.perf_counter()
 
     def result(outcome: str, message: str = "", points: int = 0) -> Mark:
@@ -170,7 +170,7 @@ def grade_exercise(student: Path, exercise: Exercise, box: Sandbox | None) -> Ma
         return Mark(exercise.id, points, exercise.points, outcome, submissions.sanitize(message), seconds)
 
     copy = Path(tempfile.mkdtemp(prefix="graded-"))
-    copy.chmod(0o755)  # the user inside is another one
+    copy.chmod(0o755)  # the sandbox runs as another user
     try:
         source = submissions.find_submission(student, exercise.id)
         if source is None:
@@ -185,14 +185,14 @@ def grade_exercise(student: Path, exercise: Exercise, box: Sandbox | None) -> Ma
         return result("failed", verdict.message)
     except submissions.Refused as reason:
         return result("refused", str(reason))
-    except Exception as error:  # a submission may well find a way to upset a check
-        return result("failed", f"the check was upset by what came back: {type(error).__name__}: {error}")
+    except Exception as error:  # a submission may find a way to break a check
+        return result("failed", f"the check could not process the answer: {type(error).__name__}: {error}")
     finally:
         shutil.rmtree(copy, ignore_errors=True)
 
 
 def print_row(row: StudentRow) -> StudentRow:
-    """Shows a student's sum, and what the points were lost on, as soon as it is there."""
+    """Shows a student's total and the outcomes that lost points, as soon as they are known."""
     of = sum(mark.of for mark in row.marks)
     counts = {name: sum(mark.outcome == name for mark in row.marks) for name in OUTCOMES}
     others = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
@@ -204,7 +204,7 @@ OUTCOMES = ("failed", "refused", "untouched", "not handed in")
 
 
 def as_csv(rows: Sequence[StudentRow], exercises: Sequence[Exercise]) -> str:
-    """A line a student: points of each exercise, empty where nothing was handed in, and why points were lost."""
+    """One line for each student: points for each exercise (empty if not handed in) and why points were lost."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["student", *(exercise.id for exercise in exercises), "total", "of", "remarks"])
@@ -218,13 +218,13 @@ def as_csv(rows: Sequence[StudentRow], exercises: Sequence[Exercise]) -> str:
 
 
 def summarise(mark: Mark) -> str:
-    """What is said about a mark, in one line."""
+    """The remark about a mark, in one line."""
     said = f"passed, but look at {', '.join(mark.look_at)}" if mark.look_at else mark.message
     return submissions.sanitize(" ".join(said.split()), 150)
 
 
 def escape_formula(cell: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
+    """The text of a cell, escaped so that no spreadsheet interprets it as a formula."""
     return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t")) else cell
 
 
@@ -245,7 +245,7 @@ def as_json(rows: Sequence[StudentRow], exercises: Sequence[Exercise], box: Sand
 
 
 def write_file(path: Path, text: str | None = None) -> None:
-    """Writes a file; without a text only tries to. Raises `UserError` when that cannot be."""
+    """Writes a file; without a text, only tests whether that is possible. Raises `UserError` if it is not."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if text is None:

@@ -1,8 +1,8 @@
-"""Isolates a check of untrusted work: each process, each build and each program runs in a sandbox of its own.
+"""Isolates a check of untrusted work: each process, each build and each program runs in its own sandbox.
 
-What they make comes out through a pipe, as bytes and up to a limit, and is written by us: no folder of a
-sandbox is read outside. What was built goes into another sandbox and nowhere else. Builds find objects of what was
-handed out, read-only: a submission can neither link an object of a solution nor leave anything there for the next.
+Results leave a sandbox through a pipe, as a limited number of bytes, and are written to files outside; no folder of a
+sandbox is read from outside. A build result is used only in another sandbox. Builds can read objects of the starter
+but not write them: a submission can neither link an object of a solution nor leave anything for the next one.
 """
 
 from __future__ import annotations
@@ -34,20 +34,22 @@ BUILDER = Path(__file__).with_name("builder.py")
 BUILD_SECONDS = 300
 MAX_BYTES = 100_000_000  # bytes of a library, or of all files that a program leaves
 COUNTS = "/tmp/counts.json"
-# What a command prints goes to stderr, so that stdout has nothing but the result: a file, or all of the folder.
+# A command's output goes to stderr, so that stdout holds only the result: a file, or the whole folder.
 AND_FILE = '"$@" >&2; status=$?; cat "$0" 2>/dev/null; exit $status'
 AND_FOLDER = '"$@" >&2; status=$?; tar --create --file=- . 2>/dev/null; exit $status'
 
 
 class Isolation:
-    """Runs what one check needs in sandboxes, and keeps what was built there in a folder. Use it as a context."""
+    """Runs the processes of one check in sandboxes and keeps their builds in a folder. It is a context manager."""
 
     def __init__(self, box: Sandbox) -> None:
         self.box = box
         self.built_files = Path(tempfile.mkdtemp(prefix="judged-"))
-        self.built_files.chmod(0o755)  # the user inside is another one
+        self.built_files.chmod(0o755)  # the sandbox runs as another user
         self.printed = ""  # by builds and programs that failed
-        self.handed_in: set[Path] = set()  # all files, once something was run that makes others
+        self.handed_in: set[Path] = (
+            set()
+        )  # all files of the submission, recorded before the first run that may add others
 
     def __enter__(self) -> Isolation:
         return self
@@ -56,7 +58,7 @@ class Isolation:
         shutil.rmtree(self.built_files, ignore_errors=True)
 
     def command(self, command: Sequence[str], folder: Path, environment: dict[str, str]) -> list[str]:
-        """The command line of a learner's process (process.py), which will find here what is built meanwhile."""
+        """The command line of a learner's process (process.py), which can read the builds once they are finished."""
         readable = [process.SCRIPT, Path(wire.__file__), self.built_files]
         return self.box.command(command, folder, environment, readable, read_only=True)
 
@@ -87,9 +89,9 @@ class Isolation:
     def python(
         self, arguments: Sequence[str], folder: Path, seconds: float, variables: dict[str, str], stdin: str = ""
     ) -> tuple[int | None, str]:
-        """Runs Python on a copy of the folder, which then gets the plain files that were made.
+        """Runs Python on a copy of the folder, then copies the regular files that it created back.
 
-        What was handed in stays as it is: what a check has read is what all that it runs will find.
+        Files that were handed in stay unchanged, so that every run sees the same files as the check.
         """
         self.handed_in = self.handed_in or set(folder.rglob("*"))
         command = ["sh", "-c", AND_FOLDER, "sh", sys.executable, *arguments]
@@ -122,9 +124,9 @@ class Isolation:
         read_only: bool = False,
         stdin: str = "",
     ) -> tuple[int | None, bytes, str]:
-        """Runs a command: its status (None when its time was up), its stdout up to `MAX_BYTES`, and its stderr.
+        """Runs a command: its status (None if it ran out of time), its stdout up to `MAX_BYTES`, and its stderr.
 
-        Raises `Stopped` when the sandbox had to end it, or one of its processes.
+        Raises `Stopped` if the sandbox had to kill it or one of its processes.
         """
         environment = {**process.environment(), **variables}
         started = subprocess.Popen(
@@ -151,7 +153,7 @@ class Isolation:
 
 
 def given_builds() -> Path:
-    """The folder with objects of starters, and of nothing else; torch's compiled headers are those of all builds."""
+    """The folder that holds only objects of starters. It shares torch's compiled headers with all builds."""
     folder, headers = paths.build_dir() / "given", paths.build_dir() / "headers"
     for path in (folder, headers):
         path.mkdir(parents=True, exist_ok=True)
@@ -161,7 +163,7 @@ def given_builds() -> Path:
 
 
 def build_given(folder: Path, target: str) -> None:
-    """Builds a starter, as far as it can be built, so that submissions find objects of what they did not change."""
+    """Builds as much of a starter as possible, so that submissions can reuse objects of files they did not change."""
     given = str(given_builds())
     environment = {**os.environ, "BUILD_DIR": given, "SHARED_BUILD_DIRS": given}
     has_extension = (folder / "setup.py").exists()
@@ -172,16 +174,16 @@ def build_given(folder: Path, target: str) -> None:
 
 
 def read_into(pipe, answer: bytearray) -> None:
-    """Reads all that comes and keeps it up to a limit."""
+    """Reads a pipe to its end and keeps the data up to a limit."""
     while piece := os.read(pipe.fileno(), 1 << 16):
         answer += piece[: MAX_BYTES - len(answer)]
     pipe.close()
 
 
 def extract_files(archive: bytes, folder: Path, kept: Collection[Path] = ()) -> None:
-    """Writes the plain files of an archive, as far as it can be read, into a folder and nowhere else.
+    """Writes the regular files of an archive into a folder, as far as the archive can be read, and nowhere else.
 
-    Those in `kept` stay as they are.
+    Files in `kept` are not overwritten.
     """
     left = MAX_BYTES
     try:
@@ -198,4 +200,4 @@ def extract_files(archive: bytes, folder: Path, kept: Collection[Path] = ()) -> 
                 target.write_bytes(files.extractfile(member).read())
                 target.chmod(0o755 if member.mode & 0o100 else 0o644)
     except (tarfile.TarError, OSError, ValueError, OverflowError):
-        return  # what came before is there; what is missing, the check will miss
+        return  # files before the error are written; the check reports missing ones

@@ -1,8 +1,8 @@
-"""Runs processes where they can do no harm: without network, as another user, seeing only what they need, read-only.
+"""Runs processes in a sandbox: without network, as another user, with read-only access to only the files they need.
 
-Bubblewrap makes such a place out of the kernel's namespaces, for an ordinary user too; podman and docker make one out
-of an image. A `Sandbox` turns a command into the longer one that runs it there; everything that comes out of it, text
-and numbers alike, is to be judged outside.
+Bubblewrap builds a sandbox from the kernel's namespaces and needs no root; podman and docker build one from an image.
+A `Sandbox` turns a command into the longer one that runs it inside. Everything that comes out of it, text and numbers
+alike, is untrusted.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ SUPERVISOR = Path(__file__).with_name("supervisor.py")
 AUDIT = Path(__file__).with_name("audit")
 GIVEN = "/given"  # the folder as it was handed in
 COPY = f'cp -r {GIVEN}/. . && exec "$@"'
-# Handed on from the teacher's environment: what a build depends on, and nothing that could be a secret.
+# Passed on from the teacher's environment: variables that a build depends on, and none that could be secret.
 HANDED_ON = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
 NOBODY = 65534
-USERS = itertools.cycle(range(61184, 65520))  # numbers that systemd too gives to users that live for one program
+USERS = itertools.cycle(range(61184, 65520))  # the range from which systemd, too, takes temporary users
 GIB = 2**30
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What all processes of one command may take together, in bytes; `files` is what they may write, per place."""
+    """Limits for all processes of one command together, in bytes; `files` limits what they write to each place."""
 
     memory: int = 4 * GIB
     processes: int = 256  # and threads
@@ -60,7 +60,7 @@ class Sandbox:
         readable: Sequence[Path] = (),
         read_only: bool = False,
     ) -> list[str]:
-        """The command line that runs `command` in `folder`, with those of the variables that are no secrets.
+        """The command line that runs `command` in `folder`, with the variables that are not secret.
 
         Inside, `readable` and what Python is made of can be read; `folder` is a copy, and that and /tmp can be
         written until the command ends. With `read_only`, `folder` is no copy, and only /tmp can be written.
@@ -74,7 +74,7 @@ class Sandbox:
             command = ["sh", "-c", COPY, "sh", *command]
         container = "" if self.kind == "bubblewrap" else f"lltm-{uuid.uuid4().hex}"
         if self.kind == "bubblewrap":
-            # Begun with these variables: a process may see those that its ancestors began with.
+            # Started with these variables only: a process can read the initial environment of its ancestors.
             inner = ["env", "-i", *variables, *_bubblewrap(readable, folder, self.limits, read_only), *command]
         else:
             inner = [*_container(self, container, variables, readable, folder, read_only), *command]
@@ -84,12 +84,12 @@ class Sandbox:
 
 
 def _with_link_targets(paths: Sequence[Path]) -> list[Path]:
-    """Absolute paths, each with what it is a link to: inside, both names are folders of their own."""
+    """Absolute paths, each with the target if it is a link: inside, both names are separate folders."""
     return list(dict.fromkeys(name for path in paths for name in (path.absolute(), path.resolve())))
 
 
 def _bubblewrap(readable: Sequence[Path], folder: Path, limits: Limits, read_only: bool) -> list[str]:
-    """What comes before a command that bubblewrap runs."""
+    """The prefix of a command that bubblewrap runs."""
     away = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     command = ["bwrap", *away, "--hostname", "sandbox", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     if os.geteuid() == 0:  # root can really become another user, once everything is mounted
@@ -112,7 +112,7 @@ def _bubblewrap(readable: Sequence[Path], folder: Path, limits: Limits, read_onl
 
 
 def _system() -> list[str]:
-    """Bubblewrap's options for programs and libraries of the system; of /etc only what finding them takes."""
+    """Bubblewrap's options for programs and libraries of the system, and the files in /etc needed to find them."""
     options = ["--ro-bind", "/usr", "/usr"]
     for path in map(Path, ("/bin", "/sbin", "/lib", "/lib32", "/lib64")):
         if path.is_symlink():
@@ -130,14 +130,14 @@ def _mounted(option: str, path: Path) -> list[str]:
 
 
 def _parents(path: Path) -> list[str]:
-    """Bubblewrap's options for the folders above a path. Without them it makes them for its own user alone."""
+    """Bubblewrap's options for the parent folders of a path; by default only its own user could read them."""
     return [word for each in reversed(path.parents[:-1]) for word in ("--perms", "0755", "--dir", str(each))]
 
 
 def _container(
     sandbox: Sandbox, name: str, variables: Sequence[str], readable: Sequence[Path], folder: Path, read_only: bool
 ) -> list[str]:
-    """What comes before a command that podman or docker runs."""
+    """The prefix of a command that podman or docker runs."""
     limits, here = sandbox.limits, str(folder.absolute())
     options = [f"--name={name}", "--rm", "--interactive", "--init", "--pull=never", "--network=none", "--read-only"]
     options += [f"--user={NOBODY}:{NOBODY}", "--cap-drop=ALL", "--security-opt=no-new-privileges"]
@@ -152,7 +152,7 @@ def _container(
 
 
 def find_message(printed: str) -> str:
-    """Why the supervisor or the audit ended a command, as they print it; empty if they did not.
+    """The message of the supervisor or the audit hook if it ended a command; otherwise empty.
 
     A submission that prints such a line itself only loses its points.
     """
@@ -160,26 +160,26 @@ def find_message(printed: str) -> str:
 
 
 def choose_sandbox(kind: str | None = None, image: str = "", **options: object) -> Sandbox | None:
-    """The sandbox that was asked for, None for "none"; without a wish bubblewrap.
+    """The requested sandbox, by default bubblewrap; None for "none".
 
-    Raises `UserError` when it does not work here.
+    Raises `UserError` if it does not work on this machine.
     """
     if kind not in (None, *KINDS):
-        raise UserError(f"there is no sandbox {kind!r}; there are {', '.join(KINDS)}")
+        raise UserError(f"there is no sandbox {kind!r}; the sandboxes are {', '.join(KINDS)}")
     if kind == "none":
         return None
     sandbox = Sandbox(kind or "bubblewrap", readable=environment_folders(), image=image, **options)
     if sandbox.kind in ("podman", "docker") and not image:
         raise UserError(
-            f"SANDBOX={kind} needs IMAGE=..., an image with g++; docs/teaching.md says what must be in it"
+            f"SANDBOX={kind} needs IMAGE=..., an image with g++; docs/teaching.md lists what it must contain"
         )
     problem = find_problem(sandbox)
     if problem and kind is None:
         others = [name for name in ("podman", "docker") if shutil.which(name)]
         instead = f"SANDBOX={others[0]} IMAGE=... grades in containers; " if others else ""
         raise UserError(
-            f"submissions are untrusted programs, and there is nothing here to run them in safely. {problem}\n"
-            f"{instead}SANDBOX=none runs them as you, with all that you may do: only where nothing can be lost"
+            f"submissions are untrusted programs, and this machine has no sandbox to run them in. {problem}\n"
+            f"{instead}SANDBOX=none runs them with all your permissions: use it only where they can do no harm"
         )
     if problem:
         raise UserError(f"SANDBOX={kind}: {problem}")
@@ -187,7 +187,7 @@ def choose_sandbox(kind: str | None = None, image: str = "", **options: object) 
 
 
 def find_problem(sandbox: Sandbox) -> str | None:
-    """Why a sandbox does not work on this machine, and what would make it; None when it does."""
+    """Why a sandbox does not work on this machine, with the fix; None if it works."""
     program = "bwrap" if sandbox.kind == "bubblewrap" else sandbox.kind
     if not shutil.which(program):
         return f"{sandbox.kind} is not installed: sudo apt install {sandbox.kind} (on Fedora, dnf)"
@@ -196,17 +196,17 @@ def find_problem(sandbox: Sandbox) -> str | None:
         if release(version) < release(OLDEST_BUBBLEWRAP):
             return f"bubblewrap {version} is too old: {OLDEST_BUBBLEWRAP} or newer is needed"
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # the user inside is another one
+        Path(folder).chmod(0o755)  # the sandbox runs as another user
         trial = sandbox.command(["true"], Path(folder), os.environ)
         done = subprocess.run(trial, capture_output=True, text=True, errors="replace")
     if done.returncode == 0:
         return None
     said = " ".join(done.stderr.split()) or f"status {done.returncode}"
-    return f"{sandbox.kind} is there, but cannot run ({said}). {_why_not(sandbox.kind)}"
+    return f"{sandbox.kind} is installed, but cannot run ({said}). {_why_not(sandbox.kind)}"
 
 
 def _why_not(kind: str) -> str:
-    """What most often keeps a kind of sandbox from running."""
+    """The most frequent reason why a kind of sandbox cannot run."""
     if kind != "bubblewrap":
         return f"Does `{kind} run` work with this image?"
     restriction = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
@@ -216,7 +216,7 @@ def _why_not(kind: str) -> str:
 
 
 def environment_folders() -> tuple[Path, ...]:
-    """What Python and its packages are made of, outside of the system's own folders."""
+    """The folders of Python and its packages that lie outside of the system folders."""
     torch = importlib.util.find_spec("torch")
     wanted = [sys.prefix, sys.base_prefix, *([Path(torch.origin).parents[1]] if torch else [])]
     found: list[Path] = []
@@ -227,7 +227,7 @@ def environment_folders() -> tuple[Path, ...]:
 
 
 def filter_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Those variables that builds depend on, those that were added to the teacher's own, and what is needed."""
+    """The variables that builds depend on, those that were added for the check, and the necessary ones."""
     wanted = {
         name: value
         for name, value in environment.items()

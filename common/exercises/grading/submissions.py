@@ -1,4 +1,4 @@
-"""What students handed in, copied so that only plain files of a reasonable size arrive at a check.
+"""Copies the students' submissions, so that a check sees only regular files of a reasonable size.
 
 DIR/STUDENT/3/backward_kernel/...     one folder a student, laid out as `work/` is; a whole `work/` in it will do
 """
@@ -17,11 +17,11 @@ from ...errors import UserError
 MOST_FILES = 500
 MOST_BYTES = 20_000_000
 DEEPEST = 10
-# What tools leave behind; nothing that an exercise asks for.
+# Files that tools leave behind and that no exercise asks for.
 LEFTOVERS = re.compile(r"build|__pycache__|\.[^/]*|.*\.egg-info|.*\.(so|o|pyc)")
 
 
-# What a solution has no use for, and who forges results in the submission's own process mostly needs.
+# Code that no solution needs, but that is typical of attempts to forge results in the submission's own process.
 SUSPICIOUS = re.compile(
     r"sys\.modules|_getframe|\bf_back\b|\btb_frame\b|\bgc\.|\bctypes\b|\b_exit\b|/proc/self|_python_dispatch|"
     r"_DisableTorchDispatch|ExcludeDispatchKey\w*.*Python|\b(?:set|put|unset)env\b|\bconstructor\b|init_array|\bdlsym\b|"
@@ -30,23 +30,25 @@ SUSPICIOUS = re.compile(
 
 
 class Refused(Exception):
-    """A submission that is not looked into; the message says why."""
+    """A submission that is not checked; the message gives the reason."""
 
 
 def find_students(folder: Path) -> list[Path]:
     """A folder for each student, by name. Raises `UserError` when there is none."""
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder; name the one with a folder for each student: make grade DIR=...")
+        raise UserError(
+            f"{folder} is not a folder; name the folder that holds one folder for each student: make grade DIR=..."
+        )
     found = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))]
     if not found:
-        raise UserError(f"{folder} holds no folders; it should hold one for each student, laid out as work/ is")
+        raise UserError(f"{folder} holds no folders; it should hold one for each student, with the layout of work/")
     return sorted(found)
 
 
 def find_submission(student: Path, exercise: str) -> Path | None:
-    """Where a student's answer to an exercise, such as "3/backward_kernel", lies; None if there is none.
+    """The folder of a student's answer to an exercise, such as "3/backward_kernel"; None if there is none.
 
-    Raises `Refused` when it can only be reached through a link: that may lead anywhere.
+    Raises `Refused` if its path contains a link, which could lead anywhere.
     """
     for top in (student, student / "work"):
         path = top / exercise
@@ -59,15 +61,15 @@ def find_submission(student: Path, exercise: str) -> Path | None:
 
 
 def copy_files(source: Path, target: Path) -> None:
-    """Copies the plain files of a folder, for any user to read.
+    """Copies the regular files of a folder and makes them readable for all users.
 
-    Raises `Refused` for links, pipes and the like, for binary files whatever their names, and for too much.
+    Raises `Refused` for links, pipes and the like, for binary files of any name, and for too many or too large files.
     """
     left = MOST_BYTES
     for count, entry in enumerate(_files(source, DEEPEST)):
         name = Path(entry.path).relative_to(source)
         if entry.is_symlink() or not entry.is_file(follow_symlinks=False):
-            raise Refused(f"{name} is no plain file; hand in the files themselves, no links")
+            raise Refused(f"{name} is not a regular file; hand in the files themselves, not links")
         if count == MOST_FILES:
             raise Refused(f"more than {MOST_FILES} files; hand in the sources only")
         content = _content(entry.path, left + 1)
@@ -75,7 +77,7 @@ def copy_files(source: Path, target: Path) -> None:
         if left < 0:
             raise Refused(f"more than {MOST_BYTES // 10**6} MB; hand in the sources only")
         if not is_text(content):
-            raise Refused(f"{name} is no text in UTF-8; hand in the sources only, nothing that was built")
+            raise Refused(f"{name} is not UTF-8 text; hand in the sources only, no build results")
         copied = target / name
         copied.parent.mkdir(parents=True, exist_ok=True)
         copied.write_bytes(content)
@@ -84,7 +86,7 @@ def copy_files(source: Path, target: Path) -> None:
 
 
 def find_suspicious(folder: Path, given: Mapping[str, str]) -> list[str]:
-    """Lines that a teacher should look at, such as "answer.py:3 (sys.modules)": none that was handed out."""
+    """Lines that a teacher should look at, such as "answer.py:3 (sys.modules)", without lines of the starter."""
     found = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = str(path.relative_to(folder))
@@ -97,7 +99,7 @@ def find_suspicious(folder: Path, given: Mapping[str, str]) -> list[str]:
 
 
 def is_text(content: bytes) -> bool:
-    """Whether a file is plain text: libraries, objects and archives hold zeros, and seldom are UTF-8."""
+    """Whether a file is plain text: libraries, objects and archives contain zero bytes and are rarely valid UTF-8."""
     try:
         return "\0" not in content.decode("utf-8")
     except UnicodeDecodeError:
@@ -105,7 +107,7 @@ def is_text(content: bytes) -> bool:
 
 
 def _files(folder: Path, depth: int) -> Iterator[os.DirEntry]:
-    """What lies in a folder and its subfolders, none of which may be a link, without what tools leave behind."""
+    """The files in a folder and its subfolders, none of which may be a link, except files that tools leave behind."""
     if depth == 0:
         raise Refused(f"more than {DEEPEST} folders within each other")
     with os.scandir(folder) as entries:
@@ -119,15 +121,15 @@ def _files(folder: Path, depth: int) -> Iterator[os.DirEntry]:
 
 
 def _content(path: str, most: int) -> bytes:
-    """The beginning of a plain file; what has become a link or a pipe since it was listed is refused."""
+    """The beginning of a regular file; refuses a file that has become a link or a pipe since it was listed."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Refused(f"{path} is no plain file")
+            raise Refused(f"{path} is not a regular file")
         return file.read(most)
 
 
 def sanitize(text: str, most: int = 4000) -> str:
-    """A text without what would steer a terminal or turn the direction of writing, and of a reasonable length."""
+    """A text without control characters for terminals or writing direction, cut to a reasonable length."""
     text = "".join(c if c in "\n\t" or unicodedata.category(c)[0] != "C" else "?" for c in text)
     return text if len(text) <= most else f"{text[:most]} [cut after {most} characters]"

@@ -1,4 +1,4 @@
-"""Runs a command and ends it, with all that it has started, when they take more than they may together.
+"""Runs a command and kills it with all its child processes if together they exceed the limits.
 
     python -I -S supervisor.py MEMORY PROCESSES FILE_SIZE CONTAINER COMMAND...
 
@@ -21,7 +21,7 @@ INTERVAL = 0.1  # seconds
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGKILL)
 KEPT_FREE = 0.05  # of the machine's memory
 OPEN_FILES = 512
-MARK = "EXERCISE_PROCESS"  # as in ending.py, which takes longer to import than this may
+MARK = "EXERCISE_PROCESS"  # as in ending.py, which would take too long to import here
 
 
 def descendants(pid: int) -> tuple[list[int], int]:
@@ -39,13 +39,13 @@ def descendants(pid: int) -> tuple[list[int], int]:
 
 
 def private_memory(pid: int) -> int:
-    """The bytes that a process takes for itself: without the files that it has mapped, which others share."""
+    """The private memory of a process in bytes, without mapped files, which processes share."""
     fields = dict(line.split(":", 1) for line in read_file(f"/proc/{pid}/status").splitlines())
     return sum(int(fields.get(name, "0").split()[0]) for name in ("RssAnon", "RssShmem", "VmSwap")) * 1024
 
 
 def proportional_memory(pid: int) -> int:
-    """The same, with each page that forked processes share divided by their number: exact, and slow to find out."""
+    """The same, with each page shared by forked processes divided by their number: exact, but slow to compute."""
     fields = dict(line.split(":", 1) for line in read_file(f"/proc/{pid}/smaps_rollup").splitlines()[1:])
     if "Pss_Anon" not in fields:  # an old kernel, or the process has just ended
         return private_memory(pid)
@@ -68,23 +68,23 @@ def read_file(path: str) -> str:
 
 
 def describe_excess(pid: int, most_memory: int, most_threads: int, shared_before: int) -> str | None:
-    """What a process and its descendants take too much of; None when they keep within the limits."""
+    """The limit that a process and its descendants exceed, as a message; None if they exceed none."""
     pids, threads = descendants(pid)
     if threads > most_threads:
         return f"it started more than {most_threads} processes and threads"
     limit = f"more than {most_memory / 2**30:.1f} GB of memory"
     if sum(map(private_memory, pids)) > most_memory and sum(map(proportional_memory, pids)) > most_memory:
         return f"it took {limit}, in {len(pids)} processes"
-    # Files in memory that no process has mapped lie in no process; only the machine's sum shows them.
+    # Files in memory that no process has mapped belong to no process; only the machine's total shows them.
     if read_meminfo("Shmem:") - shared_before > most_memory:
-        return f"it took {limit}, in files that are kept in memory"
+        return f"it took {limit}, in memory-backed files"
     if read_meminfo("MemAvailable:") < KEPT_FREE * read_meminfo("MemTotal:"):
         return "the machine was about to run out of memory"
     return None
 
 
 def forward_signal(pid: int, container: str) -> None:
-    """Passes SIGUSR1 on to the command, where its client does that, or else to bubblewrap's grandchild.
+    """Passes SIGUSR1 on to the command if its client forwards it, or else to bubblewrap's grandchild.
 
     Bubblewrap's child is the first process inside.
     """
@@ -94,11 +94,11 @@ def forward_signal(pid: int, container: str) -> None:
 
 
 def remove_container_at_exit(client: str, container: str) -> None:
-    """Starts a process that ends a container, which outlives its client, when this one has ended, by SIGKILL too.
+    """Starts a process that removes a container when this one ends, even by SIGKILL: a container outlives its client.
 
-    It waits in a session of its own, without the mark by which all other processes of the check are ended.
+    It waits in its own session, without the mark by which all other processes of the check are found and killed.
     """
-    ours_alone, _ = os.pipe()  # whose other end closes with us
+    ours_alone, _ = os.pipe()  # the other end closes when this process ends
     command = 'read _; "$0" kill "$1"; "$0" rm --force "$1"'
     environment = {name: value for name, value in os.environ.items() if name != MARK}
     nothing = subprocess.DEVNULL
@@ -109,7 +109,7 @@ def remove_container_at_exit(client: str, container: str) -> None:
 
 
 def apply_limits(file_size: int) -> None:
-    """In the new process: limits that the kernel keeps, and the last place in everything that it shares out."""
+    """Runs in the new process: sets limits that the kernel enforces, and the lowest priorities."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
     resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -120,13 +120,13 @@ def apply_limits(file_size: int) -> None:
 
 
 def main() -> int:
-    """Runs the command; ends as it does, by SIGKILL if it had to be ended."""
+    """Runs the command and exits with its status, or with that of SIGKILL if it was killed."""
     most_memory, most_threads, file_size = map(int, sys.argv[1:4])
     container, command = sys.argv[4], sys.argv[5:]
     if container:
         remove_container_at_exit(command[0], container)
     process = subprocess.Popen(command, close_fds=False, preexec_fn=lambda: apply_limits(file_size))
-    # The judge's question where a submission is; within the sandbox it has to be asked from here.
+    # The judge's signal that asks for the submission's position; it must be forwarded from here into the sandbox.
     signal.signal(signal.SIGUSR1, lambda *_: forward_signal(process.pid, container))
     parent, shared_before = os.getppid(), read_meminfo("Shmem:")
     while True:

@@ -1,1 +1,1 @@
-"""What checks are written with: a learner's folder while it is checked, and comparisons."""
+"""The building blocks of checks: the learner's folder during a check, and comparisons."""

@@ -1,4 +1,4 @@
-"""Assertions about any value: a `Failure` says what is wrong and what it looks like."""
+"""Assertions about any value: a `Failure` says what is wrong and what kind of mistake it looks like."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def same(
     tolerance_: float | None = None,
     suspects: Mapping[str, Tensor] | None = None,
 ) -> None:
-    """Raises `Failure` when a tensor is not what it should be: where, by how much, and what it looks like.
+    """Raises `Failure` if a tensor is wrong: it says where, by how much, and what kind of mistake it looks like.
 
-    `case` says what was called: sizes, dtype. `suspects`: see `diagnosis.describe_difference`.
+    `case` describes the call: sizes, dtype. `suspects`: see `diagnosis.describe_difference`.
     """
     if isinstance(case, Case):
         dtype, tolerance_ = case.dtype, tolerance_ or tolerance(case)
@@ -36,7 +36,7 @@ def same(
 
 
 def made_by(work: Work, function: str, module: str, name: str, *arguments: object) -> None:
-    """Raises `Failure` unless what `module.name` returns was made by `function`, an `autograd.Function`."""
+    """Raises `Failure` unless the result of `module.name` comes from `function`, an `autograd.Function`."""
     node = work.beside(CALLS).node(module, name, *arguments)
     require(
         node == f"{function}Backward",
@@ -46,36 +46,36 @@ def made_by(work: Work, function: str, module: str, name: str, *arguments: objec
 
 
 def derived_by_hand(work: Work, module: str, name: str, *arguments: object) -> None:
-    """Raises `Failure` when the backward of a function lets autograd find a gradient."""
+    """Raises `Failure` if the backward of a function uses autograd to compute a gradient."""
     recorded = dict.fromkeys(work.beside(CALLS).recorded_in_backward(module, name, *arguments))
     require(
         not recorded,
-        f"backward has autograd record {', '.join(recorded)}, to differentiate that: here the gradient is derived by "
-        "hand, and backward computes it with tensor operations alone",
+        f"backward lets autograd record {', '.join(recorded)} and differentiate it: in this exercise, derive the "
+        "gradient by hand and compute it with tensor operations alone",
     )
 
 
 def releases_gil(work: Work, name: str, *arguments: object) -> None:
-    """Raises `Failure` when a function of the extension keeps other threads of Python from running.
+    """Raises `Failure` if a function of the extension blocks other Python threads while it runs.
 
-    With these arguments it must take a tenth of a second or so.
+    With these arguments, a call must take about a tenth of a second.
     """
     require(
         work.beside(CALLS).releases_gil("_C", name, *arguments),
-        f"while _C.{name} computes, no other thread of Python can run: it holds Python's lock, the GIL. "
+        f"while _C.{name} computes, no other Python thread can run: it holds Python's global lock, the GIL. "
         "py::call_guard<py::gil_scoped_release>() in m.def releases it",
     )
 
 
 def unchanged(work: Work, file: str, why: str) -> None:
-    """Raises `Failure`, which says why, unless a file of `files/` is as it was handed out, now and at the end."""
+    """Raises `Failure` with the reason `why` if a file of `files/` is changed, now or at the end of the check."""
     work.relied_on[file] = why
     given = (work.exercise.folder / "files" / file).read_text(encoding="utf-8")
     require(work.text(file) == given, f"{file} has been changed. {why}")
 
 
 def refused(function: Callable, *arguments: object, names: Sequence[str] = (), **keywords: object) -> str:
-    """The message with which arguments are refused. Raises `Failure` when they are not, or `names` are not in it."""
+    """The message that refuses a call. Raises `Failure` if the call is accepted or the message lacks all `names`."""
     given = ", ".join(describe_value(one) for one in [*arguments, *keywords.values()])
     try:
         function(*arguments, **keywords)
@@ -88,7 +88,7 @@ def refused(function: Callable, *arguments: object, names: Sequence[str] = (), *
 
 
 def describe_value(value: object) -> str:
-    """A value in few words, for a message."""
+    """A short description of a value, for a message."""
     if isinstance(value, Tensor):
         return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
     if isinstance(value, tuple | list):

@@ -1,4 +1,4 @@
-"""Builds of learners' folders: made, kept in the build folder for a while, and limited in size."""
+"""Builds of learners' folders, which the build folder caches up to a limited size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...build.library import build_folder
 from ...emulator import Cache, prune_cache, remove
 from .target import build_folder_name
 
-# Bytes under build/ that may be kept, by what they are.
+# How many bytes of each kind of build are kept under build/.
 LIMITS = {
     "exercises/*/*/*": 10**9,
     "headers/*": 3 * 10**9,
@@ -31,15 +31,15 @@ def build_work_extension(folder: Path, target: str) -> Path:
 
 
 def cache_folder(folder: Path) -> str:
-    """Where a learner's builds are in the build cache: one place for each folder, so no build waits for another."""
+    """The place of a learner's builds in the build cache: one for each folder, so no build waits for another."""
     return "exercises/" + hashlib.sha256(str(folder).encode()).hexdigest()[:12]
 
 
 def remove_builds(folder: Path) -> None:
-    """Removes the builds of a learner's folder; objects and headers, which others share, stay."""
+    """Removes the builds of a learner's folder, but not the objects and headers, which other folders share."""
     remove(paths.build_dir() / cache_folder(folder))
 
 
 def limit_builds() -> None:
-    """Removes what was used least recently of the builds of exercises, down to LIMITS."""
+    """Removes the least recently used builds of exercises until the sizes are within LIMITS."""
     prune_cache(Cache(paths.build_dir()), LIMITS)

@@ -22,17 +22,17 @@ SIZES = (SMALL, (1, 4, 33), (5, 3, 1), (2, 1, 300))
 
 
 def cases(work: Work, sizes: Iterable[tuple[int, int, int]] = SIZES) -> list[Case]:
-    """Calls of the cell that together find what goes wrong: sizes, both dtypes, layouts, gradients, extremes."""
+    """Calls of the cell that cover typical mistakes: sizes, both dtypes, layouts, gradients, extreme values."""
     found = [work.case(*size, dtype=dtype) for size in sizes for dtype in (torch.float32, torch.float64)]
     found += [work.case(*SMALL, dtype=torch.float64, layout=layout) for layout in ("transposed", "sliced", "offset")]
     found += [work.case(*SMALL, dtype=torch.float64, grads=grads) for grads in ("h only", "cell only", "expanded")]
     found.append(work.case(*SMALL, bias_shift=1e4))
-    # Other numbers in each, so that a result that was kept from the one before is wrong.
+    # Each call has different numbers, so that a result kept from an earlier call is wrong.
     return [replace(case, seed=case.seed + 10 * k) for k, case in enumerate(found)]
 
 
 def agree(cell: Callable[..., tuple[Tensor, Tensor]], these: Iterable[Case], gradients: bool = True) -> None:
-    """Raises `Failure`, with what it looks like, when outputs or gradients of a case are not the reference's."""
+    """Raises `Failure`, with the likely mistake, if outputs or gradients of a case differ from the reference."""
     before: dict[str, Tensor] = {}
     for case in these:
         inputs, grads = case.inputs(), case.gradients()
@@ -51,14 +51,14 @@ def agree(cell: Callable[..., tuple[Tensor, Tensor]], these: Iterable[Case], gra
 
 
 ELEMENTS = r"^It looks like this: .*\belements?\b"
-# The one that says most comes first: what reaches the others went through it.
+# The most informative gradient comes first: the others are computed from the same values.
 GRADIENTS = ("d_old_cell", "d_bias", "d_weights", "d_old_h", "d_input")
 
 
 def _compare_all(
     case: Case, got: Mapping[str, object], want: Mapping[str, Tensor], before: Mapping[str, Tensor]
 ) -> None:
-    """Raises `Failure` for the first of `want` that differs, and names the others."""
+    """Raises `Failure` for the first tensor of `want` that differs, and lists the others."""
     wrong = [
         name for name in want if diagnosis.describe_difference("", got[name], want[name], case.dtype, tolerance(case))
     ]
@@ -74,50 +74,46 @@ def _compare_all(
             and case.S > 1
             and (gates := _describe_wrong_gates(got[name], want[name], tolerance(case)))
         ):
-            # What is known of the gates says more than which elements those are.
+            # The names of the wrong gates say more than the positions of the wrong elements.
             lines = [line for said in lines for line in said.splitlines() if not re.search(ELEMENTS, line)] + gates
         right = [one for one in want if one not in wrong]
-        lines += [f"Wrong too: {', '.join(others)}"] if others else []
+        lines += [f"Also wrong: {', '.join(others)}"] if others else []
         lines += [f"Right: {', '.join(right)}"] if right else []
         raise Failure("\n".join(lines)) from None
 
 
 def _describe_wrong_gates(got: object, want: Tensor, tolerance: float) -> list[str]:
-    """Which gates' thirds of d_bias, the sum of d_z over the batch, are wrong."""
+    """Names the gates whose thirds of d_bias (the sum of d_z over the batch) are wrong."""
     if not isinstance(got, Tensor) or got.shape != want.shape:
         return []
     gates = ("input gate", "output gate", "candidate cell")
     parts = zip(gates, got.detach().chunk(3), want.chunk(3), strict=True)
     wrong = [gate for gate, g, w in parts if diagnosis.describe_difference("", g, w, None, tolerance)]
-    return (
-        [f"Of its thirds, those of the {' and the '.join(wrong)} are wrong, the others right"]
-        if len(wrong) < 3
-        else []
-    )
+    return [f"The thirds of the {' and the '.join(wrong)} are wrong, the others are right"] if len(wrong) < 3 else []
 
 
 def find_suspects(case: Case, name: str, before: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors that an output or a gradient of the cell might be instead, by the message for each."""
+    """Tensors that a wrong output or gradient of the cell might be, by the message for each."""
     inputs = {other: tensor.detach() for other, tensor in case.inputs().items()}
     zeros = torch.zeros(case.B, case.S, device=case.device)
     grad_h, grad_cell = (zeros if grad is None else grad for grad in case.gradients())
-    found = {f"this is {other}, an argument, unchanged": tensor for other, tensor in inputs.items()}
+    found = {f"this is {other}, an argument, returned unchanged": tensor for other, tensor in inputs.items()}
     found |= {"this is grad_h, unchanged": grad_h, "this is grad_cell, unchanged": grad_cell}
     found |= {f"this should be {other}": tensor for other, tensor in expected(case).items() if other != name}
     if name in before:
-        found["this is the result of the call before: a buffer that was not written again"] = before[name]
+        found["this is the result of the previous call: a buffer that was not overwritten"] = before[name]
     for words, order in (
-        ("the input gate and the output gate are exchanged", (1, 0, 2)),
-        ("the input gate and the candidate cell are exchanged", (2, 1, 0)),
-        ("the output gate and the candidate cell are exchanged", (0, 2, 1)),
+        ("the input gate and the output gate are swapped", (1, 0, 2)),
+        ("the input gate and the candidate cell are swapped", (2, 1, 0)),
+        ("the output gate and the candidate cell are swapped", (0, 2, 1)),
     ):
         swapped = inputs | {key: torch.cat([inputs[key].chunk(3)[k] for k in order]) for key in ("weights", "bias")}
         found[words] = dict(zip(("new_h", "new_cell"), reference.forward(**swapped), strict=True)).get(name)
     if name.startswith("d_"):
         for words, given in (
-            ("grad_cell is not used: new_cell is a result, too", (grad_h, torch.zeros_like(grad_cell))),
+            ("grad_cell is not used, but new_cell is an output, too", (grad_h, torch.zeros_like(grad_cell))),
             (
-                "grad_h is not used: new_cell gets a gradient through new_h, too",
+                "grad_h is not used, but new_cell gets a gradient through new_h, too",
                 (torch.zeros_like(grad_h), grad_cell),
             ),
         ):
@@ -125,21 +121,22 @@ def find_suspects(case: Case, name: str, before: Mapping[str, Tensor]) -> dict[s
     if name in ("d_old_h", "d_input"):
         gradients = reference.backward(grad_h, grad_cell, **inputs)
         d_X = torch.cat([gradients["d_old_h"], gradients["d_input"]], dim=1)
-        words = "these are other columns of d_X: X has old_h first and input behind it"
+        words = "these are the wrong columns of d_X: X holds old_h first, then input"
         found[words] = d_X[:, -case.S :] if name == "d_old_h" else d_X[:, : case.I]
     return {words: tensor for words, tensor in found.items() if tensor is not None}
 
 
 def once_differentiable(work: Work, cell: RemoteFunction, hint: str) -> None:
-    """Raises `Failure` unless a second derivative is refused, with its reason; `hint` is how to refuse it."""
+    """Raises `Failure` unless a second derivative is refused with the reason; `hint` says how to refuse it."""
     case = work.case(*SMALL, dtype=torch.float64)
     cell(*case.inputs().values())
     try:
         cell.second_derivatives(*case.gradients())
     except LearnerError as error:
         said = str(error).partition("\n")[0]
-        require(
-            "once_differentiable" in said, f"a second derivative ends in {said!r}, which does not say why. {hint}"
-        )
+        require("once_differentiable" in said, f"a second derivative raises {said!r}, which does not say why. {hint}")
     else:
-        raise Failure("a second derivative comes without an error, and is wrong: autograd does not see into backward")
+        raise Failure(
+            "computing a second derivative raises no error, but the result is wrong: autograd cannot see "
+            "what backward computes"
+        )

@@ -1,4 +1,4 @@
-"""Where a tensor first differs from what was expected, and what kind of mistake that looks like."""
+"""Describes where a tensor first differs from the expected one, and what kind of mistake that looks like."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-PLACES = 3  # that are shown
+PLACES = 3  # how many wrong elements are shown
 ROUGH = (
-    1e-3  # how near a suspect must come, relative to the largest value: no coincidence, and still float16's digits
+    1e-3  # how close a suspect must be, relative to the largest value: unlikely by chance, and coarser than float16
 )
 
 
@@ -22,14 +22,14 @@ def describe_difference(
     tolerance: float | None = None,
     suspects: Mapping[str, Tensor] | None = None,
 ) -> str | None:
-    """None when `got` agrees with `want`, of any shape and best in float64; else the message for the learner.
+    """None if `got` agrees with `want`, of any shape and preferably in float64; otherwise a message for the learner.
 
-    `dtype` is the one that `got` must have. `tolerance` is relative to |want| plus its root mean square; without it,
-    rounding of that dtype. `suspects` are tensors that it might be instead, by their messages: `{"this is
-    new_h of the call before": old}`. NaN agrees with NaN only.
+    `dtype` is the one that `got` must have. `tolerance` is relative to |want| plus its root mean square; the default
+    allows for rounding in that dtype. `suspects` are tensors that a wrong `got` might be, by their messages:
+    `{"this is new_h of the previous call": old}`. NaN agrees only with NaN.
     """
     if got is None:
-        return f"{name} is missing: None came instead of a tensor of shape {tuple(want.shape)}"
+        return f"{name} is missing: got None, expected a tensor of shape {tuple(want.shape)}"
     if not isinstance(got, Tensor):
         return f"{name} is a {type(got).__name__} ({got!r:.60}), expected a tensor of shape {tuple(want.shape)}"
     if got.shape != want.shape:
@@ -56,7 +56,7 @@ def describe_difference(
 def recognise_mistake(
     got: Tensor, want: Tensor, wrong: Tensor, dtype: torch.dtype, suspects: Mapping[str, Tensor]
 ) -> str | None:
-    """The kind of mistake, as a message; None when nothing fits. `got` and `want` are float64, of one shape."""
+    """The kind of mistake, as a message; None if none fits. `got` and `want` are float64 tensors of one shape."""
     if got.isnan().any() and not want.isnan().any():
         return _nan(got, wrong)
     if not got.isfinite().all() or not want.isfinite().all():
@@ -102,19 +102,19 @@ def _nan(got: Tensor, wrong: Tensor) -> str:
 
 def _factor(factor: float) -> str:
     if abs(factor + 1) < ROUGH:
-        return "the sign is the wrong way round"
+        return "the sign is wrong"
     inverse = 1 / factor
     exact = f"{factor:.4g}" if abs(factor) >= 1 or abs(inverse - round(inverse)) > 0.01 else f"1/{round(inverse)}"
     return f"everything is {exact} times what it should be"
 
 
 def _rearranged(want: Tensor):
-    """The right numbers in wrong places, each with a message."""
+    """Rearrangements of the right numbers, each with a message."""
     if want.dim() < 1 or want.numel() < 4:
         return
     if want.dim() == 2 and min(want.shape) > 1:
         rows, columns = want.shape
-        words = "transposed: rows and columns are exchanged, as when memory is walked in the wrong order"
+        words = "transposed: rows and columns are swapped, as if memory were read in the wrong order"
         yield words, want.t().reshape(rows, columns)
         yield words, want.reshape(columns, rows).t()
     for axis, name in ((-1, "column"), (0, "row")) if want.dim() == 2 else ((-1, "element"),):
@@ -123,7 +123,7 @@ def _rearranged(want: Tensor):
             parts = want.chunk(3, dim=axis)
             for order in list(itertools.permutations(range(3)))[1:]:
                 places = ", ".join(str(k) for k in order)
-                text = f"the thirds are in another order: {places} for 0, 1, 2. Are gates exchanged?"
+                text = f"the thirds are in the wrong order: {places} instead of 0, 1, 2. Are gates swapped?"
                 yield text, torch.cat([parts[k] for k in order], dim=axis)
         if size > 3:
             yield f"shifted by one {name}", want.roll(1, axis)
@@ -132,7 +132,7 @@ def _rearranged(want: Tensor):
 
 
 def _part(got: Tensor, wrong: Tensor, how: str = "wrong") -> str | None:
-    """Where right and wrong are separated by a straight line."""
+    """Describes wrong elements that form whole rows or columns; None if they do not."""
     if wrong.dim() == 0 or wrong.all():
         return None
     names = ("column", "row") if wrong.dim() == 2 else ("element",)
@@ -147,7 +147,7 @@ def _part(got: Tensor, wrong: Tensor, how: str = "wrong") -> str | None:
             what = "zero" if zero else how
             if first == size - 1:
                 return f"only the last {name} is {what}"
-            warp = ". Who computes those from 32 on?" if first == 32 else ""
+            warp = ". Which threads compute those from 32 on?" if first == 32 else ""
             return f"only the first {first} {name}s are right, those from {first} on are {what}{warp}"
         if first == 0 and not lines[1:].any():
             return f"only the first {name} is {how}"
@@ -164,7 +164,7 @@ def _part(got: Tensor, wrong: Tensor, how: str = "wrong") -> str | None:
 
 
 def _is(got: Tensor, other: Tensor) -> bool:
-    """Whether one is the other, beyond coincidence."""
+    """Whether two tensors agree too closely for it to be chance."""
     return bool(((got - other).abs() <= ROUGH * (other.abs().max() + 1e-30)).all())
 
 
@@ -181,7 +181,7 @@ def _rounding(dtype: torch.dtype, want: Tensor) -> float:
 
 
 def _both(got: Tensor, want: Tensor) -> tuple[str, str]:
-    """Both numbers, with as many digits as it takes to see that they differ."""
+    """Both numbers, with enough digits to show the difference."""
     for digits in (6, 9, 12, 17):
         shown = _shown(got, digits), _shown(want, digits)
         if shown[0] != shown[1]:

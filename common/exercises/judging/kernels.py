@@ -1,6 +1,6 @@
 """Assertions about launches that the emulator counted: which threads stored the results, and how they were launched.
 
-All accept None, which is what `work.counting()` counts on a GPU.
+All accept None, which is what `work.counting()` yields on a GPU.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..failures import Failure, require
 
 
 def stored_once(counted: Counted | None, size: int, case: object, kernel: str = "") -> None:
-    """Raises `Failure` unless kernels stored results of `size` bytes, and each element in one thread of a launch."""
+    """Raises `Failure` unless kernels stored results of `size` bytes, each element by one thread of a launch."""
     if counted is None:
         return
     launches = [launch for launch in counted.launches if matches_kernel(launch.kernel, kernel)]
@@ -22,44 +22,46 @@ def stored_once(counted: Counted | None, size: int, case: object, kernel: str = 
     names = " and ".join(launch.kernel for launch in launches)
     require(
         stored >= size,
-        f"{case}: {names} stores {stored:,} of the {size:,} bytes of the results: the others are computed on the "
+        f"{case}: {names} stores {stored:,} of the {size:,} bytes of the results: the rest is computed on the "
         "host, or by no thread",
     )
     for launch in launches:
         if launch.repeated_stores:
             raise Failure(
-                f"{case}: right, but {launch.kernel} stores {launch.repeated_stores:,} times what another thread has "
-                f"stored already, first {launch.first_repeated}. {_likely_cause(launch)}"
+                f"{case}: the results are right, but {launch.kernel} stores {launch.repeated_stores:,} times to "
+                f"elements that another thread has already stored, first {launch.first_repeated}. "
+                f"{_likely_cause(launch)}"
             )
 
 
 def on_current_stream(counted: Counted | None, case: object) -> None:
-    """Raises `Failure` when a launch was not given torch's current stream."""
+    """Raises `Failure` if a launch does not use torch's current stream."""
     for launch in counted.launches if counted else ():
         require(
             not launch.on_other_streams,
-            f"{case}: {launch.kernel} is not launched on the current stream, so it does not wait for what ATen does "
+            f"{case}: {launch.kernel} is not launched on the current stream, so it does not wait for ATen's work "
             "there. The stream is the fourth argument between <<< and >>>",
         )
 
 
 def guarded(counted: Counted | None, case: object) -> None:
-    """Raises `Failure` when a launch had no device guard around it."""
+    """Raises `Failure` if a launch was not protected by a device guard."""
     for launch in counted.launches if counted else ():
         require(
             not launch.unguarded,
             f"{case}: {launch.kernel} is launched without a device guard: with tensors on a second GPU it would run "
-            "on the first. Where is the CUDAGuard of the host code?",
+            "on the first. Is there a CUDAGuard in the host code?",
         )
 
 
 def no_idle_block(counted: Counted | None, case: object) -> None:
-    """Raises `Failure` when a block of a launch accessed no memory."""
+    """Raises `Failure` if a block of a launch accessed no memory."""
     for launch in counted.launches if counted else ():
         require(
             not launch.idle_blocks,
-            f"{case}: right, but {launch.idle_blocks:,} blocks of {launch.kernel}<<<{launch.grid}, {launch.block}>>> "
-            "access no memory. Is there one block too many where the last one is full?",
+            f"{case}: the results are right, but {launch.idle_blocks:,} blocks of "
+            f"{launch.kernel}<<<{launch.grid}, {launch.block}>>> access no memory. Is there one block too many when "
+            "the last one is full?",
         )
 
 
@@ -67,4 +69,4 @@ def _likely_cause(launch: Launch) -> str:
     blocks = re.findall(r"block (\(.*?\))", launch.first_repeated)
     if len(set(blocks)) == 1:
         return "Threads beyond the last element must store nothing: is there a guard?"
-    return "Does each block compute the rows of others, too? From one of its rows to the next it is gridDim.y"
+    return "Does each block also compute the rows of others? The step from one of its rows to the next is gridDim.y"

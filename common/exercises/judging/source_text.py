@@ -1,4 +1,4 @@
-"""A learner's source without what does not run, so that no comment passes for code or makes right code wrong."""
+"""Removes comments from a learner's source, so that a search for code does not find text in a comment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PYTHON = re.compile(
 
 
 def strip_comments(text: str, file: str, strings: bool = True) -> str:
-    """The text without comments; without `strings`, literals are empty, too. `file` tells Python from C++."""
+    """The text without comments and, with `strings=False`, with empty string literals. `file` gives the language."""
 
     def shorten(found: re.Match[str]) -> str:
         if found.lastgroup == "comment":

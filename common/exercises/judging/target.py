@@ -1,4 +1,4 @@
-"""What an exercise is built for and runs on: targets of its stage."""
+"""Chooses the targets of its stage on which an exercise is built and checked."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..exercise import Exercise
 
 
 def exercise_targets(exercise: Exercise) -> list[str]:
-    """What a check runs on, one after the other: `host` for C++ without kernels; for kernels the emulator, which says
-    most of what is wrong, and then a GPU, if there is one.
+    """The targets of a check, in order: `host` for C++ without kernels; for kernels the emulator, whose messages say
+    most about a mistake, and then a GPU, if there is one.
 
-    Programs run on the emulator alone, for its report and its counts. Of a stage for both CPU and GPU, `needs` says
-    which of them an exercise is about. Raises `UserError` when this machine has no such target.
+    Programs run only on the emulator, for its report and its counts. If a stage has code for both CPU and GPU,
+    `needs` says which of them an exercise is about. Raises `UserError` if this machine has no such target.
     """
     stage, has_kernels = exercise.source, "emulator" in exercise.needs
     if "host" in stage.targets and not has_kernels:
@@ -25,5 +25,5 @@ def exercise_targets(exercise: Exercise) -> list[str]:
 
 
 def build_folder_name(target: str) -> str:
-    """The name of the folder of a build, and so of its operators' namespace; `cuda` alone is torch's own."""
+    """The name of a build's folder and of its operators' namespace; `cuda` alone is a namespace of torch."""
     return f"lltm_{target}"

@@ -1,4 +1,4 @@
-"""A learner's folder while it is checked: builds it, runs it in a process of its own, counts what it does."""
+"""A learner's folder during a check: builds it, runs it in a separate process, counts what it does."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .builds import build_work_extension
 from .kernels import on_current_stream, stored_once
 from .source_text import strip_comments
 
-SMALL = (3, 5, 70)  # B, I, S: two warps and a rest
+SMALL = (3, 5, 70)  # B, I, S: two full warps and a partial one
 RUNNER = Path(__file__).parents[1] / "runner"
 OPERATORS = RUNNER / "operator_probe.py"  # for `work.beside`: registered operators
-CALLS = RUNNER / "call_probe.py"  # and what autograd and threads see of a call
-# Runs code that calls `tell`. Neither that nor the nonce is in a module that the learner's code could look into.
+CALLS = RUNNER / "call_probe.py"  # and how autograd and other threads see a call
+# Runs code that calls `tell`. Neither `tell` nor the nonce is in a module that the learner's code could inspect.
 TELLER = """
 import sys, types
 
@@ -53,20 +53,20 @@ code = compile(sys.argv.pop(1), "<check>", "exec")
 sys.modules["__main__"] = types.ModuleType("__main__")
 exec(code, scope)
 """
-REPORT_SECONDS = 2  # for a program to report where it was when its time was up
+REPORT_SECONDS = 2  # for a program to report where it was when its time ran out
 
 
 @dataclass
 class Counts:
-    """What was counted between `with work.counting() as counted:` and its end."""
+    """What was counted inside `with work.counting() as counted:`."""
 
-    calls: dict[str, int] = field(default_factory=dict)  # of ATen, by name, those from C++ too
+    calls: dict[str, int] = field(default_factory=dict)  # of ATen functions, by name, including calls from C++
     saved: int = 0  # bytes of the storages that autograd keeps for backward
     kernels: Counted | None = None  # on the emulator: common/emulator/counts.py
 
     @property
     def all_calls(self) -> int:
-        """How often ATen was called, views aside."""
+        """How often ATen was called, not counting views."""
         views = ("view", "t", "slice", "split", "chunk", "narrow", "expand", "detach", "select", "unsqueeze", "alias",
                  "transpose", "as_strided", "_unsafe_view", "squeeze", "permute")  # fmt: skip
         return sum(number for name, number in self.calls.items() if name.partition(".")[0] not in views)
@@ -74,9 +74,9 @@ class Counts:
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """A program that was run: its status (None when its time was up), what it printed, and what it counted.
+    """The result of running a program: its status (None if it ran out of time), its output, and its counts.
 
-    `told` is what the check's own code told there; None where it ended before.
+    `told` is the value that the check's own code reported; None if the program ended before that.
     """
 
     status: int | None
@@ -86,7 +86,7 @@ class ProgramRun:
 
 
 def keep_report(output: str, nonce: str) -> str:
-    """What a program printed, then the emulator's report, which follows the nonce; nothing before that is one."""
+    """A program's output, then the emulator's report. Only text after the nonce is accepted as a report."""
     printed, _, report = output.rpartition(nonce) if nonce in output else (output, "", "")
     own = (
         line for line in printed.strip().splitlines() if not line.startswith(("emulator: ", "the emulator found:"))
@@ -95,7 +95,7 @@ def keep_report(output: str, nonce: str) -> str:
 
 
 class Work:
-    """A learner's folder while it is checked. The learner's code runs in a process of its own (process.py)."""
+    """A learner's folder during a check. The learner's code runs in a separate process (process.py)."""
 
     def __init__(
         self,
@@ -115,12 +115,12 @@ class Work:
         self.loaded = False
         self.built: Path | None = None
         self.printed = ""
-        self.relied_on: dict[str, str] = {}  # files that may not change, each with what is said if it has
+        self.relied_on: dict[str, str] = {}  # files that must not change, each with the message if it did
 
     # A module ------------------------------------------------------------------------------------------------
 
     def cell(self, module: str = "lltm", name: str = "lltm") -> RemoteFunction:
-        """The learner's cell, called like any stage's: gradients go through the learner's backward."""
+        """The learner's cell, called like that of any stage: gradients go through the learner's backward."""
         return getattr(self.load(module), name)
 
     def load(self, module: str = "lltm") -> RemoteModule:
@@ -132,16 +132,16 @@ class Work:
             self.start()
             try:
                 self.process.ask("load", library=library)
-            except LearnerError as error:  # a symbol that nothing defines shows only now
+            except LearnerError as error:  # an undefined symbol is only detected now
                 said = demangle(str(error)).replace(f"{library}: ", "")
                 raise BuildFailure(f"your code builds, but does not load: {said}") from None
             self.loaded = True
         return RemoteModule(lambda: self.process, module)
 
     def beside(self, file: Path) -> RemoteModule:
-        """A module of the check in the learner's process: for what can be seen only there, such as opcheck's result.
+        """A module of the check that runs in the learner's process, for example to call opcheck there.
 
-        It is of the learner's package: `from .lltm import lltm` is the learner's.
+        It belongs to the learner's package: `from .lltm import lltm` imports the learner's cell.
         """
         self.load()
         self.process.ask("define", module=file.stem, text=file.read_text(encoding="utf-8"))
@@ -169,7 +169,7 @@ class Work:
             self.process = Process(self.folder, self.seconds, wrap, **self.variables)
 
     def restart(self, **variables: str) -> None:
-        """A fresh process, with these in its environment: nothing is left of what the old one remembered."""
+        """Starts a fresh process, without the state of the old one and with these variables in its environment."""
         self.close()
         self.process, self.loaded, self.variables = None, False, variables
 
@@ -187,7 +187,7 @@ class Work:
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[Counts]:
-        """Counts ATen's calls, bytes saved for backward and what kernels ask of memory, in the learner's process."""
+        """Counts calls of ATen, bytes saved for backward and memory accesses of kernels, in the learner's process."""
         counted = Counts()
         self.load()
         self.process.ask("count")
@@ -201,8 +201,8 @@ class Work:
     def by_kernels(self, most: tuple[int, int] = (5, 5)) -> None:
         """Raises `Failure` unless kernels compute the pointwise part of the cell, each element in one thread.
 
-        So a call asks ATen for allocations and matrix products only; `most` of them are enough for forward and
-        backward. The kernels are launched on the current stream.
+        A call then needs ATen only for allocations and matrix products: at most `most` calls in forward and in
+        backward. The kernels must be launched on the current stream.
         """
         case, cell = self.case(*SMALL), self.cell()
         inputs = list(case.inputs().values())
@@ -217,13 +217,13 @@ class Work:
             require(
                 counted.all_calls <= enough,
                 f"{name} calls ATen {counted.all_calls} times where {enough} are enough ({calls}): "
-                "the pointwise part belongs into one kernel",
+                "the pointwise part belongs in one kernel",
             )
             stored_once(counted.kernels, units * unit, name)
             on_current_stream(counted.kernels, name)
 
     def ours(self, folder: Path | None = None) -> Work:
-        """A `Work` for one of the workbook's folders, by default the stage's, to compare with. Close it after."""
+        """A `Work` for a folder of the workbook, by default the stage's, to compare with. The caller closes it."""
         return Work(self.exercise, folder or self.exercise.source.folder, self.target, self.seconds, self.seed)
 
     def case(self, B: int, I: int, S: int, **changes: object) -> Case:
@@ -232,17 +232,17 @@ class Work:
 
     @property
     def device(self) -> str:
-        """Where tensors live."""
+        """The device of the tensors."""
         return "cuda" if self.target == "cuda" else "cpu"
 
     def numbers(self) -> torch.Generator:
-        """A generator with this check's seed, for fresh values of one's own."""
+        """A generator with this check's seed, for random values that a check needs."""
         return torch.Generator().manual_seed(self.seed)
 
     # Programs ------------------------------------------------------------------------------------------------
 
     def program(self, file: str, *arguments: str, counting: bool = False, **variables: str) -> ProgramRun:
-        """Builds a CUDA program with its own `main` for the emulator and runs it. Its report follows its output."""
+        """Builds a CUDA program with its own `main` for the emulator and runs it. The report follows its output."""
         build = paths.build_dir()
         build.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="program-", dir=build) as work:
@@ -271,9 +271,9 @@ class Work:
         return ProgramRun(*process.run([sys.executable, *arguments], self.folder, self.seconds, **variables))
 
     def observe(self, code: str, *arguments: str, **variables: str) -> ProgramRun:
-        """Runs Python code of the check's in the learner's folder. It calls `tell(value)`, of JSON, and ends there.
+        """Runs Python code of the check in the learner's folder. It ends by calling `tell(value)` with a JSON value.
 
-        What the learner's code prints before it ends the process is no value: it does not know the nonce.
+        Output of the learner's code is not mistaken for the value, because that code does not know the nonce.
         """
         nonce, words = secrets.token_hex(16), ("-c", TELLER, code, *arguments)
         if self.isolation:
@@ -287,29 +287,29 @@ class Work:
     # Answers -------------------------------------------------------------------------------------------------
 
     def text(self, file: str) -> str:
-        """A file of the folder. Raises `Failure` when it is not there."""
+        """The text of a file of the folder. Raises `Failure` if it is missing."""
         try:
             return (self.folder / file).read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            raise Failure(f"{file}: {error.strerror}. `make reset` gives you a fresh one and keeps yours") from None
+            raise Failure(f"{file}: {error.strerror}. `make reset` makes a fresh one and keeps yours") from None
 
     def answers(self) -> dict[str, str]:
-        """What the learner wrote in answers.ini, by question. Raises `Failure` for one that is open."""
+        """The learner's answers in answers.ini, by question. Raises `Failure` if one is missing."""
         try:
             found = read_answers(self.text(ANSWERS))
         except configparser.Error as error:
             raise Failure(f"{ANSWERS} cannot be read: {str(error).splitlines()[0]}") from None
         for question in self.exercise.questions:
             if not found.get(question.name.lower()):
-                raise Failure(f"{question.name} has no answer yet: write one behind its = sign in {ANSWERS}")
+                raise Failure(f"{question.name} has no answer yet: write one after its = sign in {ANSWERS}")
         return found
 
     def code(self, file: str, strings: bool = True) -> str:
-        """A source file without its comments; without `strings`, its literals are empty. Raises as `text` does."""
+        """A source file without comments and, with `strings=False`, with empty literals. Raises as `text` does."""
         return strip_comments(self.text(file), file, strings)
 
     def number(self, name: str) -> int:
-        """The answer to a question, which is a whole number."""
+        """The answer to a question, as a whole number."""
         said = self.answers()[name.lower()]
         try:
             return int(said.replace(",", "").replace("_", ""))

@@ -1,1 +1,1 @@
-"""Mutation testing of the exercises' checks: small changes to a solution, each of which its check must refuse."""
+"""Mutation testing of the exercises' checks: each small change to a solution must make its check fail."""

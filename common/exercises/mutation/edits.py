@@ -1,4 +1,4 @@
-"""One small change to a text, and the names and numbers that are exchanged in Python and in C++ alike."""
+"""One small change to a text, and the names and numbers that are replaced in both Python and C++."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Edit(NamedTuple):
 
 
 def other_number(literal: str) -> str | None:
-    """Another number in the form of a literal: 1 for 0, 0 for 1, else one more; None for what is not decimal."""
+    """Another number, as a literal: 1 for 0, 0 for 1, otherwise one more; None if the literal is not decimal."""
     if found := re.fullmatch(r"(\d+)([uUlL]*)", literal):
         return f"{0 if int(found[1]) == 1 else int(found[1]) + 1}{found[2]}"
     if found := re.fullmatch(r"([\d.]+(?:e-?\d+)?)([fF]?)", literal):
@@ -36,6 +36,6 @@ def other_number(literal: str) -> str | None:
 
 
 def swap(text: str, first: tuple[int, int], second: tuple[int, int]) -> Edit:
-    """Exchanges two parts of a text, the second of which stands behind the first."""
+    """Swaps two parts of a text; the second one comes after the first."""
     (a, b), (c, d) = first, second
     return Edit(a, d, text[c:d] + text[b:c] + text[a:b])

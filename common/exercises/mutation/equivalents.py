@@ -1,10 +1,10 @@
-"""equivalent.txt of an exercise: mutants that are right answers too, each with the reason.
+"""Reads an exercise's equivalent.txt: mutants that are also right answers, each with the reason.
 
     # lltm.cu: a block of 257 threads computes the same
     -  const int threads = 256;
     +  const int threads = 257;
 
-A reason may go on in further lines with a `#`, and several diffs of one reason have a line `---` between them.
+A reason may continue on further lines that begin with `#`. A line `---` separates several diffs with one reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HEAD = re.compile(r"(?P<file>\S+): (?P<reason>.+)")
 
 
 def read_equivalents(exercise: Exercise) -> dict[tuple[str, str], str]:
-    """The reason for each, by file and diff. Raises `UserError` for a text that is not in this form."""
+    """The reason for each mutant, by file and diff. Raises `UserError` for a file in another format."""
     path = exercise.folder / EQUIVALENT_FILE
     if not path.is_file():
         return {}

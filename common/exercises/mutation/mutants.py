@@ -1,4 +1,4 @@
-"""The mutants of an exercise: its solution with one small change in what the learner writes."""
+"""The mutants of an exercise: its solution with one small change to the code that the learner writes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Mutant(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What identifies it while the lines that it changes, and their place, stay as they are."""
+        """Identifies the mutant as long as the lines that it changes stay the same and in the same place."""
         return self.file, self.diff
 
 
@@ -52,7 +52,7 @@ def find_mutants(exercise: Exercise) -> list[Mutant]:
 
 
 def other_answers(exercise: Exercise) -> list[Mutant]:
-    """For each question another answer: another number, or what is right for another question."""
+    """A wrong answer to each question: another number, or the right answer to another question."""
     right = {question.name: question.answer for question in exercise.questions}
     ours, found = format_answers(exercise.questions, right), []
     for name, answer in right.items():

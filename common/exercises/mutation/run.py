@@ -1,4 +1,4 @@
-"""`make mutate`: runs every mutant of an exercise through its check, and records how many it refuses."""
+"""`make mutate`: checks every mutant of an exercise and records how many of them the check rejects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ...console import say
 from ...errors import UserError
-from ...paths import shown_path
+from ...paths import display_path
 from ...results import records
 from .. import variants, workspace
 from ..catalogue import every, find
@@ -30,9 +30,9 @@ OUTCOMES = ("killed", "survived", "equivalent", "not viable")
 
 
 def mutate(names: Sequence[str], jobs: int | None = None) -> int:
-    """Shows which mutants of some exercises, or of "all", survive their checks; returns 1 when one does.
+    """Shows which mutants of these exercises, or of "all", survive their checks; returns 1 if any does.
 
-    Raises `UserError` where a solution does not pass.
+    Raises `UserError` if a solution does not pass.
     """
     exercises = every() if "all" in names else [find(name) for name in names]
     survived = 0
@@ -48,7 +48,7 @@ def run_mutants(exercise: Exercise, jobs: int) -> Counter[str]:
     start = time.perf_counter()
     verdict = check_files(exercise, variants.solution(exercise))
     if not verdict.passed:
-        raise UserError(f"{exercise.id}: our own solution does not pass here.\n{verdict.message}")
+        raise UserError(f"{exercise.id}: our own solution does not pass on this machine.\n{verdict.message}")
     seconds = min(exercise.seconds, 10 + 2 * verdict.seconds)  # a mutant may never end
     mutants, equivalents = find_mutants(exercise), read_equivalents(exercise)
     say(f"exercise {exercise.id}: {len(mutants)} mutants, {jobs} at a time")
@@ -60,16 +60,16 @@ def run_mutants(exercise: Exercise, jobs: int) -> Counter[str]:
             counted[outcome] += 1
             show_mutant(exercise, mutant, outcome, verdict, mutant.key in equivalents)
     for file, diff in equivalents.keys() - {mutant.key for mutant in mutants}:
-        say(f"equivalent.txt has a diff of {file} that is none of the mutants:\n{diff}")
+        say(f"equivalent.txt has a diff of {file} that matches no mutant:\n{diff}")
     numbers = ", ".join(f"{counted[outcome]} {outcome}" for outcome in OUTCOMES)
     say(f"exercise {exercise.id}: {numbers} ({time.perf_counter() - start:.0f} s)")
     return counted
 
 
 def find_outcome(mutant: Mutant, verdict: Verdict, is_equivalent: bool) -> str:
-    """One of `OUTCOMES`. A check that fails itself has not refused the mutant.
+    """One of `OUTCOMES`. A check that fails with an error of its own has not rejected the mutant.
 
-    A setup.py that builds nothing is a wrong answer; C++ that does not compile says nothing about the check.
+    A setup.py that does not build is a wrong answer; C++ that does not compile says nothing about the check.
     """
     if verdict.kind == "build" and not mutant.file.endswith(".py"):
         return "not viable"
@@ -79,27 +79,28 @@ def find_outcome(mutant: Mutant, verdict: Verdict, is_equivalent: bool) -> str:
 
 
 def show_mutant(exercise: Exercise, mutant: Mutant, outcome: str, verdict: Verdict, is_equivalent: bool) -> None:
-    """What there is to say about one mutant: nothing when it is as it should be."""
+    """Prints a mutant that needs attention; prints nothing if it was killed as expected."""
     where = f"{mutant.file}:{mutant.line}"
     if outcome == "survived":
         say(f"survived, {where}{': the check itself failed' * (verdict.kind == 'checker')}\n{mutant.diff}")
     elif outcome == "not viable":
         say(f"not viable, {where}\n{mutant.diff}")
     elif verdict.kind == "time":  # an endless loop, or a machine that was busy
-        say(f"killed because its time was up, {where}\n{mutant.diff}")
+        say(f"killed because it ran out of time, {where}\n{mutant.diff}")
     elif outcome == "killed" and is_equivalent:
         say(
-            f"killed, {where}, though equivalent.txt has it: {' '.join(verdict.message.split())[:200]}\n{mutant.diff}"
+            f"killed, {where}, although equivalent.txt lists it: "
+            f"{' '.join(verdict.message.split())[:200]}\n{mutant.diff}"
         )
 
 
 def check_mutant(exercise: Exercise, mutant: Mutant, seconds: float) -> Verdict:
-    """What the check says to a mutant."""
+    """The verdict of the check on a mutant."""
     return check_files(exercise, {**variants.solution(exercise), mutant.file: mutant.text}, seconds)
 
 
 def check_files(exercise: Exercise, files: Mapping[str, str], seconds: float | None = None) -> Verdict:
-    """What the check says to these files, on the CPU whatever there is; their build is not kept."""
+    """The verdict of the check on these files, on the CPU even if there is a GPU; their build is not kept."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         work = Path(folder).resolve() / exercise.name
         workspace.write_files(dict(files), work)
@@ -111,7 +112,7 @@ def check_files(exercise: Exercise, files: Mapping[str, str], seconds: float | N
 
 
 def record_counts(exercise: Exercise, counted: Mapping[str, int]) -> None:
-    """Writes the row of an exercise into the record; those of the others stay, if they are of this machine."""
+    """Writes the row of an exercise to the record; rows of other exercises stay if they come from this machine."""
     path = records.MUTATION_RECORD
     record = records.start_record({exercise.id: hash_exercise(exercise)}) | {"rows": []}
     if path.exists():
@@ -124,11 +125,11 @@ def record_counts(exercise: Exercise, counted: Mapping[str, int]) -> None:
     others = [other for other in record["rows"] if other["exercise"] != exercise.id]
     record["rows"] = sorted([*others, row], key=lambda one: one["exercise"])
     records.save(record, path)
-    say(f"Written to {shown_path(path)}")
+    say(f"Written to {display_path(path)}")
 
 
 def hash_exercise(exercise: Exercise) -> str:
-    """A hash of what decides its row: the mutants, the check, and which mutants are known as equivalent."""
+    """A hash of what determines the row: the mutants, the check, and the mutants known to be equivalent."""
     keys = sorted(mutant.key for mutant in find_mutants(exercise))
     known = sorted(read_equivalents(exercise))
     text = json.dumps([keys, known, exercise.check_file.read_text(encoding="utf-8")])

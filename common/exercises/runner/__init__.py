@@ -1,1 +1,1 @@
-"""Runs a learner's code in a process of its own."""
+"""Runs a learner's code in a separate process."""

@@ -1,4 +1,4 @@
-"""What autograd and Python's threads see of a learner's functions: runs in the learner's process, for a check.
+"""Shows a check how autograd and other threads see a learner's functions. It runs in the learner's process.
 
 from common.exercises.judge import CALLS
 
@@ -18,7 +18,7 @@ REPETITIONS = 5
 
 
 def node(module, name, *arguments):
-    """The autograd node that made the result of a function, or the first of several: "CubeBackward". Or None."""
+    """The autograd node of a function's (first) result, such as "CubeBackward"; None if it has none."""
     made_by = first_result(module, name, *arguments).grad_fn
     return made_by and made_by.name()
 
@@ -47,7 +47,7 @@ def allocations(module, name, *arguments):
 
 
 def recorded_in_backward(module, name, *arguments):
-    """The ATen calls that autograd records while backward of a function runs; none where the gradient is by hand."""
+    """The ATen calls that autograd records while backward of a function runs; none if it is derived by hand."""
     result = function(module, name)(*arguments)
     outputs = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor) and one.requires_grad]
     inputs = [one for one in arguments if isinstance(one, torch.Tensor) and one.requires_grad]
@@ -66,14 +66,14 @@ def recorded_in_backward(module, name, *arguments):
 
 
 def address(tensor):
-    """Where its memory begins."""
+    """The address of a tensor's memory."""
     return tensor.untyped_storage().data_ptr()
 
 
 def releases_gil(module, name, *arguments):
-    """Whether other threads of Python run while a function computes: in the middle of most of several calls.
+    """Whether other Python threads run while a function computes, that is, in the middle of most of several calls.
 
-    Call it with arguments for which the function takes a tenth of a second or longer.
+    Pass arguments for which the function takes a tenth of a second or longer.
     """
     called = function(module, name)
     return sum(_runs_beside(lambda: called(*arguments)) for _ in range(REPETITIONS)) > REPETITIONS // 2
@@ -115,7 +115,7 @@ def first_result(module, name, *arguments):
 
 
 def holds_tensor(value):
-    """Whether it is a tensor, or a container of some."""
+    """Whether a value is a tensor or a container that holds one."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list | tuple | set):

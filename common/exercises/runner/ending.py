@@ -1,4 +1,4 @@
-"""How a learner's process ends: with all that it started, and what its end means."""
+"""Ends a learner's process and all processes that it started, and explains how it ended."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MARK = "EXERCISE_PROCESS"  # a variable that all processes of one learner's proc
 # prctl(PR_SET_PDEATHSIG, SIGKILL), which outlasts exec
 TIE = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
 CRASHES = {
-    "SIGSEGV": "an access to memory that does not exist",
-    "SIGBUS": "an access to memory that does not exist",
+    "SIGSEGV": "an access to an invalid address",
+    "SIGBUS": "an access to an invalid address",
     "SIGABRT": "the program called abort()",
     "SIGFPE": "an integer was divided by zero",
     "SIGILL": "an instruction that this processor does not have",
@@ -26,17 +26,19 @@ CRASHES = {
 
 
 def tie_to_parent(command: Sequence[str]) -> list[str]:
-    """The command line of a program that ends when its parent ends, also when the parent is killed."""
+    """The command line of a program that ends when its parent ends, even if the parent is killed."""
     return [sys.executable, "-I", "-S", "-c", TIE, *command]
 
 
 def finish(process: subprocess.Popen, seconds: float, mark: str = "") -> bool:
-    """Waits until a process ends, or its time is up; then ends all that it started. Whether it ended by itself."""
+    """Waits until a process ends or runs out of time, then kills all that it started. Whether it ended by itself."""
     ended = threading.Event()
 
     def watch() -> None:
         with contextlib.suppress(ChildProcessError):
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # keeps its number until the group is ended
+            os.waitid(
+                os.P_PID, process.pid, os.WEXITED | os.WNOWAIT
+            )  # keeps its PID reserved until the group is ended
         ended.set()
 
     threading.Thread(target=watch, daemon=True).start()
@@ -47,18 +49,18 @@ def finish(process: subprocess.Popen, seconds: float, mark: str = "") -> bool:
 
 
 def has_ended(process: subprocess.Popen) -> bool:
-    """Whether a process has ended; its number stays its own until `kill_tree`."""
+    """Whether a process has ended; its PID stays reserved until `kill_tree`."""
     if process.returncode is not None:
         return True
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def kill_tree(process: subprocess.Popen, mark: str = "") -> None:
-    """Ends a process and all that it started; with its mark those too that left its session."""
+    """Kills a process and all that it started; given its mark, also those that left its session."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    for _ in range(100):  # each time those that were forked meanwhile
+    for _ in range(100):  # each round kills processes that were forked meanwhile
         left = find_marked(mark) if mark else []
         for pid in left:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -79,23 +81,23 @@ def find_marked(mark: str) -> list[int]:
 
 
 def read_environment(place: Path) -> bytes:
-    """The variables of a process, given its folder in /proc, as the system keeps them; raises `OSError` without it.
+    """The environment of a process as the kernel stores it, given its folder in /proc; `OSError` if that is missing.
 
-    While a process executes another program (execve), its environment reads as empty. So an empty one is read again,
-    for at most two seconds, until the memory map says where it begins and ends (see proc_pid_stat(5)).
+    While a process executes another program (execve), its environment reads as empty. An empty one is therefore read
+    again, for at most two seconds, until the memory map says where it begins and ends (see proc_pid_stat(5)).
     """
     deadline = time.monotonic() + 2
     while not (variables := (place / "environ").read_bytes()) and time.monotonic() < deadline:
         facts = (place / "stat").read_text().rpartition(")")[2].split()  # the third one and those after it
         memory, begin, end = (int(facts[number - 3]) for number in (23, 50, 51))
-        if not memory or 0 < begin == end:  # it has ended or is the kernel's own, or it has none indeed
+        if not memory or 0 < begin == end:  # it has ended, is a kernel thread, or really has an empty environment
             break
         time.sleep(0.001)
     return variables
 
 
 def count_oom_kills() -> int | None:
-    """How often the system ended a process because memory ran out; None where it does not say."""
+    """How often the kernel killed a process because memory ran out; None if it does not say."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/vmstat").read_text().splitlines():
             if line.startswith("oom_kill "):
@@ -117,12 +119,12 @@ def describe_signal(number: int, killed_before: int | None) -> str:
         elif killed > killed_before:
             said = "out of memory"
         else:
-            said = "something sent this signal to it; memory had not run out"
+            said = "another process sent this signal; memory had not run out"
     return f"{name} ({said})" if said else name
 
 
 def limit_memory(pid: int) -> None:
-    """For a new process: no more memory than there is."""
+    """Limits the memory of a new process to the memory of this machine."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with contextlib.suppress(ProcessLookupError, PermissionError):
         resource.prlimit(pid, resource.RLIMIT_DATA, (memory, memory))

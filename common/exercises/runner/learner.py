@@ -1,7 +1,7 @@
-"""The learner's process: imports what a learner wrote and does what the judge asks, on stdin, with answers on stdout.
+"""The learner's process: imports the learner's code, reads the judge's requests from stdin and answers on stdout.
 
-It is run as a script and sees nothing of `common` but wire.py. Usage: learner.py FOLDER.
-Whatever happens here, the judge only ever reads frames of tensors, numbers and texts.
+It runs as a script and imports only wire.py from `common`. Usage: learner.py FOLDER.
+Whatever happens here, the judge reads only frames of tensors, numbers and texts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KEPT_GRAPHS = 16
 
 
 class SourceLoader(importlib.machinery.SourceFileLoader):
-    """Keeps the modules of the learner's package that are files: sys.modules can be made to name others."""
+    """Records the modules loaded from the learner's files, because code can replace entries of sys.modules."""
 
     loaded: dict[str, types.ModuleType] = {}  # noqa: RUF012
 
@@ -54,17 +54,17 @@ class SourceFinder:
 
 
 class Learner:
-    """What is loaded, the graphs of past calls, and what is being counted."""
+    """The loaded modules, the graphs of past calls, and the current counts."""
 
     def __init__(self) -> None:
         self.own: dict[str, types.ModuleType] = {}  # the extension, and modules of the check
-        self.emulator: ctypes.CDLL | None = None  # the extension, where it runs on the emulator
+        self.emulator: ctypes.CDLL | None = None  # the extension, if it runs on the emulator
         self.graphs: collections.OrderedDict[int, tuple] = collections.OrderedDict()
         self.calls = 0
         self.counting: Counting | None = None
 
     def load(self, library: str | None) -> None:
-        """Makes the folder a package, `library` its `_C`."""
+        """Turns the folder into a package, with `library` as its `_C`."""
         sys.meta_path.insert(0, SourceFinder)
         init = FOLDER / "__init__.py"
         package = types.ModuleType(PACKAGE)
@@ -80,13 +80,13 @@ class Learner:
             self.emulator = found if hasattr(found, "emulator_counts_begin") else None
 
     def define(self, module: str, text: str) -> None:
-        """Makes a module of the package from a text: the check's own, which the learner's cannot import."""
+        """Adds a module of the check to the package, from its text; the learner's code cannot import it."""
         made = self.own[module] = types.ModuleType(f"{PACKAGE}.{module}")
         made.__package__ = PACKAGE
         exec(compile(text, f"<{module}>", "exec"), vars(made))
 
     def module(self, name: str) -> types.ModuleType:
-        """The extension, a module of the check, or one that was loaded from a file of the learner's."""
+        """The extension, a module of the check, or a module loaded from one of the learner's files."""
         if name in self.own:
             return self.own[name]
         full = f"{PACKAGE}.{name}"
@@ -97,10 +97,10 @@ class Learner:
         return SourceLoader.loaded.get(full, found)
 
     def function(self, module: str, name: str) -> object:
-        """What a module of the learner's calls by that name."""
+        """The function of that name in one of the learner's modules."""
         try:
             found = self.module(module)
-        except SyntaxError as error:  # one without a name: the file is no text
+        except SyntaxError as error:  # it may lack a file name, if the file is not text
             error.filename = error.filename or str(FOLDER / f"{module}.py")
             raise
         for part in name.split("."):
@@ -110,7 +110,7 @@ class Learner:
         return found
 
     def names(self, module: str) -> list[str]:
-        """What a module defines."""
+        """The names that a module defines."""
         return [name for name in vars(self.module(module)) if not name.startswith("__")]
 
     def doc(self, module: str, name: str) -> str:
@@ -118,7 +118,7 @@ class Learner:
         return self.function(module, name).__doc__ or ""
 
     def call(self, module: str, name: str, arguments: list, keywords: dict, may_change: bool) -> dict:
-        """The value of a call, and the number of its graph where gradients can be asked for."""
+        """The value of a call, and the number of its graph if gradients can be computed."""
         function = self.function(module, name)
         tensors = [one for one in wire.leaves([arguments, list(keywords.values())]) if isinstance(one, torch.Tensor)]
         before = [] if may_change else [(one, one.detach().clone()) for one in tensors]
@@ -139,7 +139,7 @@ class Learner:
         return {"value": value, "graph": graph, "changed": changed, "same": same}
 
     def backward(self, graph: int, gradients: list) -> list:
-        """The gradients of a call's arguments, None for one that autograd could not reach."""
+        """The gradients of a call's arguments; None for an argument that autograd did not reach."""
         inputs, outputs = self.graphs[graph]
         pairs = [(out, grad) for out, grad in zip(outputs, gradients, strict=True) if grad is not None]
         before = [(grad, grad.clone()) for _, grad in pairs]
@@ -150,44 +150,46 @@ class Learner:
         self.require_no_failure(failed)
         for change in before:
             if is_changed(*change):
-                raise RuntimeError("backward changes the gradient that it was given; others may read the same memory")
+                raise RuntimeError(
+                    "backward modifies the gradient that it receives, but other code may use the same memory"
+                )
         return found
 
     def failed_launches(self) -> int:
-        """How many launches the emulator has reported so far, by its own record."""
+        """How many faulty launches the emulator has reported so far."""
         return self.emulator.emulator_failed_launches() if self.emulator else 0
 
     def require_no_failure(self, before: int) -> None:
-        """Raises `RuntimeError` when there are more than `before`: the learner's code has caught the exception."""
+        """Raises `RuntimeError` if there are more than `before`: the learner's code has caught an exception."""
         if self.failed_launches() > before:
             raise RuntimeError(
-                "the emulator has reported a launch, and your code catches that exception: let it pass"
+                "the emulator reported an error in a launch, but your code catches the exception: do not catch it"
             )
 
     def second(self, graph: int, gradients: list) -> list:
-        """Second derivatives of a call: those of the sum of its squared gradients. They may be refused."""
+        """Second derivatives of a call: the gradient of the sum of its squared gradients. This may raise an error."""
         inputs, outputs = self.graphs[graph]
         grads = [gradient.detach().requires_grad_() for gradient in gradients]
         first = torch.autograd.grad(outputs, inputs, grads, allow_unused=True, create_graph=True)
         total = sum(one.square().sum() for one in first if one is not None)
-        total.backward(retain_graph=True)  # `grad` of the inputs alone would not reach the refusal
+        total.backward(retain_graph=True)  # `grad` for the inputs alone would not raise the error
         found = [one.grad for one in inputs]
         for one in inputs:
             one.grad = None
         return found
 
     def count(self) -> None:
-        """From now on ATen calls, bytes saved for backward and what kernels do are counted."""
+        """Starts counting ATen calls, bytes saved for backward and accesses of kernels."""
         self.counting = Counting(self.emulator)
 
     def counted(self) -> dict:
-        """What was counted since."""
+        """The counts since `count`."""
         counting, self.counting = self.counting, None
         return counting.end()
 
 
 class Counting:
-    """ATen's calls by name and the bytes that autograd keeps, within `with`; the emulator's counts from now on."""
+    """Counts ATen calls and the bytes that autograd keeps, inside `with`; counts kernels on the emulator at once."""
 
     def __init__(self, emulator: ctypes.CDLL | None) -> None:
         from torch.utils._python_dispatch import TorchDispatchMode
@@ -221,13 +223,13 @@ class Counting:
         self.contexts.close()
 
     def end(self) -> dict:
-        """The numbers."""
+        """The counts."""
         kernels = self.emulator.emulator_counts_end().decode() if self.emulator else None
         return {"calls": dict(self.calls), "saved": sum(self.saved.values()), "kernels": kernels}
 
 
 def is_changed(now: torch.Tensor, before: torch.Tensor) -> bool:
-    """Whether a tensor holds other numbers, also where a pointer went past autograd's counter of versions."""
+    """Whether a tensor's values changed, even if a pointer bypassed autograd's version counter."""
     if now.device.type == "meta":
         return False
     return not torch.equal(now.detach().nan_to_num(), before.nan_to_num())
@@ -247,7 +249,7 @@ def describe_error(error: BaseException) -> dict:
 
 
 def pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Where the judge's requests come from, and answers go; from now on what is printed goes to stderr."""
+    """The streams of the judge's requests and of the answers; from now on, printed output goes to stderr."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -257,7 +259,7 @@ def pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def list_functions() -> list[tuple[object, str, object]]:
-    """The functions that this process answers with, each with its owner and its name."""
+    """The functions that this process uses to answer, each with its owner and its name."""
     from torch.utils import _python_dispatch
 
     owners = (torch, torch.Tensor, torch.autograd, torch.autograd.graph, torch.library, _python_dispatch, ctypes)
@@ -266,17 +268,17 @@ def list_functions() -> list[tuple[object, str, object]]:
 
 
 def require_unchanged(functions: list[tuple[object, str, object]]) -> None:
-    """Raises `RuntimeError` when the learner's code has put another function in the place of one of these."""
+    """Raises `RuntimeError` if the learner's code has replaced one of these functions."""
     for owner, name, value in functions:
         if vars(owner).get(name) is not value:
             raise RuntimeError(f"your code replaces {owner.__name__}.{name}, which the check itself uses")
 
 
 def main(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answers until the judge hangs up."""
+    """Answers requests until the judge closes the pipe."""
     learner, process, unpack, pack = Learner(), os.getpid(), wire.unpack, wire.pack
     functions = list_functions()
-    # What answers is in no module that the learner's code could import and change.
+    # The code that answers must not be in a module that the learner's code could import and change.
     del sys.modules["wire"]
     sys.modules["__main__"] = types.ModuleType("__main__")
 
@@ -296,7 +298,7 @@ def main(requests: BinaryIO, answers: BinaryIO) -> None:
                 answer = pack(nonce | {"answer": value})
             except (Exception, SystemExit, KeyboardInterrupt) as error:
                 answer = pack(nonce | {"error": describe_error(error)})
-            if os.getpid() != process:  # what was forked must not answer, too
+            if os.getpid() != process:  # a forked process must not answer as well
                 os._exit(0)
             for part in answer:
                 answers.write(part)
@@ -315,7 +317,7 @@ if __name__ == "__main__":
 
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", message=".*determinis.*")
-    # `empty()`, in C++ too, starts as NaN, so that an output that was never written cannot pass. The same by
-    # torch.use_deterministic_algorithms would import Inductor first, which takes as long as importing torch.
+    # Fills the result of `empty()` with NaN, also in C++, so that an unwritten output cannot pass.
+    # torch.use_deterministic_algorithms would do the same, but it imports Inductor, which takes as long as torch.
     torch.set_deterministic_debug_mode("warn")
     main(requests, answers)

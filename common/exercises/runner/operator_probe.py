@@ -1,11 +1,11 @@
-"""What can be seen only in a process in which operators are registered: runs there, for a check.
+"""Examines registered operators for a check. It runs in the learner's process, where they are registered.
 
 from common.exercises.judge import OPERATORS
 
 probe = work.beside(OPERATORS)
 probe.opcheck("pointwise", "test_schema", z, old_cell)
 
-A name is that of an operator in the namespace which the learner's `_C` tells, or has one itself: `ramp::ramp`.
+A name is that of an operator in the namespace of the learner's `_C`, or includes a namespace: `ramp::ramp`.
 """
 
 import importlib
@@ -20,7 +20,7 @@ COMPILED = {}
 
 
 def load(module):
-    """Imports a module of the learner's, where more may be registered."""
+    """Imports a module of the learner, which may register more operators."""
     importlib.import_module(f".{module}", __package__)
 
 
@@ -35,27 +35,27 @@ def operator(name):
 
 
 def schema(name):
-    """Its schema as torch writes it, without the namespace."""
+    """The schema of an operator as torch writes it, without the namespace."""
     return str(operator(name)._schema).partition("::")[2]
 
 
 def has_kernel(name, key):
-    """Whether something is registered for a dispatch key, such as "AutocastCUDA"; the device need not be here."""
+    """Whether a kernel is registered for a dispatch key, such as "AutocastCUDA"; the device need not be present."""
     return operator(name).has_kernel_for_dispatch_key(getattr(torch._C.DispatchKey, key))
 
 
 def tagged(name, tag):
-    """Whether it carries one of torch.Tag's."""
+    """Whether an operator has a tag of torch.Tag."""
     return getattr(torch.Tag, tag) in operator(name).tags
 
 
 def call(name, *arguments, **keywords):
-    """What it returns."""
+    """The result of an operator."""
     return operator(name)(*arguments, **keywords)
 
 
 def autocast(dtype, name, *arguments):
-    """What it returns under autocast to a dtype, of the device of its first argument."""
+    """The result of an operator under autocast to a dtype, for the device of its first argument."""
     with torch.autocast(arguments[0].device.type, dtype):
         return operator(name)(*arguments)
 
@@ -66,7 +66,7 @@ def real(name, *arguments):
 
 
 def fake(name, *arguments, device="cpu"):
-    """The same of what the fake kernel returns, for tensors without data on a device, which need not be here."""
+    """The same for the fake kernel, with tensors without data on a device that need not be present."""
     with FakeTensorMode():
         arguments = [without_data(one, device) if isinstance(one, torch.Tensor) else one for one in arguments]
         return [described(one) for one in listed(operator(name)(*arguments))]
@@ -87,9 +87,9 @@ def opcheck(name, test, *arguments):
 
 
 def compiled(module, name, dynamic, *arguments):
-    """What a function of the learner's returns when it is compiled, in one graph; without a code generator.
+    """The result of a learner's function under torch.compile, in one graph and without a code generator.
 
-    It is compiled once; raises `RecompileError` where it would have to be again.
+    It is compiled once; raises `RecompileError` if it would have to be compiled again.
     """
     import torch._dynamo  # loads the settings below, too
     import torch._functorch.config
@@ -97,7 +97,7 @@ def compiled(module, name, dynamic, *arguments):
 
     torch._functorch.config.donated_buffer = False  # a check may ask for gradients twice
     torch._dynamo.config.error_on_recompile = True
-    torch.fx.experimental._config.use_duck_shape = False  # two sizes that are equal now need not be
+    torch.fx.experimental._config.use_duck_shape = False  # do not assume that two equal sizes are always equal
     if (module, name, dynamic) not in COMPILED:
         function = getattr(importlib.import_module(f".{module}", __package__), name)
         COMPILED[module, name, dynamic] = torch.compile(

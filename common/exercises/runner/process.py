@@ -1,4 +1,4 @@
-"""The judge's end of the learner's process: requests with a time limit, and what became of it if no answer comes."""
+"""The judge's side of the learner's process: requests with a time limit, and the reason if no answer comes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .ending import MARK, count_oom_kills, describe_signal, finish, has_ended, k
 
 SCRIPT = Path(__file__).with_name("learner.py")
 MOST_OUTPUT = 100_000  # bytes that are kept of what a learner's code prints
-MOST_LINES = 10  # of what an exception says
+MOST_LINES = 10  # of an exception's message
 STACK = "Stack (most recent call first):"  # as faulthandler writes it
 THROWN = "terminate called after throwing an instance of"  # as the C++ runtime writes it
-MUCH_OUTPUT = 10_000_000  # bytes from which on printing may be what took the time
+MUCH_OUTPUT = 10_000_000  # from this many bytes on, printing may be the reason for a timeout
 OF_THE_JUDGE = ("EMULATOR_CHECKS", "EMULATOR_DEVICE", "EMULATOR_COUNTS")
 START_SECONDS = 60  # to import torch, on a slow disk
 FLOOD = 50_000_000  # bytes that untrusted code may print
@@ -40,7 +40,7 @@ class LearnerError(RuntimeError):
 
 
 class Stopped(Exception):
-    """The process ended or did not answer. `kind` is "crash" or "time"; the text says more."""
+    """The process ended or did not answer in time. `kind` is "crash" or "time"; the message gives the reason."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -71,25 +71,25 @@ class Process:
         self.is_new = True
 
     def ask(self, do: str, **arguments: object) -> object:
-        """What the process answers. Raises `LearnerError` for an exception there, `Stopped` if no answer comes."""
+        """The answer of the process. Raises `LearnerError` for an exception there, `Stopped` if no answer comes."""
         start = time.monotonic()
         limit = self.seconds - self.used + (START_SECONDS if self.is_new else 0)
         deadline = start + max(0.0, limit)
         try:
-            nonce = secrets.token_hex(16)  # an answer that was prepared before the question does not have it
+            nonce = secrets.token_hex(16)  # an answer that was prepared in advance does not contain it
             send(self.process.stdin.fileno(), wire.pack({"do": do, "with": arguments, "nonce": nonce}), deadline)
             answer = wire.unpack(lambda count: receive(self.process.stdout.fileno(), count, deadline, self.has_ended))
             if answer["nonce"] != nonce:
-                raise ValueError("not an answer to this question")
+                raise ValueError("not an answer to this request")
             error = LearnerError(**answer["error"]) if "error" in answer else None
             answer = answer.get("answer")
         except TimeoutError:
             raise self._late() from None
         except (OSError, EOFError):
             raise self._ended() from None
-        except Exception:  # anything at all may have been written there
+        except Exception:  # the learner's code may have written anything there
             self.close()
-            raise Stopped("crash", "your code wrote into a file that it did not open: the check's pipe") from None
+            raise Stopped("crash", "your code wrote to a file that it did not open: the check's pipe") from None
         self.used += 0 if self.is_new else time.monotonic() - start
         self.is_new = False
         if self.printed.is_flood:
@@ -99,23 +99,23 @@ class Process:
         return answer
 
     def has_ended(self) -> bool:
-        """Whether it has; a process that it forked may still hold its pipes."""
+        """Whether the process has ended; a process that it forked may still hold its pipes."""
         return has_ended(self.process)
 
     def _late(self) -> Stopped:
-        """Asks where it is, and ends it."""
+        """Makes the process report its position, then ends it."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGUSR1)
         time.sleep(0.3)
         self.close()
         where, printed = self.printed.stack(self.folder), self.printed.total
         if printed > MUCH_OUTPUT:
-            return Stopped("time", f"no answer within {self.seconds:g} s: your code prints and prints"
+            return Stopped("time", f"no answer within {self.seconds:g} s: your code prints endlessly"
                                    f" ({printed / 1e6:,.0f} MB so far){where}")  # fmt: skip
-        return Stopped("time", f"no answer within {self.seconds:g} s: an endless loop?{where}")
+        return Stopped("time", f"no answer within {self.seconds:g} s: is there an endless loop?{where}")
 
     def _ended(self) -> Stopped:
-        """Why nothing comes any more."""
+        """The reason why no answer comes."""
         deadline = time.monotonic() + 2
         while not self.has_ended() and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -129,12 +129,12 @@ class Process:
         if status < 0:
             what, where = describe_signal(-status, self.killed_before), self.printed.stack(self.folder)
             return Stopped("crash", f"your code crashed: {what}{where}{self.printed.uncaught}")
-        return Stopped("crash", f"your code ended the process with status {status}: exit() has no place in it")
+        return Stopped("crash", f"your code ended the process with status {status}: remove the call of exit()")
 
     def _flood(self) -> Stopped:
-        """Ends one that printed too much."""
+        """Ends a process that printed too much."""
         self.close()
-        return Stopped("crash", f"your code printed more than {FLOOD // 10**6} MB: in an endless loop?")
+        return Stopped("crash", f"your code printed more than {FLOOD // 10**6} MB: is there an endless loop?")
 
     def close(self) -> None:
         """Ends the process and all that it started."""
@@ -146,7 +146,7 @@ class Process:
 
 
 class OutputReader:
-    """What a process prints, read as it comes and kept up to a limit; beyond `most` bytes it is no longer read."""
+    """Reads what a process prints and keeps it up to a limit; stops reading after `most` bytes."""
 
     def __init__(self, pipe, most: int | None = None) -> None:
         self.pipe, self.most, self.data, self.total = pipe, most, bytearray(), 0
@@ -157,7 +157,7 @@ class OutputReader:
         while piece := os.read(self.pipe.fileno(), 1 << 16):
             self.total += len(piece)
             self.data += piece
-            # The end of it says where a crash was, so room is made by dropping the middle.
+            # The end of the output says where a crash happened, so the middle is dropped.
             if len(self.data) > 2 * MOST_OUTPUT:
                 del self.data[MOST_OUTPUT // 2 : -MOST_OUTPUT // 2]
             if self.is_flood:
@@ -166,7 +166,7 @@ class OutputReader:
 
     @property
     def is_flood(self) -> bool:
-        """Whether it was more than it may."""
+        """Whether the process printed more than it is allowed to."""
         return self.most is not None and self.total > self.most
 
     @property
@@ -180,13 +180,13 @@ class OutputReader:
 
     @property
     def uncaught(self) -> str:
-        """What a C++ exception said that ended the process, as where operators are registered; mostly nothing."""
+        """The message of an uncaught C++ exception, for example while operators are registered; usually empty."""
         said = self.data.decode(errors="replace").partition(THROWN)[2].partition("what():")[2]
         said = said.partition("\nException raised from ")[0].partition("\nFatal Python error:")[0]
         return "".join(f"\n  {line.strip()}" for line in said.strip().splitlines()[:MOST_LINES])
 
     def stack(self, folder: Path) -> str:
-        """Where the learner's code was, as faulthandler wrote it; empty when it does not say."""
+        """The position in the learner's code, as reported by faulthandler; empty if it reports none."""
         text = self.data.decode(errors="replace")
         rows = [row.strip() for row in text.rpartition(STACK)[2].splitlines()]
         for row in rows:
@@ -200,7 +200,7 @@ class OutputReader:
 def run(
     command: Sequence[str], folder: Path, seconds: float, stdin: str = "", **variables: str
 ) -> tuple[int | None, str]:
-    """Runs a program of the learner's in `folder`: its status, None when its time was up, and what it printed."""
+    """Runs a program of the learner in `folder`: its status (None if it ran out of time) and its output."""
     mark = uuid.uuid4().hex
     process = subprocess.Popen(
         tie_to_parent(command),
@@ -226,9 +226,9 @@ def write_stdin(process: subprocess.Popen, text: str) -> None:
 
 
 def environment() -> dict[str, str]:
-    """What a learner's process inherits: enough to find programs, and no byte code beside the sources.
+    """The environment of a learner's process: enough to find programs, and no byte code beside the sources.
 
-    What the emulator checks is for a check alone to set, and the learner's code cannot change it.
+    Only a check can set what the emulator checks; the learner's code cannot change it.
     """
     inherited = {name: value for name, value in os.environ.items() if name not in OF_THE_JUDGE}
     fixed = {"EMULATOR_FIXED": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "MALLOC_PERTURB_": "170"}
@@ -236,7 +236,7 @@ def environment() -> dict[str, str]:
 
 
 def send(pipe: int, parts: Sequence[bytes], deadline: float) -> None:
-    """Writes all of it; TimeoutError when it is not read in time."""
+    """Writes all parts; raises TimeoutError if they are not read in time."""
     os.set_blocking(pipe, False)
     for part in parts:
         left = memoryview(part)
@@ -247,7 +247,7 @@ def send(pipe: int, parts: Sequence[bytes], deadline: float) -> None:
 
 
 def receive(pipe: int, count: int, deadline: float, has_ended: Callable[[], bool]) -> bytes:
-    """Exactly that many bytes; TimeoutError when they do not come, EOFError when the writer has ended."""
+    """Reads exactly that many bytes; TimeoutError if they do not come in time, EOFError if the writer has ended."""
     data = bytearray()
     while len(data) < count:
         left = deadline - time.monotonic()

@@ -14,7 +14,7 @@ from ..failures import Failure
 from .process import Process
 from .wire import leaves
 
-CurrentProcess = Callable[[], Process]  # the learner's process of now: a restart replaces it
+CurrentProcess = Callable[[], Process]  # the current process of the learner: a restart replaces it
 
 
 class RemoteModule:
@@ -31,7 +31,7 @@ class RemoteModule:
 
 
 class RemoteFunction:
-    """A function in the learner's process. What it returns is here; gradients are asked of its backward there."""
+    """A function in the learner's process. Its results are copied here; its backward computes gradients there."""
 
     def __init__(self, process: CurrentProcess, module: str, name: str) -> None:
         self.process, self.module, self.name = process, module, name
@@ -41,7 +41,7 @@ class RemoteFunction:
 
     @property
     def doc(self) -> str:
-        """Its docstring; pybind11 puts the signature there."""
+        """The docstring of the function; pybind11 writes the signature there."""
         return self.process().ask("doc", module=self.module, name=self.name)
 
     def __call__(self, *arguments: object, **keywords: object) -> object:
@@ -57,7 +57,7 @@ class RemoteFunction:
         if found["changed"]:
             which = ", ".join(f"number {k + 1}" for k in found["changed"])
             raise Failure(
-                f"{self.name} changes what it is given (tensor {which} of its arguments): others still need it"
+                f"{self.name} modifies its arguments (tensor {which} of its arguments): the caller still needs them"
             )
         self.same, self.graph = found["same"], found["graph"]
         value = found["value"]
@@ -77,7 +77,7 @@ class RemoteFunction:
 
 
 class _Attach(torch.autograd.Function):
-    """Ties results of the learner's process to the arguments here, so that backward is asked for there."""
+    """Connects results of the learner's process with the arguments here, so that backward runs there."""
 
     @staticmethod
     def forward(ctx, process, graph, outputs, *inputs):

@@ -1,4 +1,4 @@
-"""How judge and learner talk: a frame is a JSON text and the bytes of its tensors. Nothing in it can run code.
+"""The protocol between judge and learner: a frame is JSON text and the bytes of its tensors. It cannot run code.
 
 Both sides use this file, the learner's without the rest of `common`.
 """
@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 MOST = 2**30  # bytes of a frame
-MOST_TEXT = 2**24  # of them, of what is no tensor
-PIPE_LOST = 77  # how a learner's process ends that can no longer answer
+MOST_TEXT = 2**24  # bytes of its JSON text
+PIPE_LOST = 77  # the exit status of a learner's process that can no longer answer
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (
@@ -33,13 +33,13 @@ def pack(value: object) -> list[bytes]:
     ).encode()
     size = sum(_span(tensor) * tensor.element_size() for tensor in tensors)
     if size + len(text) > MOST:
-        raise ValueError(f"tensors of {size / 1e6:,.0f} MB: a check takes no more than {MOST / 1e6:,.0f} MB")
+        raise ValueError(f"tensors of {size / 1e6:,.0f} MB: a check accepts at most {MOST / 1e6:,.0f} MB")
     parts = [_bytes(tensor) for tensor in tensors]
     return [struct.pack("<QQ", len(text), sum(map(len, parts))), text, *parts]
 
 
 def unpack(read: Callable[[int], bytes]) -> object:
-    """The tree of the next frame; `read(n)` gives n bytes. Raises ValueError for what is no frame."""
+    """The tree of the next frame; `read(n)` returns n bytes. Raises ValueError for an invalid frame."""
     size, rest = struct.unpack("<QQ", read(16))
     if size > MOST_TEXT or size + rest > MOST:
         raise ValueError(f"a message of {size + rest} bytes")
@@ -60,7 +60,7 @@ def leaves(value: object) -> list:
 
 
 def encode(value: object, tensors: list[Tensor]) -> object:
-    """A tree as JSON can hold it; its tensors are put in a list."""
+    """A tree in a form that JSON can represent; its tensors are added to a list."""
     if isinstance(value, Tensor):
         tensors.append(value)
         return {"tensor": len(tensors) - 1}
@@ -78,7 +78,7 @@ def encode(value: object, tensors: list[Tensor]) -> object:
 
 
 def decode(value: object, tensors: list[Tensor]) -> object:
-    """The tree again."""
+    """The tree, decoded."""
     if isinstance(value, list):
         return [decode(one, tensors) for one in value]
     if not isinstance(value, dict):
@@ -94,7 +94,7 @@ def decode(value: object, tensors: list[Tensor]) -> object:
 
 
 def _described(tensor: Tensor) -> dict:
-    """What a tensor is, beside its bytes: those from its first element to its last, gaps too, keep their strides."""
+    """The properties of a tensor besides its bytes. The bytes include the gaps, so the strides stay valid."""
     return {
         "dtype": str(tensor.dtype).removeprefix("torch."),
         "device": str(tensor.device),
@@ -107,7 +107,7 @@ def _described(tensor: Tensor) -> dict:
 
 
 def _span(tensor: Tensor) -> int:
-    """The number of elements from the first to the last, with those between that are not its own."""
+    """The number of elements from the first to the last, including gaps between them."""
     if tensor.numel() == 0 or tensor.device.type == "meta":
         return 0
     return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

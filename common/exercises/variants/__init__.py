@@ -1,6 +1,6 @@
-"""The files of an exercise, made from one source: the starter, the solution, and each wrong or right answer.
+"""The files of an exercise, generated from one source: the starter, the solution, and each wrong or right answer.
 
-A variant is a dictionary from path to text: all that a learner's folder holds.
+A variant is a dictionary from path to text: the complete contents of a learner's folder.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .parts import Part, replace_marked_parts, replace_regions
 Files = dict[str, str]
 EXPECTED = "says.txt"
 DIFF = ".diff"
-PART_BORDER = "\0"  # around a part, where its lines are counted: no line of a source
+PART_BORDER = "\0"  # marks the borders of a part to count its lines; never a line of a source
 COMMENT = re.compile(r"\s*(?://|#) (.*)")
 
 
 def starter(exercise: Exercise) -> Files:
-    """What the learner begins with."""
+    """The files that the learner begins with."""
     files = _base(exercise, lambda part: part.starter)
     for name, text in read_files(exercise.folder / "starter").items():
         _replace(exercise, files, name, text, f"starter/{name}")
@@ -35,7 +35,7 @@ def starter(exercise: Exercise) -> Files:
 
 
 def is_starter(exercise: Exercise, folder: Path) -> bool:
-    """Whether a folder holds the starter and no change."""
+    """Whether a folder holds the unchanged starter."""
     try:
         return all((folder / name).read_text(encoding="utf-8") == text for name, text in starter(exercise).items())
     except (OSError, UnicodeDecodeError):
@@ -43,7 +43,7 @@ def is_starter(exercise: Exercise, folder: Path) -> bool:
 
 
 def is_unchanged(exercise: Exercise, folder: Path) -> bool:
-    """Whether a folder holds the starter and no change, and no file has been added to it or to its csrc/."""
+    """Whether a folder holds the unchanged starter, and no file was added to it or to its csrc/."""
     files = starter(exercise)
     there = (path for pattern in ("*", "csrc/*") for path in folder.glob(pattern) if path.is_file())
     added = (path for path in there if not path.name.startswith(".") and str(path.relative_to(folder)) not in files)
@@ -59,7 +59,7 @@ def starting_points(exercise: Exercise) -> list[str]:
 
 
 def solution(exercise: Exercise) -> Files:
-    """What passes."""
+    """The files of our solution."""
     files = _base(exercise, lambda part: part.solution)
     if exercise.kind == "predict":
         files[ANSWERS] = format_answers(exercise.questions, _right_answers(exercise))
@@ -67,12 +67,12 @@ def solution(exercise: Exercise) -> Files:
 
 
 def without_answers(exercise: Exercise) -> Files:
-    """The solution with nothing at all where the learner writes."""
+    """The solution with the parts that the learner writes left empty."""
     return _base(exercise, lambda part: [])
 
 
 def learner_lines(exercise: Exercise) -> dict[str, set[int]]:
-    """The lines of the solution that the learner writes, from 0: its parts; in other files what the starter lacks."""
+    """The lines of the solution (from 0) that the learner writes: its parts, or lines that the starter lacks."""
     ours, theirs = solution(exercise), starter(exercise)
     found: dict[str, set[int]] = {}
     for name, text in _base(exercise, lambda part: [PART_BORDER, *part.solution, PART_BORDER]).items():
@@ -86,7 +86,7 @@ def learner_lines(exercise: Exercise) -> dict[str, set[int]]:
 
 
 def _bordered_lines(text: str) -> set[int]:
-    """The numbers that the lines between two borders have without them."""
+    """The numbers of the lines between two borders, not counting the borders."""
     found, number, is_inside = set(), 0, False
     for line in text.splitlines():
         if line == PART_BORDER:
@@ -99,7 +99,7 @@ def _bordered_lines(text: str) -> set[int]:
 
 
 def wrong(exercise: Exercise) -> dict[str, Files]:
-    """Each wrong answer by its name. Raises `UserError` for one that replaces nothing that there is."""
+    """Each wrong answer by its name. Raises `UserError` for an answer that matches no file or part."""
     return _answers(exercise, "wrong")
 
 
@@ -109,13 +109,13 @@ def right(exercise: Exercise) -> dict[str, Files]:
 
 
 def expected_messages(exercise: Exercise, name: str) -> list[str]:
-    """What the message to a wrong answer must contain."""
+    """The fragments that the message for a wrong answer must contain."""
     lines = (exercise.folder / "wrong" / name / EXPECTED).read_text(encoding="utf-8").splitlines()
     return [line.strip() for line in lines if line.strip()]
 
 
 def find_todos(files: Files) -> list[tuple[str, int, str]]:
-    """Where a starter wants something: file, line and what it says there, which may go on in comments below."""
+    """The TODOs of a starter: file, line and text, which may continue in the comment lines below."""
     found = []
     for name, text in sorted(files.items()):
         lines = text.splitlines()
@@ -129,7 +129,7 @@ def find_todos(files: Files) -> list[tuple[str, int, str]]:
 
 
 def _base(exercise: Exercise, choose: Callable[[Part], list[str]]) -> Files:
-    """All files, with each part in the form that is chosen."""
+    """All files, with each part in the chosen form."""
     if exercise.kind == "write":
         files = _stage_files(exercise)
         for file in dict.fromkeys(region.file for region in exercise.regions):
@@ -141,7 +141,7 @@ def _base(exercise: Exercise, choose: Callable[[Part], list[str]]) -> Files:
 
 
 def _stage_files(exercise: Exercise) -> Files:
-    """The stage as it is handed out: its package without the README and what the manifest leaves out."""
+    """The stage's files that are handed out: its package without the README and without excluded files."""
     folder = exercise.source.folder
     paths = [*folder.glob("*.py"), *(path for path in (folder / "csrc").rglob("*") if path.is_file())]
     names = {str(path.relative_to(folder)): path for path in sorted(paths)}
@@ -156,7 +156,7 @@ def _answers(exercise: Exercise, kind: str) -> dict[str, Files]:
 
 
 def _answer(exercise: Exercise, folder: Path) -> Files:
-    """One answer: what its folder replaces, and the solution elsewhere."""
+    """One answer: the solution with the files and parts in the answer's folder replaced."""
     what = f"{folder.parent.name}/{folder.name}"
     given = {name: text for name, text in read_files(folder).items() if name != EXPECTED}
     if not given:
@@ -185,7 +185,7 @@ def _right_answers(exercise: Exercise) -> dict[str, str]:
 
 
 def _replace(exercise: Exercise, files: Files, name: str, text: str, what: str) -> None:
-    """Puts a text in place of the file of that name, or changes it where the name ends with `.diff`."""
+    """Replaces the file of that name with a text, or applies the text as a diff if the name ends with `.diff`."""
     changed = name.removesuffix(DIFF)
     if changed not in files:
         raise UserError(f"exercise {exercise.id}: {what} replaces nothing")

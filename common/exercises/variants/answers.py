@@ -12,7 +12,7 @@ ANSWERS = "answers.ini"
 
 def format_answers(questions: Sequence[Question], answers: dict[str, str] | None = None) -> str:
     """The text of answers.ini."""
-    parts = ["# Write your answers behind the = signs, then: make check", "[answers]"]
+    parts = ["# Write your answers after the = signs, then: make check", "[answers]"]
     for question in questions:
         answer = (answers or {}).get(question.name, "")
         parts += ["", *(f"# {line}" for line in question.ask.splitlines()), f"{question.name} = {answer}".rstrip()]
@@ -20,7 +20,7 @@ def format_answers(questions: Sequence[Question], answers: dict[str, str] | None
 
 
 def read_answers(text: str) -> dict[str, str]:
-    """What is behind the = signs of an answers.ini. Raises configparser.Error for a text that is none."""
+    """The answers in an answers.ini. Raises configparser.Error for an invalid file."""
     parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), strict=False)
     parser.read_string(text)
     return dict(parser["answers"]) if parser.has_section("answers") else {}

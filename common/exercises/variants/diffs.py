@@ -1,7 +1,7 @@
-"""A file as a few changes to another: what a wrong answer, or a broken starter, has other than the solution.
+"""A file as a few changes to another file: how a wrong answer or a broken starter differs from the solution.
 
 A diff holds hunks with a line `@@` between them. A line of a hunk begins with `-` (only in the old text), `+` (only
-in the new one) or a space (in both). It has no line numbers: its old lines must be in one place of the text.
+in the new one) or a space (in both). It has no line numbers: its old lines must occur exactly once in the text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 
 def apply_diff(text: str, diff: str) -> str:
-    """The text with the hunks applied. Raises `ValueError` for a hunk that fits nowhere, or twice."""
+    """The text with the hunks applied. Raises `ValueError` for a hunk that matches nowhere or more than once."""
     for hunk in re.split(r"^@@\n", diff, flags=re.MULTILINE):
         lines = hunk.splitlines()
         old, new = ("\n".join(line[1:] for line in lines if line[:1] != sign) for sign in "+-")
@@ -29,7 +29,7 @@ def apply_diff(text: str, diff: str) -> str:
 
 
 def make_diff(old: str, new: str) -> str:
-    """The diff that makes `new` of `old`, with as little around each change as it takes to find its place."""
+    """The diff that turns `old` into `new`, with just enough context around each change to find its place."""
     for context in range(20):
         groups = list(_hunks(old, new, context))
         try:
@@ -41,7 +41,7 @@ def make_diff(old: str, new: str) -> str:
 
 
 def _hunks(old: str, new: str, context: int):
-    """Each hunk of a diff with so many lines around it, as a text."""
+    """Each hunk of a diff as text, with this many lines of context."""
     a, b = old.splitlines(), new.splitlines()
     for group in difflib.SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(context):
         lines = []
@@ -53,5 +53,5 @@ def _hunks(old: str, new: str, context: int):
 
 
 def _places(text: str, lines: str) -> list[int]:
-    """Where whole lines stand in a text."""
+    """The offsets at which these whole lines occur in a text."""
     return [hit.start() for hit in re.finditer(rf"^{re.escape(lines)}$", text, flags=re.MULTILINE)] if lines else []

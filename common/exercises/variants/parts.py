@@ -1,4 +1,4 @@
-"""The parts of a file that the learner writes: regions of a stage's own sources, and parts between markers."""
+"""The parts of a file that the learner writes: regions of a stage's sources, and parts between markers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ MARK = re.compile(r"^\s*(?://|#)\s*(?P<what>BEGIN STARTER|END STARTER|END SOLUTI
 
 
 class Part:
-    """A part that the learner writes, in its two forms, and the indentation of its place."""
+    """A part that the learner writes, as solution and as starter; `indented` fits other text to its indentation."""
 
     def __init__(self, name: str, solution: list[str], starter: list[str]) -> None:
         self.name, self.solution, self.starter = name, solution, starter
 
     def indented(self, text: str) -> list[str]:
-        """A text of its own, moved to where the solution stands."""
+        """Another text with the indentation of the solution."""
         return _indent(text, _indentation(self.solution))
 
 
 def replace_regions(
     exercise: Exercise, file: str, files: Mapping[str, str], choose: Callable[[Part], list[str]]
 ) -> str:
-    """A file of the stage with each region replaced; the last one first, so that line numbers stay."""
+    """A file of the stage with each region replaced, starting with the last, so that line numbers stay valid."""
     if file not in files:
         raise UserError(f"exercise {exercise.id}: stage {exercise.stage} has no {file}")
     lines = files[file].splitlines()

@@ -1,4 +1,4 @@
-"""Times the cell against reference.py, eager and compiled: `python bench.py`, or with `--size 16 32 128`."""
+"""Times the cell against reference.py in eager mode and compiled: `python bench.py`, or with `--size 16 32 128`."""
 
 import argparse
 import statistics
@@ -17,7 +17,7 @@ ROUNDS = 20
 
 
 def steps(cell, arguments):
-    """The two things that are timed: a forward, and one with its backward."""
+    """The two timed steps: forward alone, and forward with backward."""
 
     def forward():
         with torch.no_grad():
@@ -32,8 +32,8 @@ def steps(cell, arguments):
 
 
 def check(name, steps, expected):
-    """Ends the program unless the results are the expected ones: what is wrong is not timed."""
-    tolerance = 1e-4  # of the largest number: float32, and sums of a few hundred
+    """Ends the program if the results are wrong, because wrong code is not timed."""
+    tolerance = 1e-4  # relative to the largest number, for float32 sums of a few hundred terms
     for step, wanted in expected.items():
         got = steps[step]()
         try:
@@ -48,7 +48,7 @@ def max_of(tensors):
 
 
 def medians(functions, seconds):
-    """Seconds of one call of each: medians over rounds, in each of which all have a turn and are disturbed alike."""
+    """Seconds of one call of each function: medians over rounds that run each of them, so disturbances affect all."""
     timers = [Timer("call()", globals={"call": f}, num_threads=torch.get_num_threads()) for f in functions]
     calls = [max(1, int(seconds / ROUNDS / timer.timeit(3).mean)) for timer in timers]
     rounds = [[timer.timeit(n).mean for timer, n in zip(timers, calls, strict=True)] for _ in range(ROUNDS)]
@@ -59,7 +59,7 @@ def main():
     """Prints a row for each implementation and size: microseconds of one call, and as a multiple of eager's."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", nargs=3, type=int, action="append", metavar=("B", "I", "S"))
-    parser.add_argument("--seconds", type=float, default=1.0, help="for each figure")
+    parser.add_argument("--seconds", type=float, default=1.0, help="seconds for each number")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
     implementations = {"eager": reference.cell, "lltm": lltm, "torch.compile": torch.compile(reference.cell)}

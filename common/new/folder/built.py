@@ -1,4 +1,4 @@
-"""Whether the library in the package is that of the sources: a test of yesterday's build proves nothing."""
+"""Makes sure that the library in the package is up to date with the sources, so that tests use the latest build."""
 
 import sys
 from pathlib import Path
@@ -7,9 +7,9 @@ HERE = Path(__file__).parent
 
 
 def demand():
-    """Ends the program, with the command that helps, when the library is missing or older than a source."""
+    """Ends the program, and names the build command, if the library is missing or older than a source."""
     library = next((HERE / "lltm").glob("_C*.so"), None)
     newer = [path for path in (HERE / "csrc").iterdir() if library and path.stat().st_mtime > library.stat().st_mtime]
     if library is None or newer:
-        why = f"csrc/{newer[0].name} is newer than lltm/{library.name}" if newer else "lltm/ holds no library yet"
+        why = f"csrc/{newer[0].name} is newer than lltm/{library.name}" if newer else "lltm/ contains no library yet"
         sys.exit(f"{why}. Build it: python setup.py build_ext --inplace")

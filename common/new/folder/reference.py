@@ -1,4 +1,4 @@
-"""What the cell is to compute, in plain PyTorch, and arguments to try it on. tests/ and bench.py rest on this."""
+"""The cell in plain PyTorch, and arguments to test it with. tests/ and bench.py compare the extension with it."""
 
 import torch
 from torch.nn import functional as F
@@ -15,7 +15,7 @@ def cell(input, weights, bias, old_h, old_cell):
 
 
 def arguments(B, I, S, dtype=torch.float64, device="cpu"):
-    """Arguments by name, in the cell's order, that need gradients: B rows, I input features, S units."""
+    """Arguments by name, in the cell's order, all requiring gradients: B rows, I input features, S units."""
     shapes = {"input": (B, I), "weights": (3 * S, S + I), "bias": (3 * S,), "old_h": (B, S), "old_cell": (B, S)}
     numbers = torch.Generator().manual_seed(B + I + S)
     made = {name: torch.randn(shape, generator=numbers, dtype=torch.float64) for name, shape in shapes.items()}

@@ -1,4 +1,4 @@
-"""Builds the package: `python setup.py build_ext --inplace` here, `python setup.py bdist_wheel`: a wheel in dist/."""
+"""Builds the package: `python setup.py build_ext --inplace`; `python setup.py bdist_wheel` makes a wheel in dist/."""
 
 import os
 from pathlib import Path
@@ -8,14 +8,14 @@ from setuptools import setup
 from torch.utils.cpp_extension import CUDA_HOME, BuildExtension, CppExtension, CUDAExtension
 
 PACKAGE = "lltm"  # and the namespace of the operators: torch.ops.lltm
-# USE_CUDA=0 or 1 decides; without it, what is here: nvcc, and a GPU or the names of those that are meant.
+# USE_CUDA=0 or 1 decides; by default, CUDA code is built if there are nvcc and a GPU, or a list of architectures.
 HAS_CUDA = CUDA_HOME and torch.version.cuda and (torch.cuda.is_available() or "TORCH_CUDA_ARCH_LIST" in os.environ)
 WITH_CUDA = os.environ.get("USE_CUDA", "1" if HAS_CUDA else "0") == "1"
 
 Extension = CUDAExtension if WITH_CUDA else CppExtension
 sources = ["csrc/lltm.cpp", "csrc/lltm_cpu.cpp"] + WITH_CUDA * ["csrc/lltm_cuda.cpp", "csrc/lltm_kernel.cu"]
 headers = [str(path) for path in Path("csrc").glob("*.h")]
-# No pybind11, and of Python only what every version from 3.10 on has: one wheel serves them all.
+# Without pybind11 and with Python's limited API, one wheel works with every Python from 3.10 on.
 macros = [("LLTM_NAMESPACE", PACKAGE), ("Py_LIMITED_API", "0x030A0000")]
 
 setup(

@@ -19,7 +19,7 @@ from ...results.formatting import (
     marked_name,
     time_ratio,
 )
-from ...results.rows import headline_names, select, size_in_memory, size_label, unique
+from ...results.rows import baseline_names, headline_names, select, size_in_memory, size_label, unique
 from ...results.sources import is_stale
 from ...stages import Stage
 from ..markdown import markdown_table
@@ -123,7 +123,7 @@ def ladder_picture(page: Path) -> str:
 def compare_with_baselines(stage: Stage, rows: list[dict]) -> str:
     """A line for each size and pass, with gradients for all inputs: the stage beside eager and torch.compile."""
     rows = [row for row in rows if row["grads"] == "all"]
-    peers = [name for name in headline_names(rows) if name == "eager" or name.startswith("torch.compile")]
+    peers = baseline_names(rows)
     lines = []
     for row in (row for row in rows if row["stage"] == stage.number):
         others = [find_same_case(rows, row, name) for name in peers]

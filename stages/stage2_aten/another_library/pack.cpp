@@ -1,5 +1,5 @@
-// Packs tensors without loss, by a library that torch does not have: zlib.
-// Its header and library: sudo apt install zlib1g-dev (Python's own headers bring it), or conda install zlib.
+// Compresses tensors without loss, with a library that torch does not include: zlib.
+// To install it: sudo apt install zlib1g-dev (comes with Python's own headers), or conda install zlib.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <torch/csrc/utils/pybind.h>
@@ -12,12 +12,12 @@ void check(const Tensor& x, const char* name) {
   TORCH_CHECK(x.is_floating_point(), name, " has dtype ", x.scalar_type(), ", expected a floating-point one");
 }
 
-// Returns the bytes of x, of any shape and strides, packed: [bytes] in uint8.
+// Returns the bytes of x, of any shape and strides, compressed: [bytes] in uint8.
 Tensor pack(const Tensor& x, int64_t level) {
   check(x, "pack: x");
   TORCH_CHECK(0 <= level && level <= 9, "pack: level is ", level, ", expected 0 to 9");
   const Tensor dense = x.resolve_neg().contiguous();
-  uLong size = compressBound(dense.nbytes());  // the most that it can take; then what it took
+  uLong size = compressBound(dense.nbytes());  // the largest possible size; then the actual one
   Tensor packed = at::empty({static_cast<int64_t>(size)}, at::kByte);
   const auto* bytes = static_cast<const Bytef*>(dense.const_data_ptr());
   const int status = compress2(packed.mutable_data_ptr<uint8_t>(), &size, bytes, dense.nbytes(), level);
@@ -25,7 +25,7 @@ Tensor pack(const Tensor& x, int64_t level) {
   return packed.narrow(0, 0, size).clone();
 }
 
-// Returns what was packed, with shape and dtype of `like`, whose values do not matter.
+// Returns the tensor that was compressed, with the shape and dtype of `like`, whose values do not matter.
 Tensor unpack(const Tensor& packed, const Tensor& like) {
   check(like, "unpack: like");
   TORCH_CHECK(packed.is_cpu() && packed.scalar_type() == at::kByte, "unpack: packed has dtype ",
@@ -35,13 +35,13 @@ Tensor unpack(const Tensor& packed, const Tensor& like) {
   uLong size = x.nbytes();
   auto* bytes = static_cast<Bytef*>(x.mutable_data_ptr());
   const int status = uncompress(bytes, &size, dense.const_data_ptr<uint8_t>(), dense.nbytes());
-  TORCH_CHECK(status == Z_OK && size == x.nbytes(), "unpack: packed holds no tensor of shape ", like.sizes(),
-              " in ", like.scalar_type());
+  TORCH_CHECK(status == Z_OK && size == x.nbytes(), "unpack: packed does not contain a tensor of shape ",
+              like.sizes(), " in ", like.scalar_type());
   return x;
 }
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   const auto unlocked = py::call_guard<py::gil_scoped_release>();
-  m.def("pack", &pack, "The bytes of x, packed.", py::arg("x"), py::arg("level") = 6, unlocked);
-  m.def("unpack", &unpack, "The tensor that was packed.", py::arg("packed"), py::arg("like"), unlocked);
+  m.def("pack", &pack, "The bytes of x, compressed.", py::arg("x"), py::arg("level") = 6, unlocked);
+  m.def("unpack", &unpack, "The tensor that was compressed.", py::arg("packed"), py::arg("like"), unlocked);
 }

@@ -98,7 +98,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> backward(
   at::mul_out(d_input_gate, d_new_cell, candidate_cell);
   at::mul_out(d_candidate_cell, d_new_cell, input_gate);
 
-  // From the gradient of each gate to that of its pre-activation, in place, by the activated value alone.
+  // Turn the gradient of each gate into that of its pre-activation, in place, using only the activated value.
   Tensor d_z_io = d_z.narrow(1, 0, 2 * S);
   at::sigmoid_backward_out(d_z_io, d_z_io, gates.narrow(1, 0, 2 * S));
   at::elu_backward_out(d_candidate_cell, d_candidate_cell, /*alpha=*/1, /*scale=*/1, /*input_scale=*/1,

@@ -50,7 +50,7 @@ void check_arguments(const Tensor& input, const Tensor& weights, const Tensor& b
   check("old_cell", old_cell, {B, S});
 }
 
-// Returns new_h, new_cell and what backward needs beside it: X and the activated gates.
+// Returns new_h, new_cell and what else backward needs: X and the activated gates.
 std::tuple<Tensor, Tensor, Tensor, Tensor> forward(const Tensor& input,       // [B,I]
                                                    const Tensor& weights,     // [3S,S+I]
                                                    const Tensor& bias,        // [3S]
@@ -62,7 +62,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> forward(const Tensor& input,       //
 
   Tensor X = at::cat({old_h, input}, 1);       // [B,S+I]
   Tensor z = at::addmm(bias, X, weights.t());  // [B,3S]
-  // The copy needs a name: the memory of a temporary would be free again when the kernel reads it.
+  // The copy needs a name: the memory of a temporary would be freed before the kernel reads it.
   Tensor contiguous_cell = old_cell.contiguous();
 
   // Every element will be written, so nothing needs to be zeroed.
@@ -91,7 +91,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> backward(
   const c10::cuda::CUDAGuard guard(gates.device());
   const int64_t B = new_cell.size(0), S = new_cell.size(1);
 
-  // A gradient may come with any strides: that of a bare sum() is one number, expanded.
+  // A gradient may have any strides: that of a bare sum() is a single number, expanded.
   Tensor contiguous_h = grad_h ? grad_h->contiguous() : Tensor();
   Tensor contiguous_cell = grad_cell ? grad_cell->contiguous() : Tensor();
   Tensor d_z = at::empty_like(gates);

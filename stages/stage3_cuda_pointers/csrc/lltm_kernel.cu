@@ -6,7 +6,7 @@
 
 #include "lltm_math.h"
 
-// One thread per (row, unit). Reads 4 numbers, writes 5; neighbouring threads touch neighbouring units.
+// One thread per (row, unit). Reads 4 numbers, writes 5; neighbouring threads access neighbouring units.
 template <typename scalar_t>
 __global__ void forward_kernel(scalar_t* __restrict__ new_h,           // [B,S]
                                scalar_t* __restrict__ new_cell,        // [B,S]
@@ -64,7 +64,7 @@ __global__ void backward_kernel(scalar_t* __restrict__ d_z,              // [B,3
 }
 
 constexpr int kThreads = 256;
-// The y side of a grid ends here; a batch does not, hence the loop over rows.
+// The most blocks that a grid may have in y. A batch may have more rows, so the kernels loop over rows.
 constexpr int64_t kMaxGridY = 65535;
 
 dim3 grid_for(int64_t batch_size, int64_t state_size) {

@@ -1,5 +1,5 @@
-// The gate functions and their derivatives. Each derivative is taken from the function's own output, which
-// the backward has at hand: no further exponential.
+// The gate functions and their derivatives. Each derivative is computed from the function's output, which the
+// backward pass already has, so it needs no further exponential.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -29,7 +29,7 @@ __host__ __device__ __forceinline__ scalar_t elu(scalar_t z) {
   return z > 0 ? z : std::expm1(z);
 }
 
-// e = elu(z). A choice, not a product with a mask: for large z a mask would multiply 0 by infinity.
+// e = elu(z). A selection, not a product with a mask: for an infinite e a mask would multiply 0 by infinity.
 template <typename scalar_t>
 __host__ __device__ __forceinline__ scalar_t d_elu(scalar_t e) {
   return e > 0 ? scalar_t(1) : e + 1;

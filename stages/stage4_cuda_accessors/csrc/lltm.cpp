@@ -14,7 +14,7 @@
 
 using at::Tensor;
 
-// Defined in lltm_kernel.cu. Gates and their gradients come as (B, 3, S).
+// Defined in lltm_kernel.cu. Gates and their gradients have shape (B, 3, S).
 void launch_forward(const Tensor& new_h, const Tensor& new_cell, const Tensor& gates, const Tensor& z,
                     const Tensor& old_cell);
 void launch_backward(const Tensor& d_z, const Tensor& d_old_cell, const Tensor& grad_h,
@@ -45,7 +45,7 @@ void check_arguments(const Tensor& input, const Tensor& weights, const Tensor& b
   check("old_cell", old_cell, {B, S});
 }
 
-// Returns new_h, new_cell and what backward needs beside it: X and the activated gates.
+// Returns new_h, new_cell and what else backward needs: X and the activated gates.
 std::tuple<Tensor, Tensor, Tensor, Tensor> forward(const Tensor& input,       // [B,I]
                                                    const Tensor& weights,     // [3S,S+I]
                                                    const Tensor& bias,        // [3S]
@@ -79,7 +79,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> backward(
   const c10::cuda::CUDAGuard guard(gates.device());
   const int64_t B = new_cell.size(0), S = new_cell.size(1);
 
-  // A gradient that never came is one zero, seen as (B, S) through strides of zero.
+  // A missing gradient is a single zero, expanded to (B, S) with strides of zero.
   auto or_zero = [&](const std::optional<Tensor>& grad) {
     return grad ? *grad : at::zeros({}, gates.options()).expand({B, S});
   };

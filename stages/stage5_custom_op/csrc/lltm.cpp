@@ -1,4 +1,4 @@
-// The operators: their schemas, their checks, and autocast. The kernels are registered in other files.
+// The operators: schemas, checks of the arguments, and autocast. Other files register the kernels.
 #include <Python.h>
 
 #include <ATen/autocast_mode.h>
@@ -8,7 +8,7 @@
 
 using at::Tensor;
 
-// z (B, 3S): the pre-activations of input gate, output gate and candidate cell. gates: z, activated.
+// z (B, 3S): pre-activations of input gate, output gate and candidate cell. gates: their activations.
 EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
   m.def("pointwise(Tensor z, Tensor old_cell) -> (Tensor new_h, Tensor new_cell, Tensor gates)",
         {at::Tag::pt2_compliant_tag});
@@ -49,11 +49,12 @@ Tensor or_zero(const std::optional<Tensor>& grad, const Tensor& like) {
   return grad ? *grad : at::zeros({}, like.options()).expand_as(like);
 }
 
-// g++ makes a static object in a template, or in an inline function, one for the whole process. In here it is
-// this library's own; else two builds, under two names, would both call the operator that was found first.
+// With g++, a static object in a template or in an inline function is shared by the whole process. In this
+// unnamed namespace, each library has its own; otherwise two builds, under two names, would both call the
+// operator that was found first.
 namespace {
 
-// Under autocast both arguments take its dtype, as those of torch's own lstm_cell do on CUDA.
+// Under autocast, both arguments are cast to its dtype, as in torch's own lstm_cell on CUDA.
 template <at::DeviceType device>
 std::tuple<Tensor, Tensor, Tensor> pointwise_autocast(const Tensor& z, const Tensor& old_cell) {
   static const auto pointwise =
@@ -77,7 +78,7 @@ EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, AutocastCUDA, m) {
   m.impl("pointwise", &pointwise_autocast<at::kCUDA>);
 }
 
-// `from . import _C` loads this library, which registers the operators, and learns their namespace.
+// `from . import _C` loads this library, which registers the operators; _C.NAMESPACE is their namespace.
 PyMODINIT_FUNC PyInit__C() {
   static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", "The operators of the LLTM cell.", -1,
                                    nullptr};

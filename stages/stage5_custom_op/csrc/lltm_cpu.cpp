@@ -1,4 +1,4 @@
-// The operators on a CPU, as a loop over rows and units: what the CUDA kernels do, without threads.
+// The operators on a CPU: loops over rows and units that compute what the threads of a CUDA kernel compute.
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/core/TensorAccessor.h>
@@ -37,7 +37,7 @@ void forward_rows(at::TensorAccessor<scalar_t, 2> new_h,             // [B,S]
 template <typename scalar_t>
 void backward_rows(at::TensorAccessor<scalar_t, 3> d_z,               // [B,3,S]: input, output, candidate
                    at::TensorAccessor<scalar_t, 2> d_old_cell,        // [B,S]
-                   at::TensorAccessor<const scalar_t, 2> grad_h,      // [B,S], any strides, zero ones too
+                   at::TensorAccessor<const scalar_t, 2> grad_h,      // [B,S], any strides, even zero
                    at::TensorAccessor<const scalar_t, 2> grad_cell,   // [B,S], the same
                    at::TensorAccessor<const scalar_t, 3> gates,       // [B,3,S]
                    at::TensorAccessor<const scalar_t, 2> new_cell) {  // [B,S]

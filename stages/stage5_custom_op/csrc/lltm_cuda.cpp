@@ -1,4 +1,4 @@
-// The operators on a GPU: outputs, launches, and their registration.
+// The operators on a GPU: allocation of the outputs, launches, and registration.
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
 
@@ -6,7 +6,7 @@
 
 using at::Tensor;
 
-// Defined in lltm_kernel.cu. Gates and their gradients come as (B, 3, S).
+// Defined in lltm_kernel.cu. Gates and their gradients are passed as (B, 3, S).
 void launch_forward(const Tensor& new_h, const Tensor& new_cell, const Tensor& gates, const Tensor& z,
                     const Tensor& old_cell);
 void launch_backward(const Tensor& d_z, const Tensor& d_old_cell, const Tensor& grad_h,
@@ -18,7 +18,7 @@ std::tuple<Tensor, Tensor, Tensor> pointwise_cuda(const Tensor& z,           // 
   const c10::cuda::CUDAGuard guard(z.device());
   const int64_t B = old_cell.size(0), S = old_cell.size(1);
 
-  // Every element will be written, so nothing needs to be zeroed.
+  // The kernel writes every element, so nothing needs to be zeroed.
   Tensor new_h = at::empty({B, S}, z.options());
   Tensor new_cell = at::empty({B, S}, z.options());
   Tensor gates = at::empty({B, 3, S}, z.options());

@@ -16,8 +16,8 @@ using at::Tensor;
 template <typename scalar_t, int dimensions>
 using Accessor = at::PackedTensorAccessor64<scalar_t, dimensions, at::RestrictPtrTraits>;
 
-// One thread per (row, unit). Reads 4 numbers, writes 5; neighbouring threads touch neighbouring units. Half
-// and bfloat16 are how numbers lie in memory: all maths is in math_t, which is float for both.
+// One thread per (row, unit). Reads 4 numbers, writes 5; neighbouring threads access neighbouring units. Half
+// and bfloat16 are storage types: all arithmetic is in math_t, which is float for both.
 template <typename scalar_t>
 __global__ void forward_kernel(Accessor<scalar_t, 2> new_h,             // [B,S]
                                Accessor<scalar_t, 2> new_cell,          // [B,S]
@@ -45,7 +45,7 @@ __global__ void forward_kernel(Accessor<scalar_t, 2> new_h,             // [B,S]
 template <typename scalar_t>
 __global__ void backward_kernel(Accessor<scalar_t, 3> d_z,               // [B,3,S]: input, output, candidate
                                 Accessor<scalar_t, 2> d_old_cell,        // [B,S]
-                                Accessor<const scalar_t, 2> grad_h,      // [B,S], any strides, zero ones too
+                                Accessor<const scalar_t, 2> grad_h,      // [B,S], any strides, even zero
                                 Accessor<const scalar_t, 2> grad_cell,   // [B,S], the same
                                 Accessor<const scalar_t, 3> gates,       // [B,3,S]
                                 Accessor<const scalar_t, 2> new_cell) {  // [B,S]
@@ -68,7 +68,7 @@ __global__ void backward_kernel(Accessor<scalar_t, 3> d_z,               // [B,3
 }
 
 constexpr int kThreads = 256;
-// The y side of a grid ends here; a batch does not, hence the loop over rows.
+// The most blocks that a grid may have in y. A batch may have more rows, so the kernels loop over rows.
 constexpr int64_t kMaxGridY = 65535;
 
 dim3 grid_for(int64_t batch_size, int64_t state_size) {

@@ -7,7 +7,8 @@
 #include <optional>
 #include <tuple>
 
-// TORCH_LIBRARY takes a namespace as it is written; through these a macro of setup.py may stand for it.
+// TORCH_LIBRARY does not expand macros in its arguments. With these, the namespace can be a macro that
+// setup.py defines.
 #define EXPAND_TORCH_LIBRARY(name, m) TORCH_LIBRARY(name, m)
 #define EXPAND_TORCH_LIBRARY_IMPL(name, key, m) TORCH_LIBRARY_IMPL(name, key, m)
 
@@ -16,6 +17,6 @@ void check_forward(const at::Tensor& z, const at::Tensor& old_cell);
 void check_backward(const std::optional<at::Tensor>& grad_h, const std::optional<at::Tensor>& grad_cell,
                     const at::Tensor& gates, const at::Tensor& new_cell);
 
-// The tensors that a kernel for the backward reads and writes; a gradient that never came is one zero, seen
-// as (B, S) through strides of zero.
+// The gradient that a backward kernel reads. A missing gradient is a single zero that strides of zero expand
+// to (B, S).
 at::Tensor or_zero(const std::optional<at::Tensor>& grad, const at::Tensor& like);

@@ -1,4 +1,4 @@
-"""What the operator does under autocast: in Python, since the stable ABI knows nothing of autocast."""
+"""The operator's autocast rule, in Python, because the stable ABI does not include autocast."""
 
 import torch
 
@@ -6,11 +6,12 @@ from . import _C
 
 
 def pointwise(z, old_cell):
-    # Both arguments take autocast's dtype, as those of torch's own lstm_cell do on CUDA.
+    # Both arguments are cast to autocast's dtype, as in torch's own lstm_cell on CUDA; float64 is never cast.
     device = z.device.type
     dtype = torch.get_autocast_dtype(device)
     with torch.autocast(device, enabled=False):
-        return getattr(torch.ops, _C.NAMESPACE).pointwise(z.to(dtype), old_cell.to(dtype))
+        cast = [given if given.dtype == torch.float64 else given.to(dtype) for given in (z, old_cell)]
+        return getattr(torch.ops, _C.NAMESPACE).pointwise(*cast)
 
 
 for key in ("AutocastCPU", "AutocastCUDA"):

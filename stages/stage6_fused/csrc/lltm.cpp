@@ -1,4 +1,4 @@
-// The operators: their schemas, what they refuse, which shapes come out, and the cell's matrix products.
+// The operators: schemas, checks of the arguments, shapes of the results, and the cell's matrix products.
 #include "operators.h"
 
 #include <Python.h>
@@ -10,9 +10,9 @@
 
 using at::Tensor;
 
-// z, the pre-activations of input gate, output gate and candidate cell, is (B, 3S). A gradient that no
-// `needs` asks for is not computed; it comes out undefined, which Python sees as None. d_X is the gradient of
-// old_h and input side by side, or of the one that is needed.
+// z (B, 3S): pre-activations of input gate, output gate and candidate cell. A gradient that `needs` does not
+// ask for is not computed: the result is an undefined tensor, which is None in Python. d_X is the gradient of
+// old_h and input side by side, or only of the one that is needed.
 EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
   m.def(
       "cell(Tensor input, Tensor weights, Tensor bias, Tensor old_h, Tensor old_cell)"
@@ -31,8 +31,8 @@ EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
       {at::Tag::pt2_compliant_tag});
 }
 
-// What they refuse. Sizes are SymInts, which under torch.compile may stand for sizes not known yet.
-// -------------
+// Checks of the arguments. Sizes are SymInts, because under torch.compile they may be unknown.
+// ------------------------
 
 template <typename... Reason>
 void check(const char* name, const Tensor& tensor, c10::SymIntArrayRef shape, const Tensor& first,
@@ -65,12 +65,12 @@ void check_arguments(const Tensor& input, const Tensor& weights, const Tensor& b
   check_one("old_cell", old_cell, {B, S});
 }
 
-// What belongs to z, (B, 3S).
+// Checks a tensor whose shape follows from that of z, (B, 3S).
 void check_with_z(const char* name, const Tensor& tensor, c10::SymIntArrayRef shape, const Tensor& z) {
   check(name, tensor, shape, z, "z", "z of shape ", z.sym_sizes(), " calls");
 }
 
-// The shape of the states that belong to z.
+// Checks z, and returns the shape of the states that belong to it.
 std::array<c10::SymInt, 2> check_z(const Tensor& z) {
   TORCH_CHECK(z.is_floating_point(), "lltm: z has dtype ", z.scalar_type(),
               ", expected a floating-point dtype");
@@ -101,11 +101,12 @@ void check_factors(const Tensor& input, const Tensor& weights, const Tensor& old
   check_with_z("old_h", old_h, {B, S}, z);
 }
 
-// The cell, on every device: products by ATen, the rest by the operator for the pointwise part.
-// ---------------
+// The cell on every device: ATen computes the products, the operator for the pointwise part the rest.
+// ------------------------
 
-// X = [old_h, input]. On a GPU one long product saves more time than it takes to put X together. On a CPU two
-// products over halves of the weights, which are views, are faster for all but small cells. Neither keeps X.
+// X = [old_h, input]. On a GPU, one long product saves more time than building X takes. On a CPU, two
+// products over halves of the weights, which are views, are faster except for small cells. Neither version
+// saves X.
 bool joins(const Tensor& input) { return input.is_cuda(); }
 
 Tensor pre_activations(const Tensor& input,    // [B,I]
@@ -153,12 +154,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> cell_backward(
     const Tensor& old_h,                     // [B,S]
     const Tensor& new_cell,                  // [B,S]
     const Tensor& z,                         // [B,3S]
-    std::array<bool, 5> needs) {             // those of the arguments of `cell`, in their order
+    std::array<bool, 5> needs) {             // which arguments of `cell` need a gradient
   if (!grad_h && !grad_cell) return {};
   check_factors(input, weights, old_h, z);
   static const auto pointwise_backward =
       find_operator<PointwiseBackward>(LLTM_OPERATOR("pointwise_backward"));
-  // The products of backward are in the dtype of forward's, wherever backward is called.
+  // The products of backward have the dtype of those in forward, even if backward is called under autocast.
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const int64_t I = input.size(1), S = old_h.size(1);
   const auto [needs_input, needs_weights, needs_bias, needs_old_h, needs_old_cell] = needs;
@@ -179,8 +180,8 @@ EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, CompositeExplicitAutograd, m) {
   m.impl("cell_backward", &cell_backward);
 }
 
-// Which shapes, dtypes and strides come out, for who runs an operator without data: torch.compile,
-// torch.export, the meta device.
+// The shapes, dtypes and strides of the results. torch.compile, torch.export and the meta device need them,
+// because they run an operator without data.
 // ---------------------------------------------------------------------------------
 
 std::tuple<Tensor, Tensor> pointwise_meta(const Tensor& z, const Tensor& old_cell) {
@@ -236,7 +237,7 @@ EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, Meta, m) {
   m.impl("pointwise_backward", &pointwise_backward_meta);
 }
 
-// `from . import _C` loads this library, which registers the operators, and learns their namespace.
+// `from . import _C` loads this library, which registers the operators; _C.NAMESPACE is their namespace.
 PyMODINIT_FUNC PyInit__C() {
   static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", "The operators of the LLTM cell.", -1,
                                    nullptr};

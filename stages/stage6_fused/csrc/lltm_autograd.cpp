@@ -1,14 +1,15 @@
-// What the operators do above their kernels: the gradient of the cell, the derivatives that are refused, and
-// autocast. Each calls the operator again, below itself, so that fake tensors find their fake kernels.
+// What runs before the kernels of the operators: the gradient of the cell, errors for derivatives that do not
+// exist, and autocast. Each of these calls the operator again, and the dispatcher then takes the next key, so
+// that fake tensors reach the fake kernels.
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "operators.h"
 
-// The static variables of templates and of functions in a class are one for the whole process, even where
-// two libraries have been loaded apart: without a name that is this file's own, the second library to be made
-// of this source, under another namespace, would call the operators of the first.
+// Static variables of templates and of functions in a class are shared by the whole process, even between
+// libraries that were loaded separately. Without this unnamed namespace, a second library that is built from
+// this source, with other names for its operators, would call the operators of the first.
 namespace {
 
 using at::Tensor;
@@ -52,7 +53,7 @@ std::tuple<Tensor, Tensor, Tensor> cell_autograd(const Tensor& input, const Tens
   return {results[0], results[1], results[2]};
 }
 
-// The identity, with a derivative that is an error.
+// The identity, whose derivative raises an error.
 struct Refusal : torch::autograd::Function<Refusal> {
   static Tensor forward(AutogradContext* ctx, const Tensor& tensor, const std::string& name) {
     ctx->saved_data["name"] = name;
@@ -65,7 +66,7 @@ struct Refusal : torch::autograd::Function<Refusal> {
   }
 };
 
-// For the operators that have no derivative: whoever asks for one later gets an error, not silence.
+// For the operators that have no derivative: asking for one later raises an error.
 void without_derivative(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t arguments = op.schema().arguments().size(), results = op.schema().returns().size();
   bool tracked = false;
@@ -92,7 +93,7 @@ EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, Autograd, m) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&without_derivative>());
 }
 
-// Under autocast all arguments take its dtype, except float64, as in torch's own lstm_cell on a GPU.
+// Under autocast, all arguments except float64 are cast to its dtype, as in torch's own lstm_cell on a GPU.
 template <at::DeviceType device>
 std::tuple<Tensor, Tensor, Tensor> cell_autocast(const Tensor& input, const Tensor& weights,
                                                  const Tensor& bias, const Tensor& old_h,

@@ -1,4 +1,4 @@
-// The pointwise part on a CPU: rows in parallel, and in each row a loop over units in vector instructions.
+// The pointwise part on a CPU: rows in parallel, and in each row a vectorised loop over units.
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
@@ -14,7 +14,7 @@
 
 using at::Tensor;
 
-// 8192 units are worth a thread of their own.
+// A thread gets at least one row, and about 8192 units.
 int64_t rows_per_thread(int64_t state_size) {
   return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, state_size));
 }
@@ -27,7 +27,7 @@ ALWAYS_INLINE void forward_row(scalar_t* __restrict__ new_h,           // [S]
                                const scalar_t* __restrict__ old_cell,  // [S]
                                int64_t S) {
   using math_t = at::opmath_type<scalar_t>;
-#pragma GCC ivdep  // no two pointers overlap: of the members of c10::Half, __restrict__ says nothing
+#pragma GCC ivdep  // no two pointers overlap: __restrict__ does not cover the members of c10::Half
   for (int64_t unit = 0; unit < S; ++unit) {
     const math_t input_gate = simd::sigmoid<math_t>(z[unit]);
     const math_t output_gate = simd::sigmoid<math_t>(z[S + unit]);
@@ -49,7 +49,7 @@ ALWAYS_INLINE void backward_row(scalar_t* __restrict__ d_z,              // [3S]
                                 const scalar_t* __restrict__ new_cell,   // [S]
                                 int64_t S) {
   using math_t = at::opmath_type<scalar_t>;
-#pragma GCC ivdep  // no two pointers overlap: of the members of c10::Half, __restrict__ says nothing
+#pragma GCC ivdep  // no two pointers overlap: __restrict__ does not cover the members of c10::Half
   for (int64_t unit = 0; unit < S; ++unit) {
     const math_t input_gate = simd::sigmoid<math_t>(z[unit]);
     const math_t output_gate = simd::sigmoid<math_t>(z[S + unit]);
@@ -65,7 +65,7 @@ ALWAYS_INLINE void backward_row(scalar_t* __restrict__ d_z,              // [3S]
   }
 }
 
-// The same numbers with the units of a row side by side. Most tensors are so; rows may lie anywhere.
+// The same numbers with contiguous units in each row, as most tensors have. Rows may have any stride.
 Tensor in_rows(const Tensor& tensor) {
   return tensor.stride(1) == 1 || tensor.size(1) < 2 ? tensor : tensor.contiguous();
 }
@@ -95,7 +95,7 @@ std::tuple<Tensor, Tensor> pointwise(const Tensor& z,           // [B,3S]
   return {new_h, new_cell};
 }
 
-// A tensor's rows, of units side by side.
+// The rows of a tensor, each with contiguous units.
 template <typename scalar_t>
 struct Rows {
   const scalar_t* data;
@@ -103,7 +103,7 @@ struct Rows {
   const scalar_t* operator[](int64_t row) const { return data + row * stride; }
 };
 
-// needs: of d_bias and d_old_cell.
+// needs: whether d_bias and d_old_cell are needed.
 std::tuple<Tensor, Tensor, Tensor> pointwise_backward(const std::optional<Tensor>& grad_h,     // [B,S]
                                                       const std::optional<Tensor>& grad_cell,  // [B,S]
                                                       const Tensor& z,                         // [B,3S]
@@ -112,8 +112,8 @@ std::tuple<Tensor, Tensor, Tensor> pointwise_backward(const std::optional<Tensor
   check_pointwise_backward(grad_h, grad_cell, z, new_cell);
   const bool needs_bias = needs[0], needs_old_cell = needs[1];
   const int64_t B = new_cell.size(0), S = new_cell.size(1);
-  // For the bias, rows are summed in parts while they are in the cache, and then the parts, which are the
-  // same for any number of threads. So is the result.
+  // For the bias, the rows of each part are summed while they are in the cache, and then the parts are
+  // summed. The parts do not depend on the number of threads, and so neither does the result.
   const int64_t rows_of_part = std::clamp<int64_t>(rows_per_thread(S), 16, 64);
   const int64_t parts = std::max<int64_t>(1, at::divup(B, rows_of_part));
 
@@ -127,8 +127,7 @@ std::tuple<Tensor, Tensor, Tensor> pointwise_backward(const std::optional<Tensor
 
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, z.scalar_type(), "lltm_backward", [&] {
     using math_t = at::opmath_type<scalar_t>;
-    const std::vector<scalar_t> zero_row(grad_h && grad_cell ? 0
-                                                             : S);  // every row of a gradient that never came
+    const std::vector<scalar_t> zero_row(grad_h && grad_cell ? 0 : S);  // every row of a missing gradient
     auto rows = [&](const Tensor& tensor) {
       return tensor.defined() ? Rows<scalar_t>{tensor.const_data_ptr<scalar_t>(), tensor.stride(0)}
                               : Rows<scalar_t>{zero_row.data(), 0};

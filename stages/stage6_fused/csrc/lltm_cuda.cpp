@@ -1,4 +1,4 @@
-// The operators on a GPU: which kernels run, and what they write to.
+// The operators on a GPU: the choice of kernels, and the allocation of their outputs.
 #include <ATen/OpMathType.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sum.h>
@@ -26,14 +26,14 @@ std::tuple<Tensor, Tensor> pointwise_cuda(const Tensor& z,           // [B,3S]
   const c10::cuda::CUDAGuard guard(z.device());
   const int64_t B = old_cell.size(0), S = old_cell.size(1);
 
-  // Every element will be written, so nothing needs to be zeroed.
+  // The kernel writes every element, so nothing needs to be zeroed.
   Tensor new_h = at::empty({B, S}, z.options());
   Tensor new_cell = at::empty({B, S}, z.options());
   launch_forward(new_h, new_cell, z.contiguous(), old_cell);
   return {new_h, new_cell};
 }
 
-// needs: of d_bias and d_old_cell.
+// needs: whether d_bias and d_old_cell are needed.
 std::tuple<Tensor, Tensor, Tensor> pointwise_backward_cuda(const std::optional<Tensor>& grad_h,     // [B,S]
                                                            const std::optional<Tensor>& grad_cell,  // [B,S]
                                                            const Tensor& z,                         // [B,3S]
@@ -58,7 +58,7 @@ std::tuple<Tensor, Tensor, Tensor> pointwise_backward_cuda(const std::optional<T
   return {d_z, d_bias, d_old_cell};
 }
 
-// Whether the cell's products take less time than launching what torch makes of them.
+// Whether the cell's products take less time than the launches that torch would need for them.
 bool is_small(const Tensor& input, const Tensor& old_h) {
   const int64_t B = input.size(0), I = input.size(1), S = old_h.size(1);
   return B <= 256 && B * 3 * S * (S + I) <= int64_t(1) << 25;
@@ -80,7 +80,7 @@ std::tuple<Tensor, Tensor, Tensor> cell_cuda(const Tensor& input,       // [B,I]
   return {new_h, new_cell, z};
 }
 
-// needs: of the arguments of `cell`, in their order. Shapes as in lltm.cpp.
+// needs: which arguments of `cell` need a gradient. Shapes as in lltm.cpp.
 std::tuple<Tensor, Tensor, Tensor, Tensor> cell_backward_cuda(const std::optional<Tensor>& grad_h,
                                                               const std::optional<Tensor>& grad_cell,
                                                               const Tensor& input, const Tensor& weights,

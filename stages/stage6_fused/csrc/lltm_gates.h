@@ -1,7 +1,7 @@
-// The gate functions as a GPU computes them fastest. In float it has units for 2^x and 1/x: half the
-// instructions of exp and of a division that rounds right. Gates are a few units in the last place away from
-// exact, and more of them where they are next to nothing, below exp(-20).
-// In double there is nothing of the kind.
+// The gate functions in the form that is fastest on a GPU. For float, it has special units for 2^x and 1/x,
+// which need half the instructions of exp and of a correctly rounded division. Gates are then off by a few
+// units in the last place, and by more where they are almost zero, below exp(-20). For double there are no
+// such units.
 #pragma once
 
 #include "lltm_math.h"

@@ -1,4 +1,4 @@
-// The pointwise part of the LLTM cell as two CUDA kernels that wait for memory and for nothing else.
+// The pointwise part of the LLTM cell as two CUDA kernels whose time only memory bandwidth limits.
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>
@@ -28,8 +28,8 @@ __host__ __device__ inline bool is_aligned(const void* pointer) {
   return reinterpret_cast<uintptr_t>(pointer) % sizeof(Pack<char>) == 0;
 }
 
-// The next `left` units of a row, at most a pack: in one access if they fill it and lie side by side from a
-// multiple of 16 bytes on. kAligned says that all do, and saves the question.
+// The next `left` units of a row, at most a vector: in one access if they fill the vector, are contiguous and
+// begin at a multiple of 16 bytes. kAligned says that this is so for all vectors, without a test.
 template <bool kAligned, typename scalar_t>
 __device__ __forceinline__ Pack<scalar_t> load(const scalar_t* from, int64_t left, int64_t stride = 1) {
   if (kAligned || (left >= Pack<scalar_t>::size && stride == 1 && is_aligned(from)))
@@ -41,7 +41,7 @@ __device__ __forceinline__ Pack<scalar_t> load(const scalar_t* from, int64_t lef
   return pack;
 }
 
-// Of a matrix without data: a gradient that never came, all zeros.
+// The same for a matrix. If it has no data, it is a missing gradient: all zeros.
 template <bool kAligned, typename scalar_t>
 __device__ __forceinline__ Pack<scalar_t> load(const Matrix<scalar_t>& from, int64_t row, int64_t unit,
                                                int64_t left) {
@@ -61,7 +61,7 @@ __device__ __forceinline__ void store(scalar_t* to, int64_t left, const Pack<sca
     if (k < left) to[k] = pack.unit[k];
 }
 
-// A block has a warp for each of 8 rows; of its row, a warp takes the units of 32 packs.
+// A block has one warp for each of 8 rows. The warp handles the units of 32 vectors of its row.
 constexpr int kRows = 8;
 
 // Reads 4 numbers for each unit and writes 2. All maths is in math_t, which for half and bfloat16 is float.
@@ -98,8 +98,8 @@ __global__ void forward_kernel(scalar_t* __restrict__ new_h,     // [B,S]
   }
 }
 
-// Adds up what the 8 warps of a block have summed over their rows, always in the same order: atomics would
-// add in the order in which blocks happen to end, and round differently every time.
+// Adds up the sums of the 8 warps of a block over their rows, always in the same order. Atomics would add in
+// the order in which the warps happen to finish, and round differently each time.
 template <int size, typename math_t>
 __device__ void write_sums(math_t* __restrict__ sums,  // [gridDim.y,3S]
                            const math_t (&sum)[3][size], int64_t state_size) {
@@ -122,7 +122,7 @@ __device__ void write_sums(math_t* __restrict__ sums,  // [gridDim.y,3S]
 // time.
 template <bool kAligned, bool kSums, typename scalar_t, typename math_t>
 __global__ void backward_kernel(scalar_t* __restrict__ d_z,         // [B,3S]: input, output, candidate
-                                scalar_t* __restrict__ d_old_cell,  // [B,S], or null if nobody needs it
+                                scalar_t* __restrict__ d_old_cell,  // [B,S], or null if not needed
                                 math_t* __restrict__ sums,          // [gridDim.y,3S] with kSums
                                 Matrix<scalar_t> grad_h,            // [B,S], any strides
                                 Matrix<scalar_t> grad_cell,         // [B,S], any strides
@@ -133,7 +133,7 @@ __global__ void backward_kernel(scalar_t* __restrict__ d_z,         // [B,3S]: i
   const int64_t unit = (blockIdx.x * int64_t(kWarp) + threadIdx.x) * size;
   const int64_t left = state_size - unit;
   math_t sum[3][size] = {};
-  // Without units, a thread has no rows; but it helps to add up those of others.
+  // A thread without units skips the rows, but helps to add up the sums of others.
   for (int64_t row = blockIdx.y * int64_t(kRows) + threadIdx.y; left > 0 && row < batch_size;
        row += gridDim.y * int64_t(kRows)) {
     const scalar_t* z_row = z + row * 3 * state_size + unit;
@@ -172,14 +172,14 @@ __global__ void backward_kernel(scalar_t* __restrict__ d_z,         // [B,3S]: i
   if constexpr (kSums) write_sums(sums, sum, state_size);
 }
 
-// The y side of a grid ends here, the batch does not: hence the loops over rows.
+// The largest size of a grid in y. A batch may be larger, hence the loops over rows.
 constexpr int64_t kMaxGridY = 65535;
 
 int64_t blocks_in_x(int64_t state_size, size_t element_size) {
   return divide_up(state_size, kWarp * 16 / int64_t(element_size));
 }
 
-// With sums, blocks take more rows each, for every one writes sums: about four blocks for a multiprocessor.
+// With sums, fewer blocks take more rows each, because each writes sums: about four for each multiprocessor.
 int64_t rows_of_sums(int64_t batch_size, int64_t state_size, size_t element_size) {
   constexpr int64_t kBlocksOfMultiprocessor = 4, kRowsOfOneBlock = 64;
   if (batch_size <= kRowsOfOneBlock) return 1;  // its sums are the result: one launch fewer
@@ -189,14 +189,14 @@ int64_t rows_of_sums(int64_t batch_size, int64_t state_size, size_t element_size
   return std::clamp<int64_t>(in_y, 1, divide_up(batch_size, kRows));
 }
 
-// function(std::true_type()) or function(std::false_type()): a bool that a template can take.
+// Calls function(std::true_type()) or function(std::false_type()): a bool that can be a template argument.
 template <typename Function>
 void with_bool(bool value, const Function& function) {
   value ? function(std::true_type()) : function(std::false_type());
 }
 
-// Whether every row of all these tensors begins at a multiple of 16 bytes. Where one of them has no gaps
-// between its rows, as an output, they end at one, too.
+// Whether every row of all these tensors begins at a multiple of 16 bytes. If a tensor has no gaps between
+// its rows, as outputs do not, its rows also end at one.
 bool is_aligned(std::initializer_list<Tensor> tensors) {
   return std::all_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) {
     return !tensor.defined() || (tensor.stride(1) == 1 && is_aligned(tensor.const_data_ptr()) &&
@@ -226,7 +226,7 @@ void launch_backward(const Tensor& d_z, const Tensor& d_old_cell, const Tensor& 
                      const Tensor& grad_cell, const Tensor& z, const Tensor& new_cell) {
   const int64_t B = new_cell.size(0), S = new_cell.size(1);
   const int64_t in_y = sums.defined() ? sums.size(0) : std::min(divide_up(B, kRows), kMaxGridY);
-  if (S == 0 || in_y == 0) return;  // but the sums of no rows are zeros that somebody must write
+  if (S == 0 || in_y == 0) return;  // but sums over no rows are zeros, which the kernel must write
   const dim3 grid(blocks_in_x(S, z.element_size()), in_y), block(kWarp, kRows);
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, z.scalar_type(), "lltm_backward", [&] {
     using math_t = at::opmath_type<scalar_t>;

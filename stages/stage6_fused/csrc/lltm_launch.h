@@ -1,4 +1,4 @@
-// What launches of kernels are made of.
+// What kernel launches need.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A matrix as kernels read it: any strides, no copy.
+// A matrix that a kernel reads, with any strides and without a copy.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The gate functions for a loop over units that the compiler turns into vector instructions: no branches, no
-// calls of the C library, only arithmetic and choices. And a way to run such a loop with the best
-// instructions of the CPU at hand.
+// The gate functions for a loop over units that the compiler vectorises: no branches and no calls of the C
+// library, only arithmetic and selections. And a function that runs such a loop with the best instructions
+// that the CPU has.
 #pragma once
 
 #include <cmath>
@@ -10,10 +10,10 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-namespace {  // a name of this file alone, as in lltm_autograd.cpp
+namespace {  // each library has its own, as in lltm_autograd.cpp
 namespace simd {
 
-// How a floating-point number is stored, and what the exponential below needs to know of it.
+// How a floating-point number is stored, and constants for the exponential below.
 template <typename scalar_t>
 struct Format;
 
@@ -21,7 +21,7 @@ template <>
 struct Format<float> {
   using bits_t = int32_t;
   static constexpr int fraction_bits = 23, bias = 127, terms = 7;
-  // Where the exponential becomes too small for a normal number, and infinite.
+  // Where the exponential becomes too small for a normal number, and where it becomes infinite.
   static constexpr float lowest = -87, highest = 89;
   static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;  // n * ln2_high is exact
 };
@@ -48,11 +48,12 @@ ALWAYS_INLINE Exponential<scalar_t> exponential(scalar_t x) {
   x = x < F::lowest ? F::lowest : x;
   x = x > F::highest ? F::highest : x;
 
-  // Next to 1.5 * 2^fraction_bits numbers are whole, so adding it rounds, and leaves n in the lowest bits.
+  // Near 1.5 * 2^fraction_bits, all numbers of this type are integers, so adding it rounds x / ln 2 to n and
+  // leaves n in the lowest bits.
   constexpr scalar_t whole = scalar_t(3LL << (F::fraction_bits - 1));
   const scalar_t shifted = x * scalar_t(1.4426950408889634) + whole;
   const scalar_t n = shifted - whole;
-  const scalar_t r = (x - n * F::ln2_high) - n * F::ln2_low;  // at most ln(2) / 2 in size
+  const scalar_t r = (x - n * F::ln2_high) - n * F::ln2_low;  // |r| is at most ln(2) / 2
 
   constexpr double inverse_factorial[] = {
       1,         1,          1. / 2,      1. / 6,        1. / 24,        1. / 120,        1. / 720,
@@ -97,8 +98,9 @@ ALWAYS_INLINE scalar_t tanh(scalar_t z) {
   return std::copysign(e / (2 + e), z);
 }
 
-// Runs work(), compiled once for each set of instructions and chosen here, at run time. Its loops must be
-// inlined into these functions, or they keep the instructions that every CPU has.
+// Runs work(), which is compiled once for each instruction set; one of these versions is chosen here, at run
+// time. The loops of work() must be inlined into these functions; otherwise they use only instructions that
+// every CPU has.
 #if defined(__x86_64__)
 template <typename Work>
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512"))) void with_avx512(

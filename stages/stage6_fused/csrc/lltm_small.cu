@@ -1,5 +1,5 @@
-// The cell where a launch costs more than the arithmetic: forward is one launch, and all products of backward
-// are another. Every sum is made in the same order each time.
+// The cell for sizes at which a launch takes longer than the arithmetic: forward is one launch, and all
+// products of backward are another. Every sum is computed in the same order each time.
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>
@@ -15,8 +15,8 @@
 
 using at::Tensor;
 
-// Forward: a warp has one unit and 4 rows, so 3 x 4 numbers of z. Its lanes share out the columns.
-// ------------------------------------------------------------------------------------------------
+// Forward: a warp computes one unit of 4 rows, that is, 3 x 4 numbers of z. Its lanes divide the columns.
+// -------------------------------------------------------------------------------------------------------
 
 constexpr int kRows = 4, kWarps = 4;
 
@@ -31,7 +31,7 @@ __device__ __forceinline__ void add_products(math_t (&sums)[3][kRows],
   for (int64_t column = threadIdx.x; column < columns; column += kWarp) {
     math_t of_left[kRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r)  // rows past the last: the last one's, and nobody stores what comes out
+    for (int r = 0; r < kRows; ++r)  // past the last row: reads the last one, and the result is not stored
       of_left[r] = *left.at(std::min(row + r, batch_size - 1), column);
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
@@ -42,7 +42,7 @@ __device__ __forceinline__ void add_products(math_t (&sums)[3][kRows],
   }
 }
 
-// The sum over the lanes of a warp, in each of them.
+// The sum over the lanes of a warp. Every lane gets it.
 template <typename math_t>
 __device__ __forceinline__ math_t sum_of_warp(math_t value) {
 #pragma unroll
@@ -69,7 +69,7 @@ __global__ void cell_kernel(scalar_t* __restrict__ new_h,     // [B,S]
   add_products(sums, old_h, of_h, first_row, unit, state_size, batch_size, state_size);
   add_products(sums, input, of_input, first_row, unit, input_size, batch_size, state_size);
 
-  math_t mine[3] = {};  // lane r goes on with row r
+  math_t mine[3] = {};  // lane r continues with row r
 #pragma unroll
   for (int gate = 0; gate < 3; ++gate)
 #pragma unroll
@@ -91,8 +91,8 @@ __global__ void cell_kernel(scalar_t* __restrict__ new_h,     // [B,S]
   new_h[row * state_size + unit] = std::tanh(cell) * fast::sigmoid(mine[1]);
 }
 
-// Backward: out = left @ right, a few of them in one launch.
-// -----------------------------------------------------------
+// Backward: several products, out = left @ right, in one launch.
+// --------------------------------------------------------------
 
 template <typename scalar_t>
 struct Product {
@@ -109,7 +109,7 @@ struct Products {
   Product<scalar_t> list[kProducts];
 };
 
-// A block has 4 x 64 numbers of out. Each of its warps takes every 16th step of the sum; then they add up.
+// A block computes 4 x 64 numbers of out. Each warp takes every 16th step; then the warps' sums are added.
 constexpr int kTileRows = 4, kColumnsOfLane = 2, kTileColumns = kColumnsOfLane * kWarp, kSplit = 16;
 
 template <typename scalar_t>
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kWarp* kSplit)
   for (int64_t step = threadIdx.y; step < product.depth; step += kSplit) {
     math_t of_right[kColumnsOfLane];
 #pragma unroll
-    for (int c = 0; c < kColumnsOfLane; ++c)  // past the last: the last one's, which nobody stores
+    for (int c = 0; c < kColumnsOfLane; ++c)  // past the last column: reads the last one, not stored
       of_right[c] =
           *product.right.at(step, std::min(column + c * kWarp + int64_t(threadIdx.x), product.columns - 1));
 #pragma unroll
@@ -183,8 +183,8 @@ void launch_cell(const Tensor& new_h, const Tensor& new_cell, const Tensor& z, c
   });
 }
 
-// d_X = d_z @ weights, of which it has the columns from first_column on, and
-// d_weights = d_z.T @ [old_h, input]. Either may be undefined: then nobody needs it.
+// d_X is d_z @ weights, from column first_column on, and d_weights is d_z.T @ [old_h, input]. Either may be
+// undefined, if it is not needed.
 void launch_products(const Tensor& d_X, int64_t first_column,
                      const Tensor& d_weights,  // [3S,S+I]
                      const Tensor& d_z,        // [B,3S]

@@ -1,5 +1,5 @@
-// What the sources of this library share: the namespace of its operators, how they call one another, what
-// they refuse, and the cell as it is on every device.
+// What the sources of this library share: the namespace of its operators, how they call one another, the
+// checks of their arguments, and the cell as it is on every device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,8 @@
 #include <optional>
 #include <tuple>
 
-// TORCH_LIBRARY takes a namespace as it is written; through these a macro of setup.py may stand for it.
+// TORCH_LIBRARY does not expand macros in its arguments. With these, the namespace can be a macro that
+// setup.py defines.
 #define EXPAND_TORCH_LIBRARY(name, m) TORCH_LIBRARY(name, m)
 #define EXPAND_TORCH_LIBRARY_IMPL(name, key, m) TORCH_LIBRARY_IMPL(name, key, m)
 
@@ -26,8 +27,8 @@ using PointwiseBackward = std::tuple<at::Tensor, at::Tensor, at::Tensor>(const s
                                                                          const at::Tensor&, const at::Tensor&,
                                                                          std::array<bool, 2>);
 
-// An operator of this library, by way of torch's dispatcher: it takes the kernel for the tensors at hand,
-// fake ones too.
+// An operator of this library, called through torch's dispatcher, which selects the kernel for the given
+// tensors, also for fake ones.
 template <typename Signature>
 c10::TypedOperatorHandle<Signature> find_operator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
@@ -41,10 +42,10 @@ void check_pointwise(const at::Tensor& z, const at::Tensor& old_cell);
 void check_pointwise_backward(const std::optional<at::Tensor>& grad_h,
                               const std::optional<at::Tensor>& grad_cell, const at::Tensor& z,
                               const at::Tensor& new_cell);
-// Of cell_backward, what check_pointwise_backward does not see.
+// Checks the arguments of cell_backward that check_pointwise_backward does not get.
 void check_factors(const at::Tensor& input, const at::Tensor& weights, const at::Tensor& old_h,
                    const at::Tensor& z);
 
-// The cell by ATen's products and the operators for the pointwise part; lltm.cpp has the shapes.
+// The cell with ATen's products and the operators for the pointwise part; lltm.cpp has the shapes.
 Cell cell;
 CellBackward cell_backward;

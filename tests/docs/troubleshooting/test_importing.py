@@ -122,7 +122,7 @@ def test_not_linked_to_torch_python(sandbox: Sandbox) -> None:
 def test_built_for_another_cuda(sandbox: Sandbox) -> None:
     page = problem("Built for another CUDA")
     library = sandbox.compile("libcudart.so.12", "-Wl,-soname,libcudart.so.12", source="twice.cpp")
-    sandbox.package()
+    sandbox.package(folder="stage3_cuda_pointers")
     sandbox.install(page.fixes[0], LDFLAGS=f"-Wl,--no-as-needed {library}")
     library.unlink()
     importing = 'python -c "import torch, lltm_stage2"'
@@ -133,7 +133,7 @@ def test_built_for_another_cuda(sandbox: Sandbox) -> None:
 
 @pytest.mark.needs("g++")
 def test_a_template_that_nobody_instantiated(sandbox: Sandbox) -> None:
-    page = problem("A template that nobody instantiated")
+    page = problem("A template that is not instantiated")
     host = """
 #include <Python.h>
 template <typename scalar_t>

@@ -99,7 +99,7 @@ def test_an_old_cpp_standard(sandbox: Sandbox) -> None:
 @pytest.mark.needs("g++")
 @pytest.mark.syllabus("2.11d")
 def test_the_frontend_s_header(sandbox: Sandbox) -> None:
-    page = problem("The frontend's header")
+    page = problem("The header of the C++ frontend")
     binding = "PYBIND11_MODULE(example, m) {}"
 
     def preprocessed(header: str, flags: str = "") -> str:

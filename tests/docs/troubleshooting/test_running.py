@@ -141,7 +141,7 @@ def test_aborted_after_the_last_line(sandbox: Sandbox) -> None:
 
 @pytest.mark.needs("g++")
 def test_looking_into_the_cpp(sandbox: Sandbox, crashing: str) -> None:
-    page = problem("Looking into the C++")
+    page = problem("Debugging the C++ code")
     assert_printed(f"...{page.symptoms[0].strip()}...", sandbox.fails(f"{crashing}; true"))
     output = sandbox.fails(page.fixes[0])
     assert 'script.py", line 5 in call' in output
@@ -153,7 +153,7 @@ def test_looking_into_the_cpp(sandbox: Sandbox, crashing: str) -> None:
 
 @pytest.mark.needs("g++")
 def test_printing_a_tensor(sandbox: Sandbox) -> None:
-    page = problem("Looking into the C++")
+    page = problem("Debugging the C++ code")
     source = "#include <ATen/core/Tensor.h>\n" + page.fixes[2]
     sandbox.write("module.cpp", source.replace("#include <ATen/core/Formatting.h>\n", ""))
     assert_printed(page.symptoms[1], sandbox.fails(compile()))
@@ -164,7 +164,7 @@ def test_printing_a_tensor(sandbox: Sandbox) -> None:
 @pytest.mark.needs("g++")
 @pytest.mark.skipif(not shutil.which("gdb"), reason="needs gdb: sudo apt install gdb")
 def test_gdb_stops_in_the_cpp(sandbox: Sandbox, crashing: str) -> None:
-    page = problem("Looking into the C++")
+    page = problem("Debugging the C++ code")
     command = page.fixes[3].strip()
     assert command.endswith(f"--args {crashing}")
     command = command.replace("python", sys.executable)  # in the sandbox it is a shell script, which gdb cannot run
@@ -243,7 +243,7 @@ def test_no_fake_kernel(sandbox: Sandbox) -> None:
 @pytest.mark.needs("g++")
 @pytest.mark.syllabus("5.3f")
 def test_a_fake_kernel_that_lies(sandbox: Sandbox) -> None:
-    page = problem("A fake kernel that lies")
+    page = problem("A fake kernel that differs from the real one")
     sandbox.environment["TORCHINDUCTOR_CACHE_DIR"] = str(sandbox.folder / "inductor")
 
     def script(fake: str) -> str:
@@ -373,6 +373,6 @@ def test_a_crash_instead_of_an_error(sandbox: Sandbox) -> None:
         'python -c "from common.setup import doctor, facts; print(doctor.probe_compiler(facts.inspect_machine()))"'
     )
     output = sandbox.works(f"export CXX=own-g++; {looking}")
-    assert "links a C++ library of its own" in output
+    assert "links its own C++ library" in output
     assert page.fixes[0].strip() in output
-    assert "links a C++ library of its own" not in sandbox.works(f"{page.fixes[0]}\n{looking}")
+    assert "links its own C++ library" not in sandbox.works(f"{page.fixes[0]}\n{looking}")

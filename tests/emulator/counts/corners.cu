@@ -1,5 +1,5 @@
-// Where a count could go wrong: lanes far apart, few of them, memory that is none. The lines `by hand:` are
-// read by the tests. On a device the compiler may do some of this in another way.
+// Difficult cases for the counts: lanes far apart, few lanes, variables that are not in memory. The tests
+// read the lines `by hand:`. On a GPU, the compiler may translate some of this in another way.
 #include <cstdio>
 
 #include "corners.h"
@@ -9,7 +9,7 @@ constexpr int kLong = 5000;
 __constant__ float factors[4] = {1, 2, 3, 4};
 __device__ float kept[64];
 
-// Each warp executes the load 5000 times, more often than requests can be open.
+// Each warp executes the load 5000 times, which is more than the number of requests that can be open.
 // by hand: global load: 10000 requests, 320000 lanes, 40000 sectors, 40000 ideal
 // by hand: global store: 2 requests, 64 lanes, 8 sectors, 8 ideal
 __global__ void long_loop(float* y, const float* x) {
@@ -34,7 +34,7 @@ __global__ void one_lane_ahead(float* y, const float* x) {
   y[threadIdx.x] = sum;
 }
 
-// The halves of a warp meet apart: what they do before and behind that is one request again.
+// The halves of a warp synchronise separately; their accesses before and after that form one request again.
 // by hand: global load: 1 requests, 32 lanes, 4 sectors, 4 ideal
 // by hand: global store: 1 requests, 32 lanes, 4 sectors, 4 ideal
 __global__ void halves(float* y, const float* x) {
@@ -51,7 +51,7 @@ __global__ void few_lanes(float* y, const float* x) {
   y[threadIdx.x] = x[threadIdx.x];
 }
 
-// A thread's own array, arguments and constants are not in global memory, a variable of the file is.
+// A thread's own array, arguments and constants are not in global memory, but a variable at file scope is.
 // by hand: global load: 4 requests, 128 lanes, 16 sectors, 16 ideal
 // by hand: global store: 4 requests, 128 lanes, 16 sectors, 16 ideal
 __global__ void own_memory(float* y, const float* x, Sizes sizes) {
@@ -61,7 +61,7 @@ __global__ void own_memory(float* y, const float* x, Sizes sizes) {
   y[threadIdx.x] = x[threadIdx.x] + own[sizes.of[0] % 4];
 }
 
-// 32 lanes add to the same word: one after another. An eighth add in each of 8 banks.
+// 32 lanes add to the same word, one after another. Then an eighth of the lanes adds in each of 8 banks.
 // by hand: shared store: 4 requests, 128 lanes, 4 wavefronts, 0 conflicts
 // by hand: shared atomic: 4 requests, 128 lanes, 72 wavefronts, 68 conflicts
 // by hand: shared load: 2 requests, 64 lanes, 2 wavefronts, 0 conflicts

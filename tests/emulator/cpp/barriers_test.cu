@@ -1,5 +1,5 @@
-// Barriers, masks, refused launches, and the order of threads: what wrong kernels are told, that right ones
-// are told nothing, and that they compute the same in any order.
+// Barriers, masks, refused launches, and the order of threads: wrong kernels are reported, correct kernels
+// are not, and they compute the same results in any order.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ class Setting {
 };
 
 struct Told {
-  std::string error, warning;  // what was raised, and what went to stderr
+  std::string error, warning;  // the exception, and the output on stderr
 };
 
 Told told(const std::function<void()>& launch) {
@@ -68,12 +68,12 @@ void expect_silent(const std::function<void()>& launch) {
   }
 }
 
-// As a message names the line so many below the caller's.
+// The line `below` lines below the caller, as a message names it.
 std::string line(int below, int here = __builtin_LINE()) {
   return "barriers_test.cu:" + std::to_string(here + below) + ":";
 }
 
-// The same of a launch, whose column the rewriter has changed.
+// The same for a launch, whose column the rewriter has changed.
 std::string launch_line(int below, int here = __builtin_LINE()) {
   return "barriers_test.cu:" + std::to_string(here + below) + " ";
 }
@@ -100,23 +100,22 @@ __global__ void branches_kernel() {
 TEST(Barriers, OneInEachBranch) {
   expect_error([] { branches_kernel<<<3, 64>>>(); },
                {"error: threads of one block wait at different barriers, in ", kThen,
-                "in block (0, 0, 0):", "40 threads wait at __syncthreads in ", "the first thread (0, 0, 0)",
-                "24 threads wait at __syncthreads in ", kElse, "the first thread (40, 0, 0)",
+                "in block (0, 0, 0):", "40 threads wait at __syncthreads in ", "first thread (0, 0, 0)",
+                "24 threads wait at __syncthreads in ", kElse, "first thread (40, 0, 0)",
                 "kernel branches_kernel, 3 times"});
 }
 
 const std::string kInBranch = line(2), kAfterBranch = line(4);
 __global__ void some_kernel(int n) {
   if (int(threadIdx.x) < n) __syncthreads();
-  // The others are one barrier ahead from here on.
+  // From here on, the other threads are one barrier ahead.
   __syncthreads();
 }
 TEST(Barriers, OneThatSomeLeaveOut) {
   const Told got = told([] { some_kernel<<<1, 64>>>(63); });
-  expect_parts(got.error,
-               {"63 threads wait at __syncthreads in ", kInBranch, "1 thread waits at __syncthreads in ",
-                kAfterBranch, "the first thread (63, 0, 0)"});
-  EXPECT_EQ(times("error:", got.error), 1u);  // what follows from it is no news
+  expect_parts(got.error, {"63 threads wait at __syncthreads in ", kInBranch,
+                           "1 thread waits at __syncthreads in ", kAfterBranch, "first thread (63, 0, 0)"});
+  EXPECT_EQ(times("error:", got.error), 1u);  // consequences of the mistake are not reported
   EXPECT_EQ(times("warning:", got.error), 0u);
   expect_silent([] { some_kernel<<<2, 64>>>(64); });
   expect_silent([] { some_kernel<<<2, 64>>>(0); });
@@ -161,8 +160,8 @@ TEST(Barriers, ReturnBeforeOne) {
   const Told got = told([] { guard_kernel<<<3, 64>>>(100); });
   EXPECT_EQ(got.error, "");
   expect_parts(got.warning,
-               {"warning: 28 of 64 threads ended without the __syncthreads that the others came to, in ",
-                kAfterReturn, "in block (1, 0, 0), the first thread (36, 0, 0)"});
+               {"warning: 28 of 64 threads ended before the __syncthreads that the others reached, in ",
+                kAfterReturn, "in block (1, 0, 0), first thread (36, 0, 0)"});
   expect_silent([] { guard_kernel<<<3, 64>>>(128); });  // whole blocks
 }
 TEST(Barriers, CanBeSwitchedOff) {
@@ -182,8 +181,7 @@ TEST(Barriers, ReturnFromALoop) {
   std::vector<int> values(256);
   for (int i = 0; i < 256; i++) values[i] = i;
   const Memory<int> in(values);
-  expect_warning([&] { search_kernel<<<1, 64>>>(in.data(), 42); },
-                 {"1 of 64 threads ended without", kSearch});
+  expect_warning([&] { search_kernel<<<1, 64>>>(in.data(), 42); }, {"1 of 64 threads ended before", kSearch});
   expect_silent([&] { search_kernel<<<1, 64>>>(in.data(), 1000); });
 }
 
@@ -239,7 +237,7 @@ TEST(Barriers, TheLastBlockReduces) {
   });
 }
 
-// ---- launches that cannot go on
+// ---- launches that cannot continue
 // ---------------------------------------------------------------------------------------------
 
 const std::string kStuckWarp = line(3), kStuckBlock = line(4);
@@ -252,7 +250,7 @@ __global__ void stuck_kernel(int* out) {
 TEST(Deadlocks, AMaskThatNamesLanesOfAnotherBranch) {
   Memory<int> out(64);
   expect_error([&] { stuck_kernel<<<2, 64>>>(out.data()); },
-               {"error: __shfl_down_sync waits for ever for lanes that wait elsewhere, in ", kStuckWarp,
+               {"error: __shfl_down_sync waits forever for lanes that wait elsewhere, in ", kStuckWarp,
                 "block (0, 0, 0), warp 0 (and 3 more like it):", "lanes 0-15 wait at __shfl_down_sync in ",
                 "with mask 0xffffffff, for lanes 16-31", "lanes 16-31 wait at __syncthreads in ", kStuckBlock,
                 "for all threads of the block"});
@@ -267,9 +265,9 @@ TEST(Deadlocks, MasksThatEachLaneMakesForItself) {
   Memory<int> out(32);
   expect_error(
       [&] { own_mask_kernel<<<1, 32>>>(out.data()); },
-      {"error: lanes of one warp call __shfl_sync with different masks, and wait for each other for ever",
-       kOwnMask, "lane 2 waits at __shfl_sync in ", "with mask 0x0000000c, for lane 3", "and in 26 more ways",
-       "all lanes that a mask names must call with that same mask"});
+      {"error: lanes of one warp call __shfl_sync with different masks, and wait for each other forever",
+       kOwnMask, "lane 2 waits at __shfl_sync in ", "with mask 0x0000000c, for lane 3", "and 26 more",
+       "all lanes that a mask names must use the same mask in their calls"});
 }
 const std::string kHalf = line(3);
 __global__ void half_mask_kernel(int* out) {
@@ -280,7 +278,7 @@ __global__ void half_mask_kernel(int* out) {
 TEST(Deadlocks, MasksThatOverlapInOneLane) {
   Memory<int> out(32);
   expect_error([&] { half_mask_kernel<<<1, 32>>>(out.data()); },
-               {"__ballot_sync waits for ever for lanes that wait elsewhere", kHalf,
+               {"__ballot_sync waits forever for lanes that wait elsewhere", kHalf,
                 "lanes 0-15 wait at __ballot_sync in ", "with mask 0x0001ffff, for lane 16",
                 "lanes 16-31 wait at __syncthreads in "});
 }
@@ -321,13 +319,13 @@ TEST(Deadlocks, ABarrierBehindALoopThatNeverEnds) {
   expect_error([&] { spinner_kernel<<<1, 64>>>(flag.data()); },
                {"thread (5, 0, 0) has not ended after 0.2 seconds",
                 kSpins.substr(0, kSpins.size() - 1) + "; meanwhile 63 threads wait at __syncthreads in ",
-                kWaitsForSpinner, "the first block (0, 0, 0), thread (0, 0, 0)"});
+                kWaitsForSpinner, "first block (0, 0, 0), thread (0, 0, 0)"});
 }
 TEST(Deadlocks, AGridBarrierWithTooManyBlocks) {
   const Setting timeout("EMULATOR_TIMEOUT", "0.2");
   Memory<unsigned> arrived(1), enough(1);
   expect_error([&] { grid_barrier_kernel<<<100, 1024>>>(arrived.data()); },
-               {"has not ended after 0.2 seconds", "98 of 100 blocks have not begun"});
+               {"has not ended after 0.2 seconds", "98 of 100 blocks have not started"});
   expect_silent([&] {
     Memory<unsigned> enough(1);
     grid_barrier_kernel<<<2, 1024>>>(enough.data());
@@ -335,7 +333,6 @@ TEST(Deadlocks, AGridBarrierWithTooManyBlocks) {
 }
 
 // ---- masks
-// ------------------------------------------------------------------------------------------------------------------
 
 __device__ int warp_sum(int value, unsigned mask) {
   for (int delta = 16; delta > 0; delta /= 2) value += __shfl_down_sync(mask, value, delta);
@@ -351,7 +348,7 @@ __global__ void sum_after_return_kernel(int* out, int n) {
 TEST(Masks, AShuffleFromALaneThatReturned) {
   Memory<int> out(1);
   expect_error([&] { sum_after_return_kernel<<<1, 64>>>(out.data(), 40); },
-               {"error: lane 0 takes the value of lane 16 by __shfl_down_sync, but that lane has returned",
+               {"error: lane 0 reads the value of lane 16 with __shfl_down_sync, but that lane has returned",
                 kWarpSum, "the mask is 0xffffffff, and lanes 8-31 have returned", "thread (32, 0, 0)"});
   expect_silent([&] { sum_after_return_kernel<<<1, 64>>>(out.data(), 64); });
   expect_silent([&] { sum_after_return_kernel<<<1, 64>>>(out.data(), 32); });
@@ -389,10 +386,10 @@ TEST(Masks, LanesThatAreGone) {
   Memory<int> out(32);
   expect_error(
       [&] { unrolled_kernel<<<1, 32>>>(sum.data(), 12); },
-      {"lane 0 takes the value of lane 16 by __shfl_down_sync, but that lane has returned", kUnrolled});
+      {"lane 0 reads the value of lane 16 with __shfl_down_sync, but that lane has returned", kUnrolled});
   expect_error([&] { swap_kernel<<<1, 32>>>(out.data(), 7); },
-               {"lane 6 takes the value of lane 7 by __shfl_xor_sync, but that lane has returned", kSwap});
-  // What comes from lanes that are gone ends in lanes whose sum nobody takes.
+               {"lane 6 reads the value of lane 7 with __shfl_xor_sync, but that lane has returned", kSwap});
+  // Values of lanes that have returned reach only lanes whose sum is not used.
   expect_warning([&] { halves_kernel<<<1, 32>>>(out.data(), 8); },
                  {"warning: the mask of __shfl_down_sync names lanes that have returned", kHalves,
                   "the mask 0xffffffff names lanes 8-31"});
@@ -408,9 +405,10 @@ __global__ void broadcast_kernel(int* out, int leader) {
 }
 TEST(Masks, AShuffleFromALaneThatTheMaskLeavesOut) {
   Memory<int> out(32);
-  expect_error([&] { broadcast_kernel<<<1, 32>>>(out.data(), 0); },
-               {"error: lane 4 takes the value of lane 0 by __shfl_sync, but the mask leaves that lane out",
-                kBroadcast, "the mask is 0xfffffff0, lanes 4-31", "28 times, by 28 threads of 1 block"});
+  expect_error(
+      [&] { broadcast_kernel<<<1, 32>>>(out.data(), 0); },
+      {"error: lane 4 reads the value of lane 0 with __shfl_sync, but the mask does not include that lane",
+       kBroadcast, "the mask is 0xfffffff0, lanes 4-31", "28 times, by 28 threads of 1 block"});
   expect_silent([&] { broadcast_kernel<<<1, 32>>>(out.data(), -1); });
   EXPECT_EQ(out.values()[31], 4);
 }
@@ -422,7 +420,7 @@ __global__ void butterfly_kernel(int* out, unsigned mask, int deltas) {
 }
 TEST(Masks, AButterflyWiderThanItsMask) {
   expect_error([] { butterfly_kernel<<<1, 32>>>(Memory<int>(32).data(), 0xff, 16); },
-               {"lane 0 takes the value of lane 8 by __shfl_xor_sync", kButterfly});
+               {"lane 0 reads the value of lane 8 with __shfl_xor_sync", kButterfly});
   expect_silent([] { butterfly_kernel<<<1, 32>>>(Memory<int>(32).data(), 0xff, 8); });
 }
 
@@ -450,14 +448,15 @@ __global__ void tail_scan_kernel(int* out, unsigned mask, bool guarded) {
 const std::string kScan = line(-5);
 TEST(Masks, AShuffleThatRunsOffTheEndOfItsMask) {
   Memory<int> out(32);
-  expect_error(
-      [&] { tail_kernel<<<1, 32>>>(out.data(), 20, 16, false); },
-      {"error: lane 4 takes the value of lane 20 by __shfl_down_sync, but the mask leaves that lane out",
-       "the mask is 0x000fffff, lanes 0-19", kTail, "12 times, by 12 threads"});
+  expect_error([&] { tail_kernel<<<1, 32>>>(out.data(), 20, 16, false); },
+               {"error: lane 4 reads the value of lane 20 with __shfl_down_sync, but the mask does not "
+                "include that lane",
+                "the mask is 0x000fffff, lanes 0-19", kTail, "12 times, by 12 threads"});
   EXPECT_NE(out.values()[0], 20);
   expect_error(
       [&] { tail_scan_kernel<<<1, 32>>>(out.data(), 0xffffff00u, false); },
-      {"lane 8 takes the value of lane 7 by __shfl_up_sync, but the mask leaves that lane out", kScan});
+      {"lane 8 reads the value of lane 7 with __shfl_up_sync, but the mask does not include that lane",
+       kScan});
 }
 TEST(Masks, ValuesThatAreThrownAwayAreSilent) {
   expect_silent([] {
@@ -523,13 +522,13 @@ TEST(Masks, AMaskWithoutTheCaller) {
   expect_error([&] { half_kernel<<<1, 32>>>(out.data()); },
                {"error: lane 16 calls __shfl_sync with a mask that does not name this lane", kOther,
                 "the mask is 0x0000ffff, lanes 0-15", "16 times, by 16 threads of 1 block"});
-  EXPECT_EQ(out.values()[15], 0);  // the others go on
+  EXPECT_EQ(out.values()[15], 0);  // the other lanes continue
   const Setting off("EMULATOR_CHECKS", "-barriers");
   EXPECT_NE(told([&] { half_kernel<<<1, 32>>>(out.data()); }).error.find("does not name its own lane 16"),
             std::string::npos);
   EXPECT_NE(told([&] {
               stuck_kernel<<<1, 64>>>(Memory<int>(64).data());
-            }).error.find("cannot go on: its threads wait"),
+            }).error.find("cannot continue: its threads wait"),
             std::string::npos);
 }
 
@@ -561,7 +560,7 @@ TEST(Masks, TilesOfAWarpAreSilent) {
   });
 }
 
-// A warp that is not full, with masks of the lanes that there are.
+// A partial warp, with masks of the lanes that exist.
 __global__ void tail_warp_kernel(int* out, int n) {
   const unsigned left = blockDim.x - threadIdx.x / 32 * 32, all = left >= 32 ? ~0u : (1u << left) - 1;
   const unsigned odd = __ballot_sync(all, threadIdx.x % 2);
@@ -584,7 +583,7 @@ TEST(Masks, MadeByBallotsInATailWarpAreSilent) {
   });
 }
 
-// Lanes that pass a test take places with one atomic a warp.
+// Lanes that pass a test reserve places with one atomic per warp.
 __global__ void filter_kernel(int* out, int* count, const int* in) {
   const int value = in[threadIdx.x], lane = int(threadIdx.x) % 32;
   if (value % 3 == 0) {
@@ -639,8 +638,8 @@ TEST(Launches, ARefusalIsExplainedWhenTheHostAsks) {
         },
         {"warning: the launch of fill_kernel is refused: " + why + ", in ", launch_line(-3), "(launch)"});
   };
-  refused(1, 2048, 4, "it asks for 2048 threads a block, (2048, 1, 1); a device allows 1024");
-  refused(1, dim3(32, 32, 2), 4, "it asks for 2048 threads a block, (32, 32, 2); a device allows 1024");
+  refused(1, 2048, 4, "it asks for 2048 threads per block, (2048, 1, 1); the device allows 1024");
+  refused(1, dim3(32, 32, 2), 4, "it asks for 2048 threads per block, (32, 32, 2); the device allows 1024");
   refused(1, dim3(1, 1, 65), 4, "block.z is 65, at most 64");
   refused(1, 0, 4, "block (0, 1, 1) is empty: was a size zero?");
   refused(0, 64, 4, "grid (0, 1, 1) is empty: was a size zero?");
@@ -717,7 +716,7 @@ TEST(Seeds, EachNumberComesOnce) {
   emulator::read_seed();
 }
 
-// When each thread of each block starts, and when it goes on after a barrier.
+// When each thread of each block starts, and when it continues after a barrier.
 __global__ void order_kernel(int* started, int* went_on, int* clock) {
   const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
   started[i] = atomicAdd(clock, 1);

@@ -1,5 +1,5 @@
-// What a CUDA thread costs on the emulator: nanoseconds by kind of kernel and threads in a block. No test:
-// times vary.
+// The cost of a CUDA thread on the emulator: nanoseconds by kind of kernel and threads per block. Not a test,
+// because times vary.
 //   cmake --build build/cpp --target benchmark && build/cpp/benchmark
 #include <cuda_runtime.h>
 

@@ -1,5 +1,5 @@
-// What kernels compute with each feature of CUDA that the emulator has. The same sources run on the emulator
-// and, built by nvcc, on a GPU; `record` writes what they return as JSON.
+// Kernels that use each feature of CUDA that the emulator supports. The same sources run on the emulator and,
+// built by nvcc, on a GPU. `record` writes their results as JSON.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline void check(cudaError_t error) {
   if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
 }
 
-// Memory of the device, for the length of a test.
+// Device memory for the duration of a test.
 template <typename T>
 class Memory {
  public:
@@ -70,7 +70,7 @@ Values values_of(const Memory<T>& memory, int ulp = 0) {
   return result;
 }
 
-// `size` values of T that start as zero, after `launch` has had a pointer to them.
+// `size` values of T that are zero at first, after `launch` has received a pointer to them.
 template <typename T, typename Launch>
 Values results(std::size_t size, Launch launch, int ulp = 0) {
   const Memory<T> memory(size);

@@ -1,5 +1,5 @@
-// Kernels, one or a few for each feature; nothing here knows the emulator. `unsigned` results are compared
-// bit for bit.
+// Kernels, one or a few for each feature. This code does not depend on the emulator. `unsigned` results are
+// compared bit for bit.
 #include <cuda_runtime.h>
 
 #include <cmath>
@@ -36,7 +36,7 @@ Values constant_memory() {
   return results<float>(4, [](float* out) { constant_kernel<<<1, 4>>>(out); });
 }
 
-// Each thread of a 3-D grid writes who it is, at its own place.
+// Each thread of a 3-D grid writes its indices to its own place.
 __global__ void indices_kernel(unsigned* out) {
   const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
   const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -74,7 +74,7 @@ Values launches() {
   });
 }
 
-// A kernel has its own copy of its arguments, and so has each of its threads.
+// A kernel has its own copy of its arguments, and so does each of its threads.
 __global__ void arguments_kernel(int* out, int value) {
   value += int(threadIdx.x);
   out[threadIdx.x] = value;
@@ -138,7 +138,7 @@ Values shared_dynamic() {
       96, [](double* out) { dynamic_kernel<<<2, 48, 48 * (sizeof(double) + sizeof(int))>>>(out, 48); });
 }
 
-// A sum by halving: a barrier in each of its steps.
+// A tree reduction with a barrier in each step.
 template <typename T, int threads>
 __global__ void sum_kernel(T* sums, const T* in) {
   __shared__ T partial[threads];
@@ -172,7 +172,7 @@ Values barrier_votes() {
   return results<int>(70, [](int* out) { barrier_votes_kernel<<<1, 70>>>(out); });
 }
 
-// Threads that returned do not hold up the others, at barriers and in masks.
+// Threads that have returned do not block the others, neither at barriers nor in masks.
 __global__ void returned_kernel(int* out) {
   __shared__ int value;
   const int t = threadIdx.x;
@@ -247,7 +247,7 @@ Values shuffle_unsigned_long() { return shuffles_of<unsigned long>(1ul << 60, 1)
 Values shuffle_float() { return shuffles_of<float>(0.5f, 0.25f); }
 Values shuffle_double() { return shuffles_of<double>(-8, 0.125); }
 
-// Halves of a warp that go their own ways shuffle among themselves.
+// The halves of a diverged warp shuffle among themselves.
 __global__ void shuffle_mask_kernel(int* out) {
   const int lane = threadIdx.x;
   int value = lane * lane;
@@ -286,7 +286,7 @@ Values votes() {
 // ---- atomics
 // --------------------------------------------------------------------------------------------------------
 
-// All threads on one word each: the end does not depend on their order.
+// All threads update the same words: the results do not depend on their order.
 template <typename T>
 __global__ void atomic_integer_kernel(T* out) {
   const T t = T(blockIdx.x * blockDim.x + threadIdx.x);
@@ -297,7 +297,7 @@ __global__ void atomic_integer_kernel(T* out) {
   atomicOr(out + 4, T(1) << (t % 30));
   atomicXor(out + 5, t * t);
   atomicExch(out + 6, T(77));
-  for (T seen = out[7], expected;; seen = expected) {  // an addition of one's own
+  for (T seen = out[7], expected;; seen = expected) {  // a hand-written atomic addition
     expected = atomicCAS(out + 7, seen, seen + t);
     if (expected == seen) break;
   }
@@ -312,7 +312,7 @@ Values atomic_int() { return atomics_of<int>(); }
 Values atomic_unsigned() { return atomics_of<unsigned>(); }
 Values atomic_unsigned_long_long() { return atomics_of<unsigned long long>(); }
 
-// One thread, so that each returned value is known. Inc and dec wrap by rules of their own.
+// One thread, so that each returned value is known. Inc and dec wrap around by their own rules.
 __global__ void atomic_returns_kernel(unsigned* out) {
   unsigned* shared_word = out + 30;
   *shared_word = 3;
@@ -367,7 +367,7 @@ Values atomic_double() {
   return results<double>(1, [](double* out) { atomic_float_kernel<<<7, 96>>>(out); });
 }
 
-// ---- loads, fences, what they are for
+// ---- loads and fences, and their uses
 // ---------------------------------------------------------------------------------
 
 __global__ void loads_kernel(float* out, const float* in, const float4* in4) {
@@ -385,7 +385,7 @@ Values loads() {
   });
 }
 
-// The block that comes last adds up what the others left.
+// The last block to arrive adds up the results of the others.
 __global__ void last_block_kernel(unsigned* sum, unsigned* parts) {
   __shared__ bool is_last;
   const unsigned part = __syncthreads_count(threadIdx.x <= blockIdx.x);
@@ -406,7 +406,7 @@ Values last_block() {
   return results<unsigned>(1, [&](unsigned* sum) { last_block_kernel<<<20, 64>>>(sum, parts.data()); });
 }
 
-// Blocks that wait for each other: right as long as all are resident at once, which two are on any device.
+// Blocks that wait for each other: correct if all are resident at once, which holds for two on any device.
 __global__ void grid_barrier_kernel(unsigned* out, unsigned* arrived) {
   const unsigned t = threadIdx.x;
   out[blockIdx.x * blockDim.x + t] = 10 * blockIdx.x + t;
@@ -525,7 +525,7 @@ Values integers() {
 // ---- floating point
 // ---------------------------------------------------------------------------------------------------------
 
-// Rounding in all directions, of values that no direction leaves alone.
+// Rounding in all directions, of values that every direction changes.
 __global__ void rounding_kernel(float* out, float a, float b) {
   const float all[] = {__fadd_rn(a, b),    __fadd_rz(a, b),    __fadd_ru(a, b),    __fadd_rd(a, b),
                        __fmul_rn(a, a),    __fmul_rz(a, a),    __fmul_ru(a, a),    __fmul_rd(a, a),
@@ -561,7 +561,7 @@ Values rounding_double() {
   return results<double>(14, [](double* out) { rounding_double_kernel<<<1, 1>>>(out, 1.1, 1e-20); });
 }
 
-// Conversions that saturate, round ties, and turn NaN into something known.
+// Conversions that saturate, round ties, and convert NaN to a defined value.
 __global__ void conversions_kernel(long long* out, float nan, float infinity) {
   const long long all[] = {__float2int_rn(2.5f),
                            __float2int_rn(3.5f),
@@ -600,7 +600,7 @@ Values conversions() {
                             [](long long* out) { conversions_kernel<<<1, 1>>>(out, nanf(""), HUGE_VALF); });
 }
 
-// What is exact by definition, NaN and infinity included.
+// Functions that are exact by definition, including NaN and infinity.
 __global__ void exact_kernel(float* out, float nan, float infinity) {
   const float all[] = {fminf(nan, 1),          fmaxf(nan, 1),    fminf(2, nan),     fmaxf(-infinity, nan),
                        fminf(-1, 2),           fmaxf(-1, 2),     __saturatef(1.5f), __saturatef(-0.5f),
@@ -615,7 +615,7 @@ Values exact() {
   return results<float>(27, [](float* out) { exact_kernel<<<1, 1>>>(out, nanf(""), HUGE_VALF); });
 }
 
-// Functions whose largest error CUDA's guide gives. 16 ulp covers them all with the error of the host's own.
+// Functions whose maximum error is in CUDA's guide. 16 ulp covers all of them and the error of the host.
 template <typename T>
 __global__ void maths_kernel(T* out) {
   const T x = T(threadIdx.x + 1) / T(16);
@@ -643,7 +643,7 @@ Values rare_maths() {
   return results<double>(160, [](double* out) { rare_maths_kernel<<<1, 16>>>(out); }, 64);
 }
 
-// Less exact than the plain functions by what the guide says.
+// Less exact than the plain functions, as the guide specifies.
 __global__ void fast_maths_kernel(float* out) {
   const float x = float(threadIdx.x + 1) / 16;
   const float all[] = {__expf(x),        __logf(x + 2),  __powf(x, 1.5f),

@@ -20,7 +20,7 @@ __device__ __nv_bfloat16 make<__nv_bfloat16>(float value) {
   return __float2bfloat16(value);
 }
 
-// Ties, the last that is finite, the first that is not, the least above zero, NaN.
+// Ties, the largest finite number, the first that overflows, the smallest above zero, NaN.
 template <typename T>
 __global__ void conversion_kernel(unsigned short* out, const float* in, int n) {
   for (int i = 0; i < n; i++) out[i] = bits(make<T>(in[i]));

@@ -1,5 +1,5 @@
-// What features.cu must return, worked out from CUDA's programming guide and PTX's manual, by other means
-// than the emulator's own: tables, loops over all threads, exact arithmetic.
+// The expected results of features.cu, computed from CUDA's programming guide and PTX's manual in other ways
+// than in the emulator: tables, loops over all threads, exact arithmetic.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ void expect_these(const std::string& name, const std::vector<T>& expected) {
   expect_each<T>(name, expected.size(), [&](int i) { return expected[i]; });
 }
 
-// How many representable numbers lie between two.
+// The distance between two numbers in representable numbers.
 template <typename T>
 double ulp_between(T a, T b) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
@@ -240,7 +240,7 @@ TEST(Floats, RoundingInEachDirection) {
 }
 TEST(Floats, RoundingOfDoubles) {
   const double a = 1.1, above = std::nextafter(a, 2.0);
-  // What was cut off tells on which side of the rounded value the exact one lies.
+  // The part that was cut off shows on which side of the rounded value the exact value is.
   auto pair = [](double value, double cut_off, std::vector<double>& expected) {
     expected.push_back(cut_off > 0 ? std::nextafter(value, INFINITY) : value);
     expected.push_back(cut_off < 0 ? std::nextafter(value, -INFINITY) : value);

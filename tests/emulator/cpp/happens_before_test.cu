@@ -1,4 +1,4 @@
-// Right kernels, of all the ways in which accesses can be ordered: none may be reported as a race, nor any of
+// Correct kernels that order their accesses in every possible way: none may be reported as a race, nor any of
 // their reads as a read of uninitialised memory.
 #include "launch_report.h"
 
@@ -47,7 +47,7 @@ TEST(Ordered, Transpose) {
   expect_silence([&] { transpose_kernel<<<dim3(3, 3), dim3(16, 16)>>>(out, in, 40); });
 }
 
-// Two tiles in turns: one barrier a step is enough.
+// Two tiles in turn: one barrier per step is enough.
 __global__ void double_buffer_kernel(float* out, const float* in, int steps) {
   __shared__ float buffer[2][64];
   const int t = threadIdx.x;
@@ -122,7 +122,7 @@ __global__ void returned_kernel(float* out, int n) {
   value[t] = t;
   if (t >= n) return;
   __syncthreads();
-  out[t] = value[n - 1 - t] + value[63 - t];  // what a thread wrote before it returned counts, too
+  out[t] = value[n - 1 - t] + value[63 - t];  // writes of a thread before it returned count, too
 }
 TEST(Ordered, ThreadsThatReturned) {
   float* out = fresh<float>("out", 64);
@@ -197,7 +197,7 @@ TEST(Ordered, SumByShuffles) {
   expect_silence([&] { shuffle_sum_kernel<<<1, 256>>>(sum, in); });
 }
 
-// Groups of lanes meet among themselves, then in other groups; what one knows it hands on.
+// Groups of lanes synchronise, then in other groups; each lane passes on what it knows.
 __global__ void groups_kernel(int* out) {
   __shared__ int values[32];
   const unsigned lane = threadIdx.x;
@@ -234,7 +234,7 @@ TEST(Ordered, AtomicsOfAGroupsLeader) {
   expect_silence([&] { aggregated_kernel<<<1, 32>>>(counts, places, keys); });
 }
 
-// ---- the same value, structures, first looks
+// ---- the same value, structures, reads before an atomic
 // ---------------------------------------------------------------------------
 
 struct Padded {

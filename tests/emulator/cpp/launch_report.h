@@ -1,4 +1,4 @@
-// What the emulator says of a launch.
+// The emulator's report on a launch.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@
 
 #include "races/initialisation.h"
 
-// Memory of the device, and what a report calls it; for as long as the tests run.
+// Device memory with a name for reports; it lives as long as the tests run.
 template <typename T>
 T* device(const char* name, const std::vector<T>& values) {
   auto* memory = new std::vector<T>(values);
@@ -22,7 +22,7 @@ template <typename T>
 T* zeroes(const char* name, std::size_t size) {
   return device(name, std::vector<T>(size));
 }
-// Nobody has written it.
+// It is uninitialised.
 template <typename T>
 T* fresh(const char* name, std::size_t size) {
   T* memory = zeroes<T>(name, size);
@@ -37,7 +37,7 @@ std::vector<T> counting_up(int size) {
   return values;
 }
 
-// Empty if it finds nothing.
+// Empty if there are no findings.
 template <typename Launch>
 std::string report_of(Launch launch) {
   try {
@@ -48,7 +48,7 @@ std::string report_of(Launch launch) {
   return "";
 }
 
-// In the order of the numbers, and in some others.
+// In the order of the thread numbers, and in some other orders.
 template <typename Launch>
 void expect_silence(Launch launch) {
   for (const char* seed : {"", "1", "2", "3"}) {

@@ -1,4 +1,4 @@
-// Wrong kernels: what races, on which element, between which threads and lines.
+// Wrong kernels: the reports name the element, the threads and the lines of a race.
 #include "launch_report.h"
 
 namespace {
@@ -30,10 +30,10 @@ void expect_sum_races() {
   T *in = device("in", counting_up<T>(512)), *sums = fresh<T>("sums", 4);
   expect_report([&] { sum_kernel<T><<<4, 128>>>(sums, in, 64); },
                 {"race on partial[32], shared memory, in ", kSumLine + " (races)",
-                 "thread (32, 0, 0) writes it, thread (0, 0, 0) read it in ", "no __syncthreads lies between",
-                 "threads of 4 blocks; first block (0, 0, 0)"});
+                 "thread (32, 0, 0) writes it, thread (0, 0, 0) read it in ",
+                 "there is no __syncthreads between", "threads of 4 blocks; first block (0, 0, 0)"});
   expect_report([&] { sum_kernel<T><<<4, 128>>>(sums, in, 8); },
-                {"race on partial[4]", kSumLine, "no __syncwarp or __syncthreads lies between"});
+                {"race on partial[4]", kSumLine, "there is no __syncwarp or __syncthreads between"});
   const std::string at_first = report_of([&] { sum_kernel<T><<<4, 128>>>(sums, in, 128); });
   EXPECT_NE(at_first.find("race on partial[64]"), std::string::npos) << at_first;
   EXPECT_EQ(at_first.find("(initialisation)"), std::string::npos) << at_first;  // one mistake, one finding
@@ -60,7 +60,7 @@ TEST(Races, ABarrierForgottenInATranspose) {
   EXPECT_EQ(report_of([&] { transpose_kernel<<<1, dim3(16, 16)>>>(out, in, true); }), "");
 }
 
-// The buffer that is filled is still read: the barrier stands where it helps only the other way.
+// The buffer that is being filled is still being read: the barrier orders only the other direction.
 const std::string kRefillLine = line(7);
 __global__ void refill_kernel(float* out, const float* in, int steps) {
   __shared__ float buffer[64];
@@ -77,7 +77,7 @@ __global__ void refill_kernel(float* out, const float* in, int steps) {
 TEST(Races, ABufferRefilledTooEarly) {
   float *in = device("in", counting_up<float>(256)), *out = fresh<float>("out", 64);
   expect_report([&] { refill_kernel<<<1, 64>>>(out, in, 4); },
-                {"race on buffer[", kRefillLine, "no __syncthreads lies between"});
+                {"race on buffer[", kRefillLine, "there is no __syncthreads between"});
 }
 
 const std::string kShiftLine = line(3);
@@ -100,7 +100,7 @@ TEST(Races, InPlace) {
 
 __global__ void winner_kernel(int* out) {
   __shared__ int winner;
-  winner = int(threadIdx.x);  // whose? nobody knows
+  winner = int(threadIdx.x);  // the result depends on the order
   __syncthreads();
   out[blockIdx.x] = winner;
 }
@@ -141,9 +141,9 @@ __global__ void lanes_kernel(float* sum, const float* in, bool has_barriers) {
 TEST(Races, LanesThatDoNotKeepStep) {
   float *in = device("in", counting_up<float>(64)), *sum = fresh<float>("sum", 1);
   expect_report([&] { lanes_kernel<float*><<<1, 32>>>(sum, in, false); },
-                {"race on values[1]", kLanesLine, "no __syncwarp or __syncthreads lies between"});
+                {"race on values[1]", kLanesLine, "there is no __syncwarp or __syncthreads between"});
   expect_report([&] { lanes_kernel<volatile float*><<<1, 32>>>(sum, in, false); },
-                {"race on values[", "volatile does not make the lanes of a warp keep step"});
+                {"race on values[", "volatile does not keep the lanes of a warp in step"});
 }
 
 const std::string kFirstStep = line(7), kSecondStep = line(8);
@@ -180,7 +180,7 @@ TEST(Races, AMaskWithoutTheOtherLane) {
   EXPECT_EQ(report_of([&] { mask_kernel<<<1, 32>>>(out, 0xffffffff); }), "");
   expect_report([&] { mask_kernel<<<1, 32>>>(out, 0x7fffffff); }, {"race on values[31]"});
   expect_report([&] { mask_kernel<<<1, 32>>>(out, 0x0000ffff); }, {"race on values[16]"});
-  for (const char* seed : {"1", "2", "3"}) {  // lanes that have returned were not waited for, either
+  for (const char* seed : {"1", "2", "3"}) {  // the others did not wait for lanes that have returned, either
     setenv("EMULATOR_SEED", seed, 1);
     expect_report([&] { mask_kernel<<<1, 32>>>(out, 0x0000ffff); }, {"race on values[", "17 times"});
   }
@@ -230,7 +230,7 @@ __global__ void last_block_kernel(float* sum, float* parts, unsigned* arrived, M
   if (mistake == fence_too_early) __threadfence();
   if (mistake != none) static_cast<void>(0);
   parts[blockIdx.x * blockDim.x + threadIdx.x] = float(blockIdx.x + 1);
-  if (mistake == fence_by_one && threadIdx.x == 0) __threadfence();  // only for what this thread wrote
+  if (mistake == fence_by_one && threadIdx.x == 0) __threadfence();  // orders only this thread's writes
   if (mistake == none) __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -254,8 +254,7 @@ TEST(Races, TheLastBlockComesTooEarly) {
   for (Mistake mistake : {no_fence, fence_too_early, fence_by_one, no_atomic}) {
     const std::string text = report(mistake);
     EXPECT_NE(text.find("of parts, in "), std::string::npos) << mistake << text;
-    EXPECT_NE(text.find("nothing orders two blocks but atomics after a __threadfence"), std::string::npos)
-        << text;
+    EXPECT_NE(text.find("only an atomic after a __threadfence"), std::string::npos) << text;
   }
   EXPECT_NE(report(no_atomic).find("race on element 0 of arrived"), std::string::npos);
   EXPECT_EQ(report(no_fence).find("of arrived"), std::string::npos);
@@ -309,7 +308,7 @@ TEST(Races, WithALock) {
   EXPECT_NE(report(false, true).find("race on element 0 of total"), std::string::npos);
 }
 
-// A consumer that does not wait; a flag without a fence; a flag that is no flag to the compiler.
+// A consumer that does not wait; a flag without a fence; a flag that is neither volatile nor atomic.
 template <typename Flag>
 __global__ void flag_kernel(int* out, bool waits, bool has_fence) {
   __shared__ int data[32];
@@ -333,7 +332,7 @@ TEST(Races, FromWarpToWarp) {
   int* out = zeroes<int>("out", 33);
   EXPECT_EQ(report_of([&] { flag_kernel<volatile int><<<1, 64>>>(out, true, true); }), "");
   expect_report([&] { flag_kernel<volatile int><<<1, 64>>>(out, true, false); },
-                {"race on data[", "no __syncthreads lies between"});
+                {"race on data[", "there is no __syncthreads between"});
   expect_report([&] { flag_kernel<volatile int><<<1, 64>>>(out, false, true); }, {"race on data["});
   expect_report([&] { flag_kernel<int><<<1, 64>>>(out, true, true); }, {"race on ready"});
 }

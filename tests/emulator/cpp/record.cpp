@@ -1,4 +1,5 @@
-// Writes what every feature returns as JSON, one feature a line: {"name": {"kind": ..., "ulp": ..., "bits":
+// Writes the results of every feature as JSON, one feature per line: {"name": {"kind": ..., "ulp": ...,
+// "bits":
 // ["0x..."]}}
 //   emulator: built by CMake as `record`
 //   GPU:      nvcc -std=c++17 -arch=native tests/emulator/cpp/{features.cu,features_half.cu,record.cpp} -o

@@ -1,4 +1,4 @@
-// Right kernels whose threads wait for each other through memory: fences, atomics, volatile flags.
+// Correct kernels whose threads wait for each other through memory: fences, atomics, volatile flags.
 #include "launch_report.h"
 
 namespace {
@@ -100,7 +100,7 @@ TEST(Released, AtABarrierOfTheGrid) {
   }
 }
 
-// The last one to come opens the door, a volatile word that the others watch.
+// The last block to arrive releases the others by a volatile word that they poll.
 __global__ void door_kernel(int* data, unsigned* arrived, volatile unsigned* door, int rounds) {
   const unsigned n = gridDim.x * blockDim.x, i = blockIdx.x * blockDim.x + threadIdx.x;
   for (int round = 0; round < rounds; round++) {
@@ -182,7 +182,7 @@ TEST(Released, WithALockInSharedMemory) {
 // ---- flags
 // ------------------------------------------------------------------------------------------------------
 
-// Each block waits for the one before it, and passes on what it knows.
+// Each block waits for the previous block, and passes on what it knows.
 __global__ void chain_kernel(int* data, volatile int* ready, int* ticket) {
   __shared__ int block;
   if (threadIdx.x == 0) block = atomicAdd(ticket, 1);
@@ -212,7 +212,7 @@ TEST(Released, FromBlockToBlock) {
   });
 }
 
-// Decoupled look-back: lanes read the states of the blocks before, and their sums.
+// Decoupled look-back: lanes read the states and the sums of the previous blocks.
 __global__ void look_back_kernel(int* out, int* sums, unsigned* states, const int* in) {
   const int lane = threadIdx.x, block = blockIdx.x;
   int sum = in[block * 32 + lane];
@@ -245,7 +245,7 @@ TEST(Released, ToThoseWhoLookBack) {
   });
 }
 
-// A warp fills slots that another empties. The fence is every lane's own, the flag is one lane's.
+// One warp fills slots that another warp empties. Every lane has a fence, but only one lane sets the flag.
 __global__ void slots_kernel(int* out, const int* in, int rounds) {
   __shared__ int slots[2][32];
   __shared__ volatile int filled[2], emptied[2];
@@ -281,7 +281,7 @@ TEST(Released, FromWarpToWarp) {
   expect_silence([&] { slots_kernel<<<2, 64>>>(out, in, 12); });
 }
 
-// Whoever comes second to a node goes on to the one above, and reads what both children left.
+// The second thread to reach a node continues to its parent, and reads the results of both children.
 __global__ void tree_kernel(int* nodes, int* visits, const int* in, int leaves) {
   const int leaf = blockIdx.x * blockDim.x + threadIdx.x;
   int node = leaves + leaf;
@@ -302,7 +302,7 @@ TEST(Released, UpATree) {
   });
 }
 
-// The grandchildren of those who released: known through others only.
+// Releases that are known only indirectly, through other threads.
 __global__ void hand_on_kernel(int* data, int* flags, int n) {
   const int block = blockIdx.x;
   if (block > 0)

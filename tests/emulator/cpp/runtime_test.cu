@@ -1,4 +1,4 @@
-// The emulator itself: what a kernel that goes wrong is told, what a device would refuse, what is left
+// The emulator itself: reports on failing kernels, launches that a GPU would refuse, and the state
 // afterwards.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace {
 
-// What a launch raises; empty if it raises nothing.
+// The message of the exception of a launch; empty if it raises none.
 template <typename Launch>
 std::string failure_of(Launch launch) {
   try {
@@ -29,7 +29,7 @@ std::string failure_of(Launch launch) {
   return "";
 }
 
-// The environment variable has this value until the end of a scope.
+// Sets an environment variable until the end of the scope.
 class Setting {
  public:
   Setting(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
@@ -41,7 +41,7 @@ class Setting {
 
 __global__ void fill_kernel(int* out, int value) { out[blockIdx.x * blockDim.x + threadIdx.x] = value; }
 
-// Everything still works.
+// Asserts that everything still works.
 void expect_works() {
   std::vector<int> out(96);
   fill_kernel<<<3, 32>>>(out.data(), 7);
@@ -56,7 +56,7 @@ void expect_failure(const std::string& failure, const std::vector<std::string>& 
   expect_works();
 }
 
-// As a message names the line so many below the caller's.
+// The line `below` lines below the caller, as a message names it.
 std::string line(int below, int here = __builtin_LINE()) {
   return "runtime_test.cu:" + std::to_string(here + below);
 }
@@ -168,7 +168,7 @@ TEST(Failures, KernelsThatNeverEnd) {
   const Setting timeout("EMULATOR_TIMEOUT", "0.2");
   for (int how = 0; how < 4; how++)
     for (int threads : {1, 64}) {
-      const Setting checks("EMULATOR_CHECKS", how == 3 ? "none" : "all");  // a string's memory is the host's
+      const Setting checks("EMULATOR_CHECKS", how == 3 ? "none" : "all");  // a string is in host memory
       int flag = 0;
       expect_failure(failure_of([&] { endless_kernel<<<2, threads>>>(&flag, how); }),
                      {"kernel endless_kernel", "has not ended after 0.2 seconds"});
@@ -177,7 +177,7 @@ TEST(Failures, KernelsThatNeverEnd) {
 
 void nothing(int) {}
 TEST(Failures, Interrupt) {
-  const auto before = signal(SIGINT, nothing);  // as Python has a handler of its own
+  const auto before = signal(SIGINT, nothing);  // like Python, which has its own handler
   std::thread other([process = pthread_self()] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     pthread_kill(process, SIGINT);
@@ -191,7 +191,7 @@ TEST(Failures, Interrupt) {
 
 const std::string kWarpLine = line(2), kBlockLine = line(4);
 __global__ void stuck_kernel(int how) {
-  if (how == 0 && threadIdx.x < 16) __syncwarp();  // the others wait elsewhere
+  if (how == 0 && threadIdx.x < 16) __syncwarp();  // the other lanes wait elsewhere
   if (how == 1 && threadIdx.x % 2) __shfl_sync(0xffffffff, 1, 0);
   __syncthreads();
 }
@@ -220,7 +220,7 @@ TEST(Failures, DeviceFunctionsOutsideOfKernels) {
             std::string::npos);
 }
 
-// ---- what a device would refuse
+// ---- launches that a GPU would refuse
 // -----------------------------------------------------------------------------------------
 
 TEST(Limits, LaunchesThatADeviceRefuses) {
@@ -299,7 +299,7 @@ TEST(Limits, StaticAndDynamicSharedMemoryTogether) {
   cudaDeviceReset();
 }
 
-// ---- memory that nobody wrote
+// ---- uninitialised memory
 // ----------------------------------------------------------------------------------------------
 
 template <typename T>
@@ -349,7 +349,7 @@ TEST(Warps, ActiveLanesAreThoseThatHaveNotReturned) {
   EXPECT_EQ(out[0], 0xfffffu);
 }
 
-// ---- size, and what is left
+// ---- sizes, and the state afterwards
 // -------------------------------------------------------------------------------------------------
 
 __global__ void count_kernel(unsigned* out) {
@@ -367,7 +367,7 @@ TEST(Grids, AMillionThreads) {
 TEST(Leaks, NoStackIsLost) {
   int word = 0;
   unsigned counted = 0;
-  count_kernel<<<2, 1024>>>(&counted);  // makes as many as a block can need
+  count_kernel<<<2, 1024>>>(&counted);  // creates as many as a block can need
   const auto some_of_each = [&] {
     count_kernel<<<2, 512>>>(&counted);
     EXPECT_NE(failure_of([] { throw_kernel<<<2, 1024>>>(); }), "");

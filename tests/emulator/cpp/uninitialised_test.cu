@@ -21,9 +21,10 @@ __global__ void half_kernel(T* out, int filled) {
 template <typename T>
 void expect_half() {
   EXPECT_EQ(report_of([] { half_kernel<T><<<2, 64>>>(fresh<T>("out", 64), 64); }), "");
-  expect_report([] { half_kernel<T><<<2, 64>>>(fresh<T>("out", 64), 49); },
-                {"reads values[63], shared memory, which no thread of the block has written", kHalfLine,
-                 "30 times, by 30 threads of 2 blocks"});
+  expect_report(
+      [] { half_kernel<T><<<2, 64>>>(fresh<T>("out", 64), 49); },
+      {"reads values[63], shared memory, which is uninitialised: no thread of the block has written it",
+       kHalfLine, "30 times, by 30 threads of 2 blocks"});
 }
 TEST(Unwritten, SharedMemory) {
   expect_half<float>();
@@ -32,7 +33,7 @@ TEST(Unwritten, SharedMemory) {
   expect_half<byte>();
 }
 
-// What one block wrote is not there for the next.
+// The next block does not see values that one block wrote.
 __global__ void once_kernel(int* out) {
   __shared__ int value;
   extern __shared__ int more[];
@@ -55,10 +56,9 @@ __global__ void copy_kernel(float* out, const float* in, int n) {
 TEST(Unwritten, GlobalMemory) {
   float *a = fresh<float>("a", 100), *b = fresh<float>("b", 100), *in = device("in", counting_up<float>(100));
   copy_kernel<<<2, 64>>>(a, in, 90);
-  expect_report(
-      [&] { copy_kernel<<<2, 64>>>(b, a, 100); },
-      {"reads element 90 of in, which nobody has written", "10 times", "in, which has 100 elements"});
-  EXPECT_EQ(report_of([&] { copy_kernel<<<2, 64>>>(in, b, 100); }), "");  // b was written, whatever it holds
+  expect_report([&] { copy_kernel<<<2, 64>>>(b, a, 100); },
+                {"reads element 90 of in, which is uninitialised", "10 times", "in, which has 100 elements"});
+  EXPECT_EQ(report_of([&] { copy_kernel<<<2, 64>>>(in, b, 100); }), "");  // b counts as written
   emulator::mark_initialised(*emulator::find_allocation(a), a + 90, 40);
   EXPECT_EQ(report_of([&] { copy_kernel<<<2, 64>>>(b, a, 100); }), "");
   emulator::mark_uninitialised(*emulator::find_allocation(a), a + 3, 4);
@@ -72,7 +72,7 @@ __global__ void take_kernel(int* slots) { atomicExch(&slots[threadIdx.x], 1); }
 TEST(Unwritten, SumsThatWereNeverZeroed) {
   float* in = device("in", counting_up<float>(64));
   expect_report([&] { add_kernel<<<1, 64>>>(fresh<float>("sums", 4), in); },
-                {"updates element 0 of sums, which nobody has written"});
+                {"updates element 0 of sums, which is uninitialised"});
   EXPECT_EQ(report_of([&] { add_kernel<<<1, 64>>>(zeroes<float>("sums", 4), in); }), "");
   EXPECT_EQ(report_of([&] { take_kernel<<<1, 64>>>(fresh<int>("slots", 64)); }), "");
 }
@@ -95,15 +95,15 @@ __global__ void vectors_kernel(float4* to, float4* from, int n) {
 TEST(Unwritten, Structures) {
   Padded *from = fresh<Padded>("from", 32), *to = fresh<Padded>("to", 32);
   expect_report([&] { structures_kernel<<<1, 32>>>(to, from, 31); },
-                {"of from, which nobody has written", "thread (31, 0, 0)"});
+                {"of from, which is uninitialised", "thread (31, 0, 0)"});
   EXPECT_EQ(report_of([&] { structures_kernel<<<1, 32>>>(to, from, 32); }), "");
   float4 *wide_from = fresh<float4>("from", 32), *wide_to = fresh<float4>("to", 32);
   expect_report([&] { vectors_kernel<<<1, 32>>>(wide_to, wide_from, 31); },
-                {"reads element 31 of from, which nobody has written"});
+                {"reads element 31 of from, which is uninitialised"});
   EXPECT_EQ(report_of([&] { vectors_kernel<<<1, 32>>>(wide_to, wide_from, 32); }), "");
 }
 
-// A tensor's memory is written by others, too, whom we do not see: what still holds the pattern was not.
+// Code that is not observed also writes to tensors. Memory that still has the pattern was not written.
 template <typename T>
 __global__ void sum_kernel(T* sum, const T* in, int n) {
   T total = 0;
@@ -122,7 +122,7 @@ void expect_in_tensor() {
   std::fill_n(in, count - 4, T(1));
   const std::string report = report_of([&] { sum_kernel<T><<<1, 1>>>(sum, in, count); });
   EXPECT_NE(report.find("reads element "), std::string::npos) << report;
-  EXPECT_NE(report.find(" of in, which nobody has written"), std::string::npos) << report;
+  EXPECT_NE(report.find(" of in, which is uninitialised"), std::string::npos) << report;
   std::fill_n(in, count, T(1));
   EXPECT_EQ(report_of([&] { sum_kernel<T><<<1, 1>>>(sum, in, count); }), "");
   emulator::forget(allocation);

@@ -1,4 +1,4 @@
-// The usual first program. The number of elements is an argument.
+// The usual first CUDA program. The number of elements is an argument.
 #include <cuda_runtime.h>
 
 #include <cstdio>

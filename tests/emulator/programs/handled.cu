@@ -1,4 +1,4 @@
-// A program that expects errors, and deals with them: warned about, and not failed.
+// A program that expects errors and handles them. They are warnings, and it does not fail.
 #include <cstdio>
 #include <cstdlib>
 

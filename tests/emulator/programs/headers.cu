@@ -1,4 +1,4 @@
-// Kernels in a header of its own, templates, and launches of several host threads.
+// Kernels in a separate header, templates, and launches from several host threads.
 #include <thread>
 #include <vector>
 

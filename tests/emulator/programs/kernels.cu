@@ -1,4 +1,5 @@
-// Without CUDA's headers, which nvcc brings by itself. Device functions, printf, assert, __shared__ outside.
+// Without CUDA's headers, which nvcc includes by itself. Device functions, printf, assert, __shared__ at file
+// scope.
 #include <assert.h>
 #include <stdio.h>
 

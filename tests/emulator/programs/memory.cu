@@ -1,4 +1,4 @@
-// Every kind of memory, and every way to copy. Right, and so nothing is found.
+// Every kind of memory, and every way to copy. The program is correct, so there are no findings.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -37,7 +37,7 @@ __global__ void fill_rows(char* rows, size_t pitch, int width) {
 }
 
 int main() {
-  // Managed memory is for both.
+  // Host and device can both access managed memory.
   int* m;
   CHECK(cudaMallocManaged(&m, 100 * sizeof(int)));
   for (int i = 0; i < 100; i++) m[i] = i;
@@ -83,7 +83,7 @@ int main() {
   CHECK(cudaMemcpy2D(h_rows, 5, d_rows, pitch, 5, 3, cudaMemcpyDeviceToHost));
   EXPECT(h_rows[2][3] == 'c' && h_rows[2][4] == 'x');
 
-  // On the device; and what one knows about it.
+  // On the device, with queries about it.
   int *d_a, *d_b, h_b[16];
   CHECK(cudaMalloc(&d_a, sizeof(h_b)));
   CHECK(cudaMalloc(&d_b, sizeof(h_b)));
@@ -104,7 +104,7 @@ int main() {
   CHECK(cudaMemGetInfo(&free_bytes, &total));
   EXPECT(free_bytes < total);
 
-  // Nothing, and the host's own memory.
+  // Zero bytes, and ordinary host memory.
   int* nothing;
   CHECK(cudaMalloc(&nothing, 0));
   CHECK(cudaFree(nothing));

@@ -1,4 +1,4 @@
-// What a program asks before it begins, and errors by their names.
+// Queries that programs make at the start, and errors by their names.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -39,7 +39,7 @@ int main() {
   EXPECT(cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 1 << 21) == cudaSuccess);
   EXPECT(cudaDeviceGetLimit(&limit, cudaLimitPrintfFifoSize) == cudaSuccess && limit >= 1 << 21);
 
-  // An error stays the last one until somebody asks.
+  // An error stays the last error until the program reads it.
   void* memory;
   EXPECT(cudaMalloc(&memory, size_t(1) << 60) == cudaErrorMemoryAllocation);
   EXPECT(cudaPeekAtLastError() == cudaErrorMemoryAllocation);

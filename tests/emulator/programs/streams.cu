@@ -1,4 +1,4 @@
-// Streams, events and functions of the host: who waits for what. Right, and so nothing is found.
+// Streams, events and host functions: which work waits for which. It is correct, so there are no findings.
 #include <cstdio>
 #include <cstdlib>
 
@@ -33,7 +33,7 @@ int main() {
   CHECK(cudaMalloc(&d_x, N * sizeof(int)));
   for (int i = 0; i < N; i++) h_x[i] = i;
 
-  // A pipeline of chunks: the host looks at one as soon as its stream has ended.
+  // A pipeline of chunks: the host reads a chunk as soon as its stream has finished.
   cudaStream_t streams[CHUNKS];
   const int chunk = N / CHUNKS;
   for (int k = 0; k < CHUNKS; k++) {
@@ -50,7 +50,7 @@ int main() {
     EXPECT(calls == k + 1);
   }
 
-  // An event orders two streams that do not know the default stream.
+  // An event orders two streams that do not synchronise with the default stream.
   cudaStream_t first, second;
   cudaEvent_t begin, scaled;
   CHECK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
@@ -74,14 +74,14 @@ int main() {
   CHECK(cudaEventElapsedTime(&milliseconds, begin, scaled));
   EXPECT(milliseconds >= 0);
 
-  // The default stream waits for the others, and they for it.
+  // The default stream waits for the others, and they wait for it.
   scale<<<N / 256, 256, 0, streams[0]>>>(d_x, N, 2);
   scale<<<N / 256, 256>>>(d_x, N, 5);
   scale<<<N / 256, 256, 0, streams[1]>>>(d_x, N, 7);
   CHECK(cudaMemcpy(h_x, d_x, N * sizeof(int), cudaMemcpyDeviceToHost));
   EXPECT(h_x[1] == 2 * 3 * 2 * 5 * 7);
 
-  // Plain memory is read at the call; memory of a stream's own comes and goes in its order.
+  // Ordinary host memory is read at the call. A stream allocates and frees its own memory in its order.
   int plain[4] = {1, 2, 3, 4}, *d_plain;
   CHECK(cudaMallocAsync(&d_plain, sizeof(plain), first));
   CHECK(cudaMemcpyAsync(d_plain, plain, sizeof(plain), cudaMemcpyHostToDevice, first));

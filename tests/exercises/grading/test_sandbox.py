@@ -105,9 +105,9 @@ def test_its_own_folder_is_a_copy(folder):
 
 
 TRESPASSES = {
-    "opens /tmp/grades.csv, which is not its own": "open('/tmp/grades.csv')",
-    "opens /etc/passwd, which is not its own": "open('/etc/passwd')",
-    "opens /usr/planted, which is not its own": "import pathlib; pathlib.Path('/usr/planted').write_text('')",
+    "opens /tmp/grades.csv, which does not belong to it": "open('/tmp/grades.csv')",
+    "opens /etc/passwd, which does not belong to it": "open('/etc/passwd')",
+    "opens /usr/planted, which does not belong to it": "import pathlib; pathlib.Path('/usr/planted').write_text('')",
     "uses the network": "import socket; socket.create_connection(('127.0.0.1', 9))",
     "forks": "import os; os.fork() or os._exit(0)",
 }
@@ -225,7 +225,7 @@ import os
 files = [os.memfd_create(str(k)) for k in range(64)]
 while True:
     for file in files: os.write(file, b'x' * 10**6)
-""", "files that are kept in memory"),
+""", "memory-backed files"),
 }  # fmt: skip
 
 
@@ -420,5 +420,5 @@ def test_a_container_needs_an_image():
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(UserError, match="there is no sandbox 'vm'; there are bubblewrap, podman, docker, none"):
+    with pytest.raises(UserError, match="there is no sandbox 'vm'; the sandboxes are bubblewrap, podman"):
         sandbox.choose_sandbox("vm")

@@ -41,15 +41,15 @@ def test_a_copy_has_the_sources_and_nothing_that_tools_leave_behind(answer, tmp_
 
 def test_links_and_pipes_are_refused(answer, tmp_path):
     (answer / "csrc" / "secret.h").symlink_to("/etc/passwd")
-    with pytest.raises(Refused, match=r"csrc/secret\.h is no plain file"):
+    with pytest.raises(Refused, match=r"csrc/secret\.h is not a regular file"):
         submissions.copy_files(answer, tmp_path / "copy")
     (answer / "csrc" / "secret.h").unlink()
     (answer / "folder").symlink_to("/etc")
-    with pytest.raises(Refused, match="folder is no plain file"):
+    with pytest.raises(Refused, match="folder is not a regular file"):
         submissions.copy_files(answer, tmp_path / "copy")
     (answer / "folder").unlink()
     os.mkfifo(answer / "waits")
-    with pytest.raises(Refused, match="waits is no plain file"):
+    with pytest.raises(Refused, match="waits is not a regular file"):
         submissions.copy_files(answer, tmp_path / "copy")
 
 
@@ -65,7 +65,7 @@ def test_what_became_a_link_after_it_was_listed_is_not_followed(answer, tmp_path
 )
 def test_binary_files_are_refused_whatever_their_names(answer, tmp_path, content):
     (answer / "notes.txt").write_bytes(content)
-    with pytest.raises(Refused, match=r"notes\.txt is no text in UTF-8; hand in the sources only"):
+    with pytest.raises(Refused, match=r"notes\.txt is not UTF-8 text; hand in the sources only"):
         submissions.copy_files(answer, tmp_path / "copy")
     assert not (tmp_path / "copy" / "notes.txt").exists()
 
@@ -130,7 +130,7 @@ def test_each_folder_is_a_student(answer, tmp_path):
 def test_a_folder_without_students_is_said_to_be_one(tmp_path):
     with pytest.raises(UserError, match="holds no folders"):
         submissions.find_students(tmp_path)
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         submissions.find_students(tmp_path / "nowhere")
 
 

@@ -34,19 +34,19 @@ MISTAKES = {
     "a constant": (lambda w: torch.full_like(w, 0.25), "the same number, 0.25, everywhere"),
     "twice": (lambda w: 2 * w, "everything is 2 times what it should be"),
     "a third": (lambda w: w / 3, "everything is 1/3 times what it should be"),
-    "the sign": (lambda w: -w, "the sign is the wrong way round"),
+    "the sign": (lambda w: -w, "the sign is wrong"),
     "an offset": (lambda w: w + 3, "everywhere too large by 3"),
     "the other way": (lambda w: w - 0.5, "everywhere too small by 0.5"),
-    "wrong order in memory": (lambda w: w.t().reshape(w.shape), "transposed: rows and columns are exchanged"),
-    "and back": (lambda w: w.reshape(w.t().shape).t(), "transposed: rows and columns are exchanged"),
+    "wrong order in memory": (lambda w: w.t().reshape(w.shape), "transposed: rows and columns are swapped"),
+    "and back": (lambda w: w.reshape(w.t().shape).t(), "transposed: rows and columns are swapped"),
     "shifted": (lambda w: w.roll(1, 1), "shifted by one column"),
     "shifted rows": (lambda w: w.roll(-1, 0), "shifted by one row"),
     "reversed": (lambda w: w.flip(1), "the columns are in reverse order"),
     "reversed rows": (lambda w: w.flip(0), "the rows are in reverse order"),
-    "thirds": (lambda w: torch.cat([w[2:4], w[:2], w[4:]]), "the thirds are in another order: 1, 0, 2"),
+    "thirds": (lambda w: torch.cat([w[2:4], w[:2], w[4:]]), "the thirds are in the wrong order: 1, 0, 2"),
     "first 32": (
         lambda w: part(w, ALL, slice(32, None)),
-        "only the first 32 columns are right, those from 32 on are zero. Who computes those from 32 on?",
+        "only the first 32 columns are right, those from 32 on are zero. Which threads compute those from 32 on?",
     ),
     "first 5": (
         lambda w: part(w, ALL, slice(5, None), 9.0),
@@ -61,7 +61,7 @@ MISTAKES = {
     "all nan": (lambda w: w * math.nan, "all NaN: never written"),
     "nan behind 32": (
         lambda w: part(w, ALL, slice(32, None), math.nan),
-        "those from 32 on are NaN. Who computes those from 32 on? Perhaps they were never written",
+        "those from 32 on are NaN. Which threads compute those from 32 on? Perhaps they were never written",
     ),
     "some nan": (lambda w: part(w, slice(1, 2), slice(3, 4), math.nan), "1 of 420 are NaN: they were never written"),
 }
@@ -114,7 +114,7 @@ def test_nan_agrees_with_nan_only(want):
 @pytest.mark.parametrize(
     ("got", "words"),
     [
-        (None, "x is missing: None came instead of a tensor of shape (2, 3)"),
+        (None, "x is missing: got None, expected a tensor of shape (2, 3)"),
         (3.5, "x is a float (3.5), expected a tensor of shape (2, 3)"),
         (torch.zeros(3, 2), "x has shape (3, 2), expected (2, 3). Is it transposed?"),
         (torch.zeros(6), "x has shape (6,), expected (2, 3)"),
@@ -141,8 +141,9 @@ def test_the_first_places_are_shown_with_the_digits_that_differ():
 
 def test_a_suspect_is_named_before_anything_else(want):
     old = torch.zeros_like(want)
-    message = describe_difference("new_h", old.clone(), want, suspects={"this is the result of the call before": old})
-    assert message.endswith("It looks like this: this is the result of the call before")
+    suspects = {"this is the result of the previous call": old}
+    message = describe_difference("new_h", old.clone(), want, suspects=suspects)
+    assert message.endswith("It looks like this: this is the result of the previous call")
     assert "the call before" not in describe_difference("new_h", -want, want, suspects={"the call before": old})
 
 
@@ -176,7 +177,7 @@ def test_the_sizes_are_behind_the_first_line(want):
         same("new_h", -want, want, "B=6, S=70")
     first, *_, last = str(failure.value).splitlines()
     assert first.endswith("(B=6, S=70)")
-    assert last == "It looks like this: the sign is the wrong way round"
+    assert last == "It looks like this: the sign is wrong"
 
 
 def test_a_wrong_gate_is_named_once():
@@ -193,5 +194,5 @@ def test_a_wrong_gate_is_named_once():
     with pytest.raises(Failure) as failure:
         agree(cell, [case])
     said = str(failure.value)
-    assert "Of its thirds, those of the input gate are wrong, the others right" in said
+    assert "The thirds of the input gate are wrong, the others are right" in said
     assert "It looks like" not in said

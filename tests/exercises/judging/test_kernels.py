@@ -38,9 +38,9 @@ def between(first: str, second: str) -> dict:
         ({"kernel": "other"}, "B=3: scale is never launched: the results must come from a kernel"),
         (
             {"stored_bytes": 0},
-            "B=3: scale<float> stores 0 of the 840 bytes of the results: the others are computed on",
+            "B=3: scale<float> stores 0 of the 840 bytes of the results: the rest is computed on",
         ),
-        (between("(0, 0, 0)", "(0, 1, 0)"), "From one of its rows to the next it is gridDim.y"),
+        (between("(0, 0, 0)", "(0, 1, 0)"), "The step from one of its rows to the next is gridDim.y"),
         (between("(1, 0, 0)", "(1, 0, 0)"), "Threads beyond the last element must store nothing: is there a guard?"),
     ],
 )

@@ -32,17 +32,17 @@ SAY = """import contextlib
         with contextlib.suppress(OSError): os.write(file, {})"""
 # What number() does, and what the learner is told then.
 HOSTILE = {
-    "exit": ("import sys; sys.exit(3)", "error", "your code calls exit(), which has no place in it\n  answer.py:4:"),
-    "os_exit": ("os._exit(0)", "crash", "your code ended the process with status 0: exit() has no place in it"),
+    "exit": ("import sys; sys.exit(3)", "error", "your code calls exit(): remove the call\n  answer.py:4:"),
+    "os_exit": ("os._exit(0)", "crash", "your code ended the process with status 0: remove the call of exit()"),
     "endless loop": (
         "while True: pass",
         "time",
-        "no answer within 3 s: an endless loop?\n  answer.py:4, in number",
+        "no answer within 3 s: is there an endless loop?\n  answer.py:4, in number",
     ),
     "segfault": (
         "import ctypes; ctypes.string_at(0)",
         "crash",
-        "your code crashed: SIGSEGV (an access to memory that does not exist)\n  answer.py:4, in number",
+        "your code crashed: SIGSEGV (an access to an invalid address)\n  answer.py:4, in number",
     ),
     "an exception that nobody caught": (
         """os.write(2, b"terminate called after throwing an instance of 'c10::Error'\\n"
@@ -62,13 +62,13 @@ HOSTILE = {
     "other words": (
         SAY.format("b'x' * 5000"),
         "crash",
-        "wrote into a file that it did not open: the check's pipe",
+        "wrote to a file that it did not open: the check's pipe",
     ),
     "no answer to this question": (
         "import json, struct; text = json.dumps({'value': {'dict': [['answer', 42]]}, 'tensors': []}).encode(); "
         + SAY.format("struct.pack('<QQ', len(text), 0) + text"),
         "crash",
-        "wrote into a file that it did not open: the check's pipe",
+        "wrote to a file that it did not open: the check's pipe",
     ),
     "forked and left behind": ("return 42 if os.fork() else os.execlp('sleep', 'sleep', '1000')", "passed", ""),
     "forked and away": (
@@ -87,12 +87,12 @@ HOSTILE = {
     "huge result": (
         "import mmap, torch; return torch.frombuffer(mmap.mmap(-1, 1_100_000_000), dtype=torch.uint8)",
         "error",
-        "ValueError: tensors of 1,100 MB: a check takes no more than 1,074 MB",
+        "ValueError: tensors of 1,100 MB: a check accepts at most 1,074 MB",
     ),
-    "prints and prints": (
+    "prints endlessly": (
         "while True: os.write(1, b'x' * 10**6)",
         "time",
-        "no answer within 3 s: your code prints and prints (",
+        "no answer within 3 s: your code prints endlessly (",
     ),
     "prints much": ("os.write(1, b'x' * 10**8)\n    return 42", "passed", ""),
     "raises": ("raise ValueError('no number')", "error", "ValueError: no number\n  answer.py:4: raise ValueError"),
@@ -174,7 +174,7 @@ def test_who_prints_much_sees_its_ends(exercise, tmp_path):
     ("counted", "words"),
     [
         ((4, 5), "out of memory)"),
-        ((4, 4), "something sent this signal to it"),
+        ((4, 4), "another process sent this signal"),
         ((None, None), "out of memory, or your code sends"),
     ],
 )
@@ -191,7 +191,7 @@ def test_a_signal_without_a_name(monkeypatch):
 BROKEN = {
     "a syntax error": ({"answer.py": "def number(:\n"}, "error", "SyntaxError: invalid syntax\n  answer.py:1: def"),
     "not a text": ({"answer.py": b"\xff\xfe\x00"}, "error", "answer.py"),
-    "missing": ({"answer.py": None}, "wrong", "answer.py is missing. `make reset` gives you a fresh folder"),
+    "missing": ({"answer.py": None}, "wrong", "answer.py is missing. `make reset` makes a fresh folder"),
     "an import that fails": ({"answer.py": "import nothing_like_this\n"}, "error", "No module named"),
     "our modules' names": (
         {"torch.py": "1 / 0\n", "wire.py": "1 / 0\n", "answer.py": "def number(): return 42\n"},
@@ -289,7 +289,7 @@ def test_what_passes_on_the_emulator_is_checked_on_a_gpu_too(exercise, tmp_path,
     fates["cuda"] = ("build", "h is not marked")
     verdict = check_folder(exercise, tmp_path)
     assert (verdict.passed, verdict.kind) == (False, "build")
-    assert verdict.message == "The emulator finds nothing wrong; on the GPU:\nh is not marked"
+    assert verdict.message == "The emulator found nothing wrong, but on the GPU:\nh is not marked"
     asked.clear()
     fates["emulator"] = ("wrong", "a race")
     verdict = check_folder(exercise, tmp_path)
@@ -336,7 +336,7 @@ def number():
 def test_a_gradients_index_is_explained(exercise, tmp_path):
     said = learner.checked(exercise, tmp_path / "work", BAD_SHAPE).message
     assert "returned an invalid gradient at index 1" in said
-    assert "(indices count the arguments of forward, from 0)" in said
+    assert "(the index counts the arguments of forward, from 0)" in said
 
 
 def test_what_is_printed_reaches_the_learner(exercise, tmp_path):
@@ -397,7 +397,7 @@ def test_a_report_of_the_emulator_counts_even_if_it_is_caught(tmp_path):
     learner_process = process.Process(tmp_path, 60)
     try:
         learner_process.ask("load", library=str(built))
-        for name, words in (("reported", "through a null pointer"), ("hidden", "your code catches that exception")):
+        for name, words in (("reported", "through a null pointer"), ("hidden", "your code catches the exception")):
             with pytest.raises(process.LearnerError, match=words):
                 learner_process.ask("call", module="answer", name=name, arguments=[], keywords={}, may_change=False)
     finally:
@@ -411,7 +411,7 @@ PROGRAMS = {
     "never ends": ("print('said', flush=True); time.sleep(1000)", None, "said"),
     "leaves a child": ("if os.fork() == 0: os.setsid(); time.sleep(1000)", 0, ""),
     "closes its output": ("os.close(1); os.close(2); time.sleep(1000)", None, ""),
-    "prints and prints": ("while True: os.write(1, b'x' * 10**6)", None, "xxx"),
+    "prints endlessly": ("while True: os.write(1, b'x' * 10**6)", None, "xxx"),
 }
 
 

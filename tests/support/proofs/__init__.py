@@ -1,1 +1,1 @@
-"""Proofs: slow tests of content that seldom changes, which run only when something changed (plugin.py)."""
+"""Proofs: slow tests of content that seldom changes, which run only after a change (plugin.py)."""

@@ -1,4 +1,4 @@
-"""What a proof names of the workbook's content, as globs from the root."""
+"""The workbook content that a proof depends on, as globs from the root."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from common.paths import ROOT
 
 
 def stage_files(*numbers: int) -> list[str]:
-    """The sources of some stages, or of all; not their exercises."""
+    """The sources of some or all stages, without their exercises."""
     rows = [stage for stage in stages.STAGES if stage.is_here and stage.number in (numbers or [stage.number])]
     folders = [stage.folder.relative_to(ROOT) for stage in rows]
     sources = [f"{folder}/csrc/**/*" for folder in folders if (ROOT / folder / "csrc").exists()]

@@ -1,4 +1,4 @@
-"""The keys of proofs: a hash of all that a test depends on."""
+"""The keys of proofs: hashes of everything that a test depends on."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 NOT_SOURCES = ("__pycache__", ".ipynb_checkpoints")
-NOT_DATA = (*NOT_SOURCES, "tests", "mistakes")  # folders in a package that nothing of the package reads
+NOT_DATA = (*NOT_SOURCES, "tests", "mistakes")  # folders in a package that no code of the package reads
 
 
 class Keys:
-    """The keys of the proofs of one run. Files are read, and packages looked through, once."""
+    """The keys of the proofs of one run. Each file is read once, and each package is searched once."""
 
     def __init__(self, root: Path, packages: Sequence[str]):
         self.root, self.modules = root, Modules(packages)
@@ -49,14 +49,14 @@ class Keys:
         return f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}"
 
     def matching(self, glob: str) -> list[Path]:
-        """The files that a glob names, at least one."""
+        """The files that a glob matches, at least one."""
         found = [path for path in self.root.glob(glob) if path.is_file() and not set(path.parts) & set(NOT_SOURCES)]
         if not found:
             raise pytest.UsageError(f"a proof names {glob}, and there is no such file")
         return found
 
     def around(self, test: Path) -> list[Path]:
-        """The file of a test, and the conftest.py of its folders; the one of all tests decides nothing."""
+        """The file of a test and the conftest.py of its folders. The conftest.py of all tests does not count."""
         folders = [folder for folder in test.parents if folder.is_relative_to(self.root)][:-2]
         return [test, *(folder / "conftest.py" for folder in folders if (folder / "conftest.py").exists())]
 
@@ -83,7 +83,7 @@ class Modules:
         return frozenset(found & self.graph.modules)
 
     def in_package(self, name: str) -> set[str]:
-        """A module, or all those of a package."""
+        """A module, or all modules of a package."""
         if name not in self.graph.modules:
             raise pytest.UsageError(f"a proof uses {name}, and there is no such module")
         return {name, *self.graph.find_descendants(name)}
@@ -120,7 +120,7 @@ def file_of(module: str) -> Path:
 
 
 def data_of(package: Path) -> list[Path]:
-    """What belongs to a package and is no module: its C++, its templates; not NOT_DATA, nor packages below it."""
+    """The files of a package that are not modules, such as C++ and templates, without NOT_DATA and subpackages."""
     found = [path for path in package.iterdir() if path.is_file() and path.suffix not in (".py", ".md")]
     for folder in package.iterdir():
         if folder.is_dir() and folder.name not in NOT_DATA and not (folder / "__init__.py").exists():

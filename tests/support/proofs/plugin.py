@@ -1,16 +1,17 @@
-"""A pytest plugin for proofs: slow tests of content that seldom changes, which run only when something changed.
+"""A pytest plugin for proofs: slow tests of content that seldom changes, which run only after a change.
 
     @pytest.mark.proof("exercises", files=["stages/stage3_*/csrc/**/*"])
     def test_...
 
-The first argument is the kind, a plural, under which the summary counts it. A proof that passed is recorded with its
-key, a hash of all it depends on: its own file, the modules that this imports, the `files` it names (globs from the
-root; what Python files among them import counts, too), a `text`, and the modules or packages in `uses` that it starts
-as processes. While its key is on record, for this machine's versions, it is skipped, and the summary says so.
+The first argument is the kind, a plural noun under which the summary counts the proof. A proof that passed is
+recorded with its key, a hash of everything it depends on: its own file, the modules that this file imports, the
+`files` that it names (globs from the root, with the imports of any Python files among them), a `text`, and the
+modules or packages in `uses` that it starts as processes. While its key is on record for this machine's versions,
+the proof is skipped, and the summary says so.
 
-    --proofs=due   those without a matching key, and of the rest a share that the commit's hash chooses (the default)
-    --proofs=keep  the same; those that pass are also recorded in build/proofs.json, for this machine
-    --proofs=all   every proof; those that pass are recorded in tests/proofs.json
+    --proofs=due   runs proofs without a matching key, and a share of the others, chosen by the commit (default)
+    --proofs=keep  the same, and records the proofs that pass in build/proofs.json, for this machine
+    --proofs=all   runs every proof, and records those that pass in tests/proofs.json
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ import pytest
 from support.proofs.keys import Keys
 from support.proofs.store import DamagedStore, Store
 
-SHARE = 10  # one in so many of the proofs on record is run anyway
+SHARE = 20  # one in this many of the proofs on record runs anyway
 RECORD_EVERY = 50  # proofs: a long run that is killed has recorded nearly all that passed
-TAKEN = "taken from the proofs on record: "  # how the reason of such a skip begins
+TAKEN = "taken from the proofs on record: "  # the beginning of the skip reason
 PASSED = dict.fromkeys(("setup", "call", "teardown"), "passed")
 DUE = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--proofs", choices=("due", "keep", "all"), default="due", help="which proofs run")
+    parser.addoption("--proofs", choices=("due", "keep", "all"), default="due", help="which proofs to run")
     parser.addini("proof_packages", "packages whose modules a proof may depend on", type="args", default=[])
     parser.addini("proof_store", "the proofs on record", default="tests/proofs.json")
-    parser.addini("proof_cache", "what this machine adds to them", default="build/proofs.json")
+    parser.addini("proof_cache", "the proofs that this machine adds to them", default="build/proofs.json")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,7 +53,7 @@ def environment() -> str:
 
 
 class Proofs:
-    """What one run knows of its proofs."""
+    """The state of the proofs during one test run."""
 
     def __init__(self, config: pytest.Config):
         self.config, self.root = config, config.rootpath
@@ -61,7 +62,7 @@ class Proofs:
         self.damage = (
             [] if importlib.util.find_spec("grimp") else ["grimp is not installed (make setup); every proof runs"]
         )
-        if self.is_worker:  # all workers must choose the same, whatever becomes of the record meanwhile
+        if self.is_worker:  # all workers must choose the same proofs, even if the record changes in the meantime
             self.recorded, self.head = config.workerinput["proofs"]
             return
         self.versions, self.head = environment(), self.commit()
@@ -73,36 +74,36 @@ class Proofs:
             except DamagedStore as error:
                 self.damage.append(str(error))
         self.keys: dict[str, str] = {}  # of the proofs that have reported
-        self.outcomes: dict[str, dict[str, str]] = {}  # and what each phase came to
+        self.outcomes: dict[str, dict[str, str]] = {}  # and the outcome of each phase
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: object) -> None:
-        """Hands what is on record to a worker."""
+        """Passes the record to a worker."""
         node.workerinput["proofs"] = (self.recorded, self.head)
 
     # Which proofs run -----------------------------------------------------------------------------------------------
 
     @pytest.hookimpl(trylast=True)  # others may add marks
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Gives each proof its key; those that are due come first, since they take longest."""
+        """Gives each proof its key. Proofs that are due run first, because they take longest."""
         proofs = [item for item in items if item.get_closest_marker("proof")]
         if not proofs or not importlib.util.find_spec("grimp"):
             return
         keys = Keys(self.root, self.config.getini("proof_packages"))
         for item in proofs:
-            name, key = f"{item.parent.nodeid}::{item.name}", keys.of(item)  # the name without a group of xdist
+            name, key = f"{item.parent.nodeid}::{item.name}", keys.of(item)  # the name without xdist's group
             item.stash[DUE] = self.is_due(name, key)
             item.user_properties.append(("proof", (name, key)))
         items.sort(key=lambda item: not item.stash.get(DUE, False))
 
     def is_due(self, name: str, key: str) -> bool:
-        """Whether a proof is run."""
+        """Whether a proof must run."""
         if self.mode == "all" or self.recorded.get(name) != key:
             return True
         return int(hashlib.sha256(f"{self.head} {name}".encode()).hexdigest(), 16) % SHARE == 0
 
     def commit(self) -> str:
-        """The hash of the commit that is checked out; empty outside of a repository."""
+        """The hash of the commit that is checked out; empty outside a repository."""
         command = ["git", "-C", str(self.root), "rev-parse", "HEAD"]
         try:
             return subprocess.run(command, capture_output=True, text=True).stdout.strip()
@@ -111,14 +112,14 @@ class Proofs:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Skips what is on record."""
+        """Skips proofs that are on record."""
         if not item.stash.get(DUE, True):
             pytest.skip(TAKEN + kind_of(item))
 
-    # What became of them --------------------------------------------------------------------------------------------
+    # Outcomes -------------------------------------------------------------------------------------------------------
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Notes the outcome; with several workers, where they report to."""
+        """Notes the outcome. With several workers, this happens in the process that they report to."""
         proof = dict(report.user_properties).get("proof")
         if proof and not self.is_worker:
             name, key = proof
@@ -129,7 +130,7 @@ class Proofs:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Records the rest; a whole run leaves nothing else on record."""
+        """Records the remaining proofs. A complete run removes everything else from the record."""
         if self.is_worker or not self.keys:
             return
         self.record()
@@ -137,7 +138,7 @@ class Proofs:
             self.stores[0].prune(self.keys)
 
     def record(self) -> None:
-        """Records what has passed until now, and strikes out what failed."""
+        """Records the proofs that have passed so far, and removes those that failed."""
         failed = {proof for proof, phases in self.outcomes.items() if "failed" in phases.values()}
         passed = {proof: key for proof, key in self.keys.items() if self.outcomes[proof] == PASSED}
         committed, local = self.stores
@@ -145,14 +146,14 @@ class Proofs:
         local.update(self.versions, passed if self.mode == "keep" else {}, failed)
 
     def is_whole(self, exitstatus: int) -> bool:
-        """Whether the run was of every proof that there is."""
+        """Whether the run included every proof."""
         chosen = self.config.option.keyword or self.config.args_source is not pytest.Config.ArgsSource.TESTPATHS
         return not chosen and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
-    # What is said of them -------------------------------------------------------------------------------------------
+    # Reports --------------------------------------------------------------------------------------------------------
 
     def pytest_report_header(self) -> list[str]:
-        """Why every proof runs, where that is so."""
+        """Says why every proof runs, if so."""
         if self.damage:
             return [f"proofs: {damage}" for damage in self.damage]
         if self.mode != "all" and not self.recorded:
@@ -160,7 +161,7 @@ class Proofs:
         return []
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """How many were taken from the record, by kind."""
+        """Shows how many proofs were taken from the record, by kind."""
         begin = f"Skipped: {TAKEN}"
         reasons = (report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()))
         kinds = Counter(reason.removeprefix(begin) for reason in reasons if reason.startswith(begin))
@@ -172,5 +173,5 @@ class Proofs:
 
 
 def kind_of(item: pytest.Item) -> str:
-    """The kind that the nearest mark with one gives."""
+    """The kind in the nearest mark that has one."""
     return next(marker.args[0] for marker in item.iter_markers("proof") if marker.args)

@@ -13,7 +13,7 @@ Record = dict[str, dict[str, str]]  # by the versions, by the proof: its key
 
 
 class DamagedStore(Exception):
-    """A file that holds no record of proofs."""
+    """The file does not contain a record of proofs."""
 
 
 class Store:
@@ -23,7 +23,7 @@ class Store:
         self.path = path
 
     def read(self) -> Record:
-        """All of it; nothing where there is no file. Raises `DamagedStore`."""
+        """The whole record, or an empty one if there is no file. Raises `DamagedStore`."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -35,7 +35,7 @@ class Store:
         return found
 
     def update(self, versions: str, passed: Mapping[str, str], failed: Collection[str]) -> None:
-        """Adds the keys of what passed under these versions, and strikes out what failed."""
+        """Adds the keys of proofs that passed with these versions, and removes those that failed."""
 
         def change(record: Record) -> Record:
             keys = record.get(versions, {}) | passed
@@ -44,7 +44,7 @@ class Store:
         self.change(change)
 
     def prune(self, keys: Mapping[str, str]) -> None:
-        """Leaves nothing under a key that is not the one of now; `keys` are those of all proofs."""
+        """Removes every entry whose key is not the current one. `keys` are the keys of all proofs."""
 
         def change(record: Record) -> Record:
             return {
@@ -55,7 +55,7 @@ class Store:
         self.change(change)
 
     def change(self, change: Callable[[Record], Record]) -> None:
-        """Replaces the file by what `change` makes of it, where that differs; a damaged one begins anew."""
+        """Replaces the file with the result of `change` if that differs. A damaged file counts as empty."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with lock(self.path.parent):
             try:
@@ -71,7 +71,7 @@ class Store:
 
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
-    """One writer at a time; the system drops the lock when its holder has ended."""
+    """Allows one writer at a time. The system releases the lock when its holder ends."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""The plugin for proofs: what is due, what is recorded, and what is said of it; tried on a small project."""
+"""The plugin for proofs on a small project: which proofs are due, what is recorded, and what is reported."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Project:
                     del sys.modules[name]
 
     def ran(self, *options: str) -> set[str]:
-        """The proofs that a run did not take from the record."""
+        """The proofs that a run executed instead of taking them from the record."""
         report = self.run("-v", *options)
         done = (line.split() for line in report.outlines if "::" in line)
         return {words[0].removeprefix("tests/") for words in done if words[1:2] == ["PASSED"]} - {
@@ -131,7 +131,7 @@ def test_what_was_never_proven_runs(project):
         ("tests/test_it.py", {ONE, TWO, CHECK}),
         ("lib/used.py", {ONE, TWO, CHECK}),
         ("lib/__init__.py", {ONE, TWO, CHECK}),
-        ("lib/deep/__init__.py", {ONE, TWO, CHECK}),  # imported inside of a function
+        ("lib/deep/__init__.py", {ONE, TWO, CHECK}),  # imported inside a function
         ("lib/deep/runtime/run.cpp", {ONE, TWO, CHECK}),
         ("lib/command.py", {CHECK}),  # imported by a file that it names
         ("lib/other.py", set()),
@@ -300,7 +300,7 @@ def test_several_workers_lose_nothing(pytester, monkeypatch):
     ((_, recorded),) = project.record().items()
     assert set(recorded) == {f"tests/{name}" for name in (ONE, TWO, CHECK)}
     outcomes = pytester.runpytest_subprocess(*options).parseoutcomes()
-    assert outcomes["skipped"] > 0  # which ones the share is, the names decide
+    assert outcomes["skipped"] > 0  # the names decide which proofs run anyway
     assert outcomes["passed"] + outcomes["skipped"] == 4
 
 

@@ -1,4 +1,4 @@
-"""The versions that a proof holds for, and the GPU: with another of them it is run again."""
+"""The versions and the GPU for which a proof is valid. With any other one it runs again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// The host's own code: where it accesses memory that is out of its reach, crashes, or never ends.
+// Reports host code that accesses memory it must not access, crashes, or never ends.
 #include <execinfo.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,16 +24,16 @@
 namespace emulator {
 namespace {
 
-constexpr std::size_t kAbout = 1 << 20;  // bytes from memory of CUDA's that are still about it
-constexpr long kRetry = 20'000'000;      // ns until a stop that came at a bad moment is tried again
-constexpr int kMostTries = 100;          // after which any moment will do
+constexpr std::size_t kAbout = 1 << 20;  // bytes from CUDA memory within which an access is attributed to it
+constexpr long kRetry = 20'000'000;      // ns until a stop that came at a bad moment is repeated
+constexpr int kMostTries = 100;          // after which the program is stopped at any moment
 constexpr std::size_t kHandlerStack = 1 << 20;
 
 double time_limit;  // seconds
 int missed;
 bool late = false;
 
-// Where the host's own code was: the innermost call that has a line of the program.
+// The position in the host code: the innermost call that has a line of the program.
 std::string line_in_program(const void* context) {
   if (const Call* call = Call::under_way()) return line_at(call->where);
   void* frames[64];
@@ -61,7 +61,7 @@ const char* verb(const void* context) {
 #endif
 }
 
-// The allocation that an address is in, or right beside.
+// The allocation that contains an address or is next to it.
 const Allocation* near(const std::byte* address) {
   if (const Allocation* allocation = find_allocation(address)) return allocation;
   for (const Allocation* allocation : all_allocations())
@@ -71,7 +71,8 @@ const Allocation* near(const std::byte* address) {
   return nullptr;
 }
 
-// Work that has not been waited for uses this memory. A finding, and the host goes on with what is there.
+// Work that the host has not waited for uses this memory. Adds a finding; the host continues with the old
+// data.
 void report_early_access(const PageProtection& protection, const Allocation& allocation,
                          const void* context) {
   Position since{};
@@ -84,19 +85,20 @@ void report_early_access(const PageProtection& protection, const Allocation& all
         {false,
          "the host " + std::string(verb(context)) + " " + name + " while " + work + " may still be using it",
          line_in_program(context),
-         "started in " + line_at(since) + ", and nothing has waited for it: cudaDeviceSynchronize() first"});
+         "started in " + line_at(since) +
+             ", and nothing has waited for it: call cudaDeviceSynchronize() first"});
 }
 
-// A kernel was given this memory to write, and did not.
+// A kernel received this memory as writable, but did not write it.
 void report_untouched_read(const Allocation& allocation, const void* context) {
   const Cause cause{Check::initialisation, "host", nullptr, allocation.begin};
   if (std::string(verb(context)) == "writes" || !is_on(Check::initialisation) || !is_new(cause)) return;
   const std::string name = allocation.name.empty() ? "memory" : allocation.name;
-  add(cause, {false, "the host reads " + name + ", and no kernel has written any of it",
+  add(cause, {false, "the host reads " + name + ", but no kernel has written any of it",
               line_in_program(context), describe(allocation)});
 }
 
-// What the host did with memory of CUDA's; nothing if the address is far from any.
+// Reports a host access to CUDA memory; does nothing if the address is far from any.
 void report_access_out_of_reach(const std::byte* address, const void* context) {
   const Allocation* allocation = near(address);
   if (!allocation || !is_on(Check::memory)) return;
@@ -105,15 +107,15 @@ void report_access_out_of_reach(const std::byte* address, const void* context) {
   const char* problem = "host access";
   const bool in_library = !is_own_code(pc_of(context));
   if (in_library && address < allocation->begin && address + 64 >= allocation->begin)
-    what = "the host gives " + name + " to free or delete, which is for cudaFree or cudaFreeHost";
+    what = "the host passes " + name + " to free or delete: use cudaFree or cudaFreeHost";
   else if (allocation->freed)
     what += name + " after it was freed in " + line_at(allocation->freed_where);
   else if (address < allocation->begin)
-    what += "in front of " + name;
+    what += "before the beginning of " + name;
   else if (address >= allocation->end())
     what += "past the end of " + name;
   else
-    what += name + ", which is memory of the device: copy it with cudaMemcpy";
+    what += name + ", which is device memory: copy it with cudaMemcpy";
   const Cause cause{Check::memory, problem, nullptr, allocation};
   if (is_new(cause)) add(cause, {false, what, line_in_program(context), describe(*allocation)});
 }
@@ -131,16 +133,17 @@ bool is_overflow(const void* address, const void* context) {
 
 std::string crash_of(int signal, const siginfo_t* info, const void* context) {
   if (signal == SIGFPE) return "it divides an integer by zero";
-  if (signal == SIGILL) return "it stops at an instruction that is none";
+  if (signal == SIGILL) return "it executes an illegal instruction";
   if (is_overflow(info->si_addr, context)) return "it overflows its stack";
   char address[32];
   std::snprintf(address, sizeof(address), "0x%zx", reinterpret_cast<std::size_t>(info->si_addr));
   const bool is_null = reinterpret_cast<std::uintptr_t>(info->si_addr) < 65536;
   if (const Call* call = Call::under_way())
-    return std::string(call->name) + " is given host memory that is not there, or too short: address " +
+    return std::string(call->name) + " is given host memory that does not exist or is too short: address " +
            address;
   return std::string("it ") + verb(context) +
-         (is_null ? " through a null pointer" : " memory that is not its own") + ": address " + address;
+         (is_null ? " through a null pointer" : " memory that does not belong to it") + ": address " +
+         address;
 }
 
 // The process ends as it would without the emulator.
@@ -164,10 +167,10 @@ void on_host_fault(int signal, siginfo_t* info, void* context) {
     if (lift_protection_at(address)) return;  // and try again
     report_access_out_of_reach(address, context);
   }
-  alarm(10);  // the report needs memory, and the heap may be what is broken
+  alarm(10);  // the report needs memory, but the heap may be corrupted
   std::string crash;
   if (!has_errors() || signal != SIGSEGV || !near(address))
-    crash = "  error: the host's own code crashes, not a kernel: " + crash_of(signal, info, context) +
+    crash = "  error: the host code crashes, not a kernel: " + crash_of(signal, info, context) +
             in(line_in_program(context)) + "\n";
   std::fflush(stdout);
   end_with(crash);
@@ -177,13 +180,12 @@ void on_host_fault(int signal, siginfo_t* info, void* context) {
 void on_abort(int signal, siginfo_t*, void* context) {
   alarm(10);
   std::fflush(stdout);
-  end_with(
-      "  error: the host's own code aborts (by assert, an exception that nobody catches, or a broken heap)" +
-      in(line_in_program(context)) + "\n");
+  end_with("  error: the host code aborts (a failed assert, an uncaught exception, or a corrupted heap)" +
+           in(line_in_program(context)) + "\n");
   as_usual(signal);
 }
 
-// At a load or store the runtime is at work on the kernel's stack, and knows where that was.
+// At a load or store, the runtime works on the kernel's stack, and knows the line.
 std::string line_in_kernel(const void* context) {
   const void* pcs[kMostCalls] = {};
   if (Fiber::running()) calls_in_kernel(context, pcs);
@@ -237,7 +239,7 @@ void watch_host() {
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
   void* frame;
-  backtrace(&frame, 1);  // loads what it needs now, and not in a handler
+  backtrace(&frame, 1);  // loads its library now, not in a handler
   stack_t stack = {};
   stack.ss_sp = std::malloc(kHandlerStack);
   stack.ss_size = kHandlerStack;

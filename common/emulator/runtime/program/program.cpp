@@ -1,4 +1,4 @@
-// A plain program: what happens before its main, and after it.
+// The runtime's work before and after the main of a plain program.
 //
 // Linked into programs only. Their findings are kept until they end; then the report goes to the file
 // descriptor that EMULATOR_REPORT names, or to stderr.
@@ -26,7 +26,7 @@ namespace emulator {
 namespace {
 
 constexpr int kMostForks = 64;
-constexpr int kSaid = 1 << 20;  // added to the count when the first beyond it has spoken
+constexpr int kSaid = 1 << 20;  // added to the count when the message has been written
 
 int report_to = STDERR_FILENO;
 bool is_child = false, is_over = false;
@@ -37,10 +37,10 @@ void before_fork() {
   const int count = forks ? ++*forks : 0;
   if (count <= kMostForks) return;
   if (count == kMostForks + 1) {
-    say("emulator: the program forks more than " + std::to_string(kMostForks) + " times, and is ended\n");
+    say("emulator: the program forked more than " + std::to_string(kMostForks) + " times and was ended\n");
     *forks += kSaid;
   }
-  // The end of any process may be the end of all: the word first.
+  // The end of any process may be the end of all, so wait until the message is written.
   for (int wait = 0; wait < 1000 && *forks < kSaid; wait++) usleep(1000);
   _exit(kFindings);
 }
@@ -57,19 +57,19 @@ std::string how_many(unsigned long number, const char* what) {
                                                : "s");
 }
 
-// "without races and leaks": the checks that are switched off.
+// "; checks switched off: races, leaks"; empty if every check is on.
 std::string left_out() {
   std::string text;
   for (int check = 0; check <= int(Check::leaks); check++)
     if (!is_on(Check(check)))
-      text += (text.empty() ? ", without " : ", ") + std::string(name_of(Check(check)));
+      text += (text.empty() ? "; checks switched off: " : ", ") + std::string(name_of(Check(check)));
   return text;
 }
 
 void end(int status, void*) {
   if (is_child || is_over) return;
   std::fflush(nullptr);
-  if (is_late()) {  // what it slept or waited in was cut short
+  if (is_late()) {  // the signal interrupted a sleep or a wait
     end_with(too_late(""));
     _exit(kTimeout);
   }

@@ -1,4 +1,4 @@
-// The report of a plain program, and the watch over its host code.
+// The report of a plain program, and the checks of its host code.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-constexpr int kFindings = 66;  // exit status of a program that ends well, but was found wrong
+constexpr int kFindings = 66;  // exit status of a program that ends with 0 but has findings
 constexpr int kTimeout = 124;  // exit status of one that did not end in time
 
 void say(const std::string& text);
 void end_with(const std::string& crash);  // once; `crash` says what ended the program, if anything did
 
-// From now on the host's crashes, its accesses to memory that is out of its reach, and its time are seen.
+// From now on, crashes of the host, its accesses to memory that it must not access, and its time are checked.
 void watch_host();
 bool is_late();
 std::string too_late(const std::string& line);  // the message for it

@@ -1,4 +1,4 @@
-"""Runs at the start of every Python in a sandbox, and kills it for opening files of others, forking or the network.
+"""Runs at the start of every Python in a sandbox and kills it if it opens foreign files, forks or uses the network.
 
 The sandbox makes such attempts fail anyway, for programs in any language. This notices those of Python that would
 hide the failure and go on. AUDIT_READABLE lists the folders that are there to be read.
@@ -18,12 +18,12 @@ NETWORK = ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "
 
 
 def is_within(path: str, folders: tuple[str, ...]) -> bool:
-    """Whether a path lies in one of the folders, wherever links on the way lead."""
+    """Whether a path lies in one of the folders after all links are resolved."""
     return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders if folder)
 
 
 def is_the_learners(frame) -> bool:
-    """Whether the learner's code asked for it: the first on the way up that is not of Python's own library."""
+    """Whether the learner's code caused an event: the innermost frame outside Python's own library decides."""
     while frame:
         file = frame.f_code.co_filename
         own = file.startswith("<frozen") or file == __file__
@@ -34,7 +34,7 @@ def is_the_learners(frame) -> bool:
 
 
 def describe_trespass(event: str, arguments: tuple) -> str | None:
-    """What an event does that is not allowed; None for all others."""
+    """What a forbidden event does, as a message; None for allowed events."""
     if event in NETWORK:
         return "uses the network"
     if event in ("os.fork", "os.forkpty"):
@@ -47,7 +47,7 @@ def describe_trespass(event: str, arguments: tuple) -> str | None:
         return None
     if is_within(path, ("/tmp",)) and is_there(path, writes):
         return None
-    return f"opens {path}, which is not its own"
+    return f"opens {path}, which does not belong to it"
 
 
 def is_there(path: str, writes: bool) -> bool:
@@ -57,7 +57,7 @@ def is_there(path: str, writes: bool) -> bool:
 
 
 def audit(event, arguments, kill=os.kill, write=os.write, me=os.getpid, frame=sys._getframe):
-    """The hook. What it calls is held here, where the learner's code cannot exchange it."""
+    """The audit hook. It keeps its own references to functions, so that the learner's code cannot replace them."""
     if event in ("open", "os.fork", "os.forkpty") or event in NETWORK:
         what = describe_trespass(event, arguments)
         if what and is_the_learners(frame(1)):

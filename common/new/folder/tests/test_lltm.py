@@ -1,6 +1,6 @@
-"""The cell against reference.py: its values and gradients, what it refuses, and what torch may do with it.
+"""Tests the cell against reference.py: its values, its gradients, its checks, and its use with torch's tools.
 
-Nothing here knows the cell: arguments come from reference.py, those of the operators from calls of the cell.
+These tests work for any cell: arguments come from reference.py, and those of the operators from calls of the cell.
 """
 
 import pytest
@@ -12,8 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 HAS_CUDA = torch._C._dispatch_has_kernel_for_dispatch_key("lltm::pointwise", "CUDA") and torch.cuda.is_available()
 DEVICES = ["cpu", "cuda"] if HAS_CUDA else ["cpu"]
 SIZES = [(3, 5, 70), (1, 1, 1), (0, 4, 8), (2, 3, 300)]  # B, I, S
-# How far from the reference a number near one may be, in epsilons of its dtype. Most of it is the rounding of sums,
-# which matrix products in half and bfloat16 take in float32, too.
+# The allowed error of a number near one, in epsilons of its dtype. Most of it is the rounding of sums. Matrix
+# products in half and bfloat16 compute their sums in float32.
 EPSILONS = {torch.float64: 32, torch.float32: 32, torch.float16: 8, torch.bfloat16: 8}
 
 
@@ -23,13 +23,13 @@ def device(request):
 
 
 def outputs(cell, arguments):
-    """What a cell returns, as a tuple also if it is one tensor."""
+    """The results of a cell, as a tuple even if there is only one tensor."""
     results = cell(*arguments)
     return results if isinstance(results, tuple) else (results,)
 
 
 def gradients(results, arguments, wanted=None):
-    """Those of the wanted results (all if left out), for gradients from above that differ from number to number."""
+    """The gradients of the wanted results (by default all), for upstream gradients that differ by element."""
     chosen = [result for index, result in enumerate(results) if wanted in (None, index)]
     numbers = [torch.arange(r.numel()).add(k).double().cos() for k, r in enumerate(chosen)]
     from_above = [n.reshape(r.shape).to(r) for n, r in zip(numbers, chosen, strict=True)]
@@ -37,7 +37,7 @@ def gradients(results, arguments, wanted=None):
 
 
 def assert_equal_to_reference(results, arguments, wanted=None):
-    """Values, and gradients of the wanted results (all if left out), against the reference in float64."""
+    """Compares values, and gradients of the wanted results (by default all), with the reference in float64."""
     exact = [tensor.detach().double().requires_grad_() for tensor in arguments]
     expected = outputs(reference.cell, exact)
     got = [*results, *gradients(results, arguments, wanted)]
@@ -81,7 +81,7 @@ def test_second_derivatives_are_refused(device):
 
 
 class Calls(TorchDispatchMode):
-    """Keeps every call of an operator of this package, as (operator, arguments)."""
+    """Records every call of an operator of this package, as (operator, arguments)."""
 
     def __init__(self):
         super().__init__()
@@ -94,9 +94,9 @@ class Calls(TorchDispatchMode):
 
 
 def calls(dtype, device):
-    """The calls of the operators, forward and backward, with the gradients of all results and of each alone.
+    """The calls of the forward and backward operators, for the gradients of all results and of each alone.
 
-    A tensor given to the forward needs a gradient; of what is given to the backward there is none to be had.
+    Tensors passed to the forward operator require gradients; the backward operator has no derivative.
     """
     arguments = [*reference.arguments(3, 5, 70, dtype, device).values()]
     with Calls() as made:
@@ -118,7 +118,7 @@ def test_opcheck(dtype, device):
 @pytest.mark.parametrize("dynamic", [False, True])
 @torch._inductor.config.patch(fx_graph_cache=False)
 def test_compile(dynamic, device):
-    """Each graph anew: one that torch finds on disk would not be held against the fake kernels of today."""
+    """Compiles each graph again: a cached graph would not be compared with the current fake kernels."""
     torch._dynamo.reset()
     compiled = torch.compile(lltm, fullgraph=True, dynamic=dynamic)
     for size in [(3, 5, 70), (4, 6, 33)][: 1 + dynamic]:
@@ -150,7 +150,7 @@ def test_vmap(device):
     together = outputs(torch.vmap(lltm), [torch.stack(tensors) for tensors in zip(*sets, strict=True)])
     for index, arguments in enumerate(sets):
         torch.testing.assert_close(tuple(result[index] for result in together), outputs(lltm, arguments))
-    first = (0, *[None] * (len(one) - 1))  # many inputs, all else the same for each
+    first = (0, *[None] * (len(one) - 1))  # many inputs, with the same other arguments for each
     together = outputs(torch.vmap(lltm, first), [torch.stack([one[0], -one[0]]), *one[1:]])
     torch.testing.assert_close(tuple(result[1] for result in together), outputs(lltm, [-one[0], *one[1:]]))
 
@@ -164,7 +164,7 @@ def test_arguments_that_do_not_fit_are_refused(device):
 
 
 def test_the_operators_check_what_they_are_given(device):
-    """A kernel trusts its arguments, so what calls it must not."""
+    """A kernel does not check its arguments, so the operator must."""
     for operator, given in calls(torch.float64, device):
         for k, tensor in enumerate(given):
             for wrong in () if tensor is None else (tensor[..., :-1], tensor[:-1], tensor[0], tensor.float()):

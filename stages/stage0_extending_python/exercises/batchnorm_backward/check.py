@@ -29,10 +29,10 @@ def compare(batchnorm, size, outside, layout, generator):
         d_output = leaf(*size[1:]).detach().expand(size)  # the same for each image
     want = formula(x, gamma, beta, eps, outside)
     got = batchnorm(x, gamma, beta, eps, outside)
-    where = "outside of the root" if outside else "within the root"
+    where = "outside the root" if outside else "within the root"
     what = f"(N, O, h, w) = {size}, float64, epsilon {where}, d_output {layout}"
     same("output", got, want, what)
-    require(got.requires_grad, "the output has no gradient")
+    require(got.requires_grad, "the output has no gradient: autograd does not know how it was computed")
     wanted = torch.autograd.grad(want, (x, gamma, beta), d_output)
     found = torch.autograd.grad(got, (x, gamma, beta), d_output)
     for name, k in (("d_beta", 2), ("d_gamma", 1)):
@@ -47,7 +47,7 @@ def formula(x, gamma, beta, eps, outside):
 
 
 def suspects(x, gamma, eps, outside, d_output):
-    """What d_input may be instead, by what has been forgotten."""
+    """Wrong values that d_input may have, by the mistake that leads to them."""
     var, mean = torch.var_mean(x.detach(), CHANNEL, correction=0, keepdim=True)
     root = var.sqrt() + eps if outside else (var + eps).sqrt()
     x_hat, d_x_hat = (x.detach() - mean) / root, d_output * gamma.detach().view(-1, 1, 1)
@@ -55,14 +55,14 @@ def suspects(x, gamma, eps, outside, d_output):
     sum_d, sum_dx = (term.sum(CHANNEL, keepdim=True) for term in (d_x_hat, d_x_hat * x_hat))
     slope = root / var.sqrt() if outside else 1
     named = {
-        "mean and root are taken for constants: every x of the channel moves both": d_x_hat,
+        "mean and root are treated as constants, but both depend on every x of the channel": d_x_hat,
         "the path through mean is missing": d_x_hat - slope * x_hat * sum_dx / n,
         "the path through root is missing": d_x_hat - sum_d / n,
         "gamma is missing": (d_x_hat - (sum_d + slope * x_hat * sum_dx) / n) / gamma.detach().view(-1, 1, 1),
-        "n is not the number of images, but of the numbers of a channel: N * h * w": d_x_hat
+        "n is not the number of images, but the count of numbers in a channel: N * h * w": d_x_hat
         - (sum_d + slope * x_hat * sum_dx) / len(x),
         "the sums are not divided by n": d_x_hat - sum_d - slope * x_hat * sum_dx,
     }
     if outside:
-        named["slope is not used, and epsilon is outside of the root here"] = d_x_hat - (sum_d + x_hat * sum_dx) / n
-    return {words: term / root for words, term in named.items()}
+        named["slope is not used, although epsilon is outside the root here"] = d_x_hat - (sum_d + x_hat * sum_dx) / n
+    return {mistake: term / root for mistake, term in named.items()}

@@ -3,7 +3,7 @@ import torch.nn.functional as F
 
 from common.exercises.judge import Failure, LearnerError, require, same, unchanged
 
-# Each call with tensors, and which of its signals carry a rate there.
+# For each call: the same call with plain tensors, and which of its arguments are signals with a rate.
 WANT = {
     "F.relu(a)": (lambda a, b, plain: F.relu(a), "a"),
     "torch.sum(a, dim=0)": (lambda a, b, plain: a.sum(dim=0), "a"),
@@ -21,7 +21,7 @@ WANT = {
 
 
 def check(work):
-    unchanged(work, "trial.py", "It is what is tried; signal.py is yours")
+    unchanged(work, "trial.py", "Edit only signal.py")
     numbers = work.numbers()
     for call, (want, carriers) in WANT.items():
         low, high = (int(rate) for rate in 8000 + torch.randint(40_000, (2,), generator=numbers).cumsum(0) + 1)
@@ -32,38 +32,44 @@ def check(work):
                 if "refused" not in found:
                     rate = found["results"][0][1]
                     raise Failure(
-                        f"{call}: signals of {rates[0]} and {rates[1]} Hz became one of {rate}. Refuse them"
+                        f"{call} combined signals of {rates[0]} and {rates[1]} Hz into one of {rate} Hz. "
+                        "Raise a ValueError instead"
                     )
                 both = all(str(rate) in found["refused"] for rate in rates)
-                require(both, f"{call} is refused, but the message {found['refused']!r} does not name both rates")
+                require(
+                    both, f"{call} raises a ValueError, but its message {found['refused']!r} does not name both rates"
+                )
                 continue
             in_list = ". Signals inside a list are arguments, too: tree_leaves finds them" * ("[" in call)
-            said = f"{call} is refused, and has only one rate: {found.get('refused')}{in_list}"
+            said = f"{call} raises a ValueError, but its signals have one rate: {found.get('refused')}{in_list}"
             require("refused" not in found, said)
             agree(call, found["results"], want(a, b, plain), rates[carriers == "b"])
 
 
 def tried(work, call, *given):
-    """What the learner's class makes of a call. Raises `Failure` for one that never ends."""
+    """The result of a call with the learner's class. Raises `Failure` for endless recursion."""
     try:
         return work.load("trial").trial(call, *given)
     except LearnerError as error:
         if error.kind == "RecursionError":
             raise Failure(
-                f"{call} never ends: torch was called with a Signal still in its arguments, and handed it over again"
+                f"{call} never ends: __torch_function__ calls torch with a Signal still in the arguments, so torch "
+                "calls it again"
             ) from None
         raise LearnerError(error.kind, f"{call}: {error}", error.where) from None
 
 
 def agree(call, results, want, rate):
-    """Raises `Failure` unless these are the results, and each tensor of them has the rate."""
+    """Raises `Failure` unless the results are right and each tensor among them has the rate."""
     want = list(want) if isinstance(want, tuple) else [want]
     require(len(results) == len(want), f"{call} gives {len(results)} results, expected {len(want)}")
     for (got, carried), one in zip(results, want, strict=True):
         if not isinstance(one, torch.Tensor):
             require(got == one, f"{call} gives {got}, expected {one}")
-            require(carried is None, f"{call} gives a number, which has no rate, but {carried} Hz came with it")
+            require(
+                carried is None, f"{call} gives a number, which has no rate, but the result has the rate {carried}"
+            )
             continue
         same(call, got, one, "as Signals")
         require(carried is not None, f"{call} gives a plain tensor: its rate is lost")
-        require(carried == rate, f"{call} has the rate {carried}, expected {rate}")
+        require(carried == rate, f"the result of {call} has the rate {carried}, expected {rate}")

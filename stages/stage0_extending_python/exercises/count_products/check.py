@@ -12,7 +12,7 @@ PRODUCTS = (
     "a @ b",
     "F.linear(a, b.T)",
 )
-# Each call: what it gives with tensors, and how many products of m * k * n are in it.
+# For each call: its result with plain tensors, and how many products of m * k * n multiplications it contains.
 WANT = {call: (lambda a, b: a @ b, 1) for call in PRODUCTS} | {
     "F.linear(a, weight=b.T, bias=bias)": (lambda a, b: F.linear(a, b.T) + 1, 1),
     "torch.relu(a @ b) @ b.T": (lambda a, b: torch.relu(a @ b) @ b.T, 2),
@@ -22,7 +22,7 @@ WANT = {call: (lambda a, b: a @ b, 1) for call in PRODUCTS} | {
 
 
 def check(work):
-    unchanged(work, "trial.py", "It is what is tried; counting.py is yours")
+    unchanged(work, "trial.py", "Edit only counting.py")
     numbers = work.numbers()
     for call, (want, products) in WANT.items():
         for which in ("a", "ab", "b") if call in PRODUCTS else ("a", "ab"):
@@ -35,28 +35,29 @@ def check(work):
                 if error.kind != "RecursionError":
                     raise LearnerError(error.kind, f"{call}: {error}", error.where) from None
                 raise Failure(
-                    f"{call} never ends: the operation is run with the protocol still on, and is handed over again"
+                    f"{call} never ends: __torch_function__ runs the operation without disabling itself, so torch "
+                    "calls it again"
                 ) from None
-            same(call, found["result"], want(a, b), f"m={m}, k={k}, n={n}, of Counting: {counting}")
+            same(call, found["result"], want(a, b), f"m={m}, k={k}, n={n}, {counting} as Counting")
             require(
                 found["kind"] == "Counting",
-                f"{call} makes a {found['kind']}, expected a Counting: what is done with it goes uncounted",
+                f"{call} returns a {found['kind']}, expected a Counting: the products of this result are not counted",
             )
             require(
                 found["counted"] == products * m * k * n,
-                f"{call}, of Counting: {counting}: counted {found['counted']}, expected {products * m * k * n} "
+                f"{call}, {counting} as Counting: counted {found['counted']}, expected {products * m * k * n} "
                 f"(m={m}, k={k}, n={n}). {cause(found['counted'], products * m * k * n, which)}",
             )
 
 
 def cause(counted, expected, which):
-    """What makes a count wrong."""
+    """The likely cause of a wrong count."""
     if not expected:
-        return "There is no matrix product in it"
+        return "This call contains no matrix product"
     if not counted and which == "b":
-        return "Only the second matrix is a Counting here, and its product counts all the same"
+        return "Only the second matrix is a Counting here, but the product counts, too"
     if not counted:
-        return "It reaches __torch_function__ as a function that you do not count: print func"
+        return "The call reaches __torch_function__ as a function that you do not count: print func to see which"
     if counted == 2 * expected:
-        return "Only multiplications count, not the additions"
+        return "Count only the multiplications, not the additions"
     return "(m, k) times (k, n) takes m·k·n multiplications; the weight of F.linear is (n, k)"

@@ -11,16 +11,16 @@ def check(work):
         at = x.detach()
         y = cube(x)
         same("cube(x)", y, at**3, f"shape {shape}", torch.float64)
-        require(y.requires_grad, "cube(x) has no gradient: autograd has not seen how it was computed")
+        require(y.requires_grad, "cube(x) has no gradient: autograd does not know how it was computed")
         made_by(work, "Cube", "functions", "cube", x)
         (first,) = torch.autograd.grad(y, x, grad, allow_unused=True)
         same("the first derivative", first, 3 * at**2 * grad, f"shape {shape}", torch.float64)
-        # Of the sum of the squared first derivatives, which are 3 x² grad.
+        # The gradient of the sum of the squared first derivatives, which are 3 x² grad.
         (second,) = cube.second_derivatives(grad)
         suspects = {
-            "the slope is taken for a constant: grad_slope is not used": torch.zeros_like(at),
+            "slope is treated as a constant: grad_slope is not used": torch.zeros_like(at),
             "the derivative of 3x² is not 3x": 18 * at**3 * grad**2,
-            "the derivative of 3x² is 6x, not twice the slope: backward needs x, too": 36 * at**4 * grad**2,
+            "the derivative of 3x² is 6x, not 2 * slope: backward needs x, too": 36 * at**4 * grad**2,
         }
         second = torch.zeros_like(at) if second is None else second
         same(

@@ -2,7 +2,7 @@ import torch
 
 from common.exercises.judge import Failure, LearnerError, require, same, unchanged
 
-# Each call, and the same with matrices.
+# For each call: the same operation on full matrices.
 WANT = {
     "torch.mean(d)": lambda d, e, tensor: d.mean(),
     "torch.mean(input=d)": lambda d, e, tensor: d.mean(),
@@ -20,12 +20,12 @@ WANT = {
     "d @ tensor": lambda d, e, tensor: d @ tensor,
     "torch.matmul(d, e)": lambda d, e, tensor: d @ e,
 }
-# Operations of ATen that make or multiply matrices.
+# ATen operations that create or multiply matrices.
 MATRICES = ("bmm", "diag", "diag_embed", "diagonal_scatter", "eye", "fill_diagonal_", "mm", "new_zeros", "zeros")
 
 
 def check(work):
-    unchanged(work, "trial.py", "It is what is tried; diagonal.py is yours")
+    unchanged(work, "trial.py", "Edit only diagonal.py")
     numbers = work.numbers()
     for N in (3, 1, 6):
         for call, want in WANT.items():
@@ -37,14 +37,14 @@ def check(work):
 
 
 def shape(call, N):
-    """The shape of the tensor in a call: what is not square cannot be exchanged."""
+    """The shape of the tensor in a call. Not square in a product, so that exchanged factors do not fit."""
     if "mat" not in call and "@" not in call:
         return N, N
     return (N, N + 2) if "d, tensor" in call or "d @" in call else (N + 1, N)
 
 
 def compare(work, call, want, given):
-    """Raises `Failure` unless a call gives what it gives with matrices, and makes no matrix that it does not need."""
+    """Raises `Failure` unless a call gives the same result as with matrices, without a needless matrix."""
     d, e, tensor = given
     matrices = torch.diag(d), torch.diag(e), tensor
     with work.counting() as counted:
@@ -52,7 +52,7 @@ def compare(work, call, want, given):
     is_two = "d, e" in call
     require(
         answer["is_diagonal"] == is_two,
-        f"{call} makes {'no Diagonal' if is_two else 'a Diagonal'}, expected a {'Diagonal' if is_two else 'tensor'}",
+        f"{call} gives {'no Diagonal' if is_two else 'a Diagonal'}, expected a {'Diagonal' if is_two else 'tensor'}",
     )
     found = answer["found"]
     if is_two and isinstance(found, torch.Tensor) and found.shape == d.shape:
@@ -60,26 +60,29 @@ def compare(work, call, want, given):
     same(call, found, want(*matrices), f"N={len(d)}", suspects=mistakes(call, *matrices))
     needs_matrix = "add" in call or "+" in call
     made = [name.partition(".")[0] for name in counted.calls]
-    dear = [name for name in made if name in MATRICES]
+    expensive = [name for name in made if name in MATRICES]
     require(
-        not dear or (needs_matrix and not is_two),
-        f"{call} calls {', '.join(dear)}: a diagonal matrix scales rows or columns. One product with N numbers does",
+        not expensive or (needs_matrix and not is_two),
+        f"{call} calls {', '.join(expensive)}, but does not need the full matrix: use only the N diagonal elements. "
+        "For example, a product with a diagonal matrix scales rows or columns",
     )
 
 
 def asked(work, call, given):
-    """The learner's answer. Raises `Failure` where nobody answers."""
+    """The result of the learner's override. Raises `Failure` if no override handles the call."""
     try:
         return work.load("trial").trial(call, *given)
     except LearnerError as error:
-        unanswered = ("NotImplemented", "no implementation found", "unsupported operand")
-        if error.kind == "TypeError" and any(words in str(error) for words in unanswered):
-            raise Failure(f"{call}: nobody answers. It arrives under a name that is not in HANDLED. Which?") from None
+        unhandled = ("NotImplemented", "no implementation found", "unsupported operand")
+        if error.kind == "TypeError" and any(words in str(error) for words in unhandled):
+            raise Failure(
+                f"{call}: no override handles this call. It arrives as a function that is not in HANDLED. Which one?"
+            ) from None
         raise LearnerError(error.kind, f"{call}: {error}", error.where) from None
 
 
 def mistakes(call, d, e, tensor):
-    """What a result may be instead."""
+    """Wrong results, by the mistake that leads to them."""
     other = e if "d, e" in call else tensor
     return {
         "this is the product in the other order": other_order(call, (d, e, tensor)),
@@ -89,7 +92,7 @@ def mistakes(call, d, e, tensor):
 
 
 def other_order(call, matrices):
-    """What a product is with its factors exchanged, where that has the right shape."""
+    """The product with its factors exchanged, if that has the right shape."""
     d, _, tensor = matrices
     if tensor.shape != d.shape or ("mat" not in call and "@" not in call):
         return None

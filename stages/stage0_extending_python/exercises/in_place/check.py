@@ -8,7 +8,7 @@ ENOUGH = (
 
 
 def check(work):
-    unchanged(work, "trial.py", "It uses tanh_; in_place.py is yours")
+    unchanged(work, "trial.py", "Edit only in_place.py")
     trial, numbers = work.load("trial"), work.numbers()
     for shape, dtype in (((3, 5), torch.float64), ((70,), torch.float32), ((1,), torch.float64)):
         start = torch.randn(shape, generator=numbers, dtype=torch.float64).to(dtype).requires_grad_()
@@ -22,17 +22,17 @@ def check(work):
         require(not made, f"{made} allocates a second tensor of x's size ({case}): {ENOUGH}")
         require(x.requires_grad, f"x has no gradient after tanh_(x) ({case})")
         (d_start,) = torch.autograd.grad(x, start, grad, allow_unused=True)
-        around = "the gradient goes around tanh_: autograd does not know that x was changed"
-        suspects = {around: grad.double(), "this is 1 - y * y without the gradient from above": 1 - y * y}
+        bypassed = "the gradient bypasses tanh_: autograd does not know that x was changed"
+        suspects = {bypassed: grad.double(), "this is 1 - y * y without the upstream gradient": 1 - y * y}
         same("the gradient of x", d_start, grad.double() * (1 - y * y), case, dtype, suspects=suspects)
         require(made_by == "TanhInPlaceBackward", f"x was made by {made_by}, not by TanhInPlace")
-    noticed(trial.of_a_leaf, start, "leaf", "tanh_ of a leaf that requires a gradient is not refused")
-    message = "x was changed before backward, and nobody noticed: the gradient is that of other numbers"
+    noticed(trial.of_a_leaf, start, "leaf", "tanh_ of a leaf that requires a gradient does not raise an error")
+    message = "x was changed before backward, but no error was raised: the gradient belongs to other numbers"
     noticed(trial.changed_before_backward, start, "modified by an inplace operation", message)
 
 
 def noticed(call, start, words, message):
-    """Raises `Failure` unless the call is refused, by autograd itself."""
+    """Raises `Failure` unless autograd itself raises an error with these words."""
     try:
         call(start)
     except LearnerError as error:

@@ -4,7 +4,7 @@ import torch
 
 from common.exercises.judge import Failure, made_by, require, same
 
-# Run in the learner's folder: what is to be seen of two layers.
+# Runs in the learner's folder and reports what several layers look like.
 LOOK = """
 import torch
 from linear import Linear
@@ -51,7 +51,7 @@ def check(work):
 
 
 def gradients(work):
-    """Every gradient, for each combination of those that are wanted."""
+    """Compares every gradient, for each combination of arguments that need one."""
     linear, numbers = work.load("linear").linear, work.numbers()
     for has_bias, (B, I, O) in ((True, (3, 5, 4)), (False, (1, 7, 2))):
         shapes = {"input": (B, I), "weight": (O, I)} | ({"bias": (O,)} if has_bias else {})
@@ -63,10 +63,10 @@ def gradients(work):
 
 
 def agree(work, linear, tensors, wanted, grad, case):
-    """Output and gradients against torch's own layer."""
+    """Compares output and gradients with torch's own layer."""
     output, want = (function(*tensors.values()) for function in (linear, torch.nn.functional.linear))
     same("the output", output, want.detach(), case, torch.float64)
-    require(output.requires_grad, f"the output has no gradient: autograd has not seen how it was computed ({case})")
+    require(output.requires_grad, f"the output has no gradient: autograd does not know how it was computed ({case})")
     made_by(work, "LinearFunction", "linear", "linear", *tensors.values())
     leaves = [tensors[name] for name in wanted]
     got, expected = (torch.autograd.grad(y, leaves, grad, allow_unused=True) for y in (output, want))
@@ -76,12 +76,12 @@ def agree(work, linear, tensors, wanted, grad, case):
 
 
 def drawn(numbers, *shape, leaf=False):
-    """Fresh numbers."""
+    """Random numbers."""
     return torch.randn(shape, generator=numbers, dtype=torch.float64).requires_grad_(leaf)
 
 
 def module(seen):
-    """What others find in the module."""
+    """Checks the module's parameters, output, initial values and text."""
     for name, made, sizes, shapes in (
         ("with bias", "Linear(16, 3)", (16, 3), {"weight": [3, 16], "bias": [3]}),
         ("without", "Linear(16, 3, bias=False)", (16, 3), {"weight": [3, 16]}),
@@ -89,15 +89,18 @@ def module(seen):
     ):
         layer, found = seen[name], listed(seen[name]["parameters"]) or "nothing"
         require(found == listed(shapes), f"in {made} an optimizer finds {found}, expected {listed(shapes)}")
-        require(layer["same"], f"{made} of an input is not linear(input, weight, bias)")
+        require(layer["same"], f"{made} does not return linear(input, weight, bias)")
         lost = ", ".join(layer["unreached"])
         require(not lost, f"after backward {lost} of {made} has no gradient: forward must not detach a parameter")
-        bound, what = sizes[0] ** -0.5, f"the largest parameter of a fresh {made} is {layer['largest']:.4f}"
-        require(0.5 * bound < layer["largest"] <= bound, f"{what}; 1/sqrt(in_features) is {bound:.4f}")
+        bound, what = sizes[0] ** -0.5, f"the largest parameter of a new {made} is {layer['largest']:.4f}"
+        require(
+            0.5 * bound < layer["largest"] <= bound,
+            f"{what}, expected at most 1/sqrt(in_features) = {bound:.4f}, and close to it",
+        )
         shown = f"Linear(in_features={sizes[0]}, out_features={sizes[1]}, bias={'bias' in shapes})"
         require(layer["shown"] == shown, f"{made} is printed as {layer['shown']}, expected {shown}")
     spread(seen["spread"])
-    message = "Linear(16, 3, bias=False) takes a plain tensor for its bias, which no optimizer would find"
+    message = "Linear(16, 3, bias=False) accepts a plain tensor as its bias, which an optimizer would not find"
     require(seen["refused"], message)
 
 
@@ -111,9 +114,9 @@ def spread(seen):
         for what, number, expected in numbers:
             require(
                 abs(number - expected) < 0.01 * bound,
-                f"reset_parameters gives {name} of Linear(10, 300000) a {what} of {number:.4f}, torch.nn.Linear "
-                f"{expected:.4f}: its values are uniformly distributed within ±1/sqrt(in_features), "
-                "those of the bias, too",
+                f"reset_parameters gives {name} of Linear(10, 300000) a {what} of {number:.4f}, expected "
+                f"{expected:.4f} as in torch.nn.Linear: the values of weight and bias are uniformly distributed "
+                "within ±1/sqrt(in_features)",
             )
 
 

@@ -5,13 +5,13 @@ from common.exercises.judge import require, same, unchanged
 
 SIZES = ((3, 5, 70), (1, 4, 33), (6, 2, 1))  # B, I, O
 SUMS = (
-    1e-12  # for sums over the batch: a few terms may cancel, so that the result is much smaller than their rounding
+    1e-12  # for sums over the batch: terms may cancel, so that the result is small compared with the rounding errors
 )
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "mv", "linear", "matmul")
 
 
 def check(work):
-    unchanged(work, "trial.py", "It is the judge; answer.py is yours")
+    unchanged(work, "trial.py", "Edit only answer.py")
     function = getattr(work.load("answer"), "LinearGelu.apply")
     generator = work.numbers()
     for size in SIZES:
@@ -34,7 +34,7 @@ def right(function, size, expanded, generator):
     d_output = torch.randn(shape, dtype=torch.float64, generator=generator).expand(want.shape)
     what = f"(B, I, O) = {size}, float64" + (", d_output expanded" if expanded else "")
     same("the result", got, want, what)
-    require(got.requires_grad, "the result has no gradient")
+    require(got.requires_grad, "the result has no gradient: autograd does not know how it was computed")
     without = torch.autograd.grad(F.gelu(F.linear(input, weight)), (input, weight), d_output)
     found, wanted = (torch.autograd.grad(result, arguments, d_output) for result in (got, want))
     words = "z was computed again without the bias"
@@ -49,17 +49,19 @@ def keeps_arguments_only(work, function, arguments):
     allowed = sum(one.nbytes for one in arguments)
     require(
         counted.saved <= allowed,
-        f"forward keeps {counted.saved:,} bytes for backward, where the three arguments have {allowed:,}: "
-        f"one tensor of the shape of the result is {result.nbytes:,}",
+        f"forward saves {counted.saved:,} bytes for backward, but the three arguments have only {allowed:,}; "
+        f"one tensor of the result's shape has {result.nbytes:,}",
     )
     left = work.load("trial").left_over(*arguments)
     made = ", ".join(str(tuple(shape)) for shape in left)
     require(
         not left,
-        f"tensors that forward made are still there after it: {made}. A tensor kept as an attribute, or anywhere "
-        "else, is not counted by autograd, and takes the same memory",
+        f"tensors that forward created still exist after it: {made}. A tensor kept as an attribute, or anywhere "
+        "else, takes the same memory, although autograd does not count it",
     )
     with work.counting() as counted:
         torch.autograd.grad(result.sum(), arguments)
     products = sum(number for name, number in counted.calls.items() if name in PRODUCTS)
-    require(products >= 3, f"backward makes {products} matrix products, and 3 are needed: where does it have z from?")
+    require(
+        products >= 3, f"backward computes {products} matrix products, but 3 are needed: where does it get z from?"
+    )

@@ -14,7 +14,7 @@ def check(work):
             case = f"gradients for {' and '.join(needed)}, shape {shape}, share {share:.3f}"
             want = a.detach().double() * share + b.detach().double() * (1 - share)
             same("mix(a, b, share)", y, want, case, dtype)
-            require(y.requires_grad, f"the mixture has no gradient: mix calls something else than apply ({case})")
+            require(y.requires_grad, f"the result of mix has no gradient: mix does not call Mix.apply ({case})")
             made_by(work, "Mix", "mix", "mix", a, b, share)
             with work.counting() as counted:
                 gradients = torch.autograd.grad(y, list(given.values()), grad, allow_unused=True)
@@ -22,7 +22,7 @@ def check(work):
                 factor = share if name == "a" else 1 - share
                 same(f"d_{name}", gradient, grad.double() * factor, case, dtype)
             require(
-                counted.all_calls <= len(needed),  # 1 - share is Python's own
-                f"backward computes something that nobody needs: {counted.all_calls} operations ({case}). "
-                "ctx.needs_input_grad says which gradients are wanted",
+                counted.all_calls <= len(needed),  # 1 - share is Python arithmetic
+                f"backward computes a gradient that is not needed: {counted.all_calls} operations ({case}). "
+                "ctx.needs_input_grad says which gradients are needed",
             )

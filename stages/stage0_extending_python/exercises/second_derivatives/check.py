@@ -10,7 +10,7 @@ QUESTIONS = {
 
 
 def check(work):
-    unchanged(work, "versions.py", "Your answers go into answers.ini")
+    unchanged(work, "versions.py", "Write your answers into answers.ini")
     answers, measure = work.answers(), work.load("versions").second_derivative
     for name, (version, squared) in QUESTIONS.items():
         said = answers[name].lower()
@@ -18,7 +18,7 @@ def check(work):
         try:
             found = measure(version, squared)
         except LearnerError as error:
-            require(number is None, f"{name} = {said}: it ended in an error just now\n({error})")
+            require(number is None, f"{name} = {said}: the call raised an error just now\n({error})")
             continue
-        require(number is not None, f"{name} = error: it ran just now, and gave a number")
-        require(number == found, f"{name} = {said}: measured just now, it is another number")
+        require(number is not None, f"{name} = error: the call ran just now and returned a number")
+        require(number == found, f"{name} = {said}: the number measured just now is different")

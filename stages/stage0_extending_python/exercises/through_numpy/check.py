@@ -18,24 +18,28 @@ def check(work):
             raise Failure(f"smooth returns {type(y).__name__}, expected a tensor ({case})")
         require(
             y.dtype == dtype,
-            f"smooth(signal, kernel) has dtype {y.dtype}, expected {dtype} ({case}): NumPy returns float64 where the "
-            "kernel is a list; the result belongs into signal's dtype",
+            f"smooth(signal, kernel) has dtype {y.dtype}, expected {dtype} ({case}): NumPy returns float64 if the "
+            "kernel is a list; convert the result to signal's dtype",
         )
         same("smooth(signal, kernel)", y, slid(given.detach().double(), kernel), case, dtype)
-        require(y.requires_grad, f"y has no gradient: autograd has not seen how it was computed ({case})")
+        require(y.requires_grad, f"y has no gradient: autograd does not know how it was computed ({case})")
         made_by(work, "Smooth", "smooth", "smooth", given, kernel.tolist())
         (d_signal,) = torch.autograd.grad(y, given, grad, allow_unused=True)
-        suspects = {"the kernel runs the same way as in forward": gradient(given, grad, kernel.flip(0))}
+        suspects = {
+            "the kernel runs in the same direction as in forward; backward needs it reversed": gradient(
+                given, grad, kernel.flip(0)
+            )
+        }
         same("d_signal", d_signal, gradient(given, grad, kernel), case, dtype, suspects=suspects)
 
 
 def slid(signal, kernel):
-    """The task's sum, of windows of the signal and the reversed kernel."""
+    """The sum in the task: windows of the signal times the reversed kernel."""
     return signal.unfold(0, len(kernel), 1) @ kernel.flip(0)
 
 
 def gradient(signal, grad, kernel):
-    """What autograd makes of that."""
+    """The gradient of that sum, computed by autograd."""
     leaf = signal.detach().double().requires_grad_()
     (found,) = torch.autograd.grad(slid(leaf, kernel), leaf, grad.double())
     return found

@@ -22,7 +22,7 @@ ASKS = {
 
 
 def check(work):
-    unchanged(work, "trial.py", "It is what is tried; missing.py is yours")
+    unchanged(work, "trial.py", "Edit only missing.py")
     trial = work.load("trial")
     for namespace, handled in TABLES.items():
         compare(trial.lacking(handled, namespace), wanted(handled, namespace), f"missing({handled}, {namespace})")
@@ -30,22 +30,22 @@ def check(work):
         got = trial.asked(function, *others)
         require(
             got is want,
-            f"asks({function}) is {got!r:.40}, but a call of it {'asks the type' if want else 'asks no type'}",
+            f"asks({function}) is {got!r:.40}, but it {'calls' if want else 'does not call'} __torch_function__",
         )
     for want in (False, True):
-        got, what = trial.of_a_new_one(want), "asks" if want else "fails without asking"
-        require(got is want, f"asks is {got!r:.40} of a new function that {what}")
+        got, what = trial.of_a_new_one(want), "calls __torch_function__" if want else "only raises an error"
+        require(got is want, f"asks returns {got!r:.40} for a new function that {what}")
 
 
 def wanted(handled, namespace):
-    """The names of what is missing."""
+    """The names of the missing functions."""
     functions = get_overridable_functions()[named(namespace)]
     table = {named(name) for name in handled}
     return {resolve_name(function) or repr(function) for function in functions if function not in table}
 
 
 def named(name):
-    """What is called by a name such as torch.linalg.inv."""
+    """The object that has a name such as torch.linalg.inv."""
     found = torch
     for part in name.split(".")[1:]:
         found = getattr(found, part)
@@ -53,13 +53,13 @@ def named(name):
 
 
 def compare(got, want, call):
-    """Raises `Failure` for names too many, too few, or twice."""
+    """Raises `Failure` for names that are superfluous, missing or repeated."""
     require(
         isinstance(got, list) and all(isinstance(one, str) for one in got),
         f"{call} gives {got!r:.60}, expected a list of functions",
     )
-    for names, words in ((set(got) - want, "should not be there"), (want - set(got), "should be there")):
+    for names, words in ((set(got) - want, "should not be in it"), (want - set(got), "are not in it")):
         if names:
             some = ", ".join(sorted(names)[:3])
-            raise Failure(f"{call}: {len(names)} of its functions {words}, such as {some}")
-    require(len(got) == len(want), f"{call} has {len(got) - len(want)} functions twice")
+            raise Failure(f"{call} returns a wrong list: {len(names)} functions {words}, such as {some}")
+    require(len(got) == len(want), f"{call} returns {len(got) - len(want)} functions twice")

@@ -2,12 +2,12 @@ from common.exercises.judge import require
 
 WHY = {
     "left_right": "neither is a subclass of the other, so the one further left comes first",
-    "derived": "a subclass comes before its base, wherever it stands",
-    "between": "a subclass is moved to just before its base, no further, and each type is asked once",
-    "silent": "an answer ends the asking, and None is one",
-    "result": "a function without return has answered None",
-    "kind": "the most derived type wins, and a result of the subclass stays one",
-    "siblings": "each of the two answers for itself and its bases only",
+    "derived": "a subclass comes before its base class, wherever it is in the list",
+    "between": "a subclass moves to just before its base class and no further, and each type is asked only once",
+    "silent": "torch stops at the first result that is not NotImplemented, and None is such a result",
+    "result": "a function without a return statement returns None",
+    "kind": "the most derived type wins, and operations on a subclass return that subclass",
+    "siblings": "each of the two handles only its own type and its base classes",
 }
 
 
@@ -17,7 +17,7 @@ def check(work):
         found = measured(ours.load("who"))
     for name, why in WHY.items():
         said = " ".join(answers[name].replace(",", " ").split())
-        require(said.lower() == found[name].lower(), f"{name} = {said}: not what torch did just now: {why}")
+        require(said.lower() == found[name].lower(), f"{name} = {said}: torch did something else just now: {why}")
 
 
 def measured(who):

@@ -16,36 +16,36 @@ def check(work):
 
 
 def gates_not_batch(work, cell):
-    """At B=3, S=1 z is 3 by 3, and a cut along the wrong dimension raises nothing."""
+    """At B=3, S=1, z is 3 by 3, and a split along the wrong dimension does not raise an error."""
     try:
         results = cell(*work.case(3, 2, 1).inputs().values())
     except LearnerError:
-        return  # shows better at sizes that are not special
+        return  # other sizes show this error more clearly
     if not isinstance(results, tuple | list):
         return
     for name, result in zip(("new_h", "new_cell"), results, strict=False):
         require(
             getattr(result, "shape", None) != (3, 3),
-            f"{name} has shape (3, 3), expected (3, 1) (B=3, I=2, S=1): z was cut along the batch, dimension 0. "
+            f"{name} has shape (3, 3), expected (3, 1) (B=3, I=2, S=1): z was split along the batch, dimension 0. "
             "There is no error at this size because z is 3 by 3",
         )
 
 
 def mistakes(input, weights, bias, old_h, old_cell):
-    """What new_cell may be instead."""
+    """Wrong values that new_cell may have, by the mistake that leads to them."""
     S = old_cell.size(1)
     swapped = torch.cat([weights[:, -S:], weights[:, :-S]], dim=1)
     _, last = reference.forward(input, swapped, bias, old_h, old_cell)
     z_i, z_o, z_g = (torch.cat([old_h, input], dim=1) @ weights.T + bias).chunk(3, dim=1)
     input_gate = torch.sigmoid(z_i)
     _, right = reference.forward(input, weights, bias, old_h, old_cell)
-    forgets = "old_cell is multiplied by something, as by the forget gate of an LSTM; here it is only added to"
+    forgets = "old_cell is multiplied by something, as with the forget gate of an LSTM; this cell only adds to it"
     return {
-        "old_h and input are in the other order in X": last,
+        "old_h and input are in the wrong order in X": last,
         forgets: right - input_gate * old_cell,
         f"{forgets} ": right - (1 - input_gate) * old_cell,
         "old_cell is missing": right - old_cell,
         "the bias is missing": reference.forward(input, weights, torch.zeros_like(bias), old_h, old_cell)[1],
-        "the candidate cell is tanh(z_g), and here it is elu(z_g)": old_cell + torch.tanh(z_g) * input_gate,
+        "the candidate cell is tanh(z_g), expected elu(z_g)": old_cell + torch.tanh(z_g) * input_gate,
         "z_i and z_o are exchanged": old_cell + torch.nn.functional.elu(z_g) * torch.sigmoid(z_o),
     }

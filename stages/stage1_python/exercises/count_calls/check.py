@@ -10,7 +10,7 @@ def check(work):
         with stage.counting() as second:
             (new_h.sum() + new_cell.sum()).backward()
     more_or_fewer = "more" if forward < first.all_calls else "fewer"
-    require(forward == first.all_calls, f"forward = {forward}: counted just now, there are {more_or_fewer}")
+    require(forward == first.all_calls, f"forward = {forward}: the cell made {more_or_fewer} calls just now")
     close = abs(backward - second.all_calls) <= 3
-    require(close, f"backward = {backward}: counted just now, there are {second.all_calls}")
+    require(close, f"backward = {backward}: autograd made {second.all_calls} calls just now")
     return f"Counted just now: {first.all_calls} in forward, {second.all_calls} in backward."

@@ -6,7 +6,7 @@ SLOW_STEPS = 10
 
 
 def check(work):
-    unchanged(work, "machine.py", "It is the machine; benchmark.py is yours")
+    unchanged(work, "machine.py", "Edit only benchmark.py")
     trial = work.load("machine").trial
     chance = random.Random(work.seed)
     for calls in (15, 24, 31):
@@ -17,7 +17,7 @@ def check(work):
 
 
 def honest(log, calls):
-    """Raises `Failure` for what was timed, whatever number came out."""
+    """Raises `Failure` if the wrong work was timed, whatever the resulting number."""
     done = [what for what, _ in log]
     require("clock" in done, "the clock was never read")
     for what, waiting in log:
@@ -30,11 +30,11 @@ def honest(log, calls):
     before = done[: done.index("clock")].count("launch")
     require(
         before >= SLOW_STEPS,
-        f"{before} steps ran before the clock was read first, and the first {SLOW_STEPS} are slow: warm up",
+        f"{before} steps ran before the clock was first read, but the first {SLOW_STEPS} are slow: warm up",
     )
     timed, readings = done.count("launch") - before, done.count("clock")
     require(timed >= calls, f"{timed} steps were timed, expected {calls}")
-    require(readings >= 2 * calls, f"the clock was read {readings} times: time each of the {calls} steps by itself")
+    require(readings >= 2 * calls, f"the clock was read {readings} times: time each of the {calls} steps separately")
 
 
 def right(said, want, trial):
@@ -44,7 +44,7 @@ def right(said, want, trial):
     close = abs(said - want) <= 0.012 * want
     require(
         close or not said > want,
-        f"microseconds says {said:.1f}, expected about {want:.1f} ({trial}): steps that were held up are in it. "
-        "Which number of a list do a few large ones not move?",
+        f"microseconds returns {said:.1f}, expected about {want:.1f} ({trial}): it includes delayed steps. "
+        "Which average is not changed by a few large numbers?",
     )
-    require(close, f"microseconds says {said:.1f}, expected about {want:.1f} ({trial})")
+    require(close, f"microseconds returns {said:.1f}, expected about {want:.1f} ({trial})")

@@ -11,14 +11,14 @@ def check(work):
         agree(cell, [case for case in calls if "only" in case.grads])
     except Stopped as error:
         raise Failure(
-            f"{error}\nOne output has no gradient in this call: that is std::nullopt, with no * to it"
+            f"{error}\nOne output has no gradient in this call: it is std::nullopt, so do not dereference it with *"
         ) from None
     only_what_is_needed(work)
     called_directly(work)
 
 
 def called_directly(work):
-    """Autograd sums a gradient down to its input's shape, so only a direct call shows a wrong one."""
+    """Autograd sums a gradient down to its input's shape, so only a direct call shows a wrong shape."""
     case = work.case(3, 5, 70)
     inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
     extension = work.load("_C")
@@ -28,18 +28,18 @@ def called_directly(work):
         got, want = tuple(gradient.shape), tuple(inputs[name].shape)
         require(
             got == want,
-            f"d_{name} has shape {got}, expected {want}. Called through autograd it looks right, because autograd "
-            "sums a gradient down to the shape of its input; called directly it does not",
+            f"d_{name} has shape {got}, expected {want}. Called through autograd, it looks right, because autograd "
+            "sums a gradient down to the shape of its input; only a direct call shows the mistake",
         )
     nothing = extension.backward(*case.gradients(), inputs["weights"], *saved, [False] * 5)
     for name, gradient in zip(NAMES, nothing, strict=True):
-        require(gradient is None, f"d_{name} is a tensor though needs_input_grad says that nobody wants it")
+        require(gradient is None, f"d_{name} is a tensor, but needs_input_grad says that it is not needed")
     if any(one is not None for one in extension.backward(None, None, inputs["weights"], *saved, [True] * 5)):
-        raise Failure("without grad_h and grad_cell there is no gradient: all five stay undefined")
+        raise Failure("without grad_h and grad_cell there is no gradient: all five results must stay undefined")
 
 
 def only_what_is_needed(work):
-    """Matrix products are counted, for some arguments only."""
+    """Counts matrix products when only some arguments need a gradient."""
     cell = work.cell()
     for names, most in ((("weights", "bias"), 1), (("input", "old_h"), 1), (("bias", "old_cell"), 0)):
         case = work.case(3, 5, 70, requires_grad=names)
@@ -50,6 +50,6 @@ def only_what_is_needed(work):
         products = sum(counted.calls.get(name, 0) for name in ("mm", "addmm", "matmul", "bmm"))
         require(
             products <= most,
-            f"with gradients for {' and '.join(names)} only, backward makes {products} matrix products, "
+            f"with gradients for {' and '.join(names)} only, backward computes {products} matrix products, "
             f"expected {most}: skip those that needs_input_grad does not ask for",
         )

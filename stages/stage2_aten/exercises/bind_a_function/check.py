@@ -21,4 +21,4 @@ def check(work):
     text = bound.d_elu.doc
     if "e: " not in text:
         raise Failure(f"help(d_elu) shows {text.splitlines()[0]}: the argument has no name. py::arg gives it one")
-    require(len(text.strip().splitlines()) > 1, "help(d_elu) shows no docstring: m.def takes it as a text")
+    require(len(text.strip().splitlines()) > 1, "help(d_elu) shows no docstring: pass it to m.def as a string")

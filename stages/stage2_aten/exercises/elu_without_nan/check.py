@@ -21,8 +21,8 @@ def check(work):
         lost = d_elu(torch.tensor([math.nan], dtype=dtype))
         require(
             bool(lost.isnan().all()),
-            f"d_elu(nan) is {lost.tolist()[0]:g}: a NaN in z must stay one. Avoid the product 0 * inf, instead of "
-            "replacing the NaN that it gives",
+            f"d_elu(nan) is {lost.tolist()[0]:g}: a NaN in z must stay NaN. Avoid the product 0 * inf instead of "
+            "replacing its NaN",
         )
 
 
@@ -38,7 +38,9 @@ def compare(d_elu, z):
         )
     suspects = {
         "this is z, unchanged": z,
-        "this takes z for the result of elu: z + 1 where exp(z) belongs": torch.where(z > 0, 1.0, z.double() + 1),
+        "this treats z as the result of elu: it uses z + 1 instead of exp(z)": torch.where(
+            z > 0, 1.0, z.double() + 1
+        ),
         "this is elu itself, not its derivative": torch.nn.functional.elu(z.double()),
         "this is 1 for z <= 0, too": torch.ones_like(z),
     }

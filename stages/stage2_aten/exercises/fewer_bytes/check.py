@@ -6,7 +6,7 @@ MOST_NUMBERS, MOST_CALLS = 2, 10
 
 
 def check(work):
-    unchanged(work, "gated.py", "What backward gets goes through it; leave it")
+    unchanged(work, "gated.py", "Edit only csrc/gated.cpp")
     gated = work.load("gated").gated
     numbers = work.numbers()
     for B, S in ((3, 70), (1, 33), (5, 1)):
@@ -20,7 +20,7 @@ def check(work):
 
 
 def values(gated, z, numbers):
-    """Two calls before the first gradient, so that nothing can be kept outside of what is saved."""
+    """Makes two calls before the first gradient, so that values kept outside save_for_backward do not work."""
     B, S, dtype = z.size(0), z.size(1) // 2, z.dtype
     calls = [z, z.flip(1)]
     calls = [one.detach().requires_grad_() for one in calls]
@@ -47,21 +47,21 @@ def values(gated, z, numbers):
 
 
 def counts(work, gated, z):
-    """Bytes and calls, forward and backward together."""
+    """Counts saved bytes, and the calls of forward and backward together."""
     z.requires_grad_()
     with work.counting() as counted:
         out = gated(z)
         torch.autograd.grad(out, z, torch.ones_like(out))
     units = out.numel()
     kept = counted.saved / (z.element_size() * units)
-    require(kept >= 1, "backward needs something of forward, and nothing was given to save_for_backward")
+    require(kept >= 1, "backward needs values from forward, but nothing was passed to save_for_backward")
     require(
         kept <= MOST_NUMBERS,
-        f"{kept:.3g} numbers of each unit are kept for backward ({counted.saved} bytes for {units} units); "
+        f"{kept:.3g} numbers of each unit are saved for backward ({counted.saved} bytes for {units} units); "
         f"{MOST_NUMBERS} are enough",
     )
     listed = ", ".join(f"{name} {times}" for name, times in sorted(counted.calls.items()))
     require(
         counted.all_calls <= MOST_CALLS,
-        f"ATen is called {counted.all_calls} times, views aside; {MOST_CALLS} are enough. All calls: {listed}",
+        f"ATen is called {counted.all_calls} times, not counting views; {MOST_CALLS} are enough. All calls: {listed}",
     )

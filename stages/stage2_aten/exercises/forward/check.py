@@ -11,13 +11,13 @@ def check(work):
 
 
 def returned(work):
-    """What backward reads is what it is said to be."""
+    """Checks the tensors that forward returns, both results and those that backward reads."""
     case = work.case(3, 5, 70, dtype=torch.float64)
     inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
     found = work.load("_C").forward(*inputs.values())
     require(
         isinstance(found, tuple | list) and len(found) == 5,
-        "forward returns something else than new_h, new_cell, X, gates and tanh_new_cell",
+        "forward does not return the five tensors new_h, new_cell, X, gates and tanh_new_cell",
     )
     X = torch.cat([inputs["old_h"], inputs["input"]], dim=1)
     z = X @ inputs["weights"].T + inputs["bias"]
@@ -29,17 +29,17 @@ def returned(work):
     other = torch.cat([inputs["input"], inputs["old_h"]], dim=1)
     suspects = {
         "these are the pre-activations z: backward reads the activated gates": z,
-        "old_h and input are in the other order": other,
-        "elu has gone over all three": torch.nn.functional.elu(z),
-        "the sigmoid has gone over all three": torch.sigmoid(z),
+        "old_h and input are in the wrong order": other,
+        "elu was applied to all three thirds": torch.nn.functional.elu(z),
+        "the sigmoid was applied to all three thirds": torch.sigmoid(z),
     }
     for name, tensor in want.items():
-        others = {f"this should be {key}": value for key, value in want.items() if key != name}
+        others = {f"this is {key}": value for key, value in want.items() if key != name}
         same(name, found[order.index(name)], tensor, case, case.dtype, suspects=suspects | others)
 
 
 def refusals(work, cell):
-    """Each argument is refused in each way in which it may not fit."""
+    """Checks that each argument is rejected in each way in which it may be wrong."""
     B, I, S = 3, 5, 70
     right = work.case(B, I, S).inputs()
     for name, wrong in (
@@ -63,8 +63,8 @@ def refusals(work, cell):
             said = str(error).partition("\n")[0]
             if not said.startswith(f"lltm: {name} "):
                 raise Failure(
-                    f"{shown} is refused, but the message is {said!r}; it should begin with 'lltm: {name} ' "
+                    f"{shown} is rejected, but the message is {said!r}; it should begin with 'lltm: {name} ' "
                     "and come from check_arguments"
                 ) from None
         else:
-            raise Failure(f"{shown} is not refused (B={B}, I={I}, S={S}): it is stretched, or read as something else")
+            raise Failure(f"{shown} is not rejected (B={B}, I={I}, S={S}): it is broadcast, or its memory is misread")

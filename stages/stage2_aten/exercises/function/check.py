@@ -15,12 +15,12 @@ def check(work):
     agree(cell, cases(work))
     saved(work, cell)
     unused_output(work, cell)
-    once_differentiable(work, cell, "Refuse it plainly: once_differentiable")
+    once_differentiable(work, cell, "Reject it explicitly with once_differentiable")
     threads(work)
 
 
 def binding(work):
-    """Names of functions and arguments."""
+    """Checks the names of functions and arguments."""
     extension = work.load("_C")
     for function, names in ARGUMENTS.items():
         require(function in dir(extension), f"the module _C has no {function}: m.def gives a function its name")
@@ -30,7 +30,7 @@ def binding(work):
 
 
 def threads(work):
-    """Other threads of Python run meanwhile."""
+    """Checks that other Python threads can run meanwhile."""
     inputs = [one.detach() for one in work.case(512, 500, 500, dtype=torch.float64).inputs().values()]
     new_h, new_cell, *saved = work.load("_C").forward(*inputs)
     releases_gil(work, "forward", *inputs)
@@ -38,20 +38,20 @@ def threads(work):
 
 
 def saved(work, cell):
-    """Tensors are saved where autograd can watch over them."""
+    """Checks that tensors are saved where autograd notices changes."""
     B, I, S = 3, 5, 70
     with work.counting() as counted:
         cell(*work.case(B, I, S).inputs().values())
     least = 4 * (B * (S + I) + 3 * B * S + B * S)
     require(
         counted.saved >= least,
-        f"save_for_backward got {counted.saved} bytes; X, gates and tanh_new_cell alone are {least}. Nobody notices "
-        "changes of a tensor that is kept as an attribute of ctx",
+        f"save_for_backward got {counted.saved} bytes, but X, gates and tanh_new_cell alone have {least}. "
+        "Autograd does not notice changes to a tensor that is kept as an attribute of ctx",
     )
 
 
 def unused_output(work, cell):
-    """No zeros are made for an output without a gradient, and no products for an input without one."""
+    """Checks that backward makes no zeros for an unused output and no products for an input without gradient."""
     calls = {}
     for grads in ("both", "cell only"):
         case = work.case(3, 5, 70, grads=grads)
@@ -62,8 +62,8 @@ def unused_output(work, cell):
         calls[grads] = counted.all_calls
     require(
         calls["cell only"] < calls["both"],
-        f"backward makes {calls['both']} calls of ATen with both gradients and {calls['cell only']} when new_h has "
-        "none: autograd made zeros for it. set_materialize_grads(False) gives None instead",
+        f"backward makes {calls['both']} ATen calls with both gradients and {calls['cell only']} when new_h has "
+        "none: autograd made zeros for it. With set_materialize_grads(False), its gradient is None",
     )
     case = work.case(3, 5, 70, requires_grad=("bias",))
     inputs = case.inputs()
@@ -71,5 +71,6 @@ def unused_output(work, cell):
     with work.counting() as counted:
         input_gradients(results, inputs, case.gradients())
     require(
-        "mm" not in counted.calls, "only bias needs a gradient, and backward multiplies matrices: needs_input_grad"
+        "mm" not in counted.calls,
+        "only bias needs a gradient, but backward multiplies matrices: use needs_input_grad",
     )

@@ -19,18 +19,18 @@ def check(work):
     compare(checksum, torch.empty(0, 3), "x without elements")
     compare(checksum, torch.randn((), generator=numbers).expand(4, 5), "x expanded")
     linked = b"libz.so" in work.library().read_bytes()
-    require(linked, "crc32 is found by luck, in a library that something else has loaded: setup.py does not link it")
+    require(linked, "crc32 is found only by chance, in an already loaded library: setup.py does not link zlib")
 
 
 def compare(checksum, x, name):
     got, want = checksum(x), crc(x)
     require(isinstance(got, int), f"checksum(x) is {got!r}, expected a whole number")
     suspects = {
-        crc(in_memory_order(x)): "the bytes were taken in the order of memory, not of rows: x has strides",
-        zlib.crc32(x.contiguous().numpy().tobytes()[: x.numel()]): "that is the checksum of the first bytes only: "
-        "an element of this dtype has more than one",
-        0: "nothing was added to the 0 that it begins with",
-        zlib.crc32(x.contiguous().numpy().tobytes(), 1): "it begins with 1",
+        crc(in_memory_order(x)): "the bytes were read in memory order, not in row order: x is not contiguous",
+        zlib.crc32(x.contiguous().numpy().tobytes()[: x.numel()]): "this is the checksum of only the first bytes: "
+        "an element of this dtype has more than one byte",
+        0: "this is the start value 0: no bytes were added to it",
+        zlib.crc32(x.contiguous().numpy().tobytes(), 1): "the checksum starts with 1, expected 0",
     }
     why = suspects.get(got, "")
     require(got == want, f"checksum(x) is {got}, expected {want} ({name})" + (f"\n{why}" if why else ""))
@@ -41,6 +41,6 @@ def crc(x):
 
 
 def in_memory_order(x):
-    """What a walk from x's first element on reads, as far as x's storage reaches."""
+    """The elements in memory order, from x's first element up to the end of x's storage."""
     count = min(x.numel(), x.untyped_storage().nbytes() // x.element_size() - x.storage_offset())
     return x.as_strided((count,), (1,))

@@ -23,21 +23,21 @@ def arguments(numbers, T, B, I, S, dtype):
 
 
 def values(sequence, given):
-    """The outputs are those of the formulas, and not one of these mistakes."""
+    """Compares the outputs with those of the formulas, and names likely mistakes."""
     inputs, weights, bias, h0 = (one.double() for one in given)
     want = by_formula(inputs, weights, bias, h0)
     swapped = torch.cat([weights[:, h0.size(1) :], weights[:, : h0.size(1)]], dim=1)
     exchanged = [torch.cat(one.chunk(2)[::-1]) for one in (weights, bias)]
     suspects = {
         "update and candidate are exchanged": by_formula(inputs, *exchanged, h0),
-        "each step starts from h0, not from the step before": torch.cat(
+        "each step starts from h0, not from the previous state": torch.cat(
             [by_formula(input[None], weights, bias, h0) for input in inputs]
         ),
-        "every step shows the last state: all of them are the same memory": want[-1:].expand_as(want),
+        "every step shows the last state: all outputs share the same memory": want[-1:].expand_as(want),
         "update and 1 - update are exchanged": by_formula(inputs, weights, bias, h0, keep=False),
     }
     if inputs.size(2) != h0.size(1):
-        suspects["h and the input are in the other order"] = by_formula(inputs, swapped, bias, h0)
+        suspects["h and the input are in the wrong order"] = by_formula(inputs, swapped, bias, h0)
     T, B, I = inputs.shape
     about = f"T={T}, B={B}, I={I}, S={h0.size(1)}, {given[0].dtype}"
     tolerance = 2000 * T * torch.finfo(given[0].dtype).eps
@@ -55,7 +55,7 @@ def by_formula(inputs, weights, bias, h, keep=True):
 
 
 def counts(work, sequence, numbers):
-    """Calls of ATen at two lengths: those of each step, and those beside."""
+    """Counts ATen calls at two lengths, which gives those of each step and those outside the loop."""
     calls = {}
     for T in (5, 25):
         given = arguments(numbers, T, 3, 4, 6, torch.float32)
@@ -66,8 +66,8 @@ def counts(work, sequence, numbers):
     listed = ", ".join(f"{name} {times}" for name, times in sorted(counted.calls.items()))
     require(
         each <= EACH_STEP,
-        f"each step calls ATen {each:.3g} times, views aside; {EACH_STEP} are enough. "
+        f"each step calls ATen {each:.3g} times, not counting views; {EACH_STEP} are enough. "
         f"All calls for 25 steps: {listed}",
     )
     beside = calls[5] - 5 * each
-    require(beside <= BESIDE, f"beside the steps ATen is called {beside:.0f} times; {BESIDE} are enough")
+    require(beside <= BESIDE, f"outside the steps, ATen is called {beside:.0f} times; {BESIDE} are enough")

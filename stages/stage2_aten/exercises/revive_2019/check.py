@@ -4,14 +4,18 @@ import torch
 
 from common.exercises.judge import require, same
 
-# What builds and runs today, and should not be there any more: the file, a pattern, and what to say of it.
+# Outdated code that still builds and runs today: the file, a pattern, and what the message says about it.
 OUTDATED = [
-    ("setup.py", r"-std=", "torch's own build says which C++ it needs; a flag of yours stands in its way"),
-    ("csrc/softsign.cpp", r"torch/torch\.h", "that is the C++ frontend; an extension for Python includes others"),
-    ("csrc/softsign.cpp", r"\.data<", "data<T>() is deprecated: const_data_ptr<T>() and mutable_data_ptr<T>()"),
-    ("csrc/softsign.cpp", r"\.type\(\)", "type() is deprecated: scalar_type(), is_cpu(), options()"),
-    ("csrc/softsign.cpp", r"AT_ASSERT", "AT_ASSERT asks the caller to report a bug to PyTorch: TORCH_CHECK"),
-    ("softsign.py", r"saved_variables", "saved_variables is deprecated: saved_tensors"),
+    ("setup.py", r"-std=", "torch's own build selects the C++ standard that it needs; your flag overrides it"),
+    (
+        "csrc/softsign.cpp",
+        r"torch/torch\.h",
+        "this is the C++ frontend; an extension for Python includes other headers",
+    ),
+    ("csrc/softsign.cpp", r"\.data<", "data<T>() is deprecated: use const_data_ptr<T>() or mutable_data_ptr<T>()"),
+    ("csrc/softsign.cpp", r"\.type\(\)", "type() is deprecated: use scalar_type(), is_cpu() or options()"),
+    ("csrc/softsign.cpp", r"AT_ASSERT", "AT_ASSERT asks the caller to report a bug to PyTorch: use TORCH_CHECK"),
+    ("softsign.py", r"saved_variables", "saved_variables is deprecated: use saved_tensors"),
 ]
 
 
@@ -26,20 +30,22 @@ def check(work):
         softsign(torch.randn(3, 4, generator=numbers))
     require(
         not {"div", "abs", "softsign"} & {name.partition(".")[0] for name in counted.calls},
-        "softsign.py computes with torch's operations; what is to be revived is the C++ that it calls",
+        "softsign.py computes with torch's operations; update the C++ that it calls instead",
     )
     for file, pattern, why in OUTDATED:
         code = work.code(file, strings=file == "setup.py")  # flags are strings there
-        require(not re.search(pattern, code), f"it works, and {file} is still of 2019: {why}")
+        require(
+            not re.search(pattern, code), f"the results are right, but {file} still contains code from 2019: {why}"
+        )
 
 
 def layouts(numbers, dtype):
     wide = torch.randn(9, 14, generator=numbers, dtype=dtype)
-    return {"contiguous": wide, "transposed": wide.t(), "a slice": wide[2:, 1::3], "of no dimension": wide[3, 4]}
+    return {"contiguous": wide, "transposed": wide.t(), "a slice": wide[2:, 1::3], "zero-dimensional": wide[3, 4]}
 
 
 def gradient(numbers, x, kind):
-    """What may arrive for a result of x's shape."""
+    """An upstream gradient that may arrive for a result of x's shape."""
     if kind == "of a sum":
         return torch.randn((), generator=numbers, dtype=x.dtype).expand(x.shape)
     if kind == "transposed" and x.dim() == 2:

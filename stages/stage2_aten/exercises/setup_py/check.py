@@ -1,6 +1,6 @@
 from common.exercises.judge import Failure, agree, cases, require
 
-# Runs setup.py up to where it would begin to build.
+# Runs setup.py up to the point where it would start to build.
 READER = """
 import os, setuptools, distutils.core, torch
 from torch.utils.cpp_extension import BuildExtension
@@ -27,25 +27,25 @@ def check(work):
 
 
 def described(told):
-    """Raises `Failure` for what setup.py tells wrong."""
+    """Raises `Failure` for a wrong argument that setup.py passes to setup."""
     require(told["name"] == PACKAGE, f"the name is {told['name']}, expected {PACKAGE}")
     require(told["version"] == "1.0", f"the version is {told['version']}, expected 1.0")
     require(
         PACKAGE in told["packages"],
-        f"packages is {told['packages']}: without {PACKAGE} in it no Python file is installed",
+        f"packages is {told['packages']}: without {PACKAGE} in it, no Python file is installed",
     )
     folder = told["folders"].get(PACKAGE, PACKAGE)
-    require(folder in (".", "./", ""), f"package_dir says that {PACKAGE} lies in {folder!r}; it is this folder, '.'")
+    require(folder in (".", "./", ""), f"package_dir says that {PACKAGE} is in {folder!r}, expected this folder, '.'")
     require(bool(told["extensions"]), "there are no ext_modules, so nothing is compiled")
     require(
         told["extensions"] == [f"{PACKAGE}._C"],
-        f"the extension is called {told['extensions'][0]}, so it is installed outside of the package, and "
+        f"the extension is called {told['extensions'][0]}, so it is installed outside the package, and "
         f"`from . import _C` does not find it; expected {PACKAGE}._C",
     )
     missing = ", ".join(told["missing"])
-    require(not missing, f"there is no source {missing}: paths begin at the folder of setup.py")
-    require(told["torch"], "the extension has no include_dirs of torch: a CppExtension fills them in")
+    require(not missing, f"there is no source {missing}: paths are relative to the folder of setup.py")
+    require(told["torch"], "the extension has no include_dirs of torch: use CppExtension, which adds them")
     require(
         told["command"],
-        "cmdclass has no BuildExtension as build_ext: nobody passes TORCH_EXTENSION_NAME and torch's flags",
+        "cmdclass has no BuildExtension as build_ext, which passes TORCH_EXTENSION_NAME and torch's flags",
     )

@@ -2,11 +2,11 @@ import torch
 
 from common.exercises.judge import CALLS, LearnerError, require, same
 
-N, M = 48, 65  # copies of more than a kilobyte, so that the pattern gets into what is freed
+N, M = 48, 65  # copies of more than a kilobyte, so that the pattern fills the freed memory
 
 
 def check(work):
-    work.restart(MALLOC_PERTURB_="170")  # what is freed is filled with this byte
+    work.restart(MALLOC_PERTURB_="170")  # fills freed memory with this byte
     extension = work.load("_C")
     numbers = work.numbers()
     row_sums(extension.row_sums, numbers)
@@ -14,11 +14,11 @@ def check(work):
     corners(extension.corners, numbers)
     no_copy(work, numbers)
     for name in ("row_sums", "doubled", "corners"):
-        require(refuses(getattr(extension, name)), f"{name} takes float64 for float32: leave check(x) in")
+        require(refuses(getattr(extension, name)), f"{name} reads float64 as float32: do not remove check(x)")
 
 
 def layouts(numbers):
-    """The same kind of tensor in five layouts, by name."""
+    """Tensors of the same shape in five layouts, by name."""
     x = torch.randn(M, N, generator=numbers)
     return {
         "contiguous": torch.randn(N, M, generator=numbers),
@@ -46,9 +46,11 @@ def doubled(function, numbers):
     for name, x in layouts(numbers).items():
         got = function(x)
         raw = 2 * x.as_strided((N, M), (M, 1)).double() if name == "transposed" else None
-        suspects = {} if raw is None else {"this walks memory in its own order; x has other strides": raw}
+        suspects = {} if raw is None else {"this reads the elements in memory order, but x has other strides": raw}
         same("doubled(x)", got, 2 * x.double(), f"x {name}", torch.float32, suspects=suspects)
-        require(got.is_contiguous(), f"doubled(x) has strides {got.stride()} for x {name}, expected it contiguous")
+        require(
+            got.is_contiguous(), f"doubled(x) has strides {got.stride()} for x {name}, expected a contiguous result"
+        )
 
 
 def corners(function, numbers):
@@ -58,7 +60,7 @@ def corners(function, numbers):
         require(
             got == want,
             f"corners(x) is {got} for x {name}, expected {want}; x has storage_offset {x.storage_offset()}, and "
-            "data_ptr is where x itself begins",
+            "data_ptr already points to the first element of x",
         )
 
 
@@ -66,7 +68,7 @@ def no_copy(work, numbers):
     """corners reads two elements of x, so nothing has to be allocated."""
     for name, x in layouts(numbers).items():
         made = work.beside(CALLS).allocations("_C", "corners", x)
-        # An element that ATen selects is a tensor in the memory of x; only new memory counts.
+        # An element that ATen selects is a view of x; only new memory counts.
         require(
             not made, f"corners copies x to read two of its elements (x {name}): it calls ATen's {', '.join(made)}"
         )

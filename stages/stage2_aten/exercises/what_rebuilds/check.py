@@ -7,10 +7,10 @@ from common.exercises.judge import require
 
 WHY = {
     "unchanged": "ninja finds every object newer than its sources",
-    "one_file": "ninja compiles what is older than its source, and links",
-    "header": "the compiler tells ninja which headers each file has read",
+    "one_file": "ninja compiles each object that is older than its source, and links",
+    "header": "the compiler tells ninja which headers each file includes",
     "same_process": "the library gets another name here, numbers_v1, and that name is in every command line",
-    "touched": "ninja compares times, not texts",
+    "touched": "ninja compares modification times, not contents",
 }
 
 
@@ -20,16 +20,18 @@ def check(work):
     found = measured(work.exercise.folder)
     for name, why in WHY.items():
         more_or_fewer = "more" if said[name] < found[name] else "fewer"
-        require(said[name] == found[name], f"{name} = {said[name]}: load compiled {more_or_fewer} just now: {why}")
+        require(
+            said[name] == found[name], f"{name} = {said[name]}: load compiled {more_or_fewer} files just now: {why}"
+        )
     require(
         flag.lower() == found["optimisation"].lower(),
-        f"optimisation = {flag}: in the ninja file that load wrote just now it is {found['optimisation']}. "
-        "What you want optimised needs extra_cflags=['-O2']",
+        f"optimisation = {flag}: the -O flag in the ninja file that load wrote just now: {found['optimisation']}. "
+        "For optimised code, pass extra_cflags=['-O2']",
     )
 
 
 def measured(exercise):
-    """What load does here, on the exercise's own files."""
+    """Measures what load does on this machine, with the exercise's own files."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, str(exercise / "measure.py"), str(exercise / "files" / "sources"), folder]
         ran = subprocess.run(command, capture_output=True, text=True)

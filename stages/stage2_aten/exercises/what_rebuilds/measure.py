@@ -1,6 +1,6 @@
 """Prints, as JSON, how many files `load` compiles after each edit. Usage: measure.py SOURCES FOLDER.
 
-Each case runs in a fork of a process that has loaded nothing, which to `load` is a new process.
+Each case runs in a fork of a process that has not loaded anything. For `load`, that is a new process.
 """
 
 import json
@@ -25,7 +25,7 @@ def build():
 
 
 def in_a_new_process(call):
-    """Runs a call in a child; returns how many objects in `built` are new, or None if the child fails."""
+    """Runs a call in a child process and returns its number. Exits if the child fails."""
     child = os.fork()
     if child == 0:
         try:
@@ -47,7 +47,7 @@ def compiled():
 
 
 def edited():
-    """The same for a process that has built, edits a file, and builds again."""
+    """The same for a process that builds, edits a file and builds again."""
     build()
     edit(number)
     return compiled()

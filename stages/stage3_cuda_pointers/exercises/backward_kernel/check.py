@@ -22,6 +22,6 @@ def with_a_null_pointer(cell, case):
     except (Failure, LearnerError) as error:
         result, pointer = MISSING[case.grads]
         raise Failure(
-            f"{str(error).strip()}\nHere {result} has no gradient, so {pointer} is a null pointer. It counts as "
-            "zeros: compare it with nullptr before each read, and compute the rest"
+            f"{str(error).strip()}\nHere {result} has no gradient, so {pointer} is a null pointer. Treat it as "
+            "zeros: compare the pointer with nullptr before each read, and compute everything else as usual"
         ) from None

@@ -9,12 +9,12 @@ NAMES = {
 }
 LIBRARIES = ("c10_cuda", "torch_cuda")
 PLAIN = (
-    "the emulator has no need of them. On a GPU the import would end with an undefined symbol: CppExtension does not "
-    "know CUDA's headers and libraries, and CUDAExtension does"
+    "The emulator does not need them, but on a GPU the import would fail with an undefined symbol. CppExtension does "
+    "not add CUDA's headers and libraries; CUDAExtension does"
 )
 SAVED = (
-    "_C.backward is called with other arguments than it has: it wants grad_h, grad_cell, weights, X, gates, "
-    "new_cell, needs_input_grad. What has lltm.py saved?"
+    "lltm.py calls _C.backward with arguments that do not match its parameters: grad_h, grad_cell, weights, X, "
+    "gates, new_cell, needs_input_grad. Which tensors does lltm.py save?"
 )
 
 
@@ -23,17 +23,19 @@ def check(work):
         extension = work.load("_C")
     except BuildFailure as failure:
         if "launch_" in str(failure):
-            raise BuildFailure(f"{failure}\nIt is in csrc/lltm_kernel.cu. Does setup.py name that file?") from None
+            raise BuildFailure(
+                f"{failure}\nIt is defined in csrc/lltm_kernel.cu. Does setup.py list that file?"
+            ) from None
         raise
-    for_cuda(commands(work))
+    check_commands(commands(work))
     names = dir(extension)
     for name, arguments in NAMES.items():
-        require(name in names, f"the module has no {name}: m.def in PYBIND11_MODULE gives it one")
+        require(name in names, f"the module has no function {name}: add it with m.def in PYBIND11_MODULE")
         text = getattr(extension, name).doc.strip()
         for argument in arguments:
             require(f"{argument}:" in text, f"help({name}) shows {text.splitlines()[0]}: the argument {argument} has "
-                    "no name. py::arg gives it one")  # fmt: skip
-        require(len(text.splitlines()) > 1, f"help({name}) shows no docstring: m.def takes it as a text")
+                    "no name. Name it with py::arg")  # fmt: skip
+        require(len(text.splitlines()) > 1, f"help({name}) shows no docstring: pass one to m.def as a string")
     case = work.case(3, 5, 70)
     inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
     _, new_cell, X, gates = extension.forward(**inputs)
@@ -45,25 +47,25 @@ def check(work):
         if "incompatible function arguments" not in str(error):
             raise
         raise Failure(SAVED) from None
-    threads(work, extension)
+    check_other_threads(work, extension)
 
 
-def for_cuda(asked):
-    """What setup.py asks of the compilers: nvcc for the kernels, CUDA's libraries, and a place in the package."""
+def check_commands(asked):
+    """Checks setup.py's commands: nvcc compiles the kernels, and CUDA's libraries and the package are right."""
     nvcc = [command.source for command in asked if command.tool == "nvcc"]
     require("lltm_kernel.cu" in nvcc, f"nvcc compiles {', '.join(nvcc) or 'nothing'}, expected csrc/lltm_kernel.cu")
     words = asked[-1].words
     missing = [name for name in LIBRARIES if f"-l{name}" not in words]
-    require(not missing, f"the library is linked without {' and '.join(missing)}: {PLAIN}")
+    require(not missing, f"the library is linked without {' and '.join(missing)}. {PLAIN}")
     package = words[words.index("-o") + 1].split("/")[-2]
     require(
         package == "lltm_stage3",
-        f"the package is called {package}, expected lltm_stage3: installed, it would replace the one of that name",
+        f"the package is called {package}, expected lltm_stage3. Installing it would replace another package",
     )
 
 
-def threads(work, extension):
-    """Other threads of Python run meanwhile."""
+def check_other_threads(work, extension):
+    """Checks that other Python threads can run during forward and backward."""
     inputs = [one.detach() for one in work.case(64, 700, 700, dtype=torch.float64).inputs().values()]
     new_h, new_cell, X, gates = extension.forward(*inputs)
     releases_gil(work, "forward", *inputs)

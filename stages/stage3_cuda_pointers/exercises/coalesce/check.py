@@ -3,7 +3,7 @@ import torch
 from common.exercises.judge import Failure, same
 from common.exercises.programs import printed
 
-LOST = "this is exp(x) - 1 as it stands, which loses the digits of a small x behind the 1"
+LOST = "this is exp(x) - 1 computed directly, which loses the digits of an x near zero"
 
 
 def check(work):
@@ -21,12 +21,14 @@ def check(work):
         same("out near zero", got[near_zero], want[near_zero], case, torch.float32, suspects={LOST: lost})
         stored, used = (counted.total("bytes", space=space) / 4 for space in ("global store", "global load"))
         if stored < count or used < count:
-            raise Failure(f"{case}: the kernel does not touch every element; who computes the others?")
+            raise Failure(f"{case}: the kernel does not access every element. Which thread computes the others?")
         if stored > count:
-            raise Failure(f"{case}: right, but {stored:,.0f} results are stored: some are computed more than once")
+            raise Failure(
+                f"{case}: right, but the kernel stores {stored:,.0f} results: some are computed more than once"
+            )
         sectors, needed = counted.total("sectors", space="global"), 2 * -(-count // 8)
         if sectors > 1.05 * needed + 2:
             table = str(counted)
             raise Failure(
-                f"{case}: right, but {sectors:,} sectors are moved where the numbers fill {needed:,}\n{table}"
+                f"{case}: right, but {sectors:,} sectors are moved, and the numbers fill only {needed:,}\n{table}"
             )

@@ -12,7 +12,7 @@ def check(work):
         count = about + int(torch.randint(1, 100, (), generator=numbers))
         case = f"count={count}"
         a, b, x = torch.randn(3, count, generator=numbers)
-        a[::3] *= 100  # where exp is infinite, sigmoid and tanh are not
+        a[::3] *= 100  # here exp overflows, but sigmoid and tanh do not
         b[::2] *= 100
         got, counted = printed(work, "highway.cu", [count, a, b, x], (count,), case)
         gate, candidate = torch.sigmoid(a.double()), torch.tanh(b.double())
@@ -22,10 +22,13 @@ def check(work):
         stored_once(counted, got.nbytes, case)
         launches, moved = sum(one.launches for one in counted.launches), counted.total("bytes", space="global")
         names = ", ".join(one.kernel for one in counted.launches)
-        require(launches == 1, f"{case}: right, with {launches} launches ({names}), where one is enough")
+        require(launches == 1, f"{case}: right, but with {launches} launches ({names}): one is enough")
         if moved > BYTES * count:
             raise Failure(
-                f"{case}: right, but {moved / count:g} bytes move for each element, where {BYTES} are enough\n"
+                f"{case}: right, but {moved / count:g} bytes are moved for each element: {BYTES} are enough\n"
                 f"{counted}"
             )
-        require(moved == BYTES * count, f"{case}: the kernel does not touch every element; who computes the others?")
+        require(
+            moved == BYTES * count,
+            f"{case}: the kernel does not access every element. Which thread computes the others?",
+        )

@@ -12,6 +12,6 @@ def check(work):
         z = X.double() @ inputs["weights"].double().t() + inputs["bias"].double()
         z_i, z_o, z_g = z.chunk(3, dim=1)
         want = torch.cat([z_i.sigmoid(), z_o.sigmoid(), torch.nn.functional.elu(z_g)], dim=1)
-        same("gates", gates, want, case, suspects={"this is z: backward needs the gates as they are activated": z})
+        same("gates", gates, want, case, suspects={"this is z, but backward needs the activated gates": z})
     work.by_kernels()
     large_batch(work, gradients=False)

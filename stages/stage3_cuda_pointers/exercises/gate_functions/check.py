@@ -12,7 +12,7 @@ def check(work):
     cell = work.cell()
     for dtype in (torch.float32, torch.float64):
         ordinary = 2 * torch.randn(41, generator=work.numbers(), dtype=torch.float64)
-        one_each(work, ordinary.to(work.device, dtype), f"41 values, {dtype}")
+        check_each_function(work, ordinary.to(work.device, dtype), f"41 values, {dtype}")
     tiny = -torch.logspace(-7, -4, 41).to(work.device)
     same("elu(z)", activated(work, tiny)[2], torch.expm1(tiny.double()), "z from -1e-7 to -1e-4, float32",
          torch.float32, suspects={LOST: torch.exp(tiny) - 1})  # fmt: skip
@@ -20,32 +20,32 @@ def check(work):
     for name, result in zip(("sigmoid", "sigmoid", "elu"), activated(work, large), strict=True):
         for z, value in zip(large.tolist(), result.tolist(), strict=True):
             require(value == value, f"{name}({z:.0f}) is NaN: {NOT_A_NUMBER[name]}")
-    one_each(work, large, "z = -10000 and 10000")
+    check_each_function(work, large, "z = -10000 and 10000")
     agree(cell, cases(work))
     if work.target == "emulator":
         for mark in UNMARKED:
-            marked(work, mark)
+            check_mark(work, mark)
 
 
 NOT_A_NUMBER = {
-    "sigmoid": "in float exp(z) is infinite from z = 89 on, and inf/inf is NaN. exp(-z) in the denominator alone may "
-    "overflow: 1/inf is 0",
-    "elu": "in float exp(z) is infinite from z = 89 on, and a product of 0 and infinity is NaN: choose one branch, "
+    "sigmoid": "in float, exp(z) is infinite from z = 89 on, and inf/inf is NaN. With exp(-z) in the denominator "
+    "only, an overflow does no harm: 1/inf is 0",
+    "elu": "in float, exp(z) is infinite from z = 89 on, and 0 times infinity is NaN: choose one of the two values "
     "instead of multiplying the other by 0",
 }
 PROMOTES = (
-    "A float becomes a double here, and so do all floats that it is computed with: a whole number takes the type of "
-    "its neighbour, and scalar_t(0.5) is a float for floats"
+    "A float is converted to double here, and so is every float combined with it. An integer such as 1 takes the "
+    "type of the other operand, and scalar_t(0.5) is a float if scalar_t is float"
 )
 UNMARKED = {
-    "__host__": "a host function could not call it when nvcc compiles it",
-    "__device__": "the emulator lets a kernel call any function, nvcc only one that is marked",
+    "__host__": "with nvcc, a host function could not call it",
+    "__device__": "on the emulator, a kernel can call any function, but with nvcc only a marked one",
 }
-LOST = "this is exp(z) - 1 as it stands, which loses the digits of a small z behind the 1"
+LOST = "this is exp(z) - 1 computed directly, which loses the digits of a z near zero"
 
 
-def marked(work, mark):
-    """Has the compiler show which functions have a mark, and whether it makes a double of a float."""
+def check_mark(work, mark):
+    """Checks with the compiler that each function has the mark, and that no float is converted to double."""
     probe = Path(__file__).with_name("marks.cu").read_text(encoding="utf-8")
     file = work.folder / "marks.cu"
     file.write_text(probe.replace("MARK", mark), encoding="utf-8")
@@ -59,18 +59,18 @@ def marked(work, mark):
         file.unlink()
     for name in ("sigmoid", "d_sigmoid", "d_tanh", "elu", "d_elu"):
         require(f"{name} 1" in ran.output.splitlines(), f"{name} is not marked {mark}: {UNMARKED[mark]}. "
-                "__host__ __device__ __forceinline__ stand before the type")  # fmt: skip
+                "Write __host__ __device__ __forceinline__ before the return type")  # fmt: skip
 
 
-def one_each(work, z, what):
-    """Each function alone; the derivatives get the outputs of torch's functions."""
+def check_each_function(work, z, what):
+    """Tests each function on its own; the derivatives get the outputs of torch's functions."""
     exact = z.double()
     s, t, e = exact.sigmoid(), exact.tanh(), torch.nn.functional.elu(exact)
     sigmoid, _, elu = activated(work, z)
     same("sigmoid(z)", sigmoid, s, what, z.dtype)
     same("elu(z)", elu, e, what, z.dtype)
     d_sigmoid, d_tanh, d_elu = derivatives(work, s.to(z.dtype), z, e.to(z.dtype))
-    from_z = "this is the derivative as a function of z, but what it gets is the function's output"
+    from_z = "this is the derivative as a function of z, but the argument is the function's output"
     same("d_sigmoid(s)", d_sigmoid, s * (1 - s), what, z.dtype, suspects={from_z: s.sigmoid() * (1 - s.sigmoid())})
     same("d_tanh(t)", d_tanh, 1 - t * t, what, z.dtype, suspects={from_z: 1 - t.tanh() ** 2})
     want = torch.where(exact > 0, 1.0, e + 1)
@@ -78,7 +78,7 @@ def one_each(work, z, what):
 
 
 def activated(work, z):
-    """sigmoid, sigmoid and elu of z, [S]: the gates that forward returns when weights are zero and the bias is z."""
+    """sigmoid, sigmoid and elu of z, [S]: the gates that forward returns for zero weights and the bias z."""
     S = len(z)
     zero = z.new_zeros
     *_, gates = work.load("_C").forward(zero(1, 1), zero(3 * S, S + 1), z.repeat(3), zero(1, S), zero(1, S))
@@ -86,7 +86,7 @@ def activated(work, z):
 
 
 def derivatives(work, s, new_cell, e):
-    """d_sigmoid(s), d_tanh(tanh(new_cell)) and d_elu(e), [S] each, from backward with ones for all else."""
+    """d_sigmoid(s), d_tanh(tanh(new_cell)) and d_elu(e), [S] each: backward's results if the other factors are 1."""
     ones = torch.ones_like(s)
     S = len(s)
 

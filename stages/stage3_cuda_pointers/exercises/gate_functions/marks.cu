@@ -1,6 +1,6 @@
-// Compiled by check.py beside the learner's lltm_math.h, with __host__ or __device__ in place of MARK. A
-// function that has this mark is aligned, so that its address shows it; a float that becomes a double is an
-// error.
+// check.py compiles this file with the learner's lltm_math.h, and with __host__ or __device__ in place of
+// MARK. The mark is defined as an alignment, so the address of a function shows whether the function has the
+// mark. A conversion from float to double is an error.
 #include <cuda_runtime.h>
 
 #include <cmath>

@@ -25,28 +25,30 @@ def check(work):
         )
         d_from_input, d_from_h, d_h = got.split([B * 3 * S, B * 3 * S, B * S])
         same("d_h", d_h.view(B, S), want[2], case, torch.float64, suspects={"this is grad_h, unchanged": grad_h})
-        thirds("d_from_input", d_from_input.view(B, 3 * S), want[0], case, {})
-        suspects = {"this is d_from_input, but reset stands between": want[0]}
-        thirds("d_from_h", d_from_h.view(B, 3 * S), want[1], case, suspects)
+        compare_gates("d_from_input", d_from_input.view(B, 3 * S), want[0], case, {})
+        suspects = {"this is d_from_input: the candidate's part lacks the factor reset": want[0]}
+        compare_gates("d_from_h", d_from_h.view(B, 3 * S), want[1], case, suspects)
         stored_once(counted, got.nbytes, case)
         read = counted.total("bytes", space="global load")
-        require(read >= 6 * 8 * B * S, f"{case}: six numbers go into each unit's gradients; the kernel reads fewer")
+        require(
+            read >= 6 * 8 * B * S, f"{case}: each unit's gradients depend on six numbers, but the kernel reads fewer"
+        )
 
 
 def gru(from_input, from_h, h):
-    """new_h (B, S), and the gates (B, 3S) activated."""
+    """Returns new_h (B, S) and the activated gates (B, 3S)."""
     (i_reset, i_update, i_candidate), (s_reset, s_update, s_candidate) = from_input.chunk(3, 1), from_h.chunk(3, 1)
     reset, update = torch.sigmoid(i_reset + s_reset), torch.sigmoid(i_update + s_update)
     candidate = torch.tanh(i_candidate + reset * s_candidate)
     return (1 - update) * candidate + update * h, torch.cat([reset, update, candidate], dim=1)
 
 
-def thirds(name, got, want, case, suspects):
-    """Compares, and says which gates are wrong."""
+def compare_gates(name, got, want, case, suspects):
+    """Compares two gradients, and reports which gates are wrong."""
     try:
         same(name, got, want, case, torch.float64, suspects=suspects)
     except Failure as failure:
         gates = ("reset", "update", "candidate")
         parts = zip(gates, got.chunk(3, 1), want.chunk(3, 1), strict=True)
         wrong = [gate for gate, g, w in parts if not torch.allclose(g, w)]
-        raise Failure(f"{failure}\nWrong in the part of: {', '.join(wrong)}") from None
+        raise Failure(f"{failure}\nWrong for these gates: {', '.join(wrong)}") from None

@@ -25,11 +25,14 @@ def check(work):
         stored_once(counted, got.nbytes, case)
         no_idle_block(counted, case)
         read = counted.total("bytes", space="global load")
-        require(read >= 7 * 8 * B * S, f"{case}: seven numbers go into each of new_h, and the kernel reads fewer")
+        require(
+            read >= 7 * 8 * B * S,
+            f"{case}: each element of new_h depends on seven numbers, but the kernel reads fewer",
+        )
 
 
 def suspects(from_input, from_h, h):
-    """What new_h might be instead, by how one says it."""
+    """Typical wrong values of new_h, by the description of the mistake."""
 
     def gru(reset_of=0, update_of=1, on_sum=False, exchanged=False):
         i, s = from_input.chunk(3, 1), from_h.chunk(3, 1)
@@ -42,7 +45,7 @@ def suspects(from_input, from_h, h):
     without = torch.sigmoid(i[1] + s[1])
     return {
         "update and 1 - update are exchanged": gru(exchanged=True),
-        "reset is multiplied with the sum; it belongs to from_h's part alone": gru(on_sum=True),
+        "reset is multiplied by the whole sum, but it applies only to from_h's part": gru(on_sum=True),
         "the reset gate and the update gate are exchanged": gru(1, 0),
         "reset is not used": (1 - without) * torch.tanh(i[2] + s[2]) + without * h,
         "this is h, unchanged": h,

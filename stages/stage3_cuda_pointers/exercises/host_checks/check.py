@@ -16,17 +16,17 @@ def check(work):
     wrong += [(name, right[name].new_zeros(shape), "shape") for name, shape in SHAPES]
     wrong += [(name, tensor.to("meta"), "device") for name, tensor in right.items() if name != "input"]
     for name, tensor, what in wrong:
-        given = f"{name} of {what} {shown(tensor, what)}"
-        if name == "input":  # which one does not fit is a matter of taste
-            turned_away(work, right | {name: tensor}, NAMES, given)
+        given = f"{name} with {what} {shown(tensor, what)}"
+        if name == "input":  # the message may name any argument that does not match the others
+            expect_rejection(work, right | {name: tensor}, NAMES, given)
         else:
-            turned_away(work, right | {name: tensor}, (name,), given, shown(tensor, what))
+            expect_rejection(work, right | {name: tensor}, (name,), given, shown(tensor, what))
     every = {name: tensor.half() for name, tensor in right.items()}
-    turned_away(
-        work, every, ("input",), "dtype Half, which the kernels are not made for, in all five tensors", "Half"
+    expect_rejection(
+        work, every, ("input",), "dtype Half, which the kernels do not support, in all five tensors", "Half"
     )
     every = {name: tensor.to("meta") for name, tensor in right.items()}
-    turned_away(work, every, ("input",), "device meta, which is not CUDA, in all five tensors", "meta")
+    expect_rejection(work, every, ("input",), "device meta, which is not CUDA, in all five tensors", "meta")
     agree(work.cell(), cases(work, [(B, I, S), (1, 1, 1), (0, 4, 8)]))
 
 
@@ -38,25 +38,25 @@ SHAPES = [
 ]
 
 
-def turned_away(work, arguments, names, given, value=""):
-    """Raises `Failure` unless forward refuses the arguments with a message that has one of `names`, and the value."""
+def expect_rejection(work, arguments, names, given, value=""):
+    """Raises `Failure` unless forward rejects the arguments with a message that has one of `names` and `value`."""
     try:
         work.load("_C").forward(*arguments.values())
     except LearnerError as error:
         said = str(error).strip().partition("\n")[0]
         if said.startswith("the emulator found"):
-            raise Failure(f"{given} is not refused, and this is what comes of it:\n{error}") from None
+            raise Failure(f"{given} is accepted, with this result:\n{error}") from None
         if not any(name in said for name in names) or value not in said:
             named = names[0] if len(names) == 1 else "the argument"
             raise Failure(
-                f"{given} is refused, but with a message that does not help:\n  {said}\n"
-                f"It should name {named}, say what it is{f' ({value})' if value else ''}, and what it should be"
+                f"{given} is rejected, but the message does not help:\n  {said}\n"
+                f"It should name {named}, and say what it is{f' ({value})' if value else ''} and what it should be"
             ) from None
     else:
-        raise Failure(f"{given} is not refused. B={B}, I={I}, S={S} here; the shapes are in lltm.py")
+        raise Failure(f"{given} is accepted. Here B={B}, I={I}, S={S}; lltm.py lists the expected shapes")
 
 
 def shown(tensor, what):
-    """What is wrong with a tensor, as TORCH_CHECK writes it."""
+    """The wrong property of a tensor, as TORCH_CHECK prints it."""
     dtype = {torch.float64: "Double", torch.half: "Half"}.get(tensor.dtype, "Float")
     return {"dtype": dtype, "shape": str(list(tensor.shape)), "device": tensor.device.type}[what]

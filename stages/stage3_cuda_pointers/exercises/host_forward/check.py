@@ -4,8 +4,8 @@ from common.exercises.judge import Failure, agree, cases, guarded, refused, requ
 from common.exercises.launches import error_reported
 
 STRIDED = (
-    "Contiguous tensors come out right and this layout does not: behind old_cell's pointer the kernel finds another "
-    "order, since it knows nothing of strides"
+    "The results are right for contiguous tensors and wrong for this layout: the kernel ignores strides, so it reads "
+    "the wrong elements of old_cell"
 )
 
 
@@ -20,26 +20,24 @@ def check(work):
         work.cell()(*inputs.values())
     filled = [name for name in counted.calls if re.match(r"(new_)?(zero|fill|ones|full)", name)]
     require(
-        not filled, f"ATen is asked for {', '.join(filled)}: the kernel writes every element, so empty_like will do"
+        not filled,
+        f"forward calls ATen's {', '.join(filled)}: the kernel writes every element, so empty_like is enough",
     )
     copies = [name for name in counted.calls if re.match(r"clone|copy_|contiguous", name)]
-    require(
-        not copies, f"contiguous tensors are copied ({', '.join(copies)}): contiguous() copies only where it must"
-    )
+    require(not copies, f"contiguous tensors are copied ({', '.join(copies)}): contiguous() copies only if necessary")
     guarded(counted.kernels, "forward")
-    what_does_not_fit(work, {name: tensor.detach() for name, tensor in inputs.items()})
+    check_mismatched_arguments(work, {name: tensor.detach() for name, tensor in inputs.items()})
     work.by_kernels()
-    if work.target == "emulator":
-        error_reported(work, "forward", *(tensor.detach() for tensor in inputs.values()))
+    error_reported(work, "forward", *(tensor.detach() for tensor in inputs.values()))
 
 
-def what_does_not_fit(work, inputs):
-    """Arguments that ATen would broadcast, or of which a kernel would read too few, are refused by name."""
+def check_mismatched_arguments(work, inputs):
+    """Checks that forward rejects arguments that ATen would broadcast, or that are too small for a kernel."""
     for name, other in (("bias", inputs["bias"][:1]), ("old_cell", inputs["old_cell"][:1])):
         try:
             refused(work.load("_C").forward, *(inputs | {name: other}).values(), names=(name,))
         except Failure as failure:
             raise Failure(
-                f"{failure}\nHere {name} has shape {tuple(other.shape)}, which does not fit the others. "
-                "check_arguments says so, if it is called before anything is computed"
+                f"{failure}\nHere {name} has shape {tuple(other.shape)}, which does not match the others. "
+                "check_arguments reports this, if you call it before anything is computed"
             ) from None

@@ -4,14 +4,14 @@ from common.exercises.judge import Failure
 from common.exercises.programs import printed
 
 FUNCTIONS = ("place_of", "number_of", "blocks_for")
-SMALL = (100, 3, 70, 70, 1000, 256, 256)  # above each number of a question: see places.cu
+SMALL = (100, 3, 70, 70, 1000, 256, 256)  # upper bounds of the numbers in a question: see places.cu
 LARGE = (2_000_000, 3, 40_000, 40_000, 2**31 - 1, 1024, 1024)
-WIDE = (3, 3, 2**31 - 1, 2**31 - 1, 1000, 4, 4)  # where gate * S alone is beyond 2**31
-TALL = (2**31 - 2, 3, 4, 4, 1000, 256, 256)  # where 3 * B alone is
-MIDDLE = (100_000, 3, 13_000, 13_000, 2**23, 600, 256)  # many between 2**31 and 2**32
+WIDE = (3, 3, 2**31 - 1, 2**31 - 1, 1000, 4, 4)  # gate * S alone exceeds 2**31
+TALL = (2**31 - 2, 3, 4, 4, 1000, 256, 256)  # 3 * B alone exceeds 2**31
+MIDDLE = (100_000, 3, 13_000, 13_000, 2**23, 600, 256)  # many results lie between 2**31 and 2**32
 
 
-ENDS = "An int ends at 2,147,483,647, an unsigned int at 4,294,967,295"
+ENDS = "The largest int is 2,147,483,647, and the largest unsigned int is 4,294,967,295"
 
 
 def check(work):
@@ -27,7 +27,7 @@ def check(work):
 
 
 def draw(numbers, most):
-    """Questions, of shape (20, 7): numbers in the upper half of what is below `most`, gates 0, 1 and 2."""
+    """Draws 20 questions, (20, 7): numbers from the upper half of the range below `most`, and gates from 0 to 2."""
     most = torch.tensor(most)
     drawn = (most - torch.rand(20, len(most), generator=numbers, dtype=torch.float64) * most / 2 - 1).long()
     drawn[:, 1] = torch.randint(3, (20,), generator=numbers)
@@ -35,7 +35,7 @@ def draw(numbers, most):
 
 
 def explained(name, questions, got, want):
-    """Which question is answered wrong first, and why."""
+    """Describes the first wrong answer and its cause."""
     k = int((got != want).int().argmax())
     row, gate, unit, S, block, threads, thread = questions[k].tolist()
     call = {
@@ -43,12 +43,16 @@ def explained(name, questions, got, want):
         "number_of": f"number_of({block}, {threads}, {thread})",
         "blocks_for": f"blocks_for({row + 1}, {S}, {threads})",
     }[name]
-    lines = [f"{call} is {got[k]:,}, expected {want[k]:,}; {int((got != want).sum())} of {len(got)} are wrong"]
+    lines = [
+        f"{call} is {got[k]:,}, expected {want[k]:,}; {int((got != want).sum())} of {len(got)} answers are wrong"
+    ]
     off = got - want
     if name == "blocks_for":
         lines.append(f"The {(row + 1) * 3 * S:,} elements are counted in 32 bits. {ENDS}")
     elif (off % 2**32 == 0).all():
-        lines.append(f"It is off by {abs(int(off[k])) // 2**32} times 2**32: a product is taken in 32 bits. {ENDS}")
+        lines.append(
+            f"It is off by {abs(int(off[k])) // 2**32} times 2**32: a product is computed in 32 bits. {ENDS}"
+        )
     else:
-        lines.append("It is not off by a multiple of 2**32, so it did not overflow: is it rounded?")
+        lines.append("The error is not a multiple of 2**32, so this is not an overflow. Is the result rounded?")
     return "\n".join(lines)

@@ -3,8 +3,8 @@ import re
 from common.exercises.judge import BuildFailure, Failure, agree, cases
 
 ADVICE = (
-    "lltm.cpp calls this, and lltm_kernel.cu makes no function of just these types (`long` is int64_t). "
-    "Compare each argument, and go through the list of instantiations"
+    "lltm.cpp calls this function, but lltm_kernel.cu does not instantiate it for exactly these types (`long` is "
+    "int64_t). Compare each argument, and check the list of instantiations"
 )
 
 
@@ -16,4 +16,4 @@ def check(work):
             raise BuildFailure(f"{failure}\n{ADVICE}") from None
         raise
     if '"lltm_kernel.cu' in work.code("csrc/lltm.cpp"):
-        raise Failure("lltm.cpp includes the kernels: then nvcc would have to compile all of torch's headers")
+        raise Failure("lltm.cpp includes the kernels: nvcc would then have to compile all of torch's headers")

@@ -5,11 +5,13 @@ from common.exercises.judge import Failure, require, same, stored_once
 
 def check(work):
     numbers = work.numbers()
-    limit = 32 * draw(numbers, 8, 30)  # this device's, and no other's
+    limit = 32 * draw(numbers, 8, 30)  # of this emulated device only
     good = [draw(numbers, 1, limit) for _ in range(3)]
     bad = [draw(numbers, limit + 1, 1024), draw(numbers, 1025, 5000)]
     for count, threads in ((70, [good[0], *bad, *good[1:]]), (1, [bad[1], good[0]]), (0, [good[1]])):
-        case = f"count={count}, launches with {', '.join(map(str, threads))} threads, {limit} are allowed in a block"
+        case = (
+            f"count={count}, launches with {', '.join(map(str, threads))} threads, at most {limit} allowed in a block"
+        )
         x = torch.randn(count, generator=numbers)
         arguments = map(str, [count, *x.tolist(), *threads])
         ran = work.program("twice.cu", *arguments, counting=True, EMULATOR_DEVICE=f"maxThreadsPerBlock={limit}")
@@ -19,8 +21,8 @@ def check(work):
         for one, said in zip(threads, lines, strict=False):
             is_refused = one > limit
             if (said == "cudaSuccess") == is_refused:
-                what = f"the launch with {one} threads {'is refused' if is_refused else 'succeeds'}"
-                what = what if count else "to double no numbers is no error"
+                what = f"the launch with {one} threads {'is rejected' if is_refused else 'succeeds'}"
+                what = what if count else "doubling no numbers is not an error"
                 why = explained(count, is_refused, refused_before)
                 raise Failure(f"{case}:\n{what}, but {said} is returned.\n{why}".rstrip())
             refused_before = is_refused
@@ -33,14 +35,14 @@ def check(work):
 
 
 def draw(numbers, least, most):
-    """A whole number."""
+    """A random integer from `least` to `most`."""
     return int(torch.randint(least, most + 1, (), generator=numbers))
 
 
 def explained(count, is_refused, refused_before):
-    """What a wrong answer looks like."""
+    """The likely cause of a wrong return value."""
     if is_refused:
-        return "A refused launch is known at once, and is no error of the work that one can wait for"
+        return "A rejected launch reports its error at once: there is no kernel to wait for"
     if count == 0:
-        return "A grid of no blocks is refused. Where nothing is to be done, launch nothing"
-    return "That is the error of the launch before, which was not cleared" if refused_before else ""
+        return "An empty grid is rejected. If there is nothing to do, do not launch"
+    return "This is the error of the previous launch, which was not cleared" if refused_before else ""

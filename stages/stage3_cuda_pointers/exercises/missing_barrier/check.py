@@ -16,7 +16,7 @@ def check(work):
             got, counted = printed(work, "statistics.cu", [B, S, x], (B, 2), case, EMULATOR_SEED=seed)
         except Failure as failure:
             if "(races)" in str(failure) and "__syncwarp" in work.code("statistics.cu"):
-                note = "__syncwarp waits for the 32 threads of a warp only; a block has four warps"
+                note = "__syncwarp waits only for the 32 threads of a warp, but a block has four warps"
                 raise Failure(f"{failure}\n{note}") from None
             raise
         want = torch.stack([x.double().mean(1), x.double().var(1, unbiased=False)], dim=1)
@@ -24,10 +24,12 @@ def check(work):
         stored_once(counted, got.nbytes, case)
         require(
             "__syncthreads" not in outside_block_sum(work.text("statistics.cu")),
-            "a barrier stands outside of block_sum, which itself may still not be called twice in a row: "
-            "the next kernel that does has the same race",
+            "there is a barrier outside block_sum, but block_sum itself still cannot be called twice in a row: "
+            "the next kernel that does so has the same race",
         )
-        require(counted.total("lanes", space="shared") > 0, f"{case}: the threads of a block share nothing any more")
+        require(
+            counted.total("lanes", space="shared") > 0, f"{case}: the threads of a block no longer use shared memory"
+        )
 
 
 def outside_block_sum(text):

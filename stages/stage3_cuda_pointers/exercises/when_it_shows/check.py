@@ -7,15 +7,15 @@ CASES = {
     "no_memory": ("4", "256", "null"),
 }
 WHY = {
-    ("right", "launch"): "4 blocks of 256 threads are allowed, and the guard turns away those that are too many",
-    ("right", "wait"): "1024 threads for 1000 elements, and the guard turns away those that are too many",
-    ("many_threads", "wait"): "such a launch is refused, so nothing runs that one could wait for",
-    ("many_threads", "none"): "a block may have 1024 threads",
-    ("no_blocks", "wait"): "such a launch is refused, so nothing runs that one could wait for",
-    ("no_blocks", "none"): "an empty grid is not a launch that does nothing: it is refused",
-    ("no_memory", "launch"): "a launch returns before the kernel runs, and its sizes are all right",
+    ("right", "launch"): "4 blocks of 256 threads are allowed, and the guard stops the 24 surplus threads",
+    ("right", "wait"): "there are 1024 threads for 1000 elements, but the guard stops the 24 surplus threads",
+    ("many_threads", "wait"): "such a launch is rejected, so there is no kernel to wait for",
+    ("many_threads", "none"): "a block may have at most 1024 threads",
+    ("no_blocks", "wait"): "such a launch is rejected, so there is no kernel to wait for",
+    ("no_blocks", "none"): "a launch with an empty grid does not just do nothing: it is rejected",
+    ("no_memory", "launch"): "a launch returns before the kernel runs, and the sizes of this launch are valid",
     ("no_memory", "none"): "1000 threads write through a null pointer",
-    ("goes_on", "yes"): "an error inside of a kernel stays: every call after it reports it again",
+    ("goes_on", "yes"): "an error inside a kernel is sticky: every later call reports it again",
 }
 
 
@@ -28,9 +28,9 @@ def check(work):
     for name, word in first.items():
         words = ("yes", "no") if name == "goes_on" else ("launch", "wait", "none")
         if said[name] not in words:
-            raise Failure(f"{name} = {said[name]}: one of {', '.join(words)} is wanted")
+            raise Failure(f"{name} = {said[name]}: expected one of {', '.join(words)}")
         if said[name] != word:
-            raise Failure(f"{name} = {said[name]}: not so: {WHY[name, said[name]]}")
+            raise Failure(f"{name} = {said[name]} is wrong: {WHY[name, said[name]]}")
 
 
 def measure(program, *arguments):

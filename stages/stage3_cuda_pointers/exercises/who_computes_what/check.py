@@ -11,22 +11,27 @@ def check(work):
     measured = measure(work.ours(work.exercise.folder / "files"))
     block = (said["block_x"], said["block_y"]) == (measured["block_x"], measured["block_y"])
     require(block, f"block ({said['block_x']}, {said['block_y']}) does not write element [{ROW}, {UNIT}]")
-    threads = f"thread = {UNIT}: a block has 32 threads, 0 to 31; {UNIT} is its number in the row"
+    threads = f"thread = {UNIT}: a block has 32 threads, 0 to 31; {UNIT} is the thread's position in the row"
     require(said["thread"] != UNIT, threads)
     one_row = measured["turned_away"] // B
-    require(said["turned_away"] != one_row, f"turned_away = {one_row}: that is in one row, and there are {B}")
+    require(
+        said["turned_away"] != one_row,
+        f"turned_away = {one_row}: that is the number for one row, and there are {B} rows",
+    )
     times = B * measured["sectors_of_row_0"]
     require(
         said["sectors"] != times,
-        f"sectors = {times}: {B} times row 0 it would be, if each row began at the border of a sector",
+        f"sectors = {times}: {B} times row 0 would be right if each row began at a sector boundary",
     )
     for name, number in measured.items():
         if said[name] != number:
-            raise Failure(f"{name} = {said[name]}: the emulator counts {'more' if said[name] < number else 'less'}")
+            raise Failure(
+                f"{name} = {said[name]}: the emulator's number is {'larger' if said[name] < number else 'smaller'}"
+            )
 
 
 def measure(program):
-    """The answers, by the names of the questions."""
+    """The right answers, by the names of the questions."""
     (x, y, thread), counted = printed(program, "who.cu", [B, S, ROW, UNIT], (3,), f"B={B}, S={S}")
     [launch] = counted.launches
     _, row_0 = printed(program, "who.cu", [1, S, 0, 0], (3,), f"B=1, S={S}")

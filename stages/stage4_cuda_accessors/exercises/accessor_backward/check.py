@@ -9,8 +9,8 @@ def check(work):
         if "past the end of grad_" not in str(error):
             raise
         raise Failure(
-            f"{str(error).strip()}\nIn this call each gradient is one number in memory, seen as (3, 70) through "
-            "strides of zero: an accessor knows that, a place computed by hand does not"
+            f"{str(error).strip()}\nIn this call each gradient is one number in memory, expanded to (3, 70) with "
+            "strides of zero. An accessor uses the strides, but an index computed by hand does not"
         ) from None
     agree(work.cell(), cases(work))
     work.by_kernels()

@@ -15,12 +15,11 @@ def check(work):
         except LearnerError as error:
             said = str(error).partition("\n")[0]
             raise Failure(
-                f"{name}, B={B}, I={I}, S=0: {said}\nWithout units there is nothing to do either, and an empty grid "
+                f"{name}, B={B}, I={I}, S=0: {said}\nWithout units, there is nothing to do either, and an empty grid "
                 "is an error"
             ) from None
-    if work.target == "emulator":
-        for name, arguments in calls(work, S).items():
-            error_reported(work, name, *arguments)
+    for name, arguments in calls(work, S).items():
+        error_reported(work, name, *arguments)
 
 
 def calls(work, S):

@@ -3,19 +3,19 @@ import torch
 from common.exercises.judge import require
 
 QUESTIONS = ("stride", "address", "transposed", "expanded", "largest")
-LOOK = {
-    "address": "the distance is counted in bytes, and each float32 has four",
-    "transposed": "its rows are not behind one another: t() exchanges the strides and moves nothing",
-    "expanded": "all of its elements are one and the same, in four bytes of memory",
-    "largest": "every gate of every row counts, and nothing above 2**31 - 1 is left over for one row more",
+HINTS = {
+    "address": "the distance is in bytes, and each float32 has four",
+    "transposed": "its rows do not follow one another in memory: t() exchanges the strides and moves nothing",
+    "expanded": "all of its elements are the same number, in four bytes of memory",
+    "largest": "count all three gates of each row; with one more row, there must be more than 2**31 - 1 elements",
 }
 
 
 def check(work):
     said = {name: work.number(name) for name in QUESTIONS}
     for name, found in measured().items():
-        look = LOOK.get(name, "between two rows lie the three gates of one row")
-        require(said[name] == found, f"{name} = {said[name]}: looked up just now, it is another number; {look}")
+        look = HINTS.get(name, "from one row to the next, there are three gates")
+        require(said[name] == found, f"{name} = {said[name]} is not what the tensors give: {look}")
 
 
 def measured():
@@ -29,5 +29,5 @@ def measured():
 
 
 def bytes_between(tensor, *index):
-    """How far an element is from the first one."""
+    """The distance of an element from the first one, in bytes."""
     return tensor[index].data_ptr() - tensor.data_ptr()

@@ -3,20 +3,23 @@ from common.exercises.toolchain import commands
 
 FOR_CPP = ("-fopenmp", "-march=native", "-Wall")
 FOR_NVCC = ("--use_fast_math", "-lineinfo")
-HANDED_ON = ("-Xcompiler", "--compiler-options")
+PASSES_ON = ("-Xcompiler", "--compiler-options")
 
 
 def check(work):
     asked = commands(work, TORCH_CUDA_ARCH_LIST="8.6;9.0")
     compiled = {command.source: command for command in asked if command.source}
     for source in ("mean.cpp", "mean_kernel.cu"):
-        require(source in compiled, f"{source} is compiled no more")
+        require(source in compiled, f"{source} is no longer compiled")
     cpp = compiled["mean.cpp"].own
-    nvcc, host = parted(compiled["mean_kernel.cu"].own)
+    nvcc, host = split_flags(compiled["mean_kernel.cu"].own)
     for flag in FOR_NVCC:
-        require(flag not in cpp, f"g++ gets {flag} for mean.cpp, which only nvcc knows")
+        require(flag not in cpp, f"g++ gets {flag} for mean.cpp, but only nvcc knows this flag")
     for flag in FOR_CPP:
-        require(flag not in nvcc, f"nvcc gets {flag} for itself: nvcc fatal   : Unknown option '{flag}'")
+        require(
+            flag not in nvcc,
+            f"nvcc itself gets {flag}, which it does not know: nvcc fatal   : Unknown option '{flag}'",
+        )
     for flag in FOR_CPP:
         require(flag in cpp, f"{flag} does not reach g++ for mean.cpp")
     for flag in FOR_NVCC:
@@ -24,22 +27,22 @@ def check(work):
     built_for = sorted({word.rpartition("code=")[2] for word in nvcc if "code=" in word})
     require(
         built_for == ["sm_86", "sm_90"],
-        f"TORCH_CUDA_ARCH_LIST is 8.6;9.0, and nvcc is asked for {', '.join(built_for) or 'its own default'}. "
-        "Which of the flags for nvcc has `arch` in it?",
+        f"TORCH_CUDA_ARCH_LIST is 8.6;9.0, but nvcc compiles for {', '.join(built_for) or 'its own default'}. "
+        "Which of the flags for nvcc contains `arch`?",
     )
     require("-Wall" in host, "-Wall does not reach the host compiler behind nvcc")
     require(
-        "-fopenmp" in asked[-1].words, "the library is linked without -fopenmp, which brings the functions of OpenMP"
+        "-fopenmp" in asked[-1].words, "the library is linked without -fopenmp, which adds the functions of OpenMP"
     )
 
 
-def parted(words):
-    """The flags for nvcc itself, and those that it hands on to the host compiler."""
+def split_flags(words):
+    """The flags for nvcc itself, and those that it passes to the host compiler."""
     own, host = [], []
     words = iter(words)
     for word in words:
         name, equals, value = word.partition("=")
-        if name in HANDED_ON:
+        if name in PASSES_ON:
             host += (value if equals else next(words, "")).replace("'", "").split(",")
         else:
             own.append(word)

@@ -15,33 +15,39 @@ def check(work):
     for name, counts in (("forward", forward), ("backward", back)):
         copies = [call for call in counts.calls if call.partition(".")[0] in COPIES]
         what = "old_cell" if name == "forward" else "grad_h or grad_cell"
-        require(not copies, f"{name} copies with transposed tensors: ATen's {', '.join(copies)} was called. "
-                            f"The kernel takes {what} with any strides")  # fmt: skip
+        require(not copies, f"{name} copies transposed tensors: it calls ATen's {', '.join(copies)}. "
+                            f"The kernel accepts {what} with any strides")  # fmt: skip
         stored_once(counts.kernels, 2 * case.B * case.S * case.dtype.itemsize, name)
         on_current_stream(counts.kernels, name)
         guarded(counts.kernels, name)
-    require(forward.all_calls <= 5, f"forward makes {told(forward)}; 5 are enough: cat, addmm, three allocations")
+    require(
+        forward.all_calls <= 5,
+        f"forward makes {describe_calls(forward)}; 5 are enough: cat, addmm, three allocations",
+    )
     _, back = counted(work, replace(case, layout="contiguous", grads="cell only"))
-    require(back.all_calls <= 6, f"backward makes {told(back)}; 6 are enough: two allocations, a zero, mm, mm, sum")
+    require(
+        back.all_calls <= 6,
+        f"backward makes {describe_calls(back)}; 6 are enough: two allocations, a zero, mm, mm, sum",
+    )
     if back.kernels:
         a_missing_gradient_is_one_zero(work)
 
 
 def a_missing_gradient_is_one_zero(work):
-    """A warp that reads one number asks for one sector, and one that reads 32 zeros for four."""
+    """A warp that reads the same number in all lanes requests one sector; one that reads 32 zeros requests four."""
     case = work.case(8, 3, 32, grads="cell only")
     _, back = counted(work, case)
     reads = [row for row in back.kernels.of("backward_kernel", "global load") if "grad_h" in row.text]
     sectors, requests = sum(row.sectors for row in reads), sum(row.requests for row in reads)
     require(
         sectors <= requests,
-        f"a grad_h that never came is read as {sectors // max(1, requests)} sectors a warp: zeros for all of (B, S) "
-        "are in memory, where a single one, expanded, would do",
+        f"a missing grad_h is read as {sectors // max(1, requests)} sectors per warp: each element of "
+        "(B, S) has a zero of its own, but a single zero, expanded, is enough",
     )
 
 
 def counted(work, case):
-    """What the forward of a case calls, and what its backward calls."""
+    """Counts what the forward of a case calls, and what its backward calls."""
     inputs, gradients = case.inputs(), case.gradients()
     cell = work.cell()
     with work.counting() as forward:
@@ -51,7 +57,7 @@ def counted(work, case):
     return forward, back
 
 
-def told(counts):
-    """The calls, in words."""
+def describe_calls(counts):
+    """Describes the calls in words."""
     names = ", ".join(f"{number} {name}" for name, number in counts.calls.items())
     return f"{counts.all_calls} calls of ATen ({names})"

@@ -18,11 +18,11 @@ def check(work):
                 )
                 what = f"{layout}, B={B}, S={S}, {str(dtype).removeprefix('torch.')}"
                 compare(step(z, old_cell), z, old_cell, what)
-    nothing_is_wasted(work, step)
+    check_calls(work, step)
 
 
-def nothing_is_wasted(work, step):
-    """Counts what a call does beside its kernel; a call before it may not leave anything behind for it."""
+def check_calls(work, step):
+    """Counts the calls of ATen in a second call of step, which must not reuse anything from the first."""
     z, old_cell = (LAYOUTS["transposed"](torch.randn(shape)).to(work.device) for shape in ((4, 3, 64), (4, 64)))
     step(z, old_cell)
     with work.counting() as counted:
@@ -31,7 +31,7 @@ def nothing_is_wasted(work, step):
     empty = sum(number for name, number in counted.calls.items() if name.startswith(("empty", "new_empty")))
     require(
         counted.all_calls == empty <= 2,
-        f"step calls ATen {counted.all_calls} times with transposed tensors: {names}. Two allocations without values "
+        f"step calls ATen {counted.all_calls} times with transposed tensors: {names}. Two uninitialised allocations "
         "are enough: the kernel reads any strides and writes every element of its results",
     )
     require(empty > 0, "step allocates nothing: the next call would overwrite the results of this one")
@@ -49,10 +49,10 @@ LAYOUTS = {
 
 
 def compare(results, z, old_cell, what):
-    """Holds both results against the reference."""
+    """Compares both results with the reference."""
     B, S = old_cell.shape
     flat_z = z.reshape(B, 3 * S)
-    want, words = reference.pointwise_forward(flat_z, old_cell), "old_cell is walked as if it were contiguous"
+    want, words = reference.pointwise_forward(flat_z, old_cell), "old_cell is read as if it were contiguous"
     in_memory = old_cell.untyped_storage().nbytes() >= old_cell.numel() * old_cell.element_size()
     walked = old_cell.as_strided((B, S), (S, 1)) if in_memory else old_cell
     for name, got, right, wrong in zip(

@@ -7,13 +7,13 @@ import torch.nn.functional as F
 from common.exercises.judge import on_current_stream, require, same, stored_once
 
 NAMES = ("new_h", "new_cell", "d_peepholes", "d_z", "d_old_cell")
-# What a cell may miss, and which of `pointwise`'s switches gives its numbers.
+# Typical mistakes, and the switches of `pointwise` that give the same numbers.
 MISTAKES = {
-    "the output gate sees old_cell, where it should see new_cell": {"output_sees": "old"},
+    "the output gate uses old_cell, but it should use new_cell": {"output_sees": "old"},
     "the input gate's peephole is not used": {"input_sees": "nothing"},
     "the output gate's peephole is not used": {"output_sees": "nothing"},
-    "nothing goes back through the output gate's peephole to new_cell": {"output_sees": "new, but is deaf"},
-    "nothing goes back through the input gate's peephole to old_cell": {"input_sees": "old, but is deaf"},
+    "new_cell's gradient through the output gate's peephole is missing": {"output_sees": "new, detached"},
+    "old_cell's gradient through the input gate's peephole is missing": {"input_sees": "old, detached"},
 }
 
 
@@ -28,8 +28,8 @@ def check(work):
 
 
 def by_its_kernels(work, cell):
-    """Around the kernels there are allocations, and in backward the five calls that make d_peepholes. Each element is
-    one thread's."""
+    """Checks that ATen only allocates, and in backward makes the five calls that compute d_peepholes, and that one
+    thread stores each element."""
     case = work.case(3, 1, 70)
     inputs = [tensor.requires_grad_() for tensor in given(case)]
     with work.counting() as forward:
@@ -39,14 +39,14 @@ def by_its_kernels(work, cell):
     unit = case.B * case.S * case.dtype.itemsize
     for name, counted, most, units in (("forward", forward, 0, 2), ("backward", back, 5, 4)):
         allocations = sum(number for call, number in counted.calls.items() if call.startswith("empty"))
-        computes = f"{name} computes with ATen ({', '.join(counted.calls)}): write it in the kernel"
+        computes = f"{name} computes with ATen ({', '.join(counted.calls)}): compute this in the kernel"
         require(counted.all_calls - allocations <= most, computes)
         stored_once(counted.kernels, units * unit, name)
         on_current_stream(counted.kernels, name)
 
 
 def compare(cell, case):
-    """Holds a call, forward and backward, against the equations in float64."""
+    """Compares forward and backward with the equations in float64."""
     inputs, gradients = given(case), case.gradients()
     precise = [tensor.double() for tensor in inputs]
     want = results(pointwise, precise, gradients)
@@ -75,11 +75,11 @@ def results(cell, inputs, gradients):
 
 
 def pointwise(z, peepholes, old_cell, input_sees="old", output_sees="new"):
-    """The equations of the README, with switches for what is easily forgotten."""
+    """The equations of the README, with switches for typical mistakes."""
     z_i, z_o, z_g = z.unbind(dim=1)
-    seen = {"old": old_cell, "old, but is deaf": old_cell.detach(), "nothing": torch.zeros_like(old_cell)}
+    seen = {"old": old_cell, "old, detached": old_cell.detach(), "nothing": torch.zeros_like(old_cell)}
     input_gate = torch.sigmoid(z_i + peepholes[0] * seen[input_sees])
     new_cell = old_cell + F.elu(z_g) * input_gate
-    seen |= {"new": new_cell, "new, but is deaf": new_cell.detach()}
+    seen |= {"new": new_cell, "new, detached": new_cell.detach()}
     output_gate = torch.sigmoid(z_o + peepholes[1] * seen[output_sees])
     return torch.tanh(new_cell) * output_gate, new_cell

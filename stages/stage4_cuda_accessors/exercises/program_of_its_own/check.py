@@ -2,7 +2,7 @@ import torch
 
 from common.exercises.judge import Failure, require
 
-# Runs build.py, then the program whose path it prints, and lists the libraries that this asks for.
+# Runs build.py, then the program whose path it prints, and lists the libraries that the program needs.
 RUNNER = """
 import contextlib, io, re, runpy, subprocess, sys
 printed = io.StringIO()
@@ -28,20 +28,20 @@ def check(work):
     if ran.told is None:
         raise Failure("\n".join(["build.py ends with an error:", *ran.output.splitlines()[-1:]]))
     path, binary, status, output, libraries = ran.told
-    require(binary, f"build.py prints {path or 'nothing'}, where the path of the program is expected")
-    require(path.startswith("built/"), f"the program is {path}; expected one in the folder built")
+    require(binary, f"build.py prints {path or 'nothing'}, expected the path of the program")
+    require(path.startswith("built/"), f"the program is {path}, expected one in the folder built")
     require(
         status == 0,
-        f"{path} is no program that can be run: it ends with status {status}. A library has no main that is called",
+        f"{path} cannot be run as a program: it ends with status {status}. A library has no main function to call",
     )
     try:
         total = float(output)
     except ValueError:
         raise Failure(f"{path} prints {output!r}, expected a number") from None
     require(abs(total - numbers.sum().item()) < 1e-9, f"{path} prints {total}, expected {numbers.sum().item()}")
-    require("libtorch_cpu.so" in libraries, f"{path} does not use torch: it asks for {', '.join(libraries)}")
+    require("libtorch_cpu.so" in libraries, f"{path} does not use torch: it only needs {', '.join(libraries)}")
     require(
         "libtorch.so" in libraries,
-        f"{path} asks for {', '.join(libraries)}: without libtorch.so nothing loads torch's CUDA half. "
-        "Which flag keeps a library of which no function is called by name?",
+        f"{path} needs {', '.join(libraries)}, but not libtorch.so, so torch's CUDA part is not loaded. "
+        "Which flag keeps a library if none of its functions is called by name?",
     )

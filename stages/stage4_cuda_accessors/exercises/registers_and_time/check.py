@@ -10,30 +10,31 @@ def check(work):
     )
     three, four = recorded("stage 3"), recorded("stage 4")
     require(
-        budget * 2048 == 65536, f"budget = {budget}: 2048 threads would take {budget * 2048:,} registers of 65,536"
+        budget * 2048 == 65536,
+        f"budget = {budget}: 2048 threads would take {budget * 2048:,} registers, but there are 65,536",
     )
     more = "more" if registers < four["registers"] else "fewer"
     require(
         abs(registers - four["registers"]) <= 6,
         f"registers = {registers}: nvcc counted {more}. Each stride that is used takes registers, and so does "
-        "each place that is computed with it",
+        "each address that is computed from it",
     )
     threads = 65536 // (four["registers"] * 256) * 256
     require(
         occupancy == round(100 * four["occupancy"]),
-        f"occupancy = {occupancy}: with {four['registers']} registers {threads} of 2048 threads fit",
+        f"occupancy = {occupancy}: with {four['registers']} registers each, {threads} of 2048 threads fit",
     )
     percent = 100 * (four["median"] / three["median"] - 1)
-    way = "less" if slower > percent else "more"
+    way = "smaller" if slower > percent else "larger"
     require(
         abs(slower - percent) <= 4,
-        f"slower = {slower}: it was {way}. Memory limits both kernels, and the threads that still run keep it nearly "
-        "as busy",
+        f"slower = {slower}: the measured difference is {way}. Memory limits both kernels, and the remaining threads "
+        "keep it nearly as busy",
     )
 
 
 def recorded(name):
-    """The backward kernel of a stage as it was measured on an H200."""
+    """The measurement of a stage's backward kernel on an H200."""
     for row in json.loads((ROOT / "docs" / "results" / "h200.json").read_text())["kernels"]:
         if (row["name"], row["pass"], row["B"], row["S"]) == (name, "backward", 8192, 4096):
             return row

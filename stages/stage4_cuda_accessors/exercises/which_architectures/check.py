@@ -18,22 +18,22 @@ def check(work):
     names = ("codes", "texts", "runs", "forward", "switched", "own")
     said = {name: work.number(name) for name in names}
     three, plain, forward, switched, own = measured(work.exercise.folder)
-    expect(said, "codes", count(three, "sm"), "each number of the list is one machine code")
-    expect(said, "texts", count(three, "compute"), "the text is added for the number that +PTX stands behind, only")
+    expect(said, "codes", count(three, "sm"), "each number in the list adds one version of machine code")
+    expect(said, "texts", count(three, "compute"), "PTX is added only for the number before +PTX")
     expect(
         said,
         "runs",
         running(plain),
-        "8.0 runs on 8.6, too, and neither on what is older nor on the next major number",
+        "code for 8.0 also runs on 8.6, but not on older GPUs and not on those of another major number",
     )
-    expect(said, "forward", running(forward), "the driver of a later GPU compiles the PTX of 9.0")
-    expect(said, "switched", len(switched), "a flag with `arch` in it, and torch leaves the choice to you")
-    expect(said, "own", count(own, "sm"), "you have chosen yourself, so the list is not looked at")
+    expect(said, "forward", running(forward), "the driver compiles the PTX of 9.0 for a later GPU")
+    expect(said, "switched", len(switched), "one flag contains `arch`, so torch leaves the choice to you")
+    expect(said, "own", count(own, "sm"), "your flag chooses the architecture, so torch ignores the list")
 
 
 def expect(said, name, found, why):
     way = "fewer" if said[name] > found else "more"
-    require(said[name] == found, f"{name} = {said[name]}: there are {way}: {why}")
+    require(said[name] == found, f"{name} = {said[name]}, but there are {way}: {why}")
 
 
 def count(asked, kind):
@@ -41,7 +41,7 @@ def count(asked, kind):
 
 
 def running(asked):
-    """How many of the GPUs find something that they can run: machine code of their major number, or older PTX."""
+    """How many of the GPUs can run the library: it has machine code for their major number, or older PTX."""
     return sum(
         any(number <= gpu and (kind == "compute" or number // 10 == gpu // 10) for kind, number in asked)
         for gpu in GPUS
@@ -49,9 +49,9 @@ def running(asked):
 
 
 def measured(folder):
-    """What torch here asks nvcc for, in each case."""
+    """The architectures that the installed torch passes to nvcc, in each case."""
     command = [sys.executable, str(folder / "measure.py")]
     ran = subprocess.run(command, input=json.dumps(CASES), capture_output=True, text=True)
     if ran.returncode != 0:
-        raise RuntimeError(f"torch cannot be asked:\n{ran.stdout}{ran.stderr}")
+        raise RuntimeError(f"measure.py failed:\n{ran.stdout}{ran.stderr}")
     return json.loads(ran.stdout.splitlines()[-1])

@@ -1,6 +1,6 @@
-"""Prints, as JSON, what torch asks nvcc for: a list of [kind, number], such as ["sm", 80], for each of the cases.
+"""Prints, as JSON, the architectures that torch passes to nvcc: for each case, a list of pairs such as ["sm", 80].
 
-Usage: measure.py, with a JSON on stdin: a list of [TORCH_CUDA_ARCH_LIST, [flag for nvcc ...]].
+Usage: measure.py, with JSON on stdin: a list of [TORCH_CUDA_ARCH_LIST, [flag for nvcc ...]].
 """
 
 import json

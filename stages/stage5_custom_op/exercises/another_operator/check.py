@@ -6,11 +6,11 @@ SCHEMAS = (
     "step(Tensor z, Tensor old_h) -> (Tensor new_h, Tensor gates)",
     "step_backward(Tensor grad_h, Tensor gates, Tensor old_h) -> (Tensor d_z, Tensor d_old_h)",
 )
-# What a unit may get wrong, and which of `step`'s switches gives its numbers.
+# Likely mistakes, and the switch of `step` that reproduces each of them.
 MISTAKES = {
-    "forget and 1 - forget are exchanged": {"exchanged": True},
-    "the gradient of old_h in the sum is not multiplied by 1 - forget": {"whole": True},
-    "forget is taken for a constant: nothing goes back through it": {"deaf": True},
+    "forget and 1 - forget are swapped": {"exchanged": True},
+    "the gradient of old_h through the sum is not multiplied by 1 - forget": {"whole": True},
+    "forget is treated as a constant: no gradient flows back through it": {"deaf": True},
 }
 
 
@@ -31,14 +31,14 @@ def check(work):
 
 
 def defined(probe, expected):
-    """Raises `Failure` unless the operator has the schema, and a kernel for the CPU alone."""
+    """Raises `Failure` unless the operator has the schema and a kernel for the CPU."""
     name = f"unit::{expected.partition('(')[0]}"
     try:
         found = probe.schema(name)
     except LearnerError:
         raise Failure(f"there is no operator {name}") from None
     require(found == expected, f"{name} has the schema\n  {found}\nexpected\n  {expected}")
-    require(probe.has_kernel(name, "CPU"), f"{name} has a schema and no kernel for the CPU")
+    require(probe.has_kernel(name, "CPU"), f"{name} has a schema but no kernel for the CPU")
 
 
 def given(case):
@@ -48,7 +48,7 @@ def given(case):
 
 
 def compare(probe, case):
-    """Holds a call, forward and backward, against the equations in float64."""
+    """Compares a call, forward and backward, with the equations in float64."""
     z, old_h, grad_h = given(case)
     want = results(step, z.double(), old_h.double(), grad_h.double())
     wrong = {
@@ -67,13 +67,13 @@ def results(unit, z, old_h, grad_h):
     """new_h and the gradients of z and old_h, by name."""
     inputs = [z.detach().requires_grad_(), old_h.detach().requires_grad_()]
     new_h = unit(*inputs)
-    require(new_h.requires_grad, "new_h has no gradient: register_autograd gives unit::step one")
+    require(new_h.requires_grad, "new_h does not require a gradient: register one with register_autograd")
     d_z, d_old_h = torch.autograd.grad(new_h, inputs, grad_h, allow_unused=True)
     return {"new_h": new_h.detach(), "d_z": d_z, "d_old_h": d_old_h}
 
 
 def step(z, old_h, exchanged=False, whole=False, deaf=False):
-    """The equations of the README, with switches for what is easily got wrong."""
+    """The equations of the README, with switches for likely mistakes."""
     z_f, z_c = z.chunk(2, dim=1)
     forget, candidate = z_f.sigmoid(), z_c.tanh()
     share = 1 - forget if exchanged else forget
@@ -85,7 +85,7 @@ def step(z, old_h, exchanged=False, whole=False, deaf=False):
 
 
 def registered(work, probe):
-    """opcheck is content with both operators."""
+    """The fake kernels of both operators are right, and opcheck passes."""
     for dtype in (torch.float32, torch.float64):
         for device in ("cpu", "cuda:0", "meta"):
             truthful(probe, given(work.case(3, 1, 70, dtype=dtype, layout="transposed")), device)
@@ -96,7 +96,7 @@ def registered(work, probe):
 
 
 def truthful(probe, arguments, device):
-    """Raises `Failure` where a fake kernel says anything else than what is returned on that device."""
+    """Raises `Failure` where a fake kernel describes something other than the result on that device."""
     z, old_h, grad_h = arguments
     _, gates = probe.call("unit::step", z, old_h)
     calls = (("unit::step", z, old_h), ("unit::step_backward", grad_h, gates, old_h))
@@ -105,42 +105,43 @@ def truthful(probe, arguments, device):
     except LearnerError as error:
         if error.kind != "UnsupportedOperatorException":
             raise
-        raise Failure("an operator has no fake kernel: register_fake") from None
+        raise Failure("an operator has no fake kernel: register one with torch.library.register_fake") from None
     real = [[*one[:3], device] for call in calls for one in probe.real(*call)]
     for name, lie, truth in zip(("new_h", "gates", "d_z", "d_old_h"), said, real, strict=True):
         contiguous = list(torch.empty(truth[0], device="meta").stride())
         require(
             list(truth[1]) == contiguous,
             f"{name} has strides {tuple(truth[1])} for transposed arguments, expected {tuple(contiguous)}: "
-            "results are contiguous, and empty_like keeps the strides of its argument",
+            "results must be contiguous, but empty_like keeps the strides of its argument",
         )
         require(
             lie == truth,
-            f"the fake kernel lies about {name}: it says {shown(lie)}, and the operator returns {shown(truth)}. "
-            "new_empty takes over dtype and device of a tensor, and its result is contiguous",
+            f"the fake kernel is wrong about {name}: it returns {shown(lie)}, "
+            f"but the operator returns {shown(truth)}. "
+            "tensor.new_empty takes dtype and device from the tensor, and its result is contiguous",
         )
 
 
 def shown(described):
-    """A result in words."""
+    """The description of a result, as text."""
     shape, strides, dtype, device = described
     return f"shape {tuple(shape)}, strides {tuple(strides)}, {dtype}, {device}"
 
 
 def kept_by_autograd(work):
-    """Tensors are kept where autograd watches them."""
+    """Tensors are saved with save_for_backward, so that autograd notices when they change."""
     inputs = work.case(3, 5, 70).inputs()
     arguments = [inputs["input"], inputs["weights"][:140], inputs["bias"][:140], inputs["old_h"]]
     kept = work.beside(CALLS).attributes("unit", "unit", *arguments)
     require(
         not kept,
         f"ctx.{', ctx.'.join(kept)} holds tensors: autograd does not notice when such a tensor is changed before "
-        "backward. ctx.save_for_backward keeps tensors",
+        "backward. Save tensors with ctx.save_for_backward",
     )
 
 
 def compiled(work, probe):
-    """One graph, the same numbers."""
+    """The unit compiles into one graph that computes the same values."""
     case = work.case(3, 5, 70)
     inputs = case.inputs()
     arguments = [inputs["input"], inputs["weights"][:140], inputs["bias"][:140], inputs["old_h"]]

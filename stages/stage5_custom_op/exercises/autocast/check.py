@@ -2,7 +2,7 @@ import torch
 
 from common.exercises.judge import OPERATORS, SMALL, Failure, LearnerError, Stopped, require, same
 
-ASKED = "at::autocast::get_autocast_dtype says which dtype the user asked for"
+ASKED = "at::autocast::get_autocast_dtype returns the dtype that the user asked for"
 LOW = (torch.bfloat16, torch.float16)
 
 
@@ -17,7 +17,7 @@ def check(work):
     stays_double(probe, z.detach().double(), old_cell.detach().double())
     for key, where in (("AutocastCPU", "the CPU"), ("AutocastCUDA", "GPUs")):
         require(
-            probe.has_kernel("pointwise", key), f"on {where} autocast has no rule: nothing is registered for {key}"
+            probe.has_kernel("pointwise", key), f"autocast has no rule for {where}: nothing is registered for {key}"
         )
     outside(probe, z, old_cell)
 
@@ -30,7 +30,7 @@ def given(work):
 
 
 def cast(probe, dtype, z, old_cell):
-    """Under autocast results are what the operator makes of arguments of that dtype."""
+    """Under autocast, the results are those for arguments that were cast to that dtype."""
     what = f"under autocast to {dtype}, with z of {z.dtype} and old_cell of {old_cell.dtype}"
     try:
         got = probe.autocast(dtype, "pointwise", z, old_cell)
@@ -38,8 +38,8 @@ def cast(probe, dtype, z, old_cell):
         raise Failure(f"{what}: {str(error).partition(chr(10))[0]}") from None
     except Stopped as stopped:
         raise Failure(
-            f"{stopped}\nWhile the Autocast key is still there, an operator that this rule calls is this rule again, "
-            "and so on until the stack ends"
+            f"{stopped}\nUnless the rule excludes the Autocast key, the operator that it calls is dispatched to the "
+            "rule itself again, until the stack overflows"
         ) from None
     want = probe.call("pointwise", z.detach().to(dtype), old_cell.detach().to(dtype))
     for name, one, right in zip(("new_h", "new_cell", "gates"), got, want, strict=True):
@@ -54,18 +54,18 @@ def stays_double(probe, z, old_cell):
         require(
             found == {torch.float64},
             f"under autocast to {dtype} float64 arguments give results of {', '.join(map(str, found))}, expected "
-            "torch.float64: the rule is to leave float64 as it is. cached_cast does, Tensor.to does not",
+            "torch.float64: autocast never changes float64. cached_cast leaves it as it is, Tensor.to does not",
         )
 
 
 def gradients(probe, dtype, z, old_cell):
-    """They come back in the dtype that each argument had."""
+    """Each gradient has the dtype of its argument."""
     probe.load("lltm")  # registers the gradient
     new_h, new_cell, _ = probe.autocast(dtype, "pointwise", z, old_cell)
     heads = (torch.ones_like(new_h), torch.ones_like(new_cell))
     both = torch.autograd.grad((new_h, new_cell), (z, old_cell), heads)
     for name, found in zip(("z", "old_cell"), both, strict=True):
-        require(found.dtype == torch.float32, f"d_{name} has dtype {found.dtype}, and {name} has torch.float32")
+        require(found.dtype == torch.float32, f"d_{name} has dtype {found.dtype}, but {name} has torch.float32")
 
 
 def outside(probe, z, old_cell):

@@ -7,7 +7,7 @@ WRITTEN = {"leak_": ("cell",), "leak": ("lost",)}
 
 
 def check(work):
-    unchanged(work, "leaky.py", "It is what the operators are tried with: their schemas are in csrc/leak.cpp")
+    unchanged(work, "leaky.py", "The check runs the operators with it. Change their schemas, in csrc/leak.cpp")
     leaky, probe = work.load("leaky"), work.beside(OPERATORS)
     cell, share = fresh(work)
     for name, want in reference(cell.double(), share.double()).items():
@@ -47,18 +47,18 @@ def compare(what, names, got, want):
             if not what.startswith("compiled"):
                 raise
             raise Failure(
-                f"{failure}\nNo error was raised, and in eager mode it was right: the compiler takes the schema's "
-                "word for what an operator writes"
+                f"{failure}\nNo error was raised, and the result in eager mode was right: the compiler relies on the "
+                "schema to know what an operator writes to"
             ) from None
 
 
 def marks(name, schema):
-    """Just the arguments that are written to are marked."""
+    """Only arguments that the operator writes to are marked as written."""
     arguments = schema.partition("(")[2].partition(" ->")[0].removesuffix(")").split(", ")
     for argument in arguments:
         kind, _, called = argument.partition(" ")
         require(
             "!" not in kind or called in WRITTEN[name],
-            f"{name} declares that it writes to {called}, and never does: whoever compiles it will copy {called} "
-            "wherever its old value is needed",
+            f"{name} declares that it writes to {called}, but it never does: a compiler would copy {called} wherever "
+            "its old value is needed",
         )

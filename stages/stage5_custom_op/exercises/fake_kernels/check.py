@@ -8,9 +8,9 @@ RESULTS = {"pointwise": ("new_h", "new_cell", "gates"), "pointwise_backward": ("
 
 CAUSES = {
     "shape": "The real kernels allocate their results in csrc/lltm_cpu.cpp: compare with each at::empty",
-    "strides": "The results are contiguous whatever the arguments are; empty_like keeps the strides of its argument",
-    "dtype": "A result has the dtype of the arguments, which new_empty takes over and torch.empty does not",
-    "device": "A result is where the arguments are: new_empty takes over the device, torch.empty does not",
+    "strides": "The results are always contiguous, but empty_like keeps the strides of its argument",
+    "dtype": "The results have the dtype of the arguments: tensor.new_empty uses it, torch.empty does not",
+    "device": "The results are on the device of the arguments: tensor.new_empty uses it, torch.empty does not",
 }
 
 
@@ -36,7 +36,7 @@ def given(work, case):
 
 
 def truthful(probe, case, name, *arguments):
-    """Raises `Failure` where the fake kernel says anything else than what the real one does, on any device."""
+    """Raises `Failure` where the fake kernel describes other results than the real one returns, on any device."""
     real = probe.real(name, *arguments)
     for device in ("cpu", "cuda:0", "meta"):
         try:
@@ -44,7 +44,7 @@ def truthful(probe, case, name, *arguments):
         except LearnerError as error:
             if error.kind != "UnsupportedOperatorException":
                 raise
-            raise Failure(f"{name} has no fake kernel: register_fake gives it one") from None
+            raise Failure(f"{name} has no fake kernel: register one with torch.library.register_fake") from None
         require(len(fake) == len(real), f"the fake {name} returns {len(fake)} tensors, the real one {len(real)}")
         compare(name, case, device, fake, [[*one[:3], device] for one in real])
 
@@ -55,13 +55,13 @@ def compare(name, case, device, fake, real):
         for what, lie, truth in zip(("shape", "strides", "dtype", "device"), said, is_, strict=True):
             require(
                 lie == truth,
-                f"the fake {name} lies about {result}: it says {what} {lie}, and the kernel returns {truth} "
-                f"({case}, arguments on {device}). {CAUSES[what]}",
+                f"the fake {name} is wrong about {result}: it returns {what} {lie}, but the real kernel returns "
+                f"{truth} ({case}, arguments on {device}). {CAUSES[what]}",
             )
 
 
 def with_opcheck(work, probe):
-    """opcheck is content, with symbols for sizes, too."""
+    """opcheck passes, also with symbolic sizes."""
     case = work.case(*SMALL)
     z, old_cell, _ = given(work, case)
     arguments = [tensor.requires_grad_() for tensor in (z, old_cell)]
@@ -71,7 +71,7 @@ def with_opcheck(work, probe):
 
 
 def compiled(work, probe):
-    """One graph serves every size."""
+    """One graph works for every size."""
     for size in (SMALL, (4, 6, 33)):
         try:
             agree(lambda *inputs: probe.compiled("lltm", "lltm", True, *inputs), [work.case(*size)])
@@ -79,6 +79,6 @@ def compiled(work, probe):
             if error.kind != "RecompileError":
                 raise
             raise Failure(
-                "the cell was compiled for all sizes, and fits only one: a fake kernel takes a size for a number of "
-                "Python's, where it should hand on what `shape` gives it"
+                "the cell was compiled for all sizes, but works for only one: a fake kernel turns a size into a "
+                "Python int. Pass on the symbolic sizes that `shape` returns"
             ) from None

@@ -2,7 +2,7 @@ import torch
 
 from common.exercises.judge import OPERATORS, Failure, agree, cases, require
 
-HAIR = 1e-6  # what computing in float may add to half a unit in the last place
+HAIR = 1e-6  # the error that computing in float may add to half a unit in the last place
 
 
 def check(work):
@@ -15,7 +15,7 @@ def check(work):
 
 
 def one_rounding(probe, dtype, B, S, numbers):
-    """Both operators' results are the exact ones, rounded once."""
+    """The results of both operators are the exact values, rounded once."""
 
     def fresh(*shape):
         return torch.randn(shape, generator=numbers).to(dtype)
@@ -43,9 +43,9 @@ def rounded_once(name, got, want, what):
         return
     at = tuple(int(k) for k in wrong.nonzero()[0])
     raise Failure(
-        f"{name} is not the nearest number of its dtype at {list(at)}: got {got[at].item():.6g}, exactly it would be "
-        f"{want[at].item():.6g} ({what})\n{int(wrong.sum())} of {wrong.numel()} are off by more than rounding once. "
-        "Something on the way to them is kept in 16 bits"
+        f"{name} is not the nearest number of its dtype at {list(at)}: got {got[at].item():.6g}, the exact value is "
+        f"{want[at].item():.6g} ({what})\n{int(wrong.sum())} of {wrong.numel()} are off by more than one rounding. "
+        "An intermediate value is stored in 16 bits"
     )
 
 

@@ -6,10 +6,10 @@ def check(work):
     cell = work.cell()
     agree(cell, cases(work))
     probe = work.beside(OPERATORS)
-    gates_are_no_result(work, probe)
+    gates_are_not_differentiable(work, probe)
     saved(work, probe)
     missing_gradient(work, cell)
-    once_differentiable(work, cell, "Refuse it plainly")
+    once_differentiable(work, cell, "Raise an error that names once_differentiable")
     with_opcheck(work, probe)
     case = work.case(*SMALL)
     agree(lambda *inputs: probe.compiled("lltm", "lltm", False, *inputs), [case])
@@ -22,37 +22,37 @@ def arguments(work):
     return z, case.inputs()["old_cell"]
 
 
-def gates_are_no_result(work, probe):
-    """Whoever differentiates gates is told that they have no gradient."""
+def gates_are_not_differentiable(work, probe):
+    """Autograd treats gates as not differentiable."""
     new_h, new_cell, gates = probe.call("pointwise", *arguments(work))
-    require(new_h.requires_grad and new_cell.requires_grad, "new_h and new_cell need gradients, and have none")
+    require(new_h.requires_grad and new_cell.requires_grad, "new_h and new_cell must require gradients, but do not")
     require(
         not gates.requires_grad,
-        "gates seem to have a gradient, and it would be lost without a word: backward does not use it. "
-        "ctx.mark_non_differentiable says that there is none",
+        "gates requires a gradient, but backward ignores the gradient of gates, so it would be lost silently. "
+        "Mark gates with ctx.mark_non_differentiable",
     )
 
 
 def saved(work, probe):
-    """Gates and new_cell, through save_for_backward, and nothing else."""
+    """gates and new_cell are saved with save_for_backward, and nothing else is."""
     on_ctx = work.beside(CALLS).attributes("lltm", "lltm", *work.case(*SMALL).inputs().values())
     require(
         not on_ctx,
         f"ctx.{', ctx.'.join(on_ctx)} holds tensors: autograd does not notice when such a tensor is changed before "
-        "backward, and an output that is kept there is not freed with the graph. ctx.save_for_backward keeps tensors",
+        "backward, and an output that is kept there is not freed with the graph. Use ctx.save_for_backward",
     )
     with work.counting() as counted:
         _, new_cell, gates = probe.call("pointwise", *arguments(work))
     enough = new_cell.nbytes + gates.nbytes
     require(
         counted.saved == enough,
-        f"ctx.save_for_backward keeps {counted.saved} bytes, and pointwise_backward reads {enough}: gates and "
+        f"ctx.save_for_backward keeps {counted.saved} bytes, but pointwise_backward reads {enough}: gates and "
         "new_cell" + ", which are kept elsewhere" * (counted.saved < enough),
     )
 
 
 def missing_gradient(work, cell):
-    """No zeros are made for an output that nobody used."""
+    """No zeros are created for an output that was not used."""
     found = {}
     for grads in ("both", "cell only"):
         case = work.case(*SMALL, grads=grads)
@@ -63,13 +63,13 @@ def missing_gradient(work, cell):
         found[grads] = sum(number for name, number in counted.calls.items() if name.startswith("zeros"))
     require(
         found["cell only"] <= found["both"],
-        f"when nobody used new_h, its gradient is made of zeros ({found['cell only']} call of zeros), where the "
-        "operator takes None: set_materialize_grads(False)",
+        f"when new_h is not used, autograd creates zeros for its gradient (calls of zeros: {found['cell only']}), "
+        "but the operator accepts None: call ctx.set_materialize_grads(False)",
     )
 
 
 def with_opcheck(work, probe):
-    """opcheck is content with how the gradient is registered."""
+    """opcheck accepts the registration of the gradient."""
     for test in ("test_autograd_registration", "test_aot_dispatch_dynamic"):
         said = probe.opcheck("pointwise", test, *arguments(work))
         require(not said, f"opcheck's {test}: {said}")

@@ -3,7 +3,7 @@ import torch
 from common.exercises.judge import OPERATORS, BuildFailure, Failure, require, same
 
 OLDEST = 0x030A0000
-# Runs setup.py up to where it would begin to build, and asks its commands what they would call the results.
+# Runs setup.py up to the point where it would start to build, and asks its commands for the names of the results.
 READER = """
 import distutils.core, setuptools
 setup = distutils.core.run_setup("setup.py", ["bdist_wheel"], stop_after="init")
@@ -29,19 +29,19 @@ def check(work):
     headers(told["macro"])
     require(
         told["file"] == "_C.abi3.so",
-        f"the extension's file would be called {told['file']}, which only one Python looks for; expected _C.abi3.so. "
-        "CppExtension has an argument for that",
+        f"the extension's file would be named {told['file']}, which only one version of Python looks for; expected "
+        "_C.abi3.so. CppExtension has an argument for that",
     )
     require(
         told["tag"] == "cp310-abi3",
-        f"the wheel's name would say {told['tag']}, and pip would install it for no other Python; expected "
-        "cp310-abi3",
+        f"the wheel's name would contain {told['tag']}, so pip would install it for no other version of Python; "
+        "expected cp310-abi3",
     )
     called(work)
 
 
 def read(work):
-    """What setup.py says."""
+    """What setup.py would build."""
     ran = work.observe(READER, TORCH_CPP_LOG_LEVEL="ERROR", PYTHONWARNINGS="ignore")
     if ran.told is None:
         raise Failure("\n".join(["setup.py cannot be run:", *ran.output.splitlines()[-4:]]))
@@ -49,11 +49,11 @@ def read(work):
 
 
 def headers(macro):
-    """The oldest Python that the headers hear of is the oldest that the wheel is for."""
+    """Py_LIMITED_API is the oldest Python that the wheel is for."""
     require(
         macro != "none",
-        "the headers know nothing of the limited API, so they allow everything, and nobody finds out what another "
-        "Python would not stand: define the macro Py_LIMITED_API",
+        "the headers allow the whole C API, so the compiler accepts code that does not work with another version of "
+        "Python: define the macro Py_LIMITED_API",
     )
     try:
         version = int(macro, 0)
@@ -62,16 +62,16 @@ def headers(macro):
     oldest = f"{version >> 24}.{version >> 16 & 0xFF}"
     require(
         version == OLDEST,
-        f"Py_LIMITED_API is {macro}: the headers allow what came with Python {oldest}, and the wheel is for 3.10",
+        f"Py_LIMITED_API is {macro}: the headers allow the API of Python {oldest}, but the wheel is for 3.10",
     )
 
 
 def called(work):
-    """It builds with these headers, and works."""
+    """The extension builds with these headers, and works."""
     try:
         names = work.load("_C").operators()
     except BuildFailure as failure:
-        hint = "\nThe limited API has no macros and functions that reach into Python's objects" * (
+        hint = "\nThe limited API lacks macros and functions that access the fields of Python objects" * (
             "Py" in str(failure)
         )
         raise BuildFailure(f"{failure}{hint}") from None

@@ -17,8 +17,8 @@ def check(work):
         name = expected.partition("(")[0]
         require(
             probe.tagged(name, "pt2_compliant_tag"),
-            f"{name} has no pt2_compliant_tag: it says that fake kernel and gradient fit, so that compilers may rely "
-            "on it. It is the second argument of m.def",
+            f"{name} has no pt2_compliant_tag. The tag declares that fake kernel and gradient match the operator, so "
+            "that a compiler may rely on them. Pass it as the second argument of m.def",
         )
 
 
@@ -28,23 +28,23 @@ def defined(probe, expected):
     try:
         found = probe.schema(name)
     except LearnerError:
-        raise Failure(f"torch.ops has no {name}: TORCH_LIBRARY in csrc/lltm.cpp defines operators") from None
+        raise Failure(f"torch.ops has no {name}: define it with TORCH_LIBRARY in csrc/lltm.cpp") from None
     if found != expected:
         raise Failure(f"the schema is not what the README asks for.\n  it is      {found}\n  expected   {expected}")
     for key in ("CompositeImplicitAutograd", "CompositeExplicitAutograd"):
         require(
             not probe.has_kernel(name, key),
-            f"{name} is registered with {key}, so for every device: a GPU's tensors would get a loop that reads CPU "
-            "memory, and the meta device's, which have none, too. The key here is CPU",
+            f"{name} is registered for {key}, that is, for every device: the loop for CPU memory would also run for "
+            "tensors on a GPU, and for meta tensors, which have no memory. Use the key CPU",
         )
     require(
         probe.has_kernel(name, "CPU"),
-        f"{name} has a schema and no kernel for the CPU: TORCH_LIBRARY_IMPL in csrc/lltm_cpu.cpp gives it one",
+        f"{name} has a schema but no kernel for the CPU: register one with TORCH_LIBRARY_IMPL in csrc/lltm_cpu.cpp",
     )
 
 
 def by_name(work, probe):
-    """Called with names, each argument arrives where it should."""
+    """Each named argument reaches the right parameter."""
     case = work.case(*SMALL)
     old_cell = case.inputs()["old_cell"].detach()
     z = work.case(case.B, 1, 3 * case.S).inputs()["old_h"].detach()

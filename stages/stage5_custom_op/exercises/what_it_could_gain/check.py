@@ -7,11 +7,11 @@ from common import paths
 from common.exercises.judge import require
 
 LOOK = {
-    "eager_kernels": "each operation that computes is one",
-    "eager": "what one kernel writes, the next one reads again",
-    "kernels": "operations that go through the same units one by one are what a compiler fuses first",
-    "compiled": "what lies between the operations stays in registers, and nothing is kept for a backward pass",
-    "product": "it reads each matrix and writes the third; with nothing around it there is nothing to leave out",
+    "eager_kernels": "each operation that computes something launches one",
+    "eager": "each kernel writes its result to memory, and the next one reads it again",
+    "kernels": "pointwise operations on the same units are the first that a compiler fuses",
+    "compiled": "intermediate results stay in registers, and nothing is saved for a backward pass",
+    "product": "it reads two matrices and writes the third; fusion can remove none of these accesses",
 }
 
 
@@ -19,17 +19,17 @@ def check(work):
     said = {name: work.number(name) for name in LOOK}
     found = measured(work.exercise.folder)
     for name, look in LOOK.items():
-        require(said[name] == found[name], f"{name} = {said[name]}: counted just now, it is another number; {look}")
+        require(said[name] == found[name], f"{name} = {said[name]}: the count is another number; {look}")
     gain = found["eager"] / found["compiled"]
     return (
-        f"Against eager mode a fused kernel can gain {gain:.1f} times at large sizes, and torch.compile has that "
-        "gain. Against torch.compile a kernel of one's own gains where it knows more: what the backward needs, or "
-        "what stays on the chip from step to step"
+        f"At large sizes a fused kernel can be {gain:.1f} times as fast as eager mode, and torch.compile reaches "
+        "that. Your own kernel can be faster than torch.compile where it uses more knowledge: what the backward "
+        "needs, or what stays on the chip from step to step"
     )
 
 
 def measured(exercise):
-    """What is moved, counted in a process of its own; what inductor compiles is kept, with what it counted then."""
+    """The counts, from a separate process. A cache keeps what inductor compiles, together with its counts."""
     command = [sys.executable, "-W", "ignore", str(exercise / "measure.py"), str(exercise / "files")]
     variables = {
         "TORCHINDUCTOR_CACHE_DIR": str(paths.build_dir() / "inductor-counted"),

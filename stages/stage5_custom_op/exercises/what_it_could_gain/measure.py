@@ -1,4 +1,4 @@
-"""Prints, as JSON, how many numbers are moved for each unit. Usage: measure.py FOLDER_OF_PARTS."""
+"""Prints, as JSON, how many numbers are read and written for each unit. Usage: measure.py FOLDER_OF_PARTS."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ import parts
 
 
 class Moved(TorchDispatchMode):
-    """Counts what each operation of eager mode reads and writes, views aside, and the operations."""
+    """Counts the operations of eager mode, except views, and the numbers that they read and write."""
 
     numbers = operations = 0
 
@@ -31,7 +31,7 @@ B, S, K = 16, 128, 256
 z, old_cell = torch.randn(B, 3 * S), torch.randn(B, S)
 with Moved() as eager:
     parts.pointwise(z, old_cell)
-settings.cpp_cache_precompile_headers = False  # for one kernel
+settings.cpp_cache_precompile_headers = False  # not worth it for one kernel
 torch._logging.set_logs(inductor_metrics=True)  # without it bytes are not counted
 torch.compile(parts.pointwise, fullgraph=True)(z, old_cell)
 kernels, compiled = metrics.generated_kernel_count, metrics.num_bytes_accessed // z.element_size()

@@ -1,4 +1,4 @@
-"""Prints, as JSON, what becomes of each of liars.py's operators. Usage: measure.py FOLDER_OF_LIARS."""
+"""Prints, as JSON, what happens with each operator of liars.py. Usage: measure.py FOLDER_OF_LIARS."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ sys.path.insert(0, sys.argv[1])
 import liars
 
 FAKES = ("shape", "strides", "dtype")
-# What every torch from 2.11 on notices; newer ones notice a lie about the dtype and opcheck one about strides too.
+# What every torch from 2.11 on reports; newer ones also report the dtype, and their opcheck also the strides.
 ALWAYS_LOUD, ALWAYS_FOUND = ("shape", "strides"), ("shape", "dtype", "writes")
 x = torch.randn(4, 6)
 
@@ -28,7 +28,7 @@ def becomes(name, backend, asserts=True):
 
 
 def found(name):
-    """Whether opcheck says anything."""
+    """Whether opcheck reports an error."""
     try:
         torch.library.opcheck(getattr(torch.ops.liars, name).default, (x.clone(),))
     except Exception:

@@ -1,4 +1,4 @@
-// The operators through torch's stable ABI: their schemas, and what they refuse. Kernels register elsewhere.
+// The operators in torch's stable ABI: schemas and checks of the arguments. Other files register the kernels.
 #include <Python.h>
 
 #include <array>
@@ -11,7 +11,7 @@ using torch::headeronly::IntHeaderOnlyArrayRef;
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
-// z (B, 3S): the pre-activations of input gate, output gate and candidate cell. gates: z, activated.
+// z (B, 3S): pre-activations of input gate, output gate and candidate cell. gates: their activations.
 EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
   m.def("pointwise(Tensor z, Tensor old_cell) -> (Tensor new_h, Tensor new_cell, Tensor gates)");
   m.def(
@@ -19,7 +19,7 @@ EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
       " -> (Tensor d_z, Tensor d_old_cell)");
 }
 
-// Sizes as torch prints them; the stable ABI's have no operator<<.
+// Sizes as torch prints them; those of the stable ABI have no operator<<.
 std::string text(IntHeaderOnlyArrayRef sizes) {
   std::ostringstream out;
   for (size_t i = 0; i < sizes.size(); ++i) out << (i ? ", " : "[") << sizes[i];
@@ -61,8 +61,8 @@ void check_backward(const std::optional<Tensor>& grad_h, const std::optional<Ten
   if (grad_cell) check("grad_cell", *grad_cell, shape, "gates", gates);
 }
 
-// torch/csrc/stable/ops.h wraps a few dozen of torch's operators. Any other is called by its name, with its
-// arguments on a stack, which then holds the results.
+// torch/csrc/stable/ops.h wraps a few dozen of torch's operators. All others are called by name, with their
+// arguments on a stack, which holds the results afterwards.
 Tensor expand(const Tensor& tensor, IntHeaderOnlyArrayRef size) {
   using torch::stable::detail::from;
   std::array<StableIValue, 3> stack{from(tensor), from(size), from(/*implicit=*/false)};
@@ -74,7 +74,7 @@ Tensor or_zero(const std::optional<Tensor>& grad, const Tensor& like) {
   return grad ? *grad : expand(torch::stable::new_zeros(like, {}), like.sizes());
 }
 
-// `from . import _C` loads this library, which registers the operators, and learns their namespace.
+// `from . import _C` loads this library, which registers the operators; _C.NAMESPACE is their namespace.
 PyMODINIT_FUNC PyInit__C() {
   static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", "The operators of the LLTM cell.", -1,
                                    nullptr};

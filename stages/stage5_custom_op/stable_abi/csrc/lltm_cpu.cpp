@@ -1,4 +1,4 @@
-// The operators on a CPU, as a loop over rows and units: what the CUDA kernels do, without threads.
+// The operators on a CPU: loops over rows and units that compute what the threads of a CUDA kernel compute.
 #include <cmath>
 
 #include "lltm_math.h"
@@ -6,7 +6,7 @@
 
 using torch::stable::Tensor;
 
-// at::TensorAccessor, and what Tensor::accessor() would do if a stable Tensor had one.
+// Like at::TensorAccessor and Tensor::accessor(), which a stable Tensor does not have.
 template <typename scalar_t, size_t dimensions>
 using Accessor = torch::headeronly::HeaderOnlyTensorAccessor<scalar_t, dimensions>;
 
@@ -41,7 +41,7 @@ void forward_rows(Accessor<scalar_t, 2> new_h,             // [B,S]
 template <typename scalar_t>
 void backward_rows(Accessor<scalar_t, 3> d_z,               // [B,3,S]: input, output, candidate
                    Accessor<scalar_t, 2> d_old_cell,        // [B,S]
-                   Accessor<const scalar_t, 2> grad_h,      // [B,S], any strides, zero ones too
+                   Accessor<const scalar_t, 2> grad_h,      // [B,S], any strides, even zero
                    Accessor<const scalar_t, 2> grad_cell,   // [B,S], the same
                    Accessor<const scalar_t, 3> gates,       // [B,3,S]
                    Accessor<const scalar_t, 2> new_cell) {  // [B,S]

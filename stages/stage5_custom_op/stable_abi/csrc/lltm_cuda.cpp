@@ -1,9 +1,9 @@
-// The operators on a GPU: outputs, launches, and their registration.
+// The operators on a GPU: allocation of the outputs, launches, and registration.
 #include "operators.h"
 
 using torch::stable::Tensor;
 
-// Defined in lltm_kernel.cu. Gates and their gradients come as (B, 3, S).
+// Defined in lltm_kernel.cu. Gates and their gradients are passed as (B, 3, S).
 void launch_forward(const Tensor& new_h, const Tensor& new_cell, const Tensor& gates, const Tensor& z,
                     const Tensor& old_cell);
 void launch_backward(const Tensor& d_z, const Tensor& d_old_cell, const Tensor& grad_h,
@@ -15,7 +15,7 @@ std::tuple<Tensor, Tensor, Tensor> pointwise_cuda(const Tensor& z,           // 
   const torch::stable::accelerator::DeviceGuard guard(z.get_device_index());
   const int64_t B = old_cell.size(0), S = old_cell.size(1);
 
-  // Every element will be written, so nothing needs to be zeroed.
+  // The kernel writes every element, so nothing needs to be zeroed.
   Tensor new_h = torch::stable::new_empty(z, {B, S});
   Tensor new_cell = torch::stable::new_empty(z, {B, S});
   Tensor gates = torch::stable::new_empty(z, {B, 3, S});

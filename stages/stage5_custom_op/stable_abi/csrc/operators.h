@@ -12,11 +12,12 @@
 #include <tuple>
 #include <type_traits>
 
-// STABLE_TORCH_LIBRARY takes a namespace as it is written; through these it may be a macro of setup.py's.
+// STABLE_TORCH_LIBRARY does not expand macros in its arguments. With these, the namespace can be a macro that
+// setup.py defines.
 #define EXPAND_TORCH_LIBRARY(name, m) STABLE_TORCH_LIBRARY(name, m)
 #define EXPAND_TORCH_LIBRARY_IMPL(name, key, m) STABLE_TORCH_LIBRARY_IMPL(name, key, m)
 
-// AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, ...), made of what needs no libtorch.
+// Like AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, ...), but without libtorch.
 // clang-format off
 #define DISPATCH_FLOATING_TYPES(type, name, ...)                                    \
   THO_DISPATCH_SWITCH(type, name,                                                   \
@@ -26,11 +27,11 @@
     THO_DISPATCH_CASE(torch::headeronly::ScalarType::BFloat16, __VA_ARGS__))
 // clang-format on
 
-// at::opmath_type: half and bfloat16 are how numbers lie in memory, the maths is in float.
+// Like at::opmath_type: half and bfloat16 are storage types, and their arithmetic is in float.
 template <typename scalar_t>
 using math_type = std::conditional_t<std::is_same_v<scalar_t, double>, double, float>;
 
-// The pointer under a tensor; const for a const type.
+// The data pointer of a tensor; const for a const type.
 template <typename scalar_t>
 scalar_t* data(const torch::stable::Tensor& tensor) {
   if constexpr (std::is_const_v<scalar_t>) {
@@ -46,6 +47,6 @@ void check_backward(const std::optional<torch::stable::Tensor>& grad_h,
                     const std::optional<torch::stable::Tensor>& grad_cell, const torch::stable::Tensor& gates,
                     const torch::stable::Tensor& new_cell);
 
-// A gradient that never came is one zero, seen as (B, S) through strides of zero.
+// A missing gradient is a single zero that strides of zero expand to (B, S).
 torch::stable::Tensor or_zero(const std::optional<torch::stable::Tensor>& grad,
                               const torch::stable::Tensor& like);

@@ -15,7 +15,7 @@ from common.exercises.judge import (
 
 OPERATIONS = Path(__file__).parents[1] / "leave_it_out" / "operations.py"
 PRODUCTS = ("mm", "addmm", "addmm_")
-PLAINLY = "The operator cell_backward refuses it in plain words, if autograd sees the call"
+PLAINLY = "The operator cell_backward rejects it with a clear message, if autograd sees the call"
 
 
 def check(work):
@@ -23,7 +23,7 @@ def check(work):
     ends(work, cell)
     agree(cell, cases(work))
     probe = work.beside(OPERATORS)
-    z_is_no_result(work, probe)
+    z_is_not_differentiable(work, probe)
     kept(work, cell)
     operations = work.beside(OPERATIONS)
     no_zeros(work, operations)
@@ -33,30 +33,30 @@ def check(work):
 
 
 def ends(work, cell):
-    """One call, which a cell that calls itself does not survive."""
+    """One call, in which a cell without a guard calls itself without end."""
     case = work.case(*SMALL)
     try:
         cell(*case.inputs().values())
     except Stopped as stopped:
         raise Failure(
-            f"{stopped}\nEvery call of `cell` comes to this forward first, the one in it too, unless a guard leads "
-            "it past autograd"
+            f"{stopped}\nEvery call of `cell` reaches this forward first, also the call inside forward, unless a "
+            "guard makes it skip autograd"
         ) from None
 
 
-def z_is_no_result(work, probe):
-    """Who differentiates z is told that it has no gradient."""
+def z_is_not_differentiable(work, probe):
+    """Autograd treats z as not differentiable."""
     new_h, new_cell, z = probe.call("cell", *work.case(*SMALL).inputs().values())
-    require(new_h.requires_grad and new_cell.requires_grad, "new_h and new_cell need gradients, and have none")
+    require(new_h.requires_grad and new_cell.requires_grad, "new_h and new_cell must require gradients, but do not")
     require(
         not z.requires_grad,
-        "z seems to have a gradient, and it would be lost without a word: backward does not use it. "
-        "ctx->mark_non_differentiable says that there is none",
+        "z requires a gradient, but backward ignores the gradient of z, so it would be lost silently. "
+        "Mark z with ctx->mark_non_differentiable",
     )
 
 
 def kept(work, cell):
-    """Three inputs, an output and z."""
+    """Three inputs, one output and z are saved, and nothing else."""
     case = work.case(*SMALL)
     inputs = case.inputs()
     with work.counting() as counted:
@@ -66,18 +66,18 @@ def kept(work, cell):
     needed = sum(given.values()) + 4 * results[1].nbytes  # new_cell, and z with three numbers for each unit
     require(
         counted.saved <= needed,
-        f"{counted.saved:,} bytes are kept for backward, where {needed:,} are enough: those of input, weights, "
+        f"{counted.saved:,} bytes are saved for backward, but {needed:,} are enough: those of input, weights, "
         "old_h, new_cell and z. What are the others for?",
     )
     require(
         counted.saved == needed,
-        f"only {counted.saved:,} bytes went through save_for_backward, where backward reads {needed:,}: "
-        "what is kept elsewhere, nobody watches, and what is computed again costs more than reading it",
+        f"only {counted.saved:,} bytes are saved with save_for_backward, but backward reads {needed:,}: autograd "
+        "does not check tensors that are kept elsewhere, and computing them again takes longer than reading them",
     )
 
 
 def no_zeros(work, operations):
-    """None are made for an output that nobody used."""
+    """No zeros are created for an output that was not used."""
     for grads in ("h only", "cell only"):
         case = work.case(*SMALL, grads=grads)
         inputs = [tensor.detach() for tensor in case.inputs().values()]
@@ -85,13 +85,13 @@ def no_zeros(work, operations):
         made = sum(number for name, number in found.items() if name.startswith(("zero", "new_zeros", "full", "fill")))
         require(
             not made,
-            f"with a gradient of {grads}, backward makes zeros ({made} calls), where the operator takes nullopt: "
-            "set_materialize_grads(false)",
+            f"with a gradient of {grads}, backward creates zeros ({made} calls), but the operator accepts nullopt: "
+            "call ctx->set_materialize_grads(false)",
         )
 
 
 def only_what_is_needed(work, operations):
-    """`needs` is what autograd says."""
+    """`needs` asks only for the gradients that autograd needs."""
     for needed in (("weights", "bias"), *((name,) for name in INPUTS)):
         case = work.case(*SMALL, requires_grad=needed)
         agree(work.cell(), [case])
@@ -102,13 +102,13 @@ def only_what_is_needed(work, operations):
         enough = bool({"input", "old_h"} & set(needed)) + 2 * ("weights" in needed)
         require(
             products <= enough,
-            f"when {' and '.join(needed)} alone need a gradient, backward makes {products} products, where {enough} "
-            "would do: needs_input_grad says which gradients anybody wants",
+            f"when only {' and '.join(needed)} need a gradient, backward computes {products} products, but {enough} "
+            "are enough: needs_input_grad says which gradients are needed",
         )
 
 
 def traced(work, probe):
-    """Whole under torch.compile, with sizes that are not known."""
+    """torch.compile makes one graph of the cell, with unknown sizes."""
     agree(lambda *inputs: compiled(probe, inputs), [work.case(*size) for size in (SMALL, (4, 6, 33))])
     for test in ("test_autograd_registration", "test_aot_dispatch_dynamic"):
         said = probe.opcheck("cell", test, *work.case(*SMALL).inputs().values())
@@ -122,9 +122,9 @@ def compiled(probe, inputs):
     except LearnerError as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         size = next((line for line in lines if "size mismatch" in line), None)
-        what = "fits only the sizes that it was traced with" if size else "cannot be traced"
+        what = "works only for the sizes that it was traced with" if size else "cannot be traced"
         raise Failure(
-            f"the compiled cell {what}: {size or lines[0]}\nWhile torch.compile traces, tensors have no numbers and "
-            "sizes may be unknown. An operator has a fake kernel that knows what to do then. A function that is "
-            "called past the dispatcher has none, and its size(0) pins a size to a number"
+            f"the compiled cell {what}: {size or lines[0]}\nWhile torch.compile traces, tensors have no data and "
+            "sizes may be unknown. An operator has a fake kernel for this case. A C++ function that is called "
+            "without the dispatcher has none, and its size(0) fixes a size to one number"
         ) from None

@@ -8,21 +8,21 @@ from common.paths import ROOT
 FLOAT = 4  # bytes
 WITHIN = {"least": 5, "instructions": 10, "small": 1}
 LOOK = {
-    "kept_forward": "z and old_cell come in; besides the two results it writes what it keeps",
-    "forward": "z and old_cell come in, new_h and new_cell go out",
-    "backward": "z, new_cell and two gradients come in, d_z and d_old_cell go out",
-    "h_unused": "a tensor without data is not read",
-    "saved": "arguments and results are there anyway; look for what is neither",
-    "least": "bytes divided by bytes a second",
-    "instructions": "instructions a second divided by units a second",
-    "small": "bytes divided by bytes a second; a launch takes thousands of nanoseconds, whatever it moves",
+    "kept_forward": "it reads z and old_cell; besides the two results it writes what it saves for backward",
+    "forward": "it reads z and old_cell, and writes new_h and new_cell",
+    "backward": "it reads z, new_cell and two gradients, and writes d_z and d_old_cell",
+    "h_unused": "a missing gradient is not read",
+    "saved": "arguments and results exist anyway; look for tensors that are neither",
+    "least": "divide the bytes by the bytes per second",
+    "instructions": "divide the instructions per second by the units per second",
+    "small": "divide the bytes by the bytes per second; a launch takes thousands of nanoseconds, whatever it moves",
 }
 WHY = {
-    ("forward", 9): "that it was while the gates were kept",
-    ("forward", 4): "that is what it reads; it writes, too",
-    ("backward", 13): "the gates are not read: they are computed from z, which takes the place of what was kept",
-    ("h_unused", 10): "no zeros are read for a gradient that never came; its pointer is null",
-    ("saved", 3): "that is how many numbers; each of float32 has 4 bytes",
+    ("forward", 9): "that was the number when the gates were saved",
+    ("forward", 4): "that is what it reads, but it also writes",
+    ("backward", 13): "the gates are not read: they are computed from z, which is saved instead of them",
+    ("h_unused", 10): "no zeros are read for a missing gradient: its pointer is null",
+    ("saved", 3): "that is how many numbers are saved; each float32 number has 4 bytes",
     ("least", 32): "that is the time for a single number of each unit",
 }
 GPU = {"multiprocessors": 132, "threads": 4 * 32, "clock": 1.98e9}
@@ -33,12 +33,14 @@ def check(work):
     measured = counted(work) | calculated()
     for name, number in measured.items():
         if abs(said[name] - number) > WITHIN.get(name, 0):
-            way = "more" if said[name] < number else "less"
-            raise Failure(f"{name} = {said[name]}: it is {way}; {WHY.get((name, said[name]), LOOK[name])}")
+            way = "larger" if said[name] < number else "smaller"
+            raise Failure(
+                f"{name} = {said[name]}: the right number is {way}; {WHY.get((name, said[name]), LOOK[name])}"
+            )
 
 
 def counted(work):
-    """What the emulator counts, in numbers a unit, and what autograd keeps."""
+    """What the emulator counts, in numbers for each unit, and what autograd saves."""
     found = {}
     with work.ours(stages.get_stage(3).folder) as three:
         cell, case = three.cell(), three.case(*SMALL)
@@ -61,14 +63,14 @@ def counted(work):
 
 
 def numbers(counts, kernel, case):
-    """What a kernel moves for each unit."""
+    """How many numbers a kernel moves for each unit."""
     moved, units = counts.kernels.total("bytes", kernel, "global"), case.B * case.S * FLOAT
     require(moved > 0 and moved % units == 0, f"{kernel} moves {moved} bytes for {units // FLOAT} units")
     return moved // units
 
 
 def kept(six, case):
-    """Bytes kept for backward that are neither arguments of the cell nor its results."""
+    """Bytes saved for backward that are neither arguments of the cell nor its results."""
     inputs, cell = case.inputs(), six.cell()
     with six.counting() as counts:
         results = cell(*inputs.values())
@@ -78,7 +80,7 @@ def kept(six, case):
 
 
 def calculated():
-    """Times in microseconds and nanoseconds, and instructions a unit, at the speed of a copy that was recorded."""
+    """Times in microseconds and nanoseconds, and instructions for each unit, at the recorded speed of a copy."""
     recorded = json.loads((ROOT / "docs" / "results" / "h200.json").read_text())["kernels"]
     copy = next(row["copy_gb_per_second"] for row in recorded if (row["B"], row["S"]) == (8192, 4096)) * 1e9
     bytes_a_unit = 6 * FLOAT

@@ -6,8 +6,8 @@ from common.exercises.judge import Failure, require, same, unchanged
 from common.exercises.toolchain import commands
 
 SOURCES = ("softsign.py", "csrc/softsign.cpp", "csrc/curve.cpp", "csrc/curve.h")
-THREADS = 4  # that torch is told to use
-# Compiles a file with the flags of setup.py, and with one that makes g++ tell which loops it has vectorised.
+THREADS = 4  # that torch is set to use
+# Compiles a file with the flags of setup.py, and with one that makes g++ report which loops it has vectorised.
 ASK = """
 import os, subprocess, sys
 command = [*os.environ.get("CXX", "g++").split(), *sys.argv[1:], "-fopt-info-vec-{}", "-c", "csrc/curve.cpp"]
@@ -18,34 +18,34 @@ INSTRUCTIONS = ("-march=", "-mcpu=", "-mavx", "-msse", "-mfma")  # flags that as
 
 def check(work):
     for source in SOURCES:
-        unchanged(work, source, "Only setup.py is yours")
+        unchanged(work, source, "Change only setup.py")
     flags = flags_of(work)
     values(work)
     of_some = [flag for flag in flags if flag.startswith(INSTRUCTIONS)]
     require(
         not of_some,
-        f"{' '.join(of_some)} asks for instructions that not every CPU has; on one that is older the program ends "
-        "with SIGILL, an illegal instruction",
+        f"{' '.join(of_some)} asks for instructions that not every CPU has; on an older CPU the program ends with "
+        "SIGILL, an illegal instruction",
     )
     in_vectors(work, flags)
     used = work.load("softsign").threads(64, THREADS)
     require(
         used > 1,
-        f"at::parallel_for has run everything in one thread, where torch was told to use {THREADS}: to its header, "
-        "this is a program without OpenMP",
+        f"at::parallel_for ran everything in one thread, but torch was told to use {THREADS}: its header was "
+        "compiled without OpenMP",
     )
 
 
 def flags_of(work):
-    """What setup.py asks of the compiler for curve.cpp, of its own: optimisation and code generation."""
+    """The flags that setup.py itself gives for curve.cpp: optimisation and code generation."""
     for command in commands(work):
         if command.source == "curve.cpp":
             return [word for word in command.own[1:] if word.startswith(("-O", "-f", "-m"))]
-    raise Failure("setup.py compiles csrc/curve.cpp no more")
+    raise Failure("setup.py no longer compiles csrc/curve.cpp")
 
 
 def values(work):
-    """Against the formula, NaN and infinity included."""
+    """Compares with the formula, also for NaN."""
     softsign, numbers = work.load("softsign").softsign, work.numbers()
     for B, S in ((3, 70), (1, 1), (64, 33)):
         x = 5 * torch.randn(B, S, generator=numbers)
@@ -55,23 +55,23 @@ def values(work):
         exact = torch.nn.functional.softsign(x.double()).nan_to_num(nan=0.0)
         if got.isnan().any():
             raise Failure(
-                f"softsign of NaN is NaN, expected 0 (B={B}, S={S}). The source asks std::isnan; a flag has promised "
-                "the compiler that there is no NaN, and so the question was dropped"
+                f"softsign of NaN is NaN, expected 0 (B={B}, S={S}). The source calls std::isnan, but a flag "
+                "promises the compiler that there is no NaN, so it removed the test"
             )
         same("softsign(x)", got, exact, f"B={B}, S={S}", torch.float32)
 
 
 def in_vectors(work, flags):
-    """The compiler says that it made vector instructions of the loop."""
+    """The compiler reports that it has vectorised the loop."""
     said = work.python("-c", ASK.format("optimized"), *flags).output
     if "loop vectorized" in said:
         return
     missed = work.python("-c", ASK.format("missed"), *flags).output
     reasons = re.findall(r"curve\.cpp:\d+:\d+: missed: (?:not vectorized: )?(.+)", missed)
-    reason = "it does not even try, for its level of optimisation does not ask for any"
+    reason = "it does not even try, because its optimisation level does not include it"
     if reasons:
         reason = next((one for one in reasons if "control flow" in one), reasons[-1]).rstrip(".")
         reason += (
-            ".\nOf two quotients one is chosen, and to compute the other, too, might raise a floating-point exception"
+            ".\nThe loop selects one of two quotients. Computing both of them might raise a floating-point exception"
         )
-    raise Failure(f"with {' '.join(flags) or 'no flags'} g++ makes no vector instructions of the loop: {reason}")
+    raise Failure(f"with {' '.join(flags) or 'no flags'} g++ does not vectorise the loop: {reason}")

@@ -19,16 +19,13 @@ def check(work):
             moved = counted.total("bytes", kernel, "global") / (z.element_size() * B * S)
             require(
                 moved <= most,
-                f"{case}: right, but {kernel} moves {moved:.3g} numbers for each unit, where {most} are enough: "
-                f"{which}",
+                f"{case}: right, but {kernel} moves {moved:.3g} numbers for each unit; {most} are enough: {which}",
             )
-            require(
-                moved == most, f"{case}: {kernel} moves {moved:.3g} numbers for each unit; who computes the others?"
-            )
+            require(moved == most, f"{case}: {kernel} moves only {moved:.3g} numbers for each unit, expected {most}")
 
 
 def compare(got, z, grad, case):
-    """Both results against the equations in float64."""
+    """Compares both results with the equations in float64."""
     B, S = grad.shape
     out, d_z = got[: B * S].view(B, S), got[B * S :].view(B, 2 * S)
     a, b = z.double().chunk(2, 1)
@@ -36,14 +33,14 @@ def compare(got, z, grad, case):
     lost = (d_z[:, :S] + d_z[:, S:]).isnan()
     require(
         not lost.any() or bool((lost & (a != 0) & (b != 0)).any()),
-        f"d_z is NaN where a or b is 0, and only there: 0/0. What was multiplied by 0 cannot be had back ({case})",
+        f"d_z is NaN where a or b is 0, and only there: 0/0. 0 = 0 * x does not determine x ({case})",
     )
     same("out", out, a * s * b, case, torch.float32, 1e-5)
     wrong = {
-        "the derivative of sigmoid is taken of a, and wants sigmoid(a)": s + a * a * (1 - a),
-        "d_a is that of sigmoid alone": s * (1 - s),
-        "d_a lacks the second part: silu(a) has a in it twice": s,
+        "the derivative of sigmoid takes sigmoid(a), but is computed from a": s + a * a * (1 - a),
+        "d_a is the derivative of sigmoid alone": s * (1 - s),
+        "d_a lacks its second term: silu(a) depends on a twice": s,
     }
-    suspects = {words: torch.cat([g * b * slope, g * a * s], 1) for words, slope in wrong.items()}
+    suspects = {words: torch.cat([g * b * derivative, g * a * s], 1) for words, derivative in wrong.items()}
     want = torch.cat([g * b * (s + a * s * (1 - s)), g * a * s], 1)
     same("d_z", d_z, want, case, torch.float32, 1e-5, suspects)

@@ -6,8 +6,8 @@ from common.cell.case import INPUTS
 from common.exercises.judge import OPERATORS, SMALL, agree, cases, require, same
 
 WASTE = {
-    "it copies old_h and input, and two products do without": ("cat", "concat"),
-    "what is written anyway need not be filled before": (
+    "it copies old_h and input, and two products need no copy": ("cat", "concat"),
+    "a tensor whose values are written anyway does not have to be filled first": (
         "zeros",
         "zero",
         "zeros_like",
@@ -19,7 +19,7 @@ WASTE = {
         "fill",
     ),
     "a product can read a view, and write into one": ("copy", "clone", "contiguous", "_to_copy"),
-    "addmm adds to what is there": ("add", "sub"),
+    "addmm can add to existing values": ("add", "sub"),
 }
 PRODUCTS = ("mm", "addmm", "addmm_")
 NEEDS = (INPUTS, ("weights", "bias"), *((name,) for name in INPUTS))
@@ -38,7 +38,7 @@ def check(work):
 
 
 def z_is_right(work, probe, dtype):
-    """The product, before anything else is made of it."""
+    """z is right, before anything is computed from it."""
     case = work.case(*SMALL, dtype=dtype)
     inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
     z = probe.call("cell", *inputs.values())[2]
@@ -54,7 +54,7 @@ def z_is_right(work, probe, dtype):
 
 
 def half_of_d_X(work, probe):
-    """What cell_backward returns where only one half is needed."""
+    """cell_backward returns only the needed half of d_X."""
     B, I, S = SMALL
     case = work.case(*SMALL)
     input, weights, _, old_h, _ = given = [tensor.detach() for tensor in case.inputs().values()]
@@ -62,16 +62,16 @@ def half_of_d_X(work, probe):
     for needed, columns in (("input", I), ("old_h", S)):
         needs = [name == needed for name in INPUTS]
         got = probe.call("cell_backward", *case.gradients(), input, weights, old_h, new_cell, z, needs)
-        require(got[0] is not None, f"d_X is undefined where {needed} needs a gradient")
+        require(got[0] is not None, f"d_X is undefined, but {needed} needs a gradient")
         require(
             tuple(got[0].shape) == (B, columns),
             f"d_X has shape {tuple(got[0].shape)} where only {needed} needs a gradient, expected {(B, columns)}: "
-            "the product with the other columns of weights is computed for nothing",
+            "the product with the other columns of weights is not needed",
         )
 
 
 def no_waste(work, operations, needed):
-    """No operation that could be left out, and no more products than somebody needs."""
+    """No operation could be left out, and no more products are computed than needed."""
     case = work.case(*SMALL, requires_grad=needed)
     inputs = [tensor.detach() for tensor in case.inputs().values()]
     found = operations.passes([INPUTS.index(name) for name in needed], list(case.gradients()), *inputs)
@@ -87,10 +87,10 @@ def no_waste(work, operations, needed):
             for called in found[name]["own"]:
                 require(called.removesuffix("_") not in wasteful, f"{name} {what} calls {called}: {why}")
         products = sum(found[name]["all"].get(product, 0) for product in PRODUCTS)
-        require(products <= enough, f"{name} {what} makes {products} products, where {enough} would do")
+        require(products <= enough, f"{name} {what} computes {products} products; {enough} would be enough")
         least, made = 3 * case.B * case.S * wide, found[name]["multiplications"]
         require(
             made <= least,
-            f"{name} {what} multiplies {made:,} times, where {least:,} would do: which columns of weights does the "
-            "product need? What is cut off after it has been computed for nothing",
+            f"{name} {what} makes {made:,} multiplications, but {least:,} are enough: which columns of weights does "
+            "the product need? Do not compute columns that are cut off afterwards",
         )

@@ -1,4 +1,4 @@
-"""What a pass of the cell asks of ATen, from C++ too; runs in the learner's process, asked by checks."""
+"""The ATen operations of a pass of the cell, also those called from C++. Checks run it in the learner's process."""
 
 import os
 from collections import Counter
@@ -10,7 +10,7 @@ from .lltm import lltm
 
 FACTORS = {"mm": (0, 1), "addmm": (1, 2), "addmm_": (1, 2)}  # which arguments are multiplied
 
-os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler's messages about itself stay off the page
+os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler prints no messages about itself
 
 
 def passes(needed, gradients, *inputs):
@@ -18,7 +18,7 @@ def passes(needed, gradients, *inputs):
 
     `multiplications` are those of their matrix products.
 
-    `needed` are the numbers of the inputs that need a gradient; one of `gradients` that is None never comes.
+    `needed` are the indices of the inputs that need a gradient. None in `gradients` is a missing gradient.
     """
     inputs = [tensor.detach().requires_grad_(k in needed) for k, tensor in enumerate(inputs)]
     leaves = [tensor for tensor in inputs if tensor.requires_grad]
@@ -30,7 +30,7 @@ def passes(needed, gradients, *inputs):
 
 
 def profiled(call):
-    """What a call returns and which operations it runs; the first call may do things that no other one does."""
+    """What a call returns and which operations it runs. An earlier call does the work that is done only once."""
     call()
     with profile(activities=[ProfilerActivity.CPU], acc_events=True, record_shapes=True) as profiler:
         value = call()
@@ -49,11 +49,11 @@ def multiplications(event):
 
 
 def callers(event):
-    """Those that an event lies within."""
+    """The events that enclose an event."""
     while (event := event.cpu_parent) is not None:
         yield event
 
 
 def short(event):
-    """A name without its namespace."""
+    """The name of an event without its namespace."""
     return event.name.removeprefix("aten::")

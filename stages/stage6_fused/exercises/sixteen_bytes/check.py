@@ -3,9 +3,9 @@ import torch
 from common.cell import reference
 from common.exercises.judge import OPERATORS, agree, cases, require, same
 
-SIZES = (1, 2, 3, 5, 7, 8, 9, 31, 64, 130)  # around packs of 2, 4 and 8 units
+SIZES = (1, 2, 3, 5, 7, 8, 9, 31, 64, 130)  # around vectors of 2, 4 and 8 units
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-PACK = 16  # bytes
+VECTOR = 16  # bytes
 ROWS = 5
 
 
@@ -16,20 +16,20 @@ def check(work):
         for S in SIZES:
             tensors = fresh(S, dtype, *source)
             compare(probe, tensors, f"S={S}, {short(dtype)}")
-            compare(probe, [apart(one, S % 3 + 2) for one in tensors], f"S={S}, {short(dtype)}, units apart")
-        for by in range(1, PACK // dtype.itemsize):
+            compare(probe, [apart(one, S % 3 + 2) for one in tensors], f"S={S}, {short(dtype)}, strided units")
+        for by in range(1, VECTOR // dtype.itemsize):
             tensors = fresh(64, dtype, *source)
             for k in range(len(tensors)):
                 given = [moved(one, by) if j == k else one for j, one in enumerate(tensors)]
                 what = (
-                    f"S=64, {short(dtype)}, {NAMES[k]} begins {by * dtype.itemsize} bytes past a multiple of {PACK}"
+                    f"S=64, {short(dtype)}, {NAMES[k]} begins {by * dtype.itemsize} bytes past a multiple of {VECTOR}"
                 )
                 compare(probe, given, what)
     for dtype in DTYPES:
         for S in (64, 130):
             z, *others = fresh(S, dtype, *source)
             count(work, probe, [z, *others], f"S={S}, {short(dtype)}")
-            count(work, probe, [z, *(apart(one, 2) for one in others)], f"S={S}, {short(dtype)}, units apart")
+            count(work, probe, [z, *(apart(one, 2) for one in others)], f"S={S}, {short(dtype)}, strided units")
 
 
 NAMES = ("z", "old_cell", "grad_h", "grad_cell")
@@ -41,13 +41,13 @@ def fresh(S, dtype, numbers, device):
 
 
 def moved(tensor, by):
-    """The same numbers, so many elements behind an aligned address."""
+    """The same numbers, beginning `by` elements after an aligned address."""
     storage = tensor.new_full((tensor.numel() + by,), torch.nan)
     return storage[by:].view(tensor.shape).copy_(tensor)
 
 
 def apart(tensor, stride):
-    """The same numbers, so many elements from one to the next; what lies between is NaN."""
+    """The same numbers, `stride` elements from one to the next, with NaN between them."""
     return tensor.new_full((*tensor.shape, stride), torch.nan)[..., 0].copy_(tensor)
 
 
@@ -56,7 +56,7 @@ def short(dtype):
 
 
 def compare(probe, tensors, what):
-    """Both operators against the equations in float64."""
+    """Compares both operators with the equations in float64."""
     z, old_cell, grad_h, grad_cell = tensors
     got = probe.call("pointwise", z, old_cell)
     new_cell = got[1]
@@ -66,7 +66,7 @@ def compare(probe, tensors, what):
         same(name, one, right, what, z.dtype, tolerance)
     new_cell = laid_out_as(old_cell, new_cell)
     d_z, _, d_old_cell = probe.call("pointwise_backward", grad_h, grad_cell, z, new_cell, [True, True])
-    # What is saved is the rounded new_cell: old_cell for which the equations give just that.
+    # Backward gets the rounded new_cell, so the reference takes the old_cell for which the equations give exactly it.
     z_i, _, z_g = z.double().chunk(3, 1)
     exact = new_cell.double() - torch.nn.functional.elu(z_g) * z_i.sigmoid()
     want = reference.pointwise_backward(grad_h, grad_cell, z, exact)
@@ -83,7 +83,7 @@ def laid_out_as(other, tensor):
 
 
 def count(work, probe, tensors, what):
-    """Each number is touched once, and in packs wherever one is full and begins at a multiple of 16 bytes."""
+    """Each number is accessed once, and in vectors wherever one is full and begins at a multiple of 16 bytes."""
     z, old_cell, grad_h, grad_cell = tensors
     with work.counting() as counted:
         _, new_cell = probe.call("pointwise", z, old_cell)
@@ -101,16 +101,16 @@ def count(work, probe, tensors, what):
         needed = (of_z * z.numel() + others * old_cell.numel()) * z.element_size()
         enough = of_z * in_z + others * in_other
         where = f"{what}: the {space.partition(' ')[2]}s of {kernel}"
-        require(size == needed, f"{where} move {size:,} bytes, where the numbers have {needed:,}")
+        require(size == needed, f"{where} move {size:,} bytes, expected {needed:,}")
         require(
             accesses <= enough or not old_cell.is_contiguous(),
-            f"{where} are {accesses:,} accesses of its threads, where {enough:,} are enough: "
+            f"{where} are {accesses:,} accesses of its threads; {enough:,} are enough: "
             f"{size / accesses:.3g} bytes at once",
         )
 
 
 def fewest(tensor, S):
-    """The accesses for all packs of a contiguous tensor of rows of S units: one each, or one for each unit."""
-    size = PACK // tensor.element_size()
-    packs = [(row + unit, min(size, S - unit)) for row in range(0, tensor.numel(), S) for unit in range(0, S, size)]
-    return sum(1 if units == size and begin % size == 0 else units for begin, units in packs)
+    """The accesses for all vectors of a contiguous tensor of rows of S units: one each, or one for each unit."""
+    size = VECTOR // tensor.element_size()
+    vectors = [(row + unit, min(size, S - unit)) for row in range(0, tensor.numel(), S) for unit in range(0, S, size)]
+    return sum(1 if units == size and begin % size == 0 else units for begin, units in vectors)

@@ -1,5 +1,5 @@
-// torch's accessors with bounds: in a kernel each index is held against the size of its dimension, which also
-// finds what stays within the tensor's memory. Their members are those of torch's own.
+// torch's accessors with bounds: in a kernel, each index is compared with the size of its dimension, which
+// also finds wrong indices inside the tensor's memory. Their members are those of torch's own.
 #pragma once
 
 #include <c10/util/ArrayRef.h>
@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-// Not looked at by the checks, but for the element at the end; hidden, as each extension has its own.
+// Not checked, except for the element at the end; hidden, because each extension has its own.
 #define EMULATOR_UNSEEN __attribute__((no_sanitize("thread"), visibility("hidden")))
 
 namespace emulator {
@@ -44,7 +44,7 @@ __attribute__((always_inline)) EMULATOR_UNSEEN inline Pointer step(Pointer data,
 template <typename T, std::size_t N, template <typename> class PtrTraits, typename index_t>
 class TensorAccessor;
 
-// What an index leaves: an accessor of one dimension less, in the end an element.
+// The result of an index: an accessor with one dimension less, or finally an element.
 template <typename T, std::size_t N, template <typename> class PtrTraits, typename index_t>
 struct Indexed {
   using type = TensorAccessor<T, N - 1, PtrTraits, index_t>;
@@ -76,7 +76,7 @@ struct Indexed<T, 1, PtrTraits, index_t> {
       return {at, this->sizes_ + 1, this->strides_ + 1};                                                 \
   }
 
-// Sizes and strides lie elsewhere.
+// Sizes and strides are stored elsewhere.
 template <typename T, std::size_t N, template <typename> class PtrTraits, typename index_t>
 class TensorAccessorBase {
  public:

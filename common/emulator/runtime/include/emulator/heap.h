@@ -37,7 +37,7 @@ template <typename T>
 void delete_array(T* first, EMULATOR_HERE) {
   if (!first) return;
   auto* memory = const_cast<std::remove_cv_t<T>*>(first);
-  if constexpr (!std::is_trivially_destructible_v<T>) {  // their number stands in front of them
+  if constexpr (!std::is_trivially_destructible_v<T>) {  // their number is stored before them
     const std::size_t number = reinterpret_cast<const std::size_t*>(memory)[-1];
     std::destroy_n(first, number);
     constexpr std::size_t room = alignof(T) > sizeof(std::size_t) ? alignof(T) : sizeof(std::size_t);

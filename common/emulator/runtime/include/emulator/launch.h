@@ -18,7 +18,7 @@
 //   extern __shared__ T name[];
 //     T* name = ::emulator::dynamic_shared<T>();
 //
-// nvcc includes cuda_runtime.h in front of each .cu; the rewritten copy must, too.
+// nvcc includes cuda_runtime.h at the top of each .cu; the rewritten copy must do so, too.
 #pragma once
 
 #include <tuple>
@@ -65,7 +65,7 @@ void refuse_in_kernels();  // a kernel cannot launch another
 // device would refuse sets the error that cudaGetLastError returns.
 void submit(LaunchInfo info);
 
-// A literal 0 or NULL in a launch of a kernel that the rewriter has not seen: a number, or a null pointer.
+// A literal 0 or NULL in a launch of a kernel that the rewriter has not seen: a number or a null pointer.
 struct Zero {
   constexpr operator int() const { return 0; }
   template <typename T>

@@ -1,8 +1,8 @@
 // CUDA's runtime API, as in CUDA 13: errors, one device, memory, copies, streams, events.
 //
-// In a plain program (`make emulate`) work that CUDA may do later waits until something waits for it, and
-// memory of the device is out of the host's reach. In a stage everything happens at once, on the calling
-// thread. Each function also learns where it is called. The environment variable EMULATOR_DEVICE changes
+// In a plain program (`make emulate`), work that CUDA may do later is delayed until something waits for it,
+// and the host cannot access device memory. In a stage, everything happens at once, on the calling thread.
+// Each function also receives the position of its call. The environment variable EMULATOR_DEVICE changes
 // limits of the device by the names of cudaDeviceProp: "maxGridSize.y=63 sharedMemPerBlock=1024".
 #pragma once
 
@@ -76,7 +76,7 @@ cudaError_t cudaDeviceReset(EMULATOR_HERE);
 cudaError_t cudaStreamCreate(cudaStream_t* stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags);
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority);
-cudaError_t cudaStreamDestroy(cudaStream_t stream, EMULATOR_HERE);  // what it holds is still done
+cudaError_t cudaStreamDestroy(cudaStream_t stream, EMULATOR_HERE);  // its work is still done
 cudaError_t cudaStreamSynchronize(cudaStream_t stream, EMULATOR_HERE);
 cudaError_t cudaStreamQuery(cudaStream_t stream, EMULATOR_HERE);
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags, EMULATOR_HERE);
@@ -98,7 +98,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event, EMULATOR_HERE);
 cudaError_t cudaEventSynchronize(cudaEvent_t event, EMULATOR_HERE);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end, EMULATOR_HERE);
 
-// Nobody has written what they return; kernels find the pattern of such memory in it.
+// They return uninitialised memory, which contains the uninitialised pattern.
 cudaError_t cudaMalloc(void** memory, std::size_t bytes, EMULATOR_HERE);
 cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream, EMULATOR_HERE);
 cudaError_t cudaMallocPitch(void** memory, std::size_t* pitch, std::size_t width, std::size_t height,
@@ -148,7 +148,7 @@ int resident_blocks(int threads, std::size_t shared);  // on one multiprocessor 
 cudaStream_t current_stream();
 int& device_guards();  // of torch, alive on this OS thread
 
-// The rewriter calls the last two behind each `__device__` and each `__constant__` variable.
+// The rewriter calls the last two after each `__device__` and each `__constant__` variable.
 bool new_variable(const volatile void* variable, std::size_t size, const char* name, bool is_constant,
                   Position where);
 template <typename T>

@@ -1,4 +1,4 @@
-// What runs, and where: everything that a check of running kernels needs to know is in this header.
+// What runs and where: this header has everything that a check of running kernels needs.
 //
 // One launch runs at a time in a process's copy of the runtime, on the OS
 // thread that asked for it. Inside it blocks are opened one after another;
@@ -26,7 +26,7 @@ struct Block;
 // What a thread waits for; also the name under which lanes of a warp meet.
 enum class Operation : std::uint8_t {
   none,
-  yield,  // it gave others a turn, and may go on at any time
+  yield,  // it gave others a turn, and may continue at any time
   activemask,
   syncthreads,
   syncthreads_count,

@@ -1,10 +1,11 @@
-// Tells the runtime of the tensors whose memory the host gives to kernels. The rewriter writes
+// Registers the tensors whose memory the host passes to kernels. The rewriter writes
 //
 //   x.data_ptr<T>()     as  ::emulator::tensor("x", x).data_ptr<T>()
 //   at::empty({B, S})   as  ::emulator::fresh(at::empty({B, S}))
 //
-// wherever the names say so; what is no tensor passes through. Includes nothing of torch, for speed, and
-// nothing of CUDA: a host file may have its own float4. What a tensor is shows in what it can do.
+// wherever these names occur. Objects other than tensors pass through. Includes no header of torch, for
+// speed, and none of CUDA, because a host file may have its own float4. A tensor is recognised by its
+// members.
 #pragma once
 
 #include <cstddef>
@@ -55,8 +56,8 @@ bool has_memory(const T& tensor) {
          tensor.storage().data();
 }
 
-// What only one tensor keeps may be a temporary one's, and freed before the launch: it is held until then, so
-// that nothing else takes its place unseen.
+// Storage that only one tensor uses may belong to a temporary, and be freed before the launch. It is held
+// until then, so that no other object takes its place unnoticed.
 template <ATensor T>
 Storage storage_of(const T& tensor) {
   using Owner = std::remove_cvref_t<decltype(tensor.storage())>;
@@ -85,7 +86,7 @@ void remember(const char* name, const T& tensor, bool read_only) {
                                   read_only});
 }
 
-// `expression` as it is: a tensor, or what points to one, or anything else.
+// Returns `expression` unchanged: a tensor, a pointer to one, or anything else.
 template <typename T>
 T&& tensor(const char* name, T&& expression, bool read_only = false) {
   if constexpr (ATensor<std::remove_cvref_t<T>>) {

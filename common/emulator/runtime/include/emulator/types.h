@@ -8,7 +8,7 @@
 
 // A vector that is loaded or stored as a whole is one access of all its bytes. g++ would store the parts of a
 // value that was just made, one by one, so such a value is first given an address. The types stay aggregates,
-// trivially copyable, and members of unions: these two are no copy assignments to C++.
+// trivially copyable, and members of unions: for C++, these two are not copy assignments.
 #define EMULATOR_ASSIGNMENTS(type, scalar, ...)                                                \
   constexpr type& operator=(const type&) = default;                                            \
   template <typename Same>                                                                     \

@@ -1,4 +1,4 @@
-// cudaMalloc and the like: named, uninitialised memory, which is never handed out twice.
+// cudaMalloc and related functions: named, uninitialised memory. No address is used twice.
 #include "allocations.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::size_t kPitch = 512;  // bytes
 
-std::size_t device_bytes = 0;  // of allocations that live
+std::size_t device_bytes = 0;  // in live allocations
 
-// Memory of the host's own that cudaHostRegister took in: neither protected nor checked for leaks.
+// Host memory that cudaHostRegister has registered: neither protected nor checked for leaks.
 std::vector<const void*>& registered() {
   static auto& all = *new std::vector<const void*>;
   return all;
@@ -57,7 +57,7 @@ const char* maker(Space space) {
                                   : "cudaMalloc";
 }
 
-// What is wrong with giving this memory back by the call under way; false when nothing is.
+// Reports what is wrong with freeing this memory in the current call; false if nothing is.
 bool is_wrong_to_free(const void* memory, bool of_host) {
   const Call& call = *Call::under_way();
   const Allocation* allocation = find_allocation(memory);
@@ -65,16 +65,16 @@ bool is_wrong_to_free(const void* memory, bool of_host) {
   const std::string own = call.name;
   if (!allocation)
     add_call_finding(Check::memory, "wrong free", memory,
-                     own + " of " + name + ", which is no memory of CUDA's",
-                     of_host ? "it takes what cudaMallocHost or cudaHostAlloc returned"
-                             : "it takes what cudaMalloc or cudaMallocManaged returned");
+                     own + " of " + name + ", which was not allocated by CUDA",
+                     of_host ? "it accepts only pointers that cudaMallocHost or cudaHostAlloc returned"
+                             : "it accepts only pointers that cudaMalloc or cudaMallocManaged returned");
   else if (allocation->freed)
     add_call_finding(Check::memory, "double free", allocation,
-                     own + " of " + name + ", which was freed already in " + line_at(allocation->freed_where),
+                     own + " of " + name + ", which was already freed in " + line_at(allocation->freed_where),
                      describe(*allocation));
   else if ((allocation->space == Space::pinned) != of_host)
     add_call_finding(Check::memory, "wrong free", allocation,
-                     own + " of " + name + ", which is memory of " + maker(allocation->space) + ": use " +
+                     own + " of " + name + ", which is memory from " + maker(allocation->space) + ": use " +
                          (of_host ? "cudaFree" : "cudaFreeHost"),
                      describe(*allocation));
   else if (memory != allocation->begin)
@@ -125,7 +125,7 @@ void report_leaks() {
     const std::string name = allocation->name.empty() ? "memory" : allocation->name;
     if (is_on(Check::leaks) && is_new(cause))
       add(cause, {!is_error,
-                  name + " is never freed (" + std::to_string(allocation->size) + " bytes of " +
+                  name + " is never freed (" + std::to_string(allocation->size) + " bytes from " +
                       maker(allocation->space) + ")" +
                       (is_error ? "" : "; a leak alone does not make the program fail"),
                   line_at(allocation->where), ""});
@@ -243,7 +243,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   return cudaSuccess;
 }
 
-// Where managed memory lies makes no difference here.
+// The location of managed memory makes no difference here.
 cudaError_t cudaMemPrefetchAsync(const void* memory, std::size_t, cudaMemLocation, unsigned int,
                                  cudaStream_t stream, Position where) {
   const Call call("cudaMemPrefetchAsync", where);

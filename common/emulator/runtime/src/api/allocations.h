@@ -1,4 +1,4 @@
-// Memory of cudaMalloc and the like, for the rest of the runtime.
+// Memory from cudaMalloc and related functions, for the rest of the runtime.
 #pragma once
 
 #include "../memory/allocation.h"
@@ -6,10 +6,10 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-bool is_registered(const Allocation& allocation);  // the host's own memory, by cudaHostRegister
-bool is_symbol(const void* address);               // a variable of a file, and not a copy on a stack
+bool is_registered(const Allocation& allocation);  // host memory registered by cudaHostRegister
+bool is_symbol(const void* address);               // a variable at file scope, not a copy on a stack
 void report_leaks();                               // as findings
-void forget_allocations();                         // all are gone: cudaDeviceReset
+void forget_allocations();                         // cudaDeviceReset frees all of them
 
 }  // namespace emulator
 EMULATOR_END

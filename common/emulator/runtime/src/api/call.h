@@ -1,4 +1,4 @@
-// What the functions of CUDA's API share: the call under way, the sticky error, how a call adds a finding.
+// Shared parts of CUDA's API functions: the current call, the sticky error, and findings of a call.
 #pragma once
 
 #include <string>
@@ -10,32 +10,32 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// Around each function of the API: one OS thread at a time; a check inside it knows the call's place.
+// One object per API call. It allows one OS thread at a time, and gives checks the position of the call.
 class Call {
  public:
   Call(const char* name, Position where);
   ~Call();
   Call(const Call&) = delete;
-  static const Call* under_way();  // the outermost; null while none is
+  static const Call* under_way();  // the outermost call; null if there is none
 
   const char* const name;
   const Position where;
 };
 
-// What a kernel did to the device: from then on every call returns it, until cudaDeviceReset.
+// The error of a kernel that broke the device: every later call returns it, until cudaDeviceReset.
 cudaError_t sticky_error();
 void set_sticky_error(cudaError_t error);
 
-// A finding about the call that is under way. `problem` is a literal that identifies its kind.
+// Adds a finding about the current call. `problem` is a literal that identifies its kind.
 void add_call_finding(Check check, const char* problem, const void* about, std::string what,
                       std::string detail, bool is_warning = false);
 
-// A remark for the end of the report, once.
+// Adds a remark to the end of the report, once.
 void note(const char* remark);
 const std::vector<const char*>& notes();
 
 // Argument number `which` of the call as the program's source has it, without casts and `&`: "d_x" for the
-// first of `cudaMalloc((void**)&d_x, n)`. Empty where the source cannot be read.
+// first of `cudaMalloc((void**)&d_x, n)`. Empty if the source cannot be read.
 std::string argument_text(const char* function, Position where, int which);
 
 }  // namespace emulator

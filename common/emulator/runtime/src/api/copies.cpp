@@ -14,7 +14,7 @@ namespace {
 
 void move(const Side& to, const Side& from, const char* call, Position where) {
   for (const Side* side : {&to, &from})
-    if (side->allocation && side->allocation->freed) {  // in another stream, in the meantime
+    if (side->allocation && side->allocation->freed) {  // by another stream in the meantime
       const Call late(call, where);
       check_side(*side, side == &from);
       return;
@@ -31,7 +31,7 @@ void move(const Side& to, const Side& from, const char* call, Position where) {
   }
 }
 
-// Memory that has been read already, because CUDA reads plain memory of the host at the call.
+// Memory that has already been read, because CUDA reads ordinary host memory during the call.
 struct Staged {
   std::shared_ptr<std::byte[]> bytes;
   Side side;
@@ -54,8 +54,7 @@ cudaError_t set_rows(const Rows& region, int value, const cudaStream_t* stream) 
   if (const cudaError_t error = check_side(to, false)) return error;
   const Call& call = *Call::under_way();
   if (!to.allocation && collect_until_exit)
-    return refuse_copy("direction", to, " is given " + to.called() + ", which is plain memory of the host",
-                       "");
+    return refuse_copy("direction", to, " is given " + to.called() + ", which is ordinary host memory", "");
   Work work{std::string(call.name) + " of " + to.called(), call.where, nullptr, {use_of(to, true)}};
   work.run = [to, value, name = call.name, where = call.where] {
     if (to.allocation && to.allocation->freed) {

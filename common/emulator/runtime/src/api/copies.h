@@ -6,8 +6,8 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// For the call under way, whose argument number `from_argument` is the source. `stream` is null for copies
-// that the host waits for.
+// For the current call, whose argument number `from_argument` is the source. `stream` is null for copies that
+// the host waits for.
 cudaError_t copy_rows(const Rows& to_region, const Rows& from_region, cudaMemcpyKind kind,
                       const cudaStream_t* stream, int from_argument);
 

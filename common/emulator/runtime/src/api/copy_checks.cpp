@@ -10,8 +10,8 @@ namespace emulator {
 namespace {
 
 const char* home(const Side& side) {
-  if (!side.allocation) return "plain memory of the host";
-  return side.space() == Space::pinned ? "pinned memory of the host" : "memory of the device";
+  if (!side.allocation) return "ordinary host memory";
+  return side.space() == Space::pinned ? "pinned host memory" : "device memory";
 }
 
 }  // namespace
@@ -59,16 +59,16 @@ cudaError_t check_direction(const Side& to, const Side& from, cudaMemcpyKind kin
     if (wants_device ? side->on_device() : side->on_host()) continue;
     std::string detail = side->allocation ? describe(*side->allocation) : "";
     if (!side->allocation && is_symbol(side->region.begin))
-      detail = "for a __device__ or __constant__ variable: cudaMemcpyToSymbol and cudaMemcpyFromSymbol";
+      detail = "for a __device__ or __constant__ variable, use cudaMemcpyToSymbol or cudaMemcpyFromSymbol";
     return refuse_copy("direction", *side,
-                       std::string(" is told ") + names[kind] + ", but " + side->role +
+                       std::string(" has the direction ") + names[kind] + ", but " + side->role +
                            (side->name.empty() ? "" : " " + side->name) + " is " + home(*side),
                        detail);
   }
   return cudaSuccess;
 }
 
-// Bytes side by side: fewer than these may be what a compiler leaves between the members of a structure.
+// Adjacent bytes: up to this number may be padding between the members of a structure.
 constexpr std::size_t kMostPadding = 15;
 
 void check_copied_initialised(const Side& from, const char* call, Position where) {
@@ -88,7 +88,7 @@ void check_copied_initialised(const Side& from, const char* call, Position where
                                               " bytes are uninitialised, the first of them at byte " +
                                               std::to_string(first);
   add(cause, {bytes != all && longest <= kMostPadding,
-              std::string(call) + " brings " + from.called() + " to the host, but " + part, line_at(where),
+              std::string(call) + " copies " + from.called() + " to the host, but " + part, line_at(where),
               describe(*from.allocation)});
 }
 

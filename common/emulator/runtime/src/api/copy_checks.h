@@ -1,4 +1,4 @@
-// The two sides of a copy, and what can be wrong with them.
+// The two sides of a copy, and the checks of both.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ inline Rows one_row(const void* begin, std::size_t bytes) { return {begin, bytes
 // One side of a copy.
 struct Side {
   Rows region;
-  const Allocation* allocation;  // null: plain memory of the host
+  const Allocation* allocation;  // null: ordinary host memory
   std::string name;              // as the program calls it; may be empty
   const char* role;              // "its destination"
 
@@ -36,14 +36,14 @@ struct Side {
   bool is_pageable() const { return !allocation || space() == Space::tensor || is_registered(*allocation); }
   std::string called() const { return name.empty() ? role : name; }
 };
-// Of the call under way: `argument` says where its source names this side.
+// For the current call: `argument` is the number of the argument that names this side.
 Side side_of(const Rows& region, int argument, const char* role);
 
 // A finding, and the error that the call returns.
 cudaError_t refuse_copy(const char* problem, const Side& side, std::string what, std::string detail);
-cudaError_t check_side(const Side& side, bool is_read);  // whether its memory may be accessed so
+cudaError_t check_side(const Side& side, bool is_read);  // whether its memory allows this access
 cudaError_t check_direction(const Side& to, const Side& from, cudaMemcpyKind kind);
-// A copy of uninitialised memory to the host is a read of it: a result that no thread has written.
+// A copy of uninitialised memory to the host counts as a read: no thread has written this result.
 void check_copied_initialised(const Side& from, const char* call, Position where);
 
 }  // namespace emulator

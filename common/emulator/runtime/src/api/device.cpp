@@ -166,7 +166,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return fail(cudaErrorInvalidValue);
 }
 
-// What has not been freed is gone, and is a leak.
+// Memory that has not been freed is lost, and counts as a leak.
 cudaError_t cudaDeviceReset(Position where) {
   const Call call("cudaDeviceReset", where);
   finish_all();

@@ -1,4 +1,4 @@
-// Hazards between streams: work that overtakes other work on the same memory, because nothing makes it wait.
+// Hazards between streams: work that overtakes other work on the same memory, because it does not wait.
 #include <algorithm>
 #include <cstring>
 
@@ -14,7 +14,8 @@ struct Region {
   std::size_t bytes;
 };
 
-// What a step uses. For a launch that is a guess: how far behind a pointer it goes is unknown.
+// The memory that a step uses. For a launch this is a guess: it is unknown how far past a pointer it
+// accesses.
 Region region_of(const MemoryUse& use) {
   const Allocation* allocation = find_allocation(use.begin);
   const auto* begin = static_cast<const std::byte*>(use.begin);
@@ -22,7 +23,7 @@ Region region_of(const MemoryUse& use) {
   return {begin, std::min(use.bytes, std::size_t(allocation->end() - begin))};
 }
 
-// Memory that both may use, with the place where the first surely does; of no bytes if there is none.
+// Memory that both may use and that the first certainly uses; zero bytes if there is none.
 Region common(const MemoryUse& sure, bool is_launch, const MemoryUse& other) {
   const Region ours = region_of(sure), others = region_of(other);
   const std::byte* begin = std::max(ours.begin, others.begin);
@@ -53,11 +54,11 @@ void report_hazard(const std::string& what, Position where, const Step& earlier,
   const std::string name = allocation && !allocation->name.empty() ? allocation->name : "the same memory";
   add(cause,
       {false, what + " does not wait for " + earlier.work.what + ", and both use " + name, line_at(where),
-       earlier.work.what + " was started before, in " + line_at(since) +
-           ", in another stream: wait for that stream, or for an event"});
+       earlier.work.what + " was started earlier, in " + line_at(since) +
+           ", in another stream: wait for that stream or for an event"});
 }
 
-// Memory that the step is about to change, and that an earlier step uses which still waits.
+// Memory that the step is about to change, and that a waiting earlier step uses.
 struct AffectedStep {
   std::shared_ptr<Step> step;
   const std::byte* begin;

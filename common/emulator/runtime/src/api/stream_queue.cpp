@@ -15,9 +15,9 @@ constexpr std::size_t kMostWaiting = 1024;  // then the host waits for the oldes
 
 struct Streams {
   CUstream_st legacy{cudaStreamDefault, 0};
-  std::vector<CUstream_st*> all;  // destroyed ones too, while they are busy
+  std::vector<CUstream_st*> all;  // including destroyed streams that are still busy
   std::map<std::uint64_t, std::shared_ptr<Step>> waiting;
-  // Memory that launches were given in pieces: which part of it they use is unknown.
+  // Memory that launches received in pieces: it is unknown which part they use.
   std::vector<const Allocation*> in_pieces;
   std::uint64_t asked = 0;
   unsigned long launches = 0;
@@ -75,7 +75,7 @@ Steps ends_of(const CUstream_st& stream) {
 
 namespace {
 
-// Whether a launch may be taken to use all of an allocation; not when others begin in the middle of it.
+// Whether to assume that a launch uses all of an allocation: not if other pointers begin in the middle of it.
 bool is_whole(const Allocation& allocation, const void* begin) {
   auto& in_pieces = streams().in_pieces;
   if (std::count(in_pieces.begin(), in_pieces.end(), &allocation)) return false;
@@ -99,8 +99,8 @@ void protect_used_memory(const Step& step) {
   }
 }
 
-// Memory for both that a kernel was given to write: the host's first access shows whether it reads a result
-// that no thread has written.
+// Memory for host and device that a kernel received as writable: the host's first access shows whether it
+// reads a result that no thread has written.
 void watch_untouched(const Step& step) {
   if (!collect_until_exit || !is_on(Check::initialisation)) return;
   for (const MemoryUse& use : step.work.uses) {
@@ -189,8 +189,8 @@ void report_unfinished() {
     const Cause cause{Check::streams,         "unfinished",      nullptr,
                       work.where.file_name(), work.where.line(), work.where.column()};
     if (is_new(cause))
-      add(cause, {false, work.what + " has not happened: the program ends without waiting for it",
-                  line_at(work.where), "wait with cudaDeviceSynchronize() before the program ends"});
+      add(cause, {false, work.what + " did not run: the program ended without waiting for it",
+                  line_at(work.where), "call cudaDeviceSynchronize() before the program ends"});
   }
 }
 

@@ -9,18 +9,18 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// Memory that other work accessed too early: watched, to see whether this step, which should have come
+// Memory that other work accessed too early. It is watched to see whether this step, which should have run
 // first, changes it.
 struct WatchedMemory {
   const std::byte* begin;
   std::size_t bytes;
-  std::string what;  // that did not wait
+  std::string what;  // the work that did not wait
   Position where;
 };
 
-// Work on its way, or an event's place in a stream.
+// Queued work, or the position of an event in a stream.
 struct Step {
-  std::uint64_t number;  // in the order in which the host asked
+  std::uint64_t number;  // in the order in which the host enqueued the work
   Work work;
   std::vector<std::shared_ptr<Step>> after;  // what must be done before
   std::vector<WatchedMemory> watched;
@@ -51,16 +51,16 @@ namespace emulator {
 CUstream_st* find(cudaStream_t stream);  // null when there is no such stream
 CUstream_st* new_stream(unsigned int flags, int priority);
 bool is_default(const CUstream_st& stream);
-void clear_away();  // streams that were destroyed and have nothing left to do
+void clear_away();  // removes destroyed streams without work
 
-// The last step of a stream, and of those that it waits for by the rules of the default stream.
+// The last step of a stream, and of the streams it waits for by the rules of the default stream.
 Steps ends_of(const CUstream_st& stream);
 std::shared_ptr<Step> append(CUstream_st& stream, Work work);
-// Does what these steps need, and nothing else, in the order in which the host asked for it.
+// Runs these steps and the steps that they need, and nothing else, in the order in which they were enqueued.
 void finish_steps(Steps steps);
 
-// Runs a step, while others that were asked for earlier may still wait. When both use the same memory and one
-// of them changes it, nothing makes the later one wait, and that is a finding.
+// Runs a step while steps that were enqueued earlier may still wait. If both use the same memory and one of
+// them changes it, the later step lacks a wait, and that is a finding.
 void run_and_find_hazards(Step& step, const std::map<std::uint64_t, std::shared_ptr<Step>>& waiting);
 
 }  // namespace emulator

@@ -40,7 +40,7 @@ cudaError_t create(cudaStream_t* stream, unsigned int flags, int priority) {
 cudaError_t no_such(const char* what) {
   add_call_finding(Check::streams, "no such thing", nullptr,
                    std::string(Call::under_way()->name) + " is given " + what + " that does not exist",
-                   "never created, or destroyed already", true);
+                   "it was never created, or is already destroyed", true);
   return fail(cudaErrorInvalidResourceHandle);
 }
 
@@ -188,6 +188,6 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
     return fail(cudaErrorInvalidResourceHandle);
   if (!first->recorded->done || !last->recorded->done) return fail(cudaErrorNotReady);
   *milliseconds = float(last->recorded->when - first->recorded->when) * 1e-6f;
-  note("times of events are the emulator's own, and say nothing about a GPU");
+  note("event times are those of the emulator and say nothing about a GPU");
   return cudaSuccess;
 }

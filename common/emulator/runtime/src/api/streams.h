@@ -1,6 +1,6 @@
-// Streams of work: launches, copies, functions of the host. In a plain program work is done no earlier than
-// something waits for it, which is as late as CUDA allows: a host that forgot to wait finds old data. In a
-// stage it is done at once.
+// Streams of work: launches, copies, host functions. In a plain program, work runs only when something waits
+// for it, which is as late as CUDA allows. So a host that forgets to wait finds old data. In a stage, work
+// runs at once.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,8 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// Memory of the host that work reads or writes: the host must not write it before, or not access it at all.
+// Host memory that work reads or writes. Until the work is done, the host must not write it, or not access
+// it.
 struct MemoryUse {
   const void* begin;
   std::size_t bytes;
@@ -24,16 +25,16 @@ struct Work {
   Position where;
   std::function<void()> run;
   std::vector<MemoryUse> uses = {};
-  bool matters = true;  // that the host waits for it before the program ends
+  bool matters = true;  // whether the host must wait for it before the program ends
   bool is_launch = false;
 };
 
-// The error when there is no such stream, or that of the work, where it is done at once.
+// Returns an error if the stream does not exist, or the error of work that runs at once.
 cudaError_t enqueue(cudaStream_t stream, Work work);
 bool is_stream(cudaStream_t stream);
-cudaError_t no_such(const char* what);  // complains about a stream or an event that does not exist
+cudaError_t no_such(const char* what);  // reports a stream or an event that does not exist
 
-cudaError_t finish(cudaStream_t stream);  // all that has been given to it
+cudaError_t finish(cudaStream_t stream);  // all work in it
 cudaError_t finish_all();
 
 unsigned long launches_done();

@@ -7,7 +7,7 @@
 namespace emulator {
 namespace {
 
-// Whether it is a variable of the device. One that a macro declared is known from here on.
+// Whether it is a device variable. A variable that a macro declared is registered here.
 bool is_variable(const void* symbol, std::size_t size, int argument) {
   if (find_allocation(symbol)) return true;
   if (!is_symbol(symbol)) return false;
@@ -20,8 +20,8 @@ cudaError_t no_symbol(int argument) {
   const Call& call = *Call::under_way();
   add_call_finding(Check::memory, "symbol", nullptr,
                    std::string(call.name) + " is given " + argument_text(call.name, call.where, argument) +
-                       ", which is no __device__ or __constant__ variable",
-                   "it takes the variable itself: not its address, not its name in quotes, not a pointer");
+                       ", which is not a __device__ or __constant__ variable",
+                   "pass the variable itself, not its address, its name in quotes or another pointer");
   return fail(cudaErrorInvalidSymbol);
 }
 

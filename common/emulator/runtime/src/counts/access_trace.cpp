@@ -1,4 +1,4 @@
-// Which thread accesses which element: every access of a few threads of one block.
+// Records which thread accesses which element: every access of a few threads of one block.
 #include "../launch/launch_state.h"
 #include "../launch/shared_memory.h"
 #include "counts.h"
@@ -30,7 +30,7 @@ unsigned traced_array(const Access& access) {
   else if (access.allocation)
     trace.arrays.push_back(array_of(*access.allocation, access.size));
   else
-    trace.arrays.push_back({"memory without a name", 0, access.size, {}, {}});
+    trace.arrays.push_back({"unnamed memory", 0, access.size, {}, {}});
   return known->second;
 }
 

@@ -1,10 +1,10 @@
 // The memory requests of the warps of a kernel.
 //
-// On a device the lanes of a warp execute a load together, and their addresses are one request. Here they
-// come one after another, and the request is put together: of the k-th execution of an instruction by each
-// lane. Lanes that meet, at a barrier or in a warp function, go on together: a lane that executed an
-// instruction less often than the others is level with them from there. A lane that is far ahead lets the
-// others run, so that few requests are open at a time.
+// On a GPU, the lanes of a warp execute a load together, and their addresses form one request. Here the lanes
+// run one after another, and the k-th executions of an instruction by all lanes are combined into one
+// request. Lanes that meet at a barrier or in a warp function continue together: from there on, a lane that
+// executed an instruction less often than the others has the same count. A lane that is far ahead lets the
+// others run, so that only a few requests are open at a time.
 #include "counts.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void finish_until(WarpRequests& warp, unsigned instruction, RequestQueue& queue,
   }
 }
 
-// These lanes are at the same place of the kernel. What no living lane can join any more is complete.
+// These lanes are at the same place in the kernel. Requests that no live lane can join any more are complete.
 void level(WarpRequests& warp, std::uint32_t lanes, std::uint32_t alive) {
   for (auto& [instruction, queue] : warp.queues) {
     std::uint64_t most = 0, least = queue.first + queue.open.size();
@@ -85,7 +85,8 @@ std::uint64_t join(WarpRequests& warp, unsigned instruction, std::uintptr_t addr
   RequestQueue& queue = warp.queues[instruction];
   if (is_too_far(warp, queue)) {
     yield_thread();
-    if (is_too_far(warp, queue)) level(warp, kAll, kAll);  // a lane still behind waits for something else
+    if (is_too_far(warp, queue))
+      level(warp, kAll, kAll);  // a lane that is still behind waits for something else
   }
   const std::uint64_t number = queue.next[lane]++;
   for (; !is_open(queue, number); warp.pending++) queue.open.emplace_back();
@@ -96,14 +97,14 @@ std::uint64_t join(WarpRequests& warp, unsigned instruction, std::uintptr_t addr
   return number;
 }
 
-// A device keeps constants apart from its memory.
+// A GPU keeps constants separate from global memory.
 bool is_counted(const Access& access) {
   if (access.arena) return true;
   if (access.allocation) return access.allocation->space != Space::variable || !access.allocation->read_only;
   return !is_own_data(access.address);
 }
 
-// A structure that may begin anywhere is copied in words.
+// A structure that may begin at any address is copied word by word.
 std::size_t word_of(std::size_t size) { return size % 4 == 0 ? 4 : size % 2 == 0 ? 2 : 1; }
 
 std::string& path() {

@@ -22,11 +22,11 @@ void count_launch_begins();
 void count_access(const Access& access, bool is_copy);
 void count_block_barrier(const Block& block);
 void count_warp_synchronised(const Block& block, unsigned warp, std::uint32_t lanes);
-void count_thread_ends(const Thread& thread);  // and is no longer among the living lanes of its warp
+void count_thread_ends(const Thread& thread);  // it is no longer a live lane of its warp
 
-// ---- for the files of this folder alone
+// ---- only for the files of this folder
 
-// One kernel's, with one use: a load through a generic pointer may be of global and of shared memory.
+// The counts of one kernel and one use: a load through a generic pointer may access global and shared memory.
 struct CountedInstruction {
   unsigned kernel;
   const void* pc;
@@ -38,7 +38,7 @@ struct CountedKernel {
   std::string name;
   std::uint64_t launches = 0;
   dim3 grid{}, block{};  // of the last launch
-  // Launches that were not given torch's current stream, and those without a device guard around them.
+  // Launches that did not use torch's current stream, and launches without a device guard around them.
   std::uint64_t on_other_streams = 0, unguarded = 0;
   std::uint64_t idle_blocks = 0;      // that accessed no memory
   std::uint64_t stored_bytes = 0;     // of global memory, each element once for a launch
@@ -58,7 +58,7 @@ struct WarpRequests {
   unsigned pending = 0;                     // requests in all of them
 };
 
-// An array that the traced threads access, as the kernel's author sees it.
+// An array that the traced threads access, with the name and shape that the kernel's author knows.
 struct TracedArray {
   std::string name;
   std::uintptr_t begin, element;             // address, bytes
@@ -73,7 +73,7 @@ struct TracedAccess {
 };
 
 struct Trace {
-  std::int64_t block = -1;                // whose threads are traced; below zero: none
+  std::int64_t block = -1;                // the block whose threads are traced; negative: none
   unsigned first = 0, last = 0;           // which of them
   std::map<const void*, unsigned> known;  // arrays of the launch that runs, by the memory they are in
   std::vector<TracedArray> arrays;
@@ -81,7 +81,7 @@ struct Trace {
 };
 void trace_access(const Access& access, unsigned instruction, std::uint64_t request);
 
-// What the blocks and threads of the launch that runs have done: forgotten when the next one begins.
+// What the blocks and threads of the running launch have done. Cleared when the next launch begins.
 struct CountedThread {
   std::uint64_t block;
   unsigned rank;

@@ -1,4 +1,4 @@
-// Which blocks of a launch have nothing to do, and which elements more than one thread stores.
+// Finds blocks of a launch without work, and elements that more than one thread stores.
 #include "../launch/launch_state.h"
 #include "../races/race_text.h"
 #include "counts.h"
@@ -6,7 +6,7 @@
 namespace emulator {
 namespace {
 
-constexpr std::size_t kMostStored = 1 << 20;  // elements: what is stored beyond them is not compared
+constexpr std::size_t kMostStored = 1 << 20;  // elements; stores to further elements are not compared
 
 CountedKernel& kernel_now() { return counts().kernels[counts().kernel]; }
 

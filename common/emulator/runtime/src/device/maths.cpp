@@ -13,7 +13,7 @@ class Rounding {
   int before_ = std::fegetround();
 };
 
-// Volatile, so that nothing is computed before the mode is set or after it is set back.
+// Volatile, so that nothing is computed before the mode is set or after it is restored.
 template <typename Result, typename Compute, typename... Values>
 Result rounded(int mode, Compute compute, volatile Values... values) {
   const Rounding rounding(mode);

@@ -1,4 +1,4 @@
-// The names of a launch's arguments, and the pointers inside of them.
+// The names of a launch's arguments, and the pointers inside them.
 #include "emulator/arguments.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ std::string_view trimmed(std::string_view text) {
   return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
 
-// At the commas that no bracket surrounds.
+// Splits at commas outside brackets.
 std::vector<std::string_view> split(std::string_view text, std::string_view openers,
                                     std::string_view closers) {
   std::vector<std::string_view> pieces;

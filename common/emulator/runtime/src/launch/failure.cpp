@@ -26,23 +26,23 @@ Failure launch_failure;
 const char* fault_name(int signal) {
   switch (signal) {
     case SIGFPE:
-      return "divides an integer by zero (a GPU goes on with an arbitrary number)";
+      return "divides an integer by zero (a GPU continues with an arbitrary number)";
     case SIGILL:
       return "stops at a trap";
     case SIGBUS:
-      return "accesses memory that is not there";
+      return "accesses memory that does not exist";
     default:
-      return "accesses memory that is not its own";
+      return "accesses memory that does not belong to it";
   }
 }
 
-// ", in lltm_kernel.cu:23", or where the thread waits; empty where nothing is known.
+// ", in lltm_kernel.cu:23", or where the thread waits; empty if unknown.
 std::string place_of_fault(const Fault& fault) {
   const Thread* thread = running.thread;
   if (!fault.pcs[0] && thread && thread->operation > Operation::yield)
     return std::string(", at ") + name_of(thread->operation) + " in " + line_at(thread->where);
   SourceLine line = innermost_line(fault.pcs);
-  // A stopped thread without a line was in the runtime, on behalf of its last access.
+  // A stopped thread without a line was in the runtime because of its last access.
   if (!line.text[0] && thread && fault.kind >= Fault::timeout) line = line_of(running.last_pc);
   return line.text[0] ? std::string(", in ") + line.text : "";
 }
@@ -61,7 +61,7 @@ void describe_fault(const Fault& fault) {
       }
       break;
     case Fault::overflow:
-      set_failure("overflows its stack of 512 KiB (endless recursion, or large local arrays)%s",
+      set_failure("overflows its stack of 512 KiB (infinite recursion, or large local arrays)%s",
                   place.c_str());
       break;
     case Fault::timeout:
@@ -107,7 +107,7 @@ void set_failure(const char* what, ...) {
   set_error(cudaErrorLaunchFailure);
   char* reason = launch_failure.reason;
   if (reason[0]) return;
-  // A program's report says itself which thread it was.
+  // The report of a program names the thread itself.
   const std::string subject = collect_until_exit ? "" : std::string(describe(running.thread).text) + " ";
   const int length = std::snprintf(reason, sizeof(launch_failure.reason), "%s", subject.c_str());
   va_list arguments;
@@ -130,7 +130,7 @@ void abandon(const char* what, ...) {
 
 }  // namespace emulator
 
-// What `assert` calls. This one is found first by the code of this extension only.
+// The function that `assert` calls. Only the code of this extension finds this definition first.
 extern "C" __attribute__((visibility("hidden"))) void __assert_fail(const char* assertion, const char* file,
                                                                     unsigned line,
                                                                     const char* function) noexcept {

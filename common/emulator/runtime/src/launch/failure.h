@@ -7,7 +7,7 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// What a signal handler found. It only records it; the message is written later, on the scheduler's stack.
+// The record of a signal handler. The message is written later, on the scheduler's stack.
 struct Fault {
   enum AccessKind { none, fault, overflow, timeout, interrupt } kind;
   int signal;
@@ -19,7 +19,7 @@ void clear_failure();                   // at the start of a launch
 bool has_failed();                      // also for signal handlers
 void record_fault(const Fault& fault);  // the same: the launch fails for this reason
 
-// Why the launch failed: null while it has not. The first reason stays.
+// Why the launch failed, or null if it has not failed. The first reason is kept.
 const char* failure();
 void set_error(cudaError_t error);  // as a device would return it; the first stays
 void set_failure(const char* what, ...) __attribute__((format(printf, 1, 2)));

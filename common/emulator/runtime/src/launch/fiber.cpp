@@ -9,8 +9,8 @@
 namespace emulator {
 namespace {
 
-// As much as a device gives a thread; only the pages that it uses take memory. Below the stack lies a
-// guard, memory that cannot be accessed.
+// As much as a GPU gives a thread; only pages that are used take memory. Below the stack is a guard, memory
+// that cannot be accessed.
 constexpr std::size_t kStack = 512 << 10, kGuard = 64 << 10;
 
 struct Pool {
@@ -32,7 +32,7 @@ Fiber::Fiber() {
       mmap(nullptr, kGuard + kStack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   bottom_ = static_cast<char*>(memory) + kGuard;
-  // Stacks that begin at the same place of a page would push each other out of the cache.
+  // Stacks that begin at the same offset in a page would evict each other from the cache.
   top_ = bottom_ + kStack - pool().all.size() % 61 * 64;
   if (mprotect(bottom_, kStack, PROT_READ | PROT_WRITE) != 0) {
     munmap(memory, kGuard + kStack);

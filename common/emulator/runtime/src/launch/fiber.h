@@ -1,4 +1,4 @@
-// A stack that can wait. Made with ucontext, switched with
+// A suspendable stack. Created with ucontext, switched with
 // setjmp and longjmp: no system call, any architecture.
 #pragma once
 
@@ -13,20 +13,20 @@ namespace emulator {
 
 class Fiber {
  public:
-  static Fiber& take();                  // one that waits at the start of `work`, new or used before
+  static Fiber& take();                  // a new or reused fiber, which waits at the start of `work`
   static void set_work(void (*work)());  // what every fiber runs; it never returns
   static Fiber* running();               // null on the scheduler's own stack
   static void suspend();                 // back to where this fiber was resumed, until it is resumed again
   [[noreturn]] static void leave();      // the same, never to be resumed
-  static void abandon_all();             // all that were taken start afresh when taken again
-  static std::size_t count();            // made so far; never more than threads were resident at once
+  static void abandon_all();             // all taken fibers restart when they are taken again
+  static std::size_t count();            // created so far; never more than the threads resident at once
 
   void resume();                           // from the scheduler: runs until it suspends
   void give_back();                        // it waits at the start of `work` again, or soon will
   bool guards(const void* address) const;  // whether it is in the guard, which a stack overflow hits
   bool holds(const void* address) const { return address >= bottom_ && address < top_; }
   const char* stack_end() const { return top_; }
-  [[noreturn]] static void drop();  // leaves the running fiber, which starts afresh when taken again
+  [[noreturn]] static void drop();  // leaves the running fiber, which restarts when taken again
 
  private:
   Fiber();

@@ -1,4 +1,4 @@
-// A launch from `<<<` to its end: refused, or put into its stream; run; then reported to the host.
+// A launch from `<<<` to its end: it is refused or enqueued, runs, and is reported to the host.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -27,7 +27,7 @@ namespace {
 unsigned long failed_launches = 0;  // that raised an exception
 
 // Reports a launch to the host: by an exception if its kernel failed or has errors. A plain program keeps its
-// findings, and goes on with a CUDA error.
+// findings, and continues with a CUDA error.
 void deliver(const std::string& failed, Position where) {
   if (collect_until_exit) {
     if (!failed.empty())
@@ -51,7 +51,7 @@ void deliver(const std::string& failed, Position where) {
   std::fputs(text.c_str(), stderr);
 }
 
-// What a launch may access of the host's memory, as far as its arguments tell: from a pointer on.
+// The host memory that a launch may access, judging by its arguments: from each pointer on.
 std::vector<MemoryUse> uses_of(const std::vector<Argument>& arguments) {
   std::vector<MemoryUse> uses;
   for (const Argument& argument : arguments)
@@ -75,7 +75,7 @@ LaunchState state_of(const LaunchInfo& info) {
   return launch;
 }
 
-// Leaves everything as it was before the launch, however that ended.
+// Restores the state before the launch, however the launch ended.
 struct Cleanup {
   ~Cleanup() {
     abandon_schedule();

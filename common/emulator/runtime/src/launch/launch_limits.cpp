@@ -57,8 +57,9 @@ std::optional<Reason> reason_against(const Configuration& c, const cudaDevicePro
       return Reason{"large grid", of_axis("grid", axis, grid[axis], device.maxGridSize[axis])};
   const double threads = double(block[0]) * block[1] * block[2];
   if (threads > device.maxThreadsPerBlock)
-    return Reason{"many threads", "it asks for " + number(threads) + " threads a block, " + text_of(c.block) +
-                                      "; a device allows " + std::to_string(device.maxThreadsPerBlock)};
+    return Reason{"many threads", "it asks for " + number(threads) + " threads per block, " +
+                                      text_of(c.block) + "; the device allows " +
+                                      std::to_string(device.maxThreadsPerBlock)};
   for (int axis = 0; axis < 3; axis++)
     if (block[axis] > unsigned(device.maxThreadsDim[axis]))
       return Reason{"large block", of_axis("block", axis, block[axis], device.maxThreadsDim[axis])};
@@ -82,7 +83,7 @@ void add(const Refused& one, bool is_warning, const std::string& detail) {
 void add_all(bool asked) {
   for (const Refused& one : unchecked())
     add(one, asked,
-        asked ? "" : "cudaGetLastError was not called: the kernel did not run, and the program went on");
+        asked ? "" : "cudaGetLastError was not called: the kernel did not run, but the program continued");
   unchecked().clear();
 }
 

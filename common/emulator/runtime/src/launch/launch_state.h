@@ -1,4 +1,4 @@
-// What runs: the launch, its blocks and their threads, as the parts of the runtime share them.
+// The running launch, its blocks and their threads, as shared by the parts of the runtime.
 #pragma once
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ extern "C" std::mutex emulator_one_launch;  // of the process
 EMULATOR_BEGIN
 namespace emulator {
 
-// A warp function that lanes have come to, and at which they wait for the others in its mask.
+// A warp function that lanes have reached, and at which they wait for the other lanes in its mask.
 struct Collective {
   Operation operation;
   std::uint32_t mask, arrived;
@@ -42,7 +42,7 @@ struct Block {
   std::vector<Warp> warps;
   unsigned started = 0, alive = 0, returned = 0;
   unsigned returned_before = 0;  // the previous barrier
-  bool is_diverged = false;      // its threads came to different barriers: later ones add nothing
+  bool is_diverged = false;      // its threads reached different barriers: later barriers are not checked
   std::vector<Thread*> at_barrier;
   Votes votes{};    // of those at the barrier
   Votes decided{};  // of the previous barrier
@@ -53,7 +53,7 @@ struct Block {
   std::shared_ptr<SharedShadow> shadow;  // of its shared memory
 };
 
-// Which blocks and threads are under way. Written by scheduler.cpp alone.
+// Which blocks and threads have started. Only scheduler.cpp writes it.
 struct Schedule {
   unsigned threads_per_block = 0;
   std::uint64_t blocks = 0, opened = 0;
@@ -65,14 +65,14 @@ struct Schedule {
   bool is_deadlocked = false;
 };
 
-// The `__shared__` variables of the kernel. Written by shared_memory.cpp alone.
+// The `__shared__` variables of the kernel. Only shared_memory.cpp writes it.
 struct SharedMemory {
   std::vector<SharedVariable> variables;
   std::size_t static_bytes = 0, allowed = 0;  // a block: of static variables, and of all
-  std::size_t refused_bytes = 0;              // of static variables: too many beside the dynamic ones
+  std::size_t refused_bytes = 0;              // of static variables: too many together with the dynamic ones
 };
 
-// What structures among the arguments point to. Written by bindings.cpp alone.
+// What structures among the arguments point to. Only bindings.cpp writes it.
 struct StructurePointers {
   bool has_any = false;
   bool has_unknown = false;  // to memory that is unknown to the runtime
@@ -87,27 +87,27 @@ struct LaunchState {
   Schedule schedule;
   SharedMemory shared;
   StructurePointers structure_pointers;
-  cudaError_t error = cudaSuccess;  // what a device would return for the kernel
+  cudaError_t error = cudaSuccess;  // the error that a GPU would return for the kernel
 };
 
 constexpr std::size_t kArena = 256 << 10;  // of static variables; more than any device has
-constexpr std::size_t kArenaGap = 256;     // in front of the dynamic part, and its alignment
+constexpr std::size_t kArenaGap = 256;     // before the dynamic part, and its alignment
 constexpr std::size_t kArenaSpan = 2 * kArena;
 
-// All that changes while a launch runs. `run` sets the launch, under emulator_one_launch, and clears it; the
-// scheduler sets the thread; the others are set where their comments say.
+// All state that changes while a launch runs. `run` sets the launch, under emulator_one_launch, and clears
+// it; the scheduler sets the thread; the others are set where their comments say.
 struct Running {
   LaunchState* launch = nullptr;
   pthread_t os_thread{};              // that runs the launch
   Thread* thread = nullptr;           // null between two threads, and outside of launches
-  bool observes_accesses = true;      // whether a check is on, or a count, that needs the kernel's accesses
+  bool observes_accesses = true;      // whether a check or the counts need the kernel's accesses
   const void* last_pc = nullptr;      // of the last access, set by on_access
   volatile bool in_kernel = false;    // only in a kernel's own code: a signal may abandon the kernel there
   volatile bool stop_wanted = false;  // set by a signal that came inside the runtime
 };
 extern Running running;
 
-void stop_launch();  // for the reason that `running.stop_wanted` stands for
+void stop_launch();  // because `running.stop_wanted` is set
 
 // Around the runtime's own work on the stack of a kernel's thread.
 class InRuntime {
@@ -129,6 +129,6 @@ bool is_same(const Position& a, const Position& b);
 }  // namespace emulator
 EMULATOR_END
 
-// For programs that have loaded the extension: how many launches have raised an exception, whoever has caught
-// it.
+// For programs that have loaded the extension: the number of launches that raised an exception, even if it
+// was caught.
 extern "C" __attribute__((visibility("default"))) unsigned long emulator_failed_launches();

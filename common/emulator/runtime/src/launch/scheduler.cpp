@@ -1,5 +1,5 @@
 // A fiber runs the threads of a block one after another as plain calls. Only a thread that waits keeps the
-// fiber; the next one goes on with another. So a kernel that never waits runs on one fiber, without switches.
+// fiber; the next thread uses another. So a kernel that never waits runs on one fiber, without switches.
 #include "scheduler.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace emulator {
 
 namespace {
 
-constexpr int kMostPolls = 256;  // after which a thread gives others a turn
+constexpr int kMostPolls = 256;  // polls after which a thread gives others a turn
 
-// Blocks are kept from launch to launch, for the sake of their memory.
+// Blocks are kept from launch to launch to reuse their memory.
 std::vector<Block*>& spare_blocks() {
   static auto& blocks = *new std::vector<Block*>;
   return blocks;
@@ -93,7 +93,7 @@ void run_kernel() {
     thrown = error.what();
   } catch (...) {
     running.in_kernel = false;
-    thrown = "an exception that is no std::exception";
+    thrown = "an exception that is not a std::exception";
   }
   static char text[4096];  // the string's memory would be lost with this stack
   thrown.copy(text, sizeof(text) - 1);
@@ -114,7 +114,7 @@ void leave_block(Thread& thread) {
   running.thread = nullptr;
 }
 
-// What every fiber runs.
+// The function that every fiber runs.
 void run_threads() {
   for (;;) {
     while (Thread* thread = start_next_thread()) {

@@ -1,4 +1,4 @@
-// Runs the threads of a grid: opens blocks, starts their threads, lets those wait that must.
+// Runs the threads of a grid: opens blocks, starts their threads, and suspends threads that must wait.
 #pragma once
 
 #include "launch_state.h"
@@ -6,16 +6,16 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-void run_grid();          // of running.launch: until all its threads have ended, or it fails
-void abandon_schedule();  // whatever still waits never goes on; its blocks are kept for the next launch
+void run_grid();          // runs running.launch until all its threads have ended, or until it fails
+void abandon_schedule();  // threads that still wait never continue; the blocks are kept for the next launch
 
-// The running thread has come to a call at which it may have to wait.
+// The running thread has reached a call at which it may have to wait.
 void arrive_at(Operation operation, std::uint32_t mask, Position where);
 void wait();  // until made ready
 void make_ready(Thread* thread);
 void wait_at_activemask();  // until nothing else can run
 
-// The block goes on without the running thread, whose next step would do damage.
+// The block continues without the running thread, whose next step would do damage.
 [[noreturn]] void end_thread();
 
 }  // namespace emulator

@@ -1,4 +1,4 @@
-// One arena a block, filled with the pattern of uninitialised memory before a block first uses a variable.
+// One arena per block. It is filled with the uninitialised pattern before a block first uses a variable.
 #include "shared_memory.h"
 
 #include <algorithm>
@@ -24,12 +24,12 @@ std::size_t aligned(std::size_t offset, std::size_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
 
-// Ends the launch if a block cannot have so many bytes of static shared memory.
+// Ends the launch if a block cannot have this much static shared memory.
 void check_static_bytes(std::size_t bytes) {
   SharedMemory& shared = running.launch->shared;
   const std::size_t most = device().sharedMemPerBlock;
   if (bytes > most)
-    abandon("needs %zu bytes of static shared memory, and a block may have %zu: nvcc refuses this kernel",
+    abandon("needs %zu bytes of static shared memory, but a block may have %zu: nvcc rejects this kernel",
             bytes, most);
   if (bytes + running.launch->configuration.shared <= shared.allowed) return;
   shared.refused_bytes = bytes;

@@ -10,7 +10,7 @@ namespace emulator {
 
 void clear_shared(Block& block);  // before the block's first thread
 
-// The part of shared memory that an address lies in: its first byte; null for global memory.
+// The part of shared memory that contains an address: its first byte; null for global memory.
 inline std::byte* arena_part(const Block& block, const std::byte* address) {
   const std::ptrdiff_t offset = address - block.arena.bytes;
   if (offset < 0 || offset >= std::ptrdiff_t(kArenaSpan)) return nullptr;

@@ -17,11 +17,11 @@ namespace emulator {
 namespace {
 
 constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-constexpr long kRetryAfter = 10'000'000;  // ns until a stop that came at a bad moment is tried again
-constexpr int kMostStops = 500;           // after which any moment will do
+constexpr long kRetryAfter = 10'000'000;  // ns until a stop that came at a bad moment is repeated
+constexpr int kMostStops = 500;           // after which the launch is stopped at any moment
 constexpr std::size_t kSignalStack = 64 << 10;
 
-// Of the launch that runs. The previous handlers and the previous stack are put back at its end.
+// State of the running launch. The previous handlers and the previous stack are restored at its end.
 struct Handling {
   struct sigaction previous[NSIG];
   stack_t previous_stack;
@@ -33,7 +33,7 @@ struct Handling {
 };
 Handling handling;
 
-// Leaves the kernel from inside a handler, whose own stack is not in the way.
+// Leaves the kernel from inside a handler, which has its own stack.
 [[noreturn]] void leave_kernel(int signal, const Fault& fault) {
   running.in_kernel = false;
   record_fault(fault);
@@ -90,7 +90,7 @@ void on_stop(int signal, siginfo_t*, void* context) {
   if (handling.stop_reason == Fault::none) handling.stop_reason = Fault::timeout;
   running.stop_wanted = true;
   if (!running.in_kernel || !Fiber::running()) return;
-  // Outside of the program's own code it may be inside malloc or printf.
+  // Outside the program's own code, it may be inside malloc or printf.
   if (!is_own_code(pc_of(context)) && ++handling.stops < kMostStops) return;
   Fault fault{handling.stop_reason, signal, nullptr, {}};
   calls_in_kernel(context, fault.pcs);
@@ -98,7 +98,7 @@ void on_stop(int signal, siginfo_t*, void* context) {
 }
 
 void on_interrupt(int signal, siginfo_t* info, void* context) {
-  // Python's handler makes a note, and raises KeyboardInterrupt later.
+  // Python's handler records the signal, and raises KeyboardInterrupt later.
   call(handling.previous[SIGINT], signal, info, context);
   handling.stop_reason = Fault::interrupt;
   running.stop_wanted = true;
@@ -111,8 +111,8 @@ bool is_handled_by(const struct sigaction& action, Handler handler) {
   return action.sa_flags & SA_SIGINFO && action.sa_sigaction == handler;
 }
 
-// During a launch others may install a handler over this one, which they take away later: this one may be
-// there already, and only this one is taken away.
+// During a launch, other code may install a handler over this one and remove it later. So this handler may be
+// installed already, and only this handler is removed.
 void handle(int signal, Handler handler) {
   struct sigaction action = {}, previous;
   action.sa_sigaction = handler;

@@ -1,4 +1,4 @@
-// What would end the process, or never end, ends the launch instead: signals, a limit on time, Ctrl-C.
+// Signals, the time limit and Ctrl-C end the launch instead of the process.
 #pragma once
 
 #include "emulator/qualifiers.h"
@@ -6,7 +6,7 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// Handles signals for as long as it lives: around one launch.
+// Handles signals during its lifetime: around one launch.
 class SignalGuard {
  public:
   SignalGuard();

@@ -56,7 +56,7 @@ void read_seed() {
   const std::uint64_t number = std::strtoull(setting, &end, 10);
   if (*end || errno || *setting < '0' || *setting > '9')
     throw std::runtime_error("EMULATOR_SEED is \"" + std::string(setting) +
-                             "\": it takes a whole number, or random");
+                             "\": it must be a whole number or random");
   seed = number;
 }
 

@@ -25,7 +25,7 @@ namespace {
   end_thread();
 }
 
-// The variable of the arena that an address lies in, or else the nearest in front of it.
+// The variable of the arena that contains an address, or else the nearest variable before it.
 const SharedVariable* check_shared_bounds(const Access& access, const std::byte* arena) {
   const std::ptrdiff_t offset = access.address - arena;
   const SharedVariable* nearest = nullptr;
@@ -37,7 +37,7 @@ const SharedVariable* check_shared_bounds(const Access& access, const std::byte*
   }
   if (!nearest) return nullptr;
   const std::ptrdiff_t inside = offset - std::ptrdiff_t(nearest->offset);
-  refuse_shared(access, inside < 0 ? "in front of" : "past the end of", *nearest, inside);
+  refuse_shared(access, inside < 0 ? "before the beginning of" : "past the end of", *nearest, inside);
 }
 
 }  // namespace
@@ -45,9 +45,9 @@ const SharedVariable* check_shared_bounds(const Access& access, const std::byte*
 void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, const void* pc,
                bool is_copy) {
   if (kind == AccessKind::is_volatile && !is_write)
-    count_poll();  // perhaps it waits for another thread's write
+    count_poll();  // the thread may be waiting for another thread's write
   running.last_pc = pc;
-  // The host's copy of a launch's arguments may lie where a tensor was that is gone.
+  // The host's copy of a launch's arguments may be in the memory of a deleted tensor.
   if (!running.observes_accesses || is_closure(static_cast<std::byte*>(address))) return;
   const InRuntime inside;
   Access access{static_cast<std::byte*>(address), size, is_write, kind, pc, nullptr, nullptr};

@@ -1,4 +1,4 @@
-// One load or store of a kernel, as the checks see it.
+// One load or store of a kernel, in the form that the checks use.
 #pragma once
 
 #include <cstddef>
@@ -26,16 +26,16 @@ struct Access {
   std::byte* arena;        // first byte of the part of shared memory; null for global memory
 };
 
-// Called by the hooks, on the stack of the thread that runs, before the access happens. Local variables do
-// not come here. Does not return when the thread must not go on. A copy of a structure may begin anywhere.
+// Called by the hooks on the stack of the running thread, before the access happens. Not called for local
+// variables. Does not return if the thread must not continue. A copy of a structure may begin anywhere.
 void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, const void* pc,
                bool is_copy = false);
 
 // The read and the write of a copy by the C library; `from` may be null.
 void check_copy(void* to, const void* from, std::size_t bytes, const void* pc);
 
-// The checks of an access to global memory, before it happens; fills in `allocation`. Do not
-// return when the thread must not go on.
+// Checks an access to global memory before it happens, and sets `allocation`. Does not return
+// if the thread must not continue.
 void check_memory(Access& access, bool is_copy);
 void check_alignment(const Access& access, const SharedVariable* variable = nullptr);
 

@@ -1,4 +1,4 @@
-// An accessor's index that is outside of its dimension.
+// Reports an accessor's index that is out of range for its dimension.
 #include <algorithm>
 #include <string>
 
@@ -11,8 +11,8 @@
 namespace emulator {
 namespace {
 
-// The tensor whose last dimensions have these sizes: what
-// the launch was given, else what the host named last.
+// The tensor whose last dimensions have these sizes: an argument
+// of the launch, or else the tensor that the host named last.
 const View* view_with(const Allocation& allocation, const std::int64_t* sizes, std::size_t dimensions) {
   auto ends_so = [&](const View& view) {
     return view.sizes.size() >= dimensions &&
@@ -35,11 +35,13 @@ __attribute__((visibility("hidden"))) void refuse_index(const void* data, std::i
   const View* view = allocation ? view_with(*allocation, sizes, dimensions) : nullptr;
   const Cause cause{Check::memory, "outside of a dimension", static_cast<const char*>(pc) - 1, allocation};
   if (is_new(cause)) {
-    std::string which = " of a dimension";
+    std::string which = " is out of range for a dimension";
     if (view)
-      which = " of dimension " + std::to_string(view->sizes.size() - dimensions) + " of " + view->name;
-    add(cause, {false, "index " + std::to_string(index) + which + ", which has " + std::to_string(sizes[0]),
-                "", view ? describe(*allocation) : ""});
+      which = " is out of range for dimension " + std::to_string(view->sizes.size() - dimensions) + " of " +
+              view->name;
+    add(cause,
+        {false, "index " + std::to_string(index) + which + ", which has size " + std::to_string(sizes[0]), "",
+         view ? describe(*allocation) : ""});
   }
   end_thread();
 }

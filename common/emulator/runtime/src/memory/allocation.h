@@ -1,4 +1,4 @@
-// Global memory by name: tensors, allocations, variables of a file.
+// Global memory by name: tensors, allocations, variables at file scope.
 #pragma once
 
 #include <cstddef>
@@ -33,9 +33,9 @@ struct View {
   std::size_t element = 0;                   // bytes
   std::vector<std::int64_t> sizes, strides;  // in elements
   bool read_only = false;
-  bool is_recent = true;  // named since the launch before
-  // Known once it is bound to a launch: bytes from the first to behind the last element, and whether there
-  // are holes between them.
+  bool is_recent = true;  // named since the previous launch
+  // Known when it is bound to a launch: bytes from the first element to the end of the last, and whether
+  // there are gaps between elements.
   std::ptrdiff_t span = 0;
   bool has_holes = false;
 };
@@ -49,10 +49,10 @@ struct Allocation {
   bool read_only = false;
   bool freed = false;
   Position freed_where{};
-  const void* storage = nullptr;   // of tensors: which
-  std::function<bool()> alive;     // of tensors: whether any still has the storage
+  const void* storage = nullptr;   // for tensors: which storage
+  std::function<bool()> alive;     // for tensors: whether any tensor still uses the storage
   std::vector<View> views;         // the newest last
-  std::vector<View> used;          // by the arguments of the launch that runs; none: the whole of it
+  std::vector<View> used;          // by the arguments of the running launch; empty: all of it
   std::shared_ptr<Shadow> shadow;  // made when a check needs it
 
   std::byte* end() const { return begin + size; }
@@ -78,25 +78,26 @@ inline Allocation* find_allocation(const void* address, const void* pc) {
   if (found) last = {pc, found};
   return found;
 }
-// That an instruction accessed last, even if it is out of bounds now; null: unknown.
+// The allocation that an instruction accessed last, even if the access is out of bounds now; null: unknown.
 inline const Allocation* last_allocation_of(const void* pc) {
   const LastFound& last = last_found[reinterpret_cast<std::uintptr_t>(pc) / 4 % 64];
   return last.pc == pc ? last.allocation : nullptr;
 }
-// One of this kind that ends less than so many bytes before the address, or begins behind it.
+// An allocation of this kind that ends less than `bytes` before the address, or begins after it.
 Allocation* find_neighbour(const void* address, Space space, std::ptrdiff_t bytes);
 std::vector<Allocation*> all_allocations();  // by address
 
-// What keeps the memory of temporary tensors until the launch (tensors.cpp): released under the lock of
-// launches, and dropped when it is free.
+// Keep the memory of temporary tensors until the launch (tensors.cpp): released while launches are locked,
+// and dropped after that lock is released.
 void release_tensors();
 void drop_tensors();
 
-// The index of an element, by dimension; beyond the end the widest dimension's is too large. False: the
-// address lies in a hole between elements.
+// The index of an element in each dimension; past the end, the index in the widest dimension is too large.
+// False: the address is in a gap between elements.
 bool index_of(const View& view, std::int64_t offset, std::vector<std::int64_t>& index);
 
-// "new_h, a tensor of shape (3, 70), float"; "d_x, 1024 bytes of cudaMalloc in sum.cu:12:3"
+// "new_h, a tensor of shape (3, 70), float"; "d_x, which has 256 elements (1024 bytes, allocated in
+// sum.cu:12)"
 std::string describe(const Allocation& allocation);
 // "element [1, 69]" or "element 12", also beyond the end. Empty where elements are unknown.
 std::string element_of(const Allocation& allocation, const void* address, std::size_t size);

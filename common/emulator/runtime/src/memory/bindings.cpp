@@ -9,8 +9,8 @@
 namespace emulator {
 namespace {
 
-// Bytes: an address further from an argument than this is no overrun of it. Nearby memory may be memory that
-// is unknown to the runtime.
+// Bytes: an address further from an argument than this does not count as an overrun of it. Nearby memory may
+// be unknown to the runtime.
 constexpr std::ptrdiff_t kNear = 64 << 20, kNearBesideUnknown = 256;
 
 const std::byte* bytes(const void* address) { return static_cast<const std::byte*>(address); }
@@ -60,7 +60,7 @@ void use_accessor_shape(View& view, const Argument& accessor) {
   view.strides = accessor.strides;
 }
 
-// Tensors that are gone, and that no argument points to: others use their memory now.
+// Forgets deleted tensors that no argument points to, because other objects may use their memory now.
 void forget_dead_tensors() {
   for (Allocation* allocation : all_allocations()) {
     const bool is_bound = std::any_of(bound_arguments().begin(), bound_arguments().end(),
@@ -69,7 +69,7 @@ void forget_dead_tensors() {
   }
 }
 
-// What a structure holds may be a pointer, or numbers that look like one.
+// A word in a structure may be a pointer, or numbers that look like one.
 void bind_word(const void* word) {
   Allocation* allocation = find_allocation(word);
   const bool is_known = allocation && (!allocation->alive || allocation->alive());
@@ -95,7 +95,7 @@ void bind_pointer(const Argument& argument, std::size_t same) {
     views.resize(1);
     use_accessor_shape(views[0], argument);
   }
-  for (View& view : views) {  // none: all of the allocation is given
+  for (View& view : views) {  // empty: the launch received the whole allocation
     view.name = argument.name;
     view.read_only |= argument.read_only;
     measure(view);  // again: an accessor's shape may differ
@@ -140,7 +140,7 @@ bool is_in_given_view(const Allocation& allocation, const std::byte* address, st
                      [&](const View& view) { return contains(view, address, size); });
 }
 
-// Whether all that the launch was given of it are pointers to const. What a structure holds is not known.
+// Whether the launch received only pointers to const for it. The contents of structures are unknown.
 bool is_given_to_read(const Allocation& allocation) {
   if (!allocation.used.empty())
     return std::all_of(allocation.used.begin(), allocation.used.end(),
@@ -165,7 +165,7 @@ const BoundArgument* nearest_argument(const std::byte* address, const void* pc) 
     if (!begin) continue;
     const std::byte* end = one.allocation ? one.allocation->end() : begin;
     std::ptrdiff_t distance = address >= end ? address - end : address < begin ? begin - address : 0;
-    if (address < begin) distance += 64;  // an overrun is likelier
+    if (address < begin) distance += 64;  // an overrun past an end is more likely
     if (one.allocation && one.allocation == usual && distance < kNear) return &one;
     if (distance < least) best = &one, least = distance;
   }

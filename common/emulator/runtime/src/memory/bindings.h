@@ -10,15 +10,15 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// An argument of the running launch, and the allocation that it points into; null where there is none.
+// An argument of the running launch, and the allocation that it points into, or null.
 struct BoundArgument {
   Argument argument;
   Allocation* allocation;
 };
 std::vector<BoundArgument>& bound_arguments();
-std::string null_arguments();  // "out", or "x and y"
+std::string null_arguments();  // "out", or "x or y"
 
-// Around a launch: what its arguments point to, under the names of the kernel's parameters.
+// Called around a launch: records what its arguments point to, by the names of the kernel's parameters.
 void bind(const std::vector<Argument>& arguments);
 void unbind();
 
@@ -35,7 +35,7 @@ inline bool is_given(const Allocation& allocation, const std::byte* address, std
          is_in_given_view(allocation, address, size);
 }
 bool is_given_to_read(const Allocation& allocation);
-// The argument whose memory an address was meant for.
+// The argument whose memory an access was probably meant for.
 const BoundArgument* nearest_argument(const std::byte* address, const void* pc);
 const BoundArgument* only_argument_of(std::size_t size);
 

@@ -1,4 +1,4 @@
-// Memory as messages name it: which array, which element, of how many.
+// Describes memory in messages: the array, the element, and the number of elements.
 #include <algorithm>
 
 #include "../report/report.h"
@@ -23,7 +23,7 @@ std::vector<std::size_t> by_stride(const View& view) {
   return order;
 }
 
-// Bytes of an element, as the kernel sees them; 0 where it is unknown.
+// Bytes of an element, as the kernel sees them; 0 if unknown.
 std::size_t element_size(const Allocation& allocation, const View* view) {
   if (view) return view->element;
   for (const BoundArgument& one : bound_arguments())
@@ -56,7 +56,7 @@ std::string name_of(const Allocation& allocation) {
   if (!allocation.used.empty()) return allocation.used.front().name;
   for (const BoundArgument& one : bound_arguments())
     if (one.allocation == &allocation && !one.argument.name.empty()) return one.argument.name;
-  return allocation.name.empty() ? "memory without a name" : allocation.name;
+  return allocation.name.empty() ? "unnamed memory" : allocation.name;
 }
 
 std::string describe(const Allocation& allocation) {

@@ -1,4 +1,4 @@
-// What kernels do with the C library: copies, and a heap of their own.
+// C library functions in kernels: copies, and the heap of the device.
 #include <cstdlib>
 #include <cstring>
 
@@ -38,13 +38,13 @@ __attribute__((noinline)) void* memset(void* memory, int value, std::size_t byte
   return std::memset(memory, value, bytes);
 }
 
-// What kernels free is kept from being used again, so that a use after it was freed is found.
+// Memory that kernels free is not reused, so that a use after the free is found.
 void* malloc(std::size_t bytes, Position where) {
   if (!running.in_kernel) return std::malloc(bytes);
   const InRuntime inside;
   void* memory = std::aligned_alloc(16, (bytes + kRoomBehind + 15) / 16 * 16);
   if (!memory || bytes == 0) return memory;
-  Allocation& made = new_allocation(memory, bytes, Space::heap, "memory of malloc", where);
+  Allocation& made = new_allocation(memory, bytes, Space::heap, "memory from malloc", where);
   for (std::size_t i = 0; i < bytes; i += sizeof(kUninitialised))
     std::memcpy(made.begin + i, &kUninitialised, std::min(sizeof(kUninitialised), bytes - i));
   mark_uninitialised(made, memory, bytes);
@@ -57,10 +57,10 @@ void free(void* memory, Position where) {
   const InRuntime inside;
   Allocation* allocation = find_allocation(memory);
   if (!allocation || allocation->space != Space::heap)
-    return refuse_free("no malloc in a kernel has returned", allocation, where);
+    return refuse_free("was not returned by malloc in a kernel", allocation, where);
   if (allocation->begin != memory)
-    return refuse_free("does not begin where malloc returned it", allocation, where);
-  if (allocation->freed) return refuse_free("was freed already", allocation, where);
+    return refuse_free("is not the address that malloc returned", allocation, where);
+  if (allocation->freed) return refuse_free("was already freed", allocation, where);
   allocation->freed = true;
   allocation->freed_where = where;
 }

@@ -1,4 +1,4 @@
-// Whether a kernel may access an address of global memory, and if not, why.
+// Checks whether a kernel may access an address in global memory, and reports why not.
 #include <cstdio>
 
 #include "../device/builtin_variables.h"
@@ -22,8 +22,8 @@ constexpr std::ptrdiff_t kNearVariable = 256, kNearHeapBlock = 16;  // bytes tha
   end_thread();
 }
 
-// What tells causes about one piece of memory from those
-// about another. Each thread has a heap block of its own.
+// Distinguishes causes about different pieces of memory.
+// Each thread has its own heap block.
 const void* identity(const Allocation& allocation) {
   return allocation.space == Space::heap ? static_cast<const void*>(allocation.where.file_name())
                                          : &allocation;
@@ -43,28 +43,28 @@ std::string address_text(const std::byte* address) {
 
 [[noreturn]] void refuse_null(const Access& access) {
   const std::string which = null_arguments();
-  refuse(
-      access, "null", nullptr, verb(access) + " through a null pointer",
-      which.empty()
-          ? "address " + address_text(access.address)
-          : which + " was null at the launch: never allocated, or an optional argument that was left out?");
+  refuse(access, "null", nullptr, verb(access) + " through a null pointer",
+         which.empty() ? "address " + address_text(access.address)
+                       : which +
+                             " was null at the launch: was it never allocated, or is it an optional argument "
+                             "that was left out?");
 }
 
 [[noreturn]] void refuse_unknown(const Access& access) {
   std::string detail =
-      "address " + address_text(access.address) + ", far from everything that the kernel was given";
+      "address " + address_text(access.address) + ", which is far from every argument of the kernel";
   if (const BoundArgument* only = only_argument_of(access.size))
-    detail += "; if " + only->argument.name +
-              " was meant: " + element_of(*only->allocation, access.address, access.size) + " of " +
+    detail += "; if " + only->argument.name + " was meant, this is " +
+              element_of(*only->allocation, access.address, access.size) + " of " +
               describe(*only->allocation);
   refuse(access, "unknown memory", nullptr,
-         verb(access) + " memory that is no tensor's, array's or allocation's", std::move(detail));
+         verb(access) + " memory outside every tensor, array and allocation", std::move(detail));
 }
 
 [[noreturn]] void refuse_host_memory(const Access& access, const BoundArgument& near) {
   refuse(access, "host memory", near.argument.pointer,
-         verb(access) + " memory of the host through " + near.argument.name,
-         "a kernel can only follow pointers from cudaMalloc and its kin");
+         verb(access) + " host memory through " + near.argument.name,
+         "a kernel can access only memory from cudaMalloc and related functions");
 }
 
 [[noreturn]] void refuse_outside(const Access& access, const Allocation& allocation) {
@@ -74,17 +74,17 @@ std::string address_text(const std::byte* address) {
   const std::string name = name_of(allocation);
   std::string what = verb(access) +
                      (within     ? " outside of "
-                      : in_front ? " in front of "
+                      : in_front ? " before the beginning of "
                                  : " past the end of ") +
                      name;
   std::string element = element_of(allocation, access.address, access.size);
   std::string detail = (element.empty() ? "" : element + " of ") + describe(allocation);
-  if (within) detail += "; the address lies in the storage that it is a part of";
+  if (within) detail += "; the address is in its storage but outside the tensor";
   refuse(access, problem, identity(allocation), std::move(what), std::move(detail));
 }
 
-// An address that no allocation contains goes through these rules in order. Each either knows what the
-// address is, and then allows the access or does not return, or leaves it to the next.
+// An address outside every allocation goes through these rules in order. If a rule recognises the address, it
+// allows the access or does not return. Otherwise the next rule decides.
 enum class Verdict { allowed, undecided };
 
 Verdict judge_builtin_variable(const Access& access) {
@@ -113,7 +113,7 @@ Verdict judge_overrun_of_argument(const Access& access) {
   return Verdict::undecided;
 }
 
-// The host of a stage may have got a pointer in a way that the runtime does not see.
+// The host of a stage may have obtained a pointer in a way that the runtime does not see.
 Verdict judge_unseen_pointer(const Access& access) {
   const bool may_be_unseen = nearest_argument(access.address, access.pc) ||
                              (running.launch->structure_pointers.has_unknown && !is_null(access.address));
@@ -163,7 +163,7 @@ void check_writable(const Access& access, const Allocation& allocation) {
   if (!is_given_to_read(allocation)) return;
   const Cause cause{Check::memory, "read-only", access.pc, &allocation};
   if (is_new(cause))
-    add(cause, {false, "writes " + name_of(allocation) + ", which the kernel was given to read only", "",
+    add(cause, {false, "writes " + name_of(allocation) + ", which was passed to the kernel as const data", "",
                 describe(allocation)});
 }
 
@@ -171,8 +171,8 @@ void check_writable(const Access& access, const Allocation& allocation) {
 
 void check_alignment(const Access& access, const SharedVariable* variable) {
   if (reinterpret_cast<std::uintptr_t>(access.address) % access.size == 0) return;
-  std::string detail =
-      "a device stops at it: such a pointer must be a multiple of " + std::to_string(access.size) + " bytes";
+  std::string detail = "a GPU stops with an error: such an address must be a multiple of " +
+                       std::to_string(access.size) + " bytes";
   std::string of;
   if (const Allocation* allocation = access.allocation) {
     of = " of " + name_of(*allocation);

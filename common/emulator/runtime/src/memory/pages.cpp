@@ -45,7 +45,7 @@ void reserve() {
   }
 }
 
-// The pages that a range lies on.
+// The pages that contain a range.
 Range around(const std::byte* begin, std::size_t bytes) {
   static const auto page = std::uintptr_t(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<std::uintptr_t>(begin) / page * page;
@@ -55,7 +55,7 @@ Range around(const std::byte* begin, std::size_t bytes) {
 
 void apply_protection(const PageProtection& protection) {
   const Range range = around(protection.begin, protection.bytes);
-  // Where two overlap, the stricter counts.
+  // If two overlap, the stricter one counts.
   const bool may_read =
       std::none_of(pages().protections.begin(), pages().protections.end(), [&](const PageProtection& other) {
         const Range there = around(other.begin, other.bytes);

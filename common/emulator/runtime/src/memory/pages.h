@@ -1,4 +1,4 @@
-// Memory in pages of its own, with guards around it, so that the host can be kept away from the device's.
+// Memory in separate pages with guards around it, so that host accesses to device memory can be detected.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// Null when there is none left. What lies around it stays out of reach, and it is never handed out again:
-// an overrun of its end, and a use after it was retired, never hits other memory.
+// Null if no memory is left. The memory around it stays inaccessible, and it is never reused. So an overrun
+// of its end, or a use after it was retired, never hits other memory.
 std::byte* take_pages(std::size_t bytes, bool only_device);
 void retire_pages(std::byte* begin, std::size_t bytes);
 
@@ -25,7 +25,7 @@ class OnDevice {
   OnDevice(const OnDevice&) = delete;
 };
 
-// The opposite, inside: a function of the host that a stream calls.
+// The opposite, nested inside: a host function that a stream calls.
 class OnHost {
  public:
   OnHost();
@@ -48,7 +48,8 @@ struct PageProtection {
 void protect_from_host(const PageProtection& protection);
 void lift_protection(const void* for_work);
 const PageProtection* protection_at(const void* address);  // null: none
-bool lift_protection_at(const void* address);  // all whose pages hold the address; false: none did
+bool lift_protection_at(
+    const void* address);  // removes every protection whose pages contain the address; false: there was none
 
 }  // namespace emulator
 EMULATOR_END

@@ -1,4 +1,4 @@
-// Tensors that the host gives to kernels: an allocation for each storage, a view for each tensor.
+// Tensors that the host passes to kernels: an allocation for each storage, a view for each tensor.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kMostViews = 64;        // of one storage
 constexpr std::size_t kMostHeld = 256 << 20;  // bytes, for hosts that never launch
 
-// What is held until the next launch, and what may go. Releasing a tensor can run arbitrary code, even
-// wait for Python: that happens outside of the lock.
+// Storage that is held until the next launch, and storage to release. Releasing a tensor can run arbitrary
+// code, and even wait for Python, so that happens outside the lock.
 struct Held {
   std::shared_ptr<void> storage;
   std::size_t size;

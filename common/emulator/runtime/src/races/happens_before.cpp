@@ -1,4 +1,4 @@
-// Barriers and collectives, as the clocks of blocks.
+// Advances the clocks of blocks at barriers and collectives.
 #include "happens_before.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ Time tick(BlockClock& clock) {
   return ++clock.now;
 }
 
-// Each of the lanes knows from now on what any of them knew, and what each of them did.
+// From now on, each of the lanes knows what any of them knew, and what each of them did.
 void join(std::vector<Time>& clocks, std::uint32_t lanes, Time now) {
   if (clocks.empty()) clocks.resize(32 * 32);
   Time all[32] = {};

@@ -9,10 +9,10 @@ namespace emulator {
 // The host wrote to it (memset, copies).
 void mark_initialised(Allocation& allocation, const void* begin, std::size_t size);
 void mark_uninitialised(Allocation& allocation, const void* begin, std::size_t size);
-// A copy from memory of the device: each byte of `to` is initialised if that of `from` is.
+// A copy from device memory: each byte of `to` is initialised if that of `from` is.
 void copy_initialisation(Allocation& to, const void* to_begin, const Allocation& from, const void* from_begin,
                          std::size_t size);
-// How many bytes of a range are uninitialised, where the first of them is, and how many lie side by side.
+// How many bytes of a range are uninitialised, where the first of them is, and how many are adjacent.
 struct UninitialisedBytes {
   std::size_t bytes, first, longest;  // `first` counts from the range's begin
 };

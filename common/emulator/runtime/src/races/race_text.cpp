@@ -23,21 +23,22 @@ const char* verb_of(AccessKind kind, bool writes, bool before) {
   return before ? " read it" : " reads it";
 }
 
-// Two threads that store to one element of global memory more often have a wrong index than want to share it.
+// If two threads store to one element of global memory, a wrong index is more likely than intended sharing.
 const char* of_two_stores(bool is_one_line, bool same_block) {
   if (is_one_line)
-    return "if both should, by an atomic; if each has elements of its own, look at the index and its guard";
+    return "if both threads should store to it, use an atomic; if each has its own elements, check the index "
+           "and its guard";
   if (same_block)
-    return "if each thread has elements of its own, look at the index and its guard, in both lines;\n"
-           "if not, no __syncthreads lies between the two";
-  return "each block should store elements of its own: look at the index and its guard, in both lines";
+    return "if each thread should store only its own elements, check the index and its guard in both lines;\n"
+           "if not, there is no __syncthreads between the two";
+  return "each block should store only its own elements: check the index and its guard in both lines";
 }
 
 const char* between_blocks(bool is_one_line) {
   if (is_one_line)
-    return "blocks run in any order: update it by one atomic function, or write to another array";
-  return "if each block has elements of its own, look at the index and its guard; if not,\n"
-         "nothing orders two blocks but atomics after a __threadfence, or another launch";
+    return "blocks run in any order: update it with one atomic function, or write to another array";
+  return "if each block should use only its own elements, check the index and its guard; if not,\n"
+         "only an atomic after a __threadfence, or a separate launch, orders two blocks";
 }
 
 std::string what_is_missing(const Conflict& conflict) {
@@ -47,12 +48,12 @@ std::string what_is_missing(const Conflict& conflict) {
   if (are_two_stores(conflict)) return of_two_stores(is_one_line, conflict.now.same_block(conflict.earlier));
   if (!conflict.now.same_block(conflict.earlier)) return between_blocks(is_one_line);
   if (now == AccessKind::is_volatile && before == AccessKind::is_volatile)
-    return "no __syncwarp lies between: volatile does not make the lanes of a warp keep step";
+    return "there is no __syncwarp between the two: volatile does not keep the lanes of a warp in step";
   const std::string barrier =
       conflict.now.same_warp(conflict.earlier) ? "__syncwarp or __syncthreads" : "__syncthreads";
   if (is_one_line && !both_write)
-    return "no " + barrier + " lies between: read into a variable, let all come to a barrier, then write";
-  return "no " + barrier + " lies between the two";
+    return "there is no " + barrier + " between the two: read into a variable, wait at a barrier, then write";
+  return "there is no " + barrier + " between the two";
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ namespace {
 struct Race {
   Cause cause;
   bool is_certain = false;
-  std::set<Site> suspects;          // it is no mistake if all of these are repeated
+  std::set<Site> suspects;          // it is not a mistake if all of these are repeated
   const std::byte* word = nullptr;  // the first that they conflicted on
-  bool is_of_lanes = false;         // that pass data through volatile memory
+  bool is_of_lanes = false;         // between lanes that pass data through volatile memory
   std::pair<int, int> numbers;      // of the lines, the lower one first
   std::string detail;               // of its finding
   // Where two stores overlap, which shows what is wrong with an index: the first and the last word.
@@ -35,13 +35,13 @@ struct Race {
 // The lines (for a read of uninitialised memory one, and null) and the memory.
 using Key = std::tuple<const void*, const void*, const void*>;
 
-// A store that conflicts: it is benign if it stores the value that is there already.
+// A conflicting store: it is benign if it stores the value that the memory already has.
 struct Suspect {
   Conflict conflict;
   std::byte before[4];
 };
 
-// Suspects are all of one access, the last one, of this thread.
+// All suspects belong to the last access of this thread.
 struct Suspects {
   std::vector<Suspect> all;
   Access access;
@@ -60,7 +60,7 @@ RaceLog& race_log() {
 
 AccessKind kind_of(Site site) { return info_of(site).kind; }
 
-// The instruction whose repetition shows that a conflict is no mistake: 0 if nothing can.
+// The instruction whose repetition shows that a conflict is not a mistake; 0 if there is none.
 Site benign_site(const Conflict& conflict) {
   const AccessKind now = conflict.access->kind, before = kind_of(conflict.earlier_site);
   if (is_atomic(before) && now == AccessKind::plain && !conflict.access->is_write) return conflict.site;
@@ -90,7 +90,7 @@ void report(const Conflict& conflict) {
     race.suspects.insert(suspect);
   else
     race.is_certain = true;
-  // One word may be a flag, several are data.
+  // A single word may be a flag, several words are data.
   if (!race.word) race.word = conflict.word;
   if (race.is_of_lanes && race.word == conflict.word) return;
   widen_overlap(race, conflict);
@@ -142,9 +142,10 @@ void record_uninitialised_read(const Access& access, const std::byte* address) {
   cause = {Check::initialisation, "unwritten", nullptr, &cause};
   if (!is_new(cause)) return;
   const std::string what = is_atomic(access.kind) ? "updates " : "reads ";
-  const std::string nobody =
-      access.arena ? ", which no thread of the block has written" : ", which nobody has written";
-  add(cause, {false, what + element_at(access, address) + nobody, info_of(site).text,
+  const std::string uninitialised = access.arena
+                                        ? ", which is uninitialised: no thread of the block has written it"
+                                        : ", which is uninitialised";
+  add(cause, {false, what + element_at(access, address) + uninitialised, info_of(site).text,
               access.allocation ? describe(*access.allocation) : ""});
 }
 

@@ -1,5 +1,5 @@
-// Order through memory: what a thread did before a fence is known to those who read what it wrote after the
-// fence, by atomics or volatile accesses.
+// Order through memory: a thread that reads a value written after a fence, by an atomic or a volatile access,
+// knows everything that the writer did before the fence.
 //
 // Atomics only record: each address has a list of releases, each block one of acquisitions. Whether one
 // thread knows of another's access is determined only when the two collide and nothing simpler orders them;

@@ -113,8 +113,8 @@ void Shadow::check(const Access& access) {
   if (checks_races && thread_clock.epoch) check_order(access);
 }
 
-// Copies of structures also read what lies between the members: what counts is an uninitialised unit that is
-// so large that it must hold a part of some member.
+// Copies of structures also read the padding between members. So only an uninitialised unit counts that is
+// large enough to contain a part of a member.
 void Shadow::check_initialised(const Access& access) {
   const std::size_t unit = access.size <= 8 ? access.size : access.size == 16 ? 8 : 16;
   auto at = std::size_t(access.address - begin_);

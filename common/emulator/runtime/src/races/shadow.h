@@ -70,7 +70,7 @@ class Shadow {
   std::vector<std::uint64_t> uninitialised_;  // a bit for each byte; empty: none is
 };
 
-// What others write no longer holds the pattern.
+// Memory that others have written no longer contains the pattern.
 bool has_pattern(const std::byte* address, std::size_t size);
 
 template <typename Take>

@@ -1,4 +1,4 @@
-// Keeps findings by their cause, and writes a report that fits a screen.
+// Collects findings by their cause, and writes a report that fits on one screen.
 #include "report.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ std::string plural(unsigned long number, const char* what) {
   return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
 }
 
-// "12 times, by 12 threads of 3 blocks; first by block (0, 1, 0), thread (3, 0, 0)"
+// "12 times, by 12 threads of 3 blocks; first block (0, 1, 0), thread (3, 0, 0)"
 std::string who(const Entry& entry) {
   if (entry.first.empty()) return entry.count > 1 ? plural(entry.count, "time") : "";
   if (entry.count == 1) return entry.first;
@@ -150,7 +150,7 @@ std::string take_report() {
   Findings all;
   std::swap(all, findings());
   auto entry = [&](const Cause* cause) -> const Entry& { return all.by_cause.at(*cause); };
-  // Errors before warnings; among them in the order of the checks, damage first; else as they came.
+  // Errors come before warnings. Within each they are in the order of the checks, then in the order found.
   std::stable_sort(all.in_order.begin(), all.in_order.end(), [&](const Cause* a, const Cause* b) {
     const bool a_warns = entry(a).finding.is_warning, b_warns = entry(b).finding.is_warning;
     return a_warns != b_warns ? b_warns : a->check < b->check;

@@ -11,19 +11,19 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// The checks, by the names under which EMULATOR_CHECKS switches them: "all", "none", "-races",
+// The checks, by the names that EMULATOR_CHECKS uses to switch them: "all", "none", "-races",
 // "memory,launch".
 enum class Check : std::uint8_t { memory, initialisation, races, barriers, launch, streams, leaks };
 const char* name_of(Check check);
 bool is_on(Check check);  // as EMULATOR_CHECKS said when the launch began
 void read_settings();     // at the start of a launch or a program
-bool any_check();         // of those that look at accesses
+bool any_check();         // whether any check that looks at accesses is on
 
 // Two findings are the same if they report the same problem, with the same object, at the same place.
 struct Cause {
   Check check;
   const char* problem;                 // "reads past the end"; a literal
-  const void* pc;                      // of the access; null where a position says it
+  const void* pc;                      // of the access; null if a position is given
   const void* about;                   // the allocation, the barrier's file name...
   std::uint32_t line = 0, column = 0;  // of the position
 
@@ -40,7 +40,7 @@ struct Finding {
   std::string detail;       // a line or two about the first instance; may be empty
 };
 
-// Counts one more instance for the running thread; true when the cause is new, and `add` is due.
+// Counts one more instance for the running thread. True if the cause is new; the caller then calls `add`.
 bool is_new(const Cause& cause);
 void add(const Cause& cause, Finding finding);
 void withdraw(const Cause& cause);  // it was no mistake
@@ -48,11 +48,11 @@ void set_detail(const Cause& cause, std::string detail);
 
 bool has_findings();
 bool has_errors();
-// All of them, worst first, at most a screen; then forgets them.
+// All findings, worst first, at most one screen. Clears them.
 std::string take_report();
 
-// A plain program: findings are kept until it ends, and a launch with errors leaves a CUDA error. Otherwise
-// each launch raises its own.
+// In a plain program, findings are kept until the program ends, and a launch with errors sets a CUDA error.
+// Otherwise each launch raises its own findings.
 extern bool collect_until_exit;
 
 }  // namespace emulator

@@ -11,8 +11,8 @@
 namespace emulator {
 namespace {
 
-// The environment that the process was started with: "NAME=value", each with a zero behind it. setenv, in a
-// static constructor or earlier, does not change it.
+// The environment at the start of the process: "NAME=value", each terminated by a zero. setenv does not
+// change it, even in a static constructor or earlier.
 std::string read_environment() {
   std::string text;
   if (std::FILE* file = std::fopen("/proc/self/environ", "r")) {

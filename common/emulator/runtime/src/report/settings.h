@@ -8,14 +8,14 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// The value of a variable, null without it. In a process that was started with EMULATOR_FIXED=1 it stays what
-// it was at the start: what a judge has set, the code that it judges cannot change.
+// The value of a variable, or null. In a process that was started with EMULATOR_FIXED=1, this is the value at
+// the start, so the judged code cannot change the judge's settings.
 const char* setting_of(const char* name);
 
-// A word of the judge's that is in all that the runtime says of a program, so that the program cannot say it.
-// It is the first line of the input where EMULATOR_NONCE is set, and empty elsewhere.
+// A secret of the judge that marks all output of the runtime, so that the program cannot forge it. It is the
+// first line of the input if EMULATOR_NONCE is set, and empty otherwise.
 const std::string& nonce();
-void read_nonce();  // before the program's own code runs; it finds no input
+void read_nonce();  // before the program's own code runs; the program then finds no input
 
 }  // namespace emulator
 EMULATOR_END

@@ -30,7 +30,7 @@ const char* stack_of(const void* context) {
 
 struct Library {
   std::string file;
-  std::uintptr_t begin = 0;  // what a program counter in it is counted from
+  std::uintptr_t begin = 0;  // the base address of its program counters
 };
 
 Library library_of(const void* pc) {
@@ -40,7 +40,7 @@ Library library_of(const void* pc) {
   return {info.dli_fname, header->e_type == ET_DYN ? reinterpret_cast<std::uintptr_t>(info.dli_fbase) : 0};
 }
 
-// Whether a line is the learner's own: what headers inline into it is not.
+// Whether a line is in the learner's own code, and not inlined from a header.
 bool is_own_line(const char* text) {
   for (const char* theirs : {"/runtime/include/", "/torch/include/", "/include/c++/", "/usr/include/"})
     if (std::strstr(text, theirs)) return false;

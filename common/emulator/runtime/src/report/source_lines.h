@@ -9,11 +9,12 @@ EMULATOR_BEGIN
 namespace emulator {
 
 const void* pc_of(const void* context);  // the program counter, from what a signal handler is given
-// The program counter where the kernel was, or what it had called, and those of the calls that led there as
-// far as the stack tells, the innermost first: those in this extension's code, which the runtime is part of.
+// The program counter in the kernel, or in a function that it called, and those of the enclosing calls as far
+// as the stack shows them, innermost first. Only those in the code of this extension, which includes the
+// runtime.
 constexpr int kMostCalls = 8;
 void calls_in_kernel(const void* context, const void* (&pcs)[kMostCalls]);
-SourceLine innermost_line(const void* const (&pcs)[kMostCalls]);  // the first that is a learner's
+SourceLine innermost_line(const void* const (&pcs)[kMostCalls]);  // the first one in the learner's code
 
 const char* short_name(const char* path);  // relative to the working directory, if below it
 std::string at(Position where);            // "lltm_kernel.cu:23:5"

@@ -1,4 +1,4 @@
-// Names from the program's own source, which is read when the first is needed.
+// Names from the program's own source, which is read when the first name is needed.
 #include <cstdio>
 #include <map>
 
@@ -31,7 +31,7 @@ std::size_t find_word(const std::string& text, const std::string& word, std::siz
   return std::string::npos;
 }
 
-// The text of an argument, given where the first begins.
+// The text of an argument, given the beginning of the first argument.
 std::string piece(const std::string& text, std::size_t at, int which) {
   std::string found;
   int depth = 0;

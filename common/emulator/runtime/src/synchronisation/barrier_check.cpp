@@ -1,4 +1,4 @@
-// Barriers that not all threads of a block come to, and deadlocks.
+// Checks for barriers that not all threads of a block reach, and for deadlocks.
 #include "barrier_check.h"
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 namespace emulator {
 namespace {
 
-constexpr std::size_t kMostPlaces = 6;  // that one finding lists
+constexpr std::size_t kMostPlaces = 6;  // in the list of one finding
 
-// Threads that wait in the same way.
+// Threads that wait at the same place with the same mask.
 struct Group {
   const Thread* first;
   unsigned count;
-  std::uint32_t lanes;  // of those in one warp
+  std::uint32_t lanes;  // for threads of one warp
 
   bool has(const Thread& thread) const {
     return thread.operation == first->operation && thread.mask == first->mask &&
@@ -57,8 +57,8 @@ void add_different_barriers(Block& block) {
   std::string detail = "in block " + text_of(block.index) + ":\n";
   for (std::size_t i = 0; i < std::min(groups.size(), kMostPlaces); i++)
     detail += threads(groups[i].count) + waits(groups[i].count) + place_of(*groups[i].first) +
-              ", the first thread " + text_of(groups[i].first->index) + "\n";
-  detail += "all threads of a block must come to the same barrier, or none";
+              ", first thread " + text_of(groups[i].first->index) + "\n";
+  detail += "either all threads of a block must reach a barrier, or none of them";
   add(cause, {false, "threads of one block wait at different barriers", at(where), detail});
 }
 
@@ -70,17 +70,17 @@ void add_returned(const Block& block) {
   const auto first = std::find_if(block.threads.begin(), block.threads.end(), [&](const Thread& thread) {
     return !(block.warps[thread.warp()].alive >> thread.lane() & 1) && !thread.was_ended;
   });
-  add(cause,
-      {true,
-       std::to_string(block.returned) + " of " + threads(unsigned(block.threads.size())) +
-           " ended without the " + name_of(block.at_barrier[0]->operation) + " that the others came to",
-       at(where),
-       "in block " + text_of(block.index) + ", the first thread " + text_of(first->index) +
-           "; devices go on without them, but CUDA does not promise it:\n"
-           "no return above a barrier, and no if around it; the work between barriers can be under an if"});
+  add(cause, {true,
+              std::to_string(block.returned) + " of " + threads(unsigned(block.threads.size())) +
+                  " ended before the " + name_of(block.at_barrier[0]->operation) + " that the others reached",
+              at(where),
+              "in block " + text_of(block.index) + ", first thread " + text_of(first->index) +
+                  "; GPUs continue without them, but CUDA does not guarantee it:\n"
+                  "do not return before a barrier, and put no if around it; put the work between barriers "
+                  "inside the if"});
 }
 
-// What the lanes of a warp wait for, a line for each way of waiting.
+// Lists what the lanes of a warp wait for, with one line for each group.
 std::string list_of(const Block& block, unsigned warp, const std::vector<Group>& groups) {
   std::string text;
   for (std::size_t i = 0; i < std::min(groups.size(), kMostPlaces); i++) {
@@ -96,12 +96,11 @@ std::string list_of(const Block& block, unsigned warp, const std::vector<Group>&
                     : ", for all threads of the block";
     text += "\n";
   }
-  if (groups.size() > kMostPlaces)
-    text += "and in " + std::to_string(groups.size() - kMostPlaces) + " more ways\n";
+  if (groups.size() > kMostPlaces) text += "and " + std::to_string(groups.size() - kMostPlaces) + " more\n";
   return text;
 }
 
-// Why a collective of a warp never ends.
+// Reports why a collective of a warp never completes.
 void add_stuck_warp(const Block& block, unsigned warp, unsigned others) {
   const Warp& lanes = block.warps[warp];
   std::vector<Group> groups;
@@ -115,14 +114,14 @@ void add_stuck_warp(const Block& block, unsigned warp, unsigned others) {
            ((caller.mask & group.lanes) || (group.first->mask & stuck->lanes));
   });
   const std::string name = name_of(caller.operation);
-  const char* advice = masks_differ ? "all lanes that a mask names must call with that same mask"
-                                    : "a mask must name only lanes that come to the same function";
-  const Cause cause = cause_at(masks_differ ? "different masks" : "waits for ever", caller.where);
+  const char* advice = masks_differ ? "all lanes that a mask names must use the same mask in their calls"
+                                    : "a mask must name only lanes that call the same function";
+  const Cause cause = cause_at(masks_differ ? "different masks" : "waits forever", caller.where);
   if (!is_new(cause)) return;
   add(cause, {false,
               masks_differ ? "lanes of one warp call " + name +
-                                 " with different masks, and wait for each other for ever"
-                           : name + " waits for ever for lanes that wait elsewhere",
+                                 " with different masks, and wait for each other forever"
+                           : name + " waits forever for lanes that wait elsewhere",
               at(caller.where),
               where_in(block, warp) + (others ? " (and " + std::to_string(others) + " more like it)" : "") +
                   ":\n" + list_of(block, warp, groups) + advice});
@@ -169,7 +168,8 @@ void check_barrier(Block& block) {
 
 void add_deadlock() {
   set_error(cudaErrorLaunchTimeout);
-  if (!is_on(Check::barriers)) return set_failure("cannot go on: its threads wait for each other");
+  if (!is_on(Check::barriers))
+    return set_failure("cannot continue: its threads wait for each other (deadlock)");
   struct Stuck {
     const Block* block;
     unsigned warp;
@@ -198,14 +198,14 @@ std::string waiting_threads() {
   for (std::size_t i = 0; i < std::min(groups.size(), kMostPlaces); i++) {
     const Thread& first = *groups[i].first;
     text += (text.empty() ? "; meanwhile " : ", ") + threads(groups[i].count) + waits(groups[i].count) +
-            place_of(first) + ", the first block " + text_of(first.block->index) + ", thread " +
+            place_of(first) + ", first block " + text_of(first.block->index) + ", thread " +
             text_of(first.index);
   }
   if (running.launch->schedule.opened < running.launch->schedule.blocks &&
       running.launch->schedule.resident.size() >= running.launch->schedule.most_resident)
     text += "; " + std::to_string(running.launch->schedule.blocks - running.launch->schedule.opened) +
             " of " + std::to_string(running.launch->schedule.blocks) +
-            " blocks have not begun: more do not fit on the device at once";
+            " blocks have not started, because no more fit on the device at once";
   return text;
 }
 

@@ -9,22 +9,22 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// When all threads have come that still can, before they go on.
+// Called when all threads that still can have arrived, before they continue.
 void check_barrier(Block& block);
 void check_collective(Block& block, unsigned warp, const Collective& collective);
 
-// The mask does not name the lane that gives it: this thread cannot go on.
+// The mask does not include the calling lane, so this thread cannot continue.
 [[noreturn]] void refuse_mask(Operation operation, std::uint32_t mask, const Position& where);
 
-// No thread can go on: an error that says which threads wait for which.
-void add_deadlock();  // a failure, if the check is switched off
+// No thread can continue: adds an error that says which threads wait for which.
+void add_deadlock();  // sets a failure if the check is switched off
 
-// For a launch that takes too long: "; meanwhile 31 threads wait at ..."; empty when none waits.
+// For a launch that takes too long: "; meanwhile 31 threads wait at ..."; empty if no thread waits.
 std::string waiting_threads();
 
-// ---- what the messages of all of these need
+// ---- helpers for the messages
 
-// Findings name the thread that runs. This lets them name another, or none.
+// Findings name the running thread. This makes them name another thread, or none.
 class AboutThread {
  public:
   explicit AboutThread(Thread* thread) : before_(running.thread) { running.thread = thread; }

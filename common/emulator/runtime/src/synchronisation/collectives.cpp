@@ -27,7 +27,7 @@ void release_barrier(Block& block) {
   block.at_barrier.clear();
 }
 
-// The values that the lanes of a collective leave with.
+// Computes the results of the lanes of a collective.
 void exchange(const Collective& collective, Thread* lanes) {
   std::uint64_t agreed = 0, first = lanes[std::countr_zero(collective.arrived)].value;
   bool all_same = true;
@@ -66,7 +66,7 @@ void exchange(const Collective& collective, Thread* lanes) {
   }
 }
 
-// Lets the lanes of a collective go on if all have arrived that still can.
+// Lets the lanes of a collective continue if all lanes that still can have arrived.
 bool complete_collective(Block& block, unsigned warp_number, unsigned which) {
   Warp& warp = block.warps[warp_number];
   const Collective collective = warp.collectives[which];

@@ -1,4 +1,4 @@
-// Barriers of a block and collectives of a warp, from the scheduler's side.
+// Barriers of a block and collectives of a warp, as the scheduler uses them.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-void drop_from_barriers(Thread& thread);  // it has ended: the threads that wait for it go on
-// Each gets the lanes of its warp that are at the same call.
+void drop_from_barriers(Thread& thread);  // it has ended: threads that wait for it continue
+// Each thread gets the mask of the lanes of its warp that are at the same call.
 void release_activemask(const std::vector<Thread*>& threads);
 
 }  // namespace emulator

@@ -1,4 +1,4 @@
-// Masks of warp functions that name lanes which never come, and shuffles from lanes that have no value.
+// Checks for masks that name lanes which never arrive, and for shuffles from lanes without a value.
 #include <bit>
 #include <string>
 
@@ -19,7 +19,7 @@ std::uint32_t existing_lanes(const Block& block, unsigned warp) {
   return left >= 32 ? 0xffffffffu : (1u << left) - 1;
 }
 
-// Those that a check ended: it has reported them, so their absence adds nothing.
+// The lanes that a check ended. They have been reported already, so their absence is not reported again.
 std::uint32_t ended_lanes(const Block& block, unsigned warp) {
   std::uint32_t ended = 0;
   for (std::uint32_t left = existing_lanes(block, warp) & ~block.warps[warp].alive; left; left &= left - 1) {
@@ -29,14 +29,14 @@ std::uint32_t ended_lanes(const Block& block, unsigned warp) {
   return ended;
 }
 
-// "has returned": what became of lanes that a mask names and that never come.
+// "has returned": why lanes in a mask never arrive.
 std::string fate(std::uint32_t gone, std::uint32_t existing, bool is_one) {
   if (!(gone & existing)) return is_one ? "does not exist" : "do not exist";
   return std::string(is_one ? "has" : "have") +
          (gone & ~existing ? " returned or never existed" : " returned");
 }
 
-// The lane took the value of one that its mask leaves out, or that is not there.
+// The lane read the value of a lane that is not in its mask, or that does not exist.
 void add_undefined(Thread& thread, unsigned source, const Position& where) {
   const Cause cause = cause_at("undefined value", where);
   const AboutThread about(&thread);
@@ -45,10 +45,11 @@ void add_undefined(Thread& thread, unsigned source, const Position& where) {
   const std::uint32_t mask = thread.mask, gone = mask & ~block.warps[thread.warp()].alive,
                       existing = existing_lanes(block, thread.warp());
   const bool is_named = mask >> source & 1;
-  std::string what = "lane " + std::to_string(thread.lane()) + " takes the value of lane " +
-                     std::to_string(source) + " by " + name_of(thread.operation) + ", but ";
-  what += is_named ? "that lane " + fate(1u << source, existing, true) : "the mask leaves that lane out";
-  std::string detail = "what comes from there is undefined: the mask is " + in_hex(mask) + ", ";
+  std::string what = "lane " + std::to_string(thread.lane()) + " reads the value of lane " +
+                     std::to_string(source) + " with " + name_of(thread.operation) + ", but ";
+  what +=
+      is_named ? "that lane " + fate(1u << source, existing, true) : "the mask does not include that lane";
+  std::string detail = "this value is undefined: the mask is " + in_hex(mask) + ", ";
   detail += is_named ? "and " + lanes_text(gone) + " " + fate(gone, existing, std::has_single_bit(gone))
                      : lanes_text(mask);
   add(cause, {false, what, at(where), detail});
@@ -63,10 +64,10 @@ void add_returned_lanes(const Thread& caller, std::uint32_t gone) {
        at(caller.where),
        where_in(*caller.block, caller.warp()) + ": the mask " + in_hex(caller.mask) + " names " +
            lanes_text(gone) +
-           ";\ndevices since Volta go on without them, and what is taken from them is undefined"});
+           ";\nGPUs since Volta continue without them, and values read from these lanes are undefined"});
 }
 
-// A device may not exchange values between lanes at different calls: at each it sees only the lanes there.
+// A GPU may fail to exchange values between lanes at different calls: each call may see only its own lanes.
 void add_different_calls(const Thread* lanes, std::uint32_t arrived) {
   const Thread& first = lanes[std::countr_zero(arrived)];
   const Cause cause = cause_at("different calls", first.where);
@@ -83,7 +84,7 @@ void add_different_calls(const Thread* lanes, std::uint32_t arrived) {
     arrived &= ~here;
   }
   add(cause, {false, "lanes of one warp meet at different calls of " + name, at(first.where),
-              detail + "lanes that exchange values must come to the same call"});
+              detail + "lanes that exchange values must reach the same call"});
 }
 
 bool are_at_one_call(const Thread* lanes, std::uint32_t arrived) {
@@ -93,9 +94,9 @@ bool are_at_one_call(const Thread* lanes, std::uint32_t arrived) {
   return true;
 }
 
-// Sums and scans may run off the end of a mask without harm, where such a value is thrown away. The next
-// shuffle shows which: at the same call, the lane would give the same as before; elsewhere, not the pattern
-// or a sum with it.
+// Sums and scans may read past the end of a mask without harm if they discard the value. The next shuffle
+// shows whether they did: at the same call, the lane passes the same value as before; at another call, the
+// value is neither the uninitialised pattern nor a sum with it.
 bool went_on_with_stray(const Thread& thread) {
   if (is_same(thread.stray_where, thread.where)) return thread.value != thread.given;
   const auto value = std::uint32_t(thread.value), given = std::uint32_t(thread.given);
@@ -132,7 +133,7 @@ void check_collective(Block& block, unsigned warp, const Collective& collective)
   if (is_shuffle(collective.operation))
     for (std::uint32_t left = collective.arrived; left; left &= left - 1)
       check_source(lanes[std::countr_zero(left)], collective.arrived, ended);
-  // A plain __syncwarp() means the lanes that are left, and a mask may name lanes that never were.
+  // A plain __syncwarp() means the remaining lanes, and a mask may name lanes that never existed.
   const std::uint32_t returned = collective.mask & ~collective.arrived & ~ended & existing_lanes(block, warp);
   if (returned && (exchanges || collective.mask != 0xffffffffu))
     add_returned_lanes(lanes[std::countr_zero(collective.arrived)], returned);

@@ -1,16 +1,16 @@
-"""A sound: numbers, and how many of them make a second."""
+"""A sound: a tensor of samples, and the number of samples per second."""
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 
 class Signal:
-    """A tensor with a sampling rate in Hz. Signals of different rates do not mix."""
+    """A tensor with a sampling rate in Hz. Signals of different rates cannot be combined."""
 
     def __init__(self, tensor, rate):
         self.tensor, self.rate = tensor, rate
 
-    # BEGIN SOLUTION: four mistakes are in this function.
+    # BEGIN SOLUTION: this function contains four mistakes.
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}

@@ -1,4 +1,4 @@
-"""What `make check` calls. Leave this file as it is: signal.py is yours."""
+"""The calls that `make check` makes. Do not change this file; edit signal.py."""
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +22,7 @@ CALLS = {
 
 
 def trial(call, a, rate_a, b, rate_b, plain):
-    """What a call returns, in a list, each signal as [tensor, rate]; or the words with which it is refused."""
+    """The results of a call as a list, each signal as [tensor, rate], or the message of its ValueError."""
     try:
         result = CALLS[call](Signal(a, rate_a), Signal(b, rate_b), plain)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What `make check` calls. Leave this file as it is: counting.py is yours."""
+"""The calls that `make check` makes. Do not change this file; edit counting.py."""
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +21,7 @@ CALLS = {
 
 
 def trial(call, a, b, which):
-    """The result of a call with two matrices, those named in `which` as Counting; and how much was counted."""
+    """The result of a call with two matrices, and its count. The matrices named in `which` are Counting."""
     given = [tensor.as_subclass(Counting) if name in which else tensor for name, tensor in (("a", a), ("b", b))]
     before = multiplications[0]
     result = CALLS[call](*given)

@@ -1,12 +1,12 @@
-"""A diagonal matrix, kept as its diagonal."""
+"""A diagonal matrix, stored as its diagonal."""
 
 import torch
 
-HANDLED = {}  # torch's function -> the override that answers for it
+HANDLED = {}  # torch's function -> the override that handles it
 
 
 def implements(*functions):
-    """A decorator: the override answers for each of these functions of torch."""
+    """Decorator: registers an override for each of these torch functions."""
 
     def register(override):
         HANDLED.update(dict.fromkeys(functions, override))
@@ -33,11 +33,11 @@ class Diagonal:
 
 
 def dense(operand):
-    """An operand to compute with: of a Diagonal the matrix."""
+    """An operand as a tensor: for a Diagonal, the full matrix."""
     return operand.tensor() if isinstance(operand, Diagonal) else operand
 
 
-# BEGIN SOLUTION: overrides for torch.mean, torch.add and torch.matmul, under every name that they arrive as.
+# BEGIN SOLUTION: overrides for torch.mean, torch.add and torch.matmul, under every name that a call may have.
 @implements(torch.mean)
 def mean(input):
     """The mean of all N * N numbers."""
@@ -54,7 +54,7 @@ def add(input, other, *, alpha=1, out=None):
 
 @implements(torch.matmul, torch.Tensor.matmul)
 def matmul(input, other):
-    """The product with (N, columns) to the right, (rows, N) to the left, or a Diagonal; the matrix is not made."""
+    """The product with (N, columns) on the right, (rows, N) on the left, or a Diagonal. Creates no full matrix."""
     if isinstance(input, Diagonal) and isinstance(other, Diagonal):
         return Diagonal(input.values * other.values)
     if isinstance(input, Diagonal):
@@ -64,7 +64,7 @@ def matmul(input, other):
 
 @implements(torch.Tensor.__rmatmul__)
 def right_matmul(other, input):
-    """The product input @ other: the tensor, which stands to the right, comes first."""
+    """The product input @ other. The tensor, which is on the right, is the first argument."""
     return matmul(input, other)
 
 

@@ -1,4 +1,4 @@
-"""What `make check` calls. Leave this file as it is: diagonal.py is yours."""
+"""The calls that `make check` makes. Do not change this file; edit diagonal.py."""
 
 import torch
 
@@ -24,14 +24,14 @@ CALLS = {
 
 
 def trial(call, d, e, tensor):
-    """The result of a call, with diagonals d and e (N); and whether it is a Diagonal."""
+    """The result of a call with diagonals d and e (N), and whether it is a Diagonal."""
     found = CALLS[call](Diagonal(d), Diagonal(e), tensor)
     is_diagonal = isinstance(found, Diagonal)
     return {"is_diagonal": is_diagonal, "found": found.values if is_diagonal else found}
 
 
 def written(d, tensor):
-    """A tensor into which torch.add was asked to write d + tensor."""
+    """The tensor that torch.add should write d + tensor into, passed as `out`."""
     out = torch.full_like(tensor, torch.nan)
     torch.add(Diagonal(d), tensor, out=out)
     return out

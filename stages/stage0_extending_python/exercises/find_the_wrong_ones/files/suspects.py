@@ -1,4 +1,4 @@
-"""Functions whose derivatives may be wrong. Leave this file as it is: verdict.py is yours."""
+"""Functions whose derivatives may be wrong. Do not change this file; edit verdict.py."""
 
 import torch
 
@@ -50,7 +50,7 @@ class NegativeOnly(Square):
 
 
 class RowByRow(Square):
-    """Wrong where x does not lie in memory row by row."""
+    """Wrong where x is not contiguous."""
 
     @staticmethod
     def backward(ctx, grad):
@@ -85,7 +85,7 @@ RIGHT, WRONG = (Sine, Square), (PositiveOnly, NegativeOnly, RowByRow, SlopeKept,
 
 
 def trial(name):
-    """What the test says about one of them."""
+    """What the test says about one function."""
     from .verdict import is_right
 
     suspect = globals()[name]

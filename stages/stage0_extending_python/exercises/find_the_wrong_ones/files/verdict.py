@@ -1,4 +1,4 @@
-"""Are the derivatives of a function right?"""
+"""A test whether the derivatives of a function are right."""
 
 import torch
 from torch.autograd import gradcheck, gradgradcheck
@@ -6,7 +6,7 @@ from torch.autograd import gradcheck, gradgradcheck
 
 def is_right(function):
     """Whether the first and second derivatives of a function of one tensor (M, N) are right."""
-    # BEGIN SOLUTION: the test as it comes lets wrong ones pass.
+    # BEGIN SOLUTION: the given test lets wrong functions pass.
     x = torch.randn(4, 5, dtype=torch.float64)
     for given in (x, x.t()):
         for test in (gradcheck, gradgradcheck):

@@ -6,7 +6,7 @@ import torch
 class TanhInPlace(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        # BEGIN SOLUTION forward: overwrite x, tell autograd, keep what backward needs.
+        # BEGIN SOLUTION forward: overwrite x, tell autograd, and save what backward needs.
         x.tanh_()
         ctx.mark_dirty(x)
         ctx.save_for_backward(x)
@@ -18,7 +18,7 @@ class TanhInPlace(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        # BEGIN SOLUTION backward: the gradient of x as it was.
+        # BEGIN SOLUTION backward: the gradient of x as it was before tanh_.
         (y,) = ctx.saved_tensors
         return grad * (1 - y * y)
         # BEGIN STARTER

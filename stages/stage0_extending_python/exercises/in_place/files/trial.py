@@ -1,4 +1,4 @@
-"""Three ways to use tanh_. Leave this file as it is: in_place.py is yours."""
+"""Three ways to use tanh_. Do not change this file; edit in_place.py."""
 
 import torch
 
@@ -6,19 +6,19 @@ from .in_place import tanh_
 
 
 def used_afterwards(start):
-    """x after tanh_(x), and the name of what made it."""
+    """x after tanh_(x), and the name of the autograd node that made it."""
     x = start * 1
     tanh_(x)
     return x, x.grad_fn.name()
 
 
 def of_a_leaf(start):
-    """tanh_ of a leaf, which autograd has to refuse."""
+    """tanh_ of a leaf, for which autograd must raise an error."""
     tanh_(start.detach().requires_grad_())
 
 
 def changed_before_backward(start):
-    """The gradient when somebody writes to x after forward, which autograd has to notice."""
+    """The gradient after a write to x between forward and backward, for which autograd must raise an error."""
     x = start * 1
     y = tanh_(x)
     with torch.no_grad():

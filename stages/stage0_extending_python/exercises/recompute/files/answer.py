@@ -8,7 +8,7 @@ from torch.autograd.function import once_differentiable
 
 
 def d_gelu(z):
-    """The slope of the GELU at z."""
+    """The derivative of the GELU at z."""
     area = 0.5 * (1 + torch.erf(z / math.sqrt(2)))
     return area + z * torch.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
 
@@ -16,7 +16,7 @@ def d_gelu(z):
 class LinearGelu(torch.autograd.Function):
     """input (B, I), weight (O, I), bias (O) -> gelu(input @ weight.T + bias), (B, O)."""
 
-    # BEGIN SOLUTION function: keep nothing but the arguments; what else backward needs, it computes again.
+    # BEGIN SOLUTION function: save only the arguments; backward computes everything else again.
     @staticmethod
     def forward(ctx, input, weight, bias):
         ctx.save_for_backward(input, weight, bias)

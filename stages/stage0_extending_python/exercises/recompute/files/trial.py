@@ -1,4 +1,4 @@
-"""What looks at your Function. Leave this file as it is: answer.py is yours."""
+"""Inspects your Function. Do not change this file; edit answer.py."""
 
 import gc
 
@@ -6,12 +6,12 @@ import torch
 
 
 def tensors() -> dict[int, torch.Tensor]:
-    """Every tensor that Python holds, wherever it is kept."""
+    """Every tensor that exists in Python, wherever it is stored."""
     return {id(one): one for one in gc.get_objects() if issubclass(type(one), torch.Tensor)}
 
 
 def left_over(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> list[tuple[int, ...]]:
-    """The shapes of the tensors that forward made and that are still there after it, beside its result."""
+    """The shapes of the tensors that forward created and that still exist after it, except its result."""
     from .answer import LinearGelu
 
     gc.collect()

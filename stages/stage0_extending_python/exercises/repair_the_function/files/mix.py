@@ -11,7 +11,7 @@ class Mix(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        # BEGIN SOLUTION: three mistakes are in these lines.
+        # BEGIN SOLUTION: these lines contain three mistakes.
         d_a = grad * ctx.share if ctx.needs_input_grad[0] else None
         d_b = grad * (1 - ctx.share) if ctx.needs_input_grad[1] else None
         return d_a, d_b, None
@@ -24,5 +24,5 @@ class Mix(torch.autograd.Function):
 
 
 def mix(a, b, share=0.5):
-    """Of a, `share` parts, and of b the rest; a and b of one shape, share a number."""
+    """The mixture a * share + b * (1 - share), where a and b have the same shape and share is a number."""
     return Mix.apply(a, b, share)

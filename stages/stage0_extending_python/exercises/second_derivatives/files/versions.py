@@ -1,4 +1,4 @@
-"""x to the fourth, four times. Leave this file as it is: your answers go into answers.ini."""
+"""Four Functions for x to the fourth. Do not change this file; write your answers into answers.ini."""
 
 import torch
 from torch.autograd.function import once_differentiable
@@ -50,7 +50,7 @@ class Refuses(KeepsSlope):
 
 
 def second_derivative(version, squared):
-    """At x = 2, of version(x), or of its square. Raises RuntimeError where autograd does."""
+    """The second derivative of version(x), or of its square, at x = 2. Raises RuntimeError if autograd does."""
     x = torch.tensor(2.0, requires_grad=True)
     y = globals()[version].apply(x)
     (first,) = torch.autograd.grad(y * y if squared else y, x, create_graph=True)

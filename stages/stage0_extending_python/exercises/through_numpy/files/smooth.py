@@ -7,7 +7,7 @@ import torch
 class Smooth(torch.autograd.Function):
     @staticmethod
     def forward(ctx, signal, kernel):
-        # BEGIN SOLUTION forward: keep what backward needs, and return y as a tensor of signal's dtype.
+        # BEGIN SOLUTION forward: save what backward needs, and return y as a tensor of signal's dtype.
         ctx.kernel = kernel
         y = numpy.convolve(signal.numpy(), kernel, mode="valid")
         return torch.as_tensor(y, dtype=signal.dtype)
@@ -28,5 +28,5 @@ class Smooth(torch.autograd.Function):
 
 
 def smooth(signal, kernel):
-    """The kernel, a list of K numbers, slid over the signal, a tensor of shape (N). Returns one of shape (N-K+1)."""
+    """Slides the kernel, a list of K numbers, over the signal, a tensor (N). Returns a tensor (N-K+1)."""
     return Smooth.apply(signal, kernel)

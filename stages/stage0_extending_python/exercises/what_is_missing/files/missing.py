@@ -1,4 +1,4 @@
-"""How much of torch a table of overrides lacks."""
+"""Which functions of torch a table of overrides does not contain."""
 
 import contextlib
 
@@ -14,7 +14,7 @@ def missing(handled, namespace):
 
 
 def asks(function, *others):
-    """Whether function(probe, *others) hands the call to the type of probe, however it ends."""
+    """Whether function(probe, *others) calls __torch_function__ of probe, whether it returns or raises."""
     asked = []
 
     class Probe:
@@ -36,7 +36,7 @@ def asks(function, *others):
 #
 #
 # def asks(function, *others):
-#     """Whether function(probe, *others) hands the call to the type of probe, however it ends."""
+#     """Whether function(probe, *others) calls __torch_function__ of probe, whether it returns or raises."""
 #
 #
 # END STARTER

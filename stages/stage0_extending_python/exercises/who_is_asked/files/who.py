@@ -1,4 +1,4 @@
-"""Types that are asked by torch's functions."""
+"""Types whose __torch_function__ records that torch called it."""
 
 import torch
 
@@ -6,7 +6,7 @@ asked = []
 
 
 class Base:
-    """Never answers."""
+    """Always returns NotImplemented."""
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -15,7 +15,7 @@ class Base:
 
 
 class Derived(Base):
-    """Never answers either."""
+    """Always returns NotImplemented, too."""
 
 
 class Other:
@@ -28,7 +28,7 @@ class Other:
 
 
 class Silent:
-    """Has nothing to say."""
+    """Has no return statement."""
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -36,7 +36,7 @@ class Silent:
 
 
 class Answers:
-    """Knows everything."""
+    """Returns 42 for every function."""
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -49,15 +49,15 @@ class Image(torch.Tensor):
 
 
 class Grey(Image):
-    """One number a pixel."""
+    """One number per pixel."""
 
 
 class Colour(Image):
-    """Three numbers a pixel."""
+    """Three numbers per pixel."""
 
 
 def order(*names):
-    """Who is asked, in order, about a list of one of each; and the result, or the name of the error."""
+    """Stacks one object of each type: the types asked, in order, and the result or the name of the error."""
     asked.clear()
     try:
         result = torch.stack([globals()[name]() for name in names])
@@ -67,7 +67,7 @@ def order(*names):
 
 
 def kind(*names):
-    """The type of the sum of one of each, from left to right; or the name of the error."""
+    """The type of the sum of one tensor of each type, from left to right, or the name of the error."""
     total, *others = (torch.ones(2).as_subclass(globals().get(name, torch.Tensor)) for name in names)
     try:
         for other in others:

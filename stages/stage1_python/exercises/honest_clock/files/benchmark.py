@@ -1,11 +1,11 @@
-"""How long does a step take?"""
+"""Measures how long a step takes."""
 
 import statistics
 
 
 def microseconds(machine, calls):
     """The median time of a step in microseconds, from `calls` steps on a fresh machine (machine.py)."""
-    # BEGIN SOLUTION: three mistakes are in these lines.
+    # BEGIN SOLUTION: these lines contain three mistakes.
     for _ in range(10):  # warm up
         machine.launch()
     machine.synchronize()

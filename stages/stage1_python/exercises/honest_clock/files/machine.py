@@ -1,18 +1,18 @@
-"""A machine to time steps on. Leave this file as it is: benchmark.py is yours."""
+"""A machine to time steps on. Do not change this file; edit benchmark.py."""
 
 import random
 
-SLOW_STEPS = 10  # the first ones of a process
+SLOW_STEPS = 10  # the first steps of a process
 
 
 class Machine:
-    """A GPU in small: a queue, a clock in microseconds that runs only when something is done, and a log."""
+    """A model of a GPU: a queue, a clock in microseconds that advances only when something runs, and a log."""
 
     def __init__(self, step: float, queueing: float, seed: int) -> None:
-        """A machine on which a step takes `step` microseconds, and putting it into the queue `queueing`."""
+        """A machine on which a step takes `step` microseconds, and adding it to the queue takes `queueing`."""
         self.step, self.queueing, self.chance = step, queueing, random.Random(seed)
         self.offset, self.now = self.chance.randrange(6), 0.0
-        self.finished = []  # when each step is, or will be, finished
+        self.finished = []  # the time at which each step finishes
         self.log = []
 
     def clock(self) -> float:
@@ -25,9 +25,9 @@ class Machine:
         self.now += self.queueing
         took = self.step * self.chance.uniform(0.99, 1.01)
         if len(self.finished) < SLOW_STEPS:
-            took *= 30  # code is loaded, memory is fetched
+            took *= 30  # loading code and requesting memory takes time
         elif (len(self.finished) + self.offset) % 6 == 0:
-            took *= 20  # somebody else was quicker
+            took *= 20  # other work delays this step
         self.finished.append(max(self.now, self.finished[-1] if self.finished else 0.0) + took)
         self.log.append(["launch", self.in_queue()])
 
@@ -42,7 +42,7 @@ class Machine:
 
 
 def trial(step: float, queueing: float, seed: int, calls: int) -> dict:
-    """What the benchmark says about a machine, and what it did there."""
+    """The benchmark's result for a machine, and the machine's log of its calls."""
     from .benchmark import microseconds
 
     machine = Machine(step, queueing, seed)

@@ -6,7 +6,7 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension
 setup(
     name="checksum",
     packages=[],
-    # BEGIN SOLUTION link: name the library that has crc32.
+    # BEGIN SOLUTION link: name the library that contains crc32.
     ext_modules=[CppExtension("checksum._C", ["csrc/checksum.cpp"], libraries=["z"])],
     # BEGIN STARTER
     # ext_modules=[CppExtension("checksum._C", ["csrc/checksum.cpp"])],

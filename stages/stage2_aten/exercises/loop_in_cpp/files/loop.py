@@ -1,4 +1,4 @@
-"""The loop in Python, to compare with: it calls ATen seven times for each step."""
+"""The loop in Python, for comparison. It calls ATen seven times for each step."""
 
 import torch
 

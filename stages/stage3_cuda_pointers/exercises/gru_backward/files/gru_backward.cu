@@ -9,19 +9,19 @@
 
 constexpr int kThreads = 64;
 
-// The derivative of sigmoid from its own result.
+// The derivative of sigmoid as a function of its output.
 __device__ double d_sigmoid(double s) { return s * (1 - s); }
 
 // One thread per (row, unit).
 __global__ void gru_backward_kernel(double* __restrict__ d_from_input,  // [B,3S]: reset, update, candidate
                                     double* __restrict__ d_from_h,      // [B,3S], same order
-                                    double* __restrict__ d_h,           // [B,S], what comes directly
+                                    double* __restrict__ d_h,           // [B,S], only the direct part
                                     const double* __restrict__ grad_h,  // [B,S]
                                     const double* __restrict__ gates,   // [B,3S], activated
                                     const double* __restrict__ from_h,  // [B,3S]
                                     const double* __restrict__ h,       // [B,S]
                                     int64_t B, int64_t S) {
-  // BEGIN SOLUTION kernel: leave if this thread has no unit; then seven gradients in each of its rows.
+  // BEGIN SOLUTION kernel: return if this thread has no unit; compute seven gradients for each of its rows.
   const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   if (unit >= S) return;
   for (int64_t row = blockIdx.y; row < B; row += gridDim.y) {
@@ -42,7 +42,7 @@ __global__ void gru_backward_kernel(double* __restrict__ d_from_input,  // [B,3S
   // END SOLUTION
 }
 
-// At most `most_rows` blocks fit into a grid in y.
+// A grid may have at most `most_rows` blocks in y.
 void launch_gru_backward(double* d_from_input, double* d_from_h, double* d_h, const double* grad_h,
                          const double* gates, const double* from_h, const double* h, int64_t B, int64_t S,
                          int64_t most_rows) {
@@ -50,7 +50,7 @@ void launch_gru_backward(double* d_from_input, double* d_from_h, double* d_h, co
   gru_backward_kernel<<<grid, kThreads>>>(d_from_input, d_from_h, d_h, grad_h, gates, from_h, h, B, S);
 }
 
-// Memory for host and device, with the next numbers of the command line in it, if there are any.
+// Allocates memory for host and device. With `words`, fills it with the next numbers of the command line.
 double* numbers(int64_t count, char*** words = nullptr) {
   double* x;
   cudaMallocManaged(&x, count * sizeof(double));

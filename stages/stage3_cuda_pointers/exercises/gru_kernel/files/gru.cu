@@ -17,7 +17,7 @@ __global__ void gru_kernel(double* __restrict__ new_h,             // [B,S]
                            const double* __restrict__ from_h,      // [B,3S], same order
                            const double* __restrict__ h,           // [B,S]
                            int64_t B, int64_t S) {
-  // BEGIN SOLUTION kernel: leave if this thread has no unit; then new_h in each of its rows.
+  // BEGIN SOLUTION kernel: return if this thread has no unit; compute new_h for each of its rows.
   const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   if (unit >= S) return;
   for (int64_t row = blockIdx.y; row < B; row += gridDim.y) {
@@ -30,7 +30,7 @@ __global__ void gru_kernel(double* __restrict__ new_h,             // [B,S]
   // END SOLUTION
 }
 
-// At most `most_rows` blocks fit into a grid in y.
+// A grid may have at most `most_rows` blocks in y.
 void launch_gru(double* new_h, const double* from_input, const double* from_h, const double* h, int64_t B,
                 int64_t S, int64_t most_rows) {
   // BEGIN SOLUTION launch: launch gru_kernel with blocks of kThreads.
@@ -39,7 +39,7 @@ void launch_gru(double* new_h, const double* from_input, const double* from_h, c
   // END SOLUTION
 }
 
-// Memory for host and device, with the numbers of the command line in it, if there are any.
+// Allocates memory for host and device. With `words`, fills it with numbers of the command line.
 double* numbers(int64_t count, char** words = nullptr) {
   double* x;
   cudaMallocManaged(&x, count * sizeof(double));

@@ -1,4 +1,4 @@
-// Asks the functions of places.h: places ROW GATE UNIT STATE_SIZE BLOCK THREADS THREAD, and again.
+// Calls the functions of places.h: places ROW GATE UNIT STATE_SIZE BLOCK THREADS THREAD, any number of times.
 #include <cuda_runtime.h>
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 constexpr int kThreads = 128;
 
-// The sum over all threads of the block, of a number from each; every thread gets it.
+// Adds up one number from each thread of the block, and returns the sum to every thread.
 __device__ float block_sum(float mine) {
   __shared__ float partial[kThreads];
   const int t = threadIdx.x;

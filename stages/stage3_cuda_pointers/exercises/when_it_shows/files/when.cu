@@ -1,4 +1,4 @@
-// When an error shows: when BLOCKS THREADS memory, or when BLOCKS THREADS null
+// Shows which call reports an error: `when BLOCKS THREADS memory` or `when BLOCKS THREADS null`
 #include <cuda_runtime.h>
 
 #include <cstdio>

@@ -1,11 +1,11 @@
-// Who writes which element: who B S ROW UNIT
+// Which thread writes which element: who B S ROW UNIT
 #include <cuda_runtime.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
-// One thread per (row, unit) writes its block's and its own number, in one int: XYYTTT.
+// One thread per (row, unit) writes the numbers of its block and its own number into one int: XYYTTT.
 __global__ void who_kernel(int* who, int64_t S) {  // [B,S]
   const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, row = blockIdx.y;
   if (unit >= S) return;

@@ -1,4 +1,4 @@
-"""Builds the module `cubes._C` of two .cu files and a binding."""
+"""Builds the module `cubes._C` from two .cu files and a binding."""
 
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CUDAExtension

@@ -1,4 +1,4 @@
-"""Builds the module `mean._C` of a C++ and a CUDA file."""
+"""Builds the module `mean._C` from a C++ file and a CUDA file."""
 
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CUDAExtension

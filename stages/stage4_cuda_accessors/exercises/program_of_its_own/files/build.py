@@ -1,4 +1,4 @@
-"""Builds total.cpp, and prints where the program is."""
+"""Builds total.cpp, and prints the path of the program."""
 
 from pathlib import Path
 

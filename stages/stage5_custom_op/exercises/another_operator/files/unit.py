@@ -1,4 +1,4 @@
-"""A minimal gated unit: one gate says how much of the old state gives way to a candidate."""
+"""A minimal gated unit: one gate decides how much of the old state is replaced by a candidate."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Three functions that use the operators. Each is right in eager mode; the check compiles them, too."""
+"""Three functions that use the operators. All are right in eager mode; the check also compiles them."""
 
 import torch
 
@@ -16,7 +16,7 @@ def _(cell, share, lost):
 
 
 def leaked(cell, share):
-    """cell * share, twice: (B, S)."""
+    """cell after two leaks: (B, S)."""
     state = cell.clone()
     torch.ops.leak.leak_(state, share)
     torch.ops.leak.leak_(state, share)
@@ -24,7 +24,7 @@ def leaked(cell, share):
 
 
 def leaked_row(cell, share):
-    """cell with its first row leaked, times two: (B, S)."""
+    """2 * cell, after a leak of the first row: (B, S)."""
     state = cell * 2
     torch.ops.leak.leak_(state[:1], share)
     return state

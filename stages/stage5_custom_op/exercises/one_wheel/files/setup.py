@@ -8,14 +8,14 @@ setup(
         CppExtension(
             "halves._C",
             ["csrc/halves.cpp"],
-            # BEGIN SOLUTION extension: tell the headers, and the extension.
+            # BEGIN SOLUTION extension: declare the limited API to the headers and to the extension.
             define_macros=[("Py_LIMITED_API", "0x030A0000")],
             py_limited_api=True,
             # END SOLUTION
         )
     ],
     cmdclass={"build_ext": BuildExtension},
-    # BEGIN SOLUTION wheel: tell the wheel.
+    # BEGIN SOLUTION wheel: declare it to the wheel.
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
     # END SOLUTION
 )

@@ -1,4 +1,4 @@
-"""Two parts of a cell, as eager mode runs them: each line below that computes is a kernel of its own or several."""
+"""Two parts of a cell. In eager mode, each line below that computes something launches one kernel or several."""
 
 import torch
 import torch.nn.functional as F
@@ -12,5 +12,5 @@ def pointwise(z, old_cell):
 
 
 def product(a, b):
-    """Of two matrices."""
+    """The product of two matrices."""
     return a @ b

@@ -1,4 +1,4 @@
-"""Five operators that double, each with one thing that is not true, and what is computed with each."""
+"""Five operators that should double a tensor, each with one error, and a function that uses them."""
 
 import torch
 
@@ -6,7 +6,7 @@ library = torch.library.Library("liars", "DEF")
 
 
 def operator(name, double, fake, schema="(Tensor x) -> Tensor"):
-    """Registers `double` for the CPU, and `fake` for whoever wants to know what comes out."""
+    """Registers `double` as the kernel for the CPU, and `fake` as the fake kernel."""
     library.define(name + schema)
     library.impl(name, double, "CPU")
     torch.library.register_fake(f"liars::{name}", fake)
@@ -24,13 +24,13 @@ def truth(x):
     return x.new_empty(x.shape)
 
 
-# What is said of the result: the shape turned round, the strides turned round, another dtype.
+# The fake kernels return the sizes in reverse order, the strides in reverse order, or another dtype.
 operator("shape", double, lambda x: x.new_empty(x.shape[1], x.shape[0]))
 operator("strides", double, lambda x: x.new_empty(x.shape[1], x.shape[0]).t())
 operator("dtype", double, lambda x: x.new_empty(x.shape, dtype=torch.bfloat16))
-# Doubles in place, as its schema does not say.
+# Doubles in place, but its schema does not say so.
 operator("writes", in_place, lambda x: None, "(Tensor x) -> ()")
-# Says what comes out, and something else is in it.
+# The fake kernel is right, but the operator computes wrong values.
 operator("values", lambda x: double(x) + 1, truth)
 
 

@@ -19,7 +19,7 @@ def softsign(x):
 
 
 def threads(B, wanted):
-    """How many threads share out B rows where torch is told to use so many."""
+    """How many threads work on B rows when torch is set to use `wanted` threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(wanted)
     try:

@@ -1,4 +1,4 @@
-// Stands for torch's header of this name: the same names, with bounds that kernels are held to.
+// Stands for torch's header of this name: the same names, with bounds checks in kernels.
 #pragma once
 
 #include <c10/macros/Macros.h>

@@ -13,7 +13,7 @@ Tensor d_elu(const Tensor& e) {
   return at::where(e > 0, e.new_ones({}), e + 1);
 }
 
-// BEGIN SOLUTION binding: make a module of this file: d_elu with its argument's name, e, and a docstring.
+// BEGIN SOLUTION binding: bind d_elu in a module, with the name of its argument, e, and a docstring.
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("d_elu", &d_elu, "The derivative of elu from its own result e.", py::arg("e"));
 }

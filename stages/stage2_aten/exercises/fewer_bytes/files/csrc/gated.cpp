@@ -14,7 +14,7 @@
 
 using at::Tensor;
 
-// BEGIN SOLUTION: keep less for backward, and call less.
+// BEGIN SOLUTION: save less for backward, and call ATen less often.
 // Returns out (B,S) and what backward needs: tanh(z_a) and sigmoid(z_b) in one tensor (B,2S).
 std::vector<Tensor> forward(const Tensor& z) {  // [B,2S]
   const int64_t S = z.size(1) / 2;

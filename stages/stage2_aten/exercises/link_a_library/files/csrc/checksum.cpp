@@ -1,4 +1,4 @@
-// A checksum of a tensor, by zlib.
+// A checksum of a tensor, computed by zlib.
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/utils/pybind.h>
 #include <zlib.h>
@@ -8,7 +8,7 @@ using at::Tensor;
 // The CRC-32 of the elements of x, a CPU tensor of any dtype, shape and strides, in row order.
 int64_t checksum(const Tensor& x) {
   TORCH_CHECK(x.is_cpu(), "checksum: x is on ", x.device(), ", expected a CPU tensor");
-  // BEGIN SOLUTION checksum: call crc32 with 0, the bytes of x, and how many there are.
+  // BEGIN SOLUTION checksum: call crc32 with 0, the bytes of x, and their number.
   const Tensor dense = x.contiguous();
   return crc32(0, static_cast<const Bytef*>(dense.const_data_ptr()), dense.nbytes());
   // BEGIN STARTER

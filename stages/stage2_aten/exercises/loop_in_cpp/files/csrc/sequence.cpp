@@ -17,7 +17,7 @@ Tensor sequence(const Tensor& inputs,   // [T,B,I]
                 const Tensor& weights,  // [2S,S+I]
                 const Tensor& bias,     // [2S]
                 const Tensor& h0) {     // [B,S]
-  // BEGIN SOLUTION: the loop, with at most five calls of ATen for each step.
+  // BEGIN SOLUTION: the loop, with at most five ATen calls for each step.
   const int64_t T = inputs.size(0), B = inputs.size(1), S = h0.size(1);
   Tensor weights_h = weights.narrow(1, 0, S), weights_input = weights.narrow(1, S, inputs.size(2));
   Tensor projected = at::addmm(bias, inputs.flatten(0, 1), weights_input.t()).view({T, B, 2 * S});

@@ -4,5 +4,5 @@
 
 using at::Tensor;
 
-// a * share + b * (1 - share), of the shape of both.
+// Returns a * share + b * (1 - share), for a and b of the same shape.
 Tensor blend(const Tensor& a, const Tensor& b, double share) { return a * share + b * (1 - share); }

@@ -1,4 +1,4 @@
-// A function of two files, and its binding.
+// A function in two files, and its binding.
 // BEGIN SOLUTION header
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
@@ -19,7 +19,7 @@ Tensor blend(const Tensor& a, const Tensor& b, double share);  // in blend.cpp
 // END STARTER
 // END SOLUTION
 
-// The rows of a and b side by side in front of those of their mixture: (N,C), (N,C) -> (N,3C).
+// Concatenates the rows of a, b and their mixture: (N,C), (N,C) -> (N,3C).
 Tensor mix(const Tensor& a, const Tensor& b, double share) {
   TORCH_CHECK(a.sizes() == b.sizes(), "mix: a has shape ", a.sizes(), ", but b has ", b.sizes());
   return at::cat({a, b, blend(a, b, share)}, 1);

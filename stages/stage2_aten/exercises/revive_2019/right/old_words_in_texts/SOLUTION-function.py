@@ -1,5 +1,5 @@
 class Softsign(torch.autograd.Function):
-    """Since saved_variables went, with saved_tensors."""
+    """saved_variables is deprecated; this uses saved_tensors."""
 
     @staticmethod
     def forward(ctx, x):

@@ -1,4 +1,4 @@
-// Three walks over a tensor's memory; float32 on the CPU.
+// Three functions that read a tensor through a raw pointer; float32 on the CPU.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <torch/csrc/utils/pybind.h>
@@ -17,7 +17,7 @@ Tensor row_sums(const Tensor& x) {
   const int64_t N = x.size(0), M = x.size(1);
   Tensor sums = at::empty({N}, x.options());
   float* sum = sums.mutable_data_ptr<float>();
-  // BEGIN SOLUTION sums: let `numbers` point to the elements of x, row by row, for as long as it is used.
+  // BEGIN SOLUTION sums: `numbers` must point to the elements of x, row by row, as long as it is used.
   const Tensor dense = x.contiguous();
   const float* numbers = dense.const_data_ptr<float>();
   // BEGIN STARTER
@@ -31,12 +31,12 @@ Tensor row_sums(const Tensor& x) {
   return sums;
 }
 
-// Twice each element, side by side in memory: (N,M) -> (N,M).
+// Twice each element, in a contiguous tensor: (N,M) -> (N,M).
 Tensor doubled(const Tensor& x) {
   check(x);
   Tensor result = at::empty(x.sizes(), x.options());
   float* to = result.mutable_data_ptr<float>();
-  // BEGIN SOLUTION doubled: the elements of x need not lie side by side.
+  // BEGIN SOLUTION doubled: x need not be contiguous.
   const Tensor dense = x.contiguous();
   const float* from = dense.const_data_ptr<float>();
   // BEGIN STARTER

@@ -1,4 +1,4 @@
-// What both files know.
+// The declaration that both files include.
 #pragma once
 
 int number();

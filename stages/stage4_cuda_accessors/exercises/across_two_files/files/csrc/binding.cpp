@@ -9,7 +9,7 @@ void cubes(float* x, int size, cudaStream_t stream);  // in cubes.cu
 // Replaces each element of x by its cube.
 void cubes_(at::Tensor& x) {
   TORCH_CHECK(x.is_cuda() && x.scalar_type() == at::kFloat && x.is_contiguous() && x.numel() < (1 << 30),
-              "cubes_: x must be a contiguous float32 tensor on a GPU, of less than 2**30 elements");
+              "cubes_: x must be a contiguous float32 tensor on a GPU, with fewer than 2**30 elements");
   if (x.numel() == 0) return;
   const c10::cuda::CUDAGuard guard(x.device());
   cubes(x.data_ptr<float>(), static_cast<int>(x.numel()), at::cuda::getCurrentCUDAStream());

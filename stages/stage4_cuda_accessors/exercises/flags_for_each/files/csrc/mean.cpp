@@ -16,7 +16,7 @@ void mean_on_cpu(float* out, const float* x, int64_t rows, int64_t cols) {
 // The mean of each row: (N,C) -> (N).
 at::Tensor mean(const at::Tensor& x) {
   TORCH_CHECK(x.dim() == 2 && x.scalar_type() == at::kFloat && x.is_contiguous(),
-              "mean: x must be contiguous, float32 and of two dimensions");
+              "mean: x must be a contiguous float32 tensor with two dimensions");
   at::Tensor out = at::empty({x.size(0)}, x.options());
   auto* rows = x.is_cuda() ? mean_on_gpu : mean_on_cpu;
   rows(out.data_ptr<float>(), x.const_data_ptr<float>(), x.size(0), x.size(1));

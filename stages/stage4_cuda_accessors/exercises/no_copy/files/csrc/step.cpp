@@ -16,7 +16,7 @@ void launch_step(const Tensor& new_h, const Tensor& new_cell, const Tensor& z, c
 std::tuple<Tensor, Tensor> step(const Tensor& z,           // [B,3,S]: input, output, candidate
                                 const Tensor& old_cell) {  // [B,S]
   TORCH_CHECK(z.is_cuda() && old_cell.device() == z.device(), "step: z is on ", z.device(),
-              " and old_cell on ", old_cell.device(), ", expected one CUDA device");
+              " and old_cell on ", old_cell.device(), ", expected both on one CUDA device");
   TORCH_CHECK(z.dim() == 3 && z.size(1) == 3, "step: z has shape ", z.sizes(), ", expected (B, 3, S)");
   const c10::cuda::CUDAGuard guard(z.device());
   const int64_t B = z.size(0), S = z.size(2);

@@ -22,7 +22,7 @@ __global__ void forward_kernel(Accessor<scalar_t, 2> new_h,             // [B,S]
                                Accessor<const scalar_t, 3> z,           // [B,3,S], same order
                                Accessor<const scalar_t, 2> peepholes,   // [2,S]: input gate's, output gate's
                                Accessor<const scalar_t, 2> old_cell) {  // [B,S]
-  // BEGIN SOLUTION forward: write the activated gates, new_cell and new_h; the grid is grid_for's, below.
+  // BEGIN SOLUTION forward: write the activated gates, new_cell and new_h. grid_for, below, makes the grid.
   const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   if (unit >= old_cell.size(1)) return;
   for (int64_t row = blockIdx.y; row < old_cell.size(0); row += gridDim.y) {
@@ -49,7 +49,7 @@ __global__ void backward_kernel(Accessor<scalar_t, 3> d_z,               // [B,3
                                 Accessor<const scalar_t, 2> old_cell,    // [B,S]
                                 Accessor<const scalar_t, 3> gates,       // [B,3,S]
                                 Accessor<const scalar_t, 2> new_cell) {  // [B,S]
-  // BEGIN SOLUTION backward: write d_z, the gradients of what is inside of sigmoid and elu, and d_old_cell.
+  // BEGIN SOLUTION backward: write d_z, the gradients of the arguments of sigmoid and elu, and d_old_cell.
   const int64_t unit = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   if (unit >= new_cell.size(1)) return;
   for (int64_t row = blockIdx.y; row < new_cell.size(0); row += gridDim.y) {

@@ -1,4 +1,4 @@
-// Two operators by which a cell forgets: each unit keeps a share of its own.
+// Two operators that make a cell forget: each unit keeps its own share of its value.
 #include <Python.h>
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@ void leak_(Tensor cell,            // [B,S]
   cell.mul_(share);
 }
 
-// Returns cell * share, and adds to lost what is gone.
+// Returns cell * share, and adds the part that was lost to `lost`.
 Tensor leak(const Tensor& cell,   // [B,S]
             const Tensor& share,  // [S]
             Tensor lost) {        // [B,S]

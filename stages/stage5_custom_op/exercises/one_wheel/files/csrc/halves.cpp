@@ -1,4 +1,4 @@
-// One operator, halves::half, and a module that can say so.
+// One operator, halves::half, and a module that lists it.
 #include <Python.h>
 
 #include <ATen/core/Tensor.h>

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <cstdint>
 
-// Plain C++, which knows nothing of torch.
+// Plain C++, without torch.
 void elu_of(float* result, const float* x, int64_t count) {
   for (int64_t k = 0; k < count; ++k) result[k] = x[k] > 0 ? x[k] : std::expm1(x[k]);
 }
 
-// BEGIN SOLUTION operator: the same with torch/csrc/stable/ and torch/headeronly/ alone.
+// BEGIN SOLUTION operator: the same operator, with only torch/csrc/stable/ and torch/headeronly/.
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>

@@ -1,4 +1,5 @@
-// Rows of the curve on all threads, and how many threads those are. softsign.py calls both by ctypes.
+// Computes rows of the curve on all threads, and counts these threads. softsign.py calls both functions
+// with ctypes.
 #include <ATen/Parallel.h>
 #include <Python.h>
 

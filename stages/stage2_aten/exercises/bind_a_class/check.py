@@ -1,0 +1,44 @@
+import torch
+
+from common.exercises.judge import Failure, LearnerError, require, same, unchanged
+
+BINDS_PICKLE = "py::pickle binds the two functions that copy.deepcopy and pickle need"
+
+
+def check(work):
+    unchanged(work, "trial.py", "It shows how the class is used; csrc/statistics.cpp is yours")
+    require(
+        "RunningMean" in dir(work.load("_C")),
+        'the module has no RunningMean: py::class_<RunningMean>(m, "RunningMean") adds it',
+    )
+    trial, numbers = work.load("trial"), work.numbers()
+    for name, kind in (("mean", "Tensor"), ("rows", "int")):
+        found = trial.kind(name)
+        require(found == kind, f"{name} is of type {found}, expected {kind}: is it bound as a property?")
+        require(not trial.can_be_set(name), f"Python can set {name}, which would not change the object's state")
+    for S, sizes in ((3, (5,)), (70, (1, 4, 2)), (1, (33, 3))):
+        for dtype in (torch.float32, torch.float64):
+            batches = [torch.randn(B, S, generator=numbers, dtype=dtype) for B in sizes]
+            agree("means", trial.means(batches, S), torch.cat(batches), f"S={S}, {sizes} rows, {dtype}")
+    require("x: " in trial.doc(), f"help(RunningMean.add) shows {trial.doc().splitlines()[0]}: name its argument")
+    require(len(trial.doc().strip().splitlines()) > 1, "help(RunningMean.add) shows no docstring")
+    for how in ("deepcopy", "pickle"):
+        copies(trial, how, torch.randn(4, 7, generator=numbers, dtype=torch.float64))
+
+
+def agree(what, found, rows, case):
+    """Raises `Failure` unless mean and number of rows are those of all rows [N,S]."""
+    require(found["rows"] == len(rows), f"{what}: rows is {found['rows']}, expected {len(rows)} ({case})")
+    same(f"mean of {what}", found["mean"], rows.double().mean(0), case)
+
+
+def copies(trial, how, x):
+    """A copy has the state of the object, and what is added to it does not change the object."""
+    try:
+        one, another = trial.copied(x, how)
+    except LearnerError as error:
+        if "pickle" in str(error):
+            raise Failure(f"{how}: {str(error).splitlines()[0]}\n{BINDS_PICKLE}") from None
+        raise
+    for what, found, rows in (("the object", one, x), ("its copy", another, torch.cat([x, 2 * x]))):
+        agree(what, found, rows, f"after {how}, and 2 x added to the copy")
