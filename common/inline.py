@@ -17,6 +17,7 @@ from types import ModuleType
 
 from . import paths
 from .build import targets
+from .build.host import notebook_builds
 from .console import say
 from .emulator import Extension, build_extension, describe_compiler, fingerprint, first_errors
 from .errors import UserError
@@ -56,11 +57,10 @@ def inline(
 
 def _on_gpu(name: str, host: str, cuda_source: str) -> ModuleType:
     """Builds with torch's load_inline."""
-    import torch
     from torch.utils.cpp_extension import load_inline
 
-    folder = paths.build_dir() / "notebooks" / f"torch-{torch.__version__}" / name
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = notebook_builds() / name
+    folder.mkdir(exist_ok=True)
     (folder / "lock").unlink(missing_ok=True)  # left by a killed build: older versions of torch wait for it
     try:
         return load_inline(

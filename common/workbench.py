@@ -15,16 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .build.host import cpp_standard
-from .paths import build_dir
+from .build.host import cpp_standard, notebook_builds
 
 
 def build_folder() -> Path:
     """A folder for builds with this version of torch; torch's `load` and `load_inline` use it from now on, too."""
-    import torch
-
-    folder = build_dir() / "notebooks" / f"torch-{torch.__version__}"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = notebook_builds()
     os.environ["TORCH_EXTENSIONS_DIR"] = str(folder)
     return folder
 

@@ -573,7 +573,7 @@ class Shifted(Function):
     returned = 2
 
     @staticmethod
-    def forward(ctx, x, shift, name="nobody"):
+    def forward(ctx, x, shift, name="unused"):
         return x + shift
 
     @staticmethod
@@ -841,7 +841,7 @@ class Exp(Function):
 
 
 def outlives(keep, collect):
-    """Whether an output of Exp is still there when nobody has it any more."""
+    """Whether an output of Exp is still in memory when no variable refers to it any more."""
     y = Exp.apply(torch.zeros(3, requires_grad=True), keep)
     output = weakref.ref(y)
     gc.disable()  # otherwise it may run in between

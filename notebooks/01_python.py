@@ -775,8 +775,8 @@ for _ in range(3):  # warm up
 synchronize()
 
 # %%
-print(f"wrong: nobody waits        {microseconds(step):8.0f} us")
-print(f"the next one to wait pays  {microseconds(synchronize):8.0f} us")
+print(f"wrong: no synchronisation  {microseconds(step):8.0f} us")
+print(f"the next synchronisation   {microseconds(synchronize):8.0f} us")
 print(f"right: call, then wait     {microseconds(lambda: (step(), synchronize())):8.0f} us")
 
 # %% [markdown]
@@ -786,8 +786,8 @@ print(f"right: call, then wait     {microseconds(lambda: (step(), synchronize())
 #
 # On an NVIDIA H200 with torch 2.11 the cell above printed
 #
-#     wrong: nobody waits             113 us
-#     the next one to wait pays      1025 us
+#     wrong: no synchronisation       113 us
+#     the next synchronisation       1025 us
 #     right: call, then wait         1156 us
 
 # %% [markdown] syllabus="1.3c"

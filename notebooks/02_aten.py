@@ -1015,20 +1015,22 @@ class Mm(torch.autograd.Function):
         return grad.mm(w.t()), x.t().mm(grad)
 
 
-class MendedMm(Mm):
+class CastingMm(Mm):
     forward = staticmethod(torch.amp.custom_fwd(Mm.forward, device_type="cpu", cast_inputs=torch.float32))
     backward = staticmethod(torch.amp.custom_bwd(Mm.backward, device_type="cpu"))
 
 
 # %%
 x, w = torch.ones(2, 3, requires_grad=True), torch.ones(3, 4, requires_grad=True)
-for function in (Mm, MendedMm):
+for function in (Mm, CastingMm):
     with torch.autocast("cpu", torch.bfloat16):
         y = function.apply(x, w)
     try:
-        print(f"{function.__name__:9s}{y.dtype}, gradients", *(g.dtype for g in torch.autograd.grad(y.sum(), (x, w))))
+        print(
+            f"{function.__name__:10s}{y.dtype}, gradients", *(g.dtype for g in torch.autograd.grad(y.sum(), (x, w)))
+        )
     except RuntimeError as error:
-        print(f"{function.__name__:9s}{y.dtype}, {error}")
+        print(f"{function.__name__:10s}{y.dtype}, {error}")
 
 # %% [markdown]
 # Usually you write `custom_fwd` and `custom_bwd` as decorators, below `@staticmethod`. The drawback of

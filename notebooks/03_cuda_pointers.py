@@ -294,7 +294,7 @@ void launch(int64_t* who, int64_t B, int64_t S, int64_t threads, int64_t blocks,
 """
 rows = inline("rows", WHO_CPP, ROWS_CU, ["record"])
 by_rows = asked(rows, (65537, 2), 32, 65535)
-print("rows that nobody wrote:", int((by_rows < 0).any(-1).any(-1).sum()))
+print("rows that were not written:", int((by_rows < 0).any(-1).any(-1).sum()))
 print("row 65534 by block y", by_rows[65534, 0, 1].item(), "  row 65535 by block y", by_rows[65535, 0, 1].item())
 
 # %% [markdown]
@@ -1230,7 +1230,7 @@ spec = importlib.util.spec_from_file_location(sys.argv[1], sys.argv[2])
 crashing = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(crashing)
 x = torch.zeros(4, device="cuda")
-for name, call in (("crash()", crashing.crash), ("x.sum().item(), which is innocent", lambda: x.sum().item())):
+for name, call in (("crash()", crashing.crash), ("x.sum().item(), which is correct", lambda: x.sum().item())):
     try:
         call()
         print(f"    {name}: no error")

@@ -8,16 +8,19 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import UserError
 from . import variants
 from .exercise import Exercise
 from .failures import BuildFailure, Failure
-from .grading.isolation import Isolation
 from .judging.assertions import unchanged
 from .judging.target import exercise_targets
 from .judging.work import Work
 from .runner.process import LearnerError, Stopped
+
+if TYPE_CHECKING:
+    from .grading.isolation import Isolation
 
 OUTCOMES = ("passed", "wrong", "build", "error", "crash", "time", "checker")
 

@@ -151,6 +151,8 @@ def measure_cell_on(device: str, wanted: Sequence[Stage], plan: Plan) -> dict[st
         if plan.graphs and device == "cuda":
             names = ("eager", "torch.compile", implementations[-1].name)
             implementations += [under_cuda_graph(one) for one in implementations if one.name in names]
+        if plan.repeats:
+            repeat_eager(implementations[0], device, plan)  # not recorded: a GPU's clock still rises
         for B, I, S in plan.sizes[device]:
             for grads in plan.grads:
                 if plan.repeats:
@@ -167,17 +169,10 @@ def measure_cell_on(device: str, wanted: Sequence[Stage], plan: Plan) -> dict[st
 
 def repeat_eager(eager: Implementation, device: str, plan: Plan) -> dict[str, object]:
     """The medians of eager's passes at the plan's first size, in microseconds."""
+    console.say("To see whether this machine is quiet, eager alone:")
     (B, I, S), *_ = plan.sizes[device]
-    sets = make_input_sets(Case(B, I, S, device=device))
-    compile_and_check(eager, sets)
-    medians = {}
-    for name in PASSES:
-        run = Run(eager, sets, backward=name != "forward")
-        warm_up([run])
-        (taken,) = clock.interleave([run], device, plan.rounds, plan.block_seconds)
-        run.check("after it was timed")
-        medians[name] = round(taken.quartiles()[1], 2)
-    return {"device": device, "B": B, "I": I, "S": S, "medians": medians}
+    rows, _ = measure_cell([eager], Case(B, I, S, device=device), plan)
+    return {"device": device, "B": B, "I": I, "S": S, "medians": {row["pass"]: row["median"] for row in rows}}
 
 
 @contextmanager

@@ -16,16 +16,19 @@ class CapturedCell:
     The outputs lie there, too, and the next call with the same weights overwrites them.
     """
 
-    def __init__(self, cell: Cell, most: int = 3) -> None:
-        self.cell, self.most = cell, most  # as many graphs as a measurement has sets of inputs
-        self.captured: dict[int, Cell] = {}
+    def __init__(self, cell: Cell) -> None:
+        self.cell = cell
+        self.kind: list[tuple] = []  # the shapes of the arguments, and which of them need gradients
+        self.captured: dict[int, Cell] = {}  # by the address of the weights, all for arguments of this kind
 
     def __call__(self, *arguments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """new_h and new_cell [B,S]. The first call with these weights captures its graphs, which takes a second."""
         _, weights, *_ = arguments
+        kind = [(tensor.shape, tensor.requires_grad) for tensor in arguments]
+        if kind != self.kind:
+            self.kind = kind
+            self.captured.clear()
         if weights.data_ptr() not in self.captured:
-            if len(self.captured) == self.most:  # these are of another size
-                self.captured.clear()
             self.captured[weights.data_ptr()] = self.capture(*arguments)
         return self.captured[weights.data_ptr()](*arguments)
 

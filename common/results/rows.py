@@ -56,8 +56,8 @@ def describe_drift(result: dict) -> str | None:
         for name, median in row["medians"].items():
             found.setdefault((row["device"], f"{name} at {size_label(row)}"), []).append(median)
     for (device, what), (first, *later) in found.items():
-        farthest = max(later, key=lambda median: max(median / first, first / median), default=first)
-        if max(farthest / first, first / farthest) > MOST_DRIFT:
+        drift, farthest = max((max(median / first, first / median), median) for median in (first, *later))
+        if drift > MOST_DRIFT:
             times = f"{first:,.0f} us at the beginning and {farthest:,.0f} us later in the same run"
             return (
                 f"eager's {what} on {device.upper()} tensors took {times}, more than {MOST_DRIFT - 1:.0%} apart, so "

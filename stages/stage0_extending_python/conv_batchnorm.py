@@ -179,16 +179,22 @@ class ConvBatchNorm2d(nn.Module):
     """nn.Conv2d without bias and nn.BatchNorm2d in one layer: (N, I, H, W) -> (N, O, h, w).
 
     In training it calls the fused Function; in eval mode the running statistics are folded into the convolution.
+    Parameters and buffers are created on `device` with `dtype`, as in torch's own layers.
     """
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, eps=1e-5, momentum=0.1):
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, eps=1e-5, momentum=0.1,
+        device=None, dtype=None,
+    ):  # fmt: skip
         super().__init__()
+        where = {"device": device, "dtype": dtype}
         self.stride, self.padding, self.eps, self.momentum = stride, padding, eps, momentum
         # Initialised as in nn.Conv2d. There is no bias: batch norm subtracts the mean, and any constant with it.
-        self.weight = nn.Conv2d(in_channels, out_channels, kernel_size, bias=False).weight
-        self.gamma, self.beta = nn.Parameter(torch.ones(out_channels)), nn.Parameter(torch.zeros(out_channels))
-        self.register_buffer("running_mean", torch.zeros(out_channels))
-        self.register_buffer("running_var", torch.ones(out_channels))
+        self.weight = nn.Conv2d(in_channels, out_channels, kernel_size, bias=False, **where).weight
+        self.gamma = nn.Parameter(torch.ones(out_channels, **where))
+        self.beta = nn.Parameter(torch.zeros(out_channels, **where))
+        self.register_buffer("running_mean", torch.zeros(out_channels, **where))
+        self.register_buffer("running_var", torch.ones(out_channels, **where))
 
     def forward(self, input):
         if not self.training:

@@ -253,7 +253,7 @@ def test_rows_that_overlap(silent):
     assert torch.equal(silent(lab("split", fixed).make, x, 3, 120), x.repeat(1, 3))
 
 
-# Memory that nobody wrote ----------------------------------------------------------------------------------------
+# Memory that was never written --------------------------------------------------------------------------------------
 
 
 @pytest.mark.syllabus("3.7d", "3.8b")

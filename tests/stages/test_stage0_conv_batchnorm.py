@@ -278,6 +278,14 @@ def test_the_layer_is_saved_and_loaded_with_its_statistics():
 
 
 @pytest.mark.syllabus("0.13e")
+def test_the_layer_is_created_on_a_device_and_with_a_dtype():
+    layer = fused.ConvBatchNorm2d(3, 8, 3, device="meta", dtype=torch.float64)
+    tensors = [*layer.parameters(), *layer.buffers()]
+    assert {(tensor.device.type, tensor.dtype) for tensor in tensors} == {("meta", torch.float64)}
+    assert fused.ConvBatchNorm2d(3, 8, 3, dtype=torch.float64)(torch.ones(2, 3, 5, 5).double()).dtype == torch.float64
+
+
+@pytest.mark.syllabus("0.13e")
 def test_without_gradients_nothing_is_kept_and_statistics_move():
     plain, layer, images = example()
     with torch.no_grad():

@@ -30,8 +30,12 @@ COPY = f'cp -r {GIVEN}/. . && exec "$@"'
 # Passed on from the teacher's environment: variables that a build depends on, and none that could be secret.
 HANDED_ON = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
 NOBODY = 65534
-USERS = itertools.cycle(range(61184, 65520))  # the range from which systemd, too, takes temporary users
+USERS = range(61184, 65520)  # systemd takes its temporary users from this range, too
+NEXT_USER = itertools.count(os.getpid())  # another start in each process: the kernel counts processes by user
 GIB = 2**30
+# Times the limit on processes, from where the kernel creates no more. The supervisor must see the excess before that:
+# in a storm of forks it misses many processes, and one whose fork fails may end the storm and go on to answer.
+REFUSED_ABOVE = 4
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def _bubblewrap(readable: Sequence[Path], folder: Path, limits: Limits, read_onl
     away = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     command = ["bwrap", *away, "--hostname", "sandbox", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     if os.geteuid() == 0:  # root can really become another user, once everything is mounted
-        user = str(next(USERS))
+        user = str(USERS[next(NEXT_USER) % len(USERS)])
         command += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"]
     else:
@@ -108,7 +112,7 @@ def _bubblewrap(readable: Sequence[Path], folder: Path, limits: Limits, read_onl
         command += ["--ro-bind", here, GIVEN, *_parents(folder.absolute())]
         command += ["--perms", "1777", "--size", str(limits.files), "--tmpfs", here]
     command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", here, "--"]
-    return [*command, *become, "prlimit", f"--nproc={limits.processes}", "--"]
+    return [*command, *become, "prlimit", f"--nproc={REFUSED_ABOVE * limits.processes}", "--"]
 
 
 def _system() -> list[str]:

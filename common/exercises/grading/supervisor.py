@@ -139,7 +139,7 @@ def main() -> int:
             process.kill()
             process.wait()
             if reason:
-                print(f"\nsandbox: ended, {reason}", file=sys.stderr, flush=True)
+                os.write(2, f"\nsandbox: ended, {reason}\n".encode())  # whole, even if others write now
             status = 128 + signal.SIGKILL
             break
     if status - 128 in CRASHES:  # how bubblewrap says that a signal ended its command

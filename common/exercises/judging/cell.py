@@ -83,13 +83,13 @@ def _compare_all(
 
 
 def _describe_wrong_gates(got: object, want: Tensor, tolerance: float) -> list[str]:
-    """Names the gates whose thirds of d_bias (the sum of d_z over the batch) are wrong."""
+    """Names the gates whose gradients in d_bias (the sum of d_z over the batch) are wrong."""
     if not isinstance(got, Tensor) or got.shape != want.shape:
         return []
     gates = ("input gate", "output gate", "candidate cell")
     parts = zip(gates, got.detach().chunk(3), want.chunk(3), strict=True)
     wrong = [gate for gate, g, w in parts if diagnosis.describe_difference("", g, w, None, tolerance)]
-    return [f"The thirds of the {' and the '.join(wrong)} are wrong, the others are right"] if len(wrong) < 3 else []
+    return [f"d_bias is wrong for the {' and the '.join(wrong)}, right for the others"] if len(wrong) < 3 else []
 
 
 def find_suspects(case: Case, name: str, before: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -20,7 +21,6 @@ from ...emulator import Counted, build_program, demangle, fill_counts, read_coun
 from ...errors import UserError
 from ..exercise import Exercise
 from ..failures import BuildFailure, Failure, require
-from ..grading.isolation import Isolation
 from ..runner import process
 from ..runner.process import LearnerError, Process
 from ..runner.remote import RemoteFunction, RemoteModule
@@ -28,6 +28,9 @@ from ..variants.answers import ANSWERS, read_answers
 from .builds import build_work_extension
 from .kernels import on_current_stream, stored_once
 from .source_text import strip_comments
+
+if TYPE_CHECKING:
+    from ..grading.isolation import Isolation
 
 SMALL = (3, 5, 70)  # B, I, S: two full warps and a partial one
 RUNNER = Path(__file__).parents[1] / "runner"

@@ -162,7 +162,7 @@ def compare_memory(mine: list[dict], rows: list[dict]) -> Iterator[str]:
     row = mine[-1]
     if eager := find_same_case(rows, row, "eager"):
         yield (
-            f"- Saved for backward at {size_label(row)}, beside inputs and outputs: {size_in_memory(row)}; "
+            f"- Saved for backward at {size_label(row)}, in addition to inputs and outputs: {size_in_memory(row)}; "
             f"by eager {size_in_memory(eager)}."
         )
 

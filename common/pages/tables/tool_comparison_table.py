@@ -31,7 +31,12 @@ def tool_comparison_table() -> str:
     )
     stale = [program_title(program) for program in mistakes.mistake_programs() if has_changed(program, record)]
     notes = [f"Stale, because the programs have changed since: {', '.join(stale)}."] if stale else []
-    notes.append(f"Mistakes that the emulator does not report at the right line: {list_missed(rows)}.")
+    missed = list_missed(rows)
+    notes.append(
+        f"The emulator does not report these mistakes at the right line: {', '.join(missed)}."
+        if missed
+        else "The emulator reports every mistake at the right line."
+    )
     return "\n\n".join([where, table(header, lines), *notes])
 
 
@@ -76,8 +81,8 @@ def false_alarms_line(rows: Sequence[dict]) -> list[str]:
     return ["no mistake: false alarms", str(len(right)), *(cells[f] for f in TOOLS[:-1]), shown, cells[TOOLS[-1]]]
 
 
-def list_missed(rows: Sequence[dict]) -> str:
-    """The compared mistakes that the emulator did not report at a marked line; "none" if there are none."""
+def list_missed(rows: Sequence[dict]) -> list[str]:
+    """The compared mistakes that the emulator did not report at a marked line."""
     missed = {(r["program"], r["case"]) for r in rows if r["tool"] == "emulator" and r["outcome"] != "right line"}
     wrong = [
         (p.stem, case.name)
@@ -85,4 +90,4 @@ def list_missed(rows: Sequence[dict]) -> str:
         for case in mistakes.read_mistakes(p)
         if case.kind != "right"
     ]
-    return ", ".join(f"`{' '.join(names)}`" for names in wrong if names in missed) or "none"
+    return [f"`{' '.join(names)}`" for names in wrong if names in missed]

@@ -194,5 +194,5 @@ def test_a_wrong_gate_is_named_once():
     with pytest.raises(Failure) as failure:
         agree(cell, [case])
     said = str(failure.value)
-    assert "The thirds of the input gate are wrong, the others are right" in said
+    assert "d_bias is wrong for the input gate, right for the others" in said
     assert "It looks like" not in said
