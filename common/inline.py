@@ -17,7 +17,7 @@ from types import ModuleType
 
 from . import paths
 from .build import targets
-from .build.host import notebook_builds
+from .build.notebooks import notebook_builds
 from .console import say
 from .emulator import Extension, build_extension, describe_compiler, fingerprint, first_errors
 from .errors import UserError

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .build.host import cpp_standard, notebook_builds
+from .build.host import cpp_standard
+from .build.notebooks import notebook_builds
 
 
 def build_folder() -> Path:

@@ -12,7 +12,6 @@ from typing import IO
 
 from .. import emulator
 from ..emulator import Cache, Extension, Job
-from ..paths import build_dir
 
 FLAGS = ("-O1", "-g0", "-fPIC", "-fwrapv", "-Wall", "-fdiagnostics-show-caret", "-fmax-errors=5")
 
@@ -22,15 +21,6 @@ def cpp_standard() -> str:
     import torch
 
     return "-std=c++20" if torch.torch_version.TorchVersion(torch.__version__) >= (2, 12) else "-std=c++17"
-
-
-def notebook_builds() -> Path:
-    """The folder for what notebooks build with this version of torch."""
-    import torch
-
-    folder = build_dir() / "notebooks" / f"torch-{torch.__version__}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def build_for_host(folder: Path, extension: Extension, work: Path, cache: Cache, log: IO[str], lock: int) -> bool:
