@@ -886,6 +886,74 @@ for line in expanded.splitlines():
     if any(word in line for word in ("switch (", "case ", "using scalar_t", "body", "default:")):
         print(line.strip()[:110])
 
+# %% [markdown] syllabus="3.4d"
+# ### Complex numbers in a kernel
+#
+# `AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES` also has cases for complex numbers. There, `scalar_t` is
+# `c10::complex<float>` or `c10::complex<double>`, which has operators for the CPU and for the GPU. A template that
+# uses only operators needs no changes:
+
+# %%
+COMPLEX_CPP = """
+#include <ATen/Dispatch.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+
+template <typename scalar_t>
+void launch_square(scalar_t* y, const scalar_t* x, int64_t n, cudaStream_t stream);
+
+Tensor square(const Tensor& x) {
+  Tensor y = at::empty_like(x);
+  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(x.scalar_type(), "square", [&] {
+    launch_square(y.mutable_data_ptr<scalar_t>(), x.const_data_ptr<scalar_t>(), x.numel(),
+                  c10::cuda::getCurrentCUDAStream());
+  });
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return y;
+}
+"""
+COMPLEX_CU = """
+#include <c10/util/complex.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+template <typename scalar_t>
+__global__ void square_kernel(scalar_t* y, const scalar_t* x, int64_t n) {
+  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (k < n) y[k] = x[k] * x[k];
+}
+
+template <typename scalar_t>
+void launch_square(scalar_t* y, const scalar_t* x, int64_t n, cudaStream_t stream) {
+  square_kernel<<<(n + 255) / 256, 256, 0, stream>>>(y, x, n);
+}
+
+template void launch_square(float*, const float*, int64_t, cudaStream_t);
+template void launch_square(double*, const double*, int64_t, cudaStream_t);
+template void launch_square(c10::complex<float>*, const c10::complex<float>*, int64_t, cudaStream_t);
+template void launch_square(c10::complex<double>*, const c10::complex<double>*, int64_t, cudaStream_t);
+"""
+complex_squares = inline("complex_squares", COMPLEX_CPP, COMPLEX_CU, ["square"])
+z = torch.tensor([1 + 2j, 3 - 1j], device=device())
+for x in (z.real.contiguous(), z, z.conj().resolve_conj()):
+    print(f"{x.dtype!s:16}", complex_squares.square(x), " equal:", torch.equal(complex_squares.square(x), x * x))
+
+# %% [markdown]
+# Why `resolve_conj()`? `z.conj()` does not change any number in memory. It only sets a bit of the tensor (see 02b),
+# and a kernel does not see this bit. So the kernel computes with the numbers of `z`, and there is no error:
+
+# %%
+print("got     ", complex_squares.square(z.conj()))
+print("expected", z.conj() * z.conj())
+
+# %% [markdown]
+# In your own code, begin with `x.resolve_conj()`, which copies only if the bit is set, or refuse `x.is_conj()`.
+
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `3/host_forward`. `show("3/host_forward")` in a cell checks it here.
 
@@ -939,6 +1007,45 @@ for name, headers in HEADERS.items():
 # torch's `load_inline` adds `torch/types.h` at the top of a `.cu` unless you pass `no_implicit_headers=True`. When
 # this was written, compilation with this header took five times as long as with the three ATen headers. And you
 # compile a kernel dozens of times before it is finished.
+
+# %% [markdown] syllabus="3.5d"
+# ### A kernel without any C++ around it
+#
+# For a quick experiment on a GPU you can leave out the `.cpp` as well. NVRTC, CUDA's library for compilation at run
+# time, compiles a kernel from a string, and torch 2.9 and newer have a function that calls NVRTC. Its name begins
+# with an underscore, so it may change in any version. `load_inline` runs nvcc and the host compiler and links a
+# library. NVRTC compiles only the kernel, so it takes a fraction of a second:
+
+# %%
+TWICE_CU = """
+extern "C" __global__ void twice(float* y, const float* x, int n) {
+  const int k = blockIdx.x * blockDim.x + threadIdx.x;
+  if (k < n) y[k] = 2 * x[k];
+}
+"""
+if on_gpu and hasattr(torch.cuda, "_compile_kernel"):
+    start = time.perf_counter()
+    twice = torch.cuda._compile_kernel(TWICE_CU, "twice")
+    print(f"compiled in {time.perf_counter() - start:.2f} s")
+    for dtype in (torch.float32, torch.float64):
+        x = torch.ones(1000, dtype=dtype, device="cuda")
+        y = torch.zeros_like(x)
+        twice(grid=(4, 1, 1), block=(256, 1, 1), args=[y, x, x.numel()])  # on the current stream
+        print(f"{dtype}: the first element is {y[0].item():.3g}, expected 2")
+else:
+    print("no GPU here, or a torch before 2.9")
+
+# %% [markdown]
+# On an NVIDIA H200 with torch 2.11, the cell above printed
+#
+#     compiled in 0.48 s
+#     torch.float32: the first element is 2, expected 2
+#     torch.float64: the first element is 256, expected 2
+#
+# Python passes the pointer of each tensor to the kernel, and this call does not check anything else. So a tensor of
+# another type gives a wrong result without an error. A check of dtypes, shapes and devices, the dispatch over types
+# and the gradient are still your task, in Python or in C++. This is why the workbook does not continue this way.
+# CuPy's `RawKernel` and NVIDIA's package `cuda-python` offer the same for any version of torch.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `3/instantiate`. `show("3/instantiate")` in a cell checks it here.

@@ -349,6 +349,68 @@ else:
 # nvcc 13.0 prints 12 registers with 32 bits and 16 with 64 bits. If the tensors are known to be small, 32 bits are
 # the better choice. The workbook's cell works for any B and S, so it uses 64 bits.
 
+# %% [markdown]
+# Do fewer registers save time? On a GPU, the next cell measures both kernels for a tensor of 192 MiB, of which they
+# read two thirds and write one third. The times are those of the kernels alone, as the profiler recorded them:
+
+# %%
+from torch.profiler import ProfilerActivity, profile
+
+PRODUCT_CPP = """
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+void launch_product(const at::Tensor& x, int64_t bits, cudaStream_t stream);
+
+void product(const at::Tensor& x, int64_t bits) {
+  launch_product(x, bits, c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+"""
+PRODUCT_CU = """
+#include <ATen/core/Tensor.h>
+#include <ATen/core/TensorAccessor.h>
+#include <cuda_runtime.h>
+
+template <typename index_t>
+__global__ void product_kernel(at::GenericPackedTensorAccessor<float, 3, at::RestrictPtrTraits, index_t> x) {
+  const index_t row = blockIdx.y, unit = blockIdx.x * index_t(blockDim.x) + threadIdx.x;
+  if (unit < x.size(2)) x[row][0][unit] = x[row][1][unit] * x[row][2][unit];
+}
+
+void launch_product(const at::Tensor& x, int64_t bits, cudaStream_t stream) {
+  const dim3 blocks((x.size(2) + 255) / 256, x.size(0));
+  if (bits == 32) {
+    product_kernel<int32_t><<<blocks, 256, 0, stream>>>(x.packed_accessor32<float, 3, at::RestrictPtrTraits>());
+  } else {
+    product_kernel<int64_t><<<blocks, 256, 0, stream>>>(x.packed_accessor64<float, 3, at::RestrictPtrTraits>());
+  }
+}
+"""
+products = inline("products", PRODUCT_CPP, PRODUCT_CU, ["product"])
+x = torch.rand(16384, 3, 1024, device="cuda") if on_gpu else torch.rand(3, 3, 70)
+for bits in (32, 64):
+    products.product(x, bits)
+    print(f"{bits} bits: equal", torch.equal(x[:, 0], x[:, 1] * x[:, 2]), end="  ")
+    if on_gpu:
+        with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
+            for _ in range(100):
+                products.product(x, bits)
+        times = torch.tensor([event.device_time for event in profiler.events() if "product_kernel" in event.name])
+        print("{1:.1f} us ({0:.1f} to {2:.1f})".format(*times.quantile(torch.tensor([0.25, 0.5, 0.75])).tolist()))
+    else:
+        print("no GPU here, so no time")
+
+# %% [markdown]
+# On an NVIDIA H200 with torch 2.11, the cell above printed
+#
+#     32 bits: equal True  66.1 us (64.9 to 66.2)
+#     64 bits: equal True  68.0 us (66.8 to 68.0)
+#
+# The quartiles are in brackets. The kernel with 32-bit indices is 3 % faster. Most of the time is the time of the
+# memory, which needs the same number of bytes in both cases.
+
 # %% [markdown] syllabus="4.2b"
 # ### `__restrict__` is a promise to the compiler
 #
@@ -411,7 +473,6 @@ else:
 
 # %%
 os.environ["KINETO_LOG_LEVEL"] = "6"  # hides the messages of the profiler itself
-from torch.profiler import ProfilerActivity, profile
 
 stages = {"stage 3": load(3).lltm, "stage 4": load(4).lltm}
 B, I, S = 16, 32, 128

@@ -22,6 +22,7 @@ from .tables.kernels_table import kernels_table
 from .tables.ladder import ladder_table, results_table, stage_table, stages_table
 from .tables.mutation_table import mutation_table
 from .tables.ncu_table import ncu_table
+from .tables.published_table import published_table
 from .tables.sanitizer_table import sanitizer_table
 from .tables.tool_comparison_table import tool_comparison_table
 from .tables.wheels_table import wheels_table
@@ -89,6 +90,7 @@ GENERATORS: dict[str, Generator] = {
     "kernels": kernels_table,
     "sanitizer": ignoring_page(sanitizer_table),
     "checks": ignoring_page(tool_comparison_table),
+    "published": ignoring_page(published_table),
     "ncu": ncu_table,
     "wheels": ignoring_page(wheels_table),
     "ablation": ignoring_page(lambda: ablation_table(ablation.read_recorded_ablation())),

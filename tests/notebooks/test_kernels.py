@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch.utils.cpp_extension import include_paths
 
 from common.emulator import INCLUDE_DIR, compiler_command, demangle
+from common.inline import inline
 from support.labs import ACCESSORS, POINTERS, accessors, lab, launches, linear, who
 from support.proofs.files import notebook_files
 
@@ -28,6 +29,38 @@ def written(name: str, B: int, S: int, threads: int, blocks: int = 0) -> list:
     result = torch.full((B, S, 3), -1)
     who(name).record(result, threads, blocks)
     return result.tolist()
+
+
+# Types ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.syllabus("3.4d")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128])
+def test_a_template_of_operators_takes_complex_numbers(dtype):
+    square = inline(
+        "complex_squares", POINTERS["COMPLEX_CPP"], POINTERS["COMPLEX_CU"], ["square"], target="emulator"
+    ).square
+    x = torch.randn(300, dtype=dtype)
+    assert torch.equal(square(x), x * x)
+    if dtype.is_complex:
+        assert torch.equal(square(x.conj()), x * x), "a kernel does not see the bit for conjugation"
+        assert torch.equal(square(x.conj().resolve_conj()), x.conj().resolve_conj() ** 2)
+
+
+@pytest.mark.needs("gpu")
+@pytest.mark.syllabus("3.5d")
+@pytest.mark.skipif(not hasattr(torch.cuda, "_compile_kernel"), reason="torch before 2.9")
+def test_a_kernel_from_python_alone_takes_any_tensor():
+    twice = torch.cuda._compile_kernel(POINTERS["TWICE_CU"], "twice")
+
+    def first(dtype: torch.dtype) -> float:
+        x = torch.ones(1000, dtype=dtype, device="cuda")
+        y = torch.zeros_like(x)
+        twice(grid=(4, 1, 1), block=(256, 1, 1), args=[y, x, x.numel()])
+        return y[0].item()
+
+    assert first(torch.float32) == 2
+    assert first(torch.float64) == 256  # the double 1.0 is the floats 0 and 1.875, which were doubled
 
 
 # Threads --------------------------------------------------------------------------------------------------------
@@ -222,6 +255,15 @@ def test_32_bits_take_fewer_registers(tmp_path):
     said = nvcc(tmp_path, ACCESSORS["INDEX"], "-cubin", "-Xptxas", "-v")
     found = dict(re.findall(r"entry function '(?:void )?product<(\w+)>.*?Used (\d+) registers", said, re.DOTALL))
     assert int(found["int"]) < int(found["long"])
+
+
+@pytest.mark.syllabus("4.2a")
+@pytest.mark.parametrize("bits", [32, 64])
+def test_both_kinds_of_index_compute_the_same(bits):
+    products = inline("products", ACCESSORS["PRODUCT_CPP"], ACCESSORS["PRODUCT_CU"], ["product"], target="emulator")
+    x = torch.rand(3, 3, 70)
+    products.product(x, bits)
+    assert torch.equal(x[:, 0], x[:, 1] * x[:, 2])
 
 
 @pytest.mark.syllabus("4.2b")

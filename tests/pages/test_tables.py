@@ -7,6 +7,7 @@ from common.errors import UserError
 from common.exercises import every, find
 from common.exercises.mutation import run
 from common.pages import generate
+from common.pages.tables import published_table
 from common.paths import ROOT
 from common.results import formatting, records, rows
 from support.measurement import RATIOS, measurement
@@ -165,6 +166,29 @@ def test_mutants(tmp_path, monkeypatch):
     table = written("mutation")
     assert f"\n| 3 | 2 of {of_stage} | 36 | 0 | 2 | 4 |\n" in table
     assert table.endswith("\n\nChanged since: 3/launch.")
+
+
+def test_the_tutorials_times_beside_the_recorded_ones(recorded):
+    recorded.append(measurement() | {"name": "here"})
+    recorded[0]["rows"] = [
+        row
+        | {
+            "name": "stage 2",
+            "device": "cpu",
+            "B": 16,
+            "I": 32,
+            "S": 128,
+            "grads": "all",
+            "pass": name,
+            "ratio": ratio,
+        }
+        for row in recorded[0]["rows"][:1]
+        for name, ratio in (("forward", 0.75), ("forward+backward", 0.8))
+    ]
+    cpu, cuda, kernels = published_table.published_table().splitlines()[2:]
+    assert cpu == "| C++ (stage 2) | CPU | 0.69 / 0.83 | 0.75 / 0.80 |"
+    assert cuda.endswith("| 0.80 / 0.91 | – |")
+    assert kernels.endswith("| 0.69 / 0.73 | – |")
 
 
 def test_small_numbers_keep_a_decimal():

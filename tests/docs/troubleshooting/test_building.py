@@ -57,6 +57,34 @@ def test_the_editor_cannot_find_torch(sandbox: Sandbox) -> None:
         assert any(Path(folder, header).exists() for folder in folders)
 
 
+@pytest.mark.needs("g++")
+def test_a_torch_before_1_0(sandbox: Sandbox) -> None:
+    page = problem("A torch before 1.0")
+    sandbox.write("old/include/torch/torch.h", "")  # as in torch 0.4
+    sandbox.write("lltm.cpp", "#include <torch/extension.h>\n")
+    assert_printed(page.symptoms[0], sandbox.fails("g++ -Iold/include -fsyntax-only lltm.cpp"))
+    version, folder = sandbox.works(page.fixes[0]).split()
+    assert version == torch.__version__
+    assert any(Path(folder).joinpath("include").rglob("torch/extension.h"))
+
+
+@pytest.mark.needs("g++")
+def test_no_object_file_on_windows(sandbox: Sandbox) -> None:
+    page = problem("No object file on Windows")
+    shutil.copy(SOURCES / "module.cpp", sandbox.folder)
+    sandbox.write("setup.py", page.fixes[0])
+    sandbox.works(
+        "python setup.py -q build_ext --inplace", PATH=sandbox.only("sh", "uname", "g++", "c++", "gcc", "as", "ld")
+    )
+    assert "optimised:" in sandbox.works("python -c 'import torch, _C; print(\"optimised:\", _C.optimised)'")
+
+
+def test_a_torch_for_rocm(sandbox: Sandbox) -> None:
+    page = problem("A torch for ROCm")
+    cuda, hip = sandbox.works(page.fixes[0]).split()
+    assert [cuda, hip] == [str(torch.version.cuda), str(torch.version.hip)]
+
+
 @pytest.mark.needs("g++", "ninja")
 def test_ninja_missing(sandbox: Sandbox, loading: str) -> None:
     page = problem("Ninja missing")

@@ -1,0 +1,49 @@
+"""The times that PyTorch's tutorial published for this cell, beside those recorded here, as ratios."""
+
+from __future__ import annotations
+
+from ...results import records
+from ...results.formatting import PASSES
+from ...results.rows import select, size_label
+from ..markdown import markdown_table
+
+SIZE = "B16 I32 S128"
+# Microseconds of forward and backward in "Custom C++ and CUDA Extensions" (pytorch/tutorials, advanced_source/
+# cpp_extension.rst), by device, as the page gives them for its Python, C++ and CUDA versions of the cell.
+PUBLISHED = {
+    "cpu": {"Python": (506.480, 444.694), "C++": (349.335, 443.523)},
+    "cuda": {"Python": (187.719, 410.815), "C++": (149.802, 393.458), "CUDA kernels": (129.431, 304.641)},
+}
+STAGES = {"C++": "stage 2", "CUDA kernels": "stage 3"}
+
+
+def published_table() -> str:
+    """Each version's time over that of the Python version or eager on the same machine: there, and in each record."""
+    recorded = records.read_recorded()
+    header = ["version", "tensors", "tutorial", *(result["name"] for result in recorded)]
+    lines = []
+    for device, times in PUBLISHED.items():
+        for version, stage in STAGES.items():
+            if version in times:
+                there = format_ratios(*published_ratios(times, version))
+                here = [recorded_ratios(result, device, stage) for result in recorded]
+                lines.append([f"{version} ({stage})", device.upper(), there, *here])
+    return markdown_table(header, lines, left=2)
+
+
+def published_ratios(times: dict[str, tuple[float, float]], version: str) -> tuple[float, float]:
+    """The ratios of a version to the Python version: forward, and forward and backward together."""
+    (python, python_backward), (forward, backward) = times["Python"], times[version]
+    return forward / python, (forward + backward) / (python + python_backward)
+
+
+def recorded_ratios(result: dict, device: str, stage: str) -> str:
+    """The same ratios of a stage to eager in a record; a dash if it was not measured on that device."""
+    rows = [row for row in select(result, device=device, grads="all", name=stage) if size_label(row) == SIZE]
+    by_pass = {row["pass"]: row["ratio"] for row in rows}
+    return format_ratios(*(by_pass[name] for name in PASSES)) if rows else "–"
+
+
+def format_ratios(forward: float, both: float) -> str:
+    """Both ratios as one cell."""
+    return f"{forward:.2f} / {both:.2f}"
