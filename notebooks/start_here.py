@@ -120,15 +120,22 @@ BROKEN = HEADERS + KERNEL.replace("if (i < n)", "if (i <= n)") + LAUNCH
 broken = inline("broken_kernel", CPP, BROKEN, ["square"], target="emulator")
 
 try:
-    broken.square(x.cpu())
+    print("the same as x * x:", torch.equal(broken.square(x.cpu()), x.cpu() * x.cpu()))
 except RuntimeError as error:
     print(error)
     print("line 7:", BROKEN.splitlines()[6])
 
 # %% [markdown]
 # Read the report from the top: it names the mistake and its line, the element and its tensor, and the thread and
-# its block. The thread reads `x[1000]` before it writes `y[1000]`, so the report names the read. Change `<=` back to
-# `<` and run the cell again: there is no report.
+# its block. The thread reads `x[1000]` before it writes `y[1000]`, so the report names the read.
+
+# %% [markdown] tags=["notebook-only", "your-turn"]
+# **Your turn:** in the cell above, change `i <= n` to `i < n` and run the cell again. There is no report, and the
+# result is right.
+
+# %% [markdown]
+# The emulator reports what a kernel does wrong, but not what it leaves out. With `n / 256` blocks in the launch, no
+# thread would compute the last 232 elements, and there would be no report. So always compare the result as well.
 
 # %% [markdown]
 # ## 4. Give it a gradient
@@ -182,6 +189,7 @@ LadderChart()
 # | learn to write an `autograd.Function` first | open the notebook `00a_autograd` before `01_python` |
 # | practise | `make next` names an exercise, `make check` says what is wrong with your answer |
 # | build an operator of your own | `make new NAME=mycell` creates a package with tests and a benchmark |
+# | find a mistake like this one yourself | `make next EX=3/guard`, then `make check` |
 # | debug a CUDA program | `make emulate FILE=mine.cu` runs the program on the CPU under all checks |
 # | see every stage measured on your machine | `make tour` |
 # | teach a class | `docs/teaching.md`: exercises, solutions, grading in one command |

@@ -14,11 +14,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..console import say, wrapped
-from ..paths import ROOT
+from ..paths import ROOT, display_path
 from .notebooks import NOTEBOOKS, open_lab
 
 SOURCE = NOTEBOOKS / "start_here.py"
 PICTURES = ROOT / "out" / "start"
+COPY = ROOT / "work" / SOURCE.name
+YOUR_TURN = """\
+**Your turn:** all code of this text is in {copy}. Open that file in an editor, change `i <= n` to `i < n` in the line
+that begins with `BROKEN`, and run this in the folder {root}:
+
+    {python} {copy}
+
+There is no report any more, and the result is right.
+"""
 
 
 class Cell(NamedTuple):
@@ -34,6 +43,10 @@ class Cell(NamedTuple):
     @property
     def is_for_notebooks(self) -> bool:
         return '"notebook-only"' in self.options
+
+    @property
+    def is_task(self) -> bool:
+        return '"your-turn"' in self.options
 
 
 def start(as_text: bool = False) -> int:
@@ -57,19 +70,36 @@ def can_open_browser() -> bool:
 
 
 def play(source: Path) -> None:
-    """Prints each cell and runs its code; in a terminal, each after Enter."""
+    """Prints each cell and runs its code; in a terminal, each after Enter. The reader edits a copy of the code."""
     namespace: dict = {"__name__": "__main__"}
     for cell in read_cells(source.read_text(encoding="utf-8")):
+        if cell.is_task:
+            say(describe_task(source))
+            wait_for_enter("to go on")
         if cell.is_for_notebooks:
             continue
         if cell.is_markdown:
             say(wrapped(re.sub("^# ?", "", cell.text, flags=re.MULTILINE)) + "\n")
         else:
             say(textwrap.indent(re.sub("^# %matplotlib.*\n", "", cell.text, flags=re.MULTILINE), "    ") + "\n")
-            if sys.stdin.isatty() and sys.stdout.isatty():
-                input("Press Enter to run this. ")
+            wait_for_enter("to run this")
             run_cell(cell.text, namespace)
             say()
+
+
+def describe_task(source: Path) -> str:
+    """What the reader can change, and how to run it. Copies the source, unless the reader has a copy already."""
+    if not COPY.exists():
+        COPY.parent.mkdir(exist_ok=True)
+        COPY.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    python = display_path(Path(sys.executable))
+    return wrapped(YOUR_TURN.format(copy=display_path(COPY), python=python, root=ROOT))
+
+
+def wait_for_enter(why: str) -> None:
+    """Waits in a terminal until the reader presses Enter."""
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        input(f"Press Enter {why}. ")
 
 
 def read_cells(text: str) -> Iterator[Cell]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import textwrap
 
 import pytest
@@ -21,9 +22,16 @@ def no_display(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture
+def copy(tmp_path, monkeypatch):
+    """The reader's copy of the code."""
+    monkeypatch.setattr(start, "COPY", tmp_path / "work" / "start_here.py")
+    return start.COPY
+
+
 @pytest.mark.proof("notebooks", files=[*notebook_files("start_here"), "README.md"])
 @pytest.mark.needs("g++", "matplotlib")
-def test_the_whole_of_it_as_text(no_display, capsys):
+def test_the_whole_of_it_as_text(no_display, capsys, copy):
     assert start.start() == 0
     shown = capsys.readouterr().out
     assert "the same as x * x: True" in shown
@@ -33,6 +41,24 @@ def test_the_whole_of_it_as_text(no_display, capsys):
     assert "Shift+Enter" not in shown
     assert "sys.path" not in shown
     assert (ROOT / "out" / "start" / "threads.png").stat().st_size > 1000
+
+
+@pytest.mark.proof("notebooks", files=notebook_files("start_here"))
+@pytest.mark.needs("g++", "matplotlib")
+def test_the_reader_corrects_the_mistake_in_a_copy(copy):
+    task = start.describe_task(start.SOURCE)
+    command = re.search(r"^    (.+)$", task, re.MULTILINE)[1].split()
+
+    def run() -> str:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    assert "error: reads past the end of x" in run()
+    text = copy.read_text()
+    assert text.count("(i <= n)") == 1
+    copy.write_text(text.replace("(i <= n)", "(i < n)"))
+    assert start.describe_task(start.SOURCE) == task  # and the reader's copy stays
+    assert "error" not in (fixed := run())
+    assert fixed.count("the same as x * x: True") == 2
 
 
 def test_every_command_that_it_names_exists():
