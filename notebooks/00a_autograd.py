@@ -402,7 +402,8 @@ attempt(lambda: torch.func.grad(ProductInParts.apply)(torch.tensor(2.0), torch.t
 #
 # `grad` computes a gradient, and `jacrev` the Jacobian: the matrix of the derivatives of all outputs with respect to
 # all inputs. Both go from the result back to the arguments, as backward does. This is called reverse mode. For
-# reverse mode, a Function with `forward`, `setup_context` and `backward` is enough. `jacfwd` also computes the
+# reverse mode, a Function with `forward`, `setup_context` and `backward` is enough, if `backward` consists of torch
+# operations. `jacfwd` also computes the
 # Jacobian, but in forward mode: from the arguments to the result. `jacfwd` needs a method `jvp`, which turns a
 # change of the arguments into the change of the result. `hessian` computes the second derivatives with both modes,
 # so it needs `backward` and `jvp`. `vmap` takes a function of one example, and returns a function that handles a
@@ -692,8 +693,8 @@ print("gradcheck of Double alone:", gradcheck(Double.apply, torch.ones(3, dtype=
 # ## Return a new tensor from forward
 #
 # torch lets a Function return its argument, or a view of a part of the argument. This works until the result or the
-# argument is changed in place. After such a change, autograd would have to replace our backward by its own rule for
-# changed views, and the gradient could be wrong. So torch raises an error:
+# argument is changed in place. When a view is changed in place, autograd records a new history for it, and our
+# backward would not be part of this history. The gradient could then be wrong. So torch raises an error:
 
 
 # %%
@@ -911,9 +912,9 @@ for kind in (ExpInPlace, ExpUntold):
 # that produced x: the `grad_fn` of x is now our Function, and the gradient is exp(x). Without `mark_dirty`, x keeps
 # its old history, and the gradient bypasses the Function without an error.
 #
-# A leaf is a tensor that requires a gradient and is not the result of an operation. Parameters are leaves. A leaf
-# has no history that autograd could update, so a Function must not change a leaf in place. torch raises an error,
-# but only if `mark_dirty` was called:
+# A leaf is a tensor that is not the result of an operation that autograd has recorded. Parameters are leaves that
+# require a gradient. Such a leaf has no history that autograd could update, so a Function must not change a leaf in
+# place. torch raises an error, but only if `mark_dirty` was called:
 
 # %%
 for kind in (ExpInPlace, ExpUntold):
@@ -1323,8 +1324,8 @@ print(jacobian_of_backward(cube, x))
 
 
 # %% [markdown]
-# `gradcheck(function, inputs)` compares the two Jacobians in one call. It also verifies that backward treats a
-# missing upstream gradient, for an output that is not used, as zero. The next cell shows what `gradcheck` prints
+# `gradcheck(function, inputs)` compares the two Jacobians in one call. It also checks what happens if an output is
+# not used: backward must treat its missing upstream gradient as zero. The next cell shows what `gradcheck` prints
 # when the two Jacobians differ, for a cube with a wrong factor:
 
 

@@ -833,8 +833,8 @@ for function in (torch.tensor, torch.is_tensor, torch.as_tensor, torch.rand_like
 # %% [markdown]
 # `torch.tensor` and `torch.as_tensor` never call `__torch_function__`: they read what is inside the argument.
 # `is_tensor` calls Python's `isinstance`. But `rand_like` is in the list and calls `__torch_function__`, although
-# the documentation says otherwise. torch's own tests of the protocol skip some functions, and the list contains only
-# these. Test the functions that you need yourself.
+# the documentation says otherwise. `get_ignored_functions` really lists the functions that torch's own tests of the
+# protocol skip. It does not list the functions that cannot be overridden. Test the functions that you need yourself.
 
 # %% [markdown] syllabus="0.12d"
 # ### Let your own functions call `__torch_function__`
@@ -868,8 +868,8 @@ attempt(lambda: energy(ScalarTensor(3, 2.0)))
 #
 # A mode is an object with a `__torch_function__` that is active inside a `with` block, whatever the types of the
 # arguments are. Inside the block, the method receives every call that takes part in the protocol, including calls of
-# functions such as `energy`. For modes, this includes `torch.tensor`. `is_tensor` and `from_numpy` never take part.
-# While the method runs, the mode is switched off, so the method can call the function.
+# functions such as `energy`. A mode even receives calls of `torch.tensor`, which never reach a type. `is_tensor` and
+# `from_numpy` never take part. While the method runs, the mode is switched off, so the method can call the function.
 
 # %%
 from torch.overrides import TorchFunctionMode

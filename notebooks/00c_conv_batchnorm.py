@@ -93,8 +93,8 @@ with torch.autograd.graph.saved_tensors_hooks(tell, lambda tensor: tensor):
 #                       where Y = y s + k - p and X = x s + l - p
 #
 # Look at the formula for `d_weight` again: `d_output` slides over `input`. So the formula is a convolution of
-# `input` with `d_output` as its kernel. Its sum runs over the images n, where the sum of forward runs over the input
-# channels i: images and channels have exchanged their roles. Neighbouring elements of the kernel are s pixels apart,
+# `input` with `d_output` as its kernel. It sums over the images n, while forward sums over the input channels i. So
+# images and channels have exchanged their roles. Neighbouring elements of the kernel are s pixels apart,
 # which is called dilation. The formula for `d_input` spreads each pixel of `d_output` over the input pixels from
 # which that output pixel was computed. This operation is called a *transposed* convolution.
 
@@ -233,9 +233,10 @@ for name, version in (("careless", careless_d_x), ("right", d_x_of)):
     print(f"{name:9} sum over channel 0 {d_x[:, 0].sum():9.1e}   along x_hat {(d_x * x_hat)[:, 0].sum():9.1e}")
 
 # %% [markdown]
-# With the right version, the first number is zero up to rounding. The second number is not quite zero, because eps
-# does not change when the channel is scaled. This number is eps / (var + eps) times the number of the careless
-# version. Here eps is large, 0.1. (With eps = 1e-5, the second number would be almost zero.)
+# With the right version, the first number is zero up to rounding. The second number is not quite zero: scaling the
+# channel changes the variance, but not eps, so the output does change a little. This number is eps / (var + eps)
+# times the number of the careless version. Here eps is large, 0.1. (With eps = 1e-5, the second number would be
+# almost zero.)
 #
 # The output does not change when a channel is shifted, and this has a consequence for the convolution. A bias of the
 # convolution only shifts the channel, and batch norm subtracts this shift again. Such a bias would learn nothing, so
@@ -393,12 +394,13 @@ except RuntimeError as error:
 
 # %% [markdown]
 # The version in stage 0 computes the same with fewer passes over memory. It normalises in place. A new tensor for
-# each step would cost time. It would also need additional memory while the layer runs, as much as the Function
-# avoids storing. This version also switches autocast off. (Autocast runs some operations in float16 or bfloat16
-# automatically.) The reason is that the second convolution has to compute the same numbers as the first convolution.
-# But a training loop often runs forward with autocast and backward without autocast, and then the two results would
-# differ. (On a GPU, torch's convolution library, cuDNN, may choose another algorithm the second time. Then the two
-# results differ in their last bits, and the gradient also differs only in its last bits.)
+# each step would cost time. Each such tensor would also be as large as the one that the Function avoids storing, so
+# the layer would need this memory again while it runs. This version also switches autocast off. (Autocast runs some
+# operations in float16 or bfloat16 automatically.) The reason is that the second convolution has to compute the same
+# numbers as the first convolution. But a training loop often runs forward with autocast and backward without
+# autocast, and then the two results would differ. (On a GPU, torch's convolution library, cuDNN, may choose another
+# algorithm the second time. Then the two results differ in their last bits, and the gradient also differs only in
+# its last bits.)
 
 # %%
 print(inspect.getsource(stage.ConvBatchNorm))
@@ -733,10 +735,10 @@ for name, samples in times.items():
     print(f"{name:19}{samples.quartiles()[1] / 1000:6.1f} ms a step, {samples.ratio_to(times['plain']):.2f} of plain")
 
 # %% [markdown]
-# For each layer, forward and backward together have three convolutions: one in forward, and one for each of the two
-# gradients. Computing the tensor again adds a fourth convolution, so the convolutions take about a third more time.
-# The Function repeats only the convolution. A checkpoint repeats everything in it, including batch norm, and has
-# some overhead of its own.
+# For each layer but the first, forward and backward together have three convolutions: one in forward, and one for
+# each of the two gradients. (The first needs no gradient of its images.) Computing the tensor again adds a fourth
+# convolution, so the convolutions take about a third more time. The Function repeats only the convolution. A
+# checkpoint repeats everything in it, including batch norm, and has some overhead of its own.
 #
 # In a checkpoint, one more operation runs twice. You see it in the running mean:
 

@@ -595,8 +595,8 @@ print("\nand it warns:", str(caught[0].message).strip())
 
 # %% [markdown]
 # The gradient is right. gradcheck changes each input by 0.000001, and float32 rounds numbers near 1 to about
-# 0.00000006, so the difference of two outputs is mostly rounding error. How large should the step, the change of the
-# input, be, and how precise is the result at best?
+# 0.00000006. So the difference of two outputs has a rounding error of several per cent, and gradcheck allows 0.1 %.
+# How large should the step, the change of the input, be, and how precise is the result at best?
 
 
 # %%

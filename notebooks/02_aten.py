@@ -78,8 +78,8 @@ first.d_sigmoid(torch.zeros(3))
 # %% [markdown] syllabus="2.1b 2.1c 2.1d"
 # ## Why C++, and what torch's headers contain
 #
-# Notebook 01 found that a small step spends little of its time in arithmetic. Most of the time is spent before the
-# arithmetic begins: in Python, and in the dispatch, which selects the code for the device and the dtype of the
+# Notebook 01 found that a small step spends only a part of its time in arithmetic. Much of the time is spent before
+# the arithmetic begins: in Python, and in the dispatch, which selects the code for the device and the dtype of the
 # tensors. C++ removes the Python part. Apart from a compiler, you do not have to install anything: the torch package
 # contains the headers, and the libraries to link with.
 
@@ -582,9 +582,9 @@ print(sorted({flag for flag in flags if flag.startswith(("-DTORCH_EXTENSION_NAME
 # setuptools of the notebook's environment available in the isolated environment, so that pip does not have to
 # download setuptools. Everything else is as if you had forgotten `--no-build-isolation`.
 #
-# (Isolation is also the reason for `--use-pep517` in the previous section, which older versions of pip need: without
-# this option, pip calls setuptools, setuptools starts a second pip, and the second pip isolates the build although
-# you passed `--no-build-isolation` to the first one.)
+# (Isolation is also the reason for `--use-pep517` in the previous section, which older versions of pip need. Without
+# this option, pip calls setuptools, and setuptools starts a second pip. The second pip does not get your
+# `--no-build-isolation`, so it isolates the build.)
 
 # %%
 import setuptools
@@ -985,7 +985,8 @@ print("gradgradcheck:", torch.autograd.gradgradcheck(without_function, small))
 #
 # `torch.autocast` computes matrix products in a 16-bit type. This includes the products in the `forward` of a
 # Function, and those that C++ code calls. The type is bfloat16 on a CPU and float16 on a GPU, unless you name
-# another type. Autocast is off in `backward`. Here, `backward` then gets bfloat16 gates and float32 weights:
+# another type. `backward()` is usually called outside the autocast block, and then autocast is off in `backward`. So
+# here, `backward` gets bfloat16 gates and float32 weights:
 
 # %%
 with torch.autocast("cpu", torch.bfloat16):
@@ -998,8 +999,8 @@ except RuntimeError as error:
 # %% [markdown]
 # Stages 3 and 4 raise an error already in the forward pass: `not implemented for 'BFloat16'`. A Function can choose
 # the dtype that it computes in. With `custom_fwd` and `cast_inputs`, `forward` gets inputs of that dtype, and
-# autocast is off in `forward`. `custom_bwd` sets autocast in `backward` as it was in `forward`: here, autocast is
-# off. Here is the smallest Function that needs both decorators:
+# autocast is off in `forward`. `custom_bwd` gives `backward` the autocast state that `forward` had, here off, even if
+# `backward()` is called inside an autocast block. Here is the smallest Function that needs both decorators:
 
 
 # %%
@@ -1284,7 +1285,7 @@ VIEWS = {f"aten::{name}" for name in ("chunk", "detach", "narrow", "slice", "spl
 
 
 def counts(call, large):
-    """Operations called by no other one, views called by none, and allocations of at least `large` bytes."""
+    """The numbers of outermost operations, of outermost views, and of allocations of at least `large` bytes."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler:
         call()
 

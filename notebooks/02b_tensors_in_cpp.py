@@ -167,7 +167,7 @@ for name, view in VIEWS.items():
 
 # %% [markdown]
 # The wrong code gives the right element for every tensor that begins where its storage begins. Nearly every tensor
-# in a test begins there, so most tests do not find the mistake. In the last row of a view, the wrong code reads
+# in a test begins there, so most tests do not find the mistake. In the last row of `x[1:]`, the wrong code reads
 # outside the storage:
 
 # %%
@@ -258,7 +258,7 @@ float dangling_accessor(const Tensor& x, int64_t i, int64_t j) {
 """
 
 # %% [markdown]
-# The memory of a shape must exist as long as a function uses the shape, too. Here are two wrong and two right
+# The same holds for a shape: its memory must exist as long as a function uses it. Here are two wrong and two right
 # functions:
 
 # %%

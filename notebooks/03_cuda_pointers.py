@@ -21,7 +21,8 @@
 #
 # You need notebook 02 and a C++ compiler, but no GPU. On a machine without a GPU, the workbook's emulator runs the
 # same source on the CPU, thread by thread. The emulator's results are those of a GPU, except for rounding: nvcc, the
-# CUDA compiler, may turn `a * b + c` into one operation that rounds only once. The emulator says nothing about a
+# CUDA compiler, may turn `a * b + c` into one operation that rounds only once, and CUDA's `exp` and `tanh` may differ
+# from the CPU's in the last bits. The emulator says nothing about a
 # kernel's speed on a GPU. But it checks every access and reports what a wrong kernel did. So kernels that are wrong
 # on purpose run on the emulator here, even if there is a GPU, because they would corrupt the GPU's memory. The
 # notebook takes about two and a half hours. The first run spends two or three minutes of this time compiling.
@@ -619,8 +620,8 @@ __device__ scalar_t d_elu_ternary(scalar_t z) { return z > 0 ? scalar_t(1) : std
 # %% [markdown]
 # One kernel calls the function that the argument `which` selects. The kernel is a template, because it should work
 # for floats and for doubles. A compiler generates the code of a template only for the types with which the file
-# *uses* the template, and this file never uses it. So the last lines instantiate the template explicitly for the two
-# types.
+# *uses* the template, and nothing in this file calls `launch_apply`. So the last lines instantiate `launch_apply`
+# explicitly for the two types, and with it the kernel.
 
 # %%
 MATHS_CU += """
@@ -1186,7 +1187,7 @@ os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
 # The derivative of tanh at 0 is 1, so the first row is right. The second row was computed from memory that does not
-# belong to `new_cell`, and there was no error. The same check of the same tensor is missing in published code. With
+# belong to `new_cell`, and there was no error. Published code makes this mistake with the same tensor. With
 # its checks on, the emulator knows which part of the memory is `new_cell`, and reports the mistake. `checked_d_cell`
 # does not need the emulator, because it checks the shape on the host:
 
@@ -1784,10 +1785,10 @@ os.environ["EMULATOR_CHECKS"] = "all"
 #
 # 384 columns need only 12 of these blocks. But an H200 consists of 132 *multiprocessors*, units that can each run
 # several blocks at a time, so most of the GPU has nothing to do. To get more blocks, we add a y dimension to the
-# grid. The rows are then divided among the blocks, too, and several blocks have partial sums of the same column.
-# Different blocks have no common shared memory and no common barrier. They run in any order, and some may have ended
-# before others begin. But all blocks can access *global memory*, the large memory of the GPU that contains all
-# tensors. `d_bias` is there, too.
+# grid. The rows are then divided among the blocks, too, and several blocks have partial sums of the same column. In
+# an ordinary launch, different blocks have no common shared memory and no common barrier. They run in any order, and
+# some may have ended before others begin. But all blocks can access *global memory*, the large memory of the GPU
+# that contains all tensors. `d_bias` is there, too.
 #
 # `d_bias[column] += total` reads, adds and writes. If two blocks do this at the same time, both may read the same
 # number, and then one of the two updates is lost. `atomicAdd` reads, adds and writes in one operation, which no
@@ -2153,9 +2154,9 @@ counted = stage_counts.count_stage(3, B=64, S=512, block=0)
 source_heatmap.draw_heatmap(counted, "forward_kernel")
 
 # %% [markdown]
-# Each request needs four sectors, the smallest number for 32 floats, and all 32 lanes are active. These accesses
-# cannot be improved. Which thread accesses which elements of `gates`? In the next picture, each colour is a thread
-# of the first warp. The accesses of the other warps of the block are grey:
+# Each request needs four sectors, the smallest number for 32 floats, and all 32 lanes are active. The number of
+# sectors cannot be smaller. Which thread accesses which elements of `gates`? In the next picture, each colour is a
+# thread of the first warp. The accesses of the other warps of the block are grey:
 
 # %%
 small = stage_counts.count_stage(3, B=4, S=40, block=0)

@@ -282,8 +282,8 @@ show("4/element_address")
 #
 # ### 32 or 64 bits
 #
-# An index of 32 bits can address up to 2³¹ - 1 elements. We can try a larger tensor, because it needs almost no
-# memory if all its elements share one address:
+# `packed_accessor32` accepts tensors of up to 2³¹ - 1 elements. We can try a larger tensor, because it needs almost
+# no memory if all its elements share one address:
 
 # %%
 huge = torch.zeros(1).expand(2**31)
@@ -484,7 +484,7 @@ def transposed(tensor):
 
 
 def step(cell, layout):
-    """A step forward and backward; `layout` lays out old_cell and the gradients from above."""
+    """A step forward and backward; `layout` changes the layout of old_cell and of the upstream gradients."""
     case = Case(B, I, S, device=device())
     inputs = case.inputs()
     inputs["old_cell"] = layout(inputs["old_cell"]).requires_grad_()

@@ -498,9 +498,9 @@ attempt(lambda: [result.dtype for result in under_autocast(pointwise, z3, old_ce
 # %% [markdown] syllabus="5.1g"
 # ### One static object for two libraries (!)
 #
-# The stage's autocast kernel looks up its operator once, and keeps the result in a `static` object of a template.
-# The next cell contains such a template without torch, so it compiles quickly. There are two versions: the template
-# as it is, and the template in an unnamed namespace.
+# The stage's autocast kernel looks up its operator once, and keeps the result in a `static` variable inside a
+# function template. The next cell contains such a template without torch, so it compiles quickly. There are two
+# versions: the template as it is, and the template in an unnamed namespace.
 
 # %%
 LOOKS_UP = """
@@ -656,8 +656,9 @@ for name, given in {"contiguous": plain, "transposed": transposed}.items():
     print(f"{name}:", *complaints(like_z, given).values() or ["nothing"])
 
 # %% [markdown]
-# `empty_like(z)` keeps the strides of `z`, but `gated` returns contiguous tensors for all inputs. So pass samples of
-# every layout, dtype, device and size that you support to `opcheck`, as `tests/stages/test_custom_op.py` does. (And
+# `empty_like(z)` keeps the strides of `z`, but `gated` returns contiguous tensors for all inputs. So call `opcheck`
+# with samples of every layout, dtype, device and size that your operator supports, as
+# `tests/stages/test_custom_op.py` does. (And
 # use a new version of torch: 2.11 compares strides only for CUDA tensors, and finds nothing here.)
 
 # %% [markdown] syllabus="5.2d"
@@ -945,7 +946,7 @@ IN = {"float inside": pointwise, "half inside": torch.ops.maths_in_half.pointwis
 
 # %%
 def forward_errors(operator, dtype, B=64, S=256):
-    """The exact new_h and new_cell, and the error of each in epsilons of itself, where that is a normal number."""
+    """The exact results, and each relative error in units of the dtype's epsilon, without subnormal results."""
     numbers = torch.Generator().manual_seed(0)
     z, old_cell = (2 * torch.randn(shape, generator=numbers) for shape in ((B, 3 * S), (B, S)))
     z, old_cell = z.to(dtype), old_cell.to(dtype)
@@ -1159,9 +1160,9 @@ print(f"{'newer than 2.11':22s}{first_error(SOURCES_OF['newer than 2.11'][0])[:1
 
 # %% [markdown]
 # If you set `TORCH_TARGET_VERSION`, torch's headers do not declare functions that are newer than that version, even
-# if your torch has them. (The first two errors are about Python: the macro depends on the memory layout of a tuple,
-# and pybind11 depends on many such details.) The price is that you can do less: `torch::stable::Tensor` is a handle
-# without arithmetic and without most methods. `stable_abi/README.md` lists the replacements.
+# if your torch has them. (The first two errors are about Python: `PyTuple_GET_ITEM` depends on the memory layout of
+# a tuple, and pybind11 depends on many such details.) The price is that you can do less: `torch::stable::Tensor` is
+# a handle without arithmetic and without most methods. `stable_abi/README.md` lists the replacements.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/one_wheel` and `5/stable_abi`. `show("5/one_wheel")` in a cell checks it here.

@@ -226,10 +226,10 @@ for row in kernels_of_h200:
 
 # %% [markdown]
 # Stages 3 to 5 move 9 numbers for each unit in forward and 10 in backward. Their speed is near the speed of a copy,
-# in backward even more than in forward. So the only way to be faster is to move fewer bytes. A kernel can also be a
-# little above 100 %. A copy writes as many bytes as it reads, but the cell's forward reads four numbers and writes
-# two, and reading and writing are not equally fast. On the H200, the harness also recorded a sum of two tensors into
-# a third, which reads two numbers for each number that it writes:
+# and in backward it is nearer than in forward. So the only way to be faster is to move fewer bytes. A kernel can
+# also be a little above 100 %. A copy writes as many bytes as it reads, but the cell's forward reads four numbers
+# and writes two, and reading and writing are not equally fast. On the H200, the harness also recorded a sum of two
+# tensors into a third, which reads two numbers for each number that it writes:
 
 # %%
 print(*(f"{kernels_of_h200[0][f'{what}_gb_per_second']:,.0f} GB/s ({what})" for what in ("copy", "sum")), sep=", ")
@@ -320,7 +320,8 @@ else:
 # For each unit, nvcc 13.0 generates 132 instructions for the exact formula, not 14. For the stage's formula, it
 # generates 72. A correctly rounded division takes a dozen instructions and a branch, exp takes about eight, and
 # expm1 takes more. Does this matter if memory is the limit? A multiprocessor has four schedulers, and in each cycle,
-# each scheduler can start one instruction of one warp, of any kind:
+# each scheduler can start at most one instruction of one warp. (Some kinds of instructions can start less often. The
+# cell counts only how many have to be started.)
 
 # %%
 units = 8192 * 4096
@@ -352,7 +353,7 @@ LOG2_E = torch.tensor(1.4426950408889634)
 
 
 def fast_exp(x):
-    """float32: the product is rounded, 2^x itself is not until it is stored."""
+    """Rounds the product to float32, computes 2^x in double, and rounds the result."""
     return torch.exp2((x * LOG2_E).double()).float()
 
 
@@ -490,7 +491,7 @@ def two_results(materialize):
 
 
 def operations(call, names=("aten::zeros", "aten::cat")):
-    """How often a call comes by each operation of ATen's."""
+    """How often a call runs each of ATen's operations."""
     call()
     with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiler:
         call()
@@ -829,7 +830,8 @@ for S_odd in (512, 510, 509):
 # %% [markdown]
 # The results are right for every address, and the kernel is fast where the alignment allows it. The promise is a
 # template parameter, so there are two kernels. The one with the promise contains no check. (For S=510, every second
-# row begins only at a multiple of 8. For S=509, three rows out of four do not begin at a multiple of 16.)
+# row begins at a multiple of 8 bytes that is not a multiple of 16. For S=509, three rows out of four do not begin at
+# a multiple of 16.)
 
 # %% [markdown] syllabus="6.3c"
 # ### The last units of a row
@@ -843,9 +845,9 @@ reported(lambda: careless.forward(z_6, cell_6, False))
 
 # %% [markdown]
 # Lane 1 begins at unit 4 and loads units 4 to 7. For the first gate, the last two of these belong to the next gate,
-# and no tool reports an error. For the last gate, they are past the end of z if the row is the last one. In any
-# other row, they belong to the next row, and storing to them would be a race. So the stage processes the last units
-# of a row one by one:
+# and no tool reports an error. For the last gate, they are past the end of z if the row is the last one. The lane
+# also stores units 4 to 7 of `new_h` and `new_cell`. In any row but the last, units 6 and 7 are the beginning of the
+# next row, which another warp writes: a race. So the stage processes the last units of a row one by one:
 
 # %%
 with collect_counts(packs) as counted:
@@ -1460,11 +1462,11 @@ display(Markdown(ablation_table(ablation.read_recorded_ablation())))
 # Also, `joined` (one matrix product instead of two) changes nothing in a small cell, whose own kernels compute the
 # products. So where these two ratios differ from 1.00, the difference is noise. At the small sizes on the H200, the
 # noise is a few percent, and in another run it was ten percent. So at these sizes, only two optimisations have shown
-# an effect in the complete stage: `small` (one kernel for a small cell) and `autograd` (the gradient in C++).
-# `joined` has an effect only without `small`, when ATen computes the products: for example, if `joined` is the only
-# optimisation. At the large size, the noise is less than one percent. At that size, most of the time of the cell is
-# a matrix product, and all optimisations together gain six percent in forward, and four percent in forward and
-# backward together.
+# an effect in the complete stage: `small` (one kernel for a small cell) and `autograd` (the gradient in C++). At
+# these sizes, `joined` has an effect only in variants without `small`, because only there does ATen compute the
+# products: for example, in the variant with `joined` alone. At the large size, the noise is less than one percent.
+# At that size, most of the time of the cell is a matrix product, and all optimisations together gain six percent in
+# forward, and four percent in forward and backward together.
 #
 # The times of the pointwise kernel alone show the differences. They also show that *optimisations need each other*.
 # On its own, `packs` (16 bytes at a time) gains six percent, and `units` (the GPU's fast units) gains two percent,
