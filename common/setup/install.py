@@ -110,7 +110,9 @@ def install_missing() -> int:
     except UserError as error:
         lacking = unmet_requirements()
         if any(requirement.name == "torch" for requirement in lacking):
-            raise UserError(f"torch could not be installed: {error}") from None
+            index = pip.torch_index()
+            hint = f". TORCH_INDEX is {index}; without it, pip's usual index provides torch for CUDA" if index else ""
+            raise UserError(f"torch could not be installed: {error}{hint}") from None
         say(f"warning: not installed: {error}")
         say("Commands that need these packages will not run; all others will:")
         for requirement in lacking:
@@ -134,8 +136,9 @@ def announce_download(wanted: list[Requirement]) -> None:
             say(f"To download: torch from {pip.torch_index()}, and about {megabytes} MB for the rest.")
             return
         say(f"To download: about {megabytes / 1000:.1f} GB, most of it torch with CUDA's libraries.")
-        say("Without an NVIDIA GPU, the CPU build is enough, a tenth of that: make setup TORCH_INDEX=ADDRESS,")
-        say("with the address that pytorch.org/get-started/locally shows after --index-url for Linux, Pip and CPU.")
+        say("Without an NVIDIA GPU, the CPU build is enough, a tenth of that: press Ctrl+C, and run the command again")
+        say("with TORCH_INDEX=ADDRESS, the address that pytorch.org/get-started/locally shows after --index-url for")
+        say("Linux, Pip and CPU.")
     else:
         say(f"To download: at most {megabytes} MB.")
 

@@ -148,6 +148,13 @@ def test_without_torch_one_line_says_why(pip: Pip, stderr: str, reason: str) -> 
     assert install.install_missing() == 0
 
 
+def test_an_index_that_cannot_be_reached_is_named(pip: Pip, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_INDEX", "http://index.example/cpu")
+    pip.fails_with = REFUSED
+    with pytest.raises(UserError, match="TORCH_INDEX is http://index.example/cpu; without it, "):
+        install.install_missing()
+
+
 def test_torch_stays_when_the_rest_fails(pip: Pip, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     def only_torch(command: list[str]) -> None:
         if pip.calls:
