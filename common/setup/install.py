@@ -136,9 +136,9 @@ def announce_download(wanted: list[Requirement]) -> None:
             say(f"To download: torch from {pip.torch_index()}, and about {megabytes} MB for the rest.")
             return
         say(f"To download: about {megabytes / 1000:.1f} GB, most of it torch with CUDA's libraries.")
-        say("Without an NVIDIA GPU, the CPU build is enough, a tenth of that: press Ctrl+C, and run the command again")
-        say("with TORCH_INDEX=ADDRESS, the address that pytorch.org/get-started/locally shows after --index-url for")
-        say("Linux, Pip and CPU.")
+        say("Without an NVIDIA GPU, the CPU build is enough, a tenth of that: press Ctrl+C, and run the command")
+        say("again with TORCH_INDEX=ADDRESS, the address that pytorch.org/get-started/locally shows after --index-url")
+        say("for Linux, Pip and CPU.")
     else:
         say(f"To download: at most {megabytes} MB.")
 

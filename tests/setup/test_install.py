@@ -151,7 +151,7 @@ def test_without_torch_one_line_says_why(pip: Pip, stderr: str, reason: str) -> 
 def test_an_index_that_cannot_be_reached_is_named(pip: Pip, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_INDEX", "http://index.example/cpu")
     pip.fails_with = REFUSED
-    with pytest.raises(UserError, match="TORCH_INDEX is http://index.example/cpu; without it, "):
+    with pytest.raises(UserError, match=r"TORCH_INDEX is http://index\.example/cpu; without it, "):
         install.install_missing()
 
 
