@@ -137,7 +137,7 @@ def announce_download(wanted: list[Requirement]) -> None:
             return
         say(f"To download: about {megabytes / 1000:.1f} GB, most of it torch with CUDA's libraries.")
         say("Without an NVIDIA GPU, the CPU build is enough, a tenth of that: press Ctrl+C, and run the command")
-        say("again with TORCH_INDEX=ADDRESS, the address that pytorch.org/get-started/locally shows after --index-url")
+        say("again with TORCH_INDEX=ADDRESS. pytorch.org/get-started/locally shows this address after --index-url,")
         say("for Linux, Pip and CPU.")
     else:
         say(f"To download: at most {megabytes} MB.")
