@@ -457,10 +457,10 @@ x = torch.randn(3, dtype=torch.float64, requires_grad=True)
 print("backward and jvp both right:", gradcheck(SquareForAll.apply, x, check_forward_ad=True))
 
 # %% [markdown]
-# With `generate_vmap_rule = True`, torch writes this rule itself: it runs the methods of the Function on batches, so
-# these methods must consist of torch's own operations. If the methods call NumPy or a kernel of yours, you have to
-# write `vmap` by hand. `setup_context` receives only the inputs and the outputs. If backward needs an intermediate
-# result of forward, forward has to return this result as an output.
+# With `generate_vmap_rule = True`, torch writes the rule for `vmap`: it runs the methods of the Function on batches,
+# so these methods must consist of torch's own operations. If the methods call NumPy or a kernel of yours, you have
+# to write `vmap` by hand. `setup_context` receives only the inputs and the outputs. If backward needs an
+# intermediate result of forward, forward has to return this result as an output.
 
 # %% [markdown] syllabus="0.2g 0.2h"
 # ## Call a Function with `apply`
@@ -799,7 +799,7 @@ class SavesTwice(Function):
     @staticmethod
     def forward(ctx, x):
         ctx.save_for_backward(x)
-        ctx.save_for_backward(None, x + 1)  # wrong, unless the x above is not needed
+        ctx.save_for_backward(None, x + 1)  # wrong if the x above is needed
         return x * x
 
     @staticmethod

@@ -114,7 +114,7 @@ HANDLED = {}
 
 
 def implements(*functions):
-    """A decorator: the override answers for each of these functions of torch."""
+    """A decorator: registers the override for each of these functions of torch."""
 
     def register(override):
         HANDLED.update(dict.fromkeys(functions, override))
@@ -749,7 +749,7 @@ asked = []
 
 
 def asks(name, *bases, answer=NotImplemented):
-    """A type that writes its name down when it is asked, and answers with this."""
+    """A type that records its name when torch calls its method, and returns `answer`."""
 
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         asked.append(name)
@@ -999,7 +999,7 @@ for k, (kind, counts) in enumerate(covered.items()):
 axes.set_yticks(range(len(names)), names)
 axes.set_xlim(0, 1.15)
 axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-axes.set_title("Functions of one argument that treat it as they treat the matrix")
+axes.set_title("Functions of one argument: is the result the same as for the matrix?")
 axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.2), ncols=3)
 plt.show()
 

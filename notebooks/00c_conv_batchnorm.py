@@ -699,7 +699,7 @@ print(f"{'batch of':19}", *(f"{batch:7}" for batch in BATCHES * 2))
 for name in MODELS:
     print(f"{name:19}", *(f"{memory[name, batch][k]:7.1f}" for k in range(2) for batch in BATCHES))
 worst = max(memory["fused", batch][0] / memory["plain", batch][0] for batch in BATCHES)
-print(f"\nthe fused network saves {1 - worst:.0%} of the bytes or more")
+print(f"\nthe fused network stores at least {1 - worst:.0%} fewer bytes")
 
 # %%
 figure, panels = plt.subplots(1, 2, figsize=(11, 4))

@@ -907,7 +907,7 @@ for size in (SMALL, LARGE):
         products[size, name] = alone.ratio_to(step)
         q1, median, q3 = step.quartiles()
         print(f"{name_of(size):14} {name:16} {median:6.0f} us ({q1:.0f} to {q3:.0f}),", end=" ")
-        print(f"of that matrix products {products[size, name]:4.0%}")
+        print(f"matrix products {products[size, name]:4.0%} of this")
 
 # %% [markdown]
 # The large step does nearly 30 times the arithmetic, but takes far less than 30 times as long: most of the time of
@@ -983,7 +983,7 @@ KINDS = {
 
 
 def by_kind(events):
-    """Microseconds by kind of operation, each operation without those that it calls."""
+    """Microseconds for each kind of operation. An operation's time does not include the operations that it calls."""
     total = dict.fromkeys([*KINDS, "views, copies, memory, sums"], 0.0)
     for event in events:
         name = event.name.removeprefix("aten::")
@@ -1141,8 +1141,8 @@ plt.show()
 #
 # ## Summary
 #
-# - You have a cell of six lines, its gradient, derived step by step, and a test of the gradient whose limits you
-#   know.
+# - You have a cell of six lines, and you derived its gradient step by step. You have a test of the gradient, and you
+#   know what the test cannot find.
 # - You can measure times that you can trust, and you have two sizes: at the small size, overhead takes most of the
 #   time, and at the large size, matrix products do.
 # - You know the reason for the next stages: at small sizes, half of the time of a step or more is overhead, the cost

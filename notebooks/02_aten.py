@@ -1176,8 +1176,8 @@ with timed("the two steps"):
 # The third step is stage 2. Open its source, `stages/stage2_aten/csrc/lltm.cpp`, beside this notebook and find each
 # of these changes:
 #
-# - The gradients of the three gates are written directly into one tensor (B, 3S), which the matrix products read.
-#   The same memory is then overwritten with the gradients of the pre-activations.
+# - The gradients of the three gates are written directly into one tensor (B, 3S). There, they are overwritten with
+#   the gradients of the pre-activations, which the matrix products read.
 # - One call computes both sigmoids.
 # - The value of tanh is kept for the backward pass.
 # - Gradients that are not needed are not computed.
@@ -1584,7 +1584,7 @@ plt.show()
 # ## Summary
 #
 # - C++ removes the Python code between operations. C++ does not make an operation faster, and does not reduce the
-#   number of operations. You have to do this yourself.
+#   number of operations: you have to do this yourself.
 # - Include narrow headers, use `TORCH_EXTENSION_NAME` and `--no-build-isolation`, and with `load` always pass
 #   `-O2`.
 # - Compare with a reference, and call the C++ directly as well, because autograd hides wrong shapes.

@@ -54,7 +54,7 @@ print("torch", torch.__version__, "on Python", sys.version.split()[0])
 
 # %%
 def complaints(source, *flags, standard=None):
-    """The lines of the compiler's answer to a C++ text that have an error or a warning in them."""
+    """The lines with an error or a warning that the compiler prints for a C++ text."""
     _, said = run(*torch_compiler(standard), "-x", "c++", "-fsyntax-only", "-Wall", *flags, "-", text=source)
     return [line for line in said.splitlines() if " error: " in line or " warning: " in line]
 

@@ -573,7 +573,7 @@ if on_gpu:
     ours, library = interleave(calls, "cuda", rounds=11, block_seconds=0.02)
     print(f"B1024 S1024: our loop takes {ours.ratio_to(library):.0f} times as long as the library")
 else:
-    print("no GPU here; how fast the emulator is would say nothing about it")
+    print("no GPU here; the emulator's speed says nothing about a GPU's")
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `3/who_computes_what`, `3/guard`, `3/index_of_64_bits` and `3/launch`.
@@ -736,7 +736,7 @@ for name in NAMES[:4]:
 
 # %%
 def double_instructions(name):
-    """How many instructions on doubles nvcc makes of one of the functions above, called for floats."""
+    """How many instructions on doubles nvcc generates for one of the functions above, called for floats."""
     kernel = f"__global__ void kernel(float* z) {{ z[threadIdx.x] = {name}(z[threadIdx.x]); }}"
     folder = root / "build" / "notebooks" / "ptx"
     folder.mkdir(parents=True, exist_ok=True)
@@ -1489,7 +1489,7 @@ def both_passes(cell, case):
 
 
 def profiled(call):
-    """The names of the ATen calls that no other one makes, views left out, and the kernels on a GPU."""
+    """The names of the outermost ATen calls, without views, and of the kernels on a GPU."""
     call()
     with profile(activities=activities, acc_events=True) as profiler:
         call()

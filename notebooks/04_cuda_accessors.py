@@ -734,7 +734,7 @@ if on_gpu:
             events = [event.device_time for event in profiler.events() if kernel in event.name]
             print(f"{name} {kernel:16s} B{B} S{S}: {torch.tensor(events).median().item():.0f} us")
 else:
-    print("no GPU here, and times of the emulator would say nothing about it")
+    print("no GPU here, and the emulator's times say nothing about a GPU's")
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `4/registers_and_time`. `show("4/registers_and_time")` in a cell checks it here.
@@ -807,7 +807,7 @@ for k, (name, numbers) in enumerate(found.items()):
     bars = right.bar(ticks, numbers, width=0.38, color=colour(name), label=name)
     right.bar_label(bars, label_type="center", color="white")
 right.axhline(32, color="#1a1a1a", linewidth=1)
-right.annotate("up to 32 all 2048 threads fit", (3.5, 33), va="bottom", fontsize=9)
+right.annotate("with up to 32, all 2048 threads fit", (3.5, 33), va="bottom", fontsize=9)
 right.set_xticks(range(len(KERNELS)), [kernel.replace("_kernel", "\n") for kernel in KERNELS])
 right.set(title="registers per thread (sm_90)", ylim=(0, 56), xlim=(-0.5, 5.1), yticks=[])
 right.legend(frameon=False, loc="upper left", ncols=2)

@@ -188,7 +188,9 @@ for column, keys in enumerate(ASKED.values()):
         axis.text(column, row, label, ha="center", va="center", bbox=box)
 axis.set_xticks(range(len(ASKED)), [name.replace(" ", "\n", 1) for name in ASKED])
 axis.set_yticks(range(len(LEVELS)), ["FuncTorchBatched", "Autocast", "Autograd", "CPU, CUDA, Meta"])
-axis.set(xlim=(-0.5, len(ASKED) - 0.5), ylim=(3.5, -0.5), title="which kernels one call asks, from the top")
+axis.set(
+    xlim=(-0.5, len(ASKED) - 0.5), ylim=(3.5, -0.5), title="the kernels that each call reaches, from top to bottom"
+)
 axis.grid(False)
 axis.tick_params(bottom=False)
 plt.show()

@@ -100,7 +100,7 @@ print(stage6.operators.cell.default._schema)
 
 # %%
 class Counting:
-    """A number that counts what is done to it and its like; exp and tanh are one operation each."""
+    """A number that counts the operations on all numbers of this class; exp and tanh count as one each."""
 
     operations = 0
 
@@ -138,7 +138,7 @@ def speeds(device, megabytes, n):
     return 2 * 4 * x.numel() / time["copy"] * 1e6, 2 * n**3 / time["product"] * 1e6
 
 
-MACHINES = {"this CPU, one thread": speeds("cpu", megabytes=12, n=1024)}  # 24 in all, like stage 6 below
+MACHINES = {"this CPU, one thread": speeds("cpu", megabytes=12, n=1024)}  # as many bytes as stage 6 moves below
 if on_gpu:
     MACHINES[torch.cuda.get_device_name()] = speeds("cuda", megabytes=512, n=8192)
 
@@ -282,7 +282,7 @@ NOP, SPECIAL, STORE = 0x918, 0x308, 0x986  # MUFU, the unit for 2^x, 1/x and tan
 
 
 def compiled_by_nvcc(text, *options):
-    """What nvcc makes of a text, as bytes, and what it says."""
+    """What nvcc compiles a text to, as bytes, and what it prints."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "kernel.cu").write_text(text)
         command = [find_nvcc(), "-std=c++17", "-arch=sm_90", "-w", *options, "kernel.cu", "-o", "result"]
@@ -314,7 +314,7 @@ if find_nvcc():
         )
 else:
     per_unit = {"exact": 132.5, "the stage's": 72.25}
-    print("no nvcc here; 13.0 makes of them", per_unit)
+    print("no nvcc here; nvcc 13.0 generates", per_unit)
 
 # %% [markdown]
 # For each unit, nvcc 13.0 generates 132 instructions for the exact formula, not 14. For the stage's formula, it
@@ -330,7 +330,7 @@ copying = BYTES * units / MACHINES["H200, recorded"][0] * 1e6
 print(f"B8192 S4096, memory: {copying:.0f} us")
 for name, count in per_unit.items():
     issuing = count * units / slots * 1e6
-    print(f"{name:12s} {issuing:4.0f} us to issue: {issuing / copying:.0%} of it")
+    print(f"{name:12s} {issuing:4.0f} us to issue: {issuing / copying:.0%} of the time for memory")
 
 # %% [markdown]
 # The GPU starts instructions and moves bytes at the same time, as long as it finds another warp to run while one
@@ -506,7 +506,7 @@ for materialize in (True, False):
     with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiler:
         torch.autograd.grad(double.sum(), x)
     zeros = [event.name for event in profiler.events() if "zero" in event.name]
-    print(f", {len(zeros)} operations that zero")
+    print(f", {len(zeros)} operations that fill with zeros")
 
 # %% [markdown]
 # In C++ you can switch this off, too, and a missing gradient is then an undefined tensor. For such a tensor, the
@@ -793,7 +793,7 @@ display(draw_access_map(COUNTED["4 units, 16 bytes at once"], "z", "forward_kern
 
 # %%
 def moved(tensor, by):
-    """The same numbers, so many elements behind an aligned address."""
+    """The same numbers, starting `by` elements after an aligned address."""
     storage = torch.empty(tensor.numel() + by)
     return storage[by:].view(tensor.shape).copy_(tensor)
 

@@ -23,7 +23,7 @@ KERNELS_TEXT = (
     "gradient of the bias. Brackets as above."
 )
 SUMMARY_TEXT = (
-    "The kernels of the pointwise part without one optimisation each: microseconds, and in brackets the multiple of "
+    "The pointwise kernels, each row without one optimisation: microseconds, and in brackets the multiple of "
     "the stage's own time; above one, the optimisation helps."
 )
 COUNTS_TEXT = (
