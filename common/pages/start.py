@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.util
 import os
 import re
@@ -97,9 +98,10 @@ def describe_task(source: Path) -> str:
 
 
 def wait_for_enter(why: str) -> None:
-    """Waits in a terminal until the reader presses Enter."""
+    """Waits in a terminal until the reader presses Enter, or ends the input with Ctrl+D."""
     if sys.stdin.isatty() and sys.stdout.isatty():
-        input(f"Press Enter {why}. ")
+        with contextlib.suppress(EOFError):
+            input(f"Press Enter {why}. ")
 
 
 def read_cells(text: str) -> Iterator[Cell]:

@@ -35,7 +35,7 @@ def tool_comparison_table() -> str:
     notes.append(
         f"The emulator does not report these mistakes at the right line: {', '.join(missed)}."
         if missed
-        else "The emulator reports every mistake at the right line."
+        else "The emulator reports every mistake that was measured at the right line."
     )
     return "\n\n".join([where, table(header, lines), *notes])
 

@@ -1,5 +1,5 @@
 from common.cell.case import input_gradients
-from common.exercises.judge import Failure, Stopped, agree, cases, require
+from common.exercises.judge import Failure, Stopped, agree, cases, require, same
 
 NAMES = ("input", "weights", "bias", "old_h", "old_cell")
 
@@ -31,6 +31,14 @@ def called_directly(work):
             f"d_{name} has shape {got}, expected {want}. Called through autograd, it looks right, because autograd "
             "sums a gradient down to the shape of its input; only a direct call shows the mistake",
         )
+    for k, name in enumerate(NAMES):
+        flags = [one == name for one in NAMES]
+        alone = extension.backward(*case.gradients(), inputs["weights"], *saved, flags)[k]
+        require(
+            alone is not None,
+            f"d_{name} is missing if needs_input_grad asks only for it. The order of the flags: {', '.join(NAMES)}",
+        )
+        same(f"d_{name} if no other gradient is needed", alone, found[k], case)
     nothing = extension.backward(*case.gradients(), inputs["weights"], *saved, [False] * 5)
     for name, gradient in zip(NAMES, nothing, strict=True):
         require(gradient is None, f"d_{name} is a tensor, but needs_input_grad says that it is not needed")

@@ -44,9 +44,11 @@ def refusals(work, cell):
     right = work.case(B, I, S).inputs()
     for name, wrong in (
         ("bias", right["bias"][:1]),
+        ("bias", right["bias"].detach()[None]),
         ("bias", right["bias"].double()),
         ("bias", right["bias"].detach().to("meta")),
         ("old_cell", right["old_cell"][:1]),
+        ("old_cell", right["old_cell"].detach().view(S, B)),
         ("old_cell", right["old_cell"].double()),
         ("old_h", right["old_h"][:, :-1]),
         ("old_h", right["old_h"][:1]),

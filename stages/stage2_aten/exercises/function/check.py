@@ -1,3 +1,5 @@
+import re
+
 import torch
 
 from common.cell.case import input_gradients
@@ -24,9 +26,13 @@ def binding(work):
     extension = work.load("_C")
     for function, names in ARGUMENTS.items():
         require(function in dir(extension), f"the module _C has no {function}: m.def gives a function its name")
-        text = getattr(extension, function).doc
+        signature = getattr(extension, function).doc.partition("\n")[0]  # which pybind11 writes
         for name in names:
-            require(f"{name}: " in text, f"help(_C.{function}) shows no argument {name}: py::arg gives it its name")
+            require(
+                f"{name}: " in signature, f"help(_C.{function}) shows no argument {name}: py::arg gives it its name"
+            )
+        shown = tuple(re.findall(r"(\w+): ", signature))
+        require(shown == names, f"help(_C.{function}) shows the arguments {', '.join(shown)}, in a wrong order")
 
 
 def threads(work):

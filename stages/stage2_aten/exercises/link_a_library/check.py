@@ -14,6 +14,7 @@ def check(work):
         x = torch.randint(0, 256, (5, 33), generator=numbers).to(dtype)
         wide = torch.randint(0, 256, (7, 66), generator=numbers).to(dtype)
         layouts = {"contiguous": x, "transposed": x.t(), "a slice": wide[1:-1, 3:40], "every other": wide[:, ::2]}
+        layouts["two rows of a larger tensor"] = wide[1:3]
         for name, tensor in layouts.items():
             compare(checksum, tensor, f"x {name}, {dtype}")
     compare(checksum, torch.empty(0, 3), "x without elements")

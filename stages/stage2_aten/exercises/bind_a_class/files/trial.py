@@ -33,12 +33,12 @@ def kind(name):
     return type(getattr(_C.RunningMean(2), name)).__name__
 
 
-def copied(x, how):
-    """Copies an object that has the rows of x, and adds 2 x to the copy: mean and rows of both."""
+def copied(x, how, more):
+    """Copies an object that has the rows of x, and adds the rows of `more` to the copy: mean and rows of both."""
     one = _C.RunningMean(x.size(1))
     one.add(x)
     another = copy.deepcopy(one) if how == "deepcopy" else pickle.loads(pickle.dumps(one))
-    another.add(2 * x)
+    another.add(more)
     return [state(one), state(another)]
 
 
