@@ -194,7 +194,7 @@ def test_the_table(recorded):
     assert f"| Races in a block | {n} | {n} | 0 (1 hang) | {found}" in text
     right = sum(case.kind == "right" for p in mistakes.mistake_programs() for case in mistakes.read_mistakes(p))
     assert f"| no mistake: false alarms | {right} | 0 | 0 | 0 | 0 | 1 | 1 | 0 |" in text
-    assert text.endswith("Mistakes that the emulator does not report at the right line: none.")
+    assert text.endswith("\n\nThe emulator reports every mistake that was measured at the right line.")
     assert "Stale" not in text
 
 
@@ -204,7 +204,7 @@ def test_what_the_emulator_misses_is_named(recorded):
             row["outcome"] = "elsewhere"
     records.TOOLS_RECORD.write_text(json.dumps(recorded))
     text = tool_comparison_table.tool_comparison_table()
-    assert text.endswith("not report at the right line: `races_block wrong_scan_in_place`.")
+    assert text.endswith("does not report these mistakes at the right line: `races_block wrong_scan_in_place`.")
     assert f"| {mistakes_in('races_block') - 1} (1 elsewhere) | 0 (1 hang) |" in text
 
 
@@ -212,7 +212,7 @@ def test_a_mistake_that_was_not_compared_is_not_missed(recorded):
     recorded["rows"] = [row for row in recorded["rows"] if row["case"] != "wrong_scan_in_place"]
     records.TOOLS_RECORD.write_text(json.dumps(recorded))
     text = tool_comparison_table.tool_comparison_table()
-    assert text.endswith("Mistakes that the emulator does not report at the right line: none.")
+    assert text.endswith("\n\nThe emulator reports every mistake that was measured at the right line.")
 
 
 def test_changed_programs_are_stale(recorded):

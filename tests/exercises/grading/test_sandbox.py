@@ -98,10 +98,11 @@ def test_nothing_outside_of_tmp_can_be_written(folder):
 @bubblewrap
 def test_its_own_folder_is_a_copy(folder):
     (folder / "lltm.py").write_text("answer = 42\n")
-    done = run(folder, "open('lltm.py', 'a').write('1'); open('/tmp/mine', 'w'); print(open('lltm.py').read())")
+    mine = Path(f"/tmp/mine-{os.getpid()}")
+    done = run(folder, f"open('lltm.py', 'a').write('1'); open('{mine}', 'w'); print(open('lltm.py').read())")
     assert done.stdout == "answer = 42\n1\n"
     assert (folder / "lltm.py").read_text() == "answer = 42\n"
-    assert not Path("/tmp/mine").exists()
+    assert not mine.exists()
 
 
 TRESPASSES = {
