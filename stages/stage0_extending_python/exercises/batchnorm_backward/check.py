@@ -11,7 +11,7 @@ def check(work):
     generator = work.numbers()
     for outside in (False, True):
         for size in SIZES:
-            for layout in ("contiguous", "channels last", "expanded"):
+            for layout in ("contiguous", "channels last", "every other row", "expanded"):
                 compare(batchnorm, size, outside, layout, generator)
     given = [torch.randn(size, generator=generator, requires_grad=True) for size in ((3, 4, 2, 3), (4,), (4,))]
     derived_by_hand(work, "conv_batchnorm", "BatchNorm.apply", *given, 0.1)
@@ -25,6 +25,9 @@ def compare(batchnorm, size, outside, layout, generator):
     x, gamma, beta, d_output = leaf(*size), leaf(size[1]), leaf(size[1]), leaf(*size).detach()
     if layout == "channels last":
         d_output = d_output.contiguous(memory_format=torch.channels_last)
+    if layout == "every other row":
+        N, O, h, w = size
+        d_output = leaf(N, O, 2 * h, w).detach()[:, :, ::2]
     if layout == "expanded":
         d_output = leaf(*size[1:]).detach().expand(size)  # the same for each image
     want = formula(x, gamma, beta, eps, outside)

@@ -9,7 +9,8 @@ def check(work):
         x = torch.randn(shape, generator=numbers, dtype=torch.float64, requires_grad=True)
         grad = torch.randn(shape, generator=numbers, dtype=torch.float64)
         at = x.detach()
-        y = cube(x)
+        with work.counting() as counted:
+            y = cube(x)
         same("cube(x)", y, at**3, f"shape {shape}", torch.float64)
         require(y.requires_grad, "cube(x) has no gradient: autograd does not know how it was computed")
         made_by(work, "Cube", "functions", "cube", x)
@@ -25,4 +26,9 @@ def check(work):
         second = torch.zeros_like(at) if second is None else second
         same(
             "the second derivative", second, 36 * at**3 * grad**2, f"shape {shape}", torch.float64, suspects=suspects
+        )
+        require(
+            counted.saved >= 2 * x.nbytes,
+            f"only {counted.saved} bytes are saved for backward, but x and slope have {2 * x.nbytes}: backward "
+            "computes the derivative again instead of using slope",
         )
