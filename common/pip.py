@@ -6,7 +6,9 @@ import importlib
 import os
 import re
 import subprocess
+import tempfile
 
+from .console import say
 from .errors import UserError
 
 NETWORK = re.compile(
@@ -14,6 +16,7 @@ NETWORK = re.compile(
     r"Connection reset|connection broken|Network is unreachable|No route to host|timed? ?out|ProxyError|SSLError",
     re.IGNORECASE,
 )
+DOWNLOADING = re.compile(r"\s*Downloading (?P<name>[^\s-]+)-(?P<version>[^\s-]+)\S* \((?P<size>[\d.]+) MB\)")
 DISK = re.compile(r"No space left|Errno 28|Disk quota|Errno 122")
 
 
@@ -24,10 +27,26 @@ def torch_index() -> str | None:
 
 def run_pip(command: list[str]) -> None:
     """Runs one pip command. Raises `UserError` with the cause when it fails."""
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace")
+    status, errors = run_and_show(command)
     importlib.invalidate_caches()
-    if done.returncode != 0:
-        raise UserError(cause(done.stderr))
+    if status != 0:
+        raise UserError(cause(errors))
+
+
+def run_and_show(command: list[str]) -> tuple[int, str]:
+    """Runs pip and names only its large downloads; its status and what it wrote to stderr."""
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, errors="replace") as process,
+    ):
+        for line in process.stdout:
+            if found := DOWNLOADING.match(line):
+                say(f"  downloading {found['name']} {found['version']}, {float(found['size']):.0f} MB")
+            elif line.startswith("Installing collected packages"):
+                say("  installing")
+        status = process.wait()
+        errors.seek(0)
+        return status, errors.read()
 
 
 def cause(stderr: str) -> str:

@@ -31,7 +31,7 @@ HEADERS = {
     "googletest": ("gtest/gtest.h", "GoogleTest: sudo apt install libgtest-dev"),
     "zlib": ("zlib.h", "zlib's header: sudo apt install zlib1g-dev"),
 }
-pytest_plugins = ["pytester", "support.proofs.plugin", "support.scheduling"]
+pytest_plugins = ["pytester", "support.scheduling", "support.proofs.plugin"]
 NEEDS = "needs "  # the beginning of the skip reason; pytest puts "Skipped: " before it
 
 

@@ -29,4 +29,12 @@ def emulate(file: str, arguments: list[str]) -> int:
     if reason := targets.why_unavailable("emulator"):
         raise UserError(reason)
     counts = os.environ.get("COUNTS", "0") not in ("", "0")
-    return emulator.emulate([file], arguments, counts=counts, cache=paths.build_cache())
+    try:
+        return emulator.emulate([file], arguments, counts=counts, cache=paths.build_cache())
+    except UserError as error:
+        if "it has no main()" not in str(error):
+            raise
+        raise UserError(
+            f"{error}. To call a kernel from Python instead, see `make start`, which shows it, and `make new`, which "
+            "makes a project of your own"
+        ) from None

@@ -51,6 +51,8 @@ def new(name: str, parent: str | None = None) -> int:
     print(f"Made {display_path(place)}: stage 5 as a package of your own. Build it and run its tests:\n")
     print(f"    cd {shlex.quote(display_path(place))}")
     print(f"    {python} setup.py build_ext --inplace && {python} -m pytest\n")
+    print("Without a GPU, that builds the C++ code only. This also runs the CUDA kernels, on the emulator:\n")
+    print(f"    make emulate FILE={shlex.quote(display_path(place))}\n")
     print("Its README.md says which lines to change for a cell of your own.")
     return 0
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from ..build.targets import has_cpp
 from ..console import say
-from ..paths import ROOT
 from ..stages import STAGES, Stage, find_stage
 from ..versions import OLDEST_BUBBLEWRAP, OLDEST_GXX, OLDEST_TORCH, release
 from .facts import Machine, inspect_machine
@@ -243,8 +242,6 @@ NEEDS_OF_A_BUILD = (probe_torch, probe_folders, probe_disk, probe_python, probe_
 
 def obstacles(stage: Stage, target: str, machine: Machine) -> list[Finding]:
     """Why an existing stage cannot run on a target here, each reason with its fix; empty if it can."""
-    if target == "emulator" and not (ROOT / "common" / "emulator").exists():
-        return [Finding("lacks", "emulator", "not here yet")]
     needs = NEEDS_OF_A_BUILD if has_cpp(stage) else (probe_torch,)
     found = [finding for finding in (probe(machine) for probe in needs) if finding.verdict == "lacks"]
     if target == "cuda":
@@ -256,16 +253,15 @@ def obstacles(stage: Stage, target: str, machine: Machine) -> list[Finding]:
     return found
 
 
-def stage_outlook(stage: Stage, machine: Machine) -> list[str]:
-    """Whether each target of a stage can run on this machine, a line each, with the fixes if it cannot."""
+def stage_outlook(stage: Stage, machine: Machine) -> str:
+    """Whether each target of a stage can run on this machine; if not, which findings say why."""
     if not stage.is_here:
-        return ["not here yet"]
-    lines = []
+        return "not here yet"
+    found = []
     for target in stage.targets:
-        hindrances = obstacles(stage, target, machine)
-        lines += [f"{target}: " + ("can run" if not hindrances else "cannot run")]
-        lines += [f"  {each.name}: {each.detail}" + (f"; fix: {each.fix}" if each.fix else "") for each in hindrances]
-    return lines
+        names = ", ".join(each.name for each in obstacles(stage, target, machine))
+        found.append(f"{target}: cannot run (see {names} above)" if names else f"{target}: can run")
+    return "; ".join(found)
 
 
 def doctor() -> int:
@@ -282,15 +278,12 @@ def print_report(machine: Machine) -> int:
             say(f"{'':22}{'fix' if finding.verdict == 'lacks' else 'if wanted'}: {finding.fix}")
     say("\nStages")
     for stage in STAGES:
-        first, *others = stage_outlook(stage, machine)
-        say(f"  {stage.number}  {stage.title:<36}  {first}")
-        for line in others:
-            say(f"{'':43}{line}")
+        say(f"  {stage.number:>2}  {stage.title:<36}  {stage_outlook(stage, machine)}")
     can_run = [str(stage.number) for stage in STAGES if runs_here(stage, machine)]
     basic = all(runs_here(find_stage(number), machine) for number in (0, 1, 2))
     say(f"\nStages {', '.join(can_run)} can run here: make tour" if can_run else "\nNo stage can run here yet.")
     if not basic:
-        say("The other stages need the fixes listed beside them first.")
+        say("The other stages need the fixes above first.")
     return 0 if basic else 1
 
 

@@ -189,7 +189,7 @@ def test_the_report_ends_with_where_each_stage_runs(capsys: pytest.CaptureFixtur
     assert doctor.print_report(HEALTHY) == 0
     shown = capsys.readouterr().out
     for stage in stages.STAGES:
-        [line] = [line for line in shown.splitlines() if line.startswith(f"  {stage.number}  {stage.title}")]
+        [line] = [line for line in shown.splitlines() if line.startswith(f"  {stage.number:>2}  {stage.title}")]
         assert ("can run" in line) == stage.is_here
         assert ("not here yet" in line) == (not stage.is_here)
 
@@ -197,9 +197,10 @@ def test_the_report_ends_with_where_each_stage_runs(capsys: pytest.CaptureFixtur
 def test_the_report_fails_when_stage_2_cannot_run(capsys: pytest.CaptureFixture) -> None:
     assert doctor.print_report(without("c++")) == 1
     shown = capsys.readouterr().out
-    assert "compiler: none; fix: sudo apt install g++" in shown
+    assert "  lacks  compiler     none\n                      fix: sudo apt install g++" in shown
+    assert "host: cannot run (see compiler above)" in shown
     assert shown.rstrip().endswith(
-        "Stages 0, 1 can run here: make tour\nThe other stages need the fixes listed beside them first."
+        "Stages 0, 1 can run here: make tour\nThe other stages need the fixes above first."
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections import namedtuple
 from pathlib import Path
@@ -34,17 +33,17 @@ class Pip:
         self.constraints: list[list[str]] = []
         self.fails_with = ""
 
-    def run(self, command: list[str], **_) -> subprocess.CompletedProcess:
+    def run(self, command: list[str]) -> tuple[int, str]:
         assert command[:4] == [sys.executable, "-m", "pip", "install"]
         self.calls.append(command[4:])
         if "-c" in command:
             self.constraints.append(Path(command[command.index("-c") + 1]).read_text().split())
         if self.fails_with:
-            return subprocess.CompletedProcess(command, 1, stderr=self.fails_with)
+            return 1, self.fails_with
         for each in command[4:]:
             if found := re.fullmatch(r"([\w-]+)(?:==|>=)([\d.]+)(?:,<=.*)?", each):
                 self.installed[found[1]] = found[2]
-        return subprocess.CompletedProcess(command, 0, stderr="")
+        return 0, ""
 
 
 @pytest.fixture
@@ -57,7 +56,7 @@ def pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pip:
     monkeypatch.setattr(install, "ROOT", tmp_path)
     monkeypatch.setattr(versions, "installed_version", lambda name: fake.installed.get(name))
     monkeypatch.setattr(install, "check_prerequisites", lambda wanted: None)
-    monkeypatch.setattr(install.subprocess, "run", fake.run)
+    monkeypatch.setattr(common_pip, "run_and_show", fake.run)
     return fake
 
 
@@ -172,13 +171,13 @@ def test_what_torch_brings_is_not_asked_for_again(pip: Pip, monkeypatch: pytest.
     pip.installed["setuptools"] = "66.1.1"
     run = pip.run
 
-    def bring_setuptools(command: list[str], **options: object) -> subprocess.CompletedProcess:
-        done = run(command, **options)
+    def bring_setuptools(command: list[str]) -> tuple[int, str]:
+        done = run(command)
         if any(each.startswith("torch==") for each in command):
             pip.installed["setuptools"] = install.constraints()["setuptools"]
         return done
 
-    monkeypatch.setattr(install.subprocess, "run", bring_setuptools)
+    monkeypatch.setattr(common_pip, "run_and_show", bring_setuptools)
     assert install.install_missing() == 0
     assert not any(each.startswith("setuptools") for each in pip.calls[-1])
     assert install.unmet_requirements() == []
@@ -198,6 +197,18 @@ def test_a_python_of_the_system_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.delenv("PIP_BREAK_SYSTEM_PACKAGES", raising=False)
     with pytest.raises(UserError, match="belongs to the system"):
         install.check_prerequisites([])
+
+
+def test_of_a_long_output_only_large_downloads_are_shown(capsys: pytest.CaptureFixture) -> None:
+    lines = (
+        "Collecting torch==2.15.0",
+        "  Downloading torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl (539.1 MB)",
+        "  Downloading filelock-3.20.0-py3-none-any.whl.metadata (2.1 kB)",
+        "Installing collected packages: filelock, torch",
+    )
+    script = f"import sys; print({chr(10).join(lines)!r}); sys.exit('ERROR: in the end')"
+    assert common_pip.run_and_show([sys.executable, "-c", script]) == (1, "ERROR: in the end\n")
+    assert capsys.readouterr().out == "  downloading torch 2.15.0, 539 MB\n  installing\n"
 
 
 def test_the_real_pip_without_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

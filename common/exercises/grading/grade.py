@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 OUT = ROOT / "out"
 CSV, JSON = OUT / "grades.csv", OUT / "grades.json"
+LONGEST_REMARK = 500  # characters, about as many as a cell of a spreadsheet can show
 MOST_LINES = 10  # of the output of a solution that does not pass, and of the lines to look at
 
 
@@ -94,8 +95,8 @@ def grade(
     for path in paths:
         write_file(path)  # report now if a file cannot be written
     started = time.perf_counter()
-    with step("our own solutions first"):
-        for exercise in exercises:
+    for exercise in exercises:
+        with step(f"our own solution of {exercise.id} first"):
             check_solution(exercise, box)
     rows: list[StudentRow] = []
     pool = ThreadPoolExecutor(jobs)
@@ -174,7 +175,7 @@ def grade_exercise(student: Path, exercise: Exercise, box: Sandbox | None) -> Ma
     try:
         source = submissions.find_submission(student, exercise.id)
         if source is None:
-            return result("not handed in")
+            return result("not handed in", submissions.find_elsewhere(student, exercise.id))
         submissions.copy_files(source, copy)
         if variants.is_starter(exercise, copy):
             return result("untouched")
@@ -210,7 +211,7 @@ def as_csv(rows: Sequence[StudentRow], exercises: Sequence[Exercise]) -> str:
     table.writerow(["student", *(exercise.id for exercise in exercises), "total", "of", "remarks"])
     for row in rows:
         points = ["" if mark.outcome in ("untouched", "not handed in") else mark.points for mark in row.marks]
-        told = [m for m in row.marks if m.outcome in ("failed", "refused") or m.look_at]
+        told = [m for m in row.marks if m.look_at or (m.message and m.outcome != "passed")]
         remarks = " | ".join(f"{mark.exercise}: {summarise(mark)}" for mark in told)
         of = sum(mark.of for mark in row.marks)
         table.writerow([escape_formula(row.student), *points, row.points, of, escape_formula(remarks)])
@@ -220,7 +221,7 @@ def as_csv(rows: Sequence[StudentRow], exercises: Sequence[Exercise]) -> str:
 def summarise(mark: Mark) -> str:
     """The remark about a mark, in one line."""
     said = f"passed, but look at {', '.join(mark.look_at)}" if mark.look_at else mark.message
-    return submissions.sanitize(" ".join(said.split()), 150)
+    return submissions.sanitize(" ".join(said.split()), LONGEST_REMARK)
 
 
 def escape_formula(cell: str) -> str:

@@ -60,6 +60,17 @@ def find_submission(student: Path, exercise: str) -> Path | None:
     return None
 
 
+def find_elsewhere(student: Path, exercise: str) -> str:
+    """A remark about an answer that lies one or two folders too deep; empty if there is none."""
+    for pattern in (f"*/{exercise}", f"*/*/{exercise}"):
+        for path in sorted(student.glob(pattern)):
+            if path.is_dir():
+                return (
+                    f"there is {path.relative_to(student)}; answers are looked for in {exercise} and work/{exercise}"
+                )
+    return ""
+
+
 def copy_files(source: Path, target: Path) -> None:
     """Copies the regular files of a folder and makes them readable for all users.
 

@@ -41,6 +41,7 @@ NARROWER = {"int64_t": "int", "size_t": "int", "double": "float"}
 ARITHMETIC = (*NARROWER, "int", "float", "unsigned", "scalar_t")
 INDICES = ("threadIdx", "blockIdx", "blockDim", "gridDim", "grid", "block")
 UNNEEDED_METHODS = ("contiguous", "clone", "detach", "t")
+SYMMETRIC = ("min", "max", "fmin", "fmax", "fminf", "fmaxf")  # functions of two arguments in any order
 CONTROL = ("if", "for", "while", "switch", "catch", "constexpr", "sizeof", "alignof", "decltype", "alignas")
 NOT_DELETED = (
     *CONTROL, "else", "do", "return", "using", "template", "typedef", "static_assert", "struct", "class", "case",
@@ -206,7 +207,7 @@ class EditCollector:
         if self._is(k - 1, "if", "while") or self._text(k - 1) == "constexpr":
             for value in ("true", "false") if self._is(k - 1, "if") else ("false",):
                 yield self._replaced(k + 1, end - 1, value)
-        is_call = self.tokens[k - 1].kind == "name" and not self._is(k - 1, *CONTROL)
+        is_call = self.tokens[k - 1].kind == "name" and not self._is(k - 1, *CONTROL, *SYMMETRIC)
         if (is_call or self._is(k - 1, ">")) and not self._is(end + 1, "{", "const", ":", "noexcept"):
             yield from self._swapped(self._split(k + 1, end))
 

@@ -119,7 +119,8 @@ class EditCollector:
 
     def _elements(self, node: ast.List | ast.Tuple | ast.Set) -> Iterator[Edit]:
         if isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
-            yield from self._swapped(node.elts)
+            if not isinstance(node, ast.Set):  # which has no order
+                yield from self._swapped(node.elts)
             yield from self._dropped(node.elts)
 
     _list = _tuple = _set = _elements

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 from ...console import say
@@ -112,16 +113,12 @@ def check_files(exercise: Exercise, files: Mapping[str, str], seconds: float | N
 
 
 def record_counts(exercise: Exercise, counted: Mapping[str, int]) -> None:
-    """Writes the row of an exercise to the record; rows of other exercises stay if they come from this machine."""
+    """Writes the row of an exercise to the record. Rows of others stay: outcomes do not depend on the machine."""
     path = records.MUTATION_RECORD
-    record = records.start_record({exercise.id: hash_exercise(exercise)}) | {"rows": []}
-    if path.exists():
-        try:
-            record = records.keep_other_parts(record, path, [exercise.id])
-        except UserError as reason:
-            say(f"not recorded: {reason}")
-            return
-    row = {"exercise": exercise.id, **{name.replace(" ", "_"): counted.get(name, 0) for name in OUTCOMES}}
+    record = json.loads(path.read_text()) if path.exists() else {"sources": {}, "rows": []}
+    record["sources"][exercise.id] = hash_exercise(exercise)
+    row = {"exercise": exercise.id, "date": records.utc_now(), "torch": version("torch")}
+    row |= {name.replace(" ", "_"): counted.get(name, 0) for name in OUTCOMES}
     others = [other for other in record["rows"] if other["exercise"] != exercise.id]
     record["rows"] = sorted([*others, row], key=lambda one: one["exercise"])
     records.save(record, path)

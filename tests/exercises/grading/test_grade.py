@@ -238,6 +238,7 @@ def hand_in(folder: Path, filled) -> None:
         put(student, "1/double", {"answer.py": RIGHT})
         put(student, "2/triple", {"setup.py": SETUP, "csrc/triple.cpp": SOURCE})
     put("late", "work/1/double", {"answer.py": RIGHT})
+    put("too deep", "homework/1/double", {"answer.py": RIGHT})
     put("began", "1/double", variants.starter(find_private("1/double")))
     for name, (code, _) in {**WRONG, **HOSTILE}.items():
         put(name, "1/double", {"answer.py": code})
@@ -288,6 +289,10 @@ def test_a_class_is_one_table(graded):
     assert graded["rows"]["late"]["total"] == "2"
     assert graded["rows"]["late"]["2/triple"] == ""
     assert graded["marks"]["late"]["2/triple"]["outcome"] == "not handed in"
+    assert graded["rows"]["too deep"]["1/double"] == ""
+    assert (
+        "there is homework/1/double; answers are looked for in 1/double and" in graded["rows"]["too deep"]["remarks"]
+    )
     assert graded["marks"]["began"]["1/double"]["outcome"] == "untouched"
     assert graded["result"]["exercises"][0] == {"id": "1/double", "title": "Double a tensor", "points": 2}
     assert graded["result"]["sandbox"] == (os.environ.get("SANDBOX") or "bubblewrap")

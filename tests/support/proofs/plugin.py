@@ -9,7 +9,8 @@ recorded with its key, a hash of everything it depends on: its own file, the mod
 modules or packages in `uses` that it starts as processes. While its key is on record for this machine's versions,
 the proof is skipped, and the summary says so.
 
-    --proofs=due   runs proofs without a matching key, and a share of the others, chosen by the commit (default)
+    --proofs=due   runs proofs without a matching key, and a share of the others, chosen by the commit (default).
+                   Tests that one worker runs in sequence are chosen together, because they share builds
     --proofs=keep  the same, and records the proofs that pass in build/proofs.json, for this machine
     --proofs=all   runs every proof, and records those that pass in tests/proofs.json
 """
@@ -25,8 +26,9 @@ import pytest
 
 from support.proofs.keys import Keys
 from support.proofs.store import DamagedStore, Store
+from support.scheduling import group_of
 
-SHARE = 20  # one in this many of the proofs on record runs anyway
+SHARE = 20  # one in this many groups of proofs on record runs anyway
 RECORD_EVERY = 50  # proofs: a long run that is killed has recorded nearly all that passed
 TAKEN = "taken from the proofs on record: "  # the beginning of the skip reason
 PASSED = dict.fromkeys(("setup", "call", "teardown"), "passed")
@@ -100,7 +102,7 @@ class Proofs:
         """Whether a proof must run."""
         if self.mode == "all" or self.recorded.get(name) != key:
             return True
-        return int(hashlib.sha256(f"{self.head} {name}".encode()).hexdigest(), 16) % SHARE == 0
+        return int(hashlib.sha256(f"{self.head} {group_of(name)}".encode()).hexdigest(), 16) % SHARE == 0
 
     def commit(self) -> str:
         """The hash of the commit that is checked out; empty outside a repository."""

@@ -57,6 +57,7 @@ def test_ordinary():
     pass
 """,
 }
+MORE = "import pytest\n\n@pytest.mark.proof('others')\ndef test_more():\n    pass\n"
 ONE, TWO, CHECK = "test_it.py::test_number[one]", "test_it.py::test_number[two]", "test_it.py::test_check"
 
 
@@ -244,14 +245,19 @@ def test_a_damaged_store_is_one_line_and_everything_runs(recorded, text):
 
 
 def test_a_share_of_the_record_runs_as_the_commit_chooses(recorded, monkeypatch):
+    """A file's proofs share builds, so all of them run or none."""
+    more = "test_more.py::test_more"
+    recorded.write(f"tests/{more.partition(':')[0]}", MORE)
+    recorded.run("--proofs=all").assert_outcomes(passed=5)
     monkeypatch.setattr(plugin, "SHARE", 3)
     chosen = []
     for commit in "abcdefghijkl":
         monkeypatch.setattr(plugin.Proofs, "commit", lambda self, commit=commit: commit)
         chosen.append(recorded.ran())
         assert recorded.ran() == chosen[-1]
-    assert len({frozenset(one) for one in chosen}) > 1
-    assert set().union(*chosen) == {ONE, TWO, CHECK}
+    first = {ONE, TWO, CHECK}
+    assert {frozenset(one) for one in chosen} >= {frozenset(), frozenset(first), frozenset([more])}
+    assert all(one & first in (set(), first) for one in chosen)
 
 
 def test_what_is_due_comes_first(recorded):

@@ -7,6 +7,7 @@ PRODUCTS = (
     "torch.matmul(a, b)",
     "torch.matmul(input=a, other=b)",
     "torch.mm(a, b)",
+    "torch.mm(a, mat2=b)",
     "a.matmul(b)",
     "a.mm(b)",
     "a @ b",
@@ -17,6 +18,8 @@ WANT = {call: (lambda a, b: a @ b, 1) for call in PRODUCTS} | {
     "F.linear(a, weight=b.T, bias=bias)": (lambda a, b: F.linear(a, b.T) + 1, 1),
     "torch.relu(a @ b) @ b.T": (lambda a, b: torch.relu(a @ b) @ b.T, 2),
     "a * 2 + a.sum()": (lambda a, b: a * 2 + a.sum(), 0),
+    "torch.split(a, len(a))[0] @ b": (lambda a, b: a @ b, 1),
+    "copy = a.clone(); copy.add_(1)": (lambda a, b: a + 1, 0),
     "torch.cat([a, a])": (lambda a, b: torch.cat([a, a]), 0),
 }
 

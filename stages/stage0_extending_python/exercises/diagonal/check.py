@@ -57,7 +57,8 @@ def compare(work, call, want, given):
     found = answer["found"]
     if is_two and isinstance(found, torch.Tensor) and found.shape == d.shape:
         found = torch.diag(found)
-    same(call, found, want(*matrices), f"N={len(d)}", suspects=mistakes(call, *matrices))
+    same(call, found, want(*matrices), f"N={len(d)}", torch.float64, suspects=mistakes(call, *matrices))
+    differentiate(work, call, want, given)
     needs_matrix = "add" in call or "+" in call
     made = [name.partition(".")[0] for name in counted.calls]
     expensive = [name for name in made if name in MATRICES]
@@ -66,6 +67,17 @@ def compare(work, call, want, given):
         f"{call} calls {', '.join(expensive)}, but does not need the full matrix: use only the N diagonal elements. "
         "For example, a product with a diagonal matrix scales rows or columns",
     )
+
+
+def differentiate(work, call, want, given):
+    """Raises `Failure` unless the result of a call has the gradient of the full matrix's diagonal."""
+    d, e, tensor = (one.clone().requires_grad_() for one in given)
+    found = asked(work, call, (d, e, tensor))["found"]
+    require(found.requires_grad, f"{call} loses the gradient: compute with operations of torch only")
+    right = want(torch.diag(d), torch.diag(e), tensor)
+    right = right.diagonal() if found.shape == d.shape != right.shape else right
+    mine, ours = (torch.autograd.grad(one.sum(), d)[0] for one in (found, right))
+    same(f"the gradient of the values of d in {call}", mine, ours, f"N={len(d)}", torch.float64)
 
 
 def asked(work, call, given):

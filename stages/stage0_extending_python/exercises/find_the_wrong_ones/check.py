@@ -1,4 +1,5 @@
 import random
+from pathlib import Path
 
 from common.exercises.judge import Failure, LearnerError, require, unchanged
 
@@ -10,6 +11,18 @@ WRONG = {
     "Off": "by a ten-thousandth",
 }
 RIGHT = ("Sine", "Square")
+# What is wrong with the functions of hidden.py.
+HIDDEN = {
+    "B": "where x is negative",
+    "C": "where x is positive",
+    "D": "where x is not contiguous",
+    "E": "in the second derivative",
+    "F": "by a ten-thousandth",
+    "G": "in the second derivative, by a ten-thousandth",
+    "H": "in the second derivative where x is negative",
+}
+BY_CHANCE = ("B", "C", "H")  # a test with numbers of one random sign finds these in half of all runs
+TIMES = 6
 
 
 def check(work):
@@ -20,6 +33,22 @@ def check(work):
         require(said[name], f"{name} is right, but your test says that it is wrong")
     missed = [f"{name} is wrong {where}" for name, where in WRONG.items() if said[name]]
     require(not missed, "\n".join(["Your test says that these functions are right:", *missed]))
+    hidden(work, chance)
+
+
+def hidden(work, chance):
+    """Runs the test on functions that it has not seen, in a random order."""
+    trial = work.beside(Path(__file__).with_name("hidden.py")).trial
+    names = ["A", *HIDDEN, *BY_CHANCE * (TIMES - 1)]
+    for name in chance.sample(names, len(names)):
+        said = verdict(trial, name)
+        require(said or name != "A", "Your test says that a right function, x ** 3, is wrong")
+        require(
+            not said or name == "A",
+            f"Your test says that x ** 3 with a derivative that is wrong {HIDDEN.get(name)} is right. (The check has "
+            "such functions of its own.) If it finds the one in suspects.py, does it depend on random numbers, or on "
+            "which function it gets?",
+        )
 
 
 def verdict(trial, name):

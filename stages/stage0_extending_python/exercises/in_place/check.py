@@ -10,10 +10,13 @@ ENOUGH = (
 def check(work):
     unchanged(work, "trial.py", "Edit only in_place.py")
     trial, numbers = work.load("trial"), work.numbers()
-    for shape, dtype in (((3, 5), torch.float64), ((70,), torch.float32), ((1,), torch.float64)):
-        start = torch.randn(shape, generator=numbers, dtype=torch.float64).to(dtype).requires_grad_()
-        grad = torch.randn(shape, generator=numbers, dtype=torch.float64).to(dtype)
-        case = f"shape {shape}, {str(dtype).removeprefix('torch.')}"
+    for shape, dtype in (((3, 5), torch.float64), ((70,), torch.float32), ((1,), torch.float64), ((5, 3), None)):
+        start = torch.randn(shape, generator=numbers, dtype=torch.float64).to(dtype)
+        case = f"shape {shape}, {str(dtype or torch.float64).removeprefix('torch.')}"
+        if dtype is None:
+            start, dtype, case = start.t(), torch.float64, f"{case}, transposed"
+        start.requires_grad_()
+        grad = torch.randn(start.shape, generator=numbers, dtype=torch.float64).to(dtype)
         x, made_by = trial.used_afterwards(start)
         y = torch.tanh(start.detach().double())
         same("x after tanh_(x)", x, y, case, dtype)
@@ -25,10 +28,20 @@ def check(work):
         bypassed = "the gradient bypasses tanh_: autograd does not know that x was changed"
         suspects = {bypassed: grad.double(), "this is 1 - y * y without the upstream gradient": 1 - y * y}
         same("the gradient of x", d_start, grad.double() * (1 - y * y), case, dtype, suspects=suspects)
+        after = "backward has changed x: it computes in the memory that forward saved, which is x itself"
+        require(torch.equal(trial.used_after_backward(start), x.detach()), f"{after} ({case})")
         require(made_by == "TanhInPlaceBackward", f"x was made by {made_by}, not by TanhInPlace")
+    x, is_itself = trial.of_a_plain_tensor(start)
+    same("x after tanh_(x)", x, torch.tanh(start.detach()), "x requires no gradient", torch.float64)
+    require(is_itself, "tanh_(x) does not return x, if x requires no gradient")
     noticed(trial.of_a_leaf, start, "leaf", "tanh_ of a leaf that requires a gradient does not raise an error")
     message = "x was changed before backward, but no error was raised: the gradient belongs to other numbers"
     noticed(trial.changed_before_backward, start, "modified by an inplace operation", message)
+    message = (
+        "sin(x) had saved x before tanh_ overwrote it, but its backward raised no error: autograd counts the changes "
+        "of x itself, not those of x.data"
+    )
+    noticed(trial.changed_after_it_was_saved, start, "modified by an inplace operation", message)
 
 
 def noticed(call, start, words, message):

@@ -4,6 +4,8 @@ import torch
 
 from common.exercises.judge import Failure, made_by, require, same
 
+PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "mv", "linear", "matmul", "einsum")
+SUMS = ("sum", "sum_to_size", "mean")
 # Runs in the learner's folder and reports what several layers look like.
 LOOK = """
 import torch
@@ -69,10 +71,19 @@ def agree(work, linear, tensors, wanted, grad, case):
     require(output.requires_grad, f"the output has no gradient: autograd does not know how it was computed ({case})")
     made_by(work, "LinearFunction", "linear", "linear", *tensors.values())
     leaves = [tensors[name] for name in wanted]
-    got, expected = (torch.autograd.grad(y, leaves, grad, allow_unused=True) for y in (output, want))
+    with work.counting() as counted:
+        got = torch.autograd.grad(output, leaves, grad, allow_unused=True)
+    expected = torch.autograd.grad(want, leaves, grad, allow_unused=True)
     suspects = {"this is the mean over the batch, not the sum": grad.mean(dim=0)} if len(grad) > 1 else {}
     for name, mine, theirs in zip(wanted, got, expected, strict=True):
         same(f"d_{name}", mine, theirs, case, torch.float64, suspects=suspects)
+    for names, enough in ((PRODUCTS, len({"input", "weight"}.intersection(wanted))), (SUMS, int("bias" in wanted))):
+        made = [name for name, number in counted.calls.items() for _ in range(number) if name in names]
+        require(
+            len(made) <= enough,
+            f"backward computes a gradient that is not needed: it calls {', '.join(made)} ({case}). "
+            "ctx.needs_input_grad says which gradients are needed",
+        )
 
 
 def drawn(numbers, *shape, leaf=False):

@@ -1,7 +1,7 @@
 import torch
 import torch.nn.functional as F
 
-from common.exercises.judge import require, same, unchanged
+from common.exercises.judge import CALLS, require, same, unchanged
 
 SIZES = ((3, 5, 70), (1, 4, 33), (6, 2, 1))  # B, I, O
 SUMS = (
@@ -58,6 +58,12 @@ def keeps_arguments_only(work, function, arguments):
         not left,
         f"tensors that forward created still exist after it: {made}. A tensor kept as an attribute, or anywhere "
         "else, takes the same memory, although autograd does not count it",
+    )
+    on_ctx = ", ".join(work.beside(CALLS).attributes("answer", "LinearGelu.apply", *arguments))
+    require(
+        not on_ctx,
+        f"attributes of ctx hold tensors: {on_ctx}. If the caller changes one of them before backward, the gradient "
+        "is wrong without an error; autograd checks only what ctx.save_for_backward saves",
     )
     with work.counting() as counted:
         torch.autograd.grad(result.sum(), arguments)

@@ -6,8 +6,12 @@ from common.exercises.judge import made_by, require, same
 def check(work):
     mix, numbers = work.load("mix").mix, work.numbers()
     for needed in ("ab", "a", "b"):
-        for shape, dtype in (((3, 5), torch.float64), ((70,), torch.float32)):
-            share = torch.rand((), generator=numbers).item()
+        chance = torch.rand((), generator=numbers).item()
+        shares = (chance, 0.5, 0.0, 1.0)
+        for shape, dtype, share in (
+            ((3, 5), torch.float64, chance),
+            *(((70,), torch.float32, one) for one in shares),
+        ):
             a, b, grad = (torch.randn(shape, generator=numbers, dtype=torch.float64).to(dtype) for _ in range(3))
             given = {name: tensor.requires_grad_() for name, tensor in (("a", a), ("b", b)) if name in needed}
             y = mix(a, b, share)

@@ -1,8 +1,16 @@
+from pathlib import Path
+
 import torch
 
 from common.exercises.judge import Failure, made_by, require, same
 
-SIZES = ((9, 3, torch.float64), (70, 4, torch.float32), (5, 5, torch.float32), (6, 1, torch.float64))  # N, K
+SIZES = (
+    (9, 3, torch.float64),
+    (70, 4, torch.float32),
+    (5, 5, torch.float32),
+    (6, 1, torch.float64),
+    (8, 3, torch.float16),
+)  # N, K
 
 
 def check(work):
@@ -31,6 +39,21 @@ def check(work):
             )
         }
         same("d_signal", d_signal, gradient(given, grad, kernel), case, dtype, suspects=suspects)
+    several_calls(work, numbers)
+
+
+def several_calls(work, numbers):
+    """A call must not depend on the one before it, or change the kernel, which belongs to the caller."""
+    signal = torch.randn(9, generator=numbers, dtype=torch.float64).requires_grad_()
+    first, second = torch.randn(2, 3, generator=numbers, dtype=torch.float64)
+    twice = work.beside(Path(__file__).with_name("twice.py"))
+    found, kernel = twice.gradients(signal, first.tolist(), second.tolist())
+    require(kernel == first.tolist(), "smooth or its backward changes the list with the kernel: it is the caller's")
+    want = gradient(signal, torch.ones(7), first)
+    suspects = {"this is the gradient for the kernel of another call": gradient(signal, torch.ones(7), second)}
+    cases = ("smooth was called with another kernel before this backward", "the second call with this list")
+    for d_signal, case in zip(found, cases, strict=True):
+        same("d_signal", d_signal, want, case, torch.float64, suspects=suspects)
 
 
 def slid(signal, kernel):

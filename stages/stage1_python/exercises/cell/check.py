@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import torch
 
 from common.cell import reference
@@ -13,6 +15,9 @@ def check(work):
     if isinstance(results, tuple | list) and len(results) == 2:
         same("new_cell", results[1], reference.forward(**inputs)[1], case, suspects=mistakes(**inputs))
     agree(cell, cases(work))
+    without_gradients = work.beside(Path(__file__).with_name("no_grad.py")).lltm_under_no_grad(*inputs.values())
+    for name, got, want in zip(("new_h", "new_cell"), without_gradients, reference.forward(**inputs), strict=True):
+        same(name, got, want, f"{case}, under no_grad")
 
 
 def gates_not_batch(work, cell):

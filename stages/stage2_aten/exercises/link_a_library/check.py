@@ -15,12 +15,18 @@ def check(work):
         wide = torch.randint(0, 256, (7, 66), generator=numbers).to(dtype)
         layouts = {"contiguous": x, "transposed": x.t(), "a slice": wide[1:-1, 3:40], "every other": wide[:, ::2]}
         layouts["two rows of a larger tensor"] = wide[1:3]
+        images = torch.randint(0, 256, (2, 3, 4, 5), generator=numbers).to(dtype)
+        layouts["channels_last"] = images.to(memory_format=torch.channels_last)
         for name, tensor in layouts.items():
             compare(checksum, tensor, f"x {name}, {dtype}")
     compare(checksum, torch.empty(0, 3), "x without elements")
     compare(checksum, torch.randn((), generator=numbers).expand(4, 5), "x expanded")
-    linked = b"libz.so" in work.library().read_bytes()
-    require(linked, "crc32 is found only by chance, in an already loaded library: setup.py does not link zlib")
+    library = work.library().read_bytes()
+    require(b"\0crc32\0" in library, "the library does not call zlib's crc32")  # by the name of an undefined symbol
+    require(
+        b"libz.so" in library,
+        "crc32 is found only by chance, in an already loaded library: setup.py does not link zlib",
+    )
 
 
 def compare(checksum, x, name):

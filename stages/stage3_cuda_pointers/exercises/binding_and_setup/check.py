@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import BuildFailure, Failure, LearnerError, agree, cases, releases_gil, require
+from common.exercises.judge import CALLS, BuildFailure, Failure, LearnerError, agree, cases, releases_gil, require
 from common.exercises.toolchain import commands
 
 NAMES = {
@@ -28,6 +28,7 @@ def check(work):
             ) from None
         raise
     check_commands(commands(work))
+    check_names(work)
     names = dir(extension)
     for name, arguments in NAMES.items():
         require(name in names, f"the module has no function {name}: add it with m.def in PYBIND11_MODULE")
@@ -47,6 +48,12 @@ def check(work):
         if "incompatible function arguments" not in str(error):
             raise
         raise Failure(SAVED) from None
+    on_ctx = work.beside(CALLS).attributes("lltm", "lltm", *work.case(3, 5, 70).inputs().values())
+    require(
+        not on_ctx,
+        f"lltm.py keeps tensors as attributes of ctx: {', '.join(on_ctx)}. Save them with save_for_backward: "
+        "autograd then notices changes, and frees an output that nobody needs",
+    )
     check_other_threads(work, extension)
 
 
@@ -62,6 +69,30 @@ def check_commands(asked):
         package == "lltm_stage3",
         f"the package is called {package}, expected lltm_stage3. Installing it would replace another package",
     )
+
+
+# Runs setup.py up to the point where it would build, and reports what the package is called.
+NAMED = """
+from distutils.core import run_setup
+made = run_setup("setup.py", stop_after="init")
+tell({"name": made.get_name(), "packages": made.packages, "modules": [one.name for one in made.ext_modules]})
+"""
+
+
+def check_names(work):
+    """Checks that distribution, package and module have the new name."""
+    told = work.observe("import setuptools\n" + NAMED).told
+    if told is None:
+        return  # check_commands has run all of setup.py
+    for what, found, wanted in (
+        ("name", told["name"], "lltm_stage3"),
+        ("packages", told["packages"], ["lltm_stage3"]),
+        ("the module", told["modules"], ["lltm_stage3._C"]),
+    ):
+        require(
+            (found or "").replace("-", "_") == wanted if what == "name" else found == wanted,
+            f"in setup.py {what} is {found!r}, expected {wanted!r}: pip would install it under the wrong name",
+        )
 
 
 def check_other_threads(work, extension):

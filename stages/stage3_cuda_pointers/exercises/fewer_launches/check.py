@@ -1,12 +1,20 @@
+import re
+
 import torch
 
 from common.exercises.judge import Failure, require, same, stored_once
 from common.exercises.programs import printed
 
+# A kernel or a function for the GPU, with at most two blocks within each other.
+ON_THE_GPU = r"__(?:global|device)__[^{;]*\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 BYTES = 16  # three numbers read and one written
 
 
 def check(work):
+    on_the_host = re.findall(r"\b(?:exp|tanh)f?\b", re.sub(ON_THE_GPU, "", work.code("highway.cu", strings=False)))
+    require(
+        not on_the_host, f"host code calls {' and '.join(dict.fromkeys(on_the_host))}: the kernel computes all values"
+    )
     numbers = work.numbers()
     for about in (500, 128, 0):
         count = about + int(torch.randint(1, 100, (), generator=numbers))

@@ -21,6 +21,8 @@ def check(work):
             expect_rejection(work, right | {name: tensor}, NAMES, given)
         else:
             expect_rejection(work, right | {name: tensor}, (name,), given, shown(tensor, what))
+    longer = {name: right[name].new_zeros(3 * S + 1, *right[name].shape[1:]) for name in ("weights", "bias")}
+    expect_rejection(work, right | longer, ("weights", "bias"), f"a call with weights and bias of {3 * S + 1} rows")
     every = {name: tensor.half() for name, tensor in right.items()}
     expect_rejection(
         work, every, ("input",), "dtype Half, which the kernels do not support, in all five tensors", "Half"

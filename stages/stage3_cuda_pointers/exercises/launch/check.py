@@ -15,9 +15,11 @@ def check(work):
     for size in SIZES:
         check_launch(work, work.case(*size), NONE)
     check_launch(work, work.case(0, 4, 8), EMPTY)
-    nothing = torch.ones(3, 0, device=work.device)
+    shapes = (3, 5), (0, 5), (0,), (3, 0), (3, 0)  # S=0
+    inputs = [torch.ones(shape, device=work.device, requires_grad=True) for shape in shapes]
     try:
-        work.cell()(nothing.new_ones(3, 5), nothing.new_ones(0, 5), nothing.new_ones(0), nothing, nothing)
+        results = work.cell()(*inputs)
+        torch.autograd.grad(results, inputs, [torch.ones_like(one) for one in results])
     except LearnerError as error:
         raise Failure(f"B=3, I=5, S=0: {first(error)}\n{EMPTY}") from None
     check_launch(work, work.case(65537, 1, 1), TALL, gradients=False)

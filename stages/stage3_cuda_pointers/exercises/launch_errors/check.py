@@ -1,3 +1,5 @@
+import re
+
 import torch
 
 from common.exercises.judge import Failure, require, same, stored_once
@@ -32,6 +34,35 @@ def check(work):
         if count:
             stored_once(ran.counted, done * got.nbytes, case)
         require(ran.status == 0, f"{case}:\n{ran.output}")
+    after_another_error(work)
+    too_many_blocks(work)
+
+
+def after_another_error(work):
+    """The error of another call before the launch is not the launch's."""
+    file = work.folder / "after_another_error.cu"
+    code = re.sub(r"(\bint main\([^)]*\)\s*{)", r"\1\n  cudaSetDevice(99);", work.text("twice.cu"))
+    file.write_text(code, encoding="utf-8")
+    try:
+        said = work.program(file.name, "1", "0.5", "32").output.partition("\n")[0]
+    finally:
+        file.unlink()
+    require(
+        said == "cudaSuccess",
+        f"after cudaSetDevice(99), which fails, a valid launch returns {said}: that is the error of the "
+        "earlier call, which cudaGetLastError still holds",
+    )
+
+
+def too_many_blocks(work):
+    """A launch may be rejected for another reason than its number of threads."""
+    given = ["70", *["0.5"] * 70, "64", "10", "64"]  # 2, 7 and 2 blocks
+    said = work.program("twice.cu", *given, EMULATOR_DEVICE="maxGridSize.x=2").output.split()[:3]
+    require(
+        said[0] == said[2] == "cudaSuccess" != said[1],
+        f"on a device that allows 2 blocks, launches with 2, 7 and 2 blocks return {', '.join(said)}: only the "
+        "device knows all the reasons to reject a launch",
+    )
 
 
 def draw(numbers, least, most):

@@ -105,6 +105,12 @@ def only_what_is_needed(work, operations):
             f"when only {' and '.join(needed)} need a gradient, backward computes {products} products, but {enough} "
             "are enough: needs_input_grad says which gradients are needed",
         )
+        sums = sum(number for name, number in found.items() if name.startswith("sum"))
+        require(
+            sums <= ("bias" in needed),
+            f"when only {' and '.join(needed)} need a gradient, backward computes the sum for the bias, which is not "
+            "needed",
+        )
 
 
 def traced(work, probe):

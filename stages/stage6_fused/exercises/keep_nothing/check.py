@@ -7,6 +7,12 @@ NUMBERS = {"forward_kernel": (3, "a, b and out"), "backward_kernel": (5, "a, b, 
 
 
 def check(work):
+    allocated = work.code("swiglu.cu").count("cudaMalloc")
+    require(
+        allocated <= 4,
+        f"main allocates {allocated} arrays, but z, grad, out and d_z are enough: an array that no kernel uses takes "
+        "memory, too",
+    )
     numbers = work.numbers()
     for B, S, scale in ((3, 70, 1), (1, 128, 1), (5, 1, 1), (2, 64, 1000)):
         case = f"B={B}, S={S}" + (f", z about ±{scale}" if scale > 1 else "")

@@ -30,6 +30,9 @@ def check(work):
             z, *others = fresh(S, dtype, *source)
             count(work, probe, [z, *others], f"S={S}, {short(dtype)}")
             count(work, probe, [z, *(apart(one, 2) for one in others)], f"S={S}, {short(dtype)}, strided units")
+        z, *others = fresh(64, dtype, *source)
+        what = f"S=64, {short(dtype)}, old_cell and grad_h begin one number past a multiple of {VECTOR} bytes"
+        count(work, probe, [z, moved(others[0], 1), moved(others[1], 1), others[2]], what)
 
 
 NAMES = ("z", "old_cell", "grad_h", "grad_cell")
@@ -90,16 +93,15 @@ def count(work, probe, tensors, what):
         probe.call("pointwise_backward", grad_h, grad_cell, z, new_cell, [False, True])
     if not counted.kernels:
         return  # on a GPU
-    in_z, in_other = fewest(z, old_cell.size(1)), fewest(old_cell, old_cell.size(1))
-    for kernel, space, (of_z, others) in (
-        ("forward_kernel", "global load", (1, 1)),
-        ("forward_kernel", "global store", (0, 2)),
-        ("backward_kernel", "global load", (1, 3)),
-        ("backward_kernel", "global store", (1, 1)),
+    for kernel, space, tensors in (
+        ("forward_kernel", "global load", (z, old_cell)),
+        ("forward_kernel", "global store", (new_cell, new_cell)),  # and new_h
+        ("backward_kernel", "global load", (z, new_cell, grad_h, grad_cell)),
+        ("backward_kernel", "global store", (z, new_cell)),  # d_z and d_old_cell
     ):
         size, accesses = (counted.kernels.total(of, kernel, space) for of in ("bytes", "lanes"))
-        needed = (of_z * z.numel() + others * old_cell.numel()) * z.element_size()
-        enough = of_z * in_z + others * in_other
+        needed = sum(one.nbytes for one in tensors)
+        enough = sum(fewest(one, new_cell.size(1)) for one in tensors)
         where = f"{what}: the {space.partition(' ')[2]}s of {kernel}"
         require(size == needed, f"{where} move {size:,} bytes, expected {needed:,}")
         require(
@@ -112,5 +114,6 @@ def count(work, probe, tensors, what):
 def fewest(tensor, S):
     """The accesses for all vectors of a contiguous tensor of rows of S units: one each, or one for each unit."""
     size = VECTOR // tensor.element_size()
+    first = tensor.storage_offset()
     vectors = [(row + unit, min(size, S - unit)) for row in range(0, tensor.numel(), S) for unit in range(0, S, size)]
-    return sum(1 if units == size and begin % size == 0 else units for begin, units in vectors)
+    return sum(1 if units == size and (first + begin) % size == 0 else units for begin, units in vectors)

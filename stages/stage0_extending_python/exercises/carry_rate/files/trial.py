@@ -5,6 +5,14 @@ import torch.nn.functional as F
 
 from .signal import Signal
 
+
+def twice(a, b, plain):
+    """The second of two calls with the same list."""
+    sounds = [a, b]
+    torch.cat(sounds)
+    return torch.cat(sounds)
+
+
 CALLS = {
     "F.relu(a)": lambda a, b, plain: F.relu(a),
     "torch.sum(a, dim=0)": lambda a, b, plain: torch.sum(a, dim=0),
@@ -16,6 +24,9 @@ CALLS = {
     "torch.stack(tensors=[a, b])": lambda a, b, plain: torch.stack(tensors=[a, b]),
     "F.linear(a, weight=b, bias=None)": lambda a, b, plain: F.linear(a, weight=b, bias=None),
     "torch.max(a, dim=0)": lambda a, b, plain: torch.max(a, dim=0),
+    "torch.max(a, dim=0).values": lambda a, b, plain: torch.max(a, dim=0).values,
+    "torch.cat([a, a, plain, b])": lambda a, b, plain: torch.cat([a, a, plain, b]),
+    "torch.cat(sounds), a second time with the list sounds = [a, b]": twice,
     "torch.split(b, 1)": lambda a, b, plain: torch.split(b, 1),
     "torch.numel(a)": lambda a, b, plain: torch.numel(a),
 }

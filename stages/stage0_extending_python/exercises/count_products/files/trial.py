@@ -5,10 +5,22 @@ import torch.nn.functional as F
 
 from .counting import Counting, multiplications
 
+
+def in_place(a, b):
+    """A copy of a after add_, which returns the tensor itself."""
+    copy = a.clone()
+    added = copy.add_(1)
+    assert added is copy, "copy.add_(1) returns another object than copy"
+    copy.requires_grad_()
+    assert copy.requires_grad, "copy.requires_grad_() has no effect on copy"
+    return added.detach()
+
+
 CALLS = {
     "torch.matmul(a, b)": torch.matmul,
     "torch.matmul(input=a, other=b)": lambda a, b: torch.matmul(input=a, other=b),
     "torch.mm(a, b)": torch.mm,
+    "torch.mm(a, mat2=b)": lambda a, b: torch.mm(a, mat2=b),
     "a.matmul(b)": lambda a, b: a.matmul(b),
     "a.mm(b)": lambda a, b: a.mm(b),
     "a @ b": lambda a, b: a @ b,
@@ -16,6 +28,8 @@ CALLS = {
     "F.linear(a, weight=b.T, bias=bias)": lambda a, b: F.linear(a, weight=b.T, bias=torch.ones(b.size(1))),
     "torch.relu(a @ b) @ b.T": lambda a, b: torch.relu(a @ b) @ b.T,
     "a * 2 + a.sum()": lambda a, b: a * 2 + a.sum(),
+    "torch.split(a, len(a))[0] @ b": lambda a, b: torch.split(a, len(a))[0] @ b,
+    "copy = a.clone(); copy.add_(1)": in_place,
     "torch.cat([a, a])": lambda a, b: torch.cat([a, a]),
 }
 

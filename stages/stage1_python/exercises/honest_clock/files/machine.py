@@ -17,7 +17,7 @@ class Machine:
 
     def clock(self) -> float:
         """The time, in microseconds."""
-        self.log.append(["clock", self.in_queue()])
+        self.note("clock")
         return self.now
 
     def launch(self) -> None:
@@ -29,12 +29,16 @@ class Machine:
         elif (len(self.finished) + self.offset) % 6 == 0:
             took *= 20  # other work delays this step
         self.finished.append(max(self.now, self.finished[-1] if self.finished else 0.0) + took)
-        self.log.append(["launch", self.in_queue()])
+        self.note("launch")
 
     def synchronize(self) -> None:
         """Waits until the queue is empty."""
-        self.log.append(["synchronize", self.in_queue()])
+        self.note("synchronize")
         self.now = max(self.now, self.finished[-1] if self.finished else 0.0)
+
+    def note(self, what: str) -> None:
+        """Adds a call to the log, with the number of steps in the queue and the time."""
+        self.log.append([what, self.in_queue(), self.now])
 
     def in_queue(self) -> int:
         """How many steps are not finished."""

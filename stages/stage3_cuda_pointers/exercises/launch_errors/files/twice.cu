@@ -12,6 +12,7 @@ __global__ void twice_kernel(float* x, int64_t count) {  // [count]
 
 cudaError_t launch_twice(float* x, int64_t count, int threads) {
   if (count == 0) return cudaSuccess;  // an empty grid is an error
+  cudaGetLastError();                  // clears the error of an earlier call
   twice_kernel<<<(count + threads - 1) / threads, threads>>>(x, count);
   return cudaGetLastError();
 }

@@ -16,5 +16,6 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
         raise ValueError("the rates differ: " + " and ".join(f"{rate} Hz" for rate in rates))
     result = func(*args, **kwargs)
     if isinstance(result, tuple):
-        return tuple(cls(one, rates[0]) if torch.is_tensor(one) else one for one in result)
+        made = [cls(one, rates[0]) if torch.is_tensor(one) else one for one in result]
+        return type(result)(made)
     return cls(result, rates[0]) if torch.is_tensor(result) else result

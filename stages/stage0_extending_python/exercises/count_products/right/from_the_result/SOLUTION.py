@@ -11,4 +11,6 @@ class Counting(torch.Tensor):
         if getattr(func, "__name__", "") in NAMES:
             left = args[0] if args else kwargs["input"]
             multiplications[0] += result.numel() * left.shape[-1]
-        return result.as_subclass(cls) if type(result) is torch.Tensor else result
+        results = result if isinstance(result, tuple) else (result,)
+        made = [one.as_subclass(cls) if type(one) is torch.Tensor else one for one in results]
+        return type(result)(made) if isinstance(result, tuple) else made[0]
