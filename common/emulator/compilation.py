@@ -15,9 +15,9 @@ from .toolchain.objects import Job, find_includes
 PACKAGE = Path(__file__).parent
 RUNTIME = PACKAGE / "runtime"
 INCLUDE_DIR = RUNTIME / "include"
-# On many systems g++ defines _FORTIFY_SOURCE by default. Its longjmp refuses to switch between stacks, as
-# src/launch/fiber.cpp does, and its checked copies would escape the emulator's own checks. -g1 records the lines that
-# reports need, also for inlined functions; -g adds all types of torch's headers, half of the compiler's time.
+# On many systems g++ defines _FORTIFY_SOURCE by default. Its checked copies would escape the emulator's own checks.
+# -g1 records the lines that reports need, also for inlined functions; -g adds all types of torch's headers, half of the
+# compiler's time.
 # With DWARF 5, if a source's first code comes from a header, addr2line of binutils 2.40 names the source instead.
 STANDARD_FLAGS = ("-std=c++20", "-g1", "-gdwarf-4", "-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE")
 # -O1 keeps kernels close to their lines. Every load and store calls the runtime (src/memory/hooks.cpp); the
@@ -110,7 +110,7 @@ def runtime_jobs(temp: Path, *folders: str) -> list[Job]:
     for name, bundle in bundles.items():
         source = temp / f"{name}.cpp"
         source.write_text("".join(f'#include "{path}"\n' for path in bundle))
-        jobs.append(Job(source, [*flags, "-O1" if name == "fast" else "-O0"], PACKAGE))
+        jobs.append(Job(source, [*flags, "-O2" if name == "fast" else "-O0"], PACKAGE))
     return jobs
 
 

@@ -177,7 +177,7 @@ int polls_left = kMostPolls;
 void run_grid() {
   const LaunchState& launch = *running.launch;
   Fiber::set_work(run_threads);
-  while (!failure() && !launch.shared.refused_bytes && !launch.schedule.is_deadlocked)
+  while (!has_failed() && !launch.shared.refused_bytes && !launch.schedule.is_deadlocked)
     if (!step_grid()) return;
 }
 

@@ -149,6 +149,12 @@ void Shadow::check_order(const Access& access) {
 void Shadow::compare(ShadowWord& shadow, const Access& access, Site site, const std::byte* word,
                      unsigned bytes) {
   const bool writes = access.is_write;
+  if (!shadow.any_writes() && !writes && access.kind == AccessKind::plain)
+    for (int i = 0; i < 3; i++)
+      if (shadow.epochs[i] == thread_clock.epoch && shadow.bytes(i) == bytes) {  // it reads the word again
+        shadow.sites[i] = site;
+        return;
+      }
   int place = -1;
   for (int i = 0; i < 3; i++) {
     const Epoch earlier = shadow.epochs[i];

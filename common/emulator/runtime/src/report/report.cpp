@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -19,10 +20,8 @@ namespace {
 
 constexpr const char* kNames[] = {"memory", "initialisation", "races", "barriers",
                                   "launch", "streams",        "leaks"};
-constexpr int kChecks = 7, kMostLines = 24;
+constexpr int kMostLines = 24;
 constexpr std::size_t kMostThreads = 100000;
-
-bool on[kChecks] = {true, true, true, true, true, true, true};
 
 // A finding, how often it came up, and in which threads.
 struct Entry {
@@ -82,23 +81,23 @@ void indent(std::string& text, const std::string& lines) {
 }  // namespace
 
 bool collect_until_exit = false;
+bool enabled_checks[kChecks] = {true, true, true, true, true, true, true};
 
 const char* name_of(Check check) { return kNames[int(check)]; }
-bool is_on(Check check) { return on[int(check)]; }
-bool any_check() { return on[0] || on[1] || on[2]; }
+bool any_check() { return enabled_checks[0] || enabled_checks[1] || enabled_checks[2]; }
 
 void read_settings() {
   read_seed();
   const char* setting = setting_of("EMULATOR_CHECKS");
   std::string rest = setting && *setting ? setting : "all";
   const bool takes_away = rest[0] == '-' || is_told(rest.c_str(), "all");
-  std::fill(on, on + kChecks, takes_away);
+  std::fill(std::begin(enabled_checks), std::end(enabled_checks), takes_away);
   while (!rest.empty()) {
     const std::string word = rest.substr(0, rest.find(','));
     rest.erase(0, word.size() + 1);
     for (int check = 0; check < kChecks; check++) {
-      if (word == kNames[check]) on[check] = true;
-      if (word == std::string("-") + kNames[check]) on[check] = false;
+      if (word == kNames[check]) enabled_checks[check] = true;
+      if (word == std::string("-") + kNames[check]) enabled_checks[check] = false;
     }
   }
 }
