@@ -330,6 +330,7 @@ VARIABLES = {
     "__device__ struct Pair { int x, y; } both;": ["both"],
     "namespace a { namespace { __device__ int inside; } }": ["inside"],
     "__device__ auto lambda = [](int x) { return x; };": ["lambda"],
+    "#include <cstdio>\n__device__ int behind_include;": ["behind_include"],
 }
 
 

@@ -18,6 +18,7 @@ struct Argument {
   bool is_pointer = false;  // or an accessor
   const void* pointer = nullptr;
   std::size_t element = 0;                   // bytes; 0 for void
+  bool is_scalar = false;                    // an element is one number or pointer, without padding
   bool read_only = false;                    // a pointer to const
   std::vector<std::int64_t> sizes, strides;  // of an accessor; empty for a pointer
   std::vector<const void*> words;            // of a structure: what may be pointers in it
@@ -46,11 +47,13 @@ Argument argument(const T& value) {
     made.is_pointer = true;
     made.pointer = const_cast<const void*>(static_cast<const volatile void*>(value));
     if constexpr (!std::is_void_v<Element>) made.element = sizeof(Element);
+    made.is_scalar = std::is_scalar_v<Element>;
     made.read_only = std::is_const_v<Element>;
   } else if constexpr (AnAccessor<T>) {
     made.is_pointer = true;
     made.pointer = value.data();
     made.element = sizeof(*value.data());
+    made.is_scalar = std::is_scalar_v<std::remove_pointer_t<decltype(value.data())>>;
     made.read_only = std::is_const_v<std::remove_pointer_t<decltype(value.data())>>;
     for (int i = 0; i < T::dimensions; i++) {
       made.sizes.push_back(std::int64_t(value.size(i)));

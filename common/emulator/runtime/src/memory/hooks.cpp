@@ -24,6 +24,12 @@ inline void hook(void* address, std::size_t size, bool is_write, AccessKind kind
   emulator::on_access(address, size, is_write, kind, static_cast<const char*>(caller) - 1, is_copy);
 }
 
+// g++ calls this for a structure, and for a number at an address that it knows to be misaligned.
+void hook_range(void* address, std::size_t size, bool is_write, const void* caller) {
+  const bool is_number = is_checked(address) && emulator::is_scalar_in_variable(address, size);
+  hook(address, size, is_write, AccessKind::plain, caller, !is_number);
+}
+
 }  // namespace
 
 void emulator::check_copy(void* to, const void* from, std::size_t bytes, const void* pc) {
@@ -36,11 +42,9 @@ void emulator::check_atomic(void* address, std::size_t size, bool is_exchange, c
 }
 
 #define HERE __builtin_return_address(0)
-#define HOOKS(prefix, size, kind)                                                                 \
-  void __tsan_##prefix##read##size(void* a) { hook(a, size, false, kind, HERE); }                 \
-  void __tsan_##prefix##write##size(void* a) { hook(a, size, true, kind, HERE); }                 \
-  void __tsan_unaligned_##prefix##read##size(void* a) { hook(a, size, false, kind, HERE, true); } \
-  void __tsan_unaligned_##prefix##write##size(void* a) { hook(a, size, true, kind, HERE, true); }
+#define HOOKS(prefix, size, kind)                                                 \
+  void __tsan_##prefix##read##size(void* a) { hook(a, size, false, kind, HERE); } \
+  void __tsan_##prefix##write##size(void* a) { hook(a, size, true, kind, HERE); }
 #define HOOKS_OF_ALL_SIZES(prefix, kind) \
   HOOKS(prefix, 1, kind)                 \
   HOOKS(prefix, 2, kind) HOOKS(prefix, 4, kind) HOOKS(prefix, 8, kind) HOOKS(prefix, 16, kind)
@@ -85,8 +89,8 @@ void emulator::check_atomic(void* address, std::size_t size, bool is_exchange, c
 extern "C" {
 HOOKS_OF_ALL_SIZES(, AccessKind::plain)
 HOOKS_OF_ALL_SIZES(volatile_, AccessKind::is_volatile)
-void __tsan_read_range(void* a, std::size_t size) { hook(a, size, false, AccessKind::plain, HERE, true); }
-void __tsan_write_range(void* a, std::size_t size) { hook(a, size, true, AccessKind::plain, HERE, true); }
+void __tsan_read_range(void* a, std::size_t size) { hook_range(a, size, false, HERE); }
+void __tsan_write_range(void* a, std::size_t size) { hook_range(a, size, true, HERE); }
 
 ATOMIC_HOOKS(8, std::uint8_t)
 ATOMIC_HOOKS(16, std::uint16_t)
@@ -98,7 +102,7 @@ void __tsan_atomic_signal_fence(int) {}
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
-void __tsan_vptr_update(void**, void*) {}
-void __tsan_vptr_read(void**) {}
+void __tsan_vptr_update(void** a, void*) { hook(a, sizeof(void*), true, AccessKind::plain, HERE); }
+void __tsan_vptr_read(void** a) { hook(a, sizeof(void*), false, AccessKind::plain, HERE); }
 }
 #pragma GCC visibility pop
