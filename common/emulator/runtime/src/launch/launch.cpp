@@ -13,6 +13,7 @@
 #include "../memory/bindings.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../synchronisation/undefined_values.h"
 #include "failure.h"
 #include "launch_limits.h"
 #include "launch_state.h"
@@ -79,6 +80,7 @@ LaunchState state_of(const LaunchInfo& info) {
 struct Cleanup {
   ~Cleanup() {
     abandon_schedule();
+    forget_store();
     unbind();
     running.launch = nullptr;
     running.thread = nullptr;

@@ -85,7 +85,7 @@ bool collect_until_exit = false;
 
 const char* name_of(Check check) { return kNames[int(check)]; }
 bool is_on(Check check) { return on[int(check)]; }
-bool any_check() { return on[0] || on[1] || on[2]; }
+bool any_check() { return on[0] || on[1] || on[2] || on[3]; }
 
 void read_settings() {
   read_seed();
