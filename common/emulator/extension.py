@@ -96,7 +96,7 @@ def build_extension(
     # The slow ones come first: host code includes torch's headers.
     for source in sorted(sources, key=lambda source: source.suffix == ".cu"):
         own = _preprocessor_flags(extension.nvcc) if source.suffix == ".cu" else extension.cxx
-        flags = [*common, *own, *KERNEL_FLAGS, *copies.prefix_maps]
+        flags = [*common, *own, "-std=c++20", *KERNEL_FLAGS, *copies.prefix_maps]
         jobs.append(Job(copies.copy_of(source), flags, folder, f"torch {torch_version()}"))
     jobs = add_versions([*jobs, *runtime_jobs(temp)])
     if use_compiled_headers:

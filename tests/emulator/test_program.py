@@ -30,6 +30,7 @@ RIGHT = [
     ("kernels", [], 0, "280 280"),
     ("queries", [], 3, "as it should be"),
     ("headers", [], 0, ""),
+    ("own_names", [], 0, ""),
 ]
 # Name, exit status, and the findings: the message, the text of the source line, and the check. The text is None if
 # the message itself names the line.

@@ -61,6 +61,13 @@ def test_what_is_wrong_is_found_in_the_header_of_a_folder(folder, cuemu):
     assert "  error: writes past the end of x, in include/fill.cuh:2 (memory)\n" in done.stderr
 
 
+def test_the_version_of_the_language(folder, cuemu):
+    (folder / "version.cu").write_text("int main() { static_assert(__cplusplus == VERSION); }\n")
+    assert cuemu("run", "version.cu", "-DVERSION=201703L").returncode == 0
+    assert cuemu("run", "-std=c++20", "version.cu", "-DVERSION=202002L").returncode == 0
+    assert "invalid choice: 'c++14' (choose from 'c++17', 'c++20')" in cuemu("run", "-std=c++14", "version.cu").stderr
+
+
 def test_counts(folder, cuemu):
     done = cuemu("run", "one.cu", "--counts")
     assert done.returncode == 0

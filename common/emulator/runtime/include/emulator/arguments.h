@@ -1,7 +1,6 @@
 // What a launch's arguments point to, for reports that name them.
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -32,10 +31,10 @@ std::vector<const void*> words_of(const void* structure, std::size_t size, std::
 
 template <typename T>
 concept AnAccessor = requires(const T& t) {
-  {*t.data()};
-  {T::dimensions}->std::convertible_to<int>;
-  {t.size(0)}->std::convertible_to<std::int64_t>;
-  {t.stride(0)}->std::convertible_to<std::int64_t>;
+  *t.data();
+  requires std::is_convertible_v<decltype(T::dimensions), int>;
+  requires std::is_convertible_v<decltype(t.size(0)), std::int64_t>;
+  requires std::is_convertible_v<decltype(t.stride(0)), std::int64_t>;
 };
 
 // What one argument points to.

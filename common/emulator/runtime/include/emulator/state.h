@@ -7,10 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <source_location>
 #include <vector>
 
 #include "emulator/array_shape.h"
+#include "emulator/source_location.h"
 #include "emulator/types.h"
 
 // The last parameter of what kernels and their hosts call.
