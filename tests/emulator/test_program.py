@@ -356,6 +356,18 @@ def test_a_program_that_does_not_end_is_ended(name):
     assert rest == []
 
 
+def test_many_short_launches_that_take_too_long_are_not_blamed_on_a_kernel():
+    done = emulate("wrong/many_launches", EMULATOR_TIMEOUT="2")
+    assert done.returncode == TIME_IS_UP
+    _, error, launches = done.stderr.splitlines()
+    assert error.startswith("  error: the program has not ended after 2 seconds (EMULATOR_TIMEOUT), in ")
+    assert re.fullmatch(
+        r"     \d+ launches took [\d.]+ seconds, the longest of them 0.\d+ seconds "
+        rf"\(kernel step, launched in {line('wrong/many_launches', 'step<<<')}\)",
+        launches,
+    )
+
+
 def test_output_is_cut():
     done = emulate("wrong/prints_much", EMULATOR_TIMEOUT="3")
     assert 1_000_000 <= len(done.stdout) < 1_001_000

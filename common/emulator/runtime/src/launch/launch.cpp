@@ -17,6 +17,7 @@
 #include "failure.h"
 #include "launch_limits.h"
 #include "launch_state.h"
+#include "launch_times.h"
 #include "scheduler.h"
 #include "signals.h"
 #include "thread_order.h"
@@ -94,6 +95,7 @@ void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
   running.os_thread = pthread_self();
   running.launch = &launch;
   const Cleanup cleanup;
+  const LaunchTimer timer;
   const SignalGuard guard;
   set_launch(launch.configuration.grid, launch.configuration.block);
   bind(arguments);
