@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .rewrite import read, rewrite
 from .toolchain.compiler import has_cpp20
-from .toolchain.objects import Job, find_includes
+from .toolchain.objects import Job, find_includes, find_own_headers
 
 PACKAGE = Path(__file__).parent
 RUNTIME = PACKAGE / "runtime"
@@ -86,7 +86,8 @@ def rewrite_sources(
     for path in files:
         copy = copies.copy_of(path)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(rewrite(read(path, os.path.relpath(path, here))), encoding="utf-8")
+        own_headers = find_own_headers(path, include_dirs)
+        copy.write_text(rewrite(read(path, os.path.relpath(path, here), own_headers)), encoding="utf-8")
     return copies
 
 

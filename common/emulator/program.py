@@ -31,6 +31,8 @@ from .counting import ANYWHERE, read_counts
 from .errors import UserError
 from .toolchain.cache import Cache, default_cache, prune_cache
 from .toolchain.compiler import compiler_command
+from .toolchain.hints import find_hints
+from .toolchain.messages import drop_misplaced_carets
 from .toolchain.objects import Job, compile_objects
 
 MOST_OUTPUT = 1_000_000  # bytes, of stdout and of stderr
@@ -109,7 +111,7 @@ def build_program(
     dirs = [path for path in (Path(os.path.normpath(here / name)) for name in include_dirs) if is_usable(path)]
     copies = rewrite_sources(paths, dirs, here, work / "source")
     copied_dirs = [copies.copy_of(path) for path in dirs]
-    include = [f"-I{path}" for path in (INCLUDE_DIR, *copied_dirs, *dirs)]
+    include = [f"-I{path}" for path in (*copied_dirs, INCLUDE_DIR, *dirs)]  # a program's own headers come first
     flags = [*include, *(f"-D{macro}" for macro in macros), f"-std={standard}", *FLAGS, *copies.prefix_maps]
     jobs = [Job(copies.copy_of(path), flags, here) for path in paths]
     jobs = add_versions([*jobs, *runtime_jobs(work, "program")])
@@ -117,7 +119,8 @@ def build_program(
     for k, (path, output) in enumerate(compiled):
         if path is None:
             name = names[k] if k < len(names) else "the emulator's runtime"
-            raise UserError(f"{name} does not compile\n{output.rstrip()}")
+            errors = drop_misplaced_carets(output).rstrip()
+            raise UserError(f"{name} does not compile\n{errors}\n{find_hints(output)}".rstrip())
     sys.stderr.write("".join(output for _, output in compiled[: len(paths)]))  # warnings
     program = work / "program"
     objects = [str(path) for path, _ in reversed(compiled)]  # the runtime comes first, so its constructors run first

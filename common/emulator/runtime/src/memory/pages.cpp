@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "../api/call.h"
 #include "../report/report.h"
 
 namespace emulator {
@@ -97,9 +98,12 @@ std::byte* take_pages(std::size_t bytes, bool only_device) {
   Pages& all = pages();
   if (!all.next) reserve();
   const std::size_t size = whole_pages(bytes), guard = std::clamp(size, kLeastGuard, kMostGuard);
-  if (bytes > kReserved || size + 2 * guard > std::size_t(all.end - all.next)) return nullptr;
+  const bool fits = bytes <= kReserved && size + 2 * guard <= std::size_t(all.end - all.next);
   std::byte* begin = all.next + guard;
-  if (mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) return nullptr;
+  if (!fits || mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) {
+    note("an allocation failed: this machine has less memory for it than the emulated device");
+    return nullptr;
+  }
   all.next = begin + size;
   if (only_device) {
     all.of_device.push_back({begin, size});
