@@ -236,6 +236,14 @@ def test_an_error_of_a_kernel_stays_until_the_device_is_reset():
     assert done.stdout.split() == ["cudaSuccess", *3 * ["cudaErrorIllegalAddress"], "cudaSuccess", "cudaSuccess"]
 
 
+def test_a_mistake_in_a_loop_is_one_finding_and_launches_after_an_error_do_nothing():
+    _, past_end, *_, unwritten, _, times, note = emulate("wrong/repeats").stderr.splitlines()
+    assert past_end == f"  error: writes past the end of x, in {line('wrong/repeats', 'x[threadIdx.x] = 1')} (memory)"
+    assert unwritten.startswith("  error: reads element 0 of x, which is uninitialised, in ")
+    assert times.startswith("     kernel copy, 160 times, by 32 threads of 1 block; ")
+    assert note.startswith("  note: after an error in a kernel, later launches and copies do nothing")
+
+
 def test_work_that_nothing_waits_for_does_not_happen():
     assert emulate("wrong/never_waited").stdout == "bye\n"
     assert emulate("wrong/too_early").stdout == "too early: 0\nin time: 7\n"

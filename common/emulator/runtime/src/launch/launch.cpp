@@ -116,7 +116,7 @@ void refuse_in_kernels() {
 void submit(LaunchInfo info) {
   const std::shared_ptr<void> closure(info.closure, info.destroy);
   const Call call("a launch", info.configuration.where);
-  if (sticky_error()) return;
+  if (sticky_error()) return note_skipped_work();
   {
     const std::lock_guard lock(emulator_one_launch);
     read_settings();
