@@ -161,7 +161,8 @@ void on_abort(int signal, siginfo_t*, void* context) {
 }  // namespace
 
 std::string line_in_program(const void* context) {
-  if (const Call* call = Call::under_way()) return line_at(call->where);
+  const Call* call = Call::under_way();
+  if (call && call->where.line()) return line_at(call->where);
   void* frames[64];
   const int count = backtrace(frames, 64);
   const char* innermost = static_cast<const char*>(pc_of(context));

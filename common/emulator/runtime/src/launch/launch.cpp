@@ -11,6 +11,7 @@
 #include "../counts/counts.h"
 #include "../device/builtin_variables.h"
 #include "../memory/bindings.h"
+#include "../memory/host_accesses.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
 #include "../synchronisation/undefined_values.h"
@@ -90,7 +91,7 @@ struct Cleanup {
 };
 
 void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
-  running.observes_accesses = any_check() || counting;
+  running.observes_accesses = any_check() || counting || has_concurrent_host;
   running.last_pc = nullptr;
   running.os_thread = pthread_self();
   running.launch = &launch;
