@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <memory>
 #include <new>
-#include <source_location>
 #include <type_traits>
 
 #include "emulator/synchronise.h"

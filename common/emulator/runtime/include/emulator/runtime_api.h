@@ -149,16 +149,16 @@ cudaStream_t current_stream();
 int& device_guards();  // of torch, alive on this OS thread
 
 // The rewriter calls the last two after each `__device__` and each `__constant__` variable.
-bool new_variable(const volatile void* variable, std::size_t size, const char* name, bool is_constant,
-                  Position where);
+bool new_variable(const volatile void* variable, std::size_t size, const ArrayShape& shape, const char* name,
+                  bool is_constant, Position where);
 template <typename T>
 bool variable(const T& variable, const char* name, Position where = Position::current()) {
-  return new_variable(const_cast<const void*>(static_cast<const volatile void*>(&variable)), sizeof(T), name,
-                      false, where);
+  return new_variable(const_cast<const void*>(static_cast<const volatile void*>(&variable)), sizeof(T),
+                      ArrayShapeOf<T>::value, name, false, where);
 }
 template <typename T>
 bool constant(const T& variable, const char* name, Position where = Position::current()) {
-  return new_variable(&variable, sizeof(T), name, true, where);
+  return new_variable(&variable, sizeof(T), ArrayShapeOf<T>::value, name, true, where);
 }
 
 cudaError_t copy_to_symbol(const void* symbol, std::size_t size, const void* from, std::size_t bytes,

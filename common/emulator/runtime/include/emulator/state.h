@@ -7,10 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <source_location>
 #include <vector>
 
 #include "emulator/array_shape.h"
+#include "emulator/source_location.h"
 #include "emulator/types.h"
 
 // The last parameter of what kernels and their hosts call.
@@ -43,6 +43,18 @@ enum class Operation : std::uint8_t {
   match_any,
   match_all,
 };
+
+// A shuffle that took the value of a lane outside of its mask. This undefined value may be thrown away.
+struct Stray {
+  static constexpr unsigned kNoLane = 32;
+  unsigned lane = kNoLane;  // whose value it is
+  Operation operation;
+  std::uint32_t mask, gone;  // of the mask, the lanes that had returned or did not exist
+  Position where;
+  std::uint64_t given;  // in exchange
+  bool is_halving;      // in the upper half of a sum that halves its lanes: the sum goes on, but is not used
+};
+
 // One CUDA thread that has started and has not ended.
 struct Thread {
   uint3 index;    // threadIdx
@@ -56,12 +68,7 @@ struct Thread {
   std::uint64_t result;
   unsigned source;  // lane whose value it takes
   bool was_ended;   // by a check: it did not return
-
-  // The last shuffle, if it took the value of a lane outside of its mask, which may have been thrown away.
-  static constexpr unsigned kNoLane = 32;
-  unsigned stray;  // that lane
-  Position stray_where;
-  std::uint64_t given;  // in exchange
+  Stray stray;      // its last shuffle, if it was one
 
   unsigned warp() const { return rank / 32; }
   unsigned lane() const { return rank % 32; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "../memory/host_accesses.h"
 #include "../memory/pages.h"
 #include "../races/initialisation.h"
 #include "allocations.h"
@@ -119,6 +120,7 @@ void do_now(Step& step) {
   lift_protection(&step);
   if (step.work.run && !sticky_error()) {
     const OnDevice open;
+    const ConcurrentHost host(&step);
     run_and_find_hazards(step, streams().waiting);
     streams().launches += step.work.is_launch;
     watch_untouched(step);
@@ -171,6 +173,11 @@ cudaError_t enqueue(cudaStream_t stream, Work work) {
 cudaError_t finish(cudaStream_t stream) {
   finish_steps(ends_of(*find(stream)));
   return sticky_error();
+}
+
+void finish_work(const void* work) {
+  for (auto& [number, step] : streams().waiting)
+    if (step.get() == work) return finish_steps({step});
 }
 
 cudaError_t finish_all() {

@@ -11,11 +11,14 @@
 #include "../counts/counts.h"
 #include "../device/builtin_variables.h"
 #include "../memory/bindings.h"
+#include "../memory/host_accesses.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../synchronisation/undefined_values.h"
 #include "failure.h"
 #include "launch_limits.h"
 #include "launch_state.h"
+#include "launch_times.h"
 #include "scheduler.h"
 #include "signals.h"
 #include "thread_order.h"
@@ -79,6 +82,7 @@ LaunchState state_of(const LaunchInfo& info) {
 struct Cleanup {
   ~Cleanup() {
     abandon_schedule();
+    forget_store();
     unbind();
     running.launch = nullptr;
     running.thread = nullptr;
@@ -87,11 +91,12 @@ struct Cleanup {
 };
 
 void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
-  running.observes_accesses = any_check() || counting;
+  running.observes_accesses = any_check() || counting || has_concurrent_host;
   running.last_pc = nullptr;
   running.os_thread = pthread_self();
   running.launch = &launch;
   const Cleanup cleanup;
+  const LaunchTimer timer;
   const SignalGuard guard;
   set_launch(launch.configuration.grid, launch.configuration.block);
   bind(arguments);
@@ -112,7 +117,7 @@ void refuse_in_kernels() {
 void submit(LaunchInfo info) {
   const std::shared_ptr<void> closure(info.closure, info.destroy);
   const Call call("a launch", info.configuration.where);
-  if (sticky_error()) return;
+  if (sticky_error()) return note_skipped_work();
   {
     const std::lock_guard lock(emulator_one_launch);
     read_settings();

@@ -77,7 +77,7 @@ Thread* start_next_thread() {
   thread.block = block;
   thread.operation = Operation::none;
   thread.was_ended = false;
-  thread.stray = Thread::kNoLane;
+  thread.stray.lane = Stray::kNoLane;
   return &thread;
 }
 

@@ -10,6 +10,7 @@
 #include "../launch/shared_memory.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../synchronisation/undefined_values.h"
 #include "bindings.h"
 
 namespace emulator {
@@ -58,6 +59,7 @@ void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, 
     const SharedVariable* variable = check_shared_bounds(access, access.arena);
     if (!is_copy) check_alignment(access, variable);
   }
+  check_undefined_stores(access);
   if (is_on(Check::initialisation) || is_on(Check::races)) check_shadow(access);
   if (counting) count_access(access, is_copy);
 }

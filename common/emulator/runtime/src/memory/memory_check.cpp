@@ -22,13 +22,6 @@ constexpr std::ptrdiff_t kNearVariable = 256, kNearHeapBlock = 16;  // bytes tha
   end_thread();
 }
 
-// Distinguishes causes about different pieces of memory.
-// Each thread has its own heap block.
-const void* identity(const Allocation& allocation) {
-  return allocation.space == Space::heap ? static_cast<const void*>(allocation.where.file_name())
-                                         : &allocation;
-}
-
 std::string verb(const Access& access) {
   if (is_atomic(access.kind)) return "updates";
   return access.is_write ? "writes" : "reads";
@@ -39,6 +32,10 @@ std::string address_text(const std::byte* address) {
   std::snprintf(text, sizeof(text), "0x%llx",
                 static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(address)));
   return text;
+}
+
+std::string bytes_into(std::ptrdiff_t offset) {
+  return std::to_string(offset) + (offset == 1 ? " byte into " : " bytes into ");
 }
 
 [[noreturn]] void refuse_null(const Access& access) {
@@ -80,7 +77,7 @@ std::string address_text(const std::byte* address) {
   std::string element = element_of(allocation, access.address, access.size);
   std::string detail = (element.empty() ? "" : element + " of ") + describe(allocation);
   if (within) detail += "; the address is in its storage but outside the tensor";
-  refuse(access, problem, identity(allocation), std::move(what), std::move(detail));
+  refuse(access, problem, identity_of(allocation), std::move(what), std::move(detail));
 }
 
 // An address outside every allocation goes through these rules in order. If a rule recognises the address, it
@@ -149,7 +146,7 @@ void check_unallocated(const Access& access) {
 void check_not_freed(const Access& access, const Allocation& allocation) {
   if (!allocation.freed) return;
   const Position where = allocation.freed_where;
-  refuse(access, "after free", identity(allocation),
+  refuse(access, "after free", identity_of(allocation),
          verb(access) + " " + name_of(allocation) + " after it was freed" +
              (where.line() ? " in " + line_at(where) : ""),
          describe(allocation));
@@ -177,13 +174,12 @@ void check_alignment(const Access& access, const SharedVariable* variable) {
   std::string of;
   if (const Allocation* allocation = access.allocation) {
     of = " of " + name_of(*allocation);
-    detail = std::to_string(access.address - allocation->begin) + " bytes into " + describe(*allocation) +
-             "; " + detail;
+    detail = bytes_into(access.address - allocation->begin) + describe(*allocation) + "; " + detail;
   }
   if (variable) {
     of = " of " + name_of(*variable);
-    detail = std::to_string(access.address - access.arena - std::ptrdiff_t(variable->offset)) +
-             " bytes into " + name_of(*variable) + ", a __shared__ variable; " + detail;
+    detail = bytes_into(access.address - access.arena - std::ptrdiff_t(variable->offset)) +
+             name_of(*variable) + ", a __shared__ variable; " + detail;
   }
   set_error(cudaErrorMisalignedAddress);
   refuse(access, "misaligned", access.allocation,
@@ -197,9 +193,14 @@ void check_memory(Access& access, bool is_copy) {
   if (!access.allocation) return check_unallocated(access);
   const Allocation& allocation = *access.allocation;
   check_not_freed(access, allocation);
+  if (!is_copy) check_alignment(access);
   if (!is_given(allocation, access.address, access.size)) refuse_outside(access, allocation);
   check_writable(access, allocation);
-  if (!is_copy) check_alignment(access);
+}
+
+bool is_scalar_in_variable(const void* address, std::size_t size) {
+  const Allocation* allocation = find_allocation(address);
+  return allocation && allocation->space == Space::variable && holds_scalars(*allocation, size);
 }
 
 }  // namespace emulator

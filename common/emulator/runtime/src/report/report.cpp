@@ -78,13 +78,31 @@ void indent(std::string& text, const std::string& lines) {
   }
 }
 
+// Findings that differ only in the memory they are about, which each pass of a loop allocated, become one.
+void fold_repeated(Findings& all) {
+  using Text = std::tuple<Check, const void*, std::string, std::string, std::string>;
+  std::map<Text, Entry*> known;
+  std::erase_if(all.in_order, [&](const Cause* cause) {
+    Entry& entry = all.by_cause.at(*cause);
+    const auto [first, is_new] = known.try_emplace(
+        Text{cause->check, cause->pc, entry.finding.what, entry.finding.where, entry.finding.detail}, &entry);
+    if (is_new) return false;
+    first->second->count += entry.count;
+    first->second->blocks.merge(entry.blocks);
+    first->second->threads.merge(entry.threads);
+    return true;
+  });
+}
+
 }  // namespace
 
 bool collect_until_exit = false;
 bool enabled_checks[kChecks] = {true, true, true, true, true, true, true};
 
 const char* name_of(Check check) { return kNames[int(check)]; }
-bool any_check() { return enabled_checks[0] || enabled_checks[1] || enabled_checks[2]; }
+bool any_check() {
+  return is_on(Check::memory) || is_on(Check::initialisation) || is_on(Check::races) || is_on(Check::barriers);
+}
 
 void read_settings() {
   read_seed();
@@ -148,6 +166,7 @@ bool has_errors() {
 std::string take_report() {
   Findings all;
   std::swap(all, findings());
+  fold_repeated(all);
   auto entry = [&](const Cause* cause) -> const Entry& { return all.by_cause.at(*cause); };
   // Errors come before warnings. Within each they are in the order of the checks, then in the order found.
   std::stable_sort(all.in_order.begin(), all.in_order.end(), [&](const Cause* a, const Cause* b) {

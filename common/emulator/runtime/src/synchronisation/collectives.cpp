@@ -8,6 +8,7 @@
 #include "../launch/scheduler.h"
 #include "../races/shadow_events.h"
 #include "barrier_check.h"
+#include "undefined_values.h"
 
 namespace emulator {
 namespace {
@@ -124,6 +125,7 @@ std::uint64_t warp_collective(Operation operation, std::uint32_t mask, std::uint
 
 void drop_from_barriers(Thread& thread) {
   shadow_thread_ends(thread);
+  if (has_store_to_check) check_store();
   Block& block = *thread.block;
   Warp& warp = block.warps[thread.warp()];
   block.alive--;
