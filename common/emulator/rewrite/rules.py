@@ -19,7 +19,7 @@ NVCC_MACROS = (
     *("__CUDACC__", "__NVCC__", "__CUDACC_VER_MAJOR__", "__CUDACC_VER_MINOR__", "__CUDACC_VER_BUILD__"),
     *("__CUDA_ARCH_LIST__", "__CUDACC_EXTENDED_LAMBDA__", "__CUDACC_RELAXED_CONSTEXPR__"),
 )
-C_LIBRARY = ("memcpy", "memmove", "memset", "malloc", "free")
+C_LIBRARY = ("memcpy", "memmove", "memset", "malloc", "free", "clock")
 POINTERS = ("data_ptr", "mutable_data_ptr", "const_data_ptr")
 ACCESSORS = ("packed_accessor", "packed_accessor32", "packed_accessor64", "generic_packed_accessor")
 EMPTY = ("empty", "empty_like", "empty_strided", "empty_permuted")
