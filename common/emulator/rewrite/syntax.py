@@ -22,6 +22,27 @@ LIBRARY_HEADERS = re.compile(r"(cub|thrust|cute|cutlass|cooperative_groups)/.*")
 CUDA_HEADERS = re.compile(
     r"cuda/.*|(cooperative_groups|mma|cuda_|curand|cublas|cudnn|cufft|cusparse|cusolver|nvrtc|nvtx|texture_|surface_)\w*\.h"
 )
+# Functions that CUDA has removed, and what replaces them.
+REMOVED = {
+    "cudaThreadSynchronize": "cudaDeviceSynchronize",
+    "cudaThreadExit": "cudaDeviceReset",
+    "cudaThreadSetLimit": "cudaDeviceSetLimit",
+    "cudaThreadGetLimit": "cudaDeviceGetLimit",
+    "cudaThreadSetCacheConfig": "cudaDeviceSetCacheConfig",
+    "cudaThreadGetCacheConfig": "cudaDeviceGetCacheConfig",
+    "cudaConfigureCall": "kernel<<<...>>> or cudaLaunchKernel",
+    "cudaSetupArgument": "kernel<<<...>>> or cudaLaunchKernel",
+    "cudaLaunch": "kernel<<<...>>> or cudaLaunchKernel",
+    "cudaLaunchCooperativeKernelMultiDevice": "cudaLaunchCooperativeKernel on each device",
+    "cudaProfilerInitialize": "cudaProfilerStart",
+    "cudaSetDoubleForDevice": "double, which every device has",
+    "cudaSetDoubleForHost": "double, which every device has",
+    "cudaBindTexture": "texture objects",
+    "cudaBindTexture2D": "texture objects",
+    "cudaBindTextureToArray": "texture objects",
+    "cudaUnbindTexture": "texture objects",
+    "cudaBindSurfaceToArray": "surface objects",
+}
 INCLUDE = Path(__file__).parents[1] / "runtime" / "include"
 
 
@@ -46,6 +67,7 @@ class Syntax:
     shared: list[SharedDeclaration]
     variables: list[FileVariables]
     launches: list[LaunchExpression]
+    kernels: dict[str, list[Signature]]  # the declarations of each kernel
     device_code: bytearray  # for each token, whether it is in the body of a device function
 
 
@@ -62,8 +84,18 @@ def parse(source: Source) -> Syntax:
     launches = [
         read_launch(source, index, kernels, device_code) for index in source.find("<") if is_launch(source, index)
     ]
+    variables = list(find_file_variables(source))
+    refuse_other_managed_variables(source, variables)
     shared = [read_shared_declaration(source, index) for index in source.find("__shared__") if source.is_code(index)]
-    return Syntax(functions, shared, list(find_file_variables(source)), launches, device_code)
+    return Syntax(functions, shared, variables, launches, kernels, device_code)
+
+
+def refuse_other_managed_variables(source: Source, variables: list[FileVariables]) -> None:
+    """Raises `UserError` for the first `__managed__` that is not in one of the declarations at file scope."""
+    for index in source.find("__managed__"):
+        names = next((declared.names for declared in variables if declared.end > index), [])
+        if index not in source.skipped and not (names and names[0] > index):
+            raise source.error(index, "the emulator supports __managed__ only for variables at file scope")
 
 
 def find_functions(source: Source) -> tuple[list[Function], dict[str, list[Signature]]]:
@@ -93,13 +125,14 @@ def find_unsupported(source: Source, device_code: bytearray) -> Iterator[tuple[i
             if (is_other or LIBRARY_HEADERS.fullmatch(header)) and not (INCLUDE / header).exists():
                 yield index, f"the emulator does not support <{header}>"
     textures = [text for text in source.positions if TEXTURES.fullmatch(text)]
-    for index in source.find(*ASM, "__managed__", *textures):
+    for index in source.find(*REMOVED):
+        if source.is_(index + 1, "(") and index not in source.skipped:
+            yield index, f"CUDA 13 has no {source.tokens[index].text}: use {REMOVED[source.tokens[index].text]}"
+    for index in source.find(*ASM, *textures):
         text = source.tokens[index].text
         if index in source.skipped:
             continue
-        if text == "__managed__":
-            yield index, "the emulator does not support __managed__ variables"
-        elif text in ASM:
+        if text in ASM:
             if is_cuda or device_code[index]:
                 yield index, "the emulator cannot run inline PTX (asm)"
         elif text.startswith("cuda") or source.is_(index + 1, "<", "("):

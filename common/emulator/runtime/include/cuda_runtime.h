@@ -9,9 +9,11 @@
 
 #include "emulator/atomics.h"
 #include "emulator/heap.h"
+#include "emulator/kernel_api.h"
 #include "emulator/launch.h"
 #include "emulator/loads.h"
 #include "emulator/maths.h"
+#include "emulator/memory_api.h"
 #include "emulator/qualifiers.h"
 #include "emulator/runtime_api.h"
 #include "emulator/synchronise.h"

@@ -114,15 +114,16 @@ void refuse_in_kernels() {
     abandon("launches another kernel: a launch inside a kernel is not supported");
 }
 
-void submit(LaunchInfo info) {
+cudaError_t submit(LaunchInfo info) {
   const std::shared_ptr<void> closure(info.closure, info.destroy);
   const Call call("a launch", info.configuration.where);
-  if (sticky_error()) return note_skipped_work();
+  if (sticky_error()) return note_skipped_work(), sticky_error();
   {
     const std::lock_guard lock(emulator_one_launch);
     read_settings();
     raise_unchecked();
-    if (is_refused(info.kernel, info.configuration, device(), info.configuration.where)) return;
+    if (is_refused(info.kernel, info.configuration, device(), info.configuration.where))
+      return cudaErrorInvalidValue;
   }
   struct Dropping {
     ~Dropping() { drop_tensors(); }
@@ -131,7 +132,7 @@ void submit(LaunchInfo info) {
   work.is_launch = true;
   const cudaStream_t stream = info.configuration.stream;
   work.run = [info = std::move(info), closure] { run(info); };
-  enqueue(stream, std::move(work));
+  return enqueue(stream, std::move(work));
 }
 
 void run(const LaunchInfo& info) {
