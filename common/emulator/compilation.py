@@ -41,8 +41,8 @@ RUNTIME_FLAGS = (
 # Sources of the runtime that must be fast: they run at every load and store, or at every switch between threads.
 OPTIMISED = (
     *("access", "access_sites", "allocation", "barrier_check", "bindings", "collectives", "fiber"),
-    *("happens_before", "hooks", "memory_check", "races", "release_acquire", "release_search", "scheduler"),
-    *("shadow", "shadow_pages", "shared_memory", "thread_order"),
+    *("happens_before", "hooks", "matrix", "memory_check", "races", "release_acquire", "release_search"),
+    *("scheduler", "shadow", "shadow_pages", "shared_memory", "small_floats", "thread_order"),
 )
 
 

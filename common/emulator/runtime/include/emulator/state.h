@@ -42,6 +42,10 @@ enum class Operation : std::uint8_t {
   all,
   match_any,
   match_all,
+  // Of all lanes of a warp (warp_wide.h).
+  mma_sync,
+  load_matrix_sync,
+  store_matrix_sync,
 };
 // One CUDA thread that has started and has not ended.
 struct Thread {

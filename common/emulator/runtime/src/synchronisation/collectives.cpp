@@ -8,6 +8,7 @@
 #include "../launch/scheduler.h"
 #include "../races/shadow_events.h"
 #include "barrier_check.h"
+#include "warp_wide.h"
 
 namespace emulator {
 namespace {
@@ -29,6 +30,7 @@ void release_barrier(Block& block) {
 
 // Computes the results of the lanes of a collective.
 void exchange(const Collective& collective, Thread* lanes) {
+  if (is_warp_wide(collective.operation)) return complete_warp_wide(collective, lanes);
   std::uint64_t agreed = 0, first = lanes[std::countr_zero(collective.arrived)].value;
   bool all_same = true;
   for (unsigned lane = 0; lane < 32; lane++)
@@ -168,10 +170,10 @@ unsigned current_lane() {
 
 const char* name_of(Operation operation) {
   static constexpr const char* names[] = {
-      "nothing",           "a turn",           "__activemask",  "__syncthreads", "__syncthreads_count",
-      "__syncthreads_and", "__syncthreads_or", "__syncwarp",    "__shfl_sync",   "__shfl_up_sync",
-      "__shfl_down_sync",  "__shfl_xor_sync",  "__ballot_sync", "__any_sync",    "__all_sync",
-      "__match_any_sync",  "__match_all_sync"};
+      "nothing",           "a turn",           "__activemask",  "__syncthreads",    "__syncthreads_count",
+      "__syncthreads_and", "__syncthreads_or", "__syncwarp",    "__shfl_sync",      "__shfl_up_sync",
+      "__shfl_down_sync",  "__shfl_xor_sync",  "__ballot_sync", "__any_sync",       "__all_sync",
+      "__match_any_sync",  "__match_all_sync", "mma_sync",      "load_matrix_sync", "store_matrix_sync"};
   return names[static_cast<int>(operation)];
 }
 
