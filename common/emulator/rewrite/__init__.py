@@ -6,6 +6,8 @@ the emulator cannot run. Each rule in rules.py turns a part of this syntax into 
 - `kernel<<<grid, block>>>(x)` becomes a call of `emulator::launch`;
 - `__shared__` variables become references to the memory of a block;
 - in device code, the C library's copies and heap become the emulator's, which are checked;
+- inline PTX (asm) becomes calls of C++ functions: assembly.py reads the statement, ptx.py the text, and ptx_*.py have
+  the instructions;
 - `__device__` and `__constant__` variables at file scope are registered;
 - in host code, CUDA tensors become CPU tensors, and each is registered by name where the code takes its pointer.
 """
@@ -20,6 +22,7 @@ __all__ = ["Source", "read", "rewrite"]
 
 # nvcc includes this by itself.
 CUDA_PROLOGUE = "#include <cuda_runtime.h>\n"
+PTX_PROLOGUE = '#include "emulator/ptx.h"\n'
 TENSOR_PROLOGUE = '#include "emulator/tensor.h"\n'
 # Makes a literal from a macro's arguments: the text of a launch or a tensor in a macro.
 NAME_PROLOGUE = "#undef EMULATOR_NAME\n#define EMULATOR_NAME(...) #__VA_ARGS__\n"
@@ -32,7 +35,9 @@ def rewrite(source: Source) -> str:
     """
     syntax = parse(source)
     tensors = list(rules.register_tensors(source, syntax))
+    assembly = list(rules.rewrite_assembly(source, syntax))
     edits = [
+        *assembly,
         *rules.rewrite_launches(source, syntax),
         *rules.rewrite_shared_variables(source, syntax),
         *rules.rewrite_device_calls(source, syntax),
@@ -41,6 +46,7 @@ def rewrite(source: Source) -> str:
         *tensors,
     ]
     prologue = CUDA_PROLOGUE * source.path.endswith((".cu", ".cuh")) + TENSOR_PROLOGUE * bool(tensors)
+    prologue += PTX_PROLOGUE * bool(assembly)
     prologue += NAME_PROLOGUE * any("EMULATOR_NAME" in edit.text for edit in edits)
     path = source.path.replace("\\", "\\\\").replace('"', '\\"')
     return f'{prologue}#line 1 "{path}"\n{apply(edits, source.text)}'

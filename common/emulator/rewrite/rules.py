@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .assembly import find_asm, translate_asm
 from .expressions import find_operand
 from .syntax import LaunchExpression, Syntax, has_pack
 from .tokens import Source
@@ -137,6 +138,15 @@ def register_file_variables(source: Source, syntax: Syntax) -> Iterator[Edit]:
                 for name in declared.names
             ),
         )
+
+
+def rewrite_assembly(source: Source, syntax: Syntax) -> Iterator[Edit]:
+    """Each asm statement becomes calls of the functions for its PTX instructions."""
+    for index in find_asm(source, syntax.device_code):
+        closer, text = translate_asm(source, index)
+        start, end = source.tokens[index].start, source.tokens[closer].end
+        line_breaks = "".join(re.findall(r"\\?\n", source.text[start:end]))
+        yield Edit(start, end, text + line_breaks)
 
 
 def rewrite_device_calls(source: Source, syntax: Syntax) -> Iterator[Edit]:

@@ -14,7 +14,6 @@ from .functions import Function, Signature, find_body, find_qualifier_words, rea
 from .tokens import Source
 from .variables import FileVariables, SharedDeclaration, find_file_variables, read_shared_declaration
 
-ASM = ("asm", "__asm__", "__asm")
 TEXTURES = re.compile(r"(tex|surf)(1D|2D|3D|Cubemap)\w*|(texture|surface)|cuda(Texture|Surface)Object_t")
 # Headers of the CUDA Toolkit. The emulator cannot use them, even on machines that have them.
 CUDA_HEADERS = re.compile(
@@ -55,7 +54,7 @@ def parse(source: Source) -> Syntax:
     for function in functions:
         body = range(function.opener + 1, function.closer)
         device_code[body.start : body.stop] = b"\1" * len(body)
-    unsupported = min(find_unsupported(source, device_code), default=None)
+    unsupported = min(find_unsupported(source), default=None)
     if unsupported:
         raise source.error(*unsupported)
     launches = [
@@ -82,24 +81,20 @@ def find_functions(source: Source) -> tuple[list[Function], dict[str, list[Signa
     return functions, kernels
 
 
-def find_unsupported(source: Source, device_code: bytearray) -> Iterator[tuple[int, str]]:
+def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
     """The tokens of code that only a GPU can run, with the reason, in no particular order."""
-    is_cuda = source.path.endswith((".cu", ".cuh"))
     for index in source.find("include"):
         if source.is_(index - 1, "#") and source.tokens[index].directive and index not in source.skipped:
             header = source.rest_of_line(index).strip('<>" ')
             if CUDA_HEADERS.fullmatch(header) and not (INCLUDE / header).exists():
                 yield index, f"the emulator does not support <{header}>"
     textures = [text for text in source.positions if TEXTURES.fullmatch(text)]
-    for index in source.find(*ASM, "__managed__", *textures):
+    for index in source.find("__managed__", *textures):
         text = source.tokens[index].text
         if index in source.skipped:
             continue
         if text == "__managed__":
             yield index, "the emulator does not support __managed__ variables"
-        elif text in ASM:
-            if is_cuda or device_code[index]:
-                yield index, "the emulator cannot run inline PTX (asm)"
         elif text.startswith("cuda") or source.is_(index + 1, "<", "("):
             yield index, f"the emulator does not support textures and surfaces ({text})"
 

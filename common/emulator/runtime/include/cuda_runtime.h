@@ -14,5 +14,6 @@
 #include "emulator/maths.h"
 #include "emulator/qualifiers.h"
 #include "emulator/runtime_api.h"
+#include "emulator/shared_address.h"
 #include "emulator/synchronise.h"
 #include "emulator/types.h"

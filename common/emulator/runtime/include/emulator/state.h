@@ -46,6 +46,9 @@ enum class Operation : std::uint8_t {
   mma_sync,
   load_matrix_sync,
   store_matrix_sync,
+  mma,
+  ldmatrix,
+  stmatrix,
 };
 // One CUDA thread that has started and has not ended.
 struct Thread {

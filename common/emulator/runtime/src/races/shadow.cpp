@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../launch/shared_memory.h"
+#include "../memory/async_copies.h"
 #include "../report/report.h"
 #include "initialisation.h"
 #include "release_acquire.h"
@@ -40,6 +42,7 @@ void check_conflict(const Conflict& conflict) {
 void forget_launch() {
   forget_races();
   forget_releases();
+  forget_async_copies();
   while (!shadow_pages().users.empty()) shadow_pages().users.back()->forget();
   shadow_pages().trim();
 }
@@ -216,6 +219,13 @@ void mark_initialised(Allocation& allocation, const void* begin, std::size_t siz
 }
 void mark_uninitialised(Allocation& allocation, const void* begin, std::size_t size) {
   shadow_of(allocation).mark(begin, size, true);
+}
+void mark_shared_uninitialised(const void* begin, std::size_t size) {
+  if (!checks_races && !checks_initialisation) return;
+  const Block& block = *running.thread->block;
+  const auto* first = static_cast<const std::byte*>(begin);
+  const std::byte* arena = arena_part(block, first);
+  if (arena) (arena == block.arena.bytes ? block.shadow->fixed : block.shadow->dynamic).mark(first, size, true);
 }
 void copy_initialisation(Allocation& to, const void* to_begin, const Allocation& from, const void* from_begin,
                          std::size_t size) {

@@ -173,7 +173,7 @@ const char* name_of(Operation operation) {
       "nothing",           "a turn",           "__activemask",  "__syncthreads",    "__syncthreads_count",
       "__syncthreads_and", "__syncthreads_or", "__syncwarp",    "__shfl_sync",      "__shfl_up_sync",
       "__shfl_down_sync",  "__shfl_xor_sync",  "__ballot_sync", "__any_sync",       "__all_sync",
-      "__match_any_sync",  "__match_all_sync", "mma_sync",      "load_matrix_sync", "store_matrix_sync"};
+      "__match_any_sync",  "__match_all_sync", "mma_sync",      "load_matrix_sync", "store_matrix_sync", "mma", "ldmatrix", "stmatrix"};
   return names[static_cast<int>(operation)];
 }
 

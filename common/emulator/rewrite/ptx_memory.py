@@ -1,0 +1,267 @@
+"""PTX instructions that access memory, wait for other threads, or use tensor cores."""
+
+from __future__ import annotations
+
+from .ptx import (
+    BITS,
+    PTX,
+    TYPES,
+    Instruction,
+    UnsupportedPtx,
+    address,
+    call,
+    name_register,
+    read,
+    split_vector,
+    write,
+)
+
+U32, U64 = BITS[32], BITS[64]
+SCOPES = ("cta", "cluster", "gpu", "sys")
+SPACES = {"global": "global", "const": "global", "shared": "shared", "shared::cta": "shared"}
+CACHE_HINTS = ("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc")
+CACHE_LEVELS = ("L1::", "L2::")
+ATOMICS = ("add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas")
+
+
+def take_memory_modifiers(i: Instruction) -> tuple[str, str]:
+    """The state space and the order of an access. Removes the modifiers that change no result."""
+    space = i.take(*SPACES)
+    order = "weak"
+    if i.take("relaxed", "volatile", "mmio"):
+        order = "relaxed"
+    elif i.take("acquire", "release", "acq_rel"):
+        order = "ordered"
+    i.take("weak")
+    i.take(*SCOPES)
+    i.take(*CACHE_HINTS)
+    has_policy = "L2::cache_hint" in i.modifiers
+    i.modifiers[:] = [each for each in i.modifiers if not each.startswith(CACHE_LEVELS)]
+    if has_policy:
+        i.operands.pop()
+    return SPACES.get(space, "generic"), f"{PTX}Order::{order}"
+
+
+def load(i: Instruction) -> str:
+    """`ld.global.v4.f32 {a, b, c, d}, [p]`."""
+    space, order = take_memory_modifiers(i)
+    vector, ptx_type = i.take("v2", "v4"), i.take_type()
+    i.expect_operands(2)
+    to, pointer = split_vector(i.operands[0]), address(i.operands[1], space)
+    if len(to) != int((vector or "v1")[1:]):
+        raise i.unsupported()
+    if not vector:
+        return write(to[0], call("load", [pointer], TYPES[ptx_type], order))
+    names = [name_register(each) if each != "_" else "emulator_sink" for each in to]
+    loaded = call("load_vector", [pointer, *names], TYPES[ptx_type], order)
+    return f"{{ [[maybe_unused]] {U64} emulator_sink; {loaded}; }}"
+
+
+def store(i: Instruction) -> str:
+    """`st.shared.v2.u32 [p], {a, b}`."""
+    space, order = take_memory_modifiers(i)
+    vector, ptx_type = i.take("v2", "v4"), i.take_type()
+    i.expect_operands(2)
+    values = [read(each, TYPES[ptx_type]) for each in split_vector(i.operands[1])]
+    if len(values) != int((vector or "v1")[1:]):
+        raise i.unsupported()
+    function = "store_vector" if vector else "store"
+    return call(function, [address(i.operands[0], space), *values], TYPES[ptx_type], order) + ";"
+
+
+def update(i: Instruction) -> str:
+    """`atom.add.u32 d, [p], b`, and `red`, which has no result."""
+    space, order = take_memory_modifiers(i)
+    order = order.replace("weak", "relaxed")
+    operation = i.take(*ATOMICS)
+    i.take("noftz")
+    ptx_type = i.take_type()
+    has_result = i.opcode.startswith("atom.")
+    if not operation:
+        raise i.unsupported()
+    operands = i.operands if has_result else ["_", *i.operands]
+    if len(operands) != (4 if operation == "cas" else 3):
+        raise i.unsupported()
+    values = [read(each, TYPES[ptx_type]) for each in operands[2:]]
+    return write(
+        operands[0], call(f"atom_{operation}", [address(operands[1], space), *values], TYPES[ptx_type], order)
+    )
+
+
+def convert_address(i: Instruction) -> str:
+    """`cvta.to.shared.u64 d, a`: between addresses of a state space and generic ones."""
+    is_to, space = i.take("to"), i.take(*SPACES)
+    ptx_type = i.take_type()
+    i.expect_operands(2)
+    if not space:
+        raise i.unsupported()
+    value = read(i.operands[1], TYPES[ptx_type])
+    if SPACES[space] == "shared":
+        if is_to:
+            value = f"::emulator::shared_address(reinterpret_cast<const void*>({read(i.operands[1], U64)}))"
+        else:
+            value = f"reinterpret_cast<{U64}>(::emulator::shared_pointer({read(i.operands[1], U32)}))"
+    return write(i.operands[0], value)
+
+
+def test_address(i: Instruction) -> str:
+    """`isspacep.shared p, a`."""
+    space = i.take("shared", "shared::cta", "global")
+    i.expect_operands(2)
+    test = f"::emulator::is_shared(reinterpret_cast<const void*>({read(i.operands[1], U64)}))"
+    if not space:
+        raise i.unsupported()
+    return write(i.operands[0], f"!{test}" if space == "global" else test)
+
+
+def fence(i: Instruction) -> str:
+    """`fence.acq_rel.gpu`, `membar.gl`, `fence.proxy.async`: all are as strong as `__threadfence`."""
+    i.modifiers.clear()
+    return "::emulator::fence();"
+
+
+def wait_at_barrier(i: Instruction) -> str:
+    """`bar.sync 0`: the barrier of all threads of the block."""
+    i.take("aligned")
+    if i.operands != ["0"]:
+        raise UnsupportedPtx(f"the emulator supports {i.opcode} only for barrier 0 and all threads of the block")
+    return "::__syncthreads();"
+
+
+def reduce_at_barrier(i: Instruction) -> str:
+    """`bar.red.popc.u32 d, 0, p`."""
+    i.take("aligned")
+    operation, ptx_type = i.take("popc", "and", "or"), i.take_type()
+    i.expect_operands(3)
+    if i.operands[1] != "0" or not operation:
+        raise i.unsupported()
+    function = {"popc": "__syncthreads_count", "and": "__syncthreads_and", "or": "__syncthreads_or"}[operation]
+    return write(i.operands[0], f"{TYPES[ptx_type]}(::{function}({read(i.operands[2], 'bool')}))")
+
+
+def wait_for_warp(i: Instruction) -> str:
+    """`bar.warp.sync mask`."""
+    i.expect_operands(1)
+    return f"::__syncwarp({read(i.operands[0], U32)});"
+
+
+def shuffle(i: Instruction) -> str:
+    """`shfl.sync.down.b32 d|p, a, b, c, mask`."""
+    mode = i.take("up", "down", "bfly", "idx")
+    if i.take_type() != "b32" or not mode:
+        raise i.unsupported()
+    i.expect_operands(5)
+    to = [each.strip() for each in i.operands[0].split("|")]
+    operation = {"up": "shfl_up", "down": "shfl_down", "bfly": "shfl_xor", "idx": "shfl"}[mode]
+    arguments = [read(each, U32) for each in i.operands[1:]]
+    value = call("shfl_sync", [*arguments, "emulator_is_inside"], f"::emulator::Operation::{operation}")
+    is_inside = write(to[1], "emulator_is_inside") if len(to) > 1 else ""
+    return f"{{ bool emulator_is_inside; {write(to[0], value)} {is_inside} }}"
+
+
+def vote(i: Instruction) -> str:
+    """`vote.sync.ballot.b32 d, p, mask`."""
+    mode = i.take("all", "any", "uni", "ballot")
+    i.take_type()
+    i.expect_operands(3)
+    if not mode:
+        raise i.unsupported()
+    return write(i.operands[0], call(f"vote_{mode}", [read(i.operands[1], "bool"), read(i.operands[2], U32)]))
+
+
+def match(i: Instruction) -> str:
+    """`match.any.sync.b32 d, a, mask`, and `match.all.sync.b32 d|p, a, mask`."""
+    mode, _ = i.take("any", "all"), i.take("sync")
+    ptx_type = i.take_type()
+    i.expect_operands(3)
+    arguments = [read(i.operands[1], TYPES[ptx_type]), read(i.operands[2], U32)]
+    if mode == "any":
+        return write(i.operands[0], call("match_any", arguments))
+    to = [each.strip() for each in i.operands[0].split("|")]
+    value = write(to[0], call("match_all", [*arguments, "emulator_is_same"]))
+    return f"{{ bool emulator_is_same; {value} {write(to[1], 'emulator_is_same') if len(to) > 1 else ''} }}"
+
+
+def activemask(i: Instruction) -> str:
+    """`activemask.b32 d`."""
+    i.take_type()
+    return write(i.operands[0], "::__activemask()")
+
+
+def reduce(i: Instruction) -> str:
+    """`redux.sync.add.s32 d, a, mask`."""
+    operation, ptx_type = i.take("add", "min", "max", "and", "or", "xor"), i.take_type()
+    i.expect_operands(3)
+    if not operation or ptx_type not in ("u32", "s32", "b32"):
+        raise i.unsupported()
+    arguments = [read(i.operands[1], TYPES[ptx_type]), read(i.operands[2], U32)]
+    return write(i.operands[0], call(f"redux_{operation}", arguments, TYPES[ptx_type]))
+
+
+def elect(i: Instruction) -> str:
+    """`elect.sync d|p, mask`."""
+    i.expect_operands(2)
+    to = [each.strip() for each in i.operands[0].split("|")]
+    if len(to) != 2:
+        raise i.unsupported()
+    value = write(to[0], call("elect", [read(i.operands[1], U32), "emulator_is_elected"]))
+    return f"{{ bool emulator_is_elected; {value} {write(to[1], 'emulator_is_elected')} }}"
+
+
+def copy_async(i: Instruction) -> str:
+    """`cp.async.cg.shared.global [to], [from], 16, source_size`."""
+    level, space = i.take("ca", "cg"), i.take("shared", "shared::cta")
+    has_policy = "L2::cache_hint" in i.modifiers
+    i.modifiers[:] = [each for each in i.modifiers if not each.startswith("L2::")]
+    if has_policy:
+        i.operands.pop()
+    i.expect_operands(3, 4)
+    if not level or not space or not i.take("global"):
+        raise i.unsupported()
+    if i.operands[2] in ("4", "8") and level == "cg":
+        raise UnsupportedPtx(f"{i.opcode} copies 16 bytes, not {i.operands[2]}")
+    size = read(i.operands[2], U32)
+    source_size = read(i.operands[3], U32) if len(i.operands) == 4 else size
+    pointers = [address(i.operands[0], "shared"), address(i.operands[1], "global")]
+    return call("cp_async", [*pointers, size, source_size]) + ";"
+
+
+def commit_copies(i: Instruction) -> str:
+    """`cp.async.commit_group`."""
+    return call("cp_async_commit_group", []) + ";"
+
+
+def wait_for_copies(i: Instruction) -> str:
+    """`cp.async.wait_group n`."""
+    i.expect_operands(1)
+    return call("cp_async_wait_group", [read(i.operands[0], U32)]) + ";"
+
+
+def wait_for_all_copies(i: Instruction) -> str:
+    """`cp.async.wait_all`."""
+    return call("cp_async_wait_all", []) + ";"
+
+
+MEMORY = {
+    "ld": load,
+    "st": store,
+    "atom": update,
+    "red": update,
+    "cvta": convert_address,
+    "isspacep": test_address,
+    "fence": fence,
+    "membar": fence,
+    **dict.fromkeys(("bar.sync", "barrier.sync", "bar.cta.sync", "barrier.cta.sync"), wait_at_barrier),
+    **dict.fromkeys(("bar.red", "barrier.red", "bar.cta.red", "barrier.cta.red"), reduce_at_barrier),
+    "bar.warp.sync": wait_for_warp,
+    "shfl.sync": shuffle,
+    "vote.sync": vote,
+    "match": match,
+    "activemask": activemask,
+    "redux.sync": reduce,
+    "elect.sync": elect,
+    "cp.async": copy_async,
+    "cp.async.commit_group": commit_copies,
+    "cp.async.wait_group": wait_for_copies,
+    "cp.async.wait_all": wait_for_all_copies,
+}
