@@ -83,14 +83,37 @@ int expect(const char* what, int i, double got, double expected) {
 
 int main() {
   const uint32_t a = 0x89abcdef, b = 0x01234567;
-  const uint32_t of_integers[] = {
-      0x8acf1356, 0x88888888, a * b, uint32_t(uint64_t(a) * b >> 32), 0x9abcdef0, 0xffffffff,
-      a ^ b ^ 0xfffffff0u, 0xef000189, 0xfffffffd, 0x01234ef7, 24, 0x28000000, 0x23456789, 0x80000000,
-      uint32_t((uint64_t(a) * b + 1) >> 32), uint32_t((uint64_t(a) * b + 1) >> 32)};
+  const uint32_t of_integers[] = {0x8acf1356,
+                                  0x88888888,
+                                  a * b,
+                                  uint32_t(uint64_t(a) * b >> 32),
+                                  0x9abcdef0,
+                                  0xffffffff,
+                                  a ^ b ^ 0xfffffff0u,
+                                  0xef000189,
+                                  0xfffffffd,
+                                  0x01234ef7,
+                                  24,
+                                  0x28000000,
+                                  0x23456789,
+                                  0x80000000,
+                                  uint32_t((uint64_t(a) * b + 1) >> 32),
+                                  uint32_t((uint64_t(a) * b + 1) >> 32)};
   const float third = 1 / 3.0f, up = std::nextafter(third + 16, 17.0f);
   const float of_floats[] = {third + 16 > 16.0 + third ? std::nextafter(third + 16, 0.0f) : third + 16,
                              third + 16 < 16.0 + third ? up : third + 16,
-                             std::fma(third, 16.0f, third), 1, 0, 16, 8, 0.25f, 0, 0x1.554p-2f, -3, 1.5f, 12, 7};
+                             std::fma(third, 16.0f, third),
+                             1,
+                             0,
+                             16,
+                             8,
+                             0.25f,
+                             0,
+                             0x1.554p-2f,
+                             -3,
+                             1.5f,
+                             12,
+                             7};
   uint32_t* d_integers;
   float* d_floats;
   cudaMallocManaged(&d_integers, kResults * sizeof(uint32_t));

@@ -15,9 +15,15 @@ struct __nv_bfloat16_raw {
 struct alignas(4) __nv_bfloat162_raw {
   unsigned short x, y;
 };
-using __nv_bfloat16 = emulator::SixteenBits<emulator::kBFloat16, __nv_bfloat16_raw, c10::BFloat16>;
+template <>
+struct emulator::sixteen_bits::Relatives<emulator::kBFloat16> {
+  using Raw = __nv_bfloat16_raw;
+  using Raw2 = __nv_bfloat162_raw;
+  using Torch = c10::BFloat16;
+};
+using __nv_bfloat16 = emulator::sixteen_bits::SixteenBits<emulator::kBFloat16>;
 using nv_bfloat16 = __nv_bfloat16;
-using __nv_bfloat162 = emulator::SixteenBitsPair<__nv_bfloat16, __nv_bfloat162_raw>;
+using __nv_bfloat162 = emulator::sixteen_bits::SixteenBitsPair<emulator::kBFloat16>;
 using nv_bfloat162 = __nv_bfloat162;
 
 EMULATOR_BEGIN

@@ -15,11 +15,17 @@ struct __half_raw {
 struct alignas(4) __half2_raw {
   unsigned short x, y;
 };
-using __half = emulator::SixteenBits<emulator::kHalf, __half_raw, c10::Half>;
+template <>
+struct emulator::sixteen_bits::Relatives<emulator::kHalf> {
+  using Raw = __half_raw;
+  using Raw2 = __half2_raw;
+  using Torch = c10::Half;
+};
+using __half = emulator::sixteen_bits::SixteenBits<emulator::kHalf>;
 using half = __half;
 using __nv_half = __half;
 using nv_half = __half;
-using __half2 = emulator::SixteenBitsPair<__half, __half2_raw>;
+using __half2 = emulator::sixteen_bits::SixteenBitsPair<emulator::kHalf>;
 using half2 = __half2;
 using __nv_half2 = __half2;
 using nv_half2 = __half2;

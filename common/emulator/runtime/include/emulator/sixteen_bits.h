@@ -13,11 +13,19 @@
 #include "emulator/small_floats.h"
 #include "emulator/synchronise.h"
 
-namespace emulator {
+// A namespace of their own: C++ also looks for the functions that a program calls with such a number in the
+// namespace of its type.
+namespace emulator::sixteen_bits {
 
-// `Torch` is the type of the same format in torch's headers, which need not be included.
-template <FloatFormat format, typename Raw, typename Torch>
+// The types that convert to and from those of a format without a change of bits: CUDA's structures of bits,
+// and the type in torch's headers, which need not be included.
+template <FloatFormat format>
+struct Relatives;
+
+template <FloatFormat format>
 struct alignas(2) SixteenBits {
+  using Raw = typename Relatives<format>::Raw;
+  using Torch = typename Relatives<format>::Torch;
   std::uint16_t bits;
 
   SixteenBits() = default;
@@ -69,8 +77,10 @@ struct alignas(2) SixteenBits {
 };
 
 // Two of them, loaded and stored as one.
-template <typename T, typename Raw2>
+template <FloatFormat format>
 struct alignas(4) SixteenBitsPair {
+  using T = SixteenBits<format>;
+  using Raw2 = typename Relatives<format>::Raw2;
   T x, y;
 
   SixteenBitsPair() = default;
@@ -103,4 +113,4 @@ struct alignas(4) SixteenBitsPair {
   friend bool operator>=(SixteenBitsPair a, SixteenBitsPair b) { return a.x >= b.x && a.y >= b.y; }
 };
 
-}  // namespace emulator
+}  // namespace emulator::sixteen_bits
