@@ -167,7 +167,7 @@ def test_a_program_knows_its_cases(program):
 @pytest.mark.needs("nvcc")
 @every_program
 def test_nvcc_takes_it(program, tmp_path):
-    command = [nvcc.find_nvcc(), "-arch=sm_75", "-c", str(program), "-o", str(tmp_path / "object")]
+    command = [nvcc.find_nvcc(), "-arch=sm_80", "-c", str(program), "-o", str(tmp_path / "object")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

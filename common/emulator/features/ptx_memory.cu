@@ -69,7 +69,7 @@ __global__ void atomics(int* sums, float* most, __half2* halves) {
   asm volatile("red.relaxed.gpu.global.max.s32 [%0+4], %1;" ::"l"(sums), "r"(threadIdx.x) : "memory");
   int old;
   asm volatile("atom.global.cas.b32 %0, [%1], 0, %2;" : "=r"(old) : "l"(sums + 2), "r"(threadIdx.x + 1));
-  asm volatile("atom.exch.b32 %0, [%1], %2;" : "=r"(old) : "l"(sums + 3), "r"(7));
+  asm volatile("atom.exch.b32 %0, [%1], %2;" : "=r"(old) : "l"(sums + 3), "r"(old ? 7 : 7));
   asm volatile("red.add.f32 [%0], %1;" ::"l"(most), "f"(0.5f) : "memory");
   asm volatile("red.global.add.noftz.f16x2 [%0], %1;" ::"l"(halves), "r"(0x3c004000) : "memory");  // (2, 1)
 }

@@ -64,7 +64,8 @@ __global__ void lanes(uint32_t* out) {
   asm volatile("{.reg .pred p; .reg .b32 leader; elect.sync leader|p, -1; selp.u32 %0, 1, 0, p;}"
                : "=r"(mine[kElected]));
   asm volatile("bar.warp.sync 0xffffffff;");
-  asm volatile("{.reg .b32 t; mov.u32 t, %%tid.x; add.u32 %0, t, %%ntid.x;}" : "=r"(mine[kThread]));
+  asm volatile("{.reg .b32 t, n; mov.u32 t, %%tid.x; mov.u32 n, %%ntid.x; add.u32 %0, t, n;}"
+               : "=r"(mine[kThread]));
 }
 
 int main() {

@@ -6,7 +6,7 @@
 
 #include "../launch/failure.h"
 #include "../launch/launch_state.h"
-#include "../races/initialisation.h"
+#include "../races/shadow_events.h"
 #include "access.h"
 #include "async_copies.h"
 
@@ -40,6 +40,7 @@ AsyncCopies& own_async_copies() {
 }
 
 void finish(const AsyncCopy& copy) {
+  shadow_copy_arrives(copy.to, copy.size);
   on_access(copy.to, copy.size, true, AccessKind::plain, copy.pc);
   std::memcpy(copy.to, copy.data, copy.size);
 }
@@ -47,6 +48,21 @@ void finish(const AsyncCopy& copy) {
 }  // namespace
 
 void forget_async_copies() { all_async_copies().clear(); }
+
+const void* start_of_async_copy(const std::byte* address) {
+  const auto find_in = [=](const std::vector<AsyncCopy>& copies) -> const void* {
+    for (const AsyncCopy& copy : copies)
+      if (address >= copy.to && address < copy.to + copy.size) return copy.pc;
+    return nullptr;
+  };
+  for (const auto& [thread, own] : all_async_copies()) {
+    if (own.block != running.thread->block->number) continue;
+    if (const void* pc = find_in(own.open)) return pc;
+    for (const auto& group : own.groups)
+      if (const void* pc = find_in(group)) return pc;
+  }
+  return nullptr;
+}
 
 __attribute__((noinline)) void start_async_copy(void* to, const void* from, std::uint32_t size,
                                                 std::uint32_t source_size) {
@@ -61,7 +77,7 @@ __attribute__((noinline)) void start_async_copy(void* to, const void* from, std:
   if (source_size) std::memcpy(copy.data, from, source_size);
   for (std::uint32_t at = 0; at < size; at += sizeof(kUninitialised))
     std::memcpy(copy.to + at, &kUninitialised, sizeof(kUninitialised));
-  mark_shared_uninitialised(to, size);
+  shadow_copy_starts(copy.to, size);
   own_async_copies().open.push_back(copy);
 }
 

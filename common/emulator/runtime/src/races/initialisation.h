@@ -9,7 +9,6 @@ namespace emulator {
 // The host wrote to it (memset, copies).
 void mark_initialised(Allocation& allocation, const void* begin, std::size_t size);
 void mark_uninitialised(Allocation& allocation, const void* begin, std::size_t size);
-void mark_shared_uninitialised(const void* begin, std::size_t size);  // of the block that runs
 // A copy from device memory: each byte of `to` is initialised if that of `from` is.
 void copy_initialisation(Allocation& to, const void* to_begin, const Allocation& from, const void* from_begin,
                          std::size_t size);

@@ -95,6 +95,15 @@ void Shadow::mark(const void* begin, std::size_t size, bool is_uninitialised) {
   }
 }
 
+void Shadow::forget_reads(const void* begin, std::size_t size) {
+  const auto at = std::size_t(static_cast<const std::byte*>(begin) - begin_);
+  for (std::size_t word = at / 4; word <= (at + size - 1) / 4; word++) {
+    ShadowWord& shadow = page_of(word)[word % kWords];
+    for (int i = 0; i < 3; i++)
+      if (!shadow.writes(i)) shadow.drop(i);
+  }
+}
+
 bool Shadow::is_untouched() const {
   if (uninitialised_.empty()) return false;
   const std::size_t whole = size_ / 64, rest = size_ % 64;
@@ -220,12 +229,23 @@ void mark_initialised(Allocation& allocation, const void* begin, std::size_t siz
 void mark_uninitialised(Allocation& allocation, const void* begin, std::size_t size) {
   shadow_of(allocation).mark(begin, size, true);
 }
-void mark_shared_uninitialised(const void* begin, std::size_t size) {
-  if (!checks_races && !checks_initialisation) return;
+namespace {
+
+// The shadow of the part of shared memory that an address is in, if any check uses it.
+Shadow* shadow_of_shared(const std::byte* address) {
+  if (!checks_races && !checks_initialisation) return nullptr;
   const Block& block = *running.thread->block;
-  const auto* first = static_cast<const std::byte*>(begin);
-  const std::byte* arena = arena_part(block, first);
-  if (arena) (arena == block.arena.bytes ? block.shadow->fixed : block.shadow->dynamic).mark(first, size, true);
+  const std::byte* arena = arena_part(block, address);
+  return !arena ? nullptr : arena == block.arena.bytes ? &block.shadow->fixed : &block.shadow->dynamic;
+}
+
+}  // namespace
+
+void shadow_copy_starts(const std::byte* to, std::size_t size) {
+  if (Shadow* shadow = shadow_of_shared(to)) shadow->mark(to, size, true);
+}
+void shadow_copy_arrives(const std::byte* to, std::size_t size) {
+  if (Shadow* shadow = shadow_of_shared(to)) shadow->forget_reads(to, size);
 }
 void copy_initialisation(Allocation& to, const void* to_begin, const Allocation& from, const void* from_begin,
                          std::size_t size) {

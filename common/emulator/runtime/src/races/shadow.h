@@ -46,6 +46,7 @@ class Shadow {
 
   void check(const Access& access);
   void mark(const void* begin, std::size_t size, bool is_uninitialised);
+  void forget_reads(const void* begin, std::size_t size);
   bool is_untouched() const;  // all of the memory is uninitialised
   void forget();              // the accesses of the previous launch or block
   // Calls `take(first, count)` for each run of uninitialised bytes of a range, by bytes from its begin.

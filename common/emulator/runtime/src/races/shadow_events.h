@@ -18,6 +18,10 @@ void shadow_thread_ends(const Thread& thread);
 void shadow_block_barrier(Block& block);
 void shadow_warp_synchronised(Block& block, unsigned warp, std::uint32_t mask);
 void shadow_fence(const Thread& thread);
+// A copy to shared memory of the running block that arrives later. Until then the place is uninitialised; a
+// read in between is found as such, and not as a race as well.
+void shadow_copy_starts(const std::byte* to, std::size_t size);
+void shadow_copy_arrives(const std::byte* to, std::size_t size);
 
 }  // namespace emulator
 EMULATOR_END

@@ -16,8 +16,16 @@ struct LaneWork {
   WarpComputation compute;
 };
 
+// Whether a check ended one of the missing lanes. It has been reported already, so its absence is not
+// reported.
+bool has_ended_lane(const Block& block, unsigned warp) {
+  for (const Thread& thread : block.threads)
+    if (thread.warp() == warp && thread.was_ended) return true;
+  return false;
+}
+
 void add_missing_lanes(const Collective& collective, const Thread& caller) {
-  if (!is_on(Check::barriers)) return;
+  if (!is_on(Check::barriers) || has_ended_lane(*caller.block, caller.warp())) return;
   const Cause cause = cause_at("missing lanes", caller.where);
   const AboutThread none(nullptr);
   if (!is_new(cause)) return;
