@@ -85,7 +85,7 @@ double sum_of_products(const double* a, const double* b, int k, double sum, bool
   return sum;
 }
 
-void multiply(void* const (&lanes)[kWarpLanes]) {
+void multiply_in_warp(void* const (&lanes)[kWarpLanes]) {
   const auto& first = *static_cast<const MatrixMultiplication*>(lanes[0]);
   const int m = first.m, n = first.n, k = first.k;
   const Matrix a = gather(lanes, &MatrixMultiplication::a, m, k);
@@ -111,7 +111,7 @@ void add_misaligned_matrix(const char* problem, std::string what, Position where
 }  // namespace
 
 void multiply_matrices(const MatrixMultiplication& own, Operation operation, Position where) {
-  compute_in_warp(operation, const_cast<MatrixMultiplication*>(&own), multiply, where);
+  compute_in_warp(operation, const_cast<MatrixMultiplication*>(&own), multiply_in_warp, where);
 }
 
 void meet_at_matrix(const void* matrix, std::size_t row_bytes, Operation operation, Position where) {
