@@ -11,11 +11,12 @@ from .ptx import BITS, PTX, UnsupportedPtx, translate
 from .ptx_instructions import ARITHMETIC
 from .ptx_matrix import MATRIX
 from .ptx_memory import MEMORY
+from .ptx_threads import THREADS
 from .tokens import Source
 
 ASM = ("asm", "__asm__", "__asm")
 QUALIFIERS = ("volatile", "__volatile__", "__volatile")
-HANDLERS = {**ARITHMETIC, **MEMORY, **MATRIX}
+HANDLERS = {**ARITHMETIC, **MEMORY, **THREADS, **MATRIX}
 # The value of an operand by the letter of its constraint.
 VALUES = {"h": "std::uint16_t", "r": BITS[32], "l": BITS[64], "f": "float", "d": "double"}
 REGISTERS = {"h": BITS[16], "r": BITS[32], "l": BITS[64], "f": BITS[32], "d": BITS[64], "n": BITS[64]}

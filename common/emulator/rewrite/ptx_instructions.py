@@ -66,10 +66,10 @@ def operate(i: Instruction) -> str:
         return multiply_integers(i, name)
     kinds, types = OPERATIONS[name]
     ptx_type = i.take_type()
-    if ptx_type not in types:
+    rounding = i.take(*ROUNDINGS) if ptx_type in FLOATS else None
+    if ptx_type not in types or (rounding not in (None, "rn") and ptx_type not in ("f32", "f64")):
         raise i.unsupported()
     i.expect_operands(len(kinds) + 1)
-    rounding = i.take(*ROUNDINGS) if ptx_type in FLOATS else None
     i.take("approx", "full", "noftz")
     flushes, saturates, is_relu = (i.take(each) for each in ("ftz", "sat", "relu"))
     template = [TYPES[ptx_type]]
@@ -127,7 +127,7 @@ def compare(i: Instruction) -> str:
     """`setp.lt.and.f32 p|q, a, b, c`."""
     comparison, combination, flushes = i.take(*COMPARISONS), i.take("and", "or", "xor"), i.take("ftz")
     ptx_type = i.take_type()
-    if not comparison:
+    if not comparison or ptx_type.endswith("x2"):
         raise i.unsupported()
     i.expect_operands(4 if combination else 3)
     arguments = [read(operand, TYPES[ptx_type]) for operand in i.operands[1:3]]

@@ -1,4 +1,4 @@
-"""PTX instructions that access memory, wait for other threads, or use tensor cores."""
+"""PTX instructions that access memory."""
 
 from __future__ import annotations
 
@@ -114,100 +114,6 @@ def test_address(i: Instruction) -> str:
     return write(i.operands[0], f"!{test}" if space == "global" else test)
 
 
-def fence(i: Instruction) -> str:
-    """`fence.acq_rel.gpu`, `membar.gl`, `fence.proxy.async`: all are as strong as `__threadfence`."""
-    i.modifiers.clear()
-    return "::emulator::fence();"
-
-
-def wait_at_barrier(i: Instruction) -> str:
-    """`bar.sync 0`: the barrier of all threads of the block."""
-    i.take("aligned")
-    if i.operands != ["0"]:
-        raise UnsupportedPtx(f"the emulator supports {i.opcode} only for barrier 0 and all threads of the block")
-    return "::__syncthreads();"
-
-
-def reduce_at_barrier(i: Instruction) -> str:
-    """`bar.red.popc.u32 d, 0, p`."""
-    i.take("aligned")
-    operation, ptx_type = i.take("popc", "and", "or"), i.take_type()
-    i.expect_operands(3)
-    if i.operands[1] != "0" or not operation:
-        raise i.unsupported()
-    function = {"popc": "__syncthreads_count", "and": "__syncthreads_and", "or": "__syncthreads_or"}[operation]
-    return write(i.operands[0], f"{TYPES[ptx_type]}(::{function}({read(i.operands[2], 'bool')}))")
-
-
-def wait_for_warp(i: Instruction) -> str:
-    """`bar.warp.sync mask`."""
-    i.expect_operands(1)
-    return f"::__syncwarp({read(i.operands[0], U32)});"
-
-
-def shuffle(i: Instruction) -> str:
-    """`shfl.sync.down.b32 d|p, a, b, c, mask`."""
-    mode = i.take("up", "down", "bfly", "idx")
-    if i.take_type() != "b32" or not mode:
-        raise i.unsupported()
-    i.expect_operands(5)
-    to = [each.strip() for each in i.operands[0].split("|")]
-    operation = {"up": "shfl_up", "down": "shfl_down", "bfly": "shfl_xor", "idx": "shfl"}[mode]
-    arguments = [read(each, U32) for each in i.operands[1:]]
-    value = call("shfl_sync", [*arguments, "emulator_is_inside"], f"::emulator::Operation::{operation}")
-    is_inside = write(to[1], "emulator_is_inside") if len(to) > 1 else ""
-    return f"{{ bool emulator_is_inside; {write(to[0], value)} {is_inside} }}"
-
-
-def vote(i: Instruction) -> str:
-    """`vote.sync.ballot.b32 d, p, mask`."""
-    mode = i.take("all", "any", "uni", "ballot")
-    i.take_type()
-    i.expect_operands(3)
-    if not mode:
-        raise i.unsupported()
-    return write(i.operands[0], call(f"vote_{mode}", [read(i.operands[1], "bool"), read(i.operands[2], U32)]))
-
-
-def match(i: Instruction) -> str:
-    """`match.any.sync.b32 d, a, mask`, and `match.all.sync.b32 d|p, a, mask`."""
-    mode, _ = i.take("any", "all"), i.take("sync")
-    ptx_type = i.take_type()
-    i.expect_operands(3)
-    arguments = [read(i.operands[1], TYPES[ptx_type]), read(i.operands[2], U32)]
-    if mode == "any":
-        return write(i.operands[0], call("match_any", arguments))
-    to = [each.strip() for each in i.operands[0].split("|")]
-    value = write(to[0], call("match_all", [*arguments, "emulator_is_same"]))
-    return f"{{ bool emulator_is_same; {value} {write(to[1], 'emulator_is_same') if len(to) > 1 else ''} }}"
-
-
-def activemask(i: Instruction) -> str:
-    """`activemask.b32 d`."""
-    i.take_type()
-    return write(i.operands[0], "::__activemask()")
-
-
-def reduce(i: Instruction) -> str:
-    """`redux.sync.add.s32 d, a, mask`."""
-    operation, ptx_type = i.take("add", "min", "max", "and", "or", "xor"), i.take_type()
-    i.expect_operands(3)
-    if not operation or ptx_type not in ("u32", "s32", "b32"):
-        raise i.unsupported()
-    arguments = [read(i.operands[1], TYPES[ptx_type]), read(i.operands[2], U32)]
-    return write(i.operands[0], call(f"redux_{operation}", arguments, TYPES[ptx_type]))
-
-
-def elect(i: Instruction) -> str:
-    """`elect.sync d|p, mask`."""
-    i.expect_operands(2)
-    to = [each.strip() for each in i.operands[0].split("|")]
-    if len(to) != 2:
-        raise i.unsupported()
-    value = write(to[0], call("elect", [read(i.operands[1], U32), "emulator_is_elected"]))
-    return f"{{ bool emulator_is_elected; {value} {write(to[1], 'emulator_is_elected')} }}"
-
-
 def copy_async(i: Instruction) -> str:
     """`cp.async.cg.shared.global [to], [from], 16, source_size`."""
     level, space = i.take("ca", "cg"), i.take("shared", "shared::cta")
@@ -242,6 +148,14 @@ def wait_for_all_copies(i: Instruction) -> str:
     return call("cp_async_wait_all", []) + ";"
 
 
+def arrive_after_copies(i: Instruction) -> str:
+    """`cp.async.mbarrier.arrive.noinc.shared.b64 [p]`; without `.noinc` it expects one arrival more."""
+    count, space = "1" if i.take("noinc") else "0", i.take(*SPACES)
+    i.take_type()
+    i.expect_operands(1)
+    return call("cp_async_mbarrier_arrive", [address(i.operands[0], SPACES.get(space, "generic")), count]) + ";"
+
+
 MEMORY = {
     "ld": load,
     "st": store,
@@ -249,19 +163,9 @@ MEMORY = {
     "red": update,
     "cvta": convert_address,
     "isspacep": test_address,
-    "fence": fence,
-    "membar": fence,
-    **dict.fromkeys(("bar.sync", "barrier.sync", "bar.cta.sync", "barrier.cta.sync"), wait_at_barrier),
-    **dict.fromkeys(("bar.red", "barrier.red", "bar.cta.red", "barrier.cta.red"), reduce_at_barrier),
-    "bar.warp.sync": wait_for_warp,
-    "shfl.sync": shuffle,
-    "vote.sync": vote,
-    "match": match,
-    "activemask": activemask,
-    "redux.sync": reduce,
-    "elect.sync": elect,
     "cp.async": copy_async,
     "cp.async.commit_group": commit_copies,
     "cp.async.wait_group": wait_for_copies,
     "cp.async.wait_all": wait_for_all_copies,
+    "cp.async.mbarrier.arrive": arrive_after_copies,
 }

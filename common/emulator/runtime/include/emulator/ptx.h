@@ -5,6 +5,7 @@
 #include "emulator/ptx/bits.h"
 #include "emulator/ptx/convert.h"
 #include "emulator/ptx/matrix.h"
+#include "emulator/ptx/mbarrier.h"
 #include "emulator/ptx/memory.h"
 #include "emulator/ptx/registers.h"
 #include "emulator/ptx/warp.h"

@@ -61,7 +61,9 @@ T constant(double value) {
 // The expression of an input. `Value` is the type of the constraint: float for "f", an integer for "r".
 template <typename Value, typename T>
 UnsignedOf<sizeof(Value)> input(const T& expression) {
-  if constexpr (std::is_pointer_v<T>) {
+  if constexpr (std::is_array_v<T>) {
+    return input<Value>(&expression[0]);
+  } else if constexpr (std::is_pointer_v<T>) {
     static_assert(sizeof(Value) == 8, "a pointer needs the constraint \"l\" in asm");
     return reinterpret_cast<std::uint64_t>(expression);
   } else if constexpr (std::is_floating_point_v<Value>) {
