@@ -41,7 +41,7 @@ RUNTIME_FLAGS = (
 # Sources of the runtime that must be fast: they run at every load and store, or at every switch between threads.
 OPTIMISED = (
     *("access", "access_sites", "allocation", "barrier_check", "bindings", "collectives", "fiber"),
-    *("happens_before", "hooks", "memory_check", "races", "release_acquire", "release_search", "scheduler"),
+    *("group_barriers", "happens_before", "hooks", "known_blocks", "memory_check", "races", "release_acquire", "release_search", "scheduler"),
     *("shadow", "shadow_pages", "shared_memory", "thread_order"),
 )
 

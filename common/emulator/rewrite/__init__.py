@@ -4,6 +4,8 @@ Comments, literals and line numbers stay the same. tokens.py splits a file into 
 and the declarations of the file (functions.py, variables.py), with the help of expressions.py, and rejects code that
 the emulator cannot run. Each rule in rules.py turns a part of this syntax into edits:
 - `kernel<<<grid, block>>>(x)` becomes a call of `emulator::launch`;
+- a kernel that is passed to a function or cast is recorded, so that it can be launched by its address;
+- a kernel with `__cluster_dims__` begins with a call that tells the launch;
 - `__shared__` variables become references to the memory of a block;
 - in device code, the C library's copies and heap become the emulator's, which are checked;
 - `__device__` and `__constant__` variables at file scope are registered;
@@ -34,6 +36,8 @@ def rewrite(source: Source) -> str:
     tensors = list(rules.register_tensors(source, syntax))
     edits = [
         *rules.rewrite_launches(source, syntax),
+        *rules.register_kernels(source, syntax),
+        *rules.declare_clusters(source, syntax),
         *rules.rewrite_shared_variables(source, syntax),
         *rules.rewrite_device_calls(source, syntax),
         *rules.register_file_variables(source, syntax),

@@ -74,6 +74,25 @@ def add_argument_types(source: Source, launch: LaunchExpression) -> Iterator[Edi
             yield insert(first.start, launch.signature[number].type)
 
 
+def register_kernels(source: Source, syntax: Syntax) -> Iterator[Edit]:
+    """A kernel that is used as a value is recorded with its name and the names of its parameters."""
+    for value in syntax.kernel_values:
+        name = source.literal(source.spelling(value.start, value.end), value.start)
+        names = ", ".join("const " * parameter.to_const + parameter.name for parameter in value.signature)
+        first = value.start
+        while source.is_(first - 1, "&"):
+            first -= 1
+        yield insert(source.tokens[first].start, "::emulator::kernel(")
+        yield insert(source.tokens[value.end - 1].end, f', {name}, "{names}")')
+
+
+def declare_clusters(source: Source, syntax: Syntax) -> Iterator[Edit]:
+    """A kernel with `__cluster_dims__` begins with a call that tells the launch."""
+    for index, opener in syntax.clusters:
+        sizes = source.spelling(index + 2, source.after(index + 1) - 1)
+        yield insert(source.tokens[opener].end, f" ::emulator::declare_cluster({sizes});")
+
+
 def rewrite_shared_variables(source: Source, syntax: Syntax) -> Iterator[Edit]:
     """A `__shared__` variable becomes a reference into the memory of the block that runs.
 

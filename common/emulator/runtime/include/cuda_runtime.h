@@ -8,8 +8,10 @@
 #include <cstring>
 
 #include "emulator/atomics.h"
+#include "emulator/groups.h"
 #include "emulator/heap.h"
 #include "emulator/launch.h"
+#include "emulator/launch_api.h"
 #include "emulator/loads.h"
 #include "emulator/maths.h"
 #include "emulator/qualifiers.h"

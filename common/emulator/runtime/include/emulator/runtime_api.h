@@ -143,6 +143,12 @@ cudaDeviceProp device();                       // as EMULATOR_DEVICE says now
 void allow_dynamic_shared(std::size_t bytes);  // from now on, for every kernel
 std::size_t allowed_dynamic_shared();
 int resident_blocks(int threads, std::size_t shared);  // on one multiprocessor at once
+void allow_any_cluster_size(const void* function, bool is_allowed);
+bool allows_any_cluster_size(const void* function);  // null: whether any kernel does
+template <typename Kernel>
+const void* address_of_kernel(Kernel* kernel) {
+  return reinterpret_cast<const void*>(kernel);
+}
 // torch's current stream: the default one; while an extension's kernels are counted another, so that a launch
 // that was not given it shows.
 cudaStream_t current_stream();
@@ -225,7 +231,9 @@ cudaError_t cudaGetSymbolSize(std::size_t* size, const T&) {
 
 // CUDA keeps this for each kernel; here it raises the limit for all of them.
 template <typename Kernel>
-cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute attribute, int value) {
+cudaError_t cudaFuncSetAttribute(Kernel kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
+    emulator::allow_any_cluster_size(emulator::address_of_kernel(kernel), value != 0);
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
   if (value < 0 || std::size_t(value) > emulator::device().sharedMemPerBlockOptin)
     return emulator::fail(cudaErrorInvalidValue);

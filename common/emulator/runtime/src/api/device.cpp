@@ -46,6 +46,7 @@ cudaDeviceProp usual_device() {
   d.unifiedAddressing = d.managedMemory = d.concurrentManagedAccess = d.hostRegisterSupported = 1;
   d.memoryBusWidth = 128;
   d.l2CacheSize = 4 << 20;
+  d.cooperativeLaunch = d.clusterLaunch = 1;
   d.globalL1CacheSupported = d.localL1CacheSupported = 1;
   d.streamPrioritiesSupported = d.computePreemptionSupported = d.memoryPoolsSupported = 1;
   return d;
@@ -58,6 +59,8 @@ void set_limit(cudaDeviceProp& d, const std::string& name, long value) {
   if (name == "multiProcessorCount") d.multiProcessorCount = int(value);
   if (name == "sharedMemPerBlock") d.sharedMemPerBlock = std::size_t(value);
   if (name == "sharedMemPerBlockOptin") d.sharedMemPerBlockOptin = std::size_t(value);
+  if (name == "sharedMemPerMultiprocessor") d.sharedMemPerMultiprocessor = std::size_t(value);
+  if (name == "clusterLaunch") d.clusterLaunch = int(value);
   if (name == "totalGlobalMem") d.totalGlobalMem = std::size_t(value);
   for (int axis = 0; axis < 3; axis++) {
     if (name == std::string("maxGridSize.") + "xyz"[axis]) d.maxGridSize[axis] = int(value);
@@ -160,6 +163,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       {cudaDevAttrMaxBlocksPerMultiprocessor, std::size_t(d.maxBlocksPerMultiProcessor)},
       {cudaDevAttrReservedSharedMemoryPerBlock, d.reservedSharedMemPerBlock},
       {cudaDevAttrMemoryPoolsSupported, std::size_t(d.memoryPoolsSupported)},
+      {cudaDevAttrClusterLaunch, std::size_t(d.clusterLaunch)},
   };
   for (const auto& one : known)
     if (one.attribute == attribute) return *value = int(one.value), cudaSuccess;

@@ -66,10 +66,11 @@ LaunchState state_of(const LaunchInfo& info) {
   Schedule& schedule = launch.schedule;
   schedule.threads_per_block = block.x * block.y * block.z;
   schedule.blocks = std::uint64_t(grid.x) * grid.y * grid.z;
+  const dim3 cluster = info.configuration.cluster;
+  schedule.cluster = cluster.x ? cluster : dim3(1, 1, 1);
   schedule.most_resident =
-      unsigned(properties.multiProcessorCount) *
-      std::max(1, std::min(properties.maxBlocksPerMultiProcessor,
-                           properties.maxThreadsPerMultiProcessor / int(schedule.threads_per_block)));
+      unsigned(properties.multiProcessorCount * std::max(1, resident_blocks(int(schedule.threads_per_block),
+                                                                            info.configuration.shared)));
   launch.shared.allowed =
       allowed_dynamic_shared() ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
   return launch;
@@ -134,9 +135,7 @@ void run(const LaunchInfo& info) {
   read_settings();
   LaunchState launch = state_of(info);
   run_checked(launch, info.arguments);
-  if (launch.shared.refused_bytes)
-    refuse_shared(info.kernel, launch.shared.refused_bytes, info.configuration.shared, launch.shared.allowed,
-                  info.configuration.where);
+  if (launch.refusal) refuse_late(info.kernel, *launch.refusal, info.configuration.where);
 }
 
 }  // namespace emulator

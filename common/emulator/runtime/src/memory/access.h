@@ -24,6 +24,7 @@ struct Access {
   const void* pc;          // of the instruction in the kernel
   Allocation* allocation;  // null for shared memory
   std::byte* arena;        // first byte of the part of shared memory; null for global memory
+  Block* owner;            // the block whose shared memory it is
 };
 
 // Called by the hooks on the stack of the running thread, before the access happens. Not called for local

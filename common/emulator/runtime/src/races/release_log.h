@@ -38,6 +38,7 @@ struct LastFence {
   bool has_lane_clocks = false;  // parts of its warp have synchronised: it may know more of them
   std::uint32_t known = 0;       // of its block's acquisitions those before this
   std::uint32_t acquired = 0;    // of its own those before this
+  std::shared_ptr<const KnownBlocks> blocks;  // known then
   // By fences of other threads, followed by a barrier or a collective with them:
   Time published = 0;  // steps of the block before this
   std::uint32_t published_known = 0;
