@@ -488,8 +488,8 @@ def test_refuses_in_one_line_with_reason_and_place(statement):
 def test_refuses_at_file_scope():
     with pytest.raises(UserError, match=r"^csrc/k.cu:2: the emulator does not support __managed__ variables$"):
         rewritten("\n__device__ __managed__ int x;")
-    with pytest.raises(UserError, match=r"^csrc/k.cu:2: the emulator does not support <cooperative_groups\.h>$"):
-        rewritten("\n#include <cooperative_groups.h>  // for grid barriers")
+    with pytest.raises(UserError, match=r"^csrc/k.cu:2: the emulator does not support <curand_kernel\.h>$"):
+        rewritten("\n#include <curand_kernel.h>  // for random numbers")
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: the emulator does not support <cub/cub\.cuh>$"):
         rewritten('#include "cub/cub.cuh"')
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: there is no kernel before this <<<$"):

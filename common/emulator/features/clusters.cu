@@ -8,7 +8,8 @@
 namespace cg = cooperative_groups;
 
 // A histogram whose bins are spread over the shared memory of the cluster's blocks.
-__global__ void __cluster_dims__(4, 1, 1) histogram(int* bins, const int* values, int count, int bins_of_block) {
+__global__ void __cluster_dims__(4, 1, 1)
+    histogram(int* bins, const int* values, int count, int bins_of_block) {
   extern __shared__ int own_bins[];
   const cg::cluster_group cluster = cg::this_cluster();
   for (int i = threadIdx.x; i < bins_of_block; i += blockDim.x) own_bins[i] = 0;
@@ -87,7 +88,8 @@ int check_reduce_scatter(cudaLaunchConfig_t config) {
   cudaFree(d_sums), cudaFree(d_in);
   for (int i = 0; i < 2 * kSize; i++) {
     float expected = 0;
-    for (int rank = 0; rank < kBlocks; rank++) expected += in[(i / kSize * kBlocks + rank) * kSize + i % kSize];
+    for (int rank = 0; rank < kBlocks; rank++)
+      expected += in[(i / kSize * kBlocks + rank) * kSize + i % kSize];
     if (got[i] != expected) return failed("sum", i, got[i], expected);
   }
   return 0;

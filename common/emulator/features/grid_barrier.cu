@@ -66,7 +66,8 @@ int main() {
   for (int i = 0; i < kSize; i++)
     if (error || !(std::abs(got[i] - expected[i]) <= 1e-5f))
       return std::fprintf(stderr, "unit %d is %g, expected %g (%s)\n", i, got[i], expected[i],
-                          cudaGetErrorString(error)), 1;
+                          cudaGetErrorString(error)),
+             1;
 
   int *values, *sums, host[4 * 64];
   cudaMalloc(&values, 4 * sizeof(int));

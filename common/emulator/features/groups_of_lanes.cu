@@ -71,10 +71,13 @@ int check_tiles() {
       odd |= unsigned((k + 1) % 2) << (k - first);
     }
     const int other = size == 1 ? t : first + ((t - first) ^ (size / 2));
-    const int expected[8] = {total, before + t + 1, before, first + 1, int(odd),
-                             t / size + 100 * (kThreads / size), last, other + 1 + (first == 0) + 2};
+    const int expected[8] = {total,    before + t + 1,
+                             before,   first + 1,
+                             int(odd), t / size + 100 * (kThreads / size),
+                             last,     other + 1 + (first == 0) + 2};
     for (int k = 0; k < 8; k++)
-      if (host[8 * t + k] != expected[k]) return failed("tile value", 8 * t + k, host[8 * t + k], expected[k]);
+      if (host[8 * t + k] != expected[k])
+        return failed("tile value", 8 * t + k, host[8 * t + k], expected[k]);
   }
   return 0;
 }

@@ -6,9 +6,9 @@
 EMULATOR_BEGIN
 namespace cooperative_groups {
 
-#define EMULATOR_OPERATOR(name, expression)                     \
-  template <typename T>                                         \
-  struct name {                                                 \
+#define EMULATOR_OPERATOR(name, expression)                       \
+  template <typename T>                                           \
+  struct name {                                                   \
     constexpr T operator()(T a, T b) const { return expression; } \
   };
 EMULATOR_OPERATOR(plus, a + b)

@@ -23,13 +23,13 @@ class arrival_token {
   arrival_token() = default;
 };
 
-#define EMULATOR_BARRIERS(scope)                                                                          \
-  static void sync(EMULATOR_HERE) { emulator::sync_group(scope, where); }                                 \
-  using arrival_token = cooperative_groups::arrival_token;                                                \
-  static arrival_token barrier_arrive(EMULATOR_HERE) {                                                    \
-    return emulator::arrive_at_group(scope, where), arrival_token();                                      \
-  }                                                                                                       \
-  static void barrier_wait(arrival_token&&, EMULATOR_HERE) { emulator::wait_at_group(scope, where); }     \
+#define EMULATOR_BARRIERS(scope)                                                                      \
+  static void sync(EMULATOR_HERE) { emulator::sync_group(scope, where); }                             \
+  using arrival_token = cooperative_groups::arrival_token;                                            \
+  static arrival_token barrier_arrive(EMULATOR_HERE) {                                                \
+    return emulator::arrive_at_group(scope, where), arrival_token();                                  \
+  }                                                                                                   \
+  static void barrier_wait(arrival_token&&, EMULATOR_HERE) { emulator::wait_at_group(scope, where); } \
   static void barrier_wait(EMULATOR_HERE) { emulator::wait_at_group(scope, where); }
 
 class thread_block {

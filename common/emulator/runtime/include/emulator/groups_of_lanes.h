@@ -1,5 +1,5 @@
-// The groups of cooperative_groups.h that consist of lanes of one warp: tiles and coalesced groups. Lanes of a
-// group have ranks 0, 1, 2, ... in the order of their lane numbers.
+// The groups of cooperative_groups.h that consist of lanes of one warp: tiles and coalesced groups. Lanes of
+// a group have ranks 0, 1, 2, ... in the order of their lane numbers.
 #pragma once
 
 #include <bit>
@@ -61,7 +61,8 @@ class lane_group {
   template <typename T>
   T shfl_down(const T& value, unsigned delta, EMULATOR_HERE) const {
     const unsigned own = thread_rank();
-    return take(emulator::Operation::shfl_down, value, own + delta < num_threads() ? own + delta : own, where);
+    return take(emulator::Operation::shfl_down, value, own + delta < num_threads() ? own + delta : own,
+                where);
   }
 
   int any(int predicate, EMULATOR_HERE) const {

@@ -17,7 +17,8 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// Copies the arguments that `pointers` point to, and describes the launch; where and how it runs is left open.
+// Copies the arguments that `pointers` point to, and describes the launch; where and how it runs is left
+// open.
 using MakeLaunch = LaunchInfo (*)(const void* function, void** pointers);
 
 struct KernelInfo {

@@ -49,7 +49,8 @@ void* map_to_peer(const void* address, unsigned rank, Position where) {
   const auto* byte = static_cast<const std::byte*>(address);
   const std::byte* part = arena_part(own, byte);
   const std::size_t blocks = own.cluster->blocks.size();
-  if (!part) refuse_peer("no shared memory", "map_shared_rank is given an address outside of shared memory", where);
+  if (!part)
+    refuse_peer("no shared memory", "map_shared_rank is given an address outside of shared memory", where);
   if (rank >= blocks)
     refuse_peer("no such block",
                 "map_shared_rank is given the rank " + std::to_string(rank) + ", but the cluster has " +

@@ -69,8 +69,8 @@ LaunchState state_of(const LaunchInfo& info) {
   const dim3 cluster = info.configuration.cluster;
   schedule.cluster = cluster.x ? cluster : dim3(1, 1, 1);
   schedule.most_resident =
-      unsigned(properties.multiProcessorCount * std::max(1, resident_blocks(int(schedule.threads_per_block),
-                                                                            info.configuration.shared)));
+      unsigned(properties.multiProcessorCount *
+               std::max(1, resident_blocks(int(schedule.threads_per_block), info.configuration.shared)));
   launch.shared.allowed =
       allowed_dynamic_shared() ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
   return launch;

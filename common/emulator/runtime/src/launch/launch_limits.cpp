@@ -52,20 +52,20 @@ std::optional<Refusal> refusal_of_sizes(const Configuration& c, const cudaDevice
       return Refusal{error, "large grid", of_axis("grid", axis, grid[axis], device.maxGridSize[axis])};
   const double threads = double(block[0]) * block[1] * block[2];
   if (threads > device.maxThreadsPerBlock)
-    return Refusal{error, "many threads", "it asks for " + number(threads) + " threads per block, " +
-                                      text_of(c.block) + "; the device allows " +
-                                      std::to_string(device.maxThreadsPerBlock)};
+    return Refusal{error, "many threads",
+                   "it asks for " + number(threads) + " threads per block, " + text_of(c.block) +
+                       "; the device allows " + std::to_string(device.maxThreadsPerBlock)};
   for (int axis = 0; axis < 3; axis++)
     if (block[axis] > unsigned(device.maxThreadsDim[axis]))
       return Refusal{error, "large block", of_axis("block", axis, block[axis], device.maxThreadsDim[axis])};
   const std::size_t shared = std::max(device.sharedMemPerBlock, allowed_dynamic_shared());
   if (c.shared > shared)
-    return Refusal{error, "dynamic shared memory", "it asks for " + std::to_string(c.shared) +
-                                               " bytes of dynamic shared memory; a block may have " +
-                                               std::to_string(shared) +
-                                               ", and after cudaFuncSetAttribute(kernel, " +
-                                               "cudaFuncAttributeMaxDynamicSharedMemorySize, ...) up to " +
-                                               std::to_string(device.sharedMemPerBlockOptin)};
+    return Refusal{error, "dynamic shared memory",
+                   "it asks for " + std::to_string(c.shared) +
+                       " bytes of dynamic shared memory; a block may have " + std::to_string(shared) +
+                       ", and after cudaFuncSetAttribute(kernel, " +
+                       "cudaFuncAttributeMaxDynamicSharedMemorySize, ...) up to " +
+                       std::to_string(device.sharedMemPerBlockOptin)};
   return std::nullopt;
 }
 
@@ -80,8 +80,8 @@ std::optional<Refusal> refusal_of_cooperation(const Configuration& c, std::size_
   return Refusal{cudaErrorCooperativeLaunchTooLarge, "large cooperative grid",
                  "it is cooperative and has " + std::to_string(blocks) +
                      " blocks; the device can run at most " + std::to_string(most) +
-                     " of these at the same time, " + std::to_string(per_processor) +
-                     " on each of its " + std::to_string(device.multiProcessorCount) + " multiprocessors"};
+                     " of these at the same time, " + std::to_string(per_processor) + " on each of its " +
+                     std::to_string(device.multiProcessorCount) + " multiprocessors"};
 }
 
 void add(const Refused& one, bool is_warning, const std::string& detail) {

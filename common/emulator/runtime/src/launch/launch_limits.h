@@ -9,8 +9,8 @@
 #include <string>
 
 #include "emulator/launch.h"
-#include "launch_state.h"
 #include "emulator/state.h"
+#include "launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {

@@ -62,9 +62,9 @@ struct Block {
   unsigned returned_before = 0;  // the previous barrier
   bool is_diverged = false;      // its threads reached different barriers: later barriers are not checked
   std::vector<Thread*> at_barrier;
-  Votes votes{};    // of those at the barrier
-  Votes decided{};  // of the previous barrier
-  GroupBarrier barrier;  // of barrier_arrive and barrier_wait
+  Votes votes{};                   // of those at the barrier
+  Votes decided{};                 // of the previous barrier
+  GroupBarrier barrier;            // of barrier_arrive and barrier_wait
   unsigned arrived[kScopes] = {};  // by scope: threads that have arrived in this phase, or
   bool has_arrived[kScopes] = {};  // all of them
   Arena arena{};
@@ -84,8 +84,8 @@ struct Schedule {
   dim3 declared_cluster{0, 0, 0};     // by the kernel itself, if it differs: the launch begins again
   unsigned most_resident = 0;
   std::vector<Block*> resident;
-  std::deque<Block*> starting;  // blocks with threads that have not started
-  GroupBarrier barrier;         // of the grid
+  std::deque<Block*> starting;      // blocks with threads that have not started
+  GroupBarrier barrier;             // of the grid
   bool has_group_barriers = false;  // whether a thread has arrived at one
   std::deque<Thread*> ready, yielded;
   std::vector<Thread*> at_activemask;  // until nothing else can run
@@ -111,6 +111,9 @@ struct Refusal {
   std::string what;
 };
 
+struct BarrierObjects;
+struct AsyncCopies;
+
 struct LaunchState {
   const char* kernel;
   Configuration configuration;
@@ -120,7 +123,9 @@ struct LaunchState {
   Schedule schedule;
   SharedMemory shared;
   StructurePointers structure_pointers;
-  std::optional<Refusal> refusal;  // known only when the kernel runs
+  std::optional<Refusal> refusal;   // known only when the kernel runs
+  std::shared_ptr<BarrierObjects> barriers;  // cuda::barrier and its like
+  std::shared_ptr<AsyncCopies> copies;       // that have not arrived
   cudaError_t error = cudaSuccess;  // the error that a GPU would return for the kernel
 };
 

@@ -79,8 +79,7 @@ void open_cluster() {
   cluster->blocks.reserve(blocks);
   for (unsigned rank = 0; rank < blocks; rank++) {
     const uint3 inside = index_at(size, rank);
-    Block& block =
-        open_block({at.x * size.x + inside.x, at.y * size.y + inside.y, at.z * size.z + inside.z});
+    Block& block = open_block({at.x * size.x + inside.x, at.y * size.y + inside.y, at.z * size.z + inside.z});
     block.cluster = cluster;
     block.cluster_rank = rank;
     cluster->blocks.push_back(&block);

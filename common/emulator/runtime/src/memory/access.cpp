@@ -8,9 +8,10 @@
 #include "../launch/launch_state.h"
 #include "../launch/scheduler.h"
 #include "../launch/shared_memory.h"
-#include "../races/shadow_events.h"
 #include "../races/peer_accesses.h"
+#include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "async_copies.h"
 #include "bindings.h"
 
 namespace emulator {
@@ -73,7 +74,17 @@ void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, 
   }
   if (is_on(Check::initialisation) || is_on(Check::races)) check_shadow(access);
   if (access.owner != own) check_peer(access);
+  if (running.launch->copies) check_arrived(access);
   if (counting) count_access(access, is_copy);
+}
+
+void record_arrival(void* to, std::size_t bytes, const void* pc) {
+  Access access{static_cast<std::byte*>(to), bytes, true, AccessKind::plain, pc, nullptr, nullptr,
+                running.thread->block};
+  access.arena = arena_part(*access.owner, access.address);
+  if (!access.arena) find_peer(access);
+  if (!access.arena) access.allocation = find_allocation(to);
+  if (is_on(Check::initialisation) || is_on(Check::races)) check_shadow(access);
 }
 
 }  // namespace emulator

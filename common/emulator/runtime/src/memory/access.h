@@ -32,6 +32,9 @@ struct Access {
 void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, const void* pc,
                bool is_copy = false);
 
+// An asynchronous copy arrives: from now on its thread has written this memory.
+void record_arrival(void* to, std::size_t bytes, const void* pc);
+
 // The read and the write of a copy by the C library; `from` may be null.
 void check_copy(void* to, const void* from, std::size_t bytes, const void* pc);
 

@@ -48,9 +48,9 @@ struct BlockHistory;
 
 // What all threads of a block know of the blocks that were with them at barriers of a cluster or of the grid.
 struct KnownBlock {
-  Time before;               // its steps before this time,
-  std::vector<Time> arrived; // or by rank, where threads did other work between arriving and waiting
-  BlockHistory* history;     // and its
+  Time before;                // its steps before this time,
+  std::vector<Time> arrived;  // or by rank, where threads did other work between arriving and waiting
+  BlockHistory* history;      // and its
   std::uint32_t acquisitions;
 };
 struct KnownBlocks {

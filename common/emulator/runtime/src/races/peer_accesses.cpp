@@ -35,7 +35,8 @@ void report(const Access& access, Site site, const char* problem, const std::str
             const std::string& detail) {
   const Cause cause{Check::races, problem, line_of(site), memory_of(access)};
   if (is_new(cause))
-    add(cause, {false, verb_text(access) + element_at(access, access.address) + what, info_of(site).text, detail});
+    add(cause,
+        {false, verb_text(access) + element_at(access, access.address) + what, info_of(site).text, detail});
 }
 
 bool knows_start_of(const Block& block) {
@@ -49,13 +50,15 @@ bool knows_start_of(const Block& block) {
 std::string block_text(const Block& block) { return "block " + text_of(block.index); }
 
 void report_early(const Access& access, Site site) {
-  report(access, site, "before its block started", ", which may not have started",
-         "there is no cluster_group::sync before it: the blocks of a cluster do not start at the same moment");
+  report(
+      access, site, "before its block started", ", which may not have started",
+      "there is no cluster_group::sync before it: the blocks of a cluster do not start at the same moment");
 }
 
 void report_late(const Access& access, Site site) {
   const auto& threads = access.owner->threads;  // a check that ends threads has reported why
-  if (std::any_of(threads.begin(), threads.end(), [](const Thread& thread) { return thread.was_ended; })) return;
+  if (std::any_of(threads.begin(), threads.end(), [](const Thread& thread) { return thread.was_ended; }))
+    return;
   report(access, site, "after its block ended", ", which may have ended",
          "there is no cluster_group::sync between it and the end of " + block_text(*access.owner) +
              ":\nthe shared memory of a block is lost when the block ends");
@@ -81,9 +84,8 @@ void settle_peer_accesses(Thread& thread) {
   auto& unsettled = thread.block->peers->unsettled;
   if (unsettled.empty()) return;
   epoch_now();
-  std::erase_if(unsettled, [](const auto& one) {
-    return is_after(one.second.epoch) || is_released(one.second.epoch);
-  });
+  std::erase_if(unsettled,
+                [](const auto& one) { return is_after(one.second.epoch) || is_released(one.second.epoch); });
   if (thread.block->alive > 1) return;  // others of the block continue
   for (const auto& [instruction, latest] : unsettled) {
     const AboutThread about(instruction.first);

@@ -8,6 +8,7 @@
 
 #include "../launch/failure.h"
 #include "../report/report.h"
+#include "barrier_objects.h"
 #include "group_barriers.h"
 
 namespace emulator {
@@ -171,7 +172,7 @@ void add_deadlock() {
   set_error(cudaErrorLaunchTimeout);
   if (!is_on(Check::barriers))
     return set_failure("cannot continue: its threads wait for each other (deadlock)");
-  if (add_deadlock_of_groups()) return;
+  if (add_deadlock_of_groups() || add_deadlock_of_objects()) return;
   struct Stuck {
     const Block* block;
     unsigned warp;

@@ -23,14 +23,14 @@ void add_ended(Block& block, const Thread& waiting, Scope scope) {
   const AboutThread none(nullptr);
   if (!is_new(cause)) return;
   const bool is_whole = block.alive == 0;
-  add(cause, {true,
-              (is_whole ? "block " + text_of(block.index) + " ended"
-                        : std::to_string(block.returned) + " threads of block " + text_of(block.index) +
-                              " ended") +
-                  " before the " + name_of(waiting.operation) + " that others reached",
-              at(waiting.where),
-              std::string("GPUs continue without them, but the barrier is for all threads of the ") +
-                  name_of(scope) + ":\nlet all of them reach it, and put the work between barriers inside an if"});
+  add(cause,
+      {true,
+       (is_whole ? "block " + text_of(block.index) + " ended"
+                 : std::to_string(block.returned) + " threads of block " + text_of(block.index) + " ended") +
+           " before the " + name_of(waiting.operation) + " that others reached",
+       at(waiting.where),
+       std::string("GPUs continue without them, but the barrier is for all threads of the ") +
+           name_of(scope) + ":\nlet all of them reach it, and put the work between barriers inside an if"});
 }
 
 // Threads of one block that wait for the grid in different calls.
@@ -68,10 +68,13 @@ void add_different_waits(const std::map<std::string, unsigned>& places, const Th
   if (!is_new(cause)) return;
   std::string detail;
   for (const auto& [place, threads] : places)
-    detail += std::to_string(threads) + (threads == 1 ? " thread waits at " : " threads wait at ") + place + "\n";
-  add(cause, {false, std::string("threads wait at ") + name_of(waiting.operation) +
-                         " forever, because others wait elsewhere",
-              at(waiting.where), detail + "all threads of a group must reach its barriers in the same order"});
+    detail +=
+        std::to_string(threads) + (threads == 1 ? " thread waits at " : " threads wait at ") + place + "\n";
+  add(cause,
+      {false,
+       std::string("threads wait at ") + name_of(waiting.operation) +
+           " forever, because others wait elsewhere",
+       at(waiting.where), detail + "all threads of a group must reach its barriers in the same order"});
 }
 
 }  // namespace
@@ -83,7 +86,8 @@ const char* name_of(Scope scope) {
 void check_group_barrier(const std::vector<Block*>& blocks, Scope scope) {
   if (!is_on(Check::barriers)) return;
   for (Block* block : blocks)
-    if (scope == Scope::grid && !block->is_diverged && !are_at_one_call(*block)) add_different_barriers(*block);
+    if (scope == Scope::grid && !block->is_diverged && !are_at_one_call(*block))
+      add_different_barriers(*block);
   const auto& all = scope == Scope::cluster ? blocks.front()->cluster->blocks : blocks;
   const auto& threads = barrier_of(*blocks.front(), scope).waiting;
   const Thread& waiting = threads.empty() ? *running.thread : *threads.front();
@@ -100,8 +104,9 @@ void add_missed_wait(Thread& thread, Scope scope) {
   const Cause cause = cause_at("ended without waiting", where);
   const AboutThread about(&thread);
   if (is_new(cause))
-    add(cause, {true, std::string("threads arrive at the barrier of the ") + name_of(scope) +
-                          " and end without waiting there",
+    add(cause, {true,
+                std::string("threads arrive at the barrier of the ") + name_of(scope) +
+                    " and end without waiting there",
                 at(where), "each barrier_arrive needs a barrier_wait"});
 }
 

@@ -79,11 +79,12 @@ void demand_group(Scope scope, const char* call, Position where) {
                       where);
   const Thread& thread = *running.thread;
   if (thread.has_arrived[int(scope)])
-    refuse_group_call("arrived before", std::string("arrives at the barrier of the ") + name_of(scope) +
-                                            " again before it has waited there",
-                      "it arrived in " + line_at(thread.arrived_where[int(scope)]) +
-                          ": barrier_wait must come before the next barrier_arrive or sync",
-                      where);
+    refuse_group_call(
+        "arrived before",
+        std::string("arrives at the barrier of the ") + name_of(scope) + " again before it has waited there",
+        "it arrived in " + line_at(thread.arrived_where[int(scope)]) +
+            ": barrier_wait must come before the next barrier_arrive or sync",
+        where);
 }
 
 }  // namespace
@@ -131,10 +132,10 @@ void wait_at_group(Scope scope, Position where) {
   const InRuntime inside;
   Thread& thread = *running.thread;
   if (!thread.has_arrived[int(scope)])
-    refuse_group_call("not arrived",
-                      std::string("waits at the barrier of the ") + name_of(scope) +
-                          " without having arrived there",
-                      "barrier_arrive must come before barrier_wait, once for each", where);
+    refuse_group_call(
+        "not arrived",
+        std::string("waits at the barrier of the ") + name_of(scope) + " without having arrived there",
+        "barrier_arrive must come before barrier_wait, once for each", where);
   arrive_at(wait_operation(scope), 0, where);
   wait_for_phase(scope, thread.arrived_phase[int(scope)]);
   thread.has_arrived[int(scope)] = false;

@@ -16,9 +16,9 @@ void drop_from_group_barriers(Thread& thread);  // it has ended, and its block n
 
 // ---- group_barrier_check.cpp
 
-const char* name_of(Scope scope);  // "grid"
+const char* name_of(Scope scope);                                          // "grid"
 void check_group_barrier(const std::vector<Block*>& blocks, Scope scope);  // when all have arrived
-void add_missed_wait(Thread& thread, Scope scope);                         // it ended between arriving and waiting
+void add_missed_wait(Thread& thread, Scope scope);  // it ended between arriving and waiting
 [[noreturn]] void refuse_group_call(const char* problem, const std::string& what, const std::string& detail,
                                     Position where);
 // No thread can continue. False if this is not because of such a barrier.
