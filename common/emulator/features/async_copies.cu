@@ -61,7 +61,8 @@ int main() {
     int expected = 0;
     for (int part = 0; part < kParts; part++)
       expected += in[(i / kPart * kParts + part) * kPart + (i + 1) % kPart];
-    if (got[i] != expected) return std::fprintf(stderr, "sum %d is %d, expected %d\n", i, got[i], expected), 1;
+    if (got[i] != expected)
+      return std::fprintf(stderr, "sum %d is %d, expected %d\n", i, got[i], expected), 1;
   }
 
   constexpr int kCount = 50;
@@ -74,7 +75,8 @@ int main() {
   cudaMemcpy(sums, d_out, sizeof(sums), cudaMemcpyDeviceToHost);
   for (int t = 0; t < 32; t++) {
     const float expected = 4 * (t + (t + 32 < kCount ? t + 32 : 0));
-    if (sums[t].w != expected) return std::fprintf(stderr, "w %d is %g, expected %g\n", t, sums[t].w, expected), 1;
+    if (sums[t].w != expected)
+      return std::fprintf(stderr, "w %d is %g, expected %g\n", t, sums[t].w, expected), 1;
   }
   cudaFree(d_in), cudaFree(d_sums), cudaFree(d_out), cudaFree(d_vectors);
 }

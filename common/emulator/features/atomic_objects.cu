@@ -52,6 +52,7 @@ int main() {
   combine<<<4, 64>>>(d_out, d_out + 1, d_out + 2, d_in);
   cudaMemcpy(out, d_out, sizeof(out), cudaMemcpyDeviceToHost);
   for (int i = 0; i < 3; i++)
-    if (out[i] != expected[i]) return std::fprintf(stderr, "result %d is %d, expected %d\n", i, out[i], expected[i]), 1;
+    if (out[i] != expected[i])
+      return std::fprintf(stderr, "result %d is %d, expected %d\n", i, out[i], expected[i]), 1;
   cudaFree(d_value), cudaFree(d_in), cudaFree(d_out);
 }

@@ -1,7 +1,8 @@
-// libcu++: cuda::barrier with arrive, wait, try_wait, arrive_and_drop and memcpy_async, without completion functions
-// Support: yes
+// libcu++: cuda::barrier with arrive, wait, try_wait_for, arrive_and_drop and memcpy_async, without
+// completion functions Support: yes
 #include <cooperative_groups.h>
 #include <cuda/barrier>
+#include <cuda/std/chrono>
 
 #include <cstdio>
 #include <utility>
@@ -46,7 +47,7 @@ __global__ void copy_and_scale(float* out, const float* in, int count) {
   block.sync();
   cuda::memcpy_async(block, tile, in, sizeof(float) * count, arrived);
   auto token = arrived.arrive();
-  while (!arrived.try_wait(std::move(token))) {
+  while (!arrived.try_wait_for(std::move(token), cuda::std::chrono::nanoseconds(100))) {
   }
   for (int i = threadIdx.x; i < count; i += blockDim.x) out[i] = 2 * tile[count - 1 - i];
 }
@@ -78,7 +79,8 @@ int main() {
   cudaMemcpy(got, d_out, sizeof(got), cudaMemcpyDeviceToHost);
   for (int i = 0; i < 2 * kConsumers; i++) {
     const int expected = 100 * 6 + kSteps * (31 - i % 32);
-    if (got[i] != expected) return std::fprintf(stderr, "sum %d is %d, expected %d\n", i, got[i], expected), 1;
+    if (got[i] != expected)
+      return std::fprintf(stderr, "sum %d is %d, expected %d\n", i, got[i], expected), 1;
   }
   fewer_and_fewer<<<1, 64>>>(d_out);
   cudaMemcpy(got, d_out, sizeof(int), cudaMemcpyDeviceToHost);

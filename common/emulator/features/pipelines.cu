@@ -62,8 +62,8 @@ __global__ void own_pipeline(int* sums, const int* in, int parts) {
   for (int part = 0, next = 0; part < parts; part++) {
     for (; next < parts && next < part + kStages; next++) {
       pipeline.producer_acquire();
-      cuda::memcpy_async(&buffer[next % kStages][threadIdx.x],
-                         &in[next * kPart + kPart - 1 - threadIdx.x], sizeof(int), pipeline);
+      cuda::memcpy_async(&buffer[next % kStages][threadIdx.x], &in[next * kPart + kPart - 1 - threadIdx.x],
+                         sizeof(int), pipeline);
       pipeline.producer_commit();
     }
     pipeline.consumer_wait();
@@ -88,7 +88,8 @@ int main() {
   for (int i = 0; i < 3 * kPart; i++) {
     int expected = 0;
     for (int part = 0; part < kParts; part++) expected += in[part * kPart + kPart - 1 - i % kPart];
-    if (got[i] != expected) return std::fprintf(stderr, "sum %d is %d, expected %d\n", i, got[i], expected), 1;
+    if (got[i] != expected)
+      return std::fprintf(stderr, "sum %d is %d, expected %d\n", i, got[i], expected), 1;
   }
   cudaFree(d_in), cudaFree(d_sums);
 }

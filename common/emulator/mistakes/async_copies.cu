@@ -1,10 +1,10 @@
 // Asynchronous copies and barrier objects: memory used before a copy has arrived, missing waits and arrivals.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
+#include <cuda_pipeline.h>
 #include <cuda/atomic>
 #include <cuda/barrier>
 #include <cuda/pipeline>
-#include <cuda_pipeline.h>
 
 #include "case.h"
 
@@ -103,7 +103,8 @@ __global__ void no_barrier_after_reading(int* out, const int* in, int parts) {
   __shared__ int buffer[32];
   int sum = 0;
   for (int part = 0; part < parts; part++) {
-    __pipeline_memcpy_async(&buffer[threadIdx.x], &in[32 * part + threadIdx.x], sizeof(int));  // BUG races: buffer
+    __pipeline_memcpy_async(&buffer[threadIdx.x], &in[32 * part + threadIdx.x],
+                            sizeof(int));  // BUG races: buffer
     __pipeline_commit();
     __pipeline_wait_prior(0);
     __syncthreads();
@@ -283,7 +284,9 @@ __global__ void no_consumer_wait(int* out, const int* in) {
   pipeline.consumer_wait();
   pipeline.consumer_release();
 }
-CASE(wrong_stage_read_before_it_is_full) { no_consumer_wait<<<1, 64>>>(unwritten<int>(64), numbers<int>(64)); }
+CASE(wrong_stage_read_before_it_is_full) {
+  no_consumer_wait<<<1, 64>>>(unwritten<int>(64), numbers<int>(64));
+}
 
 __global__ void consumer_waits_right(int* out, const int* in) {
   __shared__ int tile[64];

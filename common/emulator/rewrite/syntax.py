@@ -144,7 +144,9 @@ def find_kernel_of_cluster(source: Source, index: int, functions: list[Function]
     """The `{` of the kernel that has a `__cluster_dims__`. Raises `UserError` if it has no body."""
     opener = find_body(source, index + 1)
     if source.tokens[index].directive or opener not in {function.opener for function in functions}:
-        raise source.error(index, "the emulator reads __cluster_dims__ only on a kernel with a body, outside of macros")
+        raise source.error(
+            index, "the emulator reads __cluster_dims__ only on a kernel with a body, outside of macros"
+        )
     return opener
 
 

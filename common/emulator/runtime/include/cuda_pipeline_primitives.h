@@ -10,7 +10,8 @@ inline void __pipeline_memcpy_async(void* to_shared, const void* from_global, st
   if (bytes != 4 && bytes != 8 && bytes != 16)
     emulator::abandon("calls __pipeline_memcpy_async with %zu bytes: it must be 4, 8 or 16", bytes);
   if ((reinterpret_cast<std::uintptr_t>(to_shared) | reinterpret_cast<std::uintptr_t>(from_global)) % bytes)
-    emulator::abandon("calls __pipeline_memcpy_async with an address that is not a multiple of %zu bytes", bytes);
+    emulator::abandon("calls __pipeline_memcpy_async with an address that is not a multiple of %zu bytes",
+                      bytes);
   emulator::begin_copy(to_shared, from_global, bytes, zeros);
 }
 inline void __pipeline_commit() { emulator::commit_copies(); }

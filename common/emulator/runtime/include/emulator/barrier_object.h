@@ -1,6 +1,7 @@
 // cuda::barrier, and copies that arrive in a phase of it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <utility>
 
@@ -41,22 +42,24 @@ class barrier {
   static constexpr ::std::ptrdiff_t max() { return (1 << 20) - 1; }
 
   [[nodiscard]] arrival_token arrive(::std::ptrdiff_t arrivals = 1, EMULATOR_HERE) {
-    return arrival_token(
-        emulator::arrive_at_barrier(&memory_, ::std::uint32_t(arrivals), false, where));
+    return arrival_token(emulator::arrive_at_barrier(&memory_, ::std::uint32_t(arrivals), false, where));
   }
   void arrive_and_drop(EMULATOR_HERE) { emulator::arrive_at_barrier(&memory_, 1, true, where); }
   void wait(arrival_token&& token, EMULATOR_HERE) const {
     emulator::wait_for_phase_of(&memory_, token.phase_, where);
   }
   void arrive_and_wait(EMULATOR_HERE) { wait(arrive(1, where), where); }
-  bool try_wait(arrival_token&& token, EMULATOR_HERE) const {
+  template <typename Number, typename Period>
+  bool try_wait_for(arrival_token&& token, const ::std::chrono::duration<Number, Period>&,
+                    EMULATOR_HERE) const {
     return emulator::is_phase_complete(&memory_, token.phase_, where);
   }
   // The phase with this parity: it is complete if the current one has the other parity.
   void wait_parity(bool parity, EMULATOR_HERE) const {
     emulator::wait_for_phase_of(&memory_, phase_with(parity, where), where);
   }
-  bool try_wait_parity(bool parity, EMULATOR_HERE) const {
+  template <typename Number, typename Period>
+  bool try_wait_parity_for(bool parity, const ::std::chrono::duration<Number, Period>&, EMULATOR_HERE) const {
     return emulator::is_phase_complete(&memory_, phase_with(parity, where), where);
   }
 
@@ -92,6 +95,8 @@ void* barrier_native_handle(Barrier&) {
 }  // namespace device
 
 namespace std {
+
+namespace chrono = ::std::chrono;
 
 template <typename Completion = empty_completion>
 using barrier = cuda::barrier<thread_scope_system, Completion>;

@@ -51,7 +51,6 @@ class pipeline {
     if (stages_) emulator::arrive_at_barrier(&empty_[released_ % stages_], 1, false, where);
     released_++;
   }
-  bool quit() { return true; }
 
   emulator::AsyncBarrier* emulator_barrier() { return stages_ ? &full_[filled_ % stages_] : nullptr; }
 
@@ -94,8 +93,8 @@ template <typename Group, thread_scope scope, ::std::uint8_t stages>
 pipeline<scope> make_pipeline(const Group& group, pipeline_shared_state<scope, stages>* state,
                               pipeline_role role, EMULATOR_HERE) {
   const int producers = __syncthreads_count(role == pipeline_role::producer, where);
-  return emulated::make_pipeline(group, state, ::std::size_t(producers), group.size() - ::std::size_t(producers),
-                                 where);
+  return emulated::make_pipeline(group, state, ::std::size_t(producers),
+                                 group.size() - ::std::size_t(producers), where);
 }
 
 template <::std::uint8_t batches>

@@ -89,9 +89,10 @@ __attribute__((noinline)) void begin_copy(void* to, const void* from, std::size_
   const InRuntime inside;
   if (!is_on(Check::races)) return;
   auto* destination = static_cast<std::byte*>(to);
-  copies().under_way.insert_or_assign(destination,
-                                      AsyncCopies::Copy{bytes, running.thread, static_cast<const char*>(pc) - 1});
-  auto& batch = barrier ? batch_of(barrier, current_phase_of(barrier)) : copies().of_threads[running.thread].open;
+  copies().under_way.insert_or_assign(
+      destination, AsyncCopies::Copy{bytes, running.thread, static_cast<const char*>(pc) - 1});
+  auto& batch =
+      barrier ? batch_of(barrier, current_phase_of(barrier)) : copies().of_threads[running.thread].open;
   batch.push_back(destination);
 }
 
@@ -135,7 +136,9 @@ void check_arrived(const Access& access) {
   if (next == all.under_way.begin()) return;
   const auto& [begin, copy] = *--next;
   if (begin + copy.bytes <= access.address) return;
-  const Site site = site_of(access), earlier = site_of({begin, copy.bytes, true, AccessKind::plain, copy.pc, nullptr, nullptr, nullptr});
+  const Site site = site_of(access),
+             earlier =
+                 site_of({begin, copy.bytes, true, AccessKind::plain, copy.pc, nullptr, nullptr, nullptr});
   const Cause cause{Check::races, "copy under way", line_of(site), memory_of(access)};
   if (!is_new(cause)) return;
   line_of(earlier);

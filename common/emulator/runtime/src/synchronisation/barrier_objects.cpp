@@ -71,8 +71,7 @@ __attribute__((noinline)) std::uint32_t arrive_at_barrier(AsyncBarrier* barrier,
   const InRuntime inside;
   BarrierObject& object = find_object(barrier, "arrives", where);
   if (arrivals > object.missing)
-    refuse_group_call("too many arrivals",
-                      "arrives at a barrier more often than it expects in one phase",
+    refuse_group_call("too many arrivals", "arrives at a barrier more often than it expects in one phase",
                       "it expects " + std::to_string(object.expected) + " arrivals", where);
   const std::uint32_t phase = object.phase;
   object.expected -= drops;
@@ -127,11 +126,12 @@ bool add_deadlock_of_objects() {
     const Cause cause = cause_at("phase never completes", first.where);
     const AboutThread none(nullptr);
     if (is_new(cause))
-      add(cause, {false, "threads wait forever for a phase of a barrier that does not complete", at(first.where),
-                  "the barrier expects " + std::to_string(object.expected) + " arrivals, of which " +
-                      std::to_string(object.missing) + " are missing; " +
-                      std::to_string(object.waiting.size()) + " threads wait, first block " +
-                      text_of(first.block->index) + ", thread " + text_of(first.index)});
+      add(cause,
+          {false, "threads wait forever for a phase of a barrier that does not complete", at(first.where),
+           "the barrier expects " + std::to_string(object.expected) + " arrivals, of which " +
+               std::to_string(object.missing) + " are missing; " + std::to_string(object.waiting.size()) +
+               " threads wait, first block " + text_of(first.block->index) + ", thread " +
+               text_of(first.index)});
     return true;
   }
   return false;
