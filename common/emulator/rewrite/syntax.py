@@ -21,6 +21,27 @@ CUDA_HEADERS = re.compile(
     r"(cub|thrust|cuda|cute|cutlass|cooperative_groups)/.*"
     r"|(cooperative_groups|mma|cuda_|curand|cublas|cudnn|cufft|cusparse|cusolver|nvrtc|nvtx|texture_|surface_)\w*\.h"
 )
+# Functions that CUDA has removed, and what replaces them.
+REMOVED = {
+    "cudaThreadSynchronize": "cudaDeviceSynchronize",
+    "cudaThreadExit": "cudaDeviceReset",
+    "cudaThreadSetLimit": "cudaDeviceSetLimit",
+    "cudaThreadGetLimit": "cudaDeviceGetLimit",
+    "cudaThreadSetCacheConfig": "cudaDeviceSetCacheConfig",
+    "cudaThreadGetCacheConfig": "cudaDeviceGetCacheConfig",
+    "cudaConfigureCall": "kernel<<<...>>> or cudaLaunchKernel",
+    "cudaSetupArgument": "kernel<<<...>>> or cudaLaunchKernel",
+    "cudaLaunch": "kernel<<<...>>> or cudaLaunchKernel",
+    "cudaLaunchCooperativeKernelMultiDevice": "cudaLaunchCooperativeKernel on each device",
+    "cudaProfilerInitialize": "cudaProfilerStart",
+    "cudaSetDoubleForDevice": "double, which every device has",
+    "cudaSetDoubleForHost": "double, which every device has",
+    "cudaBindTexture": "texture objects",
+    "cudaBindTexture2D": "texture objects",
+    "cudaBindTextureToArray": "texture objects",
+    "cudaUnbindTexture": "texture objects",
+    "cudaBindSurfaceToArray": "surface objects",
+}
 INCLUDE = Path(__file__).parents[1] / "runtime" / "include"
 
 
@@ -71,6 +92,8 @@ def parse(source: Source) -> Syntax:
     launches = [
         read_launch(source, index, kernels, device_code) for index in source.find("<") if is_launch(source, index)
     ]
+    variables = list(find_file_variables(source))
+    refuse_other_managed_variables(source, variables)
     shared = [read_shared_declaration(source, index) for index in source.find("__shared__") if source.is_code(index)]
     values = list(find_kernel_values(source, kernels, device_code))
     clusters = [
@@ -78,7 +101,15 @@ def parse(source: Source) -> Syntax:
         for index in source.find("__cluster_dims__")
         if source.is_code(index)
     ]
-    return Syntax(functions, shared, list(find_file_variables(source)), launches, values, clusters, device_code)
+    return Syntax(functions, shared, variables, launches, values, clusters, device_code)
+
+
+def refuse_other_managed_variables(source: Source, variables: list[FileVariables]) -> None:
+    """Raises `UserError` for the first `__managed__` that is not in one of the declarations at file scope."""
+    for index in source.find("__managed__"):
+        names = next((declared.names for declared in variables if declared.end > index), [])
+        if index not in source.skipped and not (names and names[0] > index):
+            raise source.error(index, "the emulator supports __managed__ only for variables at file scope")
 
 
 def find_functions(source: Source) -> tuple[list[Function], dict[str, list[Signature]]]:
@@ -159,13 +190,14 @@ def find_unsupported(source: Source, device_code: bytearray) -> Iterator[tuple[i
             if CUDA_HEADERS.fullmatch(header) and not (INCLUDE / header).exists():
                 yield index, f"the emulator does not support <{header}>"
     textures = [text for text in source.positions if TEXTURES.fullmatch(text)]
-    for index in source.find(*ASM, "__managed__", *textures):
+    for index in source.find(*REMOVED):
+        if source.is_(index + 1, "(") and index not in source.skipped:
+            yield index, f"CUDA 13 has no {source.tokens[index].text}: use {REMOVED[source.tokens[index].text]}"
+    for index in source.find(*ASM, *textures):
         text = source.tokens[index].text
         if index in source.skipped:
             continue
-        if text == "__managed__":
-            yield index, "the emulator does not support __managed__ variables"
-        elif text in ASM:
+        if text in ASM:
             if is_cuda or device_code[index]:
                 yield index, "the emulator cannot run inline PTX (asm)"
         elif text.startswith("cuda") or source.is_(index + 1, "<", "("):

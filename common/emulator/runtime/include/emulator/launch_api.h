@@ -2,53 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
-#include "emulator/kernels.h"
-
-enum cudaLaunchAttributeID {
-  cudaLaunchAttributeIgnore = 0,
-  cudaLaunchAttributeAccessPolicyWindow = 1,
-  cudaLaunchAttributeCooperative = 2,
-  cudaLaunchAttributeSynchronizationPolicy = 3,
-  cudaLaunchAttributeClusterDimension = 4,
-  cudaLaunchAttributeClusterSchedulingPolicyPreference = 5,
-  cudaLaunchAttributeProgrammaticStreamSerialization = 6,
-  cudaLaunchAttributePriority = 8,
-  cudaLaunchAttributeMemSyncDomain = 10,
-  cudaLaunchAttributePreferredSharedMemoryCarveout = 14,
-};
-
-enum cudaClusterSchedulingPolicy {
-  cudaClusterSchedulingPolicyDefault = 0,
-  cudaClusterSchedulingPolicySpread = 1,
-  cudaClusterSchedulingPolicyLoadBalancing = 2,
-};
-
-union cudaLaunchAttributeValue {
-  char pad[64];
-  int cooperative;
-  struct {
-    unsigned int x, y, z;
-  } clusterDim;
-  cudaClusterSchedulingPolicy clusterSchedulingPolicyPreference;
-  int programmaticStreamSerializationAllowed;
-  int priority;
-  unsigned int sharedMemCarveout;
-};
-
-struct cudaLaunchAttribute {
-  cudaLaunchAttributeID id;
-  char pad[8 - sizeof(cudaLaunchAttributeID)];
-  cudaLaunchAttributeValue val;
-};
-
-struct cudaLaunchConfig_t {
-  dim3 gridDim, blockDim;
-  std::size_t dynamicSmemBytes;
-  cudaStream_t stream;
-  cudaLaunchAttribute* attrs;
-  unsigned int numAttrs;
-};
+#include "emulator/kernel_api.h"
 
 EMULATOR_BEGIN
 namespace emulator {
@@ -62,35 +20,46 @@ struct LaunchConfigHere {
 };
 
 bool is_valid(const cudaLaunchConfig_t* config);  // sets the last error if it is not
-Configuration configuration_of(const cudaLaunchConfig_t& config, const void* function, Position where);
-cudaError_t submit_and_check(LaunchInfo info);
-cudaError_t launch_by_address(const void* function, const Configuration& configuration, void** arguments);
+Configuration configuration_of(const cudaLaunchConfig_t& config, const void* kernel, Position where);
+cudaError_t launch_by_address(const char* function, const void* kernel, const Configuration& configuration,
+                              void** arguments);
+
+// An argument as the kernel gets it: a copy, or the host's variable if the kernel may write to it.
+template <typename Parameter, typename Argument>
+auto as_parameter(Argument&& argument) {
+  constexpr bool is_output =
+      std::is_lvalue_reference_v<Parameter> && !std::is_const_v<std::remove_reference_t<Parameter>>;
+  if constexpr (is_output)
+    return reference(argument);
+  else
+    return std::decay_t<Parameter>(std::forward<Argument>(argument));
+}
 
 cudaError_t count_active_clusters(int* clusters, const void* function, const cudaLaunchConfig_t* config);
 cudaError_t find_largest_cluster(int* blocks, const void* function, const cudaLaunchConfig_t* config);
 
 }  // namespace emulator
 
-template <typename Kernel>
-cudaError_t cudaLaunchKernel(Kernel* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared = 0,
-                             cudaStream_t stream = nullptr, EMULATOR_HERE) {
-  return emulator::launch_by_address(reinterpret_cast<const void*>(kernel),
-                                     {grid, block, shared, stream, where}, arguments);
-}
-
-template <typename Kernel>
-cudaError_t cudaLaunchCooperativeKernel(Kernel* kernel, dim3 grid, dim3 block, void** arguments,
-                                        std::size_t shared = 0, cudaStream_t stream = nullptr,
-                                        EMULATOR_HERE) {
+inline cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                                               std::size_t shared = 0, cudaStream_t stream = nullptr,
+                                               EMULATOR_HERE) {
   emulator::Configuration configuration{grid, block, shared, stream, where};
   configuration.is_cooperative = true;
-  return emulator::launch_by_address(reinterpret_cast<const void*>(kernel), configuration, arguments);
+  return emulator::launch_by_address("cudaLaunchCooperativeKernel", kernel, configuration, arguments);
+}
+template <typename... Parameters>
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
+                                        std::size_t shared = 0, cudaStream_t stream = nullptr,
+                                        EMULATOR_HERE) {
+  const auto* address = reinterpret_cast<const void*>(emulator::kernel_address(kernel));
+  return cudaLaunchCooperativeKernel(address, grid, block, arguments, shared, stream, where);
 }
 
 inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments,
                                        EMULATOR_HERE) {
   if (!emulator::is_valid(config)) return cudaErrorInvalidValue;
-  return emulator::launch_by_address(kernel, emulator::configuration_of(*config, kernel, where), arguments);
+  const auto configuration = emulator::configuration_of(*config, kernel, where);
+  return emulator::launch_by_address("cudaLaunchKernelExC", kernel, configuration, arguments);
 }
 
 template <typename... Parameters, typename... Arguments>
@@ -98,10 +67,12 @@ cudaError_t cudaLaunchKernelEx(emulator::LaunchConfigHere here, void (*kernel)(P
                                Arguments&&... arguments) {
   emulator::refuse_in_kernels();
   if (!emulator::is_valid(here.config)) return cudaErrorInvalidValue;
-  auto info = emulator::make_launch(kernel, std::forward<Arguments>(arguments)...);
-  info.configuration =
-      emulator::configuration_of(*here.config, reinterpret_cast<const void*>(kernel), here.where);
-  return emulator::submit_and_check(std::move(info));
+  const auto* address = reinterpret_cast<const void*>(emulator::kernel_address(kernel));
+  const auto configuration = emulator::configuration_of(*here.config, address, here.where);
+  const emulator::KnownKernel& known = *emulator::find_kernel(address);
+  return emulator::submit(emulator::prepare_launch(
+      known.name[0] ? known.name : "a kernel", known.parameters, kernel, configuration,
+      std::make_tuple(emulator::as_parameter<Parameters>(std::forward<Arguments>(arguments))...)));
 }
 
 template <typename Kernel>

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
+#include <type_traits>
 #include <vector>
 
 #include "emulator/array_shape.h"
@@ -118,6 +119,11 @@ EMULATOR_BEGIN
 const char* name_of(Operation operation);  // "__syncthreads"
 
 Place describe(const Thread* thread);
+
+// Whether the calling code runs in a kernel: a function for host and device asks where nvcc compiles it
+// twice.
+bool runs_in_kernel();
+constexpr bool is_device_code() { return !std::is_constant_evaluated() && runs_in_kernel(); }
 
 // Ends the launch: raised there as std::runtime_error with kernel, block and thread before `what`. Objects on
 // the stacks of the kernel's threads are not destroyed.

@@ -13,6 +13,7 @@
 #include "../memory/bindings.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "emulator/kernel_api.h"
 #include "failure.h"
 #include "launch_limits.h"
 #include "launch_state.h"
@@ -110,15 +111,17 @@ void refuse_in_kernels() {
     abandon("launches another kernel: a launch inside a kernel is not supported");
 }
 
-void submit(LaunchInfo info) {
+cudaError_t submit(LaunchInfo info) {
   const std::shared_ptr<void> closure(info.closure, info.destroy);
   const Call call("a launch", info.configuration.where);
-  if (sticky_error()) return;
+  if (sticky_error()) return sticky_error();
   {
     const std::lock_guard lock(emulator_one_launch);
     read_settings();
     raise_unchecked();
-    if (is_refused(info.kernel, info.configuration, device(), info.configuration.where)) return;
+    const cudaError_t error =
+        refuse_early(info.kernel, info.configuration, device(), info.configuration.where);
+    if (error) return error;
   }
   struct Dropping {
     ~Dropping() { drop_tensors(); }
@@ -127,7 +130,7 @@ void submit(LaunchInfo info) {
   work.is_launch = true;
   const cudaStream_t stream = info.configuration.stream;
   work.run = [info = std::move(info), closure] { run(info); };
-  enqueue(stream, std::move(work));
+  return enqueue(stream, std::move(work));
 }
 
 void run(const LaunchInfo& info) {

@@ -2,9 +2,7 @@
 #include "emulator/launch_api.h"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
-#include <set>
+#include <string>
 
 #include "../api/call.h"
 #include "launch_limits.h"
@@ -12,45 +10,9 @@
 namespace emulator {
 namespace {
 
-struct KnownKernels {
-  std::mutex mutex;
-  std::map<const void*, KernelInfo> infos;
-  std::set<const void*> with_any_cluster_size;
-};
-KnownKernels& known_kernels() {
-  static auto& all = *new KnownKernels;
-  return all;
-}
-
 unsigned count_blocks(dim3 cluster) { return std::max(1u, cluster.x * cluster.y * cluster.z); }
 
 }  // namespace
-
-void record_kernel(const void* function, const KernelInfo& info) {
-  const std::lock_guard lock(known_kernels().mutex);
-  known_kernels().infos.insert_or_assign(function, info);
-}
-
-KernelInfo info_of_kernel(const void* function) {
-  const std::lock_guard lock(known_kernels().mutex);
-  const auto found = known_kernels().infos.find(function);
-  return found == known_kernels().infos.end() ? KernelInfo{"that was passed by its address", "", nullptr}
-                                              : found->second;
-}
-
-void allow_any_cluster_size(const void* function, bool is_allowed) {
-  const std::lock_guard lock(known_kernels().mutex);
-  if (is_allowed)
-    known_kernels().with_any_cluster_size.insert(function);
-  else
-    known_kernels().with_any_cluster_size.erase(function);
-}
-
-bool allows_any_cluster_size(const void* function) {
-  const std::lock_guard lock(known_kernels().mutex);
-  const auto& allowed = known_kernels().with_any_cluster_size;
-  return function ? allowed.count(function) > 0 : !allowed.empty();
-}
 
 bool is_valid(const cudaLaunchConfig_t* config) {
   if (config && (config->attrs || !config->numAttrs)) return true;
@@ -72,27 +34,18 @@ Configuration configuration_of(const cudaLaunchConfig_t& config, const void* fun
   return configuration;
 }
 
-cudaError_t submit_and_check(LaunchInfo info) {
-  const cudaError_t before = cudaGetLastError();
-  submit(std::move(info));
-  const cudaError_t error = cudaPeekAtLastError();
-  if (error == cudaSuccess && before != cudaSuccess) fail(before);
-  return error;
-}
-
-cudaError_t launch_by_address(const void* function, const Configuration& configuration, void** arguments) {
+cudaError_t launch_by_address(const char* function, const void* kernel, const Configuration& configuration,
+                              void** arguments) {
   refuse_in_kernels();
-  const KernelInfo kernel = info_of_kernel(function);
-  if (!kernel.make_launch) {
-    const Call call("a launch", configuration.where);
-    add_call_finding(Check::launch, "unknown kernel", function,
-                     "the emulator does not know the parameters of this kernel",
-                     "pass the kernel by its name, in a file that declares it");
-    return fail(cudaErrorInvalidDeviceFunction);
-  }
-  LaunchInfo info = kernel.make_launch(function, arguments);
-  info.configuration = configuration;
-  return submit_and_check(std::move(info));
+  const Call call(function, configuration.where);
+  if (sticky_error()) return sticky_error();
+  if (const KnownKernel* known = find_kernel(kernel))
+    return submit(known->prepare(*known, kernel, configuration, arguments));
+  add_call_finding(Check::launch, "unknown kernel", kernel,
+                   std::string(function) + " is given " + argument_text(function, configuration.where, 0) +
+                       ", which is not a kernel",
+                   "pass a kernel, or a kernel cast to void* in a file that declares it");
+  return fail(cudaErrorInvalidDeviceFunction);
 }
 
 // All multiprocessors count as neighbours: on a GPU, those of a cluster must belong to one part of it.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../report/report.h"
+#include "emulator/kernel_api.h"
 
 namespace emulator {
 namespace {
@@ -125,15 +126,14 @@ void wait_until_checked(const Refused& one) {
 
 }  // namespace
 
-bool is_refused(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
+cudaError_t refuse_early(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
                 Position where) {
   auto refusal = refusal_of_sizes(configuration, device);
   if (!refusal) refusal = refusal_of_clusters(configuration, device);
   if (!refusal) refusal = refusal_of_cooperation(configuration, 0, device);
-  if (!refusal) return false;
-  fail(refusal->error);
+  if (!refusal) return cudaSuccess;
   if (is_on(Check::launch)) wait_until_checked(refused(kernel, *refusal, where));
-  return true;
+  return fail(refusal->error);
 }
 
 std::optional<Refusal> refusal_of_shared(const Configuration& configuration, std::size_t static_size,

@@ -15,8 +15,8 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// Whether a GPU would refuse a launch of these sizes. If so, the launch is refused.
-bool is_refused(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
+// The error with which a GPU refuses a launch of these sizes; cudaSuccess if it does not.
+cudaError_t refuse_early(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
                 Position where);
 
 // Known only when the kernel runs: its static shared memory, and the clusters that it declares.

@@ -10,6 +10,7 @@
 #include "../races/shadow_events.h"
 #include "../synchronisation/barrier_check.h"
 #include "../synchronisation/collectives.h"
+#include "emulator/kernel_api.h"
 #include "failure.h"
 #include "launch_limits.h"
 #include "shared_memory.h"
