@@ -13,7 +13,7 @@ from common.emulator.rewrite import Source, rewrite
 from common.errors import UserError
 from common.paths import ROOT
 
-STARTS_WITH = '#include <cuda_runtime.h>\n#line 1 "csrc/k.cu"\n'
+STARTS_WITH = '#include "emulator/nvcc.h"\n#line 1 "csrc/k.cu"\n'
 
 
 def rewritten(text: str, path: str = "csrc/k.cu") -> str:
@@ -24,7 +24,7 @@ def rewritten(text: str, path: str = "csrc/k.cu") -> str:
 def launch(kernel: str, configuration: str, between: str = "", names: str = "x") -> str:
     """The rewritten form of a launch; `names` are the names of its arguments."""
     return (
-        f'::emulator::launch("{kernel}", "{names}", [=](auto... emulator_args) {{ '
+        f'::emulator::launch("{kernel}", "{names}", [=](auto&&... emulator_args) {{ '
         f"{kernel}{between}(emulator_args...); }}, ::emulator::config({configuration}))"
     )
 
@@ -35,6 +35,7 @@ def in_function(statement: str) -> str:
 
 def test_begins_with_what_nvcc_includes_and_the_original_name():
     assert rewrite(Source("csrc/k.cu", "int x;\n")) == STARTS_WITH + "int x;\n"
+    assert rewrite(Source("csrc/k.cuh", "int x;\n")) == '#include <cuda_runtime.h>\n#line 1 "csrc/k.cuh"\nint x;\n'
     assert rewrite(Source("csrc/math.h", "int x;\n")) == '#line 1 "csrc/math.h"\nint x;\n'
 
 
@@ -555,10 +556,12 @@ def test_assembly_of_the_host_is_left_alone():
 
 
 def test_refuses_at_file_scope():
-    with pytest.raises(UserError, match=r"^csrc/k.cu:2: the emulator does not support __managed__ variables$"):
-        rewritten("\n__device__ __managed__ int x;")
-    with pytest.raises(UserError, match=r"^csrc/k.cu:2: the emulator does not support <cooperative_groups\.h>$"):
-        rewritten("\n#include <cooperative_groups.h>  // for grid barriers")
+    with pytest.raises(
+        UserError, match=r"^csrc/k.cu:2: the emulator supports __managed__ only for variables at file"
+    ):
+        rewritten("struct S {\nstatic __managed__ int x; };")
+    with pytest.raises(UserError, match=r"^csrc/k.cu:2: the emulator does not support <curand_kernel\.h>$"):
+        rewritten("\n#include <curand_kernel.h>  // for random numbers")
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: the emulator does not support <cub/cub\.cuh>$"):
         rewritten('#include "cub/cub.cuh"')
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: there is no kernel before this <<<$"):
@@ -585,18 +588,96 @@ def test_syntax_errors_are_left_to_the_compiler(text):
     assert rewritten(text) == text
 
 
-@pytest.mark.parametrize(
-    "condition", ["#if 0", "#ifdef __CUDA_ARCH__", "#if defined(__CUDA_ARCH__)", "#if __CUDA_ARCH__ >= 800"]
-)
+NEVER = ["#if 0", "#ifndef __CUDACC__", "#if __CUDA_ARCH__ >= 1000", "#if defined(FAST) && !defined(__NVCC__)"]
+
+
+@pytest.mark.parametrize("condition", NEVER)
 def test_what_the_compiler_skips_is_not_refused(condition):
     text = f'\n{condition}\n  asm("wgmma;");\n#else\n  g();\n#endif\n'
-    assert rewritten(in_function(text)) == in_function(text)
+    assert "  g();" in rewritten(in_function(text))
+    text = '#ifdef __CUDACC__\nint x;\n#else\nasm("wgmma;");\n#endif\n'
+    assert rewritten(text) == text.replace("__CUDACC__", "EMULATOR_NVCC__CUDACC__")
 
 
-@pytest.mark.parametrize("condition", ["#if 1", "#if __CUDA_ARCH__ < 800", "#ifndef __CUDA_ARCH__", "#ifdef FAST"])
+MAYBE = ["#if 1", "#if __CUDA_ARCH__ < 800", "#ifdef __CUDA_ARCH__", "#ifndef __CUDA_ARCH__", "#ifdef FAST"]
+
+
+@pytest.mark.parametrize("condition", MAYBE)
 def test_what_the_compiler_may_see_is_refused(condition):
     with pytest.raises(UserError, match=r"csrc/k.cu:4: .*PTX"):
         rewritten(in_function(f'\n{condition}\n  asm("wgmma;");\n#endif\n'))
+
+
+def in_architecture(body: str, first: int, last: int) -> str:
+    """Text in which `__CUDA_ARCH__` is defined, from a line to another."""
+    macro = '("__CUDA_ARCH__")'
+    define = f"\n#pragma push_macro{macro}\n#define __CUDA_ARCH__ 900\n#line {first}\n"
+    return f"{define}{body}\n#pragma pop_macro{macro}\n#line {last}\n"
+
+
+def test_device_code_sees_the_architecture():
+    body = "\n#if __CUDA_ARCH__ >= 700\n  x = 1;\n#endif\n"
+    assert rewritten(f"__device__ void f() {{{body}}}") == f"__device__ void f() {{{in_architecture(body, 1, 5)}}}"
+    assert rewritten("__global__ void k(int* x) { *x = __CUDA_ARCH__; }") == (
+        f"__global__ void k(int* x) {{{in_architecture(' *x = __CUDA_ARCH__; ', 1, 1)}}}"
+    )
+    macro = "#define IS_NEW (__CUDA_ARCH__ >= 700)\n#define CHOOSE(a, b) (IS_NEW ? a : b)\n"
+    assert in_architecture(" return CHOOSE(1, 2); ", 3, 3) in rewritten(
+        f"{macro}__device__ int f() {{ return CHOOSE(1, 2); }}"
+    )
+    unchanged = "void host() {\n#ifdef __CUDA_ARCH__\n  x = 1;\n#endif\n}\n__device__ int f() { return 1; }\n"
+    assert rewritten(unchanged) == unchanged
+
+
+def test_a_function_for_host_and_device_has_two_bodies():
+    head, body = "#define BOTH __host__ __device__\nBOTH int f(int x) ", " return __CUDA_ARCH__ + x; "
+    assert rewritten(f"{head}{{{body}}}\n") == (
+        f"{head}{{ if (::emulator::is_device_code()) {{{in_architecture(body, 2, 2)}}} else {{\n#line 2\n{body}}}}}\n"
+    )
+
+
+def test_an_if_that_selects_device_functions_sees_the_architecture():
+    group = "#if __CUDA_ARCH__ < 600\n__device__ double atomicAdd(double* x, double y) { return *x; }\n#endif\n"
+    assert rewritten(f"#ifndef H\n{group}#endif\n") == f"#ifndef H\n{in_architecture(group, 2, 5)}#endif\n"
+    host = "#if !defined(__CUDA_ARCH__)\nvoid f() {}\n#endif\n"
+    assert rewritten(host) == host
+
+
+def test_references_are_passed_as_references():
+    text = (
+        "__global__ void k(int& x, const float& y, float (&z)[3], int n) {}\nvoid f() { k<<<1, 2>>>(*x, y, z, n); }"
+    )
+    arguments = ", ".join(f"::emulator::reference({each})" for each in ("*x", "y", "z"))
+    assert rewritten(text).endswith(f"({arguments}, n); }}")
+
+
+@pytest.mark.parametrize("cast", ["(void*)", "(const void*)", "(void const *)"])
+def test_kernels_whose_address_is_taken_are_registered(cast):
+    kernel = "template <typename T> __global__ void k(T* x, const T* y) {}\n"
+    known = '::emulator::kernel_address(k<float>, "k<float>", "x, const y")'
+    assert rewritten(f"{kernel}void* f = {cast}k<float>;") == f"{kernel}void* f = {cast}{known};"
+    assert f"cudaLaunchKernel({known}, g, b, a)" in rewritten(
+        f"{kernel}auto e = cudaLaunchKernel(k<float>, g, b, a);"
+    )
+    assert f"reinterpret_cast<void*>({known})" in rewritten(f"{kernel}auto p = reinterpret_cast<void*>(k<float>);")
+    assert f"{cast}" + known.replace("(k", "(&k", 1) in rewritten(f"{kernel}void* f = {cast}&k<float>;")
+
+
+def test_managed_variables_become_references_to_managed_memory():
+    initial, managed = "emulator_initial_x", '::emulator::managed(emulator_initial_x, "x");'
+    assert rewritten("__managed__ int x = 1;") == f"__managed__ int {initial} = 1; decltype({initial})& x = {managed}"
+    assert rewritten("__device__ __managed__ float x[2];") == (
+        f"__device__ __managed__ float {initial}[2]; decltype({initial})& x = {managed}"
+    )
+    assert rewritten("#include <cstdio>\n__managed__ int x;\n").endswith(f" x = {managed}\n")
+    assert rewritten("extern __managed__ int x;") == (
+        f"extern __managed__ int {initial}; extern decltype({initial})& x;"
+    )
+
+
+def test_what_cuda_has_removed_is_refused_with_its_replacement():
+    with pytest.raises(UserError, match=r":2: CUDA 13 has no cudaThreadSynchronize: use cudaDeviceSynchronize$"):
+        rewritten("void f() {\n  cudaThreadSynchronize();\n}\n")
 
 
 def test_host_code_may_launch_beside_device_code():
@@ -639,14 +720,14 @@ def test_command_line(tmp_path):
     source, output = tmp_path / "k.cu", tmp_path / "new" / "k.cpp"
     source.write_text("kernel<<<1, 2>>>(x);\n")
     assert run(source, "-o", output).returncode == 0
-    assert output.read_text().startswith(f'#include <cuda_runtime.h>\n#line 1 "{source}"\n::emulator::launch(')
+    assert output.read_text().startswith(f'#include "emulator/nvcc.h"\n#line 1 "{source}"\n::emulator::launch(')
 
 
 def test_command_line_says_what_is_wrong(tmp_path):
     source = tmp_path / "k.cu"
-    source.write_text("__managed__ int x;\n")
+    source.write_text("void f() { cudaThreadExit(); }\n")
     refused = run(source, "-o", tmp_path / "k.cpp")
-    assert refused.stderr == f"error: {source}:1: the emulator does not support __managed__ variables\n"
+    assert refused.stderr == f"error: {source}:1: CUDA 13 has no cudaThreadExit: use cudaDeviceReset\n"
     missing = run(tmp_path / "no.cu", "-o", tmp_path / "k.cpp")
     assert missing.stderr == f"error: cannot read {tmp_path}/no.cu: No such file or directory\n"
     assert (refused.returncode, missing.returncode) == (1, 1)

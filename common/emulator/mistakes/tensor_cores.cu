@@ -199,7 +199,7 @@ __global__ void read_without_wait(float* out, const float* x) {
   __shared__ alignas(16) float tile[128];
   copy_16(tile + 4 * threadIdx.x, x + 4 * threadIdx.x);
   __syncthreads();
-  out[threadIdx.x] = tile[threadIdx.x];  // BUG initialisation: tile
+  out[threadIdx.x] = tile[threadIdx.x];  // BUG races: tile
 }
 CASE(wrong_read_without_a_wait) { read_without_wait<<<1, 32>>>(unwritten<float>(32), numbers<float>(128)); }
 
@@ -250,7 +250,7 @@ __global__ void wait_for_too_few(float* out, const float* x) {
   }
   asm volatile("cp.async.wait_group 1;");
   __syncthreads();
-  out[threadIdx.x] = tile[0][threadIdx.x] + tile[1][threadIdx.x];  // BUG initialisation: tile
+  out[threadIdx.x] = tile[0][threadIdx.x] + tile[1][threadIdx.x];  // BUG races: tile
 }
 CASE(wrong_wait_for_too_few_groups) {
   wait_for_too_few<<<1, 32>>>(unwritten<float>(32), numbers<float>(256));

@@ -33,6 +33,7 @@ class Parameter(NamedTuple):
     has_default: bool
     to_const: bool  # a pointer to const
     type: str
+    is_reference: bool
 
 
 Signature = list[Parameter]
@@ -121,4 +122,8 @@ def read_parameter(source: Source, piece: range) -> Parameter:
     has_name = has_name and not source.is_(last, *TYPE_KEYWORDS, *no_type)
     words = (k for k in range(piece.start, last + (not has_name)) if not source.is_(k, *PARAMETER_QUALIFIERS, "&"))
     name = source.tokens[last].text if has_name else ""
-    return Parameter(name, is_pointer, end < piece.stop, to_const, source.join(words))
+    before = last - has_name
+    while source.is_(before, *PARAMETER_QUALIFIERS):
+        before -= 1
+    is_reference = source.is_(before, "&")
+    return Parameter(name, is_pointer, end < piece.stop, to_const, source.join(words), is_reference)

@@ -25,6 +25,10 @@ SPECIAL_REGISTERS = {
         for ptx, name in (("ctaid", "blockIdx"), ("nctaid", "gridDim"))
         for axis in "xyz"
     },
+    **{f"%cluster_ctaid.{axis}": f"::emulator::block_of_cluster().{axis}" for axis in "xyz"},
+    **{f"%cluster_nctaid.{axis}": f"::emulator::cluster_dim().{axis}" for axis in "xyz"},
+    "%cluster_ctarank": "::emulator::rank_in_cluster()",
+    "%cluster_nctarank": "::__clusterSizeInBlocks()",
     "%laneid": "::emulator::current_lane()",
     "%warpid": f"{PTX}warp_id()",
     "%nwarpid": "((blockDim.x * blockDim.y * blockDim.z + 31) / 32)",

@@ -18,7 +18,10 @@ from .ptx import (
 
 U32, U64 = BITS[32], BITS[64]
 SCOPES = ("cta", "cluster", "gpu", "sys")
-SPACES = {"global": "global", "const": "global", "shared": "shared", "shared::cta": "shared"}
+SPACES = {
+    **{"global": "global", "const": "global"},
+    **dict.fromkeys(("shared", "shared::cta", "shared::cluster"), "shared"),
+}
 CACHE_HINTS = ("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc")
 CACHE_LEVELS = ("L1::", "L2::")
 ATOMICS = ("add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas")
@@ -104,6 +107,28 @@ def convert_address(i: Instruction) -> str:
     return write(i.operands[0], value)
 
 
+def map_address(i: Instruction) -> str:
+    """`mapa.shared::cluster.u32 d, a, rank`: the same place in another block of the cluster."""
+    space, ptx_type = i.take("shared::cluster"), i.take_type()
+    i.expect_operands(3)
+    rank = read(i.operands[2], U32)
+    if space:
+        return write(i.operands[0], f"::emulator::address_in_cluster({read(i.operands[1], U32)}, {rank})")
+    own = f"reinterpret_cast<const void*>({read(i.operands[1], TYPES[ptx_type])})"
+    return write(i.operands[0], f"reinterpret_cast<{U64}>(::__cluster_map_shared_rank({own}, {rank}))")
+
+
+def store_async(i: Instruction) -> str:
+    """`st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [p], a, [barrier]`."""
+    i.take("weak")
+    if not (i.take("shared::cluster") and i.take("mbarrier::complete_tx::bytes")):
+        raise i.unsupported()
+    ptx_type = i.take_type()
+    i.expect_operands(3)
+    value, barrier = read(i.operands[1], TYPES[ptx_type]), address(i.operands[2], "shared")
+    return call("st_async", [address(i.operands[0], "shared"), value, barrier]) + ";"
+
+
 def test_address(i: Instruction) -> str:
     """`isspacep.shared p, a`."""
     space = i.take("shared", "shared::cta", "global")
@@ -163,6 +188,8 @@ MEMORY = {
     "red": update,
     "cvta": convert_address,
     "isspacep": test_address,
+    "mapa": map_address,
+    "st.async": store_async,
     "cp.async": copy_async,
     "cp.async.commit_group": commit_copies,
     "cp.async.wait_group": wait_for_copies,

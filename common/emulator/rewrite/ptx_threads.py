@@ -33,6 +33,13 @@ def reduce_at_barrier(i: Instruction) -> str:
     return write(i.operands[0], f"{TYPES[ptx_type]}(::{function}({read(i.operands[2], 'bool')}))")
 
 
+def wait_for_cluster(i: Instruction) -> str:
+    """`barrier.cluster.arrive.release.aligned` and `barrier.cluster.wait.acquire.aligned`."""
+    i.take("acquire", "release", "relaxed")
+    i.take("aligned")
+    return f"::__cluster_barrier_{'arrive' if 'arrive' in i.opcode else 'wait'}();"
+
+
 def wait_for_warp(i: Instruction) -> str:
     """`bar.warp.sync mask`."""
     i.expect_operands(1)
@@ -121,8 +128,7 @@ def begin_barrier(i: Instruction) -> str:
 
 def end_barrier(i: Instruction) -> str:
     """`mbarrier.inval.shared.b64 [p]`: the memory may be used for something else."""
-    take_barrier(i, 0)
-    return ";"
+    return call("mbarrier_inval", [take_barrier(i, 0)]) + ";"
 
 
 def arrive_at_barrier(i: Instruction) -> str:
@@ -134,7 +140,7 @@ def arrive_at_barrier(i: Instruction) -> str:
     if len(rest) > 1 or (expects and not rest):
         raise i.unsupported()
     count, size = ("1", rest[0]) if expects else (rest[0] if rest else "1", "0")
-    arrived = call("mbarrier_arrive", [pointer, count, size, count if drops else "0"])
+    arrived = call("mbarrier_arrive", [pointer, count, size], str(drops).lower())
     return write(i.operands[0], arrived) if has_state else arrived + ";"
 
 
@@ -160,6 +166,7 @@ THREADS = {
     "membar": fence,
     **dict.fromkeys(("bar.sync", "barrier.sync", "bar.cta.sync", "barrier.cta.sync"), wait_at_barrier),
     **dict.fromkeys(("bar.red", "barrier.red", "bar.cta.red", "barrier.cta.red"), reduce_at_barrier),
+    **dict.fromkeys(("barrier.cluster.arrive", "barrier.cluster.wait"), wait_for_cluster),
     "bar.warp.sync": wait_for_warp,
     "shfl.sync": shuffle,
     "vote.sync": vote,

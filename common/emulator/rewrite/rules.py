@@ -12,7 +12,13 @@ from .syntax import LaunchExpression, Syntax, has_pack
 from .tokens import Source
 from .variables import SharedDeclaration, SharedVariable
 
-C_LIBRARY = ("memcpy", "memmove", "memset", "malloc", "free")
+# Macros that only nvcc defines, in .cu files. Headers that the rewriter does not see must not see them, either:
+# torch's would include headers of the CUDA Toolkit.
+NVCC_MACROS = (
+    *("__CUDACC__", "__NVCC__", "__CUDACC_VER_MAJOR__", "__CUDACC_VER_MINOR__", "__CUDACC_VER_BUILD__"),
+    *("__CUDA_ARCH_LIST__", "__CUDACC_EXTENDED_LAMBDA__", "__CUDACC_RELAXED_CONSTEXPR__"),
+)
+C_LIBRARY = ("memcpy", "memmove", "memset", "malloc", "free", "clock")
 POINTERS = ("data_ptr", "mutable_data_ptr", "const_data_ptr")
 ACCESSORS = ("packed_accessor", "packed_accessor32", "packed_accessor64", "generic_packed_accessor")
 EMPTY = ("empty", "empty_like", "empty_strided", "empty_permuted")
@@ -39,7 +45,7 @@ def rewrite_launches(source: Source, syntax: Syntax) -> Iterator[Edit]:
     tokens = source.tokens
     for launch in syntax.launches:
         name = source.literal(source.spelling(launch.start, launch.opener), launch.opener)
-        opening = f"::emulator::launch({name}, {name_arguments(source, launch)}, [=](auto... emulator_args) {{ "
+        opening = f"::emulator::launch({name}, {name_arguments(source, launch)}, [=](auto&&... emulator_args) {{ "
         configuration = "(emulator_args...); }, ::emulator::config("
         yield from add_argument_types(source, launch)
         yield insert(tokens[launch.start].start, opening)
@@ -63,9 +69,10 @@ def name_arguments(source: Source, launch: LaunchExpression) -> str:
 
 
 def add_argument_types(source: Source, launch: LaunchExpression) -> Iterator[Edit]:
-    """Gives a type to arguments that a generic lambda cannot forward: `0` or `NULL` for a pointer, and `{...}`."""
+    """Marks arguments that a generic lambda cannot forward: `0` or `NULL` for a pointer, `{...}`, and references."""
+    signature = None if has_pack(source, launch.arguments) else launch.signature
     for number, each in enumerate(launch.arguments):
-        first = source.tokens[each.start]
+        first, last = source.tokens[each.start], source.tokens[each.stop - 1]
         if len(each) == 1 and first.text in ("0", "NULL"):
             if launch.signature is None:
                 yield Edit(first.start, first.end, "::emulator::Zero{}")
@@ -73,6 +80,28 @@ def add_argument_types(source: Source, launch: LaunchExpression) -> Iterator[Edi
                 yield Edit(first.start, first.end, "nullptr")
         elif launch.signature and first.text == "{":
             yield insert(first.start, launch.signature[number].type)
+        elif signature and signature[number].is_reference:
+            yield insert(first.start, "::emulator::reference(")
+            yield insert(last.end, ")")
+
+
+def register_kernel_values(source: Source, syntax: Syntax) -> Iterator[Edit]:
+    """A kernel that is used as a value is recorded with its name and the names of its parameters."""
+    for value in syntax.kernel_values:
+        name = source.literal(source.spelling(value.start, value.end), value.start)
+        names = ", ".join("const " * parameter.to_const + parameter.name for parameter in value.signature)
+        first = value.start
+        while source.is_(first - 1, "&"):
+            first -= 1
+        yield insert(source.tokens[first].start, "::emulator::kernel_address(")
+        yield insert(source.tokens[value.end - 1].end, f', {name}, "{names}")')
+
+
+def declare_clusters(source: Source, syntax: Syntax) -> Iterator[Edit]:
+    """A kernel with `__cluster_dims__` begins with a call that tells the launch."""
+    for index, opener in syntax.clusters:
+        sizes = source.spelling(index + 2, source.after(index + 1) - 1)
+        yield insert(source.tokens[opener].end, f" ::emulator::declare_cluster({sizes});")
 
 
 def rewrite_shared_variables(source: Source, syntax: Syntax) -> Iterator[Edit]:
@@ -128,16 +157,33 @@ def declare_local_references(source: Source, syntax: Syntax, after: int, name: s
 
 
 def register_file_variables(source: Source, syntax: Syntax) -> Iterator[Edit]:
-    """`__device__` and `__constant__` variables at file scope are registered with their names."""
+    """Device variables at file scope are registered with their names.
+
+    A `__managed__` variable becomes a reference to managed memory, and its definition the initial value of it.
+    """
     for declared in syntax.variables:
-        call = "constant" if declared.is_constant else "variable"
-        yield insert(
-            source.tokens[declared.end].end,
-            "".join(
+        tokens = [source.tokens[index] for index in declared.names]
+        end = source.tokens[declared.end].end
+        if declared.qualifier == "__managed__":
+            yield from (insert(token.start, "emulator_initial_") for token in tokens)
+            yield insert(end, "".join(declare_managed(token.text, declared.is_extern) for token in tokens))
+        else:
+            call = "constant" if declared.qualifier == "__constant__" else "variable"
+            registrations = (
                 f' static const bool emulator_known_{name} = ::emulator::{call}({name}, "{name}");'
-                for name in declared.names
-            ),
-        )
+                for name in (token.text for token in tokens)
+            )
+            yield insert(end, "".join(registrations))
+
+
+def declare_managed(name: str, is_extern: bool) -> str:
+    """The declaration of the reference to the managed memory of a variable."""
+    type_ = f"decltype(emulator_initial_{name})&"
+    return (
+        f" extern {type_} {name};"
+        if is_extern
+        else (f' {type_} {name} = ::emulator::managed(emulator_initial_{name}, "{name}");')
+    )
 
 
 def rewrite_assembly(source: Source, syntax: Syntax) -> Iterator[Edit]:
@@ -189,6 +235,13 @@ def rewrite_delete(source: Source, index: int) -> Iterator[Edit]:
     name = "delete_array" if is_array else "delete_one"
     yield Edit(source.tokens[index].start, source.tokens[first - 1].end, f"::emulator::{name}(")
     yield insert(source.tokens[end - 1].end, ")")
+
+
+def rename_nvcc_macros(source: Source) -> Iterator[Edit]:
+    """`__CUDACC__` and its like become macros that emulator/nvcc.h defines."""
+    for index in source.find(*NVCC_MACROS):
+        token = source.tokens[index]
+        yield Edit(token.start, token.end, f"EMULATOR_NVCC{token.text}")
 
 
 def rewrite_device_names(source: Source) -> Iterator[Edit]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import UserError
+from .conditions import is_certain
 
 TOKEN = re.compile(
     r"""
@@ -26,9 +27,8 @@ TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+HEADERS = (".cuh", ".h", ".hpp", ".hxx", ".inl", ".hh", ".inc")
 OPENERS = {"(": ")", "[": "]", "{": "}"}
-# Macros that nvcc defines for device code and g++ does not.
-DEVICE_MACROS = re.compile(r"\b(__CUDA_ARCH__|__CUDACC__|__NVCC__)\b")
 
 
 class Token(NamedTuple):
@@ -43,6 +43,14 @@ class Token(NamedTuple):
     def end(self) -> int:
         """The offset after the token."""
         return self.start + len(self.text)
+
+
+class Branch(NamedTuple):
+    """A branch of an `#if`: the brackets open at the `#if`, and what g++ certainly does."""
+
+    open_brackets: list[int]
+    is_skipped: bool
+    is_taken: bool  # it, or an earlier branch
 
 
 @dataclass
@@ -89,7 +97,7 @@ class Source:
         """Matches a directive's brackets among themselves, and in each branch of an `#if` from the same start."""
         in_code: list[int] = []  # brackets that are open
         in_directive: list[int] = []
-        branches: list[tuple[list[int], bool]] = []  # brackets open at the `#if`, and whether g++ skips the branch
+        branches: list[Branch] = []
         last = 0
         for index in self.find("#", *OPENERS, *OPENERS.values()):
             text, directive = self.tokens[index].text, self.tokens[index].directive
@@ -107,28 +115,28 @@ class Source:
                 last = index
         self._skip(last, len(self.tokens), branches)
 
-    def _skip(self, start: int, end: int, branches: list[tuple[list[int], bool]]) -> None:
-        if any(is_skipped for _, is_skipped in branches):
+    def _skip(self, start: int, end: int, branches: list[Branch]) -> None:
+        if any(branch.is_skipped for branch in branches):
             self.skipped.update(range(start, end))
 
-    def _branch(self, index: int, stack: list[int], branches: list[tuple[list[int], bool]]) -> None:
+    def _branch(self, index: int, stack: list[int], branches: list[Branch]) -> None:
         """Begins or ends a branch, if the directive at `#` does."""
         if self.is_(index + 1, "if", "ifdef", "ifndef"):
-            branches.append((list(stack), self._is_skipped(index)))
+            branches.append(Branch(list(stack), self._is_certain(index, False), self._is_certain(index, True)))
         elif self.is_(index + 1, "else", "elif") and branches:
-            stack[:], was_skipped = branches[-1]
-            is_skipped = self.is_(index + 1, "elif") and not was_skipped and self._is_skipped(index)
-            branches[-1] = (list(stack), is_skipped)
+            stack[:], _, was_taken = branches[-1]
+            is_elif = self.is_(index + 1, "elif")
+            is_skipped = was_taken or (is_elif and self._is_certain(index, False))
+            is_taken = was_taken or (is_elif and self._is_certain(index, True))
+            branches[-1] = Branch(list(stack), is_skipped, is_taken)
         elif self.is_(index + 1, "endif") and branches:
             branches.pop()
 
-    def _is_skipped(self, index: int) -> bool:
-        """Whether the condition of the directive at `#` is certainly false for g++."""
-        condition = self.rest_of_line(index + 1)
-        if condition == "0":
-            return True
-        is_doubtful = self.is_(index + 1, "ifndef") or re.search(r"\|\||!|<|==", condition)
-        return not is_doubtful and bool(DEVICE_MACROS.search(condition))
+    def _is_certain(self, index: int, value: bool) -> bool:
+        """Whether the condition of the directive at `#` certainly has a value."""
+        suffix = Path(self.path).suffix
+        by_nvcc = True if suffix == ".cu" else None if suffix in HEADERS else False
+        return is_certain(self.tokens[index + 1].text, self.rest_of_line(index + 1), value, by_nvcc)
 
     def _macro_body(self, name: int) -> int:
         """The first token of a macro's body: behind its name, or its parameters if `(` follows without a blank."""

@@ -1,4 +1,4 @@
-"""Reads declarations of `__shared__` variables, and of `__device__` and `__constant__` variables at file scope."""
+"""Reads declarations of `__shared__` variables, and of other device variables at file scope."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from .functions import ALIGNMENTS, CLASS_KEYS, TYPE_KEYWORDS
 from .tokens import Source
 
 STORAGE = ("extern", "static", "__device__", "inline")
+# The first of them that a declaration has decides where its variables are.
+VARIABLE_QUALIFIERS = ("__managed__", "__constant__", "__device__")
 
 
 class SharedVariable(NamedTuple):
@@ -34,10 +36,11 @@ class SharedDeclaration(NamedTuple):
 
 
 class FileVariables(NamedTuple):
-    """A declaration of `__device__` or `__constant__` variables at file scope, and its `;`."""
+    """A declaration of variables at file scope: their names, the qualifier that says where they are, and the `;`."""
 
-    names: list[str]
-    is_constant: bool
+    names: list[int]
+    qualifier: str
+    is_extern: bool
     end: int
 
 
@@ -147,18 +150,22 @@ def is_file_scope(source: Source, index: int) -> bool:
 
 
 def find_file_variables(source: Source) -> Iterator[FileVariables]:
-    """The definitions of `__device__` and `__constant__` variables at file scope."""
+    """The definitions of device variables at file scope, and the declarations of `__managed__` ones."""
     last = 0
-    for index in source.find("__device__", "__constant__"):
+    for index in source.find(*VARIABLE_QUALIFIERS):
         if index < last or source.tokens[index].directive:
             continue
         start, end = find_declaration_start(source, index), find_variables_end(source, index)
-        if end is None or not is_definition(source, start, end) or not is_file_scope(source, index):
+        if end is None or not is_file_scope(source, index):
+            continue
+        qualifier = next(word for word in VARIABLE_QUALIFIERS if any(source.is_(k, word) for k in range(start, end)))
+        is_extern = any(source.is_(k, "extern") for k in range(start, end))
+        if not is_definition(source, start, end) and not (qualifier == "__managed__" and is_extern):
             continue
         names = [read_declared_name(source, piece) for piece in split_list(source, start, end, templates=True)]
         last = end
         if names and None not in names:
-            yield FileVariables(names, any(source.is_(k, "__constant__") for k in range(start, end)), end)
+            yield FileVariables(names, qualifier, is_extern, end)
 
 
 def find_variables_end(source: Source, index: int) -> int | None:
@@ -179,11 +186,12 @@ def is_definition(source: Source, start: int, end: int) -> bool:
     """Whether a declaration defines variables: `extern` only declares them, and templates are not yet variables."""
     if any(source.is_(k, "extern", "using", "typedef", "friend", "__shared__") for k in range(start, end)):
         return False
-    return not source.is_(start - 1, ">") or find_operand(source, start) is None
+    is_template = source.is_(start - 1, ">") and not source.tokens[start - 1].directive
+    return not is_template or find_operand(source, start) is None
 
 
-def read_declared_name(source: Source, piece: range) -> str | None:
-    """The name in a declarator: `x[2] = {1, 2}`, `*p`, `(*f)(int)`, `v{1}`; None for a function."""
+def read_declared_name(source: Source, piece: range) -> int | None:
+    """The token of the name in a declarator: `x[2] = {1, 2}`, `*p`, `(*f)(int)`, `v{1}`; None for a function."""
     index, name = piece.start, None
     while index < piece.stop and not source.is_(index, "="):
         if source.is_(index, "(") and not source.is_(index - 1, *ALIGNMENTS, "decltype"):
@@ -192,6 +200,6 @@ def read_declared_name(source: Source, piece: range) -> str | None:
         if source.is_(index, "{") and not any(source.is_(k, *CLASS_KEYS) for k in (index - 1, index - 2)):
             break  # an initial value
         if source.is_name(index) and not source.is_(index, *TYPE_KEYWORDS):
-            name = source.tokens[index].text
+            name = index
         index = source.after(index)
     return name

@@ -648,7 +648,7 @@ TEST(Launches, ARefusalIsExplainedWhenTheHostAsks) {
           "grid.x is 4294967295, at most 2147483647 (a negative number, or one too large for 32 bits?)");
   refused(1, 64, 50000,
           "it asks for 50000 bytes of dynamic shared memory; a block may have 49152, and after "
-          "cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ...) up to 101376");
+          "cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ...) up to 232448");
   expect_silent([&] {
     fill_kernel<<<1, 1024, 4>>>(out.data(), 1);
     fill_kernel<<<dim3(1, 65535), 1, 4>>>(out.data(), 1);

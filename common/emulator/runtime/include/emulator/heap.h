@@ -1,9 +1,10 @@
-// What the rewriter writes in device code for the C library's copies and heap, so that the checks see them:
-// `memcpy(...)` becomes `::emulator::memcpy(...)`, `new T` becomes `new (::emulator::heap) T`. In functions
-// that are for the host, too, they do on the host what they always do.
+// What the rewriter writes in device code for the C library's copies, heap and clock, so that the checks see
+// them: `memcpy(...)` becomes `::emulator::memcpy(...)`, `new T` becomes `new (::emulator::heap) T`. In
+// functions that are for the host, too, they do on the host what they always do.
 #pragma once
 
 #include <cstddef>
+#include <ctime>
 #include <memory>
 #include <new>
 #include <source_location>
@@ -20,6 +21,8 @@ void* memset(void* memory, int value, std::size_t bytes);
 
 void* malloc(std::size_t bytes, EMULATOR_HERE);
 void free(void* memory, EMULATOR_HERE);
+
+clock_t clock();  // counts like clock64
 
 struct Heap {
   Position where;

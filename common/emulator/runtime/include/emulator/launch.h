@@ -1,12 +1,13 @@
 // What the rewriter writes in place of CUDA's own syntax. The contract:
 //
 //   kernel<T><<<grid, block, shared, stream>>>(args...);
-//     ::emulator::launch("kernel<T>", "x, y", [=](auto... emulator_args) { kernel<T>(emulator_args...); },
+//     ::emulator::launch("kernel<T>", "x, y", [=](auto&&... emulator_args) { kernel<T>(emulator_args...); },
 //                        ::emulator::config(grid, block, shared, stream))(args...);
-//   config takes two to four arguments, and stands where `<<<` stood: the launch is at its place. Then come
-//   the names of the kernel's parameters, or what the arguments say. A literal 0 or NULL for a pointer
-//   becomes nullptr. The arguments and what the lambda captures are copied once, and live until the work is
-//   done; each CUDA thread gets its own copy of the arguments.
+//   An argument for a parameter that is a reference becomes ::emulator::reference(arg). config takes two to
+//   four arguments, and stands where `<<<` stood: the launch is at its place. Then come the names of the
+//   kernel's parameters, or what the arguments say. A literal 0 or NULL for a pointer becomes nullptr. The
+//   arguments and what the lambda captures are copied once, and live until the work is done; each CUDA thread
+//   gets its own copy of the arguments.
 //
 //   __shared__ T name[A][B];
 //     T (&name)[A][B] = ::emulator::shared<T[A][B]>(KEY);
@@ -37,7 +38,10 @@ struct Configuration {
   dim3 grid, block;
   std::size_t shared;  // bytes of dynamic shared memory
   cudaStream_t stream;
-  Position where;  // the line of `<<<`; the column is that of the rewritten text
+  Position where;                        // the line of `<<<`; the column is that of the rewritten text
+  dim3 cluster{0, 0, 0};                 // blocks; all zero: as the kernel declares it
+  bool is_cooperative = false;           // all blocks run at the same time
+  bool allows_any_cluster_size = false;  // more than eight blocks, which not every device has
 };
 
 inline Configuration config(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr,
@@ -63,7 +67,7 @@ void refuse_in_kernels();  // a kernel cannot launch another
 
 // Gives a launch to its stream, and the closure away. One that a
 // device would refuse sets the error that cudaGetLastError returns.
-void submit(LaunchInfo info);
+cudaError_t submit(LaunchInfo info);
 
 // A literal 0 or NULL in a launch of a kernel that the rewriter has not seen: a number or a null pointer.
 struct Zero {
@@ -74,6 +78,34 @@ struct Zero {
   }
 };
 
+// An argument that the kernel's parameter refers to: the kernel accesses the host's variable itself.
+template <typename T>
+struct Reference {
+  T* target;
+};
+template <typename T>
+Reference<T> reference(T&& value) {
+  return {&value};
+}
+template <typename T>
+Reference<T> reference(T& value) {
+  return {&value};
+}
+
+template <typename T>
+const T& passed(const T& value) {
+  return value;
+}
+template <typename T>
+T& passed(const Reference<T>& reference) {
+  return *reference.target;
+}
+
+template <typename T>
+Argument argument(const Reference<T>& reference) {
+  return argument<T*>(reference.target);
+}
+
 template <typename Kernel, typename... Arguments>
 struct Closure {
   Kernel kernel;
@@ -81,10 +113,21 @@ struct Closure {
 
   static void thread(void* closure) {
     const auto& self = *static_cast<const Closure*>(closure);
-    std::apply(self.kernel, self.arguments);
+    std::apply([&](const auto&... each) { self.kernel(passed(each)...); }, self.arguments);
   }
   static void destroy(void* closure) { delete static_cast<Closure*>(closure); }
 };
+
+template <typename Kernel, typename... Arguments>
+LaunchInfo prepare_launch(const char* name, const char* names, Kernel kernel,
+                          const Configuration& configuration, std::tuple<Arguments...> arguments) {
+  using Own = Closure<Kernel, Arguments...>;
+  auto* closure = new Own{std::move(kernel), std::move(arguments)};
+  auto described = std::apply([](const auto&... each) { return std::vector<Argument>{argument(each)...}; },
+                              closure->arguments);
+  name_arguments(described, names);
+  return {name, configuration, std::move(described), &Own::thread, closure, sizeof(Own), &Own::destroy};
+}
 
 template <typename Kernel>
 class Launch {
@@ -95,13 +138,8 @@ class Launch {
   template <typename... Arguments>
   void operator()(Arguments&&... arguments) {
     refuse_in_kernels();
-    using Own = Closure<Kernel, std::decay_t<Arguments>...>;
-    auto* closure = new Own{std::move(kernel_),
-                            std::tuple<std::decay_t<Arguments>...>(std::forward<Arguments>(arguments)...)};
-    auto described = std::apply([](const auto&... each) { return std::vector<Argument>{argument(each)...}; },
-                                closure->arguments);
-    name_arguments(described, names_);
-    submit({name_, configuration_, std::move(described), &Own::thread, closure, sizeof(Own), &Own::destroy});
+    submit(prepare_launch(name_, names_, std::move(kernel_), configuration_,
+                          std::tuple<std::decay_t<Arguments>...>(std::forward<Arguments>(arguments)...)));
   }
 
  private:

@@ -1,13 +1,14 @@
 // What runs and where: this header has everything that a check of running kernels needs.
 //
 // One launch runs at a time in a process's copy of the runtime, on the OS
-// thread that asked for it. Inside it blocks are opened one after another;
-// only when every thread of the open ones waits are several resident at once.
+// thread that asked for it. Inside it blocks are opened one after another, or cluster after cluster;
+// only when every thread of the open ones waits are more of them resident at once.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
+#include <type_traits>
 #include <vector>
 
 #include "emulator/array_shape.h"
@@ -42,6 +43,12 @@ enum class Operation : std::uint8_t {
   all,
   match_any,
   match_all,
+  block_wait,  // at a barrier that the thread has arrived at before
+  cluster_wait,
+  grid_wait,
+  cluster_sync,
+  grid_sync,
+  object_wait,  // at a barrier object, for its phase to complete
   // Of all lanes of a warp (warp_wide.h).
   mma_sync,
   load_matrix_sync,
@@ -50,6 +57,11 @@ enum class Operation : std::uint8_t {
   ldmatrix,
   stmatrix,
 };
+
+// Whose threads a group barrier synchronises.
+enum class Scope : std::uint8_t { block, cluster, grid };
+constexpr unsigned kScopes = 3;
+
 // One CUDA thread that has started and has not ended.
 struct Thread {
   uint3 index;    // threadIdx
@@ -63,6 +75,12 @@ struct Thread {
   std::uint64_t result;
   unsigned source;  // lane whose value it takes
   bool was_ended;   // by a check: it did not return
+
+  // By scope: whether it has arrived at that barrier and has not waited since, for which phase, and where.
+  bool has_arrived[kScopes];
+  unsigned arrived_phase[kScopes];
+  std::uint32_t arrived_time[kScopes];  // by the clock of its block
+  Position arrived_where[kScopes];
 
   // The last shuffle, if it took the value of a lane outside of its mask, which may have been thrown away.
   static constexpr unsigned kNoLane = 32;
@@ -108,6 +126,11 @@ EMULATOR_BEGIN
 const char* name_of(Operation operation);  // "__syncthreads"
 
 Place describe(const Thread* thread);
+
+// Whether the calling code runs in a kernel: a function for host and device asks where nvcc compiles it
+// twice.
+bool runs_in_kernel();
+constexpr bool is_device_code() { return !std::is_constant_evaluated() && runs_in_kernel(); }
 
 // Ends the launch: raised there as std::runtime_error with kernel, block and thread before `what`. Objects on
 // the stacks of the kernel's threads are not destroyed.

@@ -4,24 +4,31 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <map>
 
 #include "../memory/access.h"
 #include "../memory/pages.h"
 #include "../races/initialisation.h"
 #include "../report/settings.h"
 #include "call.h"
+#include "memory_pools.h"
 #include "streams.h"
 
 namespace emulator {
 namespace {
 
-constexpr std::size_t kPitch = 512;  // bytes
+std::size_t rounded_pitch(std::size_t width) { return (width + 511) / 512 * 512; }  // bytes
 
 std::size_t device_bytes = 0;  // in live allocations
 
-// Host memory that cudaHostRegister has registered: neither protected nor checked for leaks.
-std::vector<const void*>& registered() {
-  static auto& all = *new std::vector<const void*>;
+// Flags of pinned host memory. What cudaHostRegister has registered is neither protected nor checked for
+// leaks.
+struct HostFlags {
+  unsigned int flags;
+  bool is_registered;
+};
+std::map<const void*, HostFlags>& host_flags() {
+  static auto& all = *new std::map<const void*, HostFlags>;
   return all;
 }
 
@@ -51,6 +58,23 @@ cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
   return cudaSuccess;
 }
 
+cudaError_t allocate_from(cudaMemPool_t pool, void** memory, std::size_t bytes, cudaStream_t stream) {
+  if (!is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
+  if (!is_pool(pool)) return fail(cudaErrorInvalidValue);
+  if (!has_room(pool, bytes)) return fail(cudaErrorMemoryAllocation);
+  const cudaError_t error = allocate(memory, bytes, Space::device);
+  if (!error && bytes) take_from_pool(pool, *memory, bytes);
+  return error;
+}
+
+cudaError_t allocate_pinned(void** memory, std::size_t bytes, unsigned int flags) {
+  if (flags & ~unsigned(cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined))
+    return fail(cudaErrorInvalidValue);
+  const cudaError_t error = allocate(memory, bytes, Space::pinned);
+  if (!error && bytes) host_flags()[*memory] = {flags | cudaHostAllocMapped, false};
+  return error;
+}
+
 const char* maker(Space space) {
   return space == Space::managed  ? "cudaMallocManaged"
          : space == Space::pinned ? "cudaMallocHost"
@@ -63,7 +87,7 @@ bool is_wrong_to_free(const void* memory, bool of_host) {
   const Allocation* allocation = find_allocation(memory);
   const std::string text = argument_text(call.name, call.where, 0), name = text.empty() ? "a pointer" : text;
   const std::string own = call.name;
-  if (!allocation)
+  if (!allocation || allocation->is_static)
     add_call_finding(Check::memory, "wrong free", memory,
                      own + " of " + name + ", which was not allocated by CUDA",
                      of_host ? "it accepts only pointers that cudaMallocHost or cudaHostAlloc returned"
@@ -87,6 +111,7 @@ bool is_wrong_to_free(const void* memory, bool of_host) {
 }
 
 void retire(Allocation& allocation, Position where) {
+  return_to_pool(allocation.begin);
   if (allocation.space != Space::pinned) device_bytes -= allocation.size;
   allocation.freed = true;
   allocation.freed_where = where;
@@ -106,14 +131,16 @@ cudaError_t free_now(void* memory, bool of_host) {
 }
 
 bool is_ours(const Allocation& allocation) {
-  return allocation.space == Space::device || allocation.space == Space::managed ||
-         allocation.space == Space::pinned;
+  const Space space = allocation.space;
+  return (space == Space::device || space == Space::managed || space == Space::pinned) &&
+         !allocation.is_static;
 }
 
 }  // namespace
 
 bool is_registered(const Allocation& allocation) {
-  return std::count(registered().begin(), registered().end(), allocation.begin) > 0;
+  const auto found = host_flags().find(allocation.begin);
+  return found != host_flags().end() && found->second.is_registered;
 }
 
 void report_leaks() {
@@ -146,37 +173,53 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes, Position where) {
   const Call call("cudaMalloc", where);
   return allocate(memory, bytes, Space::device);
 }
+cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPool_t pool, cudaStream_t stream,
+                                    Position where) {
+  const Call call("cudaMallocFromPoolAsync", where);
+  return allocate_from(pool, memory, bytes, stream);
+}
+cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaMemPool_t pool, cudaStream_t stream,
+                            Position where) {
+  const Call call("cudaMallocAsync", where);
+  return allocate_from(pool, memory, bytes, stream);
+}
 cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream, Position where) {
   const Call call("cudaMallocAsync", where);
-  if (!is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
-  return allocate(memory, bytes, Space::device);
+  return allocate_from(current_pool(), memory, bytes, stream);
 }
 cudaError_t cudaMallocPitch(void** memory, std::size_t* pitch, std::size_t width, std::size_t height,
                             Position where) {
   const Call call("cudaMallocPitch", where);
   if (!pitch) return fail(cudaErrorInvalidValue);
-  *pitch = (width + kPitch - 1) / kPitch * kPitch;
+  *pitch = rounded_pitch(width);
   return allocate(memory, *pitch * height, Space::device);
 }
-cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned int, Position where) {
+cudaError_t cudaMalloc3D(cudaPitchedPtr* memory, cudaExtent extent, Position where) {
+  const Call call("cudaMalloc3D", where);
+  if (!memory) return fail(cudaErrorInvalidValue);
+  *memory = {nullptr, rounded_pitch(extent.width), extent.width, extent.height};
+  return allocate(&memory->ptr, memory->pitch * extent.height * extent.depth, Space::device);
+}
+cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned int flags, Position where) {
   const Call call("cudaMallocManaged", where);
-  if (bytes == 0) return fail(cudaErrorInvalidValue);
+  if (bytes == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
+    return fail(cudaErrorInvalidValue);
   return allocate(memory, bytes, Space::managed);
 }
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes, Position where) {
   const Call call("cudaMallocHost", where);
-  return allocate(memory, bytes, Space::pinned);
+  return allocate_pinned(memory, bytes, cudaHostAllocDefault);
 }
-cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned int, Position where) {
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned int flags, Position where) {
   const Call call("cudaHostAlloc", where);
-  return allocate(memory, bytes, Space::pinned);
+  return allocate_pinned(memory, bytes, flags);
 }
-cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned int, Position where) {
+cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned int flags, Position where) {
   const Call call("cudaHostRegister", where);
   if (sticky_error()) return sticky_error();
   if (!memory || !bytes) return fail(cudaErrorInvalidValue);
   if (find_allocation(memory)) return fail(cudaErrorHostMemoryAlreadyRegistered);
-  registered().push_back(memory);
+  host_flags()[memory] = {flags | cudaHostRegisterMapped, true};
   Allocation& made = new_allocation(memory, bytes, Space::pinned, argument_text(call.name, where, 0), where);
   mark_initialised(made, memory, bytes);
   return cudaSuccess;
@@ -184,11 +227,11 @@ cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned int, Posi
 cudaError_t cudaHostUnregister(void* memory, Position where) {
   const Call call("cudaHostUnregister", where);
   if (sticky_error()) return sticky_error();
-  auto& all = registered();
-  const auto known = std::find(all.begin(), all.end(), memory);
-  if (known == all.end()) return fail(cudaErrorHostMemoryNotRegistered);
+  const auto known = host_flags().find(memory);
+  if (known == host_flags().end() || !known->second.is_registered)
+    return fail(cudaErrorHostMemoryNotRegistered);
   finish_all();
-  all.erase(known);
+  host_flags().erase(known);
   forget(*find_allocation(memory));
   return cudaSuccess;
 }
@@ -198,6 +241,14 @@ cudaError_t cudaHostGetDevicePointer(void** on_device, void* memory, unsigned in
   if (!allocation || allocation->freed || allocation->space != Space::pinned)
     return fail(cudaErrorInvalidValue);
   return *on_device = memory, cudaSuccess;
+}
+cudaError_t cudaHostGetFlags(unsigned int* flags, void* memory, Position where) {
+  const Call call("cudaHostGetFlags", where);
+  const Allocation* allocation = find_allocation(memory);
+  const auto known =
+      allocation && !allocation->freed ? host_flags().find(allocation->begin) : host_flags().end();
+  if (known == host_flags().end()) return fail(cudaErrorInvalidValue);
+  return *flags = known->second.flags, cudaSuccess;
 }
 
 cudaError_t cudaFree(void* memory, Position where) {
@@ -233,30 +284,12 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   const Allocation* allocation = find_allocation(pointer);
   void* address = const_cast<void*>(pointer);
   if (!allocation || allocation->freed)
-    *attributes = {cudaMemoryTypeUnregistered, cudaInvalidDeviceId, nullptr, address};
+    *attributes = {cudaMemoryTypeUnregistered, cudaInvalidDeviceId, nullptr, address, {}};
   else if (allocation->space == Space::pinned)
-    *attributes = {cudaMemoryTypeHost, 0, address, address};
+    *attributes = {cudaMemoryTypeHost, 0, address, address, {}};
   else if (allocation->space == Space::managed)
-    *attributes = {cudaMemoryTypeManaged, 0, address, address};
+    *attributes = {cudaMemoryTypeManaged, 0, address, address, {}};
   else
-    *attributes = {cudaMemoryTypeDevice, 0, address, nullptr};
-  return cudaSuccess;
-}
-
-// The location of managed memory makes no difference here.
-cudaError_t cudaMemPrefetchAsync(const void* memory, std::size_t, cudaMemLocation, unsigned int,
-                                 cudaStream_t stream, Position where) {
-  const Call call("cudaMemPrefetchAsync", where);
-  if (sticky_error()) return sticky_error();
-  const Allocation* allocation = find_allocation(memory);
-  if (!allocation || allocation->space != Space::managed) return fail(cudaErrorInvalidValue);
-  return is_stream(stream) ? cudaSuccess : fail(cudaErrorInvalidResourceHandle);
-}
-cudaError_t cudaMemAdvise(const void* memory, std::size_t, cudaMemoryAdvise, cudaMemLocation,
-                          Position where) {
-  const Call call("cudaMemAdvise", where);
-  if (sticky_error()) return sticky_error();
-  const Allocation* allocation = find_allocation(memory);
-  if (!allocation || allocation->space != Space::managed) return fail(cudaErrorInvalidValue);
+    *attributes = {cudaMemoryTypeDevice, 0, address, nullptr, {}};
   return cudaSuccess;
 }

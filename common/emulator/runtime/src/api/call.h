@@ -22,6 +22,8 @@ class Call {
   const Position where;
 };
 
+cudaError_t check_device(int device);  // cudaErrorInvalidDevice if there is no such device
+
 // The error of a kernel that broke the device: every later call returns it, until cudaDeviceReset.
 cudaError_t sticky_error();
 void set_sticky_error(cudaError_t error);

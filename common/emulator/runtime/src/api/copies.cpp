@@ -20,7 +20,7 @@ void move(const Side& to, const Side& from, const char* call, Position where) {
       return;
     }
   if (to.on_host() && !from.on_host()) check_copied_initialised(from, call, where);
-  for (std::size_t y = 0; y < to.region.height; y++) {
+  for (std::size_t y = 0; y < to.region.count(); y++) {
     std::memmove(to.region.writable(y), from.region.row(y), to.region.width);
     if (!to.allocation) continue;
     Allocation& target = const_cast<Allocation&>(*to.allocation);
@@ -38,17 +38,24 @@ struct Staged {
 };
 Staged stage(const Side& from) {
   const Rows& region = from.region;
-  std::shared_ptr<std::byte[]> bytes(new std::byte[region.width * region.height]);
-  for (std::size_t y = 0; y < region.height; y++)
+  std::shared_ptr<std::byte[]> bytes(new std::byte[region.width * region.count()]);
+  for (std::size_t y = 0; y < region.count(); y++)
     std::memcpy(&bytes[y * region.width], region.row(y), region.width);
-  return {bytes, {{bytes.get(), region.width, region.width, region.height}, nullptr, from.name, from.role}};
+  return {
+      bytes,
+      {{bytes.get(), region.width, region.width, region.height, region.width * region.height, region.depth},
+       nullptr,
+       from.name,
+       from.role}};
 }
 
 MemoryUse use_of(const Side& side, bool writes) { return {side.region.begin, side.region.span(), writes}; }
 
+}  // namespace
+
 cudaError_t set_rows(const Rows& region, int value, const cudaStream_t* stream) {
   if (sticky_error()) return sticky_error();
-  if (region.width == 0 || region.height == 0) return cudaSuccess;
+  if (region.width == 0 || region.count() == 0) return cudaSuccess;
   if (region.pitch < region.width) return fail(cudaErrorInvalidPitchValue);
   const Side to = side_of(region, 0, "its destination");
   if (const cudaError_t error = check_side(to, false)) return error;
@@ -62,7 +69,7 @@ cudaError_t set_rows(const Rows& region, int value, const cudaStream_t* stream) 
       check_side(to, false);
       return;
     }
-    for (std::size_t y = 0; y < to.region.height; y++) {
+    for (std::size_t y = 0; y < to.region.count(); y++) {
       std::memset(to.region.writable(y), value, to.region.width);
       if (to.allocation)
         mark_initialised(const_cast<Allocation&>(*to.allocation), to.region.row(y), to.region.width);
@@ -73,13 +80,11 @@ cudaError_t set_rows(const Rows& region, int value, const cudaStream_t* stream) 
   return !stream && to.on_host() ? finish(target) : cudaSuccess;
 }
 
-}  // namespace
-
 cudaError_t copy_rows(const Rows& to_region, const Rows& from_region, cudaMemcpyKind kind,
                       const cudaStream_t* stream, int from_argument) {
   if (sticky_error()) return sticky_error();
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return fail(cudaErrorInvalidMemcpyDirection);
-  if (to_region.width == 0 || to_region.height == 0) return cudaSuccess;
+  if (to_region.width == 0 || to_region.count() == 0) return cudaSuccess;
   if (to_region.pitch < to_region.width || from_region.pitch < to_region.width)
     return fail(cudaErrorInvalidPitchValue);
   const Side to = side_of(to_region, 0, "its destination");

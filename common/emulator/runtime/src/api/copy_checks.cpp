@@ -74,15 +74,15 @@ constexpr std::size_t kMostPadding = 15;
 void check_copied_initialised(const Side& from, const char* call, Position where) {
   if (!is_on(Check::initialisation)) return;
   std::size_t bytes = 0, first = 0, longest = 0;
-  for (std::size_t y = 0; y < from.region.height; y++) {
+  for (std::size_t y = 0; y < from.region.count(); y++) {
     const UninitialisedBytes row = uninitialised_in(*from.allocation, from.region.row(y), from.region.width);
-    if (row.bytes && !bytes) first = y * from.region.pitch + row.first;
+    if (row.bytes && !bytes) first = std::size_t(from.region.row(y) - from.region.row(0)) + row.first;
     bytes += row.bytes;
     longest = std::max(longest, row.longest);
   }
   const Cause cause{Check::initialisation, "copy", nullptr, from.allocation, where.line(), where.column()};
   if (!bytes || !is_new(cause)) return;
-  const std::size_t all = from.region.width * from.region.height;
+  const std::size_t all = from.region.width * from.region.count();
   const std::string part = bytes == all ? "all of it is uninitialised"
                                         : std::to_string(bytes) + " of the " + std::to_string(all) +
                                               " bytes are uninitialised, the first of them at byte " +

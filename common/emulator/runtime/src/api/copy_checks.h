@@ -10,14 +10,18 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// Rows of bytes; one row for plain copies.
+// Rows of bytes, in one slice or several; one row for plain copies.
 struct Rows {
   const void* begin;
   std::size_t pitch, width, height;
+  std::size_t slice_pitch = 0, depth = 1;
 
-  const std::byte* row(std::size_t y) const { return static_cast<const std::byte*>(begin) + y * pitch; }
-  std::byte* writable(std::size_t y) const { return const_cast<std::byte*>(row(y)); }
-  std::size_t span() const { return pitch * (height - 1) + width; }
+  std::size_t count() const { return height * depth; }
+  const std::byte* row(std::size_t i) const {
+    return static_cast<const std::byte*>(begin) + i / height * slice_pitch + i % height * pitch;
+  }
+  std::byte* writable(std::size_t i) const { return const_cast<std::byte*>(row(i)); }
+  std::size_t span() const { return slice_pitch * (depth - 1) + pitch * (height - 1) + width; }
 };
 inline Rows one_row(const void* begin, std::size_t bytes) { return {begin, bytes, bytes, 1}; }
 

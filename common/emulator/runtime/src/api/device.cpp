@@ -1,4 +1,5 @@
 // The emulated device: its limits, and the functions that query them.
+#include <strings.h>
 #include <time.h>
 
 #include <algorithm>
@@ -11,43 +12,54 @@
 #include "allocations.h"
 #include "call.h"
 #include "emulator/synchronise.h"
+#include "kernels.h"
 #include "streams.h"
 
 namespace emulator {
 namespace {
 
-std::size_t dynamic_shared_allowed = 0;
-std::size_t limits[] = {1024, 1 << 20, 8 << 20};  // by cudaLimit
+std::size_t limits[] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};  // by cudaLimit
+
+struct {
+  unsigned int flags = cudaDeviceMapHost;
+  cudaFuncCache cache = cudaFuncCachePreferNone;
+} configuration;
 
 cudaDeviceProp usual_device() {
   cudaDeviceProp d = {};
   std::snprintf(d.name, sizeof(d.name), "emulated device");
   d.totalGlobalMem = std::size_t(8) << 30;
   d.sharedMemPerBlock = 48 << 10;
-  d.sharedMemPerBlockOptin = 99 << 10;
-  d.sharedMemPerMultiprocessor = 100 << 10;
+  d.sharedMemPerBlockOptin = 227 << 10;
+  d.sharedMemPerMultiprocessor = 228 << 10;
   d.reservedSharedMemPerBlock = 1 << 10;
   d.regsPerBlock = d.regsPerMultiprocessor = 65536;
   d.warpSize = 32;
   d.memPitch = 2147483647;
   d.totalConstMem = 64 << 10;
-  d.textureAlignment = 512;
+  d.textureAlignment = d.surfaceAlignment = 512;
+  d.texturePitchAlignment = 32;
   d.maxThreadsPerBlock = 1024;
-  d.maxThreadsPerMultiProcessor = 1536;
-  d.maxBlocksPerMultiProcessor = 24;
+  d.maxThreadsPerMultiProcessor = 2048;
+  d.maxBlocksPerMultiProcessor = 32;
   d.maxThreadsDim[0] = d.maxThreadsDim[1] = 1024;
   d.maxThreadsDim[2] = 64;
   d.maxGridSize[0] = 2147483647;
   d.maxGridSize[1] = d.maxGridSize[2] = 65535;
   d.multiProcessorCount = 2;
-  d.major = 8;
-  d.minor = 9;
-  d.canMapHostMemory = d.concurrentKernels = d.asyncEngineCount = 1;
+  d.major = 9;
+  d.minor = 0;
+  d.canMapHostMemory = d.concurrentKernels = d.ECCEnabled = 1;
+  d.asyncEngineCount = 3;
   d.unifiedAddressing = d.managedMemory = d.concurrentManagedAccess = d.hostRegisterSupported = 1;
-  d.memoryBusWidth = 128;
-  d.l2CacheSize = 4 << 20;
+  d.canUseHostPointerForRegisteredMem = 1;
+  d.memoryBusWidth = 5120;
+  d.l2CacheSize = 50 << 20;
+  d.cooperativeLaunch = d.clusterLaunch = 1;
   d.globalL1CacheSupported = d.localL1CacheSupported = 1;
   d.streamPrioritiesSupported = d.computePreemptionSupported = d.memoryPoolsSupported = 1;
+  d.pciBusID = 1;
+  std::memcpy(d.uuid.bytes, "emulated device", sizeof(d.uuid.bytes));
   return d;
 }
 
@@ -58,6 +70,8 @@ void set_limit(cudaDeviceProp& d, const std::string& name, long value) {
   if (name == "multiProcessorCount") d.multiProcessorCount = int(value);
   if (name == "sharedMemPerBlock") d.sharedMemPerBlock = std::size_t(value);
   if (name == "sharedMemPerBlockOptin") d.sharedMemPerBlockOptin = std::size_t(value);
+  if (name == "sharedMemPerMultiprocessor") d.sharedMemPerMultiprocessor = std::size_t(value);
+  if (name == "clusterLaunch") d.clusterLaunch = int(value);
   if (name == "totalGlobalMem") d.totalGlobalMem = std::size_t(value);
   for (int axis = 0; axis < 3; axis++) {
     if (name == std::string("maxGridSize.") + "xyz"[axis]) d.maxGridSize[axis] = int(value);
@@ -65,9 +79,9 @@ void set_limit(cudaDeviceProp& d, const std::string& name, long value) {
   }
 }
 
-cudaError_t only_device(int device) { return device == 0 ? cudaSuccess : fail(cudaErrorInvalidDevice); }
-
 }  // namespace
+
+cudaError_t check_device(int device) { return device == 0 ? cudaSuccess : fail(cudaErrorInvalidDevice); }
 
 cudaDeviceProp device() {
   cudaDeviceProp d = usual_device();
@@ -79,19 +93,6 @@ cudaDeviceProp device() {
       set_limit(d, word.substr(0, equals), std::atol(word.c_str() + equals + 1));
   }
   return d;
-}
-
-void allow_dynamic_shared(std::size_t bytes) {
-  dynamic_shared_allowed = std::max(dynamic_shared_allowed, bytes);
-}
-std::size_t allowed_dynamic_shared() { return dynamic_shared_allowed; }
-
-int resident_blocks(int threads, std::size_t shared) {
-  const cudaDeviceProp d = device();
-  if (threads > d.maxThreadsPerBlock || shared > d.sharedMemPerBlockOptin) return 0;
-  const int whole_warps = (threads + d.warpSize - 1) / d.warpSize * d.warpSize;
-  const int by_shared = int(d.sharedMemPerMultiprocessor / (shared + d.reservedSharedMemPerBlock));
-  return std::min({d.maxThreadsPerMultiProcessor / whole_warps, d.maxBlocksPerMultiProcessor, by_shared});
 }
 
 }  // namespace emulator
@@ -106,64 +107,55 @@ long long clock64() {
 
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
 cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
-cudaError_t cudaSetDevice(int device) { return sticky_error() ? sticky_error() : only_device(device); }
-cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) { return *device = 0, cudaSuccess; }
-cudaError_t cudaSetDeviceFlags(unsigned int) { return cudaSuccess; }
-cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (only_device(device)) return cudaErrorInvalidDevice;
-  *properties = emulator::device();
+cudaError_t cudaSetDevice(int device) { return sticky_error() ? sticky_error() : check_device(device); }
+cudaError_t cudaSetValidDevices(int* devices, int count) {
+  if (!devices || count <= 0) return fail(cudaErrorInvalidValue);
+  for (int i = 0; i < count; i++)
+    if (check_device(devices[i])) return cudaErrorInvalidDevice;
   return cudaSuccess;
 }
+cudaError_t cudaInitDevice(int device, unsigned int flags, unsigned int has_flags) {
+  if (check_device(device)) return cudaErrorInvalidDevice;
+  return has_flags & cudaInitDeviceFlagsAreValid ? cudaSetDeviceFlags(flags) : cudaSuccess;
+}
+cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) { return *device = 0, cudaSuccess; }
+cudaError_t cudaSetDeviceFlags(unsigned int flags) {
+  if (flags & ~unsigned(cudaDeviceMask)) return fail(cudaErrorInvalidValue);
+  return configuration.flags = flags | cudaDeviceMapHost, cudaSuccess;
+}
+cudaError_t cudaGetDeviceFlags(unsigned int* flags) { return *flags = configuration.flags, cudaSuccess; }
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
+  return *config = configuration.cache, cudaSuccess;
+}
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config) {
+  return configuration.cache = config, cudaSuccess;
+}
+cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
+  return *config = cudaSharedMemBankSizeFourByte, cudaSuccess;
+}
+cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) {
+  return cudaSuccess;
+}  // has no effect on a GPU, either
+cudaError_t cudaCtxResetPersistingL2Cache() { return cudaSuccess; }
 
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  if (only_device(device)) return cudaErrorInvalidDevice;
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  if (check_device(device)) return cudaErrorInvalidDevice;
   const cudaDeviceProp d = emulator::device();
-  const struct {
-    cudaDeviceAttr attribute;
-    std::size_t value;
-  } known[] = {
-      {cudaDevAttrMaxThreadsPerBlock, std::size_t(d.maxThreadsPerBlock)},
-      {cudaDevAttrMaxBlockDimX, std::size_t(d.maxThreadsDim[0])},
-      {cudaDevAttrMaxBlockDimY, std::size_t(d.maxThreadsDim[1])},
-      {cudaDevAttrMaxBlockDimZ, std::size_t(d.maxThreadsDim[2])},
-      {cudaDevAttrMaxGridDimX, std::size_t(d.maxGridSize[0])},
-      {cudaDevAttrMaxGridDimY, std::size_t(d.maxGridSize[1])},
-      {cudaDevAttrMaxGridDimZ, std::size_t(d.maxGridSize[2])},
-      {cudaDevAttrMaxSharedMemoryPerBlock, d.sharedMemPerBlock},
-      {cudaDevAttrTotalConstantMemory, d.totalConstMem},
-      {cudaDevAttrWarpSize, std::size_t(d.warpSize)},
-      {cudaDevAttrMaxPitch, d.memPitch},
-      {cudaDevAttrMaxRegistersPerBlock, std::size_t(d.regsPerBlock)},
-      {cudaDevAttrMultiProcessorCount, std::size_t(d.multiProcessorCount)},
-      {cudaDevAttrIntegrated, std::size_t(d.integrated)},
-      {cudaDevAttrCanMapHostMemory, std::size_t(d.canMapHostMemory)},
-      {cudaDevAttrConcurrentKernels, std::size_t(d.concurrentKernels)},
-      {cudaDevAttrEccEnabled, std::size_t(d.ECCEnabled)},
-      {cudaDevAttrGlobalMemoryBusWidth, std::size_t(d.memoryBusWidth)},
-      {cudaDevAttrL2CacheSize, std::size_t(d.l2CacheSize)},
-      {cudaDevAttrMaxThreadsPerMultiProcessor, std::size_t(d.maxThreadsPerMultiProcessor)},
-      {cudaDevAttrAsyncEngineCount, std::size_t(d.asyncEngineCount)},
-      {cudaDevAttrUnifiedAddressing, std::size_t(d.unifiedAddressing)},
-      {cudaDevAttrComputeCapabilityMajor, std::size_t(d.major)},
-      {cudaDevAttrComputeCapabilityMinor, std::size_t(d.minor)},
-      {cudaDevAttrStreamPrioritiesSupported, std::size_t(d.streamPrioritiesSupported)},
-      {cudaDevAttrMaxSharedMemoryPerMultiprocessor, d.sharedMemPerMultiprocessor},
-      {cudaDevAttrMaxRegistersPerMultiprocessor, std::size_t(d.regsPerMultiprocessor)},
-      {cudaDevAttrManagedMemory, std::size_t(d.managedMemory)},
-      {cudaDevAttrPageableMemoryAccess, std::size_t(d.pageableMemoryAccess)},
-      {cudaDevAttrConcurrentManagedAccess, std::size_t(d.concurrentManagedAccess)},
-      {cudaDevAttrCooperativeLaunch, std::size_t(d.cooperativeLaunch)},
-      {cudaDevAttrMaxSharedMemoryPerBlockOptin, d.sharedMemPerBlockOptin},
-      {cudaDevAttrHostRegisterSupported, std::size_t(d.hostRegisterSupported)},
-      {cudaDevAttrMaxBlocksPerMultiprocessor, std::size_t(d.maxBlocksPerMultiProcessor)},
-      {cudaDevAttrReservedSharedMemoryPerBlock, d.reservedSharedMemPerBlock},
-      {cudaDevAttrMemoryPoolsSupported, std::size_t(d.memoryPoolsSupported)},
-  };
-  for (const auto& one : known)
-    if (one.attribute == attribute) return *value = int(one.value), cudaSuccess;
-  return fail(cudaErrorInvalidValue);
+  const int needed = std::snprintf(text, length < 0 ? 0 : std::size_t(length), "%04x:%02x:%02x.0",
+                                   d.pciDomainID, d.pciBusID, d.pciDeviceID);
+  return needed < length ? cudaSuccess : fail(cudaErrorInvalidValue);
+}
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
+  char known[32];
+  cudaDeviceGetPCIBusId(known, sizeof(known), 0);
+  if (!text || strcasecmp(text, known) != 0) return fail(cudaErrorInvalidDevice);
+  return *device = 0, cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (check_device(device)) return cudaErrorInvalidDevice;
+  *properties = emulator::device();
+  return cudaSuccess;
 }
 
 // Memory that has not been freed is lost, and counts as a leak.
@@ -173,16 +165,18 @@ cudaError_t cudaDeviceReset(Position where) {
   if (collect_until_exit && !sticky_error()) report_leaks();
   forget_allocations();
   set_sticky_error(cudaSuccess);
-  dynamic_shared_allowed = 0;
+  forget_function_attributes();
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
-  if (limit < cudaLimitStackSize || limit > cudaLimitMallocHeapSize) return fail(cudaErrorUnsupportedLimit);
+  if (limit < cudaLimitStackSize || limit > cudaLimitPersistingL2CacheSize)
+    return fail(cudaErrorUnsupportedLimit);
   return *value = limits[limit], cudaSuccess;
 }
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
-  if (limit < cudaLimitStackSize || limit > cudaLimitMallocHeapSize) return fail(cudaErrorUnsupportedLimit);
+  if (limit < cudaLimitStackSize || limit > cudaLimitPersistingL2CacheSize)
+    return fail(cudaErrorUnsupportedLimit);
   return limits[limit] = value, cudaSuccess;
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
@@ -190,6 +184,21 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   if (greatest) *greatest = -5;
   return cudaSuccess;
 }
-cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int) { return *can = 0, only_device(device); }
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  if (check_device(device) || check_device(peer)) return cudaErrorInvalidDevice;
+  return *can = 0, cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned int) { return fail(cudaErrorInvalidDevice); }
+cudaError_t cudaDeviceDisablePeerAccess(int) { return fail(cudaErrorInvalidDevice); }
+cudaError_t cudaDeviceGetP2PAttribute(int*, cudaDeviceP2PAttr, int, int) {
+  return fail(cudaErrorInvalidDevice);
+}
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t*, cudaEvent_t) { return fail(cudaErrorNotSupported); }
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t*, cudaIpcEventHandle_t) { return fail(cudaErrorNotSupported); }
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) { return fail(cudaErrorNotSupported); }
+cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned int) {
+  return fail(cudaErrorNotSupported);
+}
+cudaError_t cudaIpcCloseMemHandle(void*) { return fail(cudaErrorNotSupported); }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }

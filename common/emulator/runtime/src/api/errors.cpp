@@ -4,6 +4,7 @@
 
 #include "../launch/launch_limits.h"
 #include "call.h"
+#include "emulator/error_list.h"
 
 namespace emulator {
 namespace {
@@ -76,8 +77,8 @@ cudaError_t cudaGetLastError() {
 
 const char* cudaGetErrorName(cudaError_t error) {
   switch (int(error)) {
-#define EMULATOR_NAME_OF(name, number, text) \
-  case number:                               \
+#define EMULATOR_NAME_OF(name, text) \
+  case name:                         \
     return #name;
     EMULATOR_ERRORS(EMULATOR_NAME_OF)
   }
@@ -86,8 +87,8 @@ const char* cudaGetErrorName(cudaError_t error) {
 
 const char* cudaGetErrorString(cudaError_t error) {
   switch (int(error)) {
-#define EMULATOR_TEXT_OF(name, number, text) \
-  case number:                               \
+#define EMULATOR_TEXT_OF(name, text) \
+  case name:                         \
     return text;
     EMULATOR_ERRORS(EMULATOR_TEXT_OF)
   }

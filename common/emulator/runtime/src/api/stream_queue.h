@@ -34,6 +34,8 @@ using Steps = std::vector<std::shared_ptr<Step>>;
 struct CUstream_st {
   unsigned int flags;
   int priority;
+  std::map<cudaLaunchAttributeID, cudaLaunchAttributeValue> attributes =
+      {};  // that programs set: without effect
   bool destroyed = false;
   std::shared_ptr<emulator::Step> last{};  // null: nothing yet
 

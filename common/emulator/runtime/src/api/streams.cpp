@@ -100,6 +100,39 @@ cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority, Position w
   const CUstream_st* found = find(stream);
   return found ? (*priority = found->priority, cudaSuccess) : no_such("a stream");
 }
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id, Position where) {
+  const Call call("cudaStreamGetId", where);
+  const CUstream_st* found = find(stream);
+  return found ? (*id = reinterpret_cast<std::uintptr_t>(found), cudaSuccess) : no_such("a stream");
+}
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device, Position where) {
+  const Call call("cudaStreamGetDevice", where);
+  return find(stream) ? (*device = 0, cudaSuccess) : no_such("a stream");
+}
+cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute,
+                                   cudaLaunchAttributeValue* value, Position where) {
+  const Call call("cudaStreamGetAttribute", where);
+  const CUstream_st* found = find(stream);
+  if (!found) return no_such("a stream");
+  const auto known = found->attributes.find(attribute);
+  *value = known == found->attributes.end() ? cudaLaunchAttributeValue{} : known->second;
+  if (attribute == cudaLaunchAttributePriority) value->priority = found->priority;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute,
+                                   const cudaLaunchAttributeValue* value, Position where) {
+  const Call call("cudaStreamSetAttribute", where);
+  CUstream_st* found = find(stream);
+  if (!found) return no_such("a stream");
+  if (attribute == cudaLaunchAttributePriority) found->priority = value->priority;
+  return found->attributes[attribute] = *value, cudaSuccess;
+}
+cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from, Position where) {
+  const Call call("cudaStreamCopyAttributes", where);
+  CUstream_st *target = find(to), *source = find(from);
+  if (!target || !source) return no_such("a stream");
+  return target->attributes = source->attributes, cudaSuccess;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int, Position where) {
   const Call call("cudaStreamWaitEvent", where);
   if (sticky_error()) return sticky_error();

@@ -1,4 +1,7 @@
-// `__device__` and `__constant__` variables: known by name, copied to and from.
+// `__device__`, `__constant__` and `__managed__` variables: known by name, copied to and from.
+#include <cstring>
+
+#include "../memory/pages.h"
 #include "../races/initialisation.h"
 #include "../report/module_image.h"
 #include "call.h"
@@ -39,6 +42,16 @@ bool new_variable(const volatile void* symbol, std::size_t size, const char* nam
   made.read_only = is_constant;
   mark_initialised(made, variable, size);
   return true;
+}
+
+// In pages of its own, so that they can be protected from the host while a kernel uses them.
+void* new_managed(const void* initial, std::size_t size, const char* name, Position where) {
+  std::byte* begin = take_pages(size, false);
+  std::memcpy(begin, initial, size);
+  Allocation& made = new_allocation(begin, size, Space::managed, name, where);
+  made.is_static = true;
+  mark_initialised(made, begin, size);
+  return begin;
 }
 
 cudaError_t copy_to_symbol(const void* symbol, std::size_t size, const void* from, std::size_t bytes,

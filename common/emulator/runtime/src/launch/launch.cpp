@@ -13,6 +13,7 @@
 #include "../memory/bindings.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "emulator/kernel_api.h"
 #include "failure.h"
 #include "launch_limits.h"
 #include "launch_state.h"
@@ -66,10 +67,11 @@ LaunchState state_of(const LaunchInfo& info) {
   Schedule& schedule = launch.schedule;
   schedule.threads_per_block = block.x * block.y * block.z;
   schedule.blocks = std::uint64_t(grid.x) * grid.y * grid.z;
+  const dim3 cluster = info.configuration.cluster;
+  schedule.cluster = cluster.x ? cluster : dim3(1, 1, 1);
   schedule.most_resident =
-      unsigned(properties.multiProcessorCount) *
-      std::max(1, std::min(properties.maxBlocksPerMultiProcessor,
-                           properties.maxThreadsPerMultiProcessor / int(schedule.threads_per_block)));
+      unsigned(properties.multiProcessorCount *
+               std::max(1, resident_blocks(int(schedule.threads_per_block), info.configuration.shared)));
   launch.shared.allowed =
       allowed_dynamic_shared() ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
   return launch;
@@ -109,15 +111,17 @@ void refuse_in_kernels() {
     abandon("launches another kernel: a launch inside a kernel is not supported");
 }
 
-void submit(LaunchInfo info) {
+cudaError_t submit(LaunchInfo info) {
   const std::shared_ptr<void> closure(info.closure, info.destroy);
   const Call call("a launch", info.configuration.where);
-  if (sticky_error()) return;
+  if (sticky_error()) return sticky_error();
   {
     const std::lock_guard lock(emulator_one_launch);
     read_settings();
     raise_unchecked();
-    if (is_refused(info.kernel, info.configuration, device(), info.configuration.where)) return;
+    const cudaError_t error =
+        refuse_early(info.kernel, info.configuration, device(), info.configuration.where);
+    if (error) return error;
   }
   struct Dropping {
     ~Dropping() { drop_tensors(); }
@@ -126,7 +130,7 @@ void submit(LaunchInfo info) {
   work.is_launch = true;
   const cudaStream_t stream = info.configuration.stream;
   work.run = [info = std::move(info), closure] { run(info); };
-  enqueue(stream, std::move(work));
+  return enqueue(stream, std::move(work));
 }
 
 void run(const LaunchInfo& info) {
@@ -134,9 +138,7 @@ void run(const LaunchInfo& info) {
   read_settings();
   LaunchState launch = state_of(info);
   run_checked(launch, info.arguments);
-  if (launch.shared.refused_bytes)
-    refuse_shared(info.kernel, launch.shared.refused_bytes, info.configuration.shared, launch.shared.allowed,
-                  info.configuration.where);
+  if (launch.refusal) refuse_late(info.kernel, *launch.refusal, info.configuration.where);
 }
 
 }  // namespace emulator

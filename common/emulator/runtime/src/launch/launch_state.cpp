@@ -41,4 +41,6 @@ Place describe(const Thread* thread) {
   return place;
 }
 
+bool runs_in_kernel() { return running.in_kernel && pthread_equal(running.os_thread, pthread_self()); }
+
 }  // namespace emulator

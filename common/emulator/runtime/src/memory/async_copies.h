@@ -1,17 +1,16 @@
-// Copies under way: see include/emulator/async_copy.h.
+// Asynchronous copies that no thread has waited for.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 
-#include "emulator/qualifiers.h"
+#include "access.h"
 
 EMULATOR_BEGIN
 namespace emulator {
 
-void forget_async_copies();  // of the launch before
-
-// Where the copy to an address of shared memory was started that has not arrived; null if there is none.
-const void* start_of_async_copy(const std::byte* address);
+void check_arrived(const Access& access);                         // no copy to this memory is under way
+void drop_copies(Thread& thread);                                 // it has ended
+void finish_copies_of(const void* barrier, std::uint32_t phase);  // a thread has waited for this phase
 
 }  // namespace emulator
 EMULATOR_END

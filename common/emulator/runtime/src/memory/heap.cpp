@@ -1,4 +1,4 @@
-// C library functions in kernels: copies, and the heap of the device.
+// C library functions in kernels: copies, the heap of the device, and its clock.
 #include <cstdlib>
 #include <cstring>
 
@@ -8,6 +8,7 @@
 #include "access.h"
 #include "allocation.h"
 #include "emulator/heap.h"
+#include "emulator/synchronise.h"
 
 namespace emulator {
 namespace {
@@ -37,6 +38,8 @@ __attribute__((noinline)) void* memset(void* memory, int value, std::size_t byte
   check_copy(memory, nullptr, bytes, __builtin_return_address(0));
   return std::memset(memory, value, bytes);
 }
+
+clock_t clock() { return running.in_kernel ? clock_t(clock64()) : std::clock(); }
 
 // Memory that kernels free is not reused, so that a use after the free is found.
 void* malloc(std::size_t bytes, Position where) {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "../memory/async_copies.h"
 #include "../report/report.h"
 #include "access_sites.h"
 #include "race_text.h"
@@ -143,12 +142,9 @@ void record_uninitialised_read(const Access& access, const std::byte* address) {
   cause = {Check::initialisation, "unwritten", nullptr, &cause};
   if (!is_new(cause)) return;
   const std::string what = is_atomic(access.kind) ? "updates " : "reads ";
-  std::string uninitialised = ", which is uninitialised";
-  if (const void* start = access.arena ? start_of_async_copy(address) : nullptr)
-    uninitialised = ", but the copy that was started in " + std::string(line_of(start).text) +
-                    " has not arrived: no thread has waited for it";
-  else if (access.arena)
-    uninitialised += ": no thread of the block has written it";
+  const std::string uninitialised = access.arena
+                                        ? ", which is uninitialised: no thread of the block has written it"
+                                        : ", which is uninitialised";
   add(cause, {false, what + element_at(access, address) + uninitialised, info_of(site).text,
               access.allocation ? describe(*access.allocation) : ""});
 }

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../launch/shared_memory.h"
-#include "../memory/async_copies.h"
 #include "../report/report.h"
 #include "initialisation.h"
+#include "peer_accesses.h"
 #include "release_acquire.h"
 #include "shadow_events.h"
 #include "shadow_pages.h"
@@ -42,7 +41,6 @@ void check_conflict(const Conflict& conflict) {
 void forget_launch() {
   forget_races();
   forget_releases();
-  forget_async_copies();
   while (!shadow_pages().users.empty()) shadow_pages().users.back()->forget();
   shadow_pages().trim();
 }
@@ -92,15 +90,6 @@ void Shadow::mark(const void* begin, std::size_t size, bool is_uninitialised) {
     std::uint64_t& word = uninitialised_[at / 64];
     word = is_uninitialised ? word | byte_bits(at, count) : word & ~byte_bits(at, count);
     at += count;
-  }
-}
-
-void Shadow::forget_reads(const void* begin, std::size_t size) {
-  const auto at = std::size_t(static_cast<const std::byte*>(begin) - begin_);
-  for (std::size_t word = at / 4; word <= (at + size - 1) / 4; word++) {
-    ShadowWord& shadow = page_of(word)[word % kWords];
-    for (int i = 0; i < 3; i++)
-      if (!shadow.writes(i)) shadow.drop(i);
   }
 }
 
@@ -176,7 +165,7 @@ void Shadow::compare(ShadowWord& shadow, const Access& access, Site site, const 
       is_known = true;
     }
     const bool is_covered = (shadow.bytes(i) & ~bytes) == 0 && (writes || !shadow.writes(i));
-    const bool is_past = writers_ == block && earlier.time() < thread_clock.barrier;
+    const bool is_past = writers_ == block && !has_peers_ && earlier.time() < thread_clock.barrier;
     if (!(is_known && is_covered) && !is_past) continue;
     shadow.drop(i);
     if (place < 0) place = i;
@@ -195,8 +184,8 @@ void check_shadow(const Access& access) {
   if (access.allocation) {
     shadow_of(*access.allocation).check(access);
   } else if (access.arena) {
-    SharedShadow& shared = *running.thread->block->shadow;
-    (access.arena == running.thread->block->arena.bytes ? shared.fixed : shared.dynamic).check(access);
+    SharedShadow& shared = *access.owner->shadow;
+    (access.arena == access.owner->arena.bytes ? shared.fixed : shared.dynamic).check(access);
   }
 }
 
@@ -215,12 +204,19 @@ void shadow_launch_ends() {
 void shadow_block_begins(Block& block) {
   begin_clock(block);
   if (!block.shadow) block.shadow = std::make_shared<SharedShadow>(block.arena);
-  block.shadow->fixed.forget();
-  block.shadow->dynamic.forget();
+  const bool has_peers = running.launch->schedule.cluster.x * running.launch->schedule.cluster.y *
+                             running.launch->schedule.cluster.z >
+                         1;
+  for (Shadow* part : {&block.shadow->fixed, &block.shadow->dynamic}) {
+    part->forget();
+    part->set_peers(has_peers);
+  }
+  begin_peer_accesses(block, has_peers);
 }
 
-void shadow_thread_ends(const Thread&) {
+void shadow_thread_ends(Thread& thread) {
   if (has_suspects) settle_suspects();
+  if (thread.block->peers) settle_peer_accesses(thread);
 }
 
 void mark_initialised(Allocation& allocation, const void* begin, std::size_t size) {
@@ -228,24 +224,6 @@ void mark_initialised(Allocation& allocation, const void* begin, std::size_t siz
 }
 void mark_uninitialised(Allocation& allocation, const void* begin, std::size_t size) {
   shadow_of(allocation).mark(begin, size, true);
-}
-namespace {
-
-// The shadow of the part of shared memory that an address is in, if any check uses it.
-Shadow* shadow_of_shared(const std::byte* address) {
-  if (!checks_races && !checks_initialisation) return nullptr;
-  const Block& block = *running.thread->block;
-  const std::byte* arena = arena_part(block, address);
-  return !arena ? nullptr : arena == block.arena.bytes ? &block.shadow->fixed : &block.shadow->dynamic;
-}
-
-}  // namespace
-
-void shadow_copy_starts(const std::byte* to, std::size_t size) {
-  if (Shadow* shadow = shadow_of_shared(to)) shadow->mark(to, size, true);
-}
-void shadow_copy_arrives(const std::byte* to, std::size_t size) {
-  if (Shadow* shadow = shadow_of_shared(to)) shadow->forget_reads(to, size);
 }
 void copy_initialisation(Allocation& to, const void* to_begin, const Allocation& from, const void* from_begin,
                          std::size_t size) {

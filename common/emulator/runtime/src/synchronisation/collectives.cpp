@@ -6,8 +6,10 @@
 
 #include "../counts/counts.h"
 #include "../launch/scheduler.h"
+#include "../memory/async_copies.h"
 #include "../races/shadow_events.h"
 #include "barrier_check.h"
+#include "group_barriers.h"
 #include "warp_wide.h"
 
 namespace emulator {
@@ -132,6 +134,8 @@ void drop_from_barriers(Thread& thread) {
   block.returned += !thread.was_ended;
   warp.alive &= ~(1u << thread.lane());
   if (counting) count_thread_ends(thread);
+  drop_from_group_barriers(thread);
+  if (running.launch->copies) drop_copies(thread);
   for (unsigned which = warp.pending; which-- > 0;)
     if (warp.collectives[which].arrived) complete_collective(block, thread.warp(), which);
   if (block.alive > 0 && block.at_barrier.size() == block.alive) release_barrier(block);
@@ -169,11 +173,35 @@ unsigned current_lane() {
 }
 
 const char* name_of(Operation operation) {
-  static constexpr const char* names[] = {
-      "nothing",           "a turn",           "__activemask",  "__syncthreads",    "__syncthreads_count",
-      "__syncthreads_and", "__syncthreads_or", "__syncwarp",    "__shfl_sync",      "__shfl_up_sync",
-      "__shfl_down_sync",  "__shfl_xor_sync",  "__ballot_sync", "__any_sync",       "__all_sync",
-      "__match_any_sync",  "__match_all_sync", "mma_sync",      "load_matrix_sync", "store_matrix_sync", "mma", "ldmatrix", "stmatrix"};
+  static constexpr const char* names[] = {"nothing",
+                                          "a turn",
+                                          "__activemask",
+                                          "__syncthreads",
+                                          "__syncthreads_count",
+                                          "__syncthreads_and",
+                                          "__syncthreads_or",
+                                          "__syncwarp",
+                                          "__shfl_sync",
+                                          "__shfl_up_sync",
+                                          "__shfl_down_sync",
+                                          "__shfl_xor_sync",
+                                          "__ballot_sync",
+                                          "__any_sync",
+                                          "__all_sync",
+                                          "__match_any_sync",
+                                          "__match_all_sync",
+                                          "thread_block::barrier_wait",
+                                          "cluster_group::barrier_wait",
+                                          "grid_group::barrier_wait",
+                                          "cluster_group::sync",
+                                          "grid_group::sync",
+                                          "barrier::wait",
+                                          "mma_sync",
+                                          "load_matrix_sync",
+                                          "store_matrix_sync",
+                                          "mma",
+                                          "ldmatrix",
+                                          "stmatrix"};
   return names[static_cast<int>(operation)];
 }
 

@@ -1,7 +1,7 @@
 // PTX's loads and stores. They are the kernel's own, and every check sees them.
 #pragma once
 
-#include "emulator/async_copy.h"
+#include "emulator/async.h"
 #include "emulator/ptx/arithmetic.h"
 #include "emulator/shared_address.h"
 
@@ -14,10 +14,11 @@ enum class StateSpace { generic, global, shared };
 enum class Order { weak, relaxed, ordered };
 
 template <StateSpace space, typename Register>
-std::byte* pointer(Register address, std::int64_t offset) {
+std::byte* pointer(Register address, std::int64_t offset, EMULATOR_HERE) {
   if constexpr (space == StateSpace::shared)
-    return static_cast<std::byte*>(shared_pointer(static_cast<std::uint32_t>(address))) + offset;
-  static_assert(space == StateSpace::shared || sizeof(Register) == 8, "an address in global memory has 64 bits");
+    return static_cast<std::byte*>(shared_pointer(static_cast<std::uint32_t>(address), where)) + offset;
+  static_assert(space == StateSpace::shared || sizeof(Register) == 8,
+                "an address in global memory has 64 bits");
   return reinterpret_cast<std::byte*>(static_cast<std::uint64_t>(address)) + offset;
 }
 
@@ -109,13 +110,19 @@ __forceinline__ T atom_cas(std::byte* address, T compare, T b) {
 
 // Copies `size` bytes from global to shared memory, of which those after the first `source_size` become zero.
 inline void cp_async(std::byte* to, const std::byte* from, std::uint32_t size, std::uint32_t source_size) {
-  start_async_copy(to, from, size, source_size);
+  const auto is_aligned = [=](const std::byte* address) {
+    return reinterpret_cast<std::uintptr_t>(address) % size == 0;
+  };
+  if (source_size > size) abandon("executes cp.async of %u bytes with a source of %u", size, source_size);
+  if (!is_aligned(to) || !is_aligned(from))
+    abandon("executes cp.async with an address that is not a multiple of %u bytes", size);
+  begin_copy(to, from, size, size - source_size);
 }
-inline void cp_async_commit_group() { commit_async_copies(); }
-inline void cp_async_wait_group(std::uint32_t pending) { wait_for_async_copies(pending); }
+inline void cp_async_commit_group() { commit_copies(); }
+inline void cp_async_wait_group(std::uint32_t pending) { wait_for_copies(pending); }
 inline void cp_async_wait_all() {
-  commit_async_copies();
-  wait_for_async_copies(0);
+  commit_copies();
+  wait_for_copies(0);
 }
 
 }  // namespace emulator::ptx

@@ -1,0 +1,4 @@
+// Stands for NVTX's header of this name.
+#pragma once
+
+#include "nvToolsExt.h"

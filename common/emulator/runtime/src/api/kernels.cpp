@@ -1,0 +1,102 @@
+#include "kernels.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "call.h"
+#include "emulator/launch_api.h"
+
+namespace emulator {
+namespace {
+
+std::size_t dynamic_shared_allowed = 0;
+int shared_carveout = -1;  // percent; -1: the driver's choice
+
+std::set<const void*>& kernels_with_any_cluster_size() {
+  static auto& all = *new std::set<const void*>;  // outlives every static object
+  return all;
+}
+
+std::map<const void*, KnownKernel>& known_kernels() {
+  static auto& all = *new std::map<const void*, KnownKernel>;  // outlives every static object
+  return all;
+}
+
+}  // namespace
+
+void new_kernel(const void* kernel, const KnownKernel& known) {
+  KnownKernel& kept = known_kernels().emplace(kernel, known).first->second;
+  if (!kept.name[0]) kept = known;
+}
+
+const KnownKernel* find_kernel(const void* kernel) {
+  const auto found = known_kernels().find(kernel);
+  return found == known_kernels().end() ? nullptr : &found->second;
+}
+
+std::size_t allowed_dynamic_shared() { return dynamic_shared_allowed; }
+
+void forget_function_attributes() {
+  dynamic_shared_allowed = 0;
+  shared_carveout = -1;
+  kernels_with_any_cluster_size().clear();
+}
+
+bool allows_any_cluster_size(const void* kernel) {
+  const auto& allowed = kernels_with_any_cluster_size();
+  return kernel ? allowed.count(kernel) > 0 : !allowed.empty();
+}
+
+// Registers, static shared memory and local memory are a compiler's choice: 0 here.
+cudaFuncAttributes function_attributes() {
+  const cudaDeviceProp d = device();
+  cudaFuncAttributes attributes = {};
+  attributes.maxThreadsPerBlock = d.maxThreadsPerBlock;
+  attributes.maxDynamicSharedSizeBytes = int(std::max(d.sharedMemPerBlock, dynamic_shared_allowed));
+  attributes.preferredShmemCarveout = shared_carveout;
+  attributes.ptxVersion = attributes.binaryVersion = 10 * d.major + d.minor;
+  return attributes;
+}
+
+cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) {
+    auto& allowed = kernels_with_any_cluster_size();
+    if (value)
+      allowed.insert(kernel);
+    else
+      allowed.erase(kernel);
+  }
+  if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) {
+    if (value < -1 || value > 100) return fail(cudaErrorInvalidValue);
+    return shared_carveout = value, cudaSuccess;
+  }
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+  if (value < 0 || std::size_t(value) > device().sharedMemPerBlockOptin) return fail(cudaErrorInvalidValue);
+  dynamic_shared_allowed = std::max(dynamic_shared_allowed, std::size_t(value));
+  return cudaSuccess;
+}
+
+int resident_blocks(int threads, std::size_t shared) {
+  const cudaDeviceProp d = device();
+  if (threads > d.maxThreadsPerBlock || shared > d.sharedMemPerBlockOptin) return 0;
+  const int whole_warps = (threads + d.warpSize - 1) / d.warpSize * d.warpSize;
+  const int by_shared = int(d.sharedMemPerMultiprocessor / (shared + d.reservedSharedMemPerBlock));
+  return std::min({d.maxThreadsPerMultiProcessor / whole_warps, d.maxBlocksPerMultiProcessor, by_shared});
+}
+
+std::size_t available_shared(int blocks, int threads) {
+  const cudaDeviceProp d = device();
+  if (resident_blocks(threads, 0) < blocks) return 0;
+  const std::size_t each = d.sharedMemPerMultiprocessor / std::size_t(blocks) - d.reservedSharedMemPerBlock;
+  return std::min(each, d.sharedMemPerBlockOptin);
+}
+
+}  // namespace emulator
+
+using namespace emulator;
+
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared,
+                             cudaStream_t stream, Position where) {
+  return launch_by_address("cudaLaunchKernel", kernel, {grid, block, shared, stream, where}, arguments);
+}
