@@ -474,7 +474,6 @@ REFUSED = {
     'asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%0}, {%0}, {%0}, {%0};" : "+f"(x));': (
         "the emulator does not support the PTX instruction mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32"
     ),
-    'asm("bar.sync 1, 64;");': ("the emulator supports bar.sync only for barrier 0 and all threads of the block"),
     'asm("cp.async.cg.shared.global [%0], [%1], 8;" :: "r"(a), "l"(b));': (
         "cp.async.cg.shared.global copies 16 bytes, not 8"
     ),

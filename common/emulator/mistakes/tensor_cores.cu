@@ -1,4 +1,4 @@
-// Tensor cores and asynchronous copies: wmma, and mma, ldmatrix and cp.async in PTX.
+// Tensor cores and the copies that feed them: wmma, and mma, ldmatrix and cp.async in PTX.
 #include <mma.h>
 
 #include "case.h"
@@ -326,36 +326,6 @@ CASE(right_tile_that_is_used_twice) {
   float* out = unwritten<float>(64);
   copy_twice<<<1, 32>>>(out, numbers<float>(256));
   expect_each(out, 64, [](int i) { return 127 - 4 * (i % 32) + i / 32 * 128; });
-}
-
-// ---- flags in PTX
-
-__global__ void flag(int* message, int* is_set, int* received) {
-  if (blockIdx.x == 0) {
-    *message = 42;  // BUG races: message
-    asm volatile("st.relaxed.gpu.global.s32 [%0], 1;" ::"l"(is_set) : "memory");
-  } else {
-    int seen = 0;
-    while (!seen) asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(seen) : "l"(is_set) : "memory");
-    *received = *message;  // BUG races: message
-  }
-}
-CASE(wrong_relaxed_flag) { flag<<<2, 1>>>(zeros<int>(1), zeros<int>(1), zeros<int>(1)); }
-
-__global__ void flag_right(int* message, int* is_set, int* received) {
-  if (blockIdx.x == 0) {
-    *message = 42;
-    asm volatile("st.release.gpu.global.s32 [%0], 1;" ::"l"(is_set) : "memory");
-  } else {
-    int seen = 0;
-    while (!seen) asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(seen) : "l"(is_set) : "memory");
-    *received = *message;
-  }
-}
-CASE(right_release_and_acquire) {
-  int* received = zeros<int>(1);
-  flag_right<<<2, 1>>>(zeros<int>(1), zeros<int>(1), received);
-  expect_one(received, 42);
 }
 
 int main(int words, char** word) { return run_cases(words, word); }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from .ptx import BITS, TYPES, Instruction, UnsupportedPtx, address, call, read, write
+from .ptx import BITS, TYPES, Instruction, address, call, read, write
 from .ptx_memory import SCOPES, SPACES
 
 U32, U64 = BITS[32], BITS[64]
+BARRIERS = ("bar", "bar.cta", "barrier", "barrier.cta")
 
 
 def fence(i: Instruction) -> str:
@@ -15,11 +16,13 @@ def fence(i: Instruction) -> str:
 
 
 def wait_at_barrier(i: Instruction) -> str:
-    """`bar.sync 0`: the barrier of all threads of the block."""
+    """`bar.sync number, count` and `bar.arrive`; without a count, all threads of the block meet."""
     i.take("aligned")
-    if i.operands != ["0"]:
-        raise UnsupportedPtx(f"the emulator supports {i.opcode} only for barrier 0 and all threads of the block")
-    return "::__syncthreads();"
+    is_arrival = "arrive" in i.opcode
+    i.expect_operands(*((2,) if is_arrival else (1, 2)))
+    number, count = (read(each, U32) for each in (*i.operands, "0")[:2])
+    function = "arrive_at_named_barrier" if is_arrival else "sync_named_barrier"
+    return f"::emulator::{function}({number}, {count}, ::emulator::Position::current());"
 
 
 def reduce_at_barrier(i: Instruction) -> str:
@@ -164,8 +167,8 @@ def test_barrier(i: Instruction) -> str:
 THREADS = {
     "fence": fence,
     "membar": fence,
-    **dict.fromkeys(("bar.sync", "barrier.sync", "bar.cta.sync", "barrier.cta.sync"), wait_at_barrier),
-    **dict.fromkeys(("bar.red", "barrier.red", "bar.cta.red", "barrier.cta.red"), reduce_at_barrier),
+    **{f"{name}.{action}": wait_at_barrier for name in BARRIERS for action in ("sync", "arrive")},
+    **{f"{name}.red": reduce_at_barrier for name in BARRIERS},
     **dict.fromkeys(("barrier.cluster.arrive", "barrier.cluster.wait"), wait_for_cluster),
     "bar.warp.sync": wait_for_warp,
     "shfl.sync": shuffle,

@@ -49,6 +49,7 @@ enum class Operation : std::uint8_t {
   cluster_sync,
   grid_sync,
   object_wait,  // at a barrier object, for its phase to complete
+  bar_sync,     // at a barrier that has a number
   // Of all lanes of a warp (warp_wide.h).
   mma_sync,
   load_matrix_sync,

@@ -112,6 +112,7 @@ struct Refusal {
 };
 
 struct BarrierObjects;
+struct NamedBarriers;
 struct AsyncCopies;
 
 struct LaunchState {
@@ -123,10 +124,11 @@ struct LaunchState {
   Schedule schedule;
   SharedMemory shared;
   StructurePointers structure_pointers;
-  std::optional<Refusal> refusal;            // known only when the kernel runs
-  std::shared_ptr<BarrierObjects> barriers;  // cuda::barrier and its like
-  std::shared_ptr<AsyncCopies> copies;       // that have not arrived
-  cudaError_t error = cudaSuccess;           // the error that a GPU would return for the kernel
+  std::optional<Refusal> refusal;                 // known only when the kernel runs
+  std::shared_ptr<BarrierObjects> barriers;       // cuda::barrier and its like
+  std::shared_ptr<NamedBarriers> named_barriers;  // of PTX, by number
+  std::shared_ptr<AsyncCopies> copies;            // that have not arrived
+  cudaError_t error = cudaSuccess;                // the error that a GPU would return for the kernel
 };
 
 constexpr std::size_t kArena = 256 << 10;  // of static variables; more than any device has

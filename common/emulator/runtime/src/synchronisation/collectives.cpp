@@ -196,6 +196,7 @@ const char* name_of(Operation operation) {
                                           "cluster_group::sync",
                                           "grid_group::sync",
                                           "barrier::wait",
+                                          "bar.sync",
                                           "mma_sync",
                                           "load_matrix_sync",
                                           "store_matrix_sync",

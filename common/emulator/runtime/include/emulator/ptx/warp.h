@@ -1,6 +1,7 @@
 // PTX's instructions for warps and blocks: shuffles, votes, barriers, fences.
 #pragma once
 
+#include "emulator/named_barriers.h"
 #include "emulator/ptx/arithmetic.h"
 
 EMULATOR_BEGIN
