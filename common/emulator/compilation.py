@@ -41,9 +41,10 @@ RUNTIME_FLAGS = (
 )
 # Sources of the runtime that must be fast: they run at every load and store, or at every switch between threads.
 OPTIMISED = (
-    *("access", "access_sites", "allocation", "barrier_check", "bindings", "collectives", "fiber"),
-    *("happens_before", "hooks", "memory_check", "races", "release_acquire", "release_search", "scheduler"),
-    *("shadow", "shadow_pages", "shared_memory", "thread_order"),
+    *("access", "access_sites", "allocation", "async_copies", "barrier_check", "barrier_objects", "bindings"),
+    *("collectives", "fiber", "group_barriers", "happens_before", "hooks", "known_blocks", "matrix", "memory_check"),
+    *("peer_accesses", "races", "release_acquire", "release_search", "scheduler"),
+    *("shadow", "shadow_pages", "shared_memory", "small_floats", "thread_order"),
 )
 
 
@@ -126,7 +127,7 @@ def fingerprint() -> bytes:
     """A hash of the emulator itself."""
     folders = [path for name in ("rewrite", "toolchain", "runtime") for path in (PACKAGE / name).rglob("*")]
     files = [*PACKAGE.iterdir(), *folders]
-    return _hash_files(path for path in files if path.suffix in (".py", ".h", ".cuh", ".cpp"))
+    return _hash_files(path for path in files if path.is_file() and path.suffix in (".py", ".h", ".cuh", ".cpp", ""))
 
 
 def _hash_files(paths: Iterable[Path]) -> bytes:

@@ -14,7 +14,6 @@ from .functions import Function, Signature, find_body, find_qualifier_words, rea
 from .tokens import Source
 from .variables import FileVariables, SharedDeclaration, find_file_variables, read_shared_declaration
 
-ASM = ("asm", "__asm__", "__asm")
 TEXTURES = re.compile(r"(tex|surf)(1D|2D|3D|Cubemap)\w*|(texture|surface)|cuda(Texture|Surface)Object_t")
 # Headers of the CUDA Toolkit. The emulator cannot use them, even on machines that have them. A program may have
 # headers of its own with such names, except those of the libraries.
@@ -59,6 +58,14 @@ class LaunchExpression(NamedTuple):
     arguments: list[range]
 
 
+class KernelValue(NamedTuple):
+    """A kernel that is passed to a function, cast or stored: its name with template arguments."""
+
+    start: int
+    end: int
+    signature: Signature
+
+
 @dataclass(frozen=True)
 class Syntax:
     """The parts of a source that the rules rewrite. Each list is in the order of the source."""
@@ -67,7 +74,8 @@ class Syntax:
     shared: list[SharedDeclaration]
     variables: list[FileVariables]
     launches: list[LaunchExpression]
-    kernels: dict[str, list[Signature]]  # the declarations of each kernel
+    kernel_values: list[KernelValue]
+    clusters: list[tuple[int, int]]  # each `__cluster_dims__` and the `{` of its kernel
     device_code: bytearray  # for each token, whether it is in the body of a device function
 
 
@@ -78,7 +86,7 @@ def parse(source: Source) -> Syntax:
     for function in functions:
         body = range(function.opener + 1, function.closer)
         device_code[body.start : body.stop] = b"\1" * len(body)
-    unsupported = min(find_unsupported(source, device_code), default=None)
+    unsupported = min(find_unsupported(source), default=None)
     if unsupported:
         raise source.error(*unsupported)
     launches = [
@@ -87,7 +95,13 @@ def parse(source: Source) -> Syntax:
     variables = list(find_file_variables(source))
     refuse_other_managed_variables(source, variables)
     shared = [read_shared_declaration(source, index) for index in source.find("__shared__") if source.is_code(index)]
-    return Syntax(functions, shared, variables, launches, kernels, device_code)
+    values = list(find_kernel_values(source, kernels, device_code))
+    clusters = [
+        (index, find_kernel_of_cluster(source, index, functions))
+        for index in source.find("__cluster_dims__")
+        if source.is_code(index)
+    ]
+    return Syntax(functions, shared, variables, launches, values, clusters, device_code)
 
 
 def refuse_other_managed_variables(source: Source, variables: list[FileVariables]) -> None:
@@ -115,9 +129,60 @@ def find_functions(source: Source) -> tuple[list[Function], dict[str, list[Signa
     return functions, kernels
 
 
-def find_unsupported(source: Source, device_code: bytearray) -> Iterator[tuple[int, str]]:
+def find_kernel_values(
+    source: Source, kernels: dict[str, list[Signature]], device_code: bytearray
+) -> Iterator[KernelValue]:
+    """The kernels that host code uses as values: `f(k<T>, x)`, `(void*)k`, `auto f = &k<T>;`.
+
+    A name with several signatures is left alone, because only the compiler can tell which one is meant.
+    """
+    for name, signatures in kernels.items():
+        if len({tuple(signature) for signature in signatures}) > 1:
+            continue
+        for index in source.find(name):
+            if device_code[index] or source.tokens[index].directive or source.is_(index - 1, ".", "->"):
+                continue
+            end = find_template_end(source, index + 1) if source.is_(index + 1, "<") else index + 1
+            start = index
+            while source.is_(start - 1, "::"):
+                start -= 2 if source.is_name(start - 2) else 1
+            before = start - 1
+            while source.is_(before, "&"):
+                before -= 1
+            begins = source.is_(before, "(", ",", "=", "?", ":", "return", "{") or ends_cast(source, before)
+            if end is not None and begins and source.is_(end, ")", ",", ";", ":", "?", "}"):
+                yield KernelValue(start, end, signatures[0])
+
+
+def find_template_end(source: Source, opener: int) -> int | None:
+    """The token after the `>` of a template argument list; None if the `<` only compares."""
+    _, stop = source.bounds(opener)
+    depth, index = 0, opener
+    while index < stop and not source.is_(index, ";", ")", "]", "{", "}"):
+        depth += source.is_(index, "<") - source.is_(index, ">")
+        index = source.after(index)
+        if depth == 0:
+            return index
+    return None
+
+
+def ends_cast(source: Source, index: int) -> bool:
+    """Whether a `)` ends a cast to a pointer."""
+    return source.is_(index, ")") and source.is_(index - 1, "*")
+
+
+def find_kernel_of_cluster(source: Source, index: int, functions: list[Function]) -> int:
+    """The `{` of the kernel that has a `__cluster_dims__`. Raises `UserError` if it has no body."""
+    opener = find_body(source, index + 1)
+    if source.tokens[index].directive or opener not in {function.opener for function in functions}:
+        raise source.error(
+            index, "the emulator reads __cluster_dims__ only on a kernel with a body, outside of macros"
+        )
+    return opener
+
+
+def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
     """The tokens of code that only a GPU can run, with the reason, in no particular order."""
-    is_cuda = source.path.endswith((".cu", ".cuh"))
     for index in source.find("include"):
         if source.is_(index - 1, "#") and source.tokens[index].directive and index not in source.skipped:
             header = source.rest_of_line(index).strip('<>" ')
@@ -128,14 +193,11 @@ def find_unsupported(source: Source, device_code: bytearray) -> Iterator[tuple[i
     for index in source.find(*REMOVED):
         if source.is_(index + 1, "(") and index not in source.skipped:
             yield index, f"CUDA 13 has no {source.tokens[index].text}: use {REMOVED[source.tokens[index].text]}"
-    for index in source.find(*ASM, *textures):
+    for index in source.find(*textures):
         text = source.tokens[index].text
         if index in source.skipped:
             continue
-        if text in ASM:
-            if is_cuda or device_code[index]:
-                yield index, "the emulator cannot run inline PTX (asm)"
-        elif text.startswith("cuda") or source.is_(index + 1, "<", "("):
+        if text.startswith("cuda") or source.is_(index + 1, "<", "("):
             yield index, f"the emulator does not support textures and surfaces ({text})"
 
 

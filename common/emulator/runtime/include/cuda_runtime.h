@@ -8,13 +8,16 @@
 #include <cstring>
 
 #include "emulator/atomics.h"
+#include "emulator/groups.h"
 #include "emulator/heap.h"
 #include "emulator/kernel_api.h"
 #include "emulator/launch.h"
+#include "emulator/launch_api.h"
 #include "emulator/loads.h"
 #include "emulator/maths.h"
 #include "emulator/memory_api.h"
 #include "emulator/qualifiers.h"
 #include "emulator/runtime_api.h"
+#include "emulator/shared_address.h"
 #include "emulator/synchronise.h"
 #include "emulator/types.h"

@@ -12,6 +12,8 @@ EMULATOR_BEGIN
 namespace emulator {
 
 void check_atomic(void* address, std::size_t size, bool is_exchange, const void* pc);
+void check_atomic_load(const void* address, std::size_t size, const void* pc);
+void check_atomic_store(void* address, std::size_t size, const void* pc);
 
 // One that is atomic only on the device: the host must not access the element at the same time.
 void check_atomic_of_device(void* address, std::size_t size, const void* pc);
@@ -25,6 +27,18 @@ __attribute__((no_sanitize("thread"), noinline)) T atomic(T* address, Update upd
   const T old = *address;
   *address = update(old);
   return old;
+}
+
+template <typename T>
+__attribute__((no_sanitize("thread"), noinline)) T atomic_load(const T* address) {
+  count_poll();
+  check_atomic_load(address, sizeof(T), __builtin_return_address(0));
+  return *address;
+}
+template <typename T>
+__attribute__((no_sanitize("thread"), noinline)) void atomic_store(T* address, T value) {
+  check_atomic_store(address, sizeof(T), __builtin_return_address(0));
+  *address = value;
 }
 
 template <typename T>

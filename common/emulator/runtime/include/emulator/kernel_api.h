@@ -34,9 +34,9 @@ LaunchInfo prepare_from(std::index_sequence<I...>, void (*kernel)(Parameters...)
                         std::make_tuple(argument_at<Parameters>(arguments[I])...));
 }
 
-// The rewriter puts this around a kernel that becomes a `void*`.
+// The rewriter puts this around a kernel that is passed to a function, cast or stored.
 template <typename... Parameters>
-void* kernel_address(void (*kernel)(Parameters...), const char* name = "", const char* parameters = "") {
+auto kernel_address(void (*kernel)(Parameters...), const char* name = "", const char* parameters = "") {
   auto* address = reinterpret_cast<void*>(kernel);
   const auto prepare = [](const KnownKernel& self, const void* kernel, const Configuration& configuration,
                           void** arguments) {
@@ -45,11 +45,16 @@ void* kernel_address(void (*kernel)(Parameters...), const char* name = "", const
                         configuration, arguments);
   };
   new_kernel(address, {name, parameters, {sizeof(Parameters)...}, prepare});
-  return address;
+  return kernel;
+}
+template <typename Other>  // a variable with the name of a kernel
+decltype(auto) kernel_address(Other&& other, const char*, const char*) {
+  return std::forward<Other>(other);
 }
 
 cudaFuncAttributes function_attributes();
-cudaError_t set_function_attribute(cudaFuncAttribute attribute, int value);
+cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value);
+bool allows_any_cluster_size(const void* kernel);  // null: whether any kernel does
 int resident_blocks(int threads, std::size_t shared);   // on one multiprocessor at once
 std::size_t available_shared(int blocks, int threads);  // dynamic shared memory of each
 
@@ -60,7 +65,7 @@ cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** a
 template <typename... Parameters>
 cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
                              std::size_t shared = 0, cudaStream_t stream = nullptr, EMULATOR_HERE) {
-  const void* address = emulator::kernel_address(kernel);
+  const auto* address = reinterpret_cast<const void*>(emulator::kernel_address(kernel));
   return cudaLaunchKernel(address, grid, block, arguments, shared, stream, where);
 }
 template <typename Kernel>
@@ -74,10 +79,10 @@ cudaError_t cudaFuncGetName(const char** name, Kernel kernel) {
                                  : emulator::fail(cudaErrorInvalidDeviceFunction);
 }
 
-// CUDA keeps this for each kernel; here it raises the limit for all of them.
+// CUDA keeps the limit of shared memory for each kernel; here it is raised for all of them.
 template <typename Kernel>
-cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute attribute, int value) {
-  return emulator::set_function_attribute(attribute, value);
+cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute attribute, int value) {
+  return emulator::set_function_attribute(reinterpret_cast<const void*>(kernel), attribute, value);
 }
 template <typename Kernel>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel) {

@@ -38,7 +38,10 @@ struct Configuration {
   dim3 grid, block;
   std::size_t shared;  // bytes of dynamic shared memory
   cudaStream_t stream;
-  Position where;  // the line of `<<<`; the column is that of the rewritten text
+  Position where;                        // the line of `<<<`; the column is that of the rewritten text
+  dim3 cluster{0, 0, 0};                 // blocks; all zero: as the kernel declares it
+  bool is_cooperative = false;           // all blocks run at the same time
+  bool allows_any_cluster_size = false;  // more than eight blocks, which not every device has
 };
 
 inline Configuration config(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr,

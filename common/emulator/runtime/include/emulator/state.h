@@ -1,8 +1,8 @@
 // What runs and where: this header has everything that a check of running kernels needs.
 //
 // One launch runs at a time in a process's copy of the runtime, on the OS
-// thread that asked for it. Inside it blocks are opened one after another;
-// only when every thread of the open ones waits are several resident at once.
+// thread that asked for it. Inside it blocks are opened one after another, or cluster after cluster;
+// only when every thread of the open ones waits are more of them resident at once.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +43,20 @@ enum class Operation : std::uint8_t {
   all,
   match_any,
   match_all,
+  block_wait,  // at a barrier that the thread has arrived at before
+  cluster_wait,
+  grid_wait,
+  cluster_sync,
+  grid_sync,
+  object_wait,  // at a barrier object, for its phase to complete
+  bar_sync,     // at a barrier that has a number
+  // Of all lanes of a warp (warp_wide.h).
+  mma_sync,
+  load_matrix_sync,
+  store_matrix_sync,
+  mma,
+  ldmatrix,
+  stmatrix,
 };
 
 // A shuffle that took the value of a lane outside of its mask. This undefined value may be thrown away.
@@ -55,6 +69,10 @@ struct Stray {
   std::uint64_t given;  // in exchange
   bool is_halving;      // in the upper half of a sum that halves its lanes: the sum goes on, but is not used
 };
+
+// Whose threads a group barrier synchronises.
+enum class Scope : std::uint8_t { block, cluster, grid };
+constexpr unsigned kScopes = 3;
 
 // One CUDA thread that has started and has not ended.
 struct Thread {
@@ -70,6 +88,12 @@ struct Thread {
   unsigned source;  // lane whose value it takes
   bool was_ended;   // by a check: it did not return
   Stray stray;      // its last shuffle, if it was one
+
+  // By scope: whether it has arrived at that barrier and has not waited since, for which phase, and where.
+  bool has_arrived[kScopes];
+  unsigned arrived_phase[kScopes];
+  std::uint32_t arrived_time[kScopes];  // by the clock of its block
+  Position arrived_where[kScopes];
 
   unsigned warp() const { return rank / 32; }
   unsigned lane() const { return rank % 32; }

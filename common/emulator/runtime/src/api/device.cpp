@@ -55,6 +55,7 @@ cudaDeviceProp usual_device() {
   d.canUseHostPointerForRegisteredMem = 1;
   d.memoryBusWidth = 5120;
   d.l2CacheSize = 50 << 20;
+  d.cooperativeLaunch = d.clusterLaunch = 1;
   d.globalL1CacheSupported = d.localL1CacheSupported = 1;
   d.streamPrioritiesSupported = d.computePreemptionSupported = d.memoryPoolsSupported = 1;
   d.pciBusID = 1;
@@ -69,6 +70,8 @@ void set_limit(cudaDeviceProp& d, const std::string& name, long value) {
   if (name == "multiProcessorCount") d.multiProcessorCount = int(value);
   if (name == "sharedMemPerBlock") d.sharedMemPerBlock = std::size_t(value);
   if (name == "sharedMemPerBlockOptin") d.sharedMemPerBlockOptin = std::size_t(value);
+  if (name == "sharedMemPerMultiprocessor") d.sharedMemPerMultiprocessor = std::size_t(value);
+  if (name == "clusterLaunch") d.clusterLaunch = int(value);
   if (name == "totalGlobalMem") d.totalGlobalMem = std::size_t(value);
   for (int axis = 0; axis < 3; axis++) {
     if (name == std::string("maxGridSize.") + "xyz"[axis]) d.maxGridSize[axis] = int(value);

@@ -2,14 +2,21 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "call.h"
+#include "emulator/launch_api.h"
 
 namespace emulator {
 namespace {
 
 std::size_t dynamic_shared_allowed = 0;
 int shared_carveout = -1;  // percent; -1: the driver's choice
+
+std::set<const void*>& kernels_with_any_cluster_size() {
+  static auto& all = *new std::set<const void*>;  // outlives every static object
+  return all;
+}
 
 std::map<const void*, KnownKernel>& known_kernels() {
   static auto& all = *new std::map<const void*, KnownKernel>;  // outlives every static object
@@ -33,6 +40,12 @@ std::size_t allowed_dynamic_shared() { return dynamic_shared_allowed; }
 void forget_function_attributes() {
   dynamic_shared_allowed = 0;
   shared_carveout = -1;
+  kernels_with_any_cluster_size().clear();
+}
+
+bool allows_any_cluster_size(const void* kernel) {
+  const auto& allowed = kernels_with_any_cluster_size();
+  return kernel ? allowed.count(kernel) > 0 : !allowed.empty();
 }
 
 // Registers, static shared memory and local memory are a compiler's choice: 0 here.
@@ -46,7 +59,14 @@ cudaFuncAttributes function_attributes() {
   return attributes;
 }
 
-cudaError_t set_function_attribute(cudaFuncAttribute attribute, int value) {
+cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) {
+    auto& allowed = kernels_with_any_cluster_size();
+    if (value)
+      allowed.insert(kernel);
+    else
+      allowed.erase(kernel);
+  }
   if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) {
     if (value < -1 || value > 100) return fail(cudaErrorInvalidValue);
     return shared_carveout = value, cudaSuccess;
@@ -78,15 +98,5 @@ using namespace emulator;
 
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared,
                              cudaStream_t stream, Position where) {
-  const Call call("cudaLaunchKernel", where);
-  if (sticky_error()) return sticky_error();
-  const KnownKernel* known = find_kernel(kernel);
-  if (!known) {
-    add_call_finding(
-        Check::launch, "unknown kernel", kernel,
-        "cudaLaunchKernel is given " + argument_text(call.name, where, 0) + ", which is not a kernel",
-        "pass a kernel, or a kernel cast to void* in a file that declares it");
-    return fail(cudaErrorInvalidDeviceFunction);
-  }
-  return submit(known->prepare(*known, kernel, {grid, block, shared, stream, where}, arguments));
+  return launch_by_address("cudaLaunchKernel", kernel, {grid, block, shared, stream, where}, arguments);
 }

@@ -20,7 +20,8 @@ TracedArray array_of(const Allocation& allocation, std::size_t size) {
 
 unsigned traced_array(const Access& access) {
   Trace& trace = counts().trace;
-  const SharedVariable* variable = access.arena ? variable_at(access.arena, access.address) : nullptr;
+  const SharedVariable* variable =
+      access.arena ? variable_at(*access.owner, access.arena, access.address) : nullptr;
   const void* memory =
       variable ? static_cast<const void*>(access.arena + variable->offset) : access.allocation;
   const auto [known, is_new] = trace.known.insert({memory, unsigned(trace.arrays.size())});

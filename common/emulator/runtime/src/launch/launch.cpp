@@ -15,6 +15,7 @@
 #include "../races/shadow_events.h"
 #include "../report/report.h"
 #include "../synchronisation/undefined_values.h"
+#include "emulator/kernel_api.h"
 #include "failure.h"
 #include "launch_limits.h"
 #include "launch_state.h"
@@ -69,10 +70,11 @@ LaunchState state_of(const LaunchInfo& info) {
   Schedule& schedule = launch.schedule;
   schedule.threads_per_block = block.x * block.y * block.z;
   schedule.blocks = std::uint64_t(grid.x) * grid.y * grid.z;
+  const dim3 cluster = info.configuration.cluster;
+  schedule.cluster = cluster.x ? cluster : dim3(1, 1, 1);
   schedule.most_resident =
-      unsigned(properties.multiProcessorCount) *
-      std::max(1, std::min(properties.maxBlocksPerMultiProcessor,
-                           properties.maxThreadsPerMultiProcessor / int(schedule.threads_per_block)));
+      unsigned(properties.multiProcessorCount *
+               std::max(1, resident_blocks(int(schedule.threads_per_block), info.configuration.shared)));
   launch.shared.allowed =
       allowed_dynamic_shared() ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
   return launch;
@@ -122,8 +124,9 @@ cudaError_t submit(LaunchInfo info) {
     const std::lock_guard lock(emulator_one_launch);
     read_settings();
     raise_unchecked();
-    if (is_refused(info.kernel, info.configuration, device(), info.configuration.where))
-      return cudaErrorInvalidValue;
+    const cudaError_t error =
+        refuse_early(info.kernel, info.configuration, device(), info.configuration.where);
+    if (error) return error;
   }
   struct Dropping {
     ~Dropping() { drop_tensors(); }
@@ -140,9 +143,7 @@ void run(const LaunchInfo& info) {
   read_settings();
   LaunchState launch = state_of(info);
   run_checked(launch, info.arguments);
-  if (launch.shared.refused_bytes)
-    refuse_shared(info.kernel, launch.shared.refused_bytes, info.configuration.shared, launch.shared.allowed,
-                  info.configuration.where);
+  if (launch.refusal) refuse_late(info.kernel, *launch.refusal, info.configuration.where);
 }
 
 }  // namespace emulator

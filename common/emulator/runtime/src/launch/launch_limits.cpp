@@ -9,15 +9,10 @@
 #include <vector>
 
 #include "../report/report.h"
-#include "launch_state.h"
+#include "emulator/kernel_api.h"
 
 namespace emulator {
 namespace {
-
-struct Reason {
-  const char* problem;
-  std::string what;
-};
 
 struct Refused {
   Cause cause;
@@ -46,32 +41,48 @@ std::string of_axis(const char* what, int axis, unsigned size, int most) {
 
 // One error for all of them, as CUDA 13.0 says on an H200. Older versions of CUDA have
 // cudaErrorInvalidConfiguration for grids and blocks.
-std::optional<Reason> reason_against(const Configuration& c, const cudaDeviceProp& device) {
+std::optional<Refusal> refusal_of_sizes(const Configuration& c, const cudaDeviceProp& device) {
+  constexpr cudaError_t error = cudaErrorInvalidValue;
   const unsigned grid[] = {c.grid.x, c.grid.y, c.grid.z}, block[] = {c.block.x, c.block.y, c.block.z};
   if (std::count(grid, grid + 3, 0u))
-    return Reason{"empty grid", "grid " + text_of(c.grid) + " is empty: was a size zero?"};
+    return Refusal{error, "empty grid", "grid " + text_of(c.grid) + " is empty: was a size zero?"};
   if (std::count(block, block + 3, 0u))
-    return Reason{"empty block", "block " + text_of(c.block) + " is empty: was a size zero?"};
+    return Refusal{error, "empty block", "block " + text_of(c.block) + " is empty: was a size zero?"};
   for (int axis = 0; axis < 3; axis++)
     if (grid[axis] > unsigned(device.maxGridSize[axis]))
-      return Reason{"large grid", of_axis("grid", axis, grid[axis], device.maxGridSize[axis])};
+      return Refusal{error, "large grid", of_axis("grid", axis, grid[axis], device.maxGridSize[axis])};
   const double threads = double(block[0]) * block[1] * block[2];
   if (threads > device.maxThreadsPerBlock)
-    return Reason{"many threads", "it asks for " + number(threads) + " threads per block, " +
-                                      text_of(c.block) + "; the device allows " +
-                                      std::to_string(device.maxThreadsPerBlock)};
+    return Refusal{error, "many threads",
+                   "it asks for " + number(threads) + " threads per block, " + text_of(c.block) +
+                       "; the device allows " + std::to_string(device.maxThreadsPerBlock)};
   for (int axis = 0; axis < 3; axis++)
     if (block[axis] > unsigned(device.maxThreadsDim[axis]))
-      return Reason{"large block", of_axis("block", axis, block[axis], device.maxThreadsDim[axis])};
+      return Refusal{error, "large block", of_axis("block", axis, block[axis], device.maxThreadsDim[axis])};
   const std::size_t shared = std::max(device.sharedMemPerBlock, allowed_dynamic_shared());
   if (c.shared > shared)
-    return Reason{"dynamic shared memory", "it asks for " + std::to_string(c.shared) +
-                                               " bytes of dynamic shared memory; a block may have " +
-                                               std::to_string(shared) +
-                                               ", and after cudaFuncSetAttribute(kernel, " +
-                                               "cudaFuncAttributeMaxDynamicSharedMemorySize, ...) up to " +
-                                               std::to_string(device.sharedMemPerBlockOptin)};
+    return Refusal{error, "dynamic shared memory",
+                   "it asks for " + std::to_string(c.shared) +
+                       " bytes of dynamic shared memory; a block may have " + std::to_string(shared) +
+                       ", and after cudaFuncSetAttribute(kernel, " +
+                       "cudaFuncAttributeMaxDynamicSharedMemorySize, ...) up to " +
+                       std::to_string(device.sharedMemPerBlockOptin)};
   return std::nullopt;
+}
+
+// All blocks of a cooperative launch must be resident at once.
+std::optional<Refusal> refusal_of_cooperation(const Configuration& c, std::size_t static_size,
+                                              const cudaDeviceProp& device) {
+  if (!c.is_cooperative) return std::nullopt;
+  const auto blocks = std::uint64_t(c.grid.x) * c.grid.y * c.grid.z;
+  const int per_processor = resident_blocks(int(c.block.x * c.block.y * c.block.z), c.shared + static_size);
+  const auto most = std::uint64_t(per_processor) * std::uint64_t(device.multiProcessorCount);
+  if (blocks <= most) return std::nullopt;
+  return Refusal{cudaErrorCooperativeLaunchTooLarge, "large cooperative grid",
+                 "it is cooperative and has " + std::to_string(blocks) +
+                     " blocks; the device can run at most " + std::to_string(most) +
+                     " of these at the same time, " + std::to_string(per_processor) + " on each of its " +
+                     std::to_string(device.multiProcessorCount) + " multiprocessors"};
 }
 
 void add(const Refused& one, bool is_warning, const std::string& detail) {
@@ -96,9 +107,9 @@ void show_at_exit() {
   std::fputs(report().c_str(), stderr);
 }
 
-Refused refused(const char* kernel, const Reason& reason, Position where) {
-  return {{Check::launch, reason.problem, nullptr, where.file_name(), where.line(), where.column()},
-          "the launch of " + std::string(kernel) + " is refused: " + reason.what,
+Refused refused(const char* kernel, const Refusal& refusal, Position where) {
+  return {{Check::launch, refusal.problem, nullptr, where.file_name(), where.line(), where.column()},
+          "the launch of " + std::string(kernel) + " is refused: " + refusal.what,
           line_at(where),
           1};
 }
@@ -115,26 +126,62 @@ void wait_until_checked(const Refused& one) {
 
 }  // namespace
 
-bool is_refused(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
+cudaError_t refuse_early(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
                 Position where) {
-  const auto reason = reason_against(configuration, device);
-  if (!reason) return false;
-  fail(cudaErrorInvalidValue);
-  if (is_on(Check::launch)) wait_until_checked(refused(kernel, *reason, where));
-  return true;
+  auto refusal = refusal_of_sizes(configuration, device);
+  if (!refusal) refusal = refusal_of_clusters(configuration, device);
+  if (!refusal) refusal = refusal_of_cooperation(configuration, 0, device);
+  if (!refusal) return cudaSuccess;
+  if (is_on(Check::launch)) wait_until_checked(refused(kernel, *refusal, where));
+  return fail(refusal->error);
 }
 
-void refuse_shared(const char* kernel, std::size_t static_size, std::size_t dynamic_size, std::size_t allowed,
-                   Position where) {
-  fail(cudaErrorInvalidValue);
+std::optional<Refusal> refusal_of_shared(const Configuration& configuration, std::size_t static_size,
+                                         std::size_t allowed, const cudaDeviceProp& device) {
+  const std::size_t dynamic_size = configuration.shared, both = static_size + dynamic_size;
+  if (both <= allowed) return refusal_of_cooperation(configuration, static_size, device);
+  return Refusal{cudaErrorInvalidValue, "shared memory",
+                 "it needs " + std::to_string(static_size) + " bytes of static and " +
+                     std::to_string(dynamic_size) + " of dynamic shared memory, " + std::to_string(both) +
+                     " together; a block may have " + std::to_string(allowed)};
+}
+
+std::optional<Refusal> refusal_of_clusters(const Configuration& c, const cudaDeviceProp& device) {
+  const dim3 grid = c.grid, cluster = c.cluster;
+  const unsigned blocks = cluster.x * cluster.y * cluster.z;
+  const auto error = cudaErrorInvalidClusterSize;
+  if (blocks <= 1) return std::nullopt;
+  if (!device.clusterLaunch)
+    return Refusal{error, "no clusters", "it asks for clusters, which this device does not have"};
+  const unsigned most = c.allows_any_cluster_size ? kLargestCluster : kPortableCluster;
+  if (blocks > most)
+    return Refusal{error, "large cluster",
+                   "it asks for clusters of " + std::to_string(blocks) + " blocks; at most " +
+                       std::to_string(kPortableCluster) + " are allowed, and " +
+                       std::to_string(kLargestCluster) + " after cudaFuncSetAttribute(kernel, " +
+                       "cudaFuncAttributeNonPortableClusterSizeAllowed, 1)"};
+  if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
+    return Refusal{error, "divided cluster",
+                   "its grid " + text_of(grid) + " is not a multiple of its clusters " + text_of(cluster)};
+  const auto resident = unsigned(resident_blocks(int(c.block.x * c.block.y * c.block.z), c.shared));
+  if (blocks > resident * unsigned(device.multiProcessorCount))
+    return Refusal{error, "no room for a cluster",
+                   "its clusters have " + std::to_string(blocks) + " blocks, but the device can run only " +
+                       std::to_string(resident * unsigned(device.multiProcessorCount)) +
+                       " of these at the same time"};
+  return std::nullopt;
+}
+
+Refusal refusal_of_two_clusters(dim3 asked, dim3 declared) {
+  return {cudaErrorInvalidClusterSize, "other clusters",
+          "it asks for clusters of " + text_of(asked) + " blocks, but the kernel has __cluster_dims__" +
+              text_of(declared)};
+}
+
+void refuse_late(const char* kernel, const Refusal& refusal, Position where) {
+  fail(refusal.error);
   if (!is_on(Check::launch)) return;
-  const Refused one =
-      refused(kernel,
-              {"shared memory", "it needs " + std::to_string(static_size) + " bytes of static and " +
-                                    std::to_string(dynamic_size) + " of dynamic shared memory, " +
-                                    std::to_string(static_size + dynamic_size) +
-                                    " together; a block may have " + std::to_string(allowed)},
-              where);
+  const Refused one = refused(kernel, refusal, where);
   if (collect_until_exit)  // the launch may be long past, and the host may have asked already
     add(one, false, "");
   else

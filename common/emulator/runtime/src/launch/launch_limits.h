@@ -5,21 +5,29 @@
 // reading it, the reason is an error.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "emulator/launch.h"
 #include "emulator/state.h"
+#include "launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {
 
-// Whether a GPU would refuse a launch of these sizes. If so, the launch is refused.
-bool is_refused(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
+// The error with which a GPU refuses a launch of these sizes; cudaSuccess if it does not.
+cudaError_t refuse_early(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
                 Position where);
 
-// Known only when the kernel runs: static and dynamic shared memory together exceed the limit.
-void refuse_shared(const char* kernel, std::size_t static_size, std::size_t dynamic_size, std::size_t allowed,
-                   Position where);
+// Known only when the kernel runs: its static shared memory, and the clusters that it declares.
+std::optional<Refusal> refusal_of_shared(const Configuration& configuration, std::size_t static_size,
+                                         std::size_t allowed, const cudaDeviceProp& device);
+std::optional<Refusal> refusal_of_clusters(const Configuration& configuration, const cudaDeviceProp& device);
+// The launch asks for other clusters than the kernel declares.
+Refusal refusal_of_two_clusters(dim3 asked, dim3 declared);
+void refuse_late(const char* kernel, const Refusal& refusal, Position where);
+
+constexpr unsigned kPortableCluster = 8, kLargestCluster = 16;  // blocks
 
 void host_checked_error();  // by a call that returned an error
 void raise_unchecked();     // at the start of a launch, which holds the lock of launches

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,34 +33,60 @@ struct Warp {
   Collective collectives[32];
 };
 
+// The barrier of a block, of a cluster or of the grid at which threads may arrive first and wait later.
+struct GroupBarrier {
+  unsigned phase = 0;    // how often it has completed
+  unsigned arrived = 0;  // blocks whose threads have all arrived
+  std::vector<Thread*> waiting;
+};
+
+// Blocks that run at the same time and access each other's shared memory. Without clusters, one block.
+struct Cluster {
+  std::vector<Block*> blocks;  // by rank
+  unsigned alive = 0;          // blocks with threads that have not ended
+  GroupBarrier barrier;
+};
+
 struct BlockClock;
 struct SharedShadow;
+struct PeerAccesses;
 
 struct Block {
   std::uint64_t number = 0;  // in the grid, x fastest
   uint3 index{};
+  std::shared_ptr<Cluster> cluster;
+  unsigned cluster_rank = 0;
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   unsigned started = 0, alive = 0, returned = 0;
   unsigned returned_before = 0;  // the previous barrier
   bool is_diverged = false;      // its threads reached different barriers: later barriers are not checked
   std::vector<Thread*> at_barrier;
-  Votes votes{};    // of those at the barrier
-  Votes decided{};  // of the previous barrier
+  Votes votes{};                   // of those at the barrier
+  Votes decided{};                 // of the previous barrier
+  GroupBarrier barrier;            // of barrier_arrive and barrier_wait
+  unsigned arrived[kScopes] = {};  // by scope: threads that have arrived in this phase, or
+  bool has_arrived[kScopes] = {};  // all of them
   Arena arena{};
   std::vector<char> filled;  // by variable: whether this block has used it
   std::vector<std::byte> memory;
   std::shared_ptr<BlockClock> clock;     // when its threads synchronised
   std::shared_ptr<SharedShadow> shadow;  // of its shared memory
+  std::shared_ptr<PeerAccesses> peers;   // accesses of other blocks of its cluster to it
 };
 
 // Which blocks and threads have started. Only scheduler.cpp writes it.
 struct Schedule {
   unsigned threads_per_block = 0;
   std::uint64_t blocks = 0, opened = 0;
+  std::uint64_t ended_by_checks = 0;  // blocks without a thread that returned
+  dim3 cluster;                       // blocks in each dimension
+  dim3 declared_cluster{0, 0, 0};     // by the kernel itself, if it differs: the launch begins again
   unsigned most_resident = 0;
   std::vector<Block*> resident;
-  Block* starting = nullptr;  // the block with threads that have not started
+  std::deque<Block*> starting;      // blocks with threads that have not started
+  GroupBarrier barrier;             // of the grid
+  bool has_group_barriers = false;  // whether a thread has arrived at one
   std::deque<Thread*> ready, yielded;
   std::vector<Thread*> at_activemask;  // until nothing else can run
   bool is_deadlocked = false;
@@ -69,7 +96,6 @@ struct Schedule {
 struct SharedMemory {
   std::vector<SharedVariable> variables;
   std::size_t static_bytes = 0, allowed = 0;  // a block: of static variables, and of all
-  std::size_t refused_bytes = 0;              // of static variables: too many together with the dynamic ones
 };
 
 // What structures among the arguments point to. Only bindings.cpp writes it.
@@ -77,6 +103,17 @@ struct StructurePointers {
   bool has_any = false;
   bool has_unknown = false;  // to memory that is unknown to the runtime
 };
+
+// Why a device refuses a launch.
+struct Refusal {
+  cudaError_t error;
+  const char* problem;  // a literal that identifies it
+  std::string what;
+};
+
+struct BarrierObjects;
+struct NamedBarriers;
+struct AsyncCopies;
 
 struct LaunchState {
   const char* kernel;
@@ -87,7 +124,11 @@ struct LaunchState {
   Schedule schedule;
   SharedMemory shared;
   StructurePointers structure_pointers;
-  cudaError_t error = cudaSuccess;  // the error that a GPU would return for the kernel
+  std::optional<Refusal> refusal;                 // known only when the kernel runs
+  std::shared_ptr<BarrierObjects> barriers;       // cuda::barrier and its like
+  std::shared_ptr<NamedBarriers> named_barriers;  // of PTX, by number
+  std::shared_ptr<AsyncCopies> copies;            // that have not arrived
+  cudaError_t error = cudaSuccess;                // the error that a GPU would return for the kernel
 };
 
 constexpr std::size_t kArena = 256 << 10;  // of static variables; more than any device has

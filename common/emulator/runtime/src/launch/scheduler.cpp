@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "../device/builtin_variables.h"
 #include "../races/shadow_events.h"
 #include "../synchronisation/barrier_check.h"
 #include "../synchronisation/collectives.h"
+#include "emulator/kernel_api.h"
 #include "failure.h"
+#include "launch_limits.h"
 #include "shared_memory.h"
 #include "thread_order.h"
 
@@ -37,7 +40,9 @@ void reset_warps(Block& block) {
   }
 }
 
-void open_block() {
+unsigned cluster_size() { return schedule().cluster.x * schedule().cluster.y * schedule().cluster.z; }
+
+Block& open_block(uint3 index) {
   auto& spare = spare_blocks();
   if (spare.empty()) spare.push_back(new Block);
   Block& block = *spare.back();
@@ -45,8 +50,9 @@ void open_block() {
   spare.pop_back();
 
   const unsigned threads = schedule().threads_per_block;
-  block.number = shuffled(schedule().opened++, schedule().blocks, 0);
-  block.index = index_at(running.launch->configuration.grid, block.number);
+  const dim3 grid = running.launch->configuration.grid;
+  block.number = index.x + std::uint64_t(grid.x) * (index.y + std::uint64_t(grid.y) * index.z);
+  block.index = index;
   block.threads.resize(threads);
   reset_warps(block);
   block.started = 0;
@@ -55,22 +61,64 @@ void open_block() {
   block.is_diverged = false;
   block.at_barrier.clear();
   block.votes = {};
+  block.barrier = {};
+  std::fill_n(block.arrived, kScopes, 0);
+  std::fill_n(block.has_arrived, kScopes, false);
   clear_shared(block);
-  schedule().starting = &block;
-  shadow_block_begins(block);
+  return block;
 }
 
-void close_block(Block* block) {
+// The blocks of a cluster run at the same time.
+void open_cluster() {
+  const dim3 size = schedule().cluster, grid = running.launch->configuration.grid;
+  const dim3 clusters(grid.x / size.x, grid.y / size.y, grid.z / size.z);
+  const unsigned blocks = cluster_size();
+  const uint3 at = index_at(clusters, shuffled(schedule().opened, schedule().blocks / blocks, 0));
+  const auto cluster = std::make_shared<Cluster>();
+  schedule().opened++;
+  cluster->alive = blocks;
+  cluster->blocks.reserve(blocks);
+  for (unsigned rank = 0; rank < blocks; rank++) {
+    const uint3 inside = index_at(size, rank);
+    Block& block = open_block({at.x * size.x + inside.x, at.y * size.y + inside.y, at.z * size.z + inside.z});
+    block.cluster = cluster;
+    block.cluster_rank = rank;
+    cluster->blocks.push_back(&block);
+    shadow_block_begins(block);
+  }
+  for (unsigned n = 0; n < blocks; n++)
+    schedule().starting.push_back(cluster->blocks[shuffled(n, blocks, schedule().opened)]);
+}
+
+// The shared memory of a cluster's blocks stays until all of them have ended.
+void close_cluster(Cluster& cluster) {
   auto& resident = schedule().resident;
-  resident.erase(std::find(resident.begin(), resident.end(), block));
-  spare_blocks().push_back(block);
+  for (Block* block : cluster.blocks) {
+    resident.erase(std::find(resident.begin(), resident.end(), block));
+    spare_blocks().push_back(block);
+  }
+}
+
+// The kernel declares clusters that the launch did not: its blocks start again, now in clusters. No thread
+// has done anything yet, because the declaration is the first statement of the kernel.
+void restart_in_clusters() {
+  Schedule& all = schedule();
+  abandon_schedule();
+  all.resident.clear();
+  all.starting.clear();
+  all.opened = 0;
+  all.cluster = std::exchange(all.declared_cluster, dim3(0, 0, 0));
+  Configuration configuration = running.launch->configuration;
+  configuration.cluster = all.cluster;
+  configuration.allows_any_cluster_size = allows_any_cluster_size(nullptr);
+  running.launch->refusal = refusal_of_clusters(configuration, device());
 }
 
 Thread* start_next_thread() {
-  Block* block = schedule().starting;
-  if (!block) return nullptr;
+  if (schedule().starting.empty()) return nullptr;
+  Block* block = schedule().starting.front();
   const auto rank = unsigned(shuffled(block->started++, schedule().threads_per_block, block->number + 1));
-  if (block->started == schedule().threads_per_block) schedule().starting = nullptr;
+  if (block->started == schedule().threads_per_block) schedule().starting.pop_front();
   Thread& thread = block->threads[rank];
   thread.index = index_at(running.launch->configuration.block, rank);
   thread.rank = rank;
@@ -78,6 +126,7 @@ Thread* start_next_thread() {
   thread.operation = Operation::none;
   thread.was_ended = false;
   thread.stray.lane = Stray::kNoLane;
+  std::fill_n(thread.has_arrived, kScopes, false);
   return &thread;
 }
 
@@ -110,7 +159,8 @@ void switch_to(Thread* thread) {
 
 void leave_block(Thread& thread) {
   drop_from_barriers(thread);
-  if (thread.block->alive == 0) close_block(thread.block);
+  Cluster& cluster = *thread.block->cluster;
+  if (thread.block->alive == 0 && --cluster.alive == 0) close_cluster(cluster);
   running.thread = nullptr;
 }
 
@@ -140,8 +190,10 @@ void resume_next_ready() {
   resume(thread);
 }
 
-bool can_open_block() {
-  return schedule().opened < schedule().blocks && schedule().resident.size() < schedule().most_resident;
+bool can_open_cluster() {
+  const std::size_t resident = schedule().resident.size();
+  return schedule().opened < schedule().blocks / cluster_size() &&
+         (resident == 0 || resident + cluster_size() <= schedule().most_resident);
 }
 
 // One step of the launch; false when nothing is left to do.
@@ -151,13 +203,15 @@ bool step_grid() {
     stop_launch();
   } else if (!all.ready.empty()) {
     resume_next_ready();
-  } else if (all.starting) {
+  } else if (all.declared_cluster.x) {
+    restart_in_clusters();
+  } else if (!all.starting.empty()) {
     Fiber::take().resume();
   } else if (!all.at_activemask.empty()) {
     release_activemask(all.at_activemask);
     all.at_activemask.clear();
-  } else if (can_open_block()) {
-    open_block();
+  } else if (can_open_cluster()) {
+    open_cluster();
   } else if (!all.yielded.empty()) {
     all.ready.swap(all.yielded);
   } else if (!all.resident.empty()) {
@@ -177,7 +231,7 @@ int polls_left = kMostPolls;
 void run_grid() {
   const LaunchState& launch = *running.launch;
   Fiber::set_work(run_threads);
-  while (!has_failed() && !launch.shared.refused_bytes && !launch.schedule.is_deadlocked)
+  while (!has_failed() && !launch.refusal && !launch.schedule.is_deadlocked)
     if (!step_grid()) return;
 }
 

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
+
+#include "launch_limits.h"
 
 namespace emulator {
 namespace {
@@ -26,14 +29,13 @@ std::size_t aligned(std::size_t offset, std::size_t alignment) {
 
 // Ends the launch if a block cannot have this much static shared memory.
 void check_static_bytes(std::size_t bytes) {
-  SharedMemory& shared = running.launch->shared;
   const std::size_t most = device().sharedMemPerBlock;
   if (bytes > most)
     abandon("needs %zu bytes of static shared memory, but a block may have %zu: nvcc rejects this kernel",
             bytes, most);
-  if (bytes + running.launch->configuration.shared <= shared.allowed) return;
-  shared.refused_bytes = bytes;
-  Fiber::leave();
+  LaunchState& launch = *running.launch;
+  launch.refusal = refusal_of_shared(launch.configuration, bytes, launch.shared.allowed, device());
+  if (launch.refusal) Fiber::leave();
 }
 
 std::size_t find_variable(long key, const char* function, const char* name, std::size_t size,
@@ -50,6 +52,14 @@ std::size_t find_variable(long key, const char* function, const char* name, std:
     if (!variable.is_dynamic) offset = std::max(offset, variable.offset + variable.size + kRedzone);
   variables.push_back({key, function, name, aligned(offset, alignment), size, false, shape});
   return variables.size() - 1;
+}
+
+// Before a block first uses a variable, or another block of its cluster may.
+void fill_variable(Block& block, std::size_t which) {
+  if (block.filled.size() <= which) block.filled.resize(which + 1);
+  if (std::exchange(block.filled[which], true)) return;
+  const SharedVariable& variable = running.launch->shared.variables[which];
+  fill(block.arena.bytes + variable.offset, variable.size);
 }
 
 }  // namespace
@@ -73,10 +83,8 @@ void* shared_memory(long key, Position where, const char* name, std::size_t size
   const std::size_t which = find_variable(key, where.function_name(), name, size, alignment, shape);
   const SharedVariable& variable = running.launch->shared.variables[which];
   if (block.filled.size() <= which) block.filled.resize(which + 1);
-  if (!block.filled[which]) {
-    block.filled[which] = true;
-    fill(block.arena.bytes + variable.offset, variable.size);
-  }
+  if (!block.filled[which])
+    for (Block* each : block.cluster->blocks) fill_variable(*each, which);
   return block.arena.bytes + variable.offset;
 }
 
@@ -90,9 +98,9 @@ void* dynamic_shared_memory(const char* name, const ArrayShape& shape) {
   return running.thread->block->arena.dynamic;
 }
 
-const SharedVariable* variable_at(const std::byte* arena, const std::byte* address) {
+const SharedVariable* variable_at(const Block& block, const std::byte* arena, const std::byte* address) {
   const auto offset = std::size_t(address - arena);
-  const bool is_dynamic = arena == running.thread->block->arena.dynamic;
+  const bool is_dynamic = arena == block.arena.dynamic;
   for (const SharedVariable& variable : running.launch->shared.variables)
     if (variable.is_dynamic == is_dynamic && offset - variable.offset < variable.size) return &variable;
   return nullptr;

@@ -17,7 +17,7 @@ inline std::byte* arena_part(const Block& block, const std::byte* address) {
   return address < block.arena.dynamic - kArenaGap ? block.arena.bytes : block.arena.dynamic;
 }
 // The variable that holds an address of such a part; null between variables.
-const SharedVariable* variable_at(const std::byte* arena, const std::byte* address);
+const SharedVariable* variable_at(const Block& block, const std::byte* arena, const std::byte* address);
 
 std::string name_of(const SharedVariable& variable);
 std::string element_of(const SharedVariable& variable, std::ptrdiff_t offset);  // "tile[3][16]"

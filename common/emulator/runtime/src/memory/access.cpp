@@ -8,8 +8,10 @@
 #include "../launch/launch_state.h"
 #include "../launch/scheduler.h"
 #include "../launch/shared_memory.h"
+#include "../races/peer_accesses.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "async_copies.h"
 #include "../synchronisation/undefined_values.h"
 #include "bindings.h"
 
@@ -27,11 +29,11 @@ namespace {
 }
 
 // The variable of the arena that contains an address, or else the nearest variable before it.
-const SharedVariable* check_shared_bounds(const Access& access, const std::byte* arena) {
-  const std::ptrdiff_t offset = access.address - arena;
+const SharedVariable* check_shared_bounds(const Access& access) {
+  const std::ptrdiff_t offset = access.address - access.arena;
   const SharedVariable* nearest = nullptr;
   for (const SharedVariable& variable : running.launch->shared.variables) {
-    if (variable.is_dynamic != (arena == running.thread->block->arena.dynamic)) continue;
+    if (variable.is_dynamic != (access.arena == access.owner->arena.dynamic)) continue;
     const std::ptrdiff_t inside = offset - std::ptrdiff_t(variable.offset);
     if (inside >= 0 && inside + access.size <= variable.size) return &variable;
     if (!nearest || inside >= 0) nearest = &variable;
@@ -39,6 +41,16 @@ const SharedVariable* check_shared_bounds(const Access& access, const std::byte*
   if (!nearest) return nullptr;
   const std::ptrdiff_t inside = offset - std::ptrdiff_t(nearest->offset);
   refuse_shared(access, inside < 0 ? "before the beginning of" : "past the end of", *nearest, inside);
+}
+
+// Whether it is in the shared memory of another block of the cluster.
+void find_peer(Access& access) {
+  for (Block* peer : access.owner->cluster->blocks)
+    if (std::byte* part = arena_part(*peer, access.address)) {
+      access.arena = part;
+      access.owner = peer;
+      return;
+    }
 }
 
 }  // namespace
@@ -51,17 +63,30 @@ void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, 
   // The host's copy of a launch's arguments may be in the memory of a deleted tensor.
   if (!running.observes_accesses || is_closure(static_cast<std::byte*>(address))) return;
   const InRuntime inside;
-  Access access{static_cast<std::byte*>(address), size, is_write, kind, pc, nullptr, nullptr};
-  access.arena = arena_part(*running.thread->block, access.address);
+  Block* const own = running.thread->block;
+  Access access{static_cast<std::byte*>(address), size, is_write, kind, pc, nullptr, nullptr, own};
+  access.arena = arena_part(*own, access.address);
+  if (!access.arena && own->cluster->blocks.size() > 1) find_peer(access);
   if (!access.arena) {
     check_memory(access, is_copy);
   } else if (is_on(Check::memory)) {
-    const SharedVariable* variable = check_shared_bounds(access, access.arena);
+    const SharedVariable* variable = check_shared_bounds(access);
     if (!is_copy) check_alignment(access, variable);
   }
   check_undefined_stores(access);
   if (is_on(Check::initialisation) || is_on(Check::races)) check_shadow(access);
+  if (access.owner != own) check_peer(access);
+  if (running.launch->copies) check_arrived(access);
   if (counting) count_access(access, is_copy);
+}
+
+void record_arrival(void* to, std::size_t bytes, const void* pc) {
+  Access access{static_cast<std::byte*>(to), bytes, true, AccessKind::plain, pc, nullptr, nullptr,
+                running.thread->block};
+  access.arena = arena_part(*access.owner, access.address);
+  if (!access.arena) find_peer(access);
+  if (!access.arena) access.allocation = find_allocation(to);
+  if (is_on(Check::initialisation) || is_on(Check::races)) check_shadow(access);
 }
 
 }  // namespace emulator

@@ -24,12 +24,16 @@ struct Access {
   const void* pc;          // of the instruction in the kernel
   Allocation* allocation;  // null for shared memory
   std::byte* arena;        // first byte of the part of shared memory; null for global memory
+  Block* owner;            // the block whose shared memory it is
 };
 
 // Called by the hooks on the stack of the running thread, before the access happens. Not called for local
 // variables. Does not return if the thread must not continue. A copy of a structure may begin anywhere.
 void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, const void* pc,
                bool is_copy = false);
+
+// An asynchronous copy arrives: from now on its thread has written this memory.
+void record_arrival(void* to, std::size_t bytes, const void* pc);
 
 // The read and the write of a copy by the C library; `from` may be null.
 void check_copy(void* to, const void* from, std::size_t bytes, const void* pc);

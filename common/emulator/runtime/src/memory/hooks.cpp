@@ -58,6 +58,15 @@ void emulator::check_atomic_of_device(void* address, std::size_t size, const voi
     emulator::check_against_host(address, size, true, static_cast<const char*>(pc) - 1);
 }
 
+void emulator::check_atomic_load(const void* address, std::size_t size, const void* pc) {
+  hook(const_cast<void*>(address), size, false, AccessKind::atomic, pc);
+}
+
+// As a volatile store, it does not read: its thread learns nothing from earlier ones.
+void emulator::check_atomic_store(void* address, std::size_t size, const void* pc) {
+  hook(address, size, true, AccessKind::is_volatile, pc);
+}
+
 #define HERE __builtin_return_address(0)
 #define HOOKS(prefix, size, kind)                                                 \
   void __tsan_##prefix##read##size(void* a) { hook(a, size, false, kind, HERE); } \

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "known_blocks.h"
 #include "release_acquire.h"
 #include "shadow_events.h"
 
@@ -11,11 +12,6 @@ namespace emulator {
 ThreadClock thread_clock;
 
 namespace {
-
-Time tick(BlockClock& clock) {
-  thread_clock.thread = nullptr;
-  return ++clock.now;
-}
 
 // From now on, each of the lanes knows what any of them knew, and what each of them did.
 void join(std::vector<Time>& clocks, std::uint32_t lanes, Time now) {
@@ -33,6 +29,11 @@ void join(std::vector<Time>& clocks, std::uint32_t lanes, Time now) {
 
 }  // namespace
 
+Time tick(BlockClock& clock) {
+  thread_clock.thread = nullptr;
+  return ++clock.now;
+}
+
 BlockClock& clock_of(const Block& block) { return *block.clock; }
 
 void begin_clock(Block& block) {
@@ -43,6 +44,7 @@ void begin_clock(Block& block) {
   clock.warps.assign(block.warps.size(), 0);
   clock.lane_clocks.resize(block.warps.size());
   for (auto& clocks : clock.lane_clocks) clocks.clear();
+  clock.known = clock.known_before = nullptr;
   begin_releases(clock);
   thread_clock.thread = nullptr;
 }
@@ -53,6 +55,7 @@ void look_up_thread_clock() {
   const auto& clocks = clock.lane_clocks[thread.warp()];
   thread_clock.thread = &thread;
   thread_clock.block = &clock;
+  thread_clock.known = clock.known && is_behind(thread) ? &clock.known_before : &clock.known;
   thread_clock.barrier = clock.barrier;
   thread_clock.warp = clock.warps[thread.warp()];
   thread_clock.lanes = clocks.empty() ? nullptr : clocks.data() + 32 * thread.lane();
@@ -66,6 +69,7 @@ void shadow_block_barrier(Block& block) {
   const Time before = clock.barrier;
   clock.barrier = tick(clock);
   record_barrier(clock, before);
+  share_known(block);
 }
 
 // Lanes that the mask names and that have returned count as having clocks, too.

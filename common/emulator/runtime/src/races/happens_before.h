@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "../launch/launch_state.h"
@@ -43,6 +44,25 @@ class Epoch {
 };
 
 struct BlockFences;
+struct BlockHistory;
+
+// What all threads of a block know of the blocks that were with them at barriers of a cluster or of the grid.
+struct KnownBlock {
+  Time before;                // its steps before this time,
+  std::vector<Time> arrived;  // or by rank, where threads did other work between arriving and waiting
+  BlockHistory* history;      // and its
+  std::uint32_t acquisitions;
+};
+struct KnownBlocks {
+  std::unordered_map<std::uint32_t, KnownBlock> blocks;  // by number
+
+  bool covers(Epoch earlier) const {
+    const auto found = blocks.find(earlier.block());
+    if (found == blocks.end()) return false;
+    const KnownBlock& block = found->second;
+    return earlier.time() < (block.arrived.empty() ? block.before : block.arrived[earlier.rank()]);
+  }
+};
 
 // The clock of a block, and which of its threads have synchronised with each other.
 struct BlockClock {
@@ -54,6 +74,8 @@ struct BlockClock {
   // lane, [lane][other], the time before which it knows all of the other.
   std::vector<std::vector<Time>> lane_clocks;
   std::shared_ptr<BlockFences> fences;  // of release_acquire.cpp
+  // Since the last barrier of its cluster or the grid, and, for threads that have not waited there, before.
+  std::shared_ptr<const KnownBlocks> known, known_before;
 };
 
 // The clock of the thread that runs, looked up once between two synchronisations.
@@ -63,6 +85,7 @@ struct ThreadClock {
   Time barrier, warp;    // it knows what its block, and its warp, did before these times
   const Time* lanes;     // by lane, the same of each (its vector clock); or null
   BlockClock* block;
+  const std::shared_ptr<const KnownBlocks>* known;  // of other blocks; may point to null
 };
 extern ThreadClock thread_clock;
 void look_up_thread_clock();
@@ -72,18 +95,23 @@ inline Epoch epoch_now() {
   return thread_clock.epoch;
 }
 
-// Whether the thread that runs comes after what another did, by its own steps, a barrier, or a collective
-// of their warp. After epoch_now().
+// Whether the thread that runs comes after what another did, by its own steps, a barrier of their block,
+// cluster or grid, or a collective of their warp. After epoch_now().
 inline bool is_after(Epoch earlier) {
   if (earlier.same_thread(thread_clock.epoch)) return true;
-  if (!earlier.same_block(thread_clock.epoch)) return false;
-  if (earlier.time() < thread_clock.barrier) return true;
-  if (!earlier.same_warp(thread_clock.epoch)) return false;
-  return earlier.time() < thread_clock.warp ||
-         (thread_clock.lanes && earlier.time() < thread_clock.lanes[earlier.lane()]);
+  if (earlier.same_block(thread_clock.epoch)) {
+    if (earlier.time() < thread_clock.barrier) return true;
+    const bool is_known_in_warp =
+        earlier.same_warp(thread_clock.epoch) &&
+        (earlier.time() < thread_clock.warp ||
+         (thread_clock.lanes && earlier.time() < thread_clock.lanes[earlier.lane()]));
+    if (is_known_in_warp) return true;
+  }
+  return *thread_clock.known && (*thread_clock.known)->covers(earlier);
 }
 
 BlockClock& clock_of(const Block& block);
+Time tick(BlockClock& clock);
 void begin_clock(Block& block);
 
 }  // namespace emulator

@@ -8,7 +8,7 @@ namespace emulator {
 namespace {
 
 const SharedVariable* shared_variable_of(const Access& access) {
-  return variable_at(access.arena, access.address);
+  return variable_at(*access.owner, access.arena, access.address);
 }
 
 std::string thread_text(Epoch epoch, bool with_block) {
@@ -34,7 +34,12 @@ const char* of_two_stores(bool is_one_line, bool same_block) {
   return "each block should store only its own elements: check the index and its guard in both lines";
 }
 
-const char* between_blocks(bool is_one_line) {
+const char* between_blocks(const Access& access, bool is_one_line) {
+  if (access.arena)
+    return "there is no cluster_group::sync between the two, which all threads of both blocks reach";
+  if (running.launch->configuration.is_cooperative)
+    return "there is no grid_group::sync between the two; if each block should use only its own elements,\n"
+           "check the index and its guard";
   if (is_one_line)
     return "blocks run in any order: update it with one atomic function, or write to another array";
   return "if each block should use only its own elements, check the index and its guard; if not,\n"
@@ -46,7 +51,7 @@ std::string what_is_missing(const Conflict& conflict) {
   const bool is_one_line = line_of(conflict.site) == line_of(conflict.earlier_site);
   const bool both_write = conflict.access->is_write && conflict.earlier_writes;
   if (are_two_stores(conflict)) return of_two_stores(is_one_line, conflict.now.same_block(conflict.earlier));
-  if (!conflict.now.same_block(conflict.earlier)) return between_blocks(is_one_line);
+  if (!conflict.now.same_block(conflict.earlier)) return between_blocks(*conflict.access, is_one_line);
   if (now == AccessKind::is_volatile && before == AccessKind::is_volatile)
     return "there is no __syncwarp between the two: volatile does not keep the lanes of a warp in step";
   const std::string barrier =
@@ -75,8 +80,11 @@ std::string element_at(const Access& access, const std::byte* address) {
   if (const Allocation* allocation = access.allocation)
     return element_of(*allocation, address, access.size) + " of " + name_of(*allocation);
   const SharedVariable* variable = shared_variable_of(access);
-  if (!variable) return "shared memory";
-  return element_of(*variable, address - access.arena - std::ptrdiff_t(variable->offset)) + ", shared memory";
+  const std::string memory = access.owner == running.thread->block
+                                 ? "shared memory"
+                                 : "shared memory of block " + text_of(access.owner->index);
+  if (!variable) return memory;
+  return element_of(*variable, address - access.arena - std::ptrdiff_t(variable->offset)) + ", " + memory;
 }
 
 Finding finding_of(const Conflict& conflict) {

@@ -26,9 +26,9 @@ std::uint64_t key_of(const Location& location, unsigned rank) {
 }
 
 // Shared memory of one block may lie where that of another lay before.
-std::uint64_t key_of(const std::byte* address, bool is_shared) {
+std::uint64_t key_of(const std::byte* address, const Block* owner) {
   const auto word = std::uint64_t(reinterpret_cast<std::uintptr_t>(address)) / 4;
-  return is_shared ? std::uint64_t(thread_clock.epoch.block() + 1) << 40 ^ word : word;
+  return owner ? (owner->number + 1) << 40 ^ word : word;
 }
 
 void release(std::uint64_t key) {
@@ -91,6 +91,7 @@ void shadow_fence(const Thread& thread) {
   fence.warp = thread_clock.warp;
   fence.has_lane_clocks = thread_clock.lanes != nullptr;
   fence.known = history.at_barrier;
+  fence.blocks = *thread_clock.known;
   fence.acquired = std::uint32_t(history.acquisitions.size());
   fence.time = clock.threads[thread.rank] = fences.last_fence = ++clock.now;
   fences.has_fence = true;
@@ -132,7 +133,7 @@ void record_warp_sync(BlockClock& clock, unsigned warp, std::uint32_t lanes) {
 void record_synchronising(const Access& access) {
   const bool writes = access.is_write, reads = !access.is_write || is_atomic(access.kind);
   for (std::size_t offset = 0; offset < access.size; offset += 4) {
-    const std::uint64_t key = key_of(access.address + offset, access.arena != nullptr);
+    const std::uint64_t key = key_of(access.address + offset, access.arena ? access.owner : nullptr);
     if (writes) release(key);
     if (reads && !release_log().locations.empty()) acquire(key);
   }

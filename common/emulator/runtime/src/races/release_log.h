@@ -33,11 +33,12 @@ struct BlockHistory {
 // A thread's latest fence: what was done and known then is known
 // to every thread that reads what this one writes afterwards.
 struct LastFence {
-  Time time = 0;                 // its own steps before this
-  Time barrier = 0, warp = 0;    // those of its block, and of its warp, before these
-  bool has_lane_clocks = false;  // parts of its warp have synchronised: it may know more of them
-  std::uint32_t known = 0;       // of its block's acquisitions those before this
-  std::uint32_t acquired = 0;    // of its own those before this
+  Time time = 0;                              // its own steps before this
+  Time barrier = 0, warp = 0;                 // those of its block, and of its warp, before these
+  bool has_lane_clocks = false;               // parts of its warp have synchronised: it may know more of them
+  std::uint32_t known = 0;                    // of its block's acquisitions those before this
+  std::uint32_t acquired = 0;                 // of its own those before this
+  std::shared_ptr<const KnownBlocks> blocks;  // known then
   // By fences of other threads, followed by a barrier or a collective with them:
   Time published = 0;  // steps of the block before this
   std::uint32_t published_known = 0;

@@ -43,7 +43,7 @@ bool publishes(const Location& location, std::uint32_t releases, Epoch earlier) 
 // those that their threads had acquired before, and so on.
 class Search {
  public:
-  Search() : number_(++release_log().searches) {}
+  explicit Search(Epoch earlier) : number_(++release_log().searches), earlier_(earlier) {}
 
   // The first acquisitions of a block, and of the others those that `is_known` picks.
   template <typename Known>
@@ -57,6 +57,18 @@ class Search {
     }
   }
 
+  // What a thread learnt at a barrier of its cluster or the grid.
+  void follow(const std::shared_ptr<const KnownBlocks>& known) {
+    if (!known || known.get() == last_known_) return;
+    last_known_ = known.get();
+    is_covered_ |= known->covers(earlier_);
+    for (const auto& [number, block] : known->blocks) {
+      release_log().steps++;
+      if (block.history)
+        follow(*block.history, block.acquisitions, [](const Acquisition&, std::uint32_t) { return false; });
+    }
+  }
+
   void finish() {
     while (!open_.empty() && release_log().steps < kMostSteps) {
       const Range range = open_.back();
@@ -65,10 +77,10 @@ class Search {
     }
   }
 
-  bool finds(Epoch earlier) const {
-    return std::any_of(reached_.begin(), reached_.end(), [&](const Location* location) {
-      return publishes(*location, location->found, earlier);
-    });
+  bool finds_it() const {
+    return is_covered_ || std::any_of(reached_.begin(), reached_.end(), [&](const Location* location) {
+             return publishes(*location, location->found, earlier_);
+           });
   }
 
  private:
@@ -79,6 +91,7 @@ class Search {
 
   void follow(const Release& release) {
     const LastFence& fence = release.fence;
+    follow(fence.blocks);
     const Time warp = fence.has_lane_clocks ? fence.time : std::max(release.warp, fence.warp);
     follow(*release.history, std::max(fence.known, fence.published_known),
            [&](const Acquisition& one, std::uint32_t i) {
@@ -101,6 +114,9 @@ class Search {
   }
 
   long number_;
+  Epoch earlier_;
+  bool is_covered_ = false;                  // by a barrier that one of the threads came from
+  const KnownBlocks* last_known_ = nullptr;  // of those followed
   std::vector<Location*> reached_;
   std::vector<Range> open_;
 };
@@ -126,13 +142,16 @@ bool is_in_latest_acquisitions(const BlockHistory& history, Epoch earlier) {
 bool is_released(Epoch earlier) {
   ReleaseLog& all = release_log();
   const auto& fences = thread_clock.block->fences;
-  if (all.locations.empty() || !fences || !fences->history) return false;
+  BlockHistory* const history = fences ? fences->history : nullptr;
+  const auto& known = *thread_clock.known;
+  if (all.locations.empty() || (!history && !known)) return false;
   if (all.steps >= kMostSteps) return true;
-  if (is_in_latest_acquisitions(*fences->history, earlier)) return true;
-  Search search;
-  search.follow(*fences->history, fences->history->at_barrier, is_own_acquisition);
+  if (history && is_in_latest_acquisitions(*history, earlier)) return true;
+  Search search(earlier);
+  if (history) search.follow(*history, history->at_barrier, is_own_acquisition);
+  search.follow(known);
   search.finish();
-  return search.finds(earlier) || all.steps >= kMostSteps;
+  return search.finds_it() || all.steps >= kMostSteps;
 }
 
 }  // namespace emulator

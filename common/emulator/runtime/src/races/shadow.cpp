@@ -8,6 +8,7 @@
 #include "../memory/bindings.h"
 #include "../report/report.h"
 #include "initialisation.h"
+#include "peer_accesses.h"
 #include "release_acquire.h"
 #include "shadow_events.h"
 #include "shadow_pages.h"
@@ -183,7 +184,7 @@ void Shadow::compare(ShadowWord& shadow, const Access& access, Site site, const 
       is_known = true;
     }
     const bool is_covered = (shadow.bytes(i) & ~bytes) == 0 && (writes || !shadow.writes(i));
-    const bool is_past = writers_ == block && earlier.time() < thread_clock.barrier;
+    const bool is_past = writers_ == block && !has_peers_ && earlier.time() < thread_clock.barrier;
     if (!(is_known && is_covered) && !is_past) continue;
     shadow.drop(i);
     if (place < 0) place = i;
@@ -202,8 +203,8 @@ void check_shadow(const Access& access) {
   if (access.allocation) {
     shadow_of(*access.allocation).check(access);
   } else if (access.arena) {
-    SharedShadow& shared = *running.thread->block->shadow;
-    (access.arena == running.thread->block->arena.bytes ? shared.fixed : shared.dynamic).check(access);
+    SharedShadow& shared = *access.owner->shadow;
+    (access.arena == access.owner->arena.bytes ? shared.fixed : shared.dynamic).check(access);
   }
 }
 
@@ -222,12 +223,19 @@ void shadow_launch_ends() {
 void shadow_block_begins(Block& block) {
   begin_clock(block);
   if (!block.shadow) block.shadow = std::make_shared<SharedShadow>(block.arena);
-  block.shadow->fixed.forget();
-  block.shadow->dynamic.forget();
+  const bool has_peers = running.launch->schedule.cluster.x * running.launch->schedule.cluster.y *
+                             running.launch->schedule.cluster.z >
+                         1;
+  for (Shadow* part : {&block.shadow->fixed, &block.shadow->dynamic}) {
+    part->forget();
+    part->set_peers(has_peers);
+  }
+  begin_peer_accesses(block, has_peers);
 }
 
-void shadow_thread_ends(const Thread&) {
+void shadow_thread_ends(Thread& thread) {
   if (has_suspects) settle_suspects();
+  if (thread.block->peers) settle_peer_accesses(thread);
 }
 
 void mark_initialised(Allocation& allocation, const void* begin, std::size_t size) {

@@ -47,8 +47,9 @@ class Shadow {
 
   void check(const Access& access);
   void mark(const void* begin, std::size_t size, bool is_uninitialised);
-  bool is_untouched() const;  // all of the memory is uninitialised
-  void forget();              // the accesses of the previous launch or block
+  bool is_untouched() const;                                  // all of the memory is uninitialised
+  void forget();                                              // the accesses of the previous launch or block
+  void set_peers(bool has_peers) { has_peers_ = has_peers; }  // other blocks access it, too
   // Calls `take(first, count)` for each run of uninitialised bytes of a range, by bytes from its begin.
   template <typename Take>
   void each_uninitialised(const void* begin, std::size_t size, Take take) const;
@@ -65,7 +66,8 @@ class Shadow {
 
   const std::byte* begin_;  // of a word
   std::size_t size_;
-  Writers writers_;                           // a block's own memory is uninitialised when the block begins
+  Writers writers_;  // a block's own memory is uninitialised when the block begins
+  bool has_peers_ = false;
   std::vector<ShadowWord*> pages_;            // null: not accessed
   std::vector<std::uint32_t> used_pages_;     // pages
   std::vector<std::uint64_t> uninitialised_;  // a bit for each byte; empty: none is

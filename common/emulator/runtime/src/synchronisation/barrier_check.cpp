@@ -8,6 +8,9 @@
 
 #include "../launch/failure.h"
 #include "../report/report.h"
+#include "barrier_objects.h"
+#include "group_barriers.h"
+#include "named_barriers.h"
 
 namespace emulator {
 namespace {
@@ -43,23 +46,6 @@ const char* waits(unsigned count) { return count == 1 ? " waits at " : " wait at
 
 const Thread& thread_of(const Block& block, unsigned warp, unsigned lane) {
   return block.threads[32 * warp + lane];
-}
-
-void add_different_barriers(Block& block) {
-  block.is_diverged = true;
-  std::vector<Group> groups;
-  for (const Thread& thread : block.threads)
-    if (block.warps[thread.warp()].alive >> thread.lane() & 1) join(groups, thread);
-  const Position where = groups[0].first->where;
-  const Cause cause = cause_at("different barriers", where);
-  const AboutThread none(nullptr);
-  if (!is_new(cause)) return;
-  std::string detail = "in block " + text_of(block.index) + ":\n";
-  for (std::size_t i = 0; i < std::min(groups.size(), kMostPlaces); i++)
-    detail += threads(groups[i].count) + waits(groups[i].count) + place_of(*groups[i].first) +
-              ", first thread " + text_of(groups[i].first->index) + "\n";
-  detail += "either all threads of a block must reach a barrier, or none of them";
-  add(cause, {false, "threads of one block wait at different barriers", at(where), detail});
 }
 
 void add_returned(const Block& block) {
@@ -156,6 +142,23 @@ std::string where_in(const Block& block, unsigned warp) {
   return "block " + text_of(block.index) + ", warp " + std::to_string(warp);
 }
 
+void add_different_barriers(Block& block) {
+  block.is_diverged = true;
+  std::vector<Group> groups;
+  for (const Thread& thread : block.threads)
+    if (block.warps[thread.warp()].alive >> thread.lane() & 1) join(groups, thread);
+  const Position where = groups[0].first->where;
+  const Cause cause = cause_at("different barriers", where);
+  const AboutThread none(nullptr);
+  if (!is_new(cause)) return;
+  std::string detail = "in block " + text_of(block.index) + ":\n";
+  for (std::size_t i = 0; i < std::min(groups.size(), kMostPlaces); i++)
+    detail += threads(groups[i].count) + waits(groups[i].count) + place_of(*groups[i].first) +
+              ", first thread " + text_of(groups[i].first->index) + "\n";
+  detail += "either all threads of a block must reach a barrier, or none of them";
+  add(cause, {false, "threads of one block wait at different barriers", at(where), detail});
+}
+
 void check_barrier(Block& block) {
   if (!is_on(Check::barriers) || block.is_diverged) return;
   const Thread& first = *block.at_barrier[0];
@@ -170,6 +173,7 @@ void add_deadlock() {
   set_error(cudaErrorLaunchTimeout);
   if (!is_on(Check::barriers))
     return set_failure("cannot continue: its threads wait for each other (deadlock)");
+  if (add_deadlock_of_groups() || add_deadlock_of_objects() || add_deadlock_of_named_barriers()) return;
   struct Stuck {
     const Block* block;
     unsigned warp;
@@ -186,8 +190,11 @@ void add_deadlock() {
 
 std::string waiting_threads() {
   std::vector<Group> groups;
-  for (const Block* block : running.launch->schedule.resident) {
+  for (Block* block : running.launch->schedule.resident) {
     for (const Thread* thread : block->at_barrier) join(groups, *thread);
+    for (const Scope scope : {Scope::block, Scope::cluster, Scope::grid})
+      for (const Thread* thread : barrier_of(*block, scope).waiting)
+        if (thread->block == block) join(groups, *thread);
     for (unsigned warp = 0; warp < block->warps.size(); warp++)
       for (unsigned which = 0; which < block->warps[warp].pending; which++)
         for (unsigned lane = 0; lane < 32; lane++)
@@ -201,10 +208,10 @@ std::string waiting_threads() {
             place_of(first) + ", first block " + text_of(first.block->index) + ", thread " +
             text_of(first.index);
   }
-  if (running.launch->schedule.opened < running.launch->schedule.blocks &&
-      running.launch->schedule.resident.size() >= running.launch->schedule.most_resident)
-    text += "; " + std::to_string(running.launch->schedule.blocks - running.launch->schedule.opened) +
-            " of " + std::to_string(running.launch->schedule.blocks) +
+  const Schedule& schedule = running.launch->schedule;
+  const std::uint64_t opened = schedule.opened * schedule.cluster.x * schedule.cluster.y * schedule.cluster.z;
+  if (opened < schedule.blocks && schedule.resident.size() >= schedule.most_resident)
+    text += "; " + std::to_string(schedule.blocks - opened) + " of " + std::to_string(schedule.blocks) +
             " blocks have not started, because no more fit on the device at once";
   return text;
 }

@@ -16,6 +16,9 @@ void check_collective(Block& block, unsigned warp, const Collective& collective)
 // The mask does not include the calling lane, so this thread cannot continue.
 [[noreturn]] void refuse_mask(Operation operation, std::uint32_t mask, const Position& where);
 
+// All threads of the block that have not ended wait, at different calls.
+void add_different_barriers(Block& block);
+
 // No thread can continue: adds an error that says which threads wait for which.
 void add_deadlock();  // sets a failure if the check is switched off
 

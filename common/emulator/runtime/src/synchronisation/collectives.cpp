@@ -6,8 +6,11 @@
 
 #include "../counts/counts.h"
 #include "../launch/scheduler.h"
+#include "../memory/async_copies.h"
 #include "../races/shadow_events.h"
 #include "barrier_check.h"
+#include "group_barriers.h"
+#include "warp_wide.h"
 #include "undefined_values.h"
 
 namespace emulator {
@@ -30,6 +33,7 @@ void release_barrier(Block& block) {
 
 // Computes the results of the lanes of a collective.
 void exchange(const Collective& collective, Thread* lanes) {
+  if (is_warp_wide(collective.operation)) return complete_warp_wide(collective, lanes);
   std::uint64_t agreed = 0, first = lanes[std::countr_zero(collective.arrived)].value;
   bool all_same = true;
   for (unsigned lane = 0; lane < 32; lane++)
@@ -132,6 +136,8 @@ void drop_from_barriers(Thread& thread) {
   block.returned += !thread.was_ended;
   warp.alive &= ~(1u << thread.lane());
   if (counting) count_thread_ends(thread);
+  drop_from_group_barriers(thread);
+  if (running.launch->copies) drop_copies(thread);
   for (unsigned which = warp.pending; which-- > 0;)
     if (warp.collectives[which].arrived) complete_collective(block, thread.warp(), which);
   if (block.alive > 0 && block.at_barrier.size() == block.alive) release_barrier(block);
@@ -169,11 +175,36 @@ unsigned current_lane() {
 }
 
 const char* name_of(Operation operation) {
-  static constexpr const char* names[] = {
-      "nothing",           "a turn",           "__activemask",  "__syncthreads", "__syncthreads_count",
-      "__syncthreads_and", "__syncthreads_or", "__syncwarp",    "__shfl_sync",   "__shfl_up_sync",
-      "__shfl_down_sync",  "__shfl_xor_sync",  "__ballot_sync", "__any_sync",    "__all_sync",
-      "__match_any_sync",  "__match_all_sync"};
+  static constexpr const char* names[] = {"nothing",
+                                          "a turn",
+                                          "__activemask",
+                                          "__syncthreads",
+                                          "__syncthreads_count",
+                                          "__syncthreads_and",
+                                          "__syncthreads_or",
+                                          "__syncwarp",
+                                          "__shfl_sync",
+                                          "__shfl_up_sync",
+                                          "__shfl_down_sync",
+                                          "__shfl_xor_sync",
+                                          "__ballot_sync",
+                                          "__any_sync",
+                                          "__all_sync",
+                                          "__match_any_sync",
+                                          "__match_all_sync",
+                                          "thread_block::barrier_wait",
+                                          "cluster_group::barrier_wait",
+                                          "grid_group::barrier_wait",
+                                          "cluster_group::sync",
+                                          "grid_group::sync",
+                                          "barrier::wait",
+                                          "bar.sync",
+                                          "mma_sync",
+                                          "load_matrix_sync",
+                                          "store_matrix_sync",
+                                          "mma",
+                                          "ldmatrix",
+                                          "stmatrix"};
   return names[static_cast<int>(operation)];
 }
 

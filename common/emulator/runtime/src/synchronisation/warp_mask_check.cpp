@@ -7,6 +7,7 @@
 #include "../report/report.h"
 #include "barrier_check.h"
 #include "undefined_values.h"
+#include "warp_wide.h"
 
 namespace emulator {
 namespace {
@@ -100,7 +101,7 @@ void check_collective(Block& block, unsigned warp, const Collective& collective)
   Thread* lanes = block.threads.data() + 32 * warp;
   if (exchanges && !are_at_one_call(lanes, collective.arrived))
     add_different_calls(lanes, collective.arrived);
-  if (collective.arrived == 0xffffffffu) return;
+  if (collective.arrived == 0xffffffffu || is_warp_wide(collective.operation)) return;
 
   const std::uint32_t ended = ended_lanes(block, warp);
   if (is_shuffle(collective.operation))

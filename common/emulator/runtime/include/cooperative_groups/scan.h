@@ -1,0 +1,36 @@
+// Stands for CUDA's header of this name.
+#pragma once
+
+#include "cooperative_groups.h"
+#include "emulator/group_operators.h"
+
+EMULATOR_BEGIN
+namespace cooperative_groups {
+
+// The values of the ranks up to its own, combined.
+template <typename Group, typename T, typename Operator>
+T inclusive_scan(const Group& group, T value, Operator&& combine, EMULATOR_HERE) {
+  for (unsigned distance = 1; distance < group.size(); distance *= 2) {
+    const T earlier = group.shfl_up(value, distance, where);
+    if (group.thread_rank() >= distance) value = T(combine(earlier, value));
+  }
+  return value;
+}
+template <typename Group, typename T>
+T inclusive_scan(const Group& group, T value, EMULATOR_HERE) {
+  return inclusive_scan(group, value, plus<T>(), where);
+}
+
+// The values of the ranks before its own; rank 0 gets a zero.
+template <typename Group, typename T, typename Operator>
+T exclusive_scan(const Group& group, T value, Operator&& combine, EMULATOR_HERE) {
+  const T earlier = group.shfl_up(inclusive_scan(group, value, combine, where), 1, where);
+  return group.thread_rank() == 0 ? T{} : earlier;
+}
+template <typename Group, typename T>
+T exclusive_scan(const Group& group, T value, EMULATOR_HERE) {
+  return exclusive_scan(group, value, plus<T>(), where);
+}
+
+}  // namespace cooperative_groups
+EMULATOR_END

@@ -1,0 +1,73 @@
+// Launches by function call, and how many clusters the device can run.
+#include "emulator/launch_api.h"
+
+#include <algorithm>
+#include <string>
+
+#include "../api/call.h"
+#include "launch_limits.h"
+
+namespace emulator {
+namespace {
+
+unsigned count_blocks(dim3 cluster) { return std::max(1u, cluster.x * cluster.y * cluster.z); }
+
+}  // namespace
+
+bool is_valid(const cudaLaunchConfig_t* config) {
+  if (config && (config->attrs || !config->numAttrs)) return true;
+  fail(cudaErrorInvalidValue);
+  return false;
+}
+
+Configuration configuration_of(const cudaLaunchConfig_t& config, const void* function, Position where) {
+  Configuration configuration{config.gridDim, config.blockDim, config.dynamicSmemBytes, config.stream, where};
+  configuration.allows_any_cluster_size = allows_any_cluster_size(function);
+  for (unsigned i = 0; i < config.numAttrs; i++) {
+    const cudaLaunchAttribute& attribute = config.attrs[i];
+    const auto& cluster = attribute.val.clusterDim;
+    if (attribute.id == cudaLaunchAttributeCooperative)
+      configuration.is_cooperative = attribute.val.cooperative != 0;
+    if (attribute.id == cudaLaunchAttributeClusterDimension)
+      configuration.cluster = {cluster.x, cluster.y, cluster.z};
+  }
+  return configuration;
+}
+
+cudaError_t launch_by_address(const char* function, const void* kernel, const Configuration& configuration,
+                              void** arguments) {
+  refuse_in_kernels();
+  const Call call(function, configuration.where);
+  if (sticky_error()) return sticky_error();
+  if (const KnownKernel* known = find_kernel(kernel))
+    return submit(known->prepare(*known, kernel, configuration, arguments));
+  add_call_finding(Check::launch, "unknown kernel", kernel,
+                   std::string(function) + " is given " + argument_text(function, configuration.where, 0) +
+                       ", which is not a kernel",
+                   "pass a kernel, or a kernel cast to void* in a file that declares it");
+  return fail(cudaErrorInvalidDeviceFunction);
+}
+
+// All multiprocessors count as neighbours: on a GPU, those of a cluster must belong to one part of it.
+cudaError_t count_active_clusters(int* clusters, const void* function, const cudaLaunchConfig_t* config) {
+  if (!is_valid(config)) return cudaErrorInvalidValue;
+  const Configuration configuration = configuration_of(*config, function, {});
+  const auto refusal = refusal_of_clusters(configuration, device());
+  if (refusal && std::string(refusal->problem) != "no room for a cluster") return fail(refusal->error);
+  const dim3 block = config->blockDim;
+  const int resident = resident_blocks(int(block.x * block.y * block.z), config->dynamicSmemBytes);
+  *clusters = resident * device().multiProcessorCount / int(count_blocks(configuration.cluster));
+  return cudaSuccess;
+}
+
+cudaError_t find_largest_cluster(int* blocks, const void* function, const cudaLaunchConfig_t* config) {
+  if (!is_valid(config)) return cudaErrorInvalidValue;
+  const dim3 block = config->blockDim;
+  const int resident = resident_blocks(int(block.x * block.y * block.z), config->dynamicSmemBytes) *
+                       device().multiProcessorCount;
+  int size = int(allows_any_cluster_size(function) ? kLargestCluster : kPortableCluster);
+  while (size > 1 && size > resident) size /= 2;
+  return *blocks = size, cudaSuccess;
+}
+
+}  // namespace emulator
