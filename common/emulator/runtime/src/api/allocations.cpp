@@ -17,6 +17,9 @@
 namespace emulator {
 namespace {
 
+constexpr const char* kNoAllocationNodes =
+    "the emulator does not support graphs that allocate or free memory";
+
 std::size_t rounded_pitch(std::size_t width) { return (width + 511) / 512 * 512; }  // bytes
 
 std::size_t device_bytes = 0;  // in live allocations
@@ -37,7 +40,7 @@ void fill_pattern(void* memory, std::size_t bytes) {
   std::fill_n(static_cast<std::uint32_t*>(memory), words, kUninitialised);
 }
 
-cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
+cudaError_t allocate_now(void** memory, std::size_t bytes, Space space) {
   if (sticky_error()) return sticky_error();
   if (!memory) return fail(cudaErrorInvalidValue);
   *memory = nullptr;
@@ -58,11 +61,17 @@ cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
   return cudaSuccess;
 }
 
+cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
+  if (const cudaError_t error = check_no_capture()) return error;
+  return allocate_now(memory, bytes, space);
+}
+
 cudaError_t allocate_from(cudaMemPool_t pool, void** memory, std::size_t bytes, cudaStream_t stream) {
   if (!is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
+  if (is_captured(stream)) return refuse_in_capture("allocation", kNoAllocationNodes);
   if (!is_pool(pool)) return fail(cudaErrorInvalidValue);
   if (!has_room(pool, bytes)) return fail(cudaErrorMemoryAllocation);
-  const cudaError_t error = allocate(memory, bytes, Space::device);
+  const cudaError_t error = allocate_now(memory, bytes, Space::device);
   if (!error && bytes) take_from_pool(pool, *memory, bytes);
   return error;
 }
@@ -122,6 +131,7 @@ void retire(Allocation& allocation, Position where) {
 
 cudaError_t free_now(void* memory, bool of_host) {
   if (sticky_error()) return sticky_error();
+  if (const cudaError_t error = check_no_capture()) return error;
   finish_all();
   if (sticky_error()) return sticky_error();
   if (!memory) return cudaSuccess;
@@ -263,6 +273,7 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream, Position where) {
   const Call call("cudaFreeAsync", where);
   if (sticky_error()) return sticky_error();
   if (!memory) return cudaSuccess;
+  if (is_captured(stream)) return refuse_in_capture("allocation", kNoAllocationNodes);
   if (is_wrong_to_free(memory, false)) return fail(cudaErrorInvalidValue);
   Work work{"cudaFreeAsync", where, [memory, where] {
               Allocation* allocation = find_allocation(memory);

@@ -74,10 +74,10 @@ void run_and_find_hazards(Step& step, const std::map<std::uint64_t, std::shared_
     for (const MemoryUse& ours : step.work.uses)
       for (const MemoryUse& its : earlier->work.uses) {
         if (its.writes)
-          if (const Region region = common(ours, step.work.is_launch, its); region.bytes)
+          if (const Region region = common(ours, step.work.is_launch(), its); region.bytes)
             earlier->watched.push_back({region.begin, region.bytes, step.work.what, step.work.where});
         if (ours.writes)
-          if (const Region region = common(its, earlier->work.is_launch, ours); region.bytes)
+          if (const Region region = common(its, earlier->work.is_launch(), ours); region.bytes)
             affected.push_back({earlier, region.begin, bytes_of(region.begin, region.bytes)});
       }
   }

@@ -7,6 +7,7 @@
 #include "allocations.h"
 #include "call.h"
 #include "emulator/synchronise.h"
+#include "graph.h"
 
 namespace emulator {
 namespace {
@@ -48,6 +49,8 @@ CUstream_st* new_stream(unsigned int flags, int priority) {
   return streams().all.back();
 }
 
+std::vector<CUstream_st*> all_streams() { return streams().all; }
+
 bool is_default(const CUstream_st& stream) { return &stream == &streams().legacy; }
 
 void clear_away() {
@@ -83,7 +86,7 @@ bool is_whole(const Allocation& allocation, const void* begin) {
   in_pieces.push_back(&allocation);
   for (auto& [number, step] : streams().waiting)
     for (const MemoryUse& use : step->work.uses)
-      if (step->work.is_launch && use.begin == allocation.begin) lift_protection(step.get());
+      if (step->work.is_launch() && use.begin == allocation.begin) lift_protection(step.get());
   return false;
 }
 
@@ -92,7 +95,7 @@ void protect_used_memory(const Step& step) {
     const Allocation* allocation = find_allocation(use.begin);
     if (!allocation || allocation->freed || is_registered(*allocation)) continue;
     if (allocation->space != Space::managed && allocation->space != Space::pinned) continue;
-    if (step.work.is_launch && !is_whole(*allocation, use.begin)) continue;
+    if (step.work.is_launch() && !is_whole(*allocation, use.begin)) continue;
     const auto* begin = static_cast<const std::byte*>(use.begin);
     const std::size_t bytes = std::min(use.bytes, std::size_t(allocation->end() - begin));
     protect_from_host({const_cast<std::byte*>(begin), bytes, !use.writes, &step});
@@ -108,7 +111,7 @@ void watch_untouched(const Step& step) {
     if (!allocation || allocation->freed || is_registered(*allocation)) continue;
     if (allocation->space != Space::managed && allocation->space != Space::pinned) continue;
     lift_protection(allocation);
-    if (step.work.is_launch && use.writes && is_untouched(*allocation))
+    if (step.work.is_launch() && use.writes && is_untouched(*allocation))
       protect_from_host({allocation->begin, allocation->size, false, allocation, true});
   }
 }
@@ -120,7 +123,7 @@ void do_now(Step& step) {
   if (step.work.run && !sticky_error()) {
     const OnDevice open;
     run_and_find_hazards(step, streams().waiting);
-    streams().launches += step.work.is_launch;
+    streams().launches += step.work.is_launch();
     watch_untouched(step);
   }
   step.work.run = nullptr;
@@ -135,25 +138,30 @@ void finish_steps(Steps open) {
   while (!open.empty()) {
     const std::shared_ptr<Step> step = open.back();
     open.pop_back();
-    if (step->done || !needed.emplace(step->number, step).second) continue;
+    if (step->done || !needed.emplace(step->turn, step).second) continue;
     open.insert(open.end(), step->after.begin(), step->after.end());
   }
-  for (auto& [number, step] : needed) do_now(*step);
+  for (auto& [turn, step] : needed) do_now(*step);
   clear_away();
 }
 
-std::shared_ptr<Step> append(CUstream_st& stream, Work work) {
+std::shared_ptr<Step> append_after(Steps after, Work work) {
   auto step = std::make_shared<Step>();
-  step->number = streams().asked++;
+  step->number = step->turn = streams().asked++;
   step->work = std::move(work);
-  step->after = ends_of(stream);
-  stream.last = step;
+  step->after = std::move(after);
   if (!collect_until_exit) {
     do_now(*step);
     return step;
   }
   streams().waiting.emplace(step->number, step);
   protect_used_memory(*step);
+  return step;
+}
+
+std::shared_ptr<Step> append(CUstream_st& stream, Work work) {
+  stream.last = append_after(ends_of(stream), std::move(work));
+  const auto step = stream.last;
   if (streams().waiting.size() > kMostWaiting) finish_steps({streams().waiting.begin()->second});
   return step;
 }
@@ -164,6 +172,9 @@ cudaError_t enqueue(cudaStream_t stream, Work work) {
   if (sticky_error()) return sticky_error();
   CUstream_st* found = find(stream);
   if (!found) return no_such("a stream");
+  if (found->capture) return capture_work(*found, std::move(work));
+  if (is_default(*found))
+    if (const cudaError_t error = check_no_implicit_capture()) return error;
   append(*found, std::move(work));
   return sticky_error();
 }

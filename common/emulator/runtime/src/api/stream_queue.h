@@ -21,6 +21,7 @@ struct WatchedMemory {
 // Queued work, or the position of an event in a stream.
 struct Step {
   std::uint64_t number;  // in the order in which the host enqueued the work
+  std::uint64_t turn;    // in the order in which it runs
   Work work;
   std::vector<std::shared_ptr<Step>> after;  // what must be done before
   std::vector<WatchedMemory> watched;
@@ -28,6 +29,8 @@ struct Step {
   long long when = 0;  // nanoseconds
 };
 using Steps = std::vector<std::shared_ptr<Step>>;
+
+struct Capture;
 
 }  // namespace emulator
 
@@ -37,7 +40,9 @@ struct CUstream_st {
   std::map<cudaLaunchAttributeID, cudaLaunchAttributeValue> attributes =
       {};  // that programs set: without effect
   bool destroyed = false;
-  std::shared_ptr<emulator::Step> last{};  // null: nothing yet
+  std::shared_ptr<emulator::Step> last{};        // null: nothing yet
+  std::shared_ptr<emulator::Capture> capture{};  // of a stream that is captured: into which graph,
+  std::vector<cudaGraphNode_t> captured{};       // and its last nodes
 
   bool is_blocking() const { return !(flags & cudaStreamNonBlocking); }
   bool is_busy() const { return last && !last->done; }
@@ -46,6 +51,8 @@ struct CUstream_st {
 struct CUevent_st {
   unsigned int flags;
   std::shared_ptr<emulator::Step> recorded{};
+  std::shared_ptr<emulator::Capture> capture{};  // if it was last recorded in a captured stream,
+  std::vector<cudaGraphNode_t> captured{};       // and the nodes before it
 };
 
 namespace emulator {
@@ -53,11 +60,13 @@ namespace emulator {
 CUstream_st* find(cudaStream_t stream);  // null when there is no such stream
 CUstream_st* new_stream(unsigned int flags, int priority);
 bool is_default(const CUstream_st& stream);
-void clear_away();  // removes destroyed streams without work
+std::vector<CUstream_st*> all_streams();  // but the default one
+void clear_away();                        // removes destroyed streams without work
 
 // The last step of a stream, and of the streams it waits for by the rules of the default stream.
 Steps ends_of(const CUstream_st& stream);
 std::shared_ptr<Step> append(CUstream_st& stream, Work work);
+std::shared_ptr<Step> append_after(Steps after, Work work);  // in no stream
 // Runs these steps and the steps that they need, and nothing else, in the order in which they were enqueued.
 void finish_steps(Steps steps);
 
