@@ -56,9 +56,10 @@ void fill(const Side& to, unsigned int value, std::size_t element) {
 
 }  // namespace
 
-cudaError_t prepare_set(const Rows& region, unsigned int value, std::size_t element, Work& work, Side& to) {
+cudaError_t prepare_set(const Rows& region, unsigned int value, std::size_t element, int argument, Work& work,
+                        Side& to) {
   if (region.pitch < region.width) return fail(cudaErrorInvalidPitchValue);
-  to = side_of(region, 0, "its destination");
+  to = side_of(region, argument, "its destination");
   if (const cudaError_t error = check_side(to, false)) return error;
   if (!to.allocation && collect_until_exit)
     return refuse_copy("direction", to, " is given " + to.called() + ", which is ordinary host memory", "");
@@ -73,12 +74,12 @@ cudaError_t prepare_set(const Rows& region, unsigned int value, std::size_t elem
   return cudaSuccess;
 }
 
-cudaError_t prepare_copy(const Rows& to_region, const Rows& from_region, cudaMemcpyKind kind,
+cudaError_t prepare_copy(const Rows& to_region, const Rows& from_region, cudaMemcpyKind kind, int to_argument,
                          int from_argument, PreparedCopy& copy) {
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return fail(cudaErrorInvalidMemcpyDirection);
   if (to_region.pitch < to_region.width || from_region.pitch < to_region.width)
     return fail(cudaErrorInvalidPitchValue);
-  copy.to = side_of(to_region, from_argument == kNoArgument ? kNoArgument : 0, "its destination");
+  copy.to = side_of(to_region, to_argument, "its destination");
   copy.from = side_of(from_region, from_argument, "its source");
   if (const cudaError_t error = check_side(copy.to, false)) return error;
   if (const cudaError_t error = check_side(copy.from, true)) return error;
@@ -101,7 +102,7 @@ cudaError_t set_rows(const Rows& region, int value, const cudaStream_t* stream) 
   if (region.width == 0 || region.count() == 0) return cudaSuccess;
   Work work;
   Side to;
-  if (const cudaError_t error = prepare_set(region, static_cast<unsigned char>(value), 1, work, to))
+  if (const cudaError_t error = prepare_set(region, static_cast<unsigned char>(value), 1, 0, work, to))
     return error;
   const cudaStream_t target = stream ? *stream : nullptr;
   if (const cudaError_t error = enqueue(target, std::move(work))) return error;
@@ -112,8 +113,10 @@ cudaError_t copy_rows(const Rows& to_region, const Rows& from_region, cudaMemcpy
                       const cudaStream_t* stream, int from_argument) {
   if (sticky_error()) return sticky_error();
   if (to_region.width == 0 || to_region.count() == 0) return cudaSuccess;
+  const int to_argument = from_argument == kNoArgument ? kNoArgument : 0;
   PreparedCopy copy;
-  if (const cudaError_t error = prepare_copy(to_region, from_region, kind, from_argument, copy)) return error;
+  if (const cudaError_t error = prepare_copy(to_region, from_region, kind, to_argument, from_argument, copy))
+    return error;
   Work work = work_of(copy);
   const cudaStream_t target = stream ? *stream : nullptr;
   if (stream && is_captured(target)) return enqueue(target, std::move(work));

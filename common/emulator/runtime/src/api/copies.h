@@ -17,10 +17,11 @@ struct PreparedCopy {
   std::shared_ptr<std::byte[]> kept;
 };
 // Both check the arguments of the current call.
-cudaError_t prepare_copy(const Rows& to_region, const Rows& from_region, cudaMemcpyKind kind,
+cudaError_t prepare_copy(const Rows& to_region, const Rows& from_region, cudaMemcpyKind kind, int to_argument,
                          int from_argument, PreparedCopy& copy);
 // Sets each element, of 1, 2 or 4 bytes, to a value.
-cudaError_t prepare_set(const Rows& region, unsigned int value, std::size_t element, Work& work, Side& to);
+cudaError_t prepare_set(const Rows& region, unsigned int value, std::size_t element, int argument, Work& work,
+                        Side& to);
 Work work_of(const PreparedCopy& copy);
 
 // For the current call, whose argument number `from_argument` is the source. `stream` is null for copies that

@@ -90,6 +90,7 @@ void launch_in(CUstream_st& stream, const CUgraphExec_st& graph, Position where)
   }
   const auto order = latest_first(graph.nodes);
   for (std::size_t i = 0; i < order.size(); i++) steps[order[i]]->turn = steps.front()->number + i;
+  for (const auto& step : steps) step->graph_launch = steps.front()->number + 1;  // never 0
   steps.insert(steps.end(), ends.begin(), ends.end());
   stream.last = append_after(std::move(steps), {"cudaGraphLaunch", where, nullptr, {}, false});
 }
@@ -216,7 +217,7 @@ cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t executable, cudaG
                                                Position where) {
   const Call call("cudaGraphExecMemcpyNodeSetParams1D", where);
   Work work;
-  const cudaError_t error = prepare_copy_work(to, from, bytes, kind, work);
+  const cudaError_t error = prepare_copy_work(to, from, bytes, kind, 2, work);
   return error ? error : replace_work(executable, node, std::move(work));
 }
 cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,

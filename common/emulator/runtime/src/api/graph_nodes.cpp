@@ -64,15 +64,16 @@ cudaError_t prepare_copy_work(const cudaMemcpy3DParms* parameters, Work& work) {
   Rows to{}, from{};
   if (const cudaError_t error = boxes_of(parameters, to, from)) return error;
   PreparedCopy copy;
-  if (const cudaError_t error = prepare_copy(to, from, parameters->kind, kNoArgument, copy)) return error;
+  if (const cudaError_t error = prepare_copy(to, from, parameters->kind, kNoArgument, kNoArgument, copy))
+    return error;
   return work = work_of(copy), cudaSuccess;
 }
 
 cudaError_t prepare_copy_work(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
-                              Work& work) {
+                              int to_argument, Work& work) {
   PreparedCopy copy;
   if (const cudaError_t error =
-          prepare_copy(one_row(to, bytes), one_row(from, bytes), kind, kNoArgument, copy))
+          prepare_copy(one_row(to, bytes), one_row(from, bytes), kind, to_argument, to_argument + 1, copy))
     return error;
   return work = work_of(copy), cudaSuccess;
 }
@@ -82,8 +83,8 @@ cudaError_t prepare_set_work(const cudaMemsetParams* p, Work& work) {
   if (!is_element || !p->width || !p->height) return fail(cudaErrorInvalidValue);
   const std::size_t width = p->width * p->elementSize;
   Side to;
-  return prepare_set({p->dst, p->height > 1 ? p->pitch : width, width, p->height}, p->value, p->elementSize,
-                     work, to);
+  const Rows region{p->dst, p->height > 1 ? p->pitch : width, width, p->height};
+  return prepare_set(region, p->value, p->elementSize, kNoArgument, work, to);
 }
 
 cudaError_t prepare_host_work(const cudaHostNodeParams* parameters, Work& work) {
@@ -120,7 +121,7 @@ cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph,
                                      Position where) {
   const Call call("cudaGraphAddMemcpyNode1D", where);
   Work work;
-  if (const cudaError_t error = prepare_copy_work(to, from, bytes, kind, work)) return error;
+  if (const cudaError_t error = prepare_copy_work(to, from, bytes, kind, 4, work)) return error;
   return add_node(node, graph, dependencies, count, std::move(work));
 }
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph,

@@ -16,6 +16,7 @@ struct WatchedMemory {
   std::size_t bytes;
   std::string what;  // the work that did not wait
   Position where;
+  std::uint64_t graph_launch;
 };
 
 // Queued work, or the position of an event in a stream.
@@ -25,6 +26,7 @@ struct Step {
   Work work;
   std::vector<std::shared_ptr<Step>> after;  // what must be done before
   std::vector<WatchedMemory> watched;
+  std::uint64_t graph_launch = 0;  // of which launch of a graph it is a node; 0 for other work
   bool done = false, asked = false;
   long long when = 0;  // nanoseconds
 };
