@@ -86,13 +86,13 @@ void launch_in(CUstream_st& stream, const CUgraphExec_st& graph, Position where)
     for (const std::size_t number : node.after) after.push_back(steps[number]);
     Work work = node.work;
     if (!node.is_enabled) work = {"a disabled node", where, nullptr, {}, false};
-    steps.push_back(append_after(std::move(after), std::move(work)));
+    steps.push_back(append_after(std::move(after), std::move(work), stream.device));
   }
   const auto order = latest_first(graph.nodes);
   for (std::size_t i = 0; i < order.size(); i++) steps[order[i]]->turn = steps.front()->number + i;
   for (const auto& step : steps) step->graph_launch = steps.front()->number + 1;  // never 0
   steps.insert(steps.end(), ends.begin(), ends.end());
-  stream.last = append_after(std::move(steps), {"cudaGraphLaunch", where, nullptr, {}, false});
+  stream.last = append_after(std::move(steps), {"cudaGraphLaunch", where, nullptr, {}, false}, stream.device);
 }
 
 cudaError_t instantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags) {

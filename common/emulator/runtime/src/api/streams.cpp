@@ -4,6 +4,7 @@
 #include "../counts/counts.h"
 #include "../memory/pages.h"
 #include "call.h"
+#include "devices.h"
 #include "graph.h"
 #include "stream_queue.h"
 
@@ -76,7 +77,7 @@ using namespace emulator;
 cudaError_t cudaDeviceSynchronize(Position where) {
   const Call call("cudaDeviceSynchronize", where);
   if (const cudaError_t error = check_no_capture()) return error;
-  return sticky_error() ? sticky_error() : finish_all();
+  return sticky_error() ? sticky_error() : finish_device(current_device());
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) { return create(stream, cudaStreamDefault, 0); }
@@ -127,7 +128,8 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id, Positio
 }
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device, Position where) {
   const Call call("cudaStreamGetDevice", where);
-  return find(stream) ? (*device = 0, cudaSuccess) : no_such("a stream");
+  const CUstream_st* found = find(stream);
+  return found ? (*device = found->device, cudaSuccess) : no_such("a stream");
 }
 cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute,
                                    cudaLaunchAttributeValue* value, Position where) {
@@ -184,7 +186,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   if (sticky_error()) return sticky_error();
   if (!event) return fail(cudaErrorInvalidValue);
-  events().push_back(new CUevent_st{flags});
+  events().push_back(new CUevent_st{flags, current_device()});
   return *event = events().back(), cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
@@ -207,6 +209,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   CUstream_st* found = find(stream);
   if (!known) return no_such("an event");
   if (!found) return no_such("a stream");
+  if (known->device != found->device) return fail(cudaErrorInvalidResourceHandle);
   known->capture = found->capture;
   known->captured = found->captured;
   if (found->capture) return cudaSuccess;

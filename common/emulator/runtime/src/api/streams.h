@@ -47,6 +47,7 @@ Work host_work(const char* given_to, Position where, std::function<void()> funct
 cudaError_t no_such(const char* what);  // reports a stream or an event that does not exist
 
 cudaError_t finish(cudaStream_t stream);  // all work in it
+cudaError_t finish_device(int device);
 cudaError_t finish_all();
 
 unsigned long launches_done();
