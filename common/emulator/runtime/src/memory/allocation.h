@@ -48,6 +48,7 @@ struct Allocation {
   Position where;    // of the call that made it; line 0 where it is unknown
   bool read_only = false;
   std::size_t scalar = 0;  // of a variable: bytes of each element, if it is a number or a pointer
+  int device = 0;          // on which it was allocated
   bool is_static = false;  // a `__managed__` variable: never freed
   bool freed = false;
   Position freed_where{};

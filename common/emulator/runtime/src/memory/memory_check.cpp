@@ -1,6 +1,7 @@
 // Checks whether a kernel may access an address in global memory, and reports why not.
 #include <cstdio>
 
+#include "../api/devices.h"
 #include "../device/builtin_variables.h"
 #include "../launch/failure.h"
 #include "../launch/scheduler.h"
@@ -152,6 +153,17 @@ void check_not_freed(const Access& access, const Allocation& allocation) {
          describe(allocation));
 }
 
+void check_device_access(const Access& access, const Allocation& allocation) {
+  if (allocation.space != Space::device || may_access(working_device(), allocation.device)) return;
+  const std::string here = std::to_string(working_device()), there = std::to_string(allocation.device);
+  set_error(cudaErrorIllegalAddress);
+  refuse(access, "other device", identity(allocation),
+         verb(access) + " " + name_of(allocation) + ", which is memory of device " + there +
+             ", but the kernel runs on device " + here,
+         "device " + here + " needs cudaDeviceEnablePeerAccess(" + there + ", 0) for that; " +
+             describe(allocation));
+}
+
 void check_writable(const Access& access, const Allocation& allocation) {
   if (!access.is_write) return;
   if (allocation.read_only)
@@ -193,6 +205,7 @@ void check_memory(Access& access, bool is_copy) {
   if (!access.allocation) return check_unallocated(access);
   const Allocation& allocation = *access.allocation;
   check_not_freed(access, allocation);
+  check_device_access(access, allocation);
   if (!is_copy) check_alignment(access);
   if (!is_given(allocation, access.address, access.size)) refuse_outside(access, allocation);
   check_writable(access, allocation);
