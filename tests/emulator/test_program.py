@@ -364,6 +364,14 @@ def test_a_program_that_does_not_end_is_ended(name):
     assert rest == []
 
 
+def test_a_kernel_whose_blocks_wait_for_blocks_that_cannot_start():
+    done = emulate("wrong/too_many_blocks", EMULATOR_TIMEOUT="2", EMULATOR_DEVICE="multiProcessorCount=4")
+    assert done.returncode == TIME_IS_UP
+    _, error, blocks = done.stderr.splitlines()
+    assert re.match(r"  error: kernel meet, block .* has not ended after 2 seconds \(EMULATOR_TIMEOUT\), in ", error)
+    assert re.match(r"     (\d+) of its 100 blocks have started: the device runs \1 of them at once", blocks)
+
+
 def test_many_short_launches_that_take_too_long_are_not_blamed_on_a_kernel():
     done = emulate("wrong/many_launches", EMULATOR_TIMEOUT="2")
     assert done.returncode == TIME_IS_UP

@@ -50,6 +50,15 @@ std::string about_launches() {
          line_at(times.longest_where) + ")\n";
 }
 
+// A block that waits for one that has not started waits forever.
+std::string about_blocks() {
+  const Schedule& schedule = running.launch->schedule;
+  if (schedule.opened == schedule.blocks || schedule.resident.size() < schedule.most_resident) return "";
+  return "     " + std::to_string(schedule.opened) + " of its " + std::to_string(schedule.blocks) +
+         " blocks have started: the device runs " + std::to_string(schedule.most_resident) +
+         " of them at once, so none may wait for all others\n";
+}
+
 void on_limit(int, siginfo_t*, void* context) {
   late = true;
   const bool in_own_code = is_own_code(pc_of(context));
@@ -68,7 +77,7 @@ std::string too_late(const std::string& line) {
   std::snprintf(seconds, sizeof(seconds), "%g second%s", time_limit, time_limit == 1 ? "" : "s");
   return "  error: " + (is_kernel ? std::string(describe(running.thread).text) : "the program") +
          " has not ended after " + seconds + " (EMULATOR_TIMEOUT)" + (line.empty() ? "" : ", in " + line) +
-         "\n" + (is_kernel ? "" : about_launches());
+         "\n" + (is_kernel ? about_blocks() : about_launches());
 }
 
 void watch_time() {

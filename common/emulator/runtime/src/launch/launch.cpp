@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -104,7 +105,12 @@ void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
   bind(arguments);
   shadow_launch_begins();
   if (counting) count_launch_begins();
-  run_grid();
+  try {
+    run_grid();
+  } catch (const std::bad_alloc&) {
+    set_failure("has %zu threads that wait at the same time: there is no memory for the stack of another",
+                Fiber::count());
+  }
   shadow_launch_ends();
   deliver(failure() ? failure() : "", launch.configuration.where);
 }
