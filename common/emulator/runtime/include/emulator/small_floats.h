@@ -16,7 +16,7 @@ namespace emulator {
 struct FloatFormat {
   int exponent_bits, mantissa_bits;
 };
-constexpr FloatFormat kHalf{5, 10}, kBFloat16{8, 7}, kTF32{8, 10}, kE5M2{5, 2};
+inline constexpr FloatFormat kHalf{5, 10}, kBFloat16{8, 7}, kTF32{8, 10}, kE5M2{5, 2};
 
 constexpr int kNearestAway = -1;  // ties away from zero: a rounding mode of PTX that <cfenv> lacks
 

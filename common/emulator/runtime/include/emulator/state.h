@@ -137,7 +137,7 @@ Place describe(const Thread* thread);
 // Whether the calling code runs in a kernel: a function for host and device asks where nvcc compiles it
 // twice.
 bool runs_in_kernel();
-constexpr bool is_device_code() { return !std::is_constant_evaluated() && runs_in_kernel(); }
+constexpr bool is_device_code() { return !__builtin_is_constant_evaluated() && runs_in_kernel(); }
 
 // Ends the launch: raised there as std::runtime_error with kernel, block and thread before `what`. Objects on
 // the stacks of the kernel's threads are not destroyed.

@@ -157,7 +157,7 @@ void check_device_access(const Access& access, const Allocation& allocation) {
   if (allocation.space != Space::device || may_access(working_device(), allocation.device)) return;
   const std::string here = std::to_string(working_device()), there = std::to_string(allocation.device);
   set_error(cudaErrorIllegalAddress);
-  refuse(access, "other device", identity(allocation),
+  refuse(access, "other device", identity_of(allocation),
          verb(access) + " " + name_of(allocation) + ", which is memory of device " + there +
              ", but the kernel runs on device " + here,
          "device " + here + " needs cudaDeviceEnablePeerAccess(" + there + ", 0) for that; " +

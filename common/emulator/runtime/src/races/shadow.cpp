@@ -37,7 +37,7 @@ Shadow& shadow_of(Allocation& allocation) {
 // Whether an access reads one number or pointer of memory that holds such elements.
 bool is_scalar(const Access& access) {
   if (access.allocation) return holds_scalars(*access.allocation, access.size);
-  const SharedVariable* variable = variable_at(access.arena, access.address);
+  const SharedVariable* variable = variable_at(*access.owner, access.arena, access.address);
   return variable && !variable->is_dynamic && variable->shape.is_scalar &&
          variable->shape.element == access.size;
 }
