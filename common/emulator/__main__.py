@@ -20,7 +20,10 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     """Parses the command line. Arguments after -- are passed to the program."""
     top = argparse.ArgumentParser(prog="cuemu", description="Runs CUDA programs on the CPU and checks their kernels.")
     commands = top.add_subparsers(dest="command", required=True)
-    usage = "cuemu run FILE.cu [FILE.cu ...] [-I FOLDER] [-D NAME[=VALUE]] [--counts] [-std=c++20] [-- ARGUMENT ...]"
+    usage = (
+        "cuemu run FILE.cu [FILE.cu ...] [-I FOLDER] [-D NAME[=VALUE]] [-std=c++20] [--counts] [--fast]\n"
+        "                 [-- ARGUMENT ...]"
+    )
     run = commands.add_parser(
         "run", usage=usage, help="build a CUDA program and run it under all checks",
         description="Builds a CUDA program with g++ and runs it on the CPU under all checks.", epilog=EPILOG,
@@ -34,6 +37,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         *("-std", "--std"), dest="standard", choices=STANDARDS, default=STANDARD, help="the version of C++"
     )
     run.add_argument("--counts", action="store_true", help="show how each line of the kernels accesses memory")
+    run.add_argument("--fast", action="store_true", help="without the checks: the results are the same")
     own, after = list(words), []
     if "--" in own:
         own, after = own[: own.index("--")], own[own.index("--") + 1 :]
@@ -49,7 +53,9 @@ def main(words: Sequence[str] | None = None) -> int:
     given = parse_arguments(sys.argv[1:] if words is None else words)
     try:
         return emulate(
-            *(given.files, given.arguments, given.include_dirs, given.macros, given.counts), standard=given.standard
+            *(given.files, given.arguments, given.include_dirs, given.macros, given.counts),
+            standard=given.standard,
+            checks=not given.fast,
         )
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -80,6 +80,13 @@ def test_headers_of_the_program_come_before_those_of_cuda_and_of_the_emulator(fo
     assert done.returncode == 0, done.stderr
 
 
+def test_without_checks(folder, cuemu):
+    options = ["main.cu", "fill.cu", "-I", "include", "-D", "THREADS=65", "-D", "FIRST=0"]
+    done = cuemu("run", *options, "--fast")
+    assert (done.returncode, done.stdout) == (0, "63\n")
+    assert "checks switched off: memory" in done.stderr
+
+
 def test_counts(folder, cuemu):
     done = cuemu("run", "one.cu", "--counts")
     assert done.returncode == 0

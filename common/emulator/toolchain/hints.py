@@ -18,7 +18,7 @@ PACKAGES = {
     "optix": "a header of NVIDIA's OptiX, which the emulator does not support",
     "hip/": "a header of AMD's HIP: the emulator runs CUDA programs",
     "mpi.h": "a header of MPI, for example of the package libopenmpi-dev: pass its folder with -I",
-    "opencv": "a header of OpenCV (the package libopencv-dev): pass its folder, such as /usr/include/opencv4, with -I",
+    "opencv": "a header of OpenCV, for example of the package libopencv-dev: pass its folder with -I",
     "GL/": "a header of OpenGL: the emulator shows no graphics",
     "GLFW/": "a header of GLFW: the emulator shows no graphics",
     "SDL": "a header of SDL: the emulator shows no graphics",
