@@ -16,8 +16,8 @@ PACKAGE = Path(__file__).parent
 RUNTIME = PACKAGE / "runtime"
 INCLUDE_DIR = RUNTIME / "include"
 # On many systems g++ defines _FORTIFY_SOURCE by default. Its checked copies would escape the emulator's own checks.
-# -g1 records the lines that reports need, also for inlined functions. -g adds all types of torch's headers: half of the
-# compiler's time.
+# -g1 records the lines that reports need, also for inlined functions. -g adds all types of torch's headers: half of
+# the compiler's time.
 # With DWARF 5, if a source's first code comes from a header, addr2line of binutils 2.40 names the source instead.
 STANDARD_FLAGS = ("-g1", "-gdwarf-4", "-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE")
 # -O1 keeps kernels close to their lines. Every load and store calls the runtime (src/memory/hooks.cpp); the

@@ -164,7 +164,7 @@ def test_without_a_compiler_the_message_says_what_is_missing(folder, cuemu):
 def test_usage(cuemu):
     done = cuemu("run")
     assert done.returncode == 2
-    assert done.stderr.startswith("usage: cuemu run FILE.cu [FILE.cu ...] [-I FOLDER] [-D NAME[=VALUE]] [--counts]")
+    assert done.stderr.startswith("usage: cuemu run FILE.cu [FILE.cu ...] [-I FOLDER] [-D NAME[=VALUE]] [-std=c++20]")
 
 
 def test_nothing_is_written_beside_the_sources_and_objects_are_kept(folder, cuemu, tmp_path_factory):
