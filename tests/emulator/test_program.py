@@ -36,6 +36,7 @@ RIGHT = [
 # the message itself names the line.
 FINDINGS = [
     ("past_end", 66, [("writes past the end of x", "x[i] = i", "memory")]),
+    ("past_variable", 66, [("writes past the end of pair", "pair[n] = 42", "memory")]),
     ("after_free", 66, [("writes x after it was freed in FILE:5", "x[threadIdx.x] = 7", "memory")]),
     ("kernel_null", 66, [("writes through a null pointer", "x[threadIdx.x] = 7", "memory")]),
     ("kernel_takes_host", 66, [("writes host memory through x", "x[threadIdx.x] = 7", "memory")]),

@@ -88,14 +88,16 @@ Verdict judge_builtin_variable(const Access& access) {
   return is_builtin(access.address) ? Verdict::allowed : Verdict::undecided;
 }
 
-// The compiler's constants, and variables that are unknown to the runtime.
+// The compiler's constants, and variables that are unknown to the runtime, but not what is between or behind
+// variables.
 Verdict judge_own_data(const Access& access) {
-  if (!is_own_data(access.address)) return Verdict::undecided;
-  const bool is_between_variables = is_own_variable(access.address) && !is_in_variable(access.address);
-  if (is_between_variables)
+  const bool is_own = is_own_data(access.address);
+  const bool is_outside_variables =
+      !is_own || (is_own_variable(access.address) && !is_in_variable(access.address));
+  if (is_outside_variables)
     if (const Allocation* variable = find_neighbour(access.address, Space::variable, kNearVariable))
       refuse_outside(access, *variable);
-  return Verdict::allowed;
+  return is_own ? Verdict::allowed : Verdict::undecided;
 }
 
 Verdict judge_overrun_of_heap(const Access& access) {
