@@ -160,7 +160,7 @@ std::vector<const void*> work_that_uses(const void* address, bool or_reads) {
 }
 
 bool open_page(const void* address) {
-  if (pages().depth || !protection_at(address)) return false;
+  if (pages().depth) return false;
   remove_protection(
       {static_cast<std::byte*>(const_cast<void*>(address)), sizeof(std::uint64_t), false, nullptr});
   return true;
