@@ -232,6 +232,12 @@ def test_who_and_which_element_and_where_it_came_from():
     assert report[3] == "     kernel fill, block (3, 0, 0), thread (4, 0, 0)"
 
 
+def test_a_null_pointer_from_an_allocation_that_failed():
+    report = emulate("wrong/out_of_memory").stderr.splitlines()
+    assert report[1].startswith("  error: writes through a null pointer, in ")
+    assert report[2] == "     x was null at the launch: an allocation has failed with cudaErrorMemoryAllocation"
+
+
 def test_an_error_of_a_kernel_stays_until_the_device_is_reset():
     done = emulate("wrong/past_end")
     assert done.stdout.split() == ["cudaSuccess", *3 * ["cudaErrorIllegalAddress"], "cudaSuccess", "cudaSuccess"]

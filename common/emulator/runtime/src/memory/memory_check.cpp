@@ -1,6 +1,7 @@
 // Checks whether a kernel may access an address in global memory, and reports why not.
 #include <cstdio>
 
+#include "../api/call.h"
 #include "../device/builtin_variables.h"
 #include "../launch/failure.h"
 #include "../launch/scheduler.h"
@@ -40,11 +41,12 @@ std::string bytes_into(std::ptrdiff_t offset) {
 
 [[noreturn]] void refuse_null(const Access& access) {
   const std::string which = null_arguments();
+  const char* why = has_failed_allocation()
+                        ? " was null at the launch: an allocation has failed with cudaErrorMemoryAllocation"
+                        : " was null at the launch: was it never allocated, or is it an optional argument "
+                          "that was left out?";
   refuse(access, "null", nullptr, verb(access) + " through a null pointer",
-         which.empty() ? "address " + address_text(access.address)
-                       : which +
-                             " was null at the launch: was it never allocated, or is it an optional argument "
-                             "that was left out?");
+         which.empty() ? "address " + address_text(access.address) : which + why);
 }
 
 [[noreturn]] void refuse_unknown(const Access& access) {

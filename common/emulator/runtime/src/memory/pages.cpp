@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "../api/call.h"
 #include "../report/report.h"
 
 namespace emulator {
@@ -98,12 +97,9 @@ std::byte* take_pages(std::size_t bytes, bool only_device) {
   Pages& all = pages();
   if (!all.next) reserve();
   const std::size_t size = whole_pages(bytes), guard = std::clamp(size, kLeastGuard, kMostGuard);
-  const bool fits = bytes <= kReserved && size + 2 * guard <= std::size_t(all.end - all.next);
+  if (bytes > kReserved || size + 2 * guard > std::size_t(all.end - all.next)) return nullptr;
   std::byte* begin = all.next + guard;
-  if (!fits || mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) {
-    note("an allocation failed: this machine has less memory for it than the emulated device");
-    return nullptr;
-  }
+  if (mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) return nullptr;
   all.next = begin + size;
   if (only_device) {
     all.of_device.push_back({begin, size});
