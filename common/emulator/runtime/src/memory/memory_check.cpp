@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "../api/devices.h"
+#include "../api/call.h"
 #include "../device/builtin_variables.h"
 #include "../launch/failure.h"
 #include "../launch/scheduler.h"
@@ -41,11 +42,12 @@ std::string bytes_into(std::ptrdiff_t offset) {
 
 [[noreturn]] void refuse_null(const Access& access) {
   const std::string which = null_arguments();
+  const char* why = has_failed_allocation()
+                        ? " was null at the launch: an allocation has failed with cudaErrorMemoryAllocation"
+                        : " was null at the launch: was it never allocated, or is it an optional argument "
+                          "that was left out?";
   refuse(access, "null", nullptr, verb(access) + " through a null pointer",
-         which.empty() ? "address " + address_text(access.address)
-                       : which +
-                             " was null at the launch: was it never allocated, or is it an optional argument "
-                             "that was left out?");
+         which.empty() ? "address " + address_text(access.address) : which + why);
 }
 
 [[noreturn]] void refuse_unknown(const Access& access) {
@@ -89,14 +91,16 @@ Verdict judge_builtin_variable(const Access& access) {
   return is_builtin(access.address) ? Verdict::allowed : Verdict::undecided;
 }
 
-// The compiler's constants, and variables that are unknown to the runtime.
+// The compiler's constants, and variables that are unknown to the runtime, but not what is between or behind
+// variables.
 Verdict judge_own_data(const Access& access) {
-  if (!is_own_data(access.address)) return Verdict::undecided;
-  const bool is_between_variables = is_own_variable(access.address) && !is_in_variable(access.address);
-  if (is_between_variables)
+  const bool is_own = is_own_data(access.address);
+  const bool is_outside_variables =
+      !is_own || (is_own_variable(access.address) && !is_in_variable(access.address));
+  if (is_outside_variables)
     if (const Allocation* variable = find_neighbour(access.address, Space::variable, kNearVariable))
       refuse_outside(access, *variable);
-  return Verdict::allowed;
+  return is_own ? Verdict::allowed : Verdict::undecided;
 }
 
 Verdict judge_overrun_of_heap(const Access& access) {
