@@ -15,10 +15,17 @@ unsigned count_blocks(dim3 cluster) { return std::max(1u, cluster.x * cluster.y 
 
 }  // namespace
 
-bool is_valid(const cudaLaunchConfig_t* config) {
-  if (config && (config->attrs || !config->numAttrs)) return true;
-  fail(cudaErrorInvalidValue);
-  return false;
+cudaError_t check_launch_config(const cudaLaunchConfig_t* config) {
+  if (!config || (config->numAttrs && !config->attrs)) return fail(cudaErrorInvalidValue);
+  for (unsigned i = 0; i < config->numAttrs; i++) switch (config->attrs[i].id) {
+      case cudaLaunchAttributeProgrammaticEvent:  // these record events, which the emulator does not
+      case cudaLaunchAttributeLaunchCompletionEvent:
+      case cudaLaunchAttributeDeviceUpdatableKernelNode:
+        return fail(cudaErrorNotSupported);
+      default:
+        break;
+    }
+  return cudaSuccess;
 }
 
 Configuration configuration_of(const cudaLaunchConfig_t& config, const void* function, Position where) {
@@ -57,7 +64,7 @@ cudaError_t launch_by_address(const char* function, const void* kernel, const Co
 
 // All multiprocessors count as neighbours: on a GPU, those of a cluster must belong to one part of it.
 cudaError_t count_active_clusters(int* clusters, const void* function, const cudaLaunchConfig_t* config) {
-  if (!is_valid(config)) return cudaErrorInvalidValue;
+  if (const cudaError_t error = check_launch_config(config)) return error;
   const Configuration configuration = configuration_of(*config, function, {});
   const auto refusal = refusal_of_clusters(configuration, device());
   if (refusal && std::string(refusal->problem) != "no room for a cluster") return fail(refusal->error);
@@ -68,7 +75,7 @@ cudaError_t count_active_clusters(int* clusters, const void* function, const cud
 }
 
 cudaError_t find_largest_cluster(int* blocks, const void* function, const cudaLaunchConfig_t* config) {
-  if (!is_valid(config)) return cudaErrorInvalidValue;
+  if (const cudaError_t error = check_launch_config(config)) return error;
   const dim3 block = config->blockDim;
   const int resident = resident_blocks(int(block.x * block.y * block.z), config->dynamicSmemBytes) *
                        device().multiProcessorCount;
