@@ -656,6 +656,8 @@ def test_managed_variables_become_references_to_managed_memory():
 def test_what_cuda_has_removed_is_refused_with_its_replacement():
     with pytest.raises(UserError, match=r":2: CUDA 13 has no cudaThreadSynchronize: use cudaDeviceSynchronize$"):
         rewritten("void f() {\n  cudaThreadSynchronize();\n}\n")
+    with pytest.raises(UserError, match=r":1: the emulator cannot load compiled kernels \(cuModuleLoadData\)$"):
+        rewritten("auto e = cuModuleLoadData(&module, image);")
 
 
 def test_host_code_may_launch_beside_device_code():

@@ -42,6 +42,10 @@ REMOVED = {
     "cudaUnbindTexture": "texture objects",
     "cudaBindSurfaceToArray": "surface objects",
 }
+# Functions that load kernels from a file or from memory.
+LOADERS = re.compile(
+    r"cuModuleLoad\w*|cuLink(Create|AddData|AddFile)|c(u|uda)LibraryLoad\w*|cuLaunchKernel(Ex)?|nvrtcCreateProgram"
+)
 INCLUDE = Path(__file__).parents[1] / "runtime" / "include"
 
 
@@ -193,6 +197,10 @@ def find_unsupported(source: Source, device_code: bytearray) -> Iterator[tuple[i
     for index in source.find(*REMOVED):
         if source.is_(index + 1, "(") and index not in source.skipped:
             yield index, f"CUDA 13 has no {source.tokens[index].text}: use {REMOVED[source.tokens[index].text]}"
+    loaders = [text for text in source.positions if LOADERS.fullmatch(text)]
+    for index in source.find(*loaders):
+        if source.is_(index + 1, "(") and index not in source.skipped:
+            yield index, f"the emulator cannot load compiled kernels ({source.tokens[index].text})"
     for index in source.find(*ASM, *textures):
         text = source.tokens[index].text
         if index in source.skipped:

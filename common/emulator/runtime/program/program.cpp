@@ -75,7 +75,7 @@ void end(int status, void*) {
   }
   if (!sticky_error()) {
     report_unfinished();
-    if (status == 0) report_leaks();  // a program that stops at an error frees nothing
+    if (status == 0) report_leaks(kAllDevices);  // a program that stops at an error frees nothing
   }
   add_unchecked();
   const bool is_wrong = has_errors();

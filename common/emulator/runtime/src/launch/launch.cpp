@@ -111,9 +111,8 @@ void refuse_in_kernels() {
     abandon("launches another kernel: a launch inside a kernel is not supported");
 }
 
-cudaError_t submit(LaunchInfo info) {
+cudaError_t prepare_work(LaunchInfo info, Work& work) {
   const std::shared_ptr<void> closure(info.closure, info.destroy);
-  const Call call("a launch", info.configuration.where);
   if (sticky_error()) return sticky_error();
   {
     const std::lock_guard lock(emulator_one_launch);
@@ -123,13 +122,20 @@ cudaError_t submit(LaunchInfo info) {
         refuse_early(info.kernel, info.configuration, device(), info.configuration.where);
     if (error) return error;
   }
+  work = {"kernel " + std::string(info.kernel), info.configuration.where, nullptr, uses_of(info.arguments)};
+  work.type = cudaGraphNodeTypeKernel;
+  work.run = [info = std::move(info), closure] { run(info); };
+  return cudaSuccess;
+}
+
+cudaError_t submit(LaunchInfo info) {
+  const Call call("a launch", info.configuration.where);
+  const cudaStream_t stream = info.configuration.stream;
+  Work work;
+  if (const cudaError_t error = prepare_work(std::move(info), work)) return error;
   struct Dropping {
     ~Dropping() { drop_tensors(); }
   } const after;
-  Work work{"kernel " + std::string(info.kernel), info.configuration.where, nullptr, uses_of(info.arguments)};
-  work.is_launch = true;
-  const cudaStream_t stream = info.configuration.stream;
-  work.run = [info = std::move(info), closure] { run(info); };
   return enqueue(stream, std::move(work));
 }
 

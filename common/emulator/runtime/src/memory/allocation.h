@@ -47,6 +47,7 @@ struct Allocation {
   std::string name;  // "d_x"; of a tensor that of its newest view
   Position where;    // of the call that made it; line 0 where it is unknown
   bool read_only = false;
+  int device = 0;          // on which it was allocated
   bool is_static = false;  // a `__managed__` variable: never freed
   bool freed = false;
   Position freed_where{};

@@ -1,6 +1,7 @@
 // Checks whether a kernel may access an address in global memory, and reports why not.
 #include <cstdio>
 
+#include "../api/devices.h"
 #include "../device/builtin_variables.h"
 #include "../launch/failure.h"
 #include "../launch/scheduler.h"
@@ -13,7 +14,8 @@
 namespace emulator {
 namespace {
 
-constexpr std::ptrdiff_t kNearVariable = 256, kNearHeapBlock = 16;  // bytes that an overrun may go beyond
+constexpr std::ptrdiff_t kNearVariable = 256, kNearHeapBlock = 16,
+                         kNearManaged = 1 << 20;  // bytes that an overrun may go beyond
 
 [[noreturn]] void refuse(const Access& access, const char* problem, const void* about, std::string what,
                          std::string detail) {
@@ -107,6 +109,13 @@ Verdict judge_overrun_of_heap(const Access& access) {
   return Verdict::undecided;
 }
 
+// A `__managed__` variable has guard pages on both sides.
+Verdict judge_overrun_of_managed_variable(const Access& access) {
+  const Allocation* variable = find_neighbour(access.address, Space::managed, kNearManaged);
+  if (variable && variable->is_static) refuse_outside(access, *variable);
+  return Verdict::undecided;
+}
+
 Verdict judge_overrun_of_argument(const Access& access) {
   const BoundArgument* near = nearest_argument(access.address, access.pc);
   if (near && near->allocation) refuse_outside(access, *near->allocation);
@@ -133,13 +142,10 @@ Verdict judge_null(const Access& access) {
 
 void check_unallocated(const Access& access) {
   static constexpr Verdict (*kRules[])(const Access&) = {
-      judge_builtin_variable,
-      judge_own_data,
-      judge_overrun_of_heap,
-      judge_overrun_of_argument,
-      judge_unseen_pointer,
-      judge_host_memory,
-      judge_null,
+      judge_builtin_variable,    judge_own_data,
+      judge_overrun_of_heap,     judge_overrun_of_managed_variable,
+      judge_overrun_of_argument, judge_unseen_pointer,
+      judge_host_memory,         judge_null,
   };
   for (const auto rule : kRules)
     if (rule(access) == Verdict::allowed) return;
@@ -153,6 +159,17 @@ void check_not_freed(const Access& access, const Allocation& allocation) {
          verb(access) + " " + name_of(allocation) + " after it was freed" +
              (where.line() ? " in " + line_at(where) : ""),
          describe(allocation));
+}
+
+void check_device_access(const Access& access, const Allocation& allocation) {
+  if (allocation.space != Space::device || may_access(working_device(), allocation.device)) return;
+  const std::string here = std::to_string(working_device()), there = std::to_string(allocation.device);
+  set_error(cudaErrorIllegalAddress);
+  refuse(access, "other device", identity(allocation),
+         verb(access) + " " + name_of(allocation) + ", which is memory of device " + there +
+             ", but the kernel runs on device " + here,
+         "device " + here + " needs cudaDeviceEnablePeerAccess(" + there + ", 0) for that; " +
+             describe(allocation));
 }
 
 void check_writable(const Access& access, const Allocation& allocation) {
@@ -196,6 +213,7 @@ void check_memory(Access& access, bool is_copy) {
   if (!access.allocation) return check_unallocated(access);
   const Allocation& allocation = *access.allocation;
   check_not_freed(access, allocation);
+  check_device_access(access, allocation);
   if (!is_given(allocation, access.address, access.size)) refuse_outside(access, allocation);
   check_writable(access, allocation);
   if (!is_copy) check_alignment(access);
