@@ -612,7 +612,19 @@ def test_kernels_that_are_values_are_registered(statement):
     assert rewritten(before + statement + after) == before + VALUES[statement].format(value) + after
 
 
-@pytest.mark.parametrize("text", ["k<<<1, 2>>>(x);", "x.k(y);", "if (k < n) f(x);", "int k2 = x->k;", "k(1);"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "k<<<1, 2>>>(x);",
+        "x.k(y);",
+        "if (k < n) f(x);",
+        "int k2 = x->k;",
+        "k(1);",
+        "enum class E { k, l };",
+        "[=, k, n] {};",
+        "int a, k;",
+    ],
+)
 def test_other_uses_of_a_kernels_name_are_left_alone(text):
     assert "kernel_address" not in rewritten(f"__global__ void k(int* x) {{}}\nvoid host() {{ {text} }}\n")
     overloads = "__global__ void k(int* x) {}\n__global__ void k(float* y) {}\n"

@@ -153,7 +153,9 @@ def find_kernel_values(
             before = start - 1
             while source.is_(before, "&"):
                 before -= 1
-            begins = source.is_(before, "(", ",", "=", "?", ":", "return", "{") or ends_cast(source, before)
+            in_call = source.is_(next(source.enclosing(start), -1), "(")
+            begins = source.is_(before, "=", "?", ":", "return") or ends_cast(source, before)
+            begins |= in_call and source.is_(before, "(", ",")
             if end is not None and begins and source.is_(end, ")", ",", ";", ":", "?", "}"):
                 yield KernelValue(start, end, signatures[0])
 

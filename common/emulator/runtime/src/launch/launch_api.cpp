@@ -13,18 +13,19 @@ namespace {
 
 unsigned count_blocks(dim3 cluster) { return std::max(1u, cluster.x * cluster.y * cluster.z); }
 
+// These make the launch record an event, or change a graph.
+bool is_unsupported(cudaLaunchAttributeID attribute) {
+  return attribute == cudaLaunchAttributeProgrammaticEvent ||
+         attribute == cudaLaunchAttributeLaunchCompletionEvent ||
+         attribute == cudaLaunchAttributeDeviceUpdatableKernelNode;
+}
+
 }  // namespace
 
 cudaError_t check_launch_config(const cudaLaunchConfig_t* config) {
   if (!config || (config->numAttrs && !config->attrs)) return fail(cudaErrorInvalidValue);
-  for (unsigned i = 0; i < config->numAttrs; i++) switch (config->attrs[i].id) {
-      case cudaLaunchAttributeProgrammaticEvent:  // these record events, which the emulator does not
-      case cudaLaunchAttributeLaunchCompletionEvent:
-      case cudaLaunchAttributeDeviceUpdatableKernelNode:
-        return fail(cudaErrorNotSupported);
-      default:
-        break;
-    }
+  for (unsigned i = 0; i < config->numAttrs; i++)
+    if (is_unsupported(config->attrs[i].id)) return fail(cudaErrorNotSupported);
   return cudaSuccess;
 }
 
@@ -56,8 +57,7 @@ cudaError_t launch_by_address(const char* function, const void* kernel, const Co
   if (const KnownKernel* known = find_kernel(kernel))
     return submit_and_return(known->prepare(*known, kernel, configuration, arguments));
   add_call_finding(Check::launch, "unknown kernel", kernel,
-                   std::string(function) + " is given " + argument_text(function, configuration.where, 0) +
-                       ", which is not a kernel",
+                   std::string(function) + " is given an address that is not that of a kernel",
                    "pass a kernel, or a kernel cast to void* in a file that declares it");
   return fail(cudaErrorInvalidDeviceFunction);
 }
