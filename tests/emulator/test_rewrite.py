@@ -683,7 +683,19 @@ def test_kernels_that_are_values_are_registered(statement):
     assert rewritten(before + statement + after) == before + VALUES[statement].format(value) + after
 
 
-@pytest.mark.parametrize("text", ["k<<<1, 2>>>(x);", "x.k(y);", "if (k < n) f(x);", "int k2 = x->k;", "k(1);"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "k<<<1, 2>>>(x);",
+        "x.k(y);",
+        "if (k < n) f(x);",
+        "int k2 = x->k;",
+        "k(1);",
+        "enum class E { k, l };",
+        "[=, k, n] {};",
+        "int a, k;",
+    ],
+)
 def test_other_uses_of_a_kernels_name_are_left_alone(text):
     assert "kernel_address" not in rewritten(f"__global__ void k(int* x) {{}}\nvoid host() {{ {text} }}\n")
     overloads = "__global__ void k(int* x) {}\n__global__ void k(float* y) {}\n"
@@ -727,6 +739,8 @@ def test_managed_variables_become_references_to_managed_memory():
 def test_what_cuda_has_removed_is_refused_with_its_replacement():
     with pytest.raises(UserError, match=r":2: CUDA 13 has no cudaThreadSynchronize: use cudaDeviceSynchronize$"):
         rewritten("void f() {\n  cudaThreadSynchronize();\n}\n")
+    with pytest.raises(UserError, match=r":1: the emulator cannot load compiled kernels \(cuModuleLoadData\)$"):
+        rewritten("auto e = cuModuleLoadData(&module, image);")
 
 
 def test_host_code_may_launch_beside_device_code():

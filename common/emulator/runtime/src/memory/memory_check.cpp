@@ -15,7 +15,8 @@
 namespace emulator {
 namespace {
 
-constexpr std::ptrdiff_t kNearVariable = 256, kNearHeapBlock = 16;  // bytes that an overrun may go beyond
+constexpr std::ptrdiff_t kNearVariable = 256, kNearHeapBlock = 16,
+                         kNearManaged = 1 << 20;  // bytes that an overrun may go beyond
 
 [[noreturn]] void refuse(const Access& access, const char* problem, const void* about, std::string what,
                          std::string detail) {
@@ -109,6 +110,13 @@ Verdict judge_overrun_of_heap(const Access& access) {
   return Verdict::undecided;
 }
 
+// A `__managed__` variable has guard pages on both sides.
+Verdict judge_overrun_of_managed_variable(const Access& access) {
+  const Allocation* variable = find_neighbour(access.address, Space::managed, kNearManaged);
+  if (variable && variable->is_static) refuse_outside(access, *variable);
+  return Verdict::undecided;
+}
+
 Verdict judge_overrun_of_argument(const Access& access) {
   const BoundArgument* near = nearest_argument(access.address, access.pc);
   if (near && near->allocation) refuse_outside(access, *near->allocation);
@@ -135,13 +143,10 @@ Verdict judge_null(const Access& access) {
 
 void check_unallocated(const Access& access) {
   static constexpr Verdict (*kRules[])(const Access&) = {
-      judge_builtin_variable,
-      judge_own_data,
-      judge_overrun_of_heap,
-      judge_overrun_of_argument,
-      judge_unseen_pointer,
-      judge_host_memory,
-      judge_null,
+      judge_builtin_variable,    judge_own_data,
+      judge_overrun_of_heap,     judge_overrun_of_managed_variable,
+      judge_overrun_of_argument, judge_unseen_pointer,
+      judge_host_memory,         judge_null,
   };
   for (const auto rule : kRules)
     if (rule(access) == Verdict::allowed) return;
