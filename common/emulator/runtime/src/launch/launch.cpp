@@ -7,6 +7,8 @@
 #include <string>
 
 #include "../api/call.h"
+#include "../api/devices.h"
+#include "../api/early_accesses.h"
 #include "../api/streams.h"
 #include "../counts/counts.h"
 #include "../device/builtin_variables.h"
@@ -70,6 +72,7 @@ LaunchState state_of(const LaunchInfo& info) {
       unsigned(properties.multiProcessorCount) *
       std::max(1, std::min(properties.maxBlocksPerMultiProcessor,
                            properties.maxThreadsPerMultiProcessor / int(schedule.threads_per_block)));
+  launch.device = working_device();
   launch.shared.allowed =
       allowed_dynamic_shared() ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
   return launch;
@@ -87,7 +90,7 @@ struct Cleanup {
 };
 
 void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
-  running.observes_accesses = any_check() || counting;
+  running.observes_accesses = any_check() || counting || has_early_accesses();
   running.last_pc = nullptr;
   running.os_thread = pthread_self();
   running.launch = &launch;

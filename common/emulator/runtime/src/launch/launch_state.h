@@ -87,6 +87,7 @@ struct LaunchState {
   Schedule schedule;
   SharedMemory shared;
   StructurePointers structure_pointers;
+  int device = 0;                   // that runs it
   cudaError_t error = cudaSuccess;  // the error that a GPU would return for the kernel
 };
 
