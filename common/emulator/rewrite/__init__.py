@@ -18,6 +18,7 @@ from pathlib import Path
 
 from . import rules
 from .architecture import define, find_device_regions, line_directive, undefine
+from .kernel_addresses import register_kernel_addresses
 from .syntax import Syntax, parse
 from .tokens import Source, read
 
@@ -42,7 +43,7 @@ def rewrite(source: Source) -> str:
         *rules.rewrite_shared_variables(source, syntax),
         *rules.rewrite_device_calls(source, syntax),
         *rules.register_file_variables(source, syntax),
-        *rules.register_kernel_addresses(source, syntax),
+        *register_kernel_addresses(source, syntax),
         *rules.rewrite_device_names(source),
         *rules.rename_nvcc_macros(source),
         *tensors,
