@@ -638,6 +638,12 @@ def test_a_function_for_host_and_device_has_two_bodies():
     )
 
 
+@pytest.mark.parametrize("head", ["__host__\n__device__ int f()", "inline __device__ static __host__ int f()"])
+def test_qualifiers_may_be_in_any_order(head):
+    assert "} else {" in rewritten(f"{head} {{ return __CUDA_ARCH__; }}")
+    assert "} else {" not in rewritten("#define H __host__\n__device__ int f() { return __CUDA_ARCH__; }")
+
+
 def test_an_if_that_selects_device_functions_sees_the_architecture():
     group = "#if __CUDA_ARCH__ < 600\n__device__ double atomicAdd(double* x, double y) { return *x; }\n#endif\n"
     assert rewritten(f"#ifndef H\n{group}#endif\n") == f"#ifndef H\n{in_architecture(group, 2, 5)}#endif\n"

@@ -137,6 +137,7 @@ struct LaunchState {
   std::shared_ptr<BarrierObjects> barriers;       // cuda::barrier and its like
   std::shared_ptr<NamedBarriers> named_barriers;  // of PTX, by number
   std::shared_ptr<AsyncCopies> copies;            // that have not arrived
+  int device = 0;                                 // that runs it
   cudaError_t error = cudaSuccess;                // the error that a GPU would return for the kernel
 };
 

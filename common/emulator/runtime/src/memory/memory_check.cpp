@@ -3,6 +3,7 @@
 
 #include "../api/devices.h"
 #include "../api/call.h"
+#include "../api/early_accesses.h"
 #include "../device/builtin_variables.h"
 #include "../launch/failure.h"
 #include "../launch/scheduler.h"
@@ -163,8 +164,11 @@ void check_not_freed(const Access& access, const Allocation& allocation) {
 }
 
 void check_device_access(const Access& access, const Allocation& allocation) {
-  if (allocation.space != Space::device || may_access(working_device(), allocation.device)) return;
-  const std::string here = std::to_string(working_device()), there = std::to_string(allocation.device);
+  const int device = running.launch->device;
+  if (allocation.device == device || allocation.space != Space::device ||
+      may_access(device, allocation.device))
+    return;
+  const std::string here = std::to_string(device), there = std::to_string(allocation.device);
   set_error(cudaErrorIllegalAddress);
   refuse(access, "other device", identity_of(allocation),
          verb(access) + " " + name_of(allocation) + ", which is memory of device " + there +
@@ -210,6 +214,8 @@ void check_alignment(const Access& access, const SharedVariable* variable) {
 
 void check_memory(Access& access, bool is_copy) {
   access.allocation = find_allocation(access.address, access.pc);
+  if (access.allocation && access.allocation->is_static)
+    report_early_accesses(*access.allocation, access.is_write);
   if (!is_on(Check::memory)) return;
   if (!access.allocation) return check_unallocated(access);
   const Allocation& allocation = *access.allocation;
