@@ -113,9 +113,8 @@ struct __attribute__((aligned(8))) fragment {
 };
 
 template <typename Use, int m, int n, int k, typename T, typename Layout>
-__forceinline__ void fill_fragment(
-    fragment<Use, m, n, k, T, Layout>& f,
-    const typename emulator::ElementOf<T>::Stored& value) {
+__forceinline__ void fill_fragment(fragment<Use, m, n, k, T, Layout>& f,
+                                   const typename emulator::ElementOf<T>::Stored& value) {
   for (auto& x : f.x) x = value;
 }
 

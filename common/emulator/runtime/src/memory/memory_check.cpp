@@ -1,8 +1,8 @@
 // Checks whether a kernel may access an address in global memory, and reports why not.
 #include <cstdio>
 
-#include "../api/devices.h"
 #include "../api/call.h"
+#include "../api/devices.h"
 #include "../api/early_accesses.h"
 #include "../device/builtin_variables.h"
 #include "../launch/failure.h"
