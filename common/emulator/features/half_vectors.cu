@@ -1,4 +1,4 @@
-// half and half2 (cuda_fp16.h): conversions with four rounding modes, arithmetic, comparisons, maths, atomics
+// 16-bit numbers: half and half2 (cuda_fp16.h), four rounding modes, arithmetic, comparisons, maths, atomics
 // Support: yes
 #include <cuda_fp16.h>
 
