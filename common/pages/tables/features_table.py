@@ -15,7 +15,8 @@ def features_table(page: Path) -> str:
     topic = ""
     for feature in read_features():
         name = os.path.relpath(feature.program, page.parent)
-        rows.append(["" if feature.topic == topic else feature.topic, f"[{feature.title}]({name})", support(feature)])
+        title = feature.title.replace("_", r"\_")
+        rows.append(["" if feature.topic == topic else feature.topic, f"[{title}]({name})", support(feature)])
         topic = feature.topic
     return markdown_table(["topic", "feature", "support"], rows, left=3)
 
