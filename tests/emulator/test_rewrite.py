@@ -662,6 +662,53 @@ def test_kernels_whose_address_is_taken_are_registered(cast):
     assert f"{cast}" + known.replace("(k", "(&k", 1) in rewritten(f"{kernel}void* f = {cast}&k<float>;")
 
 
+VALUES = {
+    "auto f = k<float>;": "auto f = {};",
+    "launch(k<float>, x);": "launch({}, x);",
+    "cudaLaunchKernelEx(&config, n::k<float>, x);": "cudaLaunchKernelEx(&config, {}, x);",
+    "auto f = big ? k<float> : g;": "auto f = big ? {} : g;",
+    "return &k<float>;": "return {};",
+}
+
+
+@pytest.mark.parametrize("statement", VALUES)
+def test_kernels_that_are_values_are_registered(statement):
+    kernel = "template <typename T> __global__ void k(T* x, const T* y) {}\n"
+    spelling = re.search(r"&?(n::)?k<float>", statement)[0]
+    value = f'::emulator::kernel_address({spelling}, "{spelling.strip("&")}", "x, const y")'
+    before, after = kernel + "auto host() { ", " }\n"
+    assert rewritten(before + statement + after) == before + VALUES[statement].format(value) + after
+
+
+@pytest.mark.parametrize("text", ["k<<<1, 2>>>(x);", "x.k(y);", "if (k < n) f(x);", "int k2 = x->k;", "k(1);"])
+def test_other_uses_of_a_kernels_name_are_left_alone(text):
+    assert "kernel_address" not in rewritten(f"__global__ void k(int* x) {{}}\nvoid host() {{ {text} }}\n")
+    overloads = "__global__ void k(int* x) {}\n__global__ void k(float* y) {}\n"
+    assert "kernel_address" not in rewritten(f"{overloads}void host() {{ f(k, x); }}\n")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "__global__ void __cluster_dims__({}) k(int* x) ",
+        "__cluster_dims__({}) __global__ void k(int* x) ",
+        "template <int N> __global__ void __launch_bounds__(256) __cluster_dims__({}) k(int* x) ",
+    ],
+)
+@pytest.mark.parametrize("sizes", ["4", "2, 2, 1", "f(1, 2), 1"])
+def test_a_kernel_with_clusters_begins_with_their_declaration(head, sizes):
+    head = head.format(sizes)
+    assert rewritten(f"{head}{{ f(x); }}") == f"{head}{{ ::emulator::declare_cluster({sizes}); f(x); }}"
+
+
+@pytest.mark.parametrize(
+    "text", ["__global__ void __cluster_dims__(2) k(int* x);", "#define PAIR __cluster_dims__(2)\nint x;"]
+)
+def test_clusters_of_a_kernel_without_a_body_are_refused(text):
+    with pytest.raises(UserError, match=r":1: the emulator reads __cluster_dims__ only on a kernel with a body"):
+        rewritten(text)
+
+
 def test_managed_variables_become_references_to_managed_memory():
     initial, managed = "emulator_initial_x", '::emulator::managed(emulator_initial_x, "x");'
     assert rewritten("__managed__ int x = 1;") == f"__managed__ int {initial} = 1; decltype({initial})& x = {managed}"

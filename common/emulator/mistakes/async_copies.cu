@@ -103,8 +103,8 @@ __global__ void no_barrier_after_reading(int* out, const int* in, int parts) {
   __shared__ int buffer[32];
   int sum = 0;
   for (int part = 0; part < parts; part++) {
-    __pipeline_memcpy_async(&buffer[threadIdx.x], &in[32 * part + threadIdx.x],
-                            sizeof(int));  // BUG races: buffer
+    const int* from = &in[32 * part];
+    __pipeline_memcpy_async(&buffer[threadIdx.x], &from[threadIdx.x], 4);  // BUG races: buffer
     __pipeline_commit();
     __pipeline_wait_prior(0);
     __syncthreads();

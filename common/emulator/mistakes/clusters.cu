@@ -328,6 +328,39 @@ CASE(right_first_use_by_a_peer) {
   expect_each(out, 32, [](int) { return 3; });
 }
 
+// ---- launches that a device refuses
+
+CASE(wrong_grid_of_one_and_a_half_clusters) {
+  barrier_right<<<3, 32>>>(unwritten<int>(96));  // BUG launch: barrier_right
+}
+
+template <int kBlocks>
+__global__ void ranks(int* out) {
+  const auto cluster = cg::this_cluster();
+  if (cluster.thread_rank() == 0) out[cg::this_grid().cluster_rank()] = cluster.num_blocks();
+}
+template <typename Kernel>
+cudaError_t launch_in_clusters(Kernel kernel, int blocks, int cluster, int* out) {
+  cudaLaunchAttribute attribute;
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = cluster;
+  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks, config.blockDim = 32;
+  config.attrs = &attribute, config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, out);  // WARNING launch: kernel
+}
+CASE(warned_cluster_of_sixteen) {
+  expect(launch_in_clusters(ranks<1>, 16, 16, unwritten<int>(1)) != cudaSuccess);
+  cudaGetLastError();
+}
+CASE(right_cluster_of_sixteen) {
+  int* out = unwritten<int>(2);
+  check(cudaFuncSetAttribute(ranks<2>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+  check(launch_in_clusters(ranks<2>, 32, 16, out));
+  expect_each(out, 2, [](int) { return 16; });
+}
+
 // ---- more than one kind of order
 
 // Threads of a block learn from a barrier of the block what one of them learnt at that of the cluster.

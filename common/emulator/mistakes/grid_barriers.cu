@@ -257,4 +257,13 @@ __global__ void some_return(int* out) {
 }
 CASE(warned_threads_return_before_the_grid) { launch_cooperatively(some_return, 2, 32, unwritten<int>(40)); }
 
+CASE(warned_more_blocks_than_the_device_runs_at_once) {
+  int* out = unwritten<int>(1);
+  void* arguments[] = {&out};
+  const cudaError_t error =
+      cudaLaunchCooperativeKernel(some_return, 1 << 20, 32, arguments);  // WARNING launch: some_return
+  expect(error == cudaErrorCooperativeLaunchTooLarge);
+  cudaGetLastError();
+}
+
 int main(int words, char** word) { return run_cases(words, word); }

@@ -21,6 +21,8 @@ struct LaunchConfigHere {
 
 bool is_valid(const cudaLaunchConfig_t* config);  // sets the last error if it is not
 Configuration configuration_of(const cudaLaunchConfig_t& config, const void* kernel, Position where);
+// The caller gets the error of a launch that is refused, and can handle it: that is only a warning.
+cudaError_t submit_and_return(LaunchInfo info);
 cudaError_t launch_by_address(const char* function, const void* kernel, const Configuration& configuration,
                               void** arguments);
 
@@ -48,9 +50,9 @@ inline cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, di
   return emulator::launch_by_address("cudaLaunchCooperativeKernel", kernel, configuration, arguments);
 }
 template <typename... Parameters>
-cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
-                                        std::size_t shared = 0, cudaStream_t stream = nullptr,
-                                        EMULATOR_HERE) {
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                                        void** arguments, std::size_t shared = 0,
+                                        cudaStream_t stream = nullptr, EMULATOR_HERE) {
   const auto* address = reinterpret_cast<const void*>(emulator::kernel_address(kernel));
   return cudaLaunchCooperativeKernel(address, grid, block, arguments, shared, stream, where);
 }
@@ -70,7 +72,7 @@ cudaError_t cudaLaunchKernelEx(emulator::LaunchConfigHere here, void (*kernel)(P
   const auto* address = reinterpret_cast<const void*>(emulator::kernel_address(kernel));
   const auto configuration = emulator::configuration_of(*here.config, address, here.where);
   const emulator::KnownKernel& known = *emulator::find_kernel(address);
-  return emulator::submit(emulator::prepare_launch(
+  return emulator::submit_and_return(emulator::prepare_launch(
       known.name[0] ? known.name : "a kernel", known.parameters, kernel, configuration,
       std::make_tuple(emulator::as_parameter<Parameters>(std::forward<Arguments>(arguments))...)));
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "../api/call.h"
 #include "launch_limits.h"
@@ -34,13 +35,19 @@ Configuration configuration_of(const cudaLaunchConfig_t& config, const void* fun
   return configuration;
 }
 
+cudaError_t submit_and_return(LaunchInfo info) {
+  const cudaError_t error = submit(std::move(info));
+  if (error) host_checked_error();
+  return error;
+}
+
 cudaError_t launch_by_address(const char* function, const void* kernel, const Configuration& configuration,
                               void** arguments) {
   refuse_in_kernels();
   const Call call(function, configuration.where);
   if (sticky_error()) return sticky_error();
   if (const KnownKernel* known = find_kernel(kernel))
-    return submit(known->prepare(*known, kernel, configuration, arguments));
+    return submit_and_return(known->prepare(*known, kernel, configuration, arguments));
   add_call_finding(Check::launch, "unknown kernel", kernel,
                    std::string(function) + " is given " + argument_text(function, configuration.where, 0) +
                        ", which is not a kernel",
