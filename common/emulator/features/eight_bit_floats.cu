@@ -1,4 +1,4 @@
-// Numbers of 8 bits (cuda_fp8.h): conversions between E4M3, E5M2 and the larger types
+// Numbers of 8 bits (cuda_fp8.h, cvt and mma in PTX): E4M3 and E5M2
 // Support: yes
 #include <cuda_fp8.h>
 
@@ -36,6 +36,21 @@ __global__ void scale(float4* out, uint32_t* words, const float4* in, float fact
   out[i].x += back.x - in[i].x;
 }
 
+// c = a * b of 16 x 8 numbers by one warp, where a is 1.5 in each place, and b has 0.25 times its column.
+__global__ void multiply(float* c) {
+  const int row = threadIdx.x / 4, column = threadIdx.x % 4;
+  uint16_t a, b;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %1;" : "=h"(a) : "f"(1.5f));
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %1;" : "=h"(b) : "f"(0.25f * row));
+  float sum[4] = {};
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 "
+      "{%0, %1, %2, %3}, {%4, %4, %4, %4}, {%5, %5}, {%0, %1, %2, %3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+      : "r"(a * 0x10001u), "r"(b * 0x10001u));
+  for (int i = 0; i < 4; i++) c[(row + i / 2 * 8) * 8 + 2 * column + i % 2] = sum[i];
+}
+
 int expect(const char* what, int i, double got, double expected) {
   if (got == expected) return 0;
   return std::fprintf(stderr, "%s %d: got %g, expected %g\n", what, i, got, expected), 1;
@@ -70,8 +85,14 @@ int main() {
   for (int i = 0; i < kInputs; i++) in[i] = inputs[i], out[i] = 0;
   convert<<<1, kInputs>>>(converted, in);
   scale<<<1, kInputs / 4>>>((float4*)out, words, (const float4*)in, 2.0f);
+  float* product;
+  cudaMallocManaged(&product, 16 * 8 * sizeof(float));
+  multiply<<<1, 32>>>(product);
   if (cudaDeviceSynchronize() != cudaSuccess) return 1;
   int wrong = 0;
+  // 1.25 and 1.75 are numbers of E5M2.
+  for (int i = 0; i < 16 * 8; i++) wrong |= expect("product", i, product[i], 32 * 1.5f * 0.25f * (i % 8));
+  cudaFree(product);
   for (int i = 0; i < kInputs; i++) {
     wrong |= expect("E4M3", i, converted[i].e4m3, expected[i].e4m3);
     wrong |= expect("E5M2", i, converted[i].e5m2, expected[i].e5m2);

@@ -17,6 +17,8 @@ constexpr int size_of(Element element) {
       return 2;
     case Element::s8:
     case Element::u8:
+    case Element::e4m3:
+    case Element::e5m2:
       return 1;
     default:
       return 4;
@@ -32,12 +34,18 @@ MatrixPart part_of(const Register (&registers)[count]) {
 }
 
 template <int m, int n, int k, Element d_type, Element a_type, Element b_type, Element c_type, bool saturates,
-          typename D, std::size_t d_count, typename A, std::size_t a_count, std::size_t b_count, std::size_t c_count>
-void mma(D (&d)[d_count], const A (&a)[a_count], const A (&b)[b_count], const D (&c)[c_count], EMULATOR_HERE) {
-  static_assert(int(a_count * sizeof(A)) * 32 == m * k * size_of(a_type), "mma has another number of registers for a");
-  static_assert(int(b_count * sizeof(A)) * 32 == n * k * size_of(b_type), "mma has another number of registers for b");
-  static_assert(int(c_count * sizeof(D)) * 32 == m * n * size_of(c_type), "mma has another number of registers for c");
-  static_assert(int(d_count * sizeof(D)) * 32 == m * n * size_of(d_type), "mma has another number of registers for d");
+          typename D, std::size_t d_count, typename A, std::size_t a_count, std::size_t b_count,
+          std::size_t c_count>
+void mma(D (&d)[d_count], const A (&a)[a_count], const A (&b)[b_count], const D (&c)[c_count],
+         EMULATOR_HERE) {
+  static_assert(int(a_count * sizeof(A)) * 32 == m * k * size_of(a_type),
+                "mma has another number of registers for a");
+  static_assert(int(b_count * sizeof(A)) * 32 == n * k * size_of(b_type),
+                "mma has another number of registers for b");
+  static_assert(int(c_count * sizeof(D)) * 32 == m * n * size_of(c_type),
+                "mma has another number of registers for c");
+  static_assert(int(d_count * sizeof(D)) * 32 == m * n * size_of(d_type),
+                "mma has another number of registers for d");
   multiply_matrices({m, n, k, part_of<a_type, false>(a), part_of<b_type, false>(b), part_of<c_type, true>(c),
                      part_of<d_type, true>(d), saturates},
                     Operation::mma, where);
@@ -45,8 +53,8 @@ void mma(D (&d)[d_count], const A (&a)[a_count], const A (&b)[b_count], const D 
 
 // ---- matrices of 8 rows of 16 bytes
 
-// Lane `8 * i + r` has row r of matrix i, and after the exchange each lane has, of each matrix, two elements that
-// are adjacent in row lane / 4, or in column lane / 4 if `is_transposed`.
+// Lane `8 * i + r` has row r of matrix i, and after the exchange each lane has, of each matrix, two elements
+// that are adjacent in row lane / 4, or in column lane / 4 if `is_transposed`.
 struct SmallMatrices {
   int count;
   bool is_transposed;
