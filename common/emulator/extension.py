@@ -90,13 +90,13 @@ def build_extension(
     copies = rewrite_sources(sources, own_dirs, folder, temp / "source", root=folder)
     copied_dirs = [copies.copy_of(path) for path in own_dirs]
     others = [*(folder / path for path in extension.include_dirs), Path(sysconfig.get_paths()["include"])]
-    include_dirs = [INCLUDE_DIR, *copied_dirs, *filter(is_usable, others)]
+    include_dirs = [*copied_dirs, INCLUDE_DIR, *filter(is_usable, others)]
     common = [*extension.defines, *(f"-I{path}" for path in include_dirs)]
     jobs = []
     # The slow ones come first: host code includes torch's headers.
     for source in sorted(sources, key=lambda source: source.suffix == ".cu"):
         own = _preprocessor_flags(extension.nvcc) if source.suffix == ".cu" else extension.cxx
-        flags = [*common, *own, *KERNEL_FLAGS, *copies.prefix_maps]
+        flags = [*common, *own, "-std=c++20", *KERNEL_FLAGS, *copies.prefix_maps]
         jobs.append(Job(copies.copy_of(source), flags, folder, f"torch {torch_version()}"))
     jobs = add_versions([*jobs, *runtime_jobs(temp)])
     if use_compiled_headers:

@@ -331,6 +331,7 @@ VARIABLES = {
     "__device__ struct Pair { int x, y; } both;": ["both"],
     "namespace a { namespace { __device__ int inside; } }": ["inside"],
     "__device__ auto lambda = [](int x) { return x; };": ["lambda"],
+    "#include <cstdio>\n__device__ int behind_include;": ["behind_include"],
 }
 
 
@@ -577,6 +578,8 @@ def test_refuses_at_file_scope():
         rewritten("\n#include <curand_kernel.h>  // for random numbers")
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: the emulator does not support <cub/cub\.cuh>$"):
         rewritten('#include "cub/cub.cuh"')
+    with pytest.raises(UserError, match=r"^csrc/k.cu:1: the emulator does not support <cuda/atomic>$"):
+        rewritten("#include <cuda/atomic>")
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: there is no kernel before this <<<$"):
         rewritten("#define CONFIGURATION <<<1, 2>>>(x)\n")
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: this <<< has no matching >>>\($"):
@@ -793,6 +796,12 @@ def test_command_line_says_what_is_wrong(tmp_path):
     assert (refused.returncode, missing.returncode) == (1, 1)
     source.write_bytes(b"\xff\xfe")
     assert run(source, "-o", tmp_path / "k.cpp").stderr == f"error: {source} is not text in UTF-8\n"
+
+
+def test_headers_of_the_program_may_have_names_like_those_of_cuda():
+    text = '#include "cuda_utils.h"\n#include <cuda/kernels.cuh>\n#include "cub/cub.cuh"\n'
+    with pytest.raises(UserError, match=r"^k.cu:3: the emulator does not support <cub/cub\.cuh>$"):
+        rewrite(Source("k.cu", text, frozenset(["cuda_utils.h", "cuda/kernels.cuh", "cub/cub.cuh"])))
 
 
 def test_each_device_variable_is_registered_behind_its_declaration():

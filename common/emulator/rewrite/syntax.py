@@ -15,10 +15,11 @@ from .tokens import Source
 from .variables import FileVariables, SharedDeclaration, find_file_variables, read_shared_declaration
 
 TEXTURES = re.compile(r"(tex|surf)(1D|2D|3D|Cubemap)\w*|(texture|surface)|cuda(Texture|Surface)Object_t")
-# Headers of the CUDA Toolkit. The emulator cannot use them, even on machines that have them.
+# Headers of the CUDA Toolkit. The emulator cannot use them, even on machines that have them. A program may have
+# headers of its own with such names, except those of the libraries.
+LIBRARY_HEADERS = re.compile(r"(cub|thrust|cute|cutlass|cooperative_groups)/.*")
 CUDA_HEADERS = re.compile(
-    r"(cub|thrust|cuda|cute|cutlass|cooperative_groups)/.*"
-    r"|(cooperative_groups|mma|cuda_|curand|cublas|cudnn|cufft|cusparse|cusolver|nvrtc|nvtx|texture_|surface_)\w*\.h"
+    r"cuda/.*|(cooperative_groups|mma|cuda_|curand|cublas|cudnn|cufft|cusparse|cusolver|nvrtc|nvtx|texture_|surface_)\w*\.h"
 )
 # Functions that CUDA has removed, and what replaces them.
 REMOVED = {
@@ -185,7 +186,8 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
     for index in source.find("include"):
         if source.is_(index - 1, "#") and source.tokens[index].directive and index not in source.skipped:
             header = source.rest_of_line(index).strip('<>" ')
-            if CUDA_HEADERS.fullmatch(header) and not (INCLUDE / header).exists():
+            is_other = CUDA_HEADERS.fullmatch(header) and header not in source.own_headers
+            if (is_other or LIBRARY_HEADERS.fullmatch(header)) and not (INCLUDE / header).exists():
                 yield index, f"the emulator does not support <{header}>"
     textures = [text for text in source.positions if TEXTURES.fullmatch(text)]
     for index in source.find(*REMOVED):

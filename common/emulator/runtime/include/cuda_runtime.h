@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "emulator/atomics.h"
+#include "emulator/graph_api.h"
 #include "emulator/groups.h"
 #include "emulator/heap.h"
 #include "emulator/kernel_api.h"
@@ -21,3 +22,9 @@
 #include "emulator/shared_address.h"
 #include "emulator/synchronise.h"
 #include "emulator/types.h"
+
+// Programs ask for these to know which of CUDA's headers are included.
+#define __CUDA_RUNTIME_H__
+#define __CUDA_RUNTIME_API_H__
+#define __DRIVER_TYPES_H__
+#define __VECTOR_TYPES_H__

@@ -58,7 +58,9 @@ constexpr bool is_sub_byte = std::is_same_v<T, wmma::experimental::precision::u4
 
 struct MatrixShape {
   int m, n, k;
-  constexpr bool operator==(const MatrixShape&) const = default;
+  constexpr bool operator==(const MatrixShape& other) const {
+    return m == other.m && n == other.n && k == other.k;
+  }
 };
 
 template <typename T, bool is_accumulator>
@@ -117,7 +119,7 @@ requires emulator::is_sub_byte<T> struct fragment<Use, m, n, k, T, Layout> {
 template <typename Use, int m, int n, int k, typename T, typename Layout>
 __forceinline__ void fill_fragment(
     fragment<Use, m, n, k, T, Layout>& f,
-    const typename std::type_identity_t<typename emulator::ElementOf<T>::Stored>& value) {
+    const typename emulator::ElementOf<T>::Stored& value) {
   for (auto& x : f.x) x = value;
 }
 

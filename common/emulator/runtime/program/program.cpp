@@ -75,7 +75,7 @@ void end(int status, void*) {
   }
   if (!sticky_error()) {
     report_unfinished();
-    if (status == 0) report_leaks();  // a program that stops at an error frees nothing
+    if (status == 0) report_leaks(kAllDevices);  // a program that stops at an error frees nothing
   }
   add_unchecked();
   const bool is_wrong = has_errors();
@@ -99,6 +99,7 @@ __attribute__((constructor(101))) void begin() {
   pthread_atfork(before_fork, nullptr, after_fork_in_child);
   on_exit(end, nullptr);  // the first to be registered is the last to be called
   watch_host();
+  watch_time();
 }
 
 }  // namespace

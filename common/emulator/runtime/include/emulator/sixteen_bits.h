@@ -1,8 +1,6 @@
 // The 16-bit floating-point types: half and bfloat16, and what CUDA offers for both of them.
 #pragma once
 
-#include <concepts>
-
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -19,10 +17,10 @@ namespace emulator::sixteen_bits {
 
 // The types that convert to and from those of a format without a change of bits: CUDA's structures of bits,
 // and the type in torch's headers, which need not be included.
-template <FloatFormat format>
+template <const FloatFormat& format>
 struct Relatives;
 
-template <FloatFormat format>
+template <const FloatFormat& format>
 struct alignas(2) SixteenBits {
   using Raw = typename Relatives<format>::Raw;
   using Torch = typename Relatives<format>::Torch;
@@ -41,8 +39,8 @@ struct alignas(2) SixteenBits {
   }
 
   operator float() const { return read_format(bits, format); }
-  template <std::integral T>
-  operator T() const {
+  template <typename T>
+  requires std::is_integral_v<T> operator T() const {
     return to_integer<T>(float(*this), FE_TOWARDZERO);
   }
   operator bool() const { return bits << 1 & 0xffff; }
@@ -77,7 +75,7 @@ struct alignas(2) SixteenBits {
 };
 
 // Two of them, loaded and stored as one.
-template <FloatFormat format>
+template <const FloatFormat& format>
 struct alignas(4) SixteenBitsPair {
   using T = SixteenBits<format>;
   using Raw2 = typename Relatives<format>::Raw2;

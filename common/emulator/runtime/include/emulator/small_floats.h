@@ -24,7 +24,7 @@ struct FloatFormat {
   }
   constexpr std::uint32_t largest() const { return infinity() - 1; }
 };
-constexpr FloatFormat kHalf{5, 10}, kBFloat16{8, 7}, kTF32{8, 10}, kE5M2{5, 2}, kE4M3{4, 3, false};
+inline constexpr FloatFormat kHalf{5, 10}, kBFloat16{8, 7}, kTF32{8, 10}, kE5M2{5, 2}, kE4M3{4, 3, false};
 
 constexpr int kNearestAway = -1;  // ties away from zero: a rounding mode of PTX that <cfenv> lacks
 

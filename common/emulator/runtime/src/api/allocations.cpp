@@ -11,15 +11,23 @@
 #include "../races/initialisation.h"
 #include "../report/settings.h"
 #include "call.h"
+#include "devices.h"
 #include "memory_pools.h"
 #include "streams.h"
 
 namespace emulator {
 namespace {
 
+constexpr const char* kNoAllocationNodes =
+    "the emulator does not support graphs that allocate or free memory";
+
 std::size_t rounded_pitch(std::size_t width) { return (width + 511) / 512 * 512; }  // bytes
 
-std::size_t device_bytes = 0;  // in live allocations
+// Bytes in live allocations of a device.
+std::size_t& device_bytes(int device) {
+  static auto& all = *new std::map<int, std::size_t>;
+  return all[device];
+}
 
 // Flags of pinned host memory. What cudaHostRegister has registered is neither protected nor checked for
 // leaks.
@@ -37,32 +45,40 @@ void fill_pattern(void* memory, std::size_t bytes) {
   std::fill_n(static_cast<std::uint32_t*>(memory), words, kUninitialised);
 }
 
-cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
+cudaError_t allocate_now(void** memory, std::size_t bytes, Space space, int device) {
   if (sticky_error()) return sticky_error();
   if (!memory) return fail(cudaErrorInvalidValue);
   *memory = nullptr;
   if (bytes == 0) return cudaSuccess;
   const Call& call = *Call::under_way();
   const bool on_device = space != Space::pinned;
-  const std::size_t left = device().totalGlobalMem - std::min(device().totalGlobalMem, device_bytes);
+  const std::size_t most = emulator::device().totalGlobalMem;
+  const std::size_t left = most - std::min(most, device_bytes(device));
   std::byte* begin = on_device && bytes > left ? nullptr : take_pages(bytes, space == Space::device);
   if (!begin) return fail(cudaErrorMemoryAllocation);
-  if (on_device) device_bytes += bytes;
+  if (on_device) device_bytes(device) += bytes;
   {
     const OnDevice open;
     fill_pattern(begin, bytes);
   }
   Allocation& made = new_allocation(begin, bytes, space, argument_text(call.name, call.where, 0), call.where);
+  made.device = device;
   mark_uninitialised(made, begin, bytes);
   *memory = begin;
   return cudaSuccess;
 }
 
+cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
+  if (const cudaError_t error = check_no_capture()) return error;
+  return allocate_now(memory, bytes, space, current_device());
+}
+
 cudaError_t allocate_from(cudaMemPool_t pool, void** memory, std::size_t bytes, cudaStream_t stream) {
   if (!is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
+  if (is_captured(stream)) return refuse_in_capture("allocation", kNoAllocationNodes);
   if (!is_pool(pool)) return fail(cudaErrorInvalidValue);
   if (!has_room(pool, bytes)) return fail(cudaErrorMemoryAllocation);
-  const cudaError_t error = allocate(memory, bytes, Space::device);
+  const cudaError_t error = allocate_now(memory, bytes, Space::device, device_of(pool));
   if (!error && bytes) take_from_pool(pool, *memory, bytes);
   return error;
 }
@@ -112,7 +128,7 @@ bool is_wrong_to_free(const void* memory, bool of_host) {
 
 void retire(Allocation& allocation, Position where) {
   return_to_pool(allocation.begin);
-  if (allocation.space != Space::pinned) device_bytes -= allocation.size;
+  if (allocation.space != Space::pinned) device_bytes(allocation.device) -= allocation.size;
   allocation.freed = true;
   allocation.freed_where = where;
   allocation.shadow.reset();
@@ -122,6 +138,7 @@ void retire(Allocation& allocation, Position where) {
 
 cudaError_t free_now(void* memory, bool of_host) {
   if (sticky_error()) return sticky_error();
+  if (const cudaError_t error = check_no_capture()) return error;
   finish_all();
   if (sticky_error()) return sticky_error();
   if (!memory) return cudaSuccess;
@@ -143,11 +160,17 @@ bool is_registered(const Allocation& allocation) {
   return found != host_flags().end() && found->second.is_registered;
 }
 
-void report_leaks() {
+// Whether an allocation of a device was not freed.
+bool is_left_on(int device, const Allocation& allocation) {
+  if (device != kAllDevices && allocation.device != device) return false;
+  return is_ours(allocation) && !allocation.freed && !is_registered(allocation);
+}
+
+void report_leaks(int device) {
   const char* setting = setting_of("EMULATOR_LEAKS");
   const bool is_error = setting && std::string(setting) == "error";
   for (const Allocation* allocation : all_allocations()) {
-    if (allocation->freed || !is_ours(*allocation) || is_registered(*allocation)) continue;
+    if (!is_left_on(device, *allocation)) continue;
     const Cause cause{Check::leaks, "leak", nullptr, allocation};
     const std::string name = allocation->name.empty() ? "memory" : allocation->name;
     if (is_on(Check::leaks) && is_new(cause))
@@ -159,10 +182,9 @@ void report_leaks() {
   }
 }
 
-void forget_allocations() {
+void forget_allocations(int device) {
   for (Allocation* allocation : all_allocations())
-    if (is_ours(*allocation) && !allocation->freed && !is_registered(*allocation))
-      retire(*allocation, Call::under_way()->where);
+    if (is_left_on(device, *allocation)) retire(*allocation, Call::under_way()->where);
 }
 
 }  // namespace emulator
@@ -185,7 +207,7 @@ cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaMemPool_t pool
 }
 cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream, Position where) {
   const Call call("cudaMallocAsync", where);
-  return allocate_from(current_pool(), memory, bytes, stream);
+  return allocate_from(current_pool(current_device()), memory, bytes, stream);
 }
 cudaError_t cudaMallocPitch(void** memory, std::size_t* pitch, std::size_t width, std::size_t height,
                             Position where) {
@@ -263,6 +285,7 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream, Position where) {
   const Call call("cudaFreeAsync", where);
   if (sticky_error()) return sticky_error();
   if (!memory) return cudaSuccess;
+  if (is_captured(stream)) return refuse_in_capture("allocation", kNoAllocationNodes);
   if (is_wrong_to_free(memory, false)) return fail(cudaErrorInvalidValue);
   Work work{"cudaFreeAsync", where, [memory, where] {
               Allocation* allocation = find_allocation(memory);
@@ -275,7 +298,7 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream, Position where) {
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   if (sticky_error()) return sticky_error();
   *total = device().totalGlobalMem;
-  *free = *total - std::min(*total, device_bytes);
+  *free = *total - std::min(*total, device_bytes(current_device()));
   return cudaSuccess;
 }
 
@@ -286,10 +309,10 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   if (!allocation || allocation->freed)
     *attributes = {cudaMemoryTypeUnregistered, cudaInvalidDeviceId, nullptr, address, {}};
   else if (allocation->space == Space::pinned)
-    *attributes = {cudaMemoryTypeHost, 0, address, address, {}};
+    *attributes = {cudaMemoryTypeHost, allocation->device, address, address, {}};
   else if (allocation->space == Space::managed)
-    *attributes = {cudaMemoryTypeManaged, 0, address, address, {}};
+    *attributes = {cudaMemoryTypeManaged, allocation->device, address, address, {}};
   else
-    *attributes = {cudaMemoryTypeDevice, 0, address, nullptr, {}};
+    *attributes = {cudaMemoryTypeDevice, allocation->device, address, nullptr, {}};
   return cudaSuccess;
 }

@@ -8,8 +8,9 @@ namespace emulator {
 
 bool is_registered(const Allocation& allocation);  // host memory registered by cudaHostRegister
 bool is_symbol(const void* address);               // a variable at file scope, not a copy on a stack
-void report_leaks();                               // as findings
-void forget_allocations();                         // cudaDeviceReset frees all of them
+constexpr int kAllDevices = -1;
+void report_leaks(int device);        // as findings
+void forget_allocations(int device);  // as cudaDeviceReset frees them
 
 }  // namespace emulator
 EMULATOR_END

@@ -35,6 +35,7 @@ void add_call_finding(Check check, const char* problem, const void* about, std::
 // Adds a remark to the end of the report, once.
 void note(const char* remark);
 const std::vector<const char*>& notes();
+void note_skipped_work();  // a launch or a copy, because of the sticky error
 
 // Argument number `which` of the call as the program's source has it, without casts and `&`: "d_x" for the
 // first of `cudaMalloc((void**)&d_x, n)`. Empty if the source cannot be read.

@@ -31,50 +31,79 @@ void move(const Side& to, const Side& from, const char* call, Position where) {
   }
 }
 
-// Memory that has already been read, because CUDA reads ordinary host memory during the call.
-struct Staged {
-  std::shared_ptr<std::byte[]> bytes;
-  Side side;
-};
-Staged stage(const Side& from) {
+// Reads memory now, because CUDA reads ordinary host memory during the call.
+std::shared_ptr<std::byte[]> stage(Side& from) {
   const Rows& region = from.region;
   std::shared_ptr<std::byte[]> bytes(new std::byte[region.width * region.count()]);
   for (std::size_t y = 0; y < region.count(); y++)
     std::memcpy(&bytes[y * region.width], region.row(y), region.width);
-  return {
-      bytes,
-      {{bytes.get(), region.width, region.width, region.height, region.width * region.height, region.depth},
-       nullptr,
-       from.name,
-       from.role}};
+  const std::size_t slice = region.width * region.height;
+  from.region = {bytes.get(), region.width, region.width, region.height, slice, region.depth};
+  from.allocation = nullptr;
+  return bytes;
 }
 
 MemoryUse use_of(const Side& side, bool writes) { return {side.region.begin, side.region.span(), writes}; }
 
+void fill(const Side& to, unsigned int value, std::size_t element) {
+  for (std::size_t y = 0; y < to.region.count(); y++) {
+    for (std::size_t x = 0; x < to.region.width; x += element)
+      std::memcpy(to.region.writable(y) + x, &value, element);
+    if (to.allocation)
+      mark_initialised(const_cast<Allocation&>(*to.allocation), to.region.row(y), to.region.width);
+  }
+}
+
 }  // namespace
+
+cudaError_t prepare_set(const Rows& region, unsigned int value, std::size_t element, int argument, Work& work,
+                        Side& to) {
+  if (region.pitch < region.width) return fail(cudaErrorInvalidPitchValue);
+  to = side_of(region, argument, "its destination");
+  if (const cudaError_t error = check_side(to, false)) return error;
+  if (!to.allocation && collect_until_exit)
+    return refuse_copy("direction", to, " is given " + to.called() + ", which is ordinary host memory", "");
+  const Call& call = *Call::under_way();
+  work = {std::string(call.name) + " of " + to.called(), call.where, nullptr, {use_of(to, true)}};
+  work.type = cudaGraphNodeTypeMemset;
+  work.run = [to, value, element, name = call.name, where = call.where] {
+    if (!to.allocation || !to.allocation->freed) return fill(to, value, element);
+    const Call late(name, where);
+    check_side(to, false);
+  };
+  return cudaSuccess;
+}
+
+cudaError_t prepare_copy(const Rows& to_region, const Rows& from_region, cudaMemcpyKind kind, int to_argument,
+                         int from_argument, PreparedCopy& copy) {
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return fail(cudaErrorInvalidMemcpyDirection);
+  if (to_region.pitch < to_region.width || from_region.pitch < to_region.width)
+    return fail(cudaErrorInvalidPitchValue);
+  copy.to = side_of(to_region, to_argument, "its destination");
+  copy.from = side_of(from_region, from_argument, "its source");
+  if (const cudaError_t error = check_side(copy.to, false)) return error;
+  if (const cudaError_t error = check_side(copy.from, true)) return error;
+  return check_direction(copy.to, copy.from, kind);
+}
+
+Work work_of(const PreparedCopy& copy) {
+  const Call& call = *Call::under_way();
+  Work work{std::string(call.name) + " to " + copy.to.called(),
+            call.where,
+            nullptr,
+            {use_of(copy.to, true), use_of(copy.from, false)}};
+  work.type = cudaGraphNodeTypeMemcpy;
+  work.run = [copy, name = call.name, where = call.where] { move(copy.to, copy.from, name, where); };
+  return work;
+}
 
 cudaError_t set_rows(const Rows& region, int value, const cudaStream_t* stream) {
   if (sticky_error()) return sticky_error();
   if (region.width == 0 || region.count() == 0) return cudaSuccess;
-  if (region.pitch < region.width) return fail(cudaErrorInvalidPitchValue);
-  const Side to = side_of(region, 0, "its destination");
-  if (const cudaError_t error = check_side(to, false)) return error;
-  const Call& call = *Call::under_way();
-  if (!to.allocation && collect_until_exit)
-    return refuse_copy("direction", to, " is given " + to.called() + ", which is ordinary host memory", "");
-  Work work{std::string(call.name) + " of " + to.called(), call.where, nullptr, {use_of(to, true)}};
-  work.run = [to, value, name = call.name, where = call.where] {
-    if (to.allocation && to.allocation->freed) {
-      const Call late(name, where);
-      check_side(to, false);
-      return;
-    }
-    for (std::size_t y = 0; y < to.region.count(); y++) {
-      std::memset(to.region.writable(y), value, to.region.width);
-      if (to.allocation)
-        mark_initialised(const_cast<Allocation&>(*to.allocation), to.region.row(y), to.region.width);
-    }
-  };
+  Work work;
+  Side to;
+  if (const cudaError_t error = prepare_set(region, static_cast<unsigned char>(value), 1, 0, work, to))
+    return error;
   const cudaStream_t target = stream ? *stream : nullptr;
   if (const cudaError_t error = enqueue(target, std::move(work))) return error;
   return !stream && to.on_host() ? finish(target) : cudaSuccess;
@@ -82,32 +111,21 @@ cudaError_t set_rows(const Rows& region, int value, const cudaStream_t* stream) 
 
 cudaError_t copy_rows(const Rows& to_region, const Rows& from_region, cudaMemcpyKind kind,
                       const cudaStream_t* stream, int from_argument) {
-  if (sticky_error()) return sticky_error();
-  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return fail(cudaErrorInvalidMemcpyDirection);
+  if (sticky_error()) return note_skipped_work(), sticky_error();
   if (to_region.width == 0 || to_region.count() == 0) return cudaSuccess;
-  if (to_region.pitch < to_region.width || from_region.pitch < to_region.width)
-    return fail(cudaErrorInvalidPitchValue);
-  const Side to = side_of(to_region, 0, "its destination");
-  Side from = side_of(from_region, from_argument, "its source");
-  if (const cudaError_t error = check_side(to, false)) return error;
-  if (const cudaError_t error = check_side(from, true)) return error;
-  if (const cudaError_t error = check_direction(to, from, kind)) return error;
-
-  const Call& call = *Call::under_way();
-  Work work{std::string(call.name) + " to " + to.called(),
-            call.where,
-            nullptr,
-            {use_of(to, true), use_of(from, false)}};
-  const bool within_device = !to.on_host() && !from.on_host();
-  const bool waits = stream ? to.is_pageable() : !within_device;
-  std::shared_ptr<std::byte[]> kept;
-  if (!waits && from.is_pageable()) {
-    Staged staged = stage(from);
-    kept = std::move(staged.bytes);
-    from = std::move(staged.side);
-  }
-  work.run = [to, from, kept, name = call.name, where = call.where] { move(to, from, name, where); };
+  const int to_argument = from_argument == kNoArgument ? kNoArgument : 0;
+  PreparedCopy copy;
+  if (const cudaError_t error = prepare_copy(to_region, from_region, kind, to_argument, from_argument, copy))
+    return error;
+  Work work = work_of(copy);
   const cudaStream_t target = stream ? *stream : nullptr;
+  if (stream && is_captured(target)) return enqueue(target, std::move(work));
+  const bool within_device = !copy.to.on_host() && !copy.from.on_host();
+  const bool waits = stream ? copy.to.is_pageable() : !within_device;
+  if (!waits && copy.from.is_pageable()) {
+    copy.kept = stage(copy.from);
+    work.run = work_of(copy).run;
+  }
   if (const cudaError_t error = enqueue(target, std::move(work))) return error;
   return waits ? finish(target) : cudaSuccess;
 }

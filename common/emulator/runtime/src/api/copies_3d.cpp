@@ -20,15 +20,25 @@ bool fits(const cudaPitchedPtr& memory, const cudaPos& at, const cudaExtent& ext
   return at.x + extent.width <= memory.pitch && (!has_slices || at.y + extent.height <= memory.ysize);
 }
 
-cudaError_t copy_box(const cudaMemcpy3DParms* copy, const cudaStream_t* stream) {
+}  // namespace
+
+cudaError_t boxes_of(const cudaMemcpy3DParms* copy, Rows& to, Rows& from) {
   if (!copy) return fail(cudaErrorInvalidValue);
   if (copy->srcArray || copy->dstArray) return fail(cudaErrorNotSupported);
   const cudaExtent& extent = copy->extent;
-  if (!extent.width || !extent.height || !extent.depth) return cudaSuccess;
   if (!fits(copy->srcPtr, copy->srcPos, extent) || !fits(copy->dstPtr, copy->dstPos, extent))
     return fail(cudaErrorInvalidValue);
-  return copy_rows(box_of(copy->dstPtr, copy->dstPos, extent), box_of(copy->srcPtr, copy->srcPos, extent),
-                   copy->kind, stream, kNoArgument);
+  to = box_of(copy->dstPtr, copy->dstPos, extent);
+  from = box_of(copy->srcPtr, copy->srcPos, extent);
+  return cudaSuccess;
+}
+
+namespace {
+
+cudaError_t copy_box(const cudaMemcpy3DParms* copy, const cudaStream_t* stream) {
+  Rows to{}, from{};
+  if (const cudaError_t error = boxes_of(copy, to, from)) return error;
+  return copy_rows(to, from, copy->kind, stream, kNoArgument);
 }
 
 cudaError_t set_box(const cudaPitchedPtr& memory, int value, const cudaExtent& extent,

@@ -1,5 +1,4 @@
 // The emulated device: its limits, and the functions that query them.
-#include <strings.h>
 #include <time.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "../report/settings.h"
 #include "allocations.h"
 #include "call.h"
+#include "devices.h"
 #include "emulator/synchronise.h"
 #include "kernels.h"
 #include "streams.h"
@@ -81,8 +81,6 @@ void set_limit(cudaDeviceProp& d, const std::string& name, long value) {
 
 }  // namespace
 
-cudaError_t check_device(int device) { return device == 0 ? cudaSuccess : fail(cudaErrorInvalidDevice); }
-
 cudaDeviceProp device() {
   cudaDeviceProp d = usual_device();
   const char* setting = setting_of("EMULATOR_DEVICE");
@@ -105,20 +103,6 @@ long long clock64() {
   return 1'000'000'000LL * now.tv_sec + now.tv_nsec;
 }
 
-cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
-cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
-cudaError_t cudaSetDevice(int device) { return sticky_error() ? sticky_error() : check_device(device); }
-cudaError_t cudaSetValidDevices(int* devices, int count) {
-  if (!devices || count <= 0) return fail(cudaErrorInvalidValue);
-  for (int i = 0; i < count; i++)
-    if (check_device(devices[i])) return cudaErrorInvalidDevice;
-  return cudaSuccess;
-}
-cudaError_t cudaInitDevice(int device, unsigned int flags, unsigned int has_flags) {
-  if (check_device(device)) return cudaErrorInvalidDevice;
-  return has_flags & cudaInitDeviceFlagsAreValid ? cudaSetDeviceFlags(flags) : cudaSuccess;
-}
-cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) { return *device = 0, cudaSuccess; }
 cudaError_t cudaSetDeviceFlags(unsigned int flags) {
   if (flags & ~unsigned(cudaDeviceMask)) return fail(cudaErrorInvalidValue);
   return configuration.flags = flags | cudaDeviceMapHost, cudaSuccess;
@@ -138,23 +122,11 @@ cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) {
 }  // has no effect on a GPU, either
 cudaError_t cudaCtxResetPersistingL2Cache() { return cudaSuccess; }
 
-cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
-  if (check_device(device)) return cudaErrorInvalidDevice;
-  const cudaDeviceProp d = emulator::device();
-  const int needed = std::snprintf(text, length < 0 ? 0 : std::size_t(length), "%04x:%02x:%02x.0",
-                                   d.pciDomainID, d.pciBusID, d.pciDeviceID);
-  return needed < length ? cudaSuccess : fail(cudaErrorInvalidValue);
-}
-cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
-  char known[32];
-  cudaDeviceGetPCIBusId(known, sizeof(known), 0);
-  if (!text || strcasecmp(text, known) != 0) return fail(cudaErrorInvalidDevice);
-  return *device = 0, cudaSuccess;
-}
-
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (check_device(device)) return cudaErrorInvalidDevice;
   *properties = emulator::device();
+  properties->pciBusID += device;
+  properties->isMultiGpuBoard = device_count() > 1;
   return cudaSuccess;
 }
 
@@ -162,8 +134,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceReset(Position where) {
   const Call call("cudaDeviceReset", where);
   finish_all();
-  if (collect_until_exit && !sticky_error()) report_leaks();
-  forget_allocations();
+  if (collect_until_exit && !sticky_error()) report_leaks(current_device());
+  forget_allocations(current_device());
   set_sticky_error(cudaSuccess);
   forget_function_attributes();
   return cudaSuccess;
@@ -184,21 +156,5 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   if (greatest) *greatest = -5;
   return cudaSuccess;
 }
-cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  if (check_device(device) || check_device(peer)) return cudaErrorInvalidDevice;
-  return *can = 0, cudaSuccess;
-}
-cudaError_t cudaDeviceEnablePeerAccess(int, unsigned int) { return fail(cudaErrorInvalidDevice); }
-cudaError_t cudaDeviceDisablePeerAccess(int) { return fail(cudaErrorInvalidDevice); }
-cudaError_t cudaDeviceGetP2PAttribute(int*, cudaDeviceP2PAttr, int, int) {
-  return fail(cudaErrorInvalidDevice);
-}
-cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t*, cudaEvent_t) { return fail(cudaErrorNotSupported); }
-cudaError_t cudaIpcOpenEventHandle(cudaEvent_t*, cudaIpcEventHandle_t) { return fail(cudaErrorNotSupported); }
-cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) { return fail(cudaErrorNotSupported); }
-cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned int) {
-  return fail(cudaErrorNotSupported);
-}
-cudaError_t cudaIpcCloseMemHandle(void*) { return fail(cudaErrorNotSupported); }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }

@@ -29,6 +29,9 @@ void note(const char* remark) {
   auto& all = all_notes();
   if (std::find(all.begin(), all.end(), remark) == all.end()) all.push_back(remark);
 }
+void note_skipped_work() {
+  note("after an error in a kernel, later launches and copies do nothing and return that error, as on a GPU");
+}
 const std::vector<const char*>& notes() { return all_notes(); }
 
 cudaError_t fail(cudaError_t error) { return last_error = error; }

@@ -9,25 +9,35 @@
 #include "call.h"
 
 struct CUmemPoolHandle_st {
-  std::size_t most;           // bytes; 0 for no limit
+  int device;
+  std::size_t most = 0;       // bytes; 0 for no limit
   std::size_t threshold = 0;  // reserved bytes that stay reserved
   std::size_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
   int reuse[3] = {1, 1, 1};  // has no effect: no address is used twice
-  cudaMemAccessFlags access = cudaMemAccessFlagsProtReadWrite;
 };
 
 namespace emulator {
 namespace {
 
 struct Pools {
-  CUmemPoolHandle_st usual{0};
-  cudaMemPool_t current = &usual;
+  std::map<int, CUmemPoolHandle_st> usual;  // by device
+  std::map<int, cudaMemPool_t> current;
   std::vector<cudaMemPool_t> created;
   std::map<const void*, std::pair<cudaMemPool_t, std::size_t>> origins;  // of memory, and its bytes
 };
 Pools& pools() {
   static auto& all = *new Pools;  // outlives every static object
   return all;
+}
+
+cudaMemPool_t usual_pool(int device) {
+  return &pools().usual.try_emplace(device, CUmemPoolHandle_st{device}).first->second;
+}
+
+bool is_usual(cudaMemPool_t pool) {
+  for (auto& [device, one] : pools().usual)
+    if (&one == pool) return true;
+  return false;
 }
 
 void trim(CUmemPoolHandle_st& pool, std::size_t kept) {
@@ -70,10 +80,14 @@ cudaError_t set_counter(CUmemPoolHandle_st& pool, cudaMemPoolAttr attribute, std
 
 bool is_pool(cudaMemPool_t pool) {
   const auto& created = pools().created;
-  return pool == &pools().usual || std::count(created.begin(), created.end(), pool) > 0;
+  return is_usual(pool) || std::count(created.begin(), created.end(), pool) > 0;
 }
 
-cudaMemPool_t current_pool() { return pools().current; }
+int device_of(cudaMemPool_t pool) { return pool->device; }
+
+cudaMemPool_t current_pool(int device) {
+  return pools().current.try_emplace(device, usual_pool(device)).first->second;
+}
 
 bool has_room(cudaMemPool_t pool, std::size_t bytes) {
   return !pool->most || bytes <= pool->most - std::min(pool->most, pool->used);
@@ -108,13 +122,13 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
   if (!is_known) return fail(cudaErrorInvalidValue);
   if (check_device(properties->location.id)) return cudaErrorInvalidDevice;
   if (properties->handleTypes != cudaMemHandleTypeNone) return fail(cudaErrorNotSupported);
-  pools().created.push_back(new CUmemPoolHandle_st{properties->maxSize});
+  pools().created.push_back(new CUmemPoolHandle_st{properties->location.id, properties->maxSize});
   return *pool = pools().created.back(), cudaSuccess;
 }
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
   if (sticky_error()) return sticky_error();
-  if (!is_pool(pool) || pool == &pools().usual) return fail(cudaErrorInvalidValue);
-  if (pools().current == pool) pools().current = &pools().usual;
+  if (!is_pool(pool) || is_usual(pool)) return fail(cudaErrorInvalidValue);
+  if (current_pool(pool->device) == pool) pools().current[pool->device] = usual_pool(pool->device);
   std::erase(pools().created, pool);
   return cudaSuccess;  // the object stays, because memory from it may still be in use
 }
@@ -138,9 +152,11 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* wanted, std::size_t count) {
   if (!is_pool(pool) || (count && !wanted)) return fail(cudaErrorInvalidValue);
   for (std::size_t i = 0; i < count; i++) {
-    if (wanted[i].location.type != cudaMemLocationTypeDevice || check_device(wanted[i].location.id))
+    const cudaMemLocation& location = wanted[i].location;
+    if (location.type != cudaMemLocationTypeDevice || check_device(location.id))
       return fail(cudaErrorInvalidDevice);
-    if (wanted[i].flags == cudaMemAccessFlagsProtNone) return fail(cudaErrorInvalidDevice);  // its own device
+    if (location.id != pool->device) return fail(cudaErrorNotSupported);
+    if (wanted[i].flags != cudaMemAccessFlagsProtReadWrite) return fail(cudaErrorInvalidDevice);
   }
   return cudaSuccess;
 }
@@ -148,18 +164,19 @@ cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool, 
   if (!is_pool(pool) || !flags || !location) return fail(cudaErrorInvalidValue);
   if (location->type != cudaMemLocationTypeDevice || check_device(location->id))
     return fail(cudaErrorInvalidDevice);
-  return *flags = pool->access, cudaSuccess;
+  const bool is_own = location->id == pool->device;
+  return *flags = is_own ? cudaMemAccessFlagsProtReadWrite : cudaMemAccessFlagsProtNone, cudaSuccess;
 }
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   if (check_device(device)) return cudaErrorInvalidDevice;
-  return *pool = &pools().usual, cudaSuccess;
+  return *pool = usual_pool(device), cudaSuccess;
 }
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
   if (check_device(device)) return cudaErrorInvalidDevice;
-  return *pool = pools().current, cudaSuccess;
+  return *pool = current_pool(device), cudaSuccess;
 }
 cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
   if (check_device(device)) return cudaErrorInvalidDevice;
-  if (!is_pool(pool)) return fail(cudaErrorInvalidValue);
-  return pools().current = pool, cudaSuccess;
+  if (!is_pool(pool) || pool->device != device) return fail(cudaErrorInvalidValue);
+  return pools().current[device] = pool, cudaSuccess;
 }

@@ -46,16 +46,25 @@ bool has_changed(const std::vector<std::byte>& before, const std::byte* begin) {
   return !before.empty() && is_there(begin) && std::memcmp(before.data(), begin, before.size()) != 0;
 }
 
-void report_hazard(const std::string& what, Position where, const Step& earlier, const std::byte* memory) {
+// How the work could wait for the earlier step.
+std::string advice(std::uint64_t graph_launch, const Step& earlier) {
+  const std::string since = " in " + line_at(earlier.work.where);
+  if (graph_launch && graph_launch == earlier.graph_launch)
+    return earlier.work.what + " is another node of the graph, added" + since +
+           ": add a dependency on it, directly or through other nodes";
+  return earlier.work.what + " was started earlier," + since +
+         ", in another stream: wait for that stream or for an event";
+}
+
+void report_hazard(const std::string& what, Position where, std::uint64_t graph_launch, const Step& earlier,
+                   const std::byte* memory) {
   const Position since = earlier.work.where;
   const Cause cause{Check::streams, "overtakes", nullptr, where.file_name(), where.line(), since.line()};
   if (!is_on(Check::streams) || !is_new(cause)) return;
   const Allocation* allocation = find_allocation(memory);
   const std::string name = allocation && !allocation->name.empty() ? allocation->name : "the same memory";
-  add(cause,
-      {false, what + " does not wait for " + earlier.work.what + ", and both use " + name, line_at(where),
-       earlier.work.what + " was started earlier, in " + line_at(since) +
-           ", in another stream: wait for that stream or for an event"});
+  add(cause, {false, what + " does not wait for " + earlier.work.what + ", and both use " + name,
+              line_at(where), advice(graph_launch, earlier)});
 }
 
 // Memory that the step is about to change, and that a waiting earlier step uses.
@@ -74,10 +83,11 @@ void run_and_find_hazards(Step& step, const std::map<std::uint64_t, std::shared_
     for (const MemoryUse& ours : step.work.uses)
       for (const MemoryUse& its : earlier->work.uses) {
         if (its.writes)
-          if (const Region region = common(ours, step.work.is_launch, its); region.bytes)
-            earlier->watched.push_back({region.begin, region.bytes, step.work.what, step.work.where});
+          if (const Region region = common(ours, step.work.is_launch(), its); region.bytes)
+            earlier->watched.push_back(
+                {region.begin, region.bytes, step.work.what, step.work.where, step.graph_launch});
         if (ours.writes)
-          if (const Region region = common(its, earlier->work.is_launch, ours); region.bytes)
+          if (const Region region = common(its, earlier->work.is_launch(), ours); region.bytes)
             affected.push_back({earlier, region.begin, bytes_of(region.begin, region.bytes)});
       }
   }
@@ -86,11 +96,12 @@ void run_and_find_hazards(Step& step, const std::map<std::uint64_t, std::shared_
   step.work.run();
   for (std::size_t i = 0; i < before.size(); i++) {
     const WatchedMemory& one = step.watched[i];
-    if (has_changed(before[i], one.begin)) report_hazard(one.what, one.where, step, one.begin);
+    if (has_changed(before[i], one.begin))
+      report_hazard(one.what, one.where, one.graph_launch, step, one.begin);
   }
   for (const AffectedStep& one : affected)
     if (has_changed(one.before, one.begin))
-      report_hazard(step.work.what, step.work.where, *one.step, one.begin);
+      report_hazard(step.work.what, step.work.where, step.graph_launch, *one.step, one.begin);
 }
 
 }  // namespace emulator

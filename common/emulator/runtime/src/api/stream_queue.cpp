@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "../memory/host_accesses.h"
 #include "../memory/pages.h"
 #include "../races/initialisation.h"
 #include "allocations.h"
 #include "call.h"
+#include "devices.h"
 #include "emulator/synchronise.h"
+#include "graph.h"
 
 namespace emulator {
 namespace {
@@ -14,8 +17,8 @@ namespace {
 constexpr std::size_t kMostWaiting = 1024;  // then the host waits for the oldest, as it does for a device
 
 struct Streams {
-  CUstream_st legacy{cudaStreamDefault, 0};
-  std::vector<CUstream_st*> all;  // including destroyed streams that are still busy
+  std::map<int, CUstream_st> legacy;  // by device
+  std::vector<CUstream_st*> all;      // including destroyed streams that are still busy
   std::map<std::uint64_t, std::shared_ptr<Step>> waiting;
   // Memory that launches received in pieces: it is unknown which part they use.
   std::vector<const Allocation*> in_pieces;
@@ -27,28 +30,35 @@ Streams& streams() {
   return all;
 }
 
-CUstream_st* of_this_thread() {
-  static thread_local CUstream_st* mine = nullptr;
-  if (!mine) streams().all.push_back(mine = new CUstream_st{cudaStreamDefault, 0});
-  return mine;
+CUstream_st* legacy(int device) {
+  return &streams().legacy.try_emplace(device, CUstream_st{cudaStreamDefault, 0, device}).first->second;
+}
+
+CUstream_st* of_this_thread(int device) {
+  static thread_local std::map<int, CUstream_st*> mine;
+  CUstream_st*& found = mine[device];
+  if (!found) streams().all.push_back(found = new CUstream_st{cudaStreamDefault, 0, device});
+  return found;
 }
 
 }  // namespace
 
 CUstream_st* find(cudaStream_t stream) {
-  if (!stream || stream == cudaStreamLegacy) return &streams().legacy;
-  if (stream == cudaStreamPerThread) return of_this_thread();
+  if (!stream || stream == cudaStreamLegacy) return legacy(current_device());
+  if (stream == cudaStreamPerThread) return of_this_thread(current_device());
   for (CUstream_st* one : streams().all)
     if (one == stream && !one->destroyed) return one;
   return nullptr;
 }
 
 CUstream_st* new_stream(unsigned int flags, int priority) {
-  streams().all.push_back(new CUstream_st{flags, priority});
+  streams().all.push_back(new CUstream_st{flags, priority, current_device()});
   return streams().all.back();
 }
 
-bool is_default(const CUstream_st& stream) { return &stream == &streams().legacy; }
+std::vector<CUstream_st*> all_streams() { return streams().all; }
+
+bool is_default(const CUstream_st& stream) { return &stream == legacy(stream.device); }
 
 void clear_away() {
   std::erase_if(streams().all, [](CUstream_st* one) {
@@ -64,11 +74,11 @@ Steps ends_of(const CUstream_st& stream) {
     if (one.is_busy()) ends.push_back(one.last);
   };
   add(stream);
-  if (&stream == &streams().legacy) {
+  if (is_default(stream)) {
     for (const CUstream_st* one : streams().all)
-      if (one->is_blocking()) add(*one);
+      if (one->is_blocking() && one->device == stream.device) add(*one);
   } else if (stream.is_blocking()) {
-    add(streams().legacy);
+    add(*legacy(stream.device));
   }
   return ends;
 }
@@ -83,7 +93,7 @@ bool is_whole(const Allocation& allocation, const void* begin) {
   in_pieces.push_back(&allocation);
   for (auto& [number, step] : streams().waiting)
     for (const MemoryUse& use : step->work.uses)
-      if (step->work.is_launch && use.begin == allocation.begin) lift_protection(step.get());
+      if (step->work.is_launch() && use.begin == allocation.begin) lift_protection(step.get());
   return false;
 }
 
@@ -92,7 +102,7 @@ void protect_used_memory(const Step& step) {
     const Allocation* allocation = find_allocation(use.begin);
     if (!allocation || allocation->freed || is_registered(*allocation)) continue;
     if (allocation->space != Space::managed && allocation->space != Space::pinned) continue;
-    if (step.work.is_launch && !is_whole(*allocation, use.begin)) continue;
+    if (step.work.is_launch() && !is_whole(*allocation, use.begin)) continue;
     const auto* begin = static_cast<const std::byte*>(use.begin);
     const std::size_t bytes = std::min(use.bytes, std::size_t(allocation->end() - begin));
     protect_from_host({const_cast<std::byte*>(begin), bytes, !use.writes, &step});
@@ -108,7 +118,7 @@ void watch_untouched(const Step& step) {
     if (!allocation || allocation->freed || is_registered(*allocation)) continue;
     if (allocation->space != Space::managed && allocation->space != Space::pinned) continue;
     lift_protection(allocation);
-    if (step.work.is_launch && use.writes && is_untouched(*allocation))
+    if (step.work.is_launch() && use.writes && is_untouched(*allocation))
       protect_from_host({allocation->begin, allocation->size, false, allocation, true});
   }
 }
@@ -119,8 +129,10 @@ void do_now(Step& step) {
   lift_protection(&step);
   if (step.work.run && !sticky_error()) {
     const OnDevice open;
+    const ConcurrentHost host(&step);
+    begin_work_on(step.device);
     run_and_find_hazards(step, streams().waiting);
-    streams().launches += step.work.is_launch;
+    streams().launches += step.work.is_launch();
     watch_untouched(step);
   }
   step.work.run = nullptr;
@@ -135,28 +147,47 @@ void finish_steps(Steps open) {
   while (!open.empty()) {
     const std::shared_ptr<Step> step = open.back();
     open.pop_back();
-    if (step->done || !needed.emplace(step->number, step).second) continue;
+    if (step->done || !needed.emplace(step->turn, step).second) continue;
     open.insert(open.end(), step->after.begin(), step->after.end());
   }
-  for (auto& [number, step] : needed) do_now(*step);
+  for (auto& [turn, step] : needed) do_now(*step);
   clear_away();
 }
 
-std::shared_ptr<Step> append(CUstream_st& stream, Work work) {
+std::shared_ptr<Step> append_after(Steps after, Work work, int device) {
   auto step = std::make_shared<Step>();
-  step->number = streams().asked++;
+  step->number = step->turn = streams().asked++;
   step->work = std::move(work);
-  step->after = ends_of(stream);
-  stream.last = step;
+  step->after = std::move(after);
+  step->device = device;
   if (!collect_until_exit) {
     do_now(*step);
     return step;
   }
   streams().waiting.emplace(step->number, step);
   protect_used_memory(*step);
+  return step;
+}
+
+std::shared_ptr<Step> append(CUstream_st& stream, Work work) {
+  stream.last = append_after(ends_of(stream), std::move(work), stream.device);
+  const auto step = stream.last;
   if (streams().waiting.size() > kMostWaiting) finish_steps({streams().waiting.begin()->second});
   return step;
 }
+
+namespace {
+
+cudaError_t refuse_other_device(const CUstream_st& stream) {
+  const std::string there = std::to_string(stream.device);
+  add_call_finding(Check::launch, "stream of another device", &stream,
+                   "a launch is given a stream of device " + there + ", but the current device is " +
+                       std::to_string(current_device()),
+                   "call cudaSetDevice(" + there + ") before the launch");
+  return fail(cudaErrorInvalidResourceHandle);
+}
+
+}  // namespace
 
 bool is_stream(cudaStream_t stream) { return find(stream); }
 
@@ -164,6 +195,10 @@ cudaError_t enqueue(cudaStream_t stream, Work work) {
   if (sticky_error()) return sticky_error();
   CUstream_st* found = find(stream);
   if (!found) return no_such("a stream");
+  if (work.is_launch() && found->device != current_device()) return refuse_other_device(*found);
+  if (found->capture) return capture_work(*found, std::move(work));
+  if (is_default(*found))
+    if (const cudaError_t error = check_no_implicit_capture()) return error;
   append(*found, std::move(work));
   return sticky_error();
 }
@@ -173,10 +208,21 @@ cudaError_t finish(cudaStream_t stream) {
   return sticky_error();
 }
 
-cudaError_t finish_all() {
+void finish_work(const void* work) {
+  for (auto& [number, step] : streams().waiting)
+    if (step.get() == work) return finish_steps({step});
+}
+
+cudaError_t finish_device(int device) {
   Steps all;
-  for (auto& [number, step] : streams().waiting) all.push_back(step);
+  for (auto& [number, step] : streams().waiting)
+    if (step->device == device) all.push_back(step);
   finish_steps(std::move(all));
+  return sticky_error();
+}
+
+cudaError_t finish_all() {
+  for (int device = 0; device < device_count(); device++) finish_device(device);
   return sticky_error();
 }
 

@@ -4,10 +4,16 @@
 #include "../counts/counts.h"
 #include "../memory/pages.h"
 #include "call.h"
+#include "devices.h"
+#include "graph.h"
 #include "stream_queue.h"
 
 namespace emulator {
 namespace {
+
+constexpr const char* kCapturedStream = "work in the stream runs only when the graph is launched";
+constexpr const char* kCapturedEvent =
+    "the event was recorded in a captured stream, where nothing happens yet";
 
 std::vector<CUevent_st*>& events() {
   static auto& all = *new std::vector<CUevent_st*>;  // outlives every static object
@@ -44,6 +50,16 @@ cudaError_t no_such(const char* what) {
   return fail(cudaErrorInvalidResourceHandle);
 }
 
+Work host_work(const char* given_to, Position where, std::function<void()> function) {
+  const auto run = [function = std::move(function)] {
+    const OnHost on_host;
+    function();
+  };
+  Work work{"the function given to " + std::string(given_to), where, run};
+  work.type = cudaGraphNodeTypeHost;
+  return work;
+}
+
 cudaStream_t current_stream() {
   static CUstream_st* const other = new_stream(cudaStreamNonBlocking, 0);
   return counting && !collect_until_exit ? other : nullptr;
@@ -60,7 +76,8 @@ using namespace emulator;
 
 cudaError_t cudaDeviceSynchronize(Position where) {
   const Call call("cudaDeviceSynchronize", where);
-  return sticky_error() ? sticky_error() : finish_all();
+  if (const cudaError_t error = check_no_capture()) return error;
+  return sticky_error() ? sticky_error() : finish_device(current_device());
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) { return create(stream, cudaStreamDefault, 0); }
@@ -83,12 +100,16 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream, Position where) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream, Position where) {
   const Call call("cudaStreamSynchronize", where);
   if (sticky_error()) return sticky_error();
-  return find(stream) ? finish(stream) : no_such("a stream");
+  if (!find(stream)) return no_such("a stream");
+  if (is_captured(stream)) return refuse_in_capture("captured stream", kCapturedStream);
+  return finish(stream);
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream, Position where) {
   const Call call("cudaStreamQuery", where);
   const CUstream_st* found = find(stream);
-  return found ? query(ends_of(*found)) : no_such("a stream");
+  if (!found) return no_such("a stream");
+  if (is_captured(stream)) return refuse_in_capture("captured stream", kCapturedStream);
+  return query(ends_of(*found));
 }
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags, Position where) {
   const Call call("cudaStreamGetFlags", where);
@@ -107,7 +128,8 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id, Positio
 }
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device, Position where) {
   const Call call("cudaStreamGetDevice", where);
-  return find(stream) ? (*device = 0, cudaSuccess) : no_such("a stream");
+  const CUstream_st* found = find(stream);
+  return found ? (*device = found->device, cudaSuccess) : no_such("a stream");
 }
 cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute,
                                    cudaLaunchAttributeValue* value, Position where) {
@@ -140,6 +162,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const CUevent_st* known = find(event);
   if (!found) return no_such("a stream");
   if (!known) return no_such("an event");
+  if (known->capture || found->capture) return join_capture(*found, *known);
   if (!known->recorded || known->recorded->done) return cudaSuccess;
   const auto step = append(*found, {"cudaStreamWaitEvent", where, nullptr, {}, false});
   if (!step->done) step->after.push_back(known->recorded);
@@ -149,27 +172,21 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data, Position where) {
   const Call call("cudaLaunchHostFunc", where);
   if (!function) return fail(cudaErrorInvalidValue);
-  const auto run = [function, data] {
-    const OnHost on_host;
-    function(data);
-  };
-  return enqueue(stream, {"the function given to cudaLaunchHostFunc", where, run});
+  const auto run = [function, data] { function(data); };
+  return enqueue(stream, host_work("cudaLaunchHostFunc", where, run));
 }
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
                                   unsigned int, Position where) {
   const Call call("cudaStreamAddCallback", where);
   if (!callback) return fail(cudaErrorInvalidValue);
-  const auto run = [stream, callback, data] {
-    const OnHost on_host;
-    callback(stream, sticky_error(), data);
-  };
-  return enqueue(stream, {"the function given to cudaStreamAddCallback", where, run});
+  const auto run = [stream, callback, data] { callback(stream, sticky_error(), data); };
+  return enqueue(stream, host_work("cudaStreamAddCallback", where, run));
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   if (sticky_error()) return sticky_error();
   if (!event) return fail(cudaErrorInvalidValue);
-  events().push_back(new CUevent_st{flags});
+  events().push_back(new CUevent_st{flags, current_device()});
   return *event = events().back(), cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
@@ -192,6 +209,10 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   CUstream_st* found = find(stream);
   if (!known) return no_such("an event");
   if (!found) return no_such("a stream");
+  if (known->device != found->device) return fail(cudaErrorInvalidResourceHandle);
+  known->capture = found->capture;
+  known->captured = found->captured;
+  if (found->capture) return cudaSuccess;
   known->recorded = append(*found, {"cudaEventRecord", where, nullptr, {}, false});
   return cudaSuccess;
 }
@@ -202,6 +223,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event, Position where) {
   const Call call("cudaEventQuery", where);
   const CUevent_st* known = find(event);
   if (!known) return no_such("an event");
+  if (known->capture) return refuse_in_capture("captured event", kCapturedEvent);
   if (sticky_error() || !known->recorded || known->recorded->done) return sticky_error();
   return query({known->recorded});
 }
@@ -209,6 +231,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event, Position where) {
   const Call call("cudaEventSynchronize", where);
   const CUevent_st* known = find(event);
   if (!known) return no_such("an event");
+  if (known->capture) return refuse_in_capture("captured event", kCapturedEvent);
   if (known->recorded && !sticky_error()) finish_steps({known->recorded});
   return sticky_error();
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/launch.h"
 #include "emulator/runtime_api.h"
 
 EMULATOR_BEGIN
@@ -26,16 +27,29 @@ struct Work {
   std::function<void()> run;
   std::vector<MemoryUse> uses = {};
   bool matters = true;  // whether the host must wait for it before the program ends
-  bool is_launch = false;
+  cudaGraphNodeType type = cudaGraphNodeTypeEmpty;  // of the node that it becomes in a graph
+
+  bool is_launch() const { return type == cudaGraphNodeTypeKernel; }
 };
 
+// The work of a launch, unless a device would refuse it.
+cudaError_t prepare_work(LaunchInfo info, Work& work);
 // Returns an error if the stream does not exist, or the error of work that runs at once.
 cudaError_t enqueue(cudaStream_t stream, Work work);
 bool is_stream(cudaStream_t stream);
+bool is_captured(cudaStream_t stream);
+// Reports the current call, and makes captures invalid, if it is not allowed while a stream is captured into
+// a graph.
+cudaError_t check_no_capture();
+// The same for calls that use a captured stream in a way that a graph cannot contain.
+cudaError_t refuse_in_capture(const char* problem, std::string detail);
+Work host_work(const char* given_to, Position where, std::function<void()> function);
 cudaError_t no_such(const char* what);  // reports a stream or an event that does not exist
 
 cudaError_t finish(cudaStream_t stream);  // all work in it
+cudaError_t finish_device(int device);
 cudaError_t finish_all();
+void finish_work(const void* work);  // and what it waits for; `work` may be done already
 
 unsigned long launches_done();
 void report_unfinished();  // work that was not waited for becomes findings

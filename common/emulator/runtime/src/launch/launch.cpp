@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -11,12 +12,15 @@
 #include "../counts/counts.h"
 #include "../device/builtin_variables.h"
 #include "../memory/bindings.h"
+#include "../memory/host_accesses.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../synchronisation/undefined_values.h"
 #include "emulator/kernel_api.h"
 #include "failure.h"
 #include "launch_limits.h"
 #include "launch_state.h"
+#include "launch_times.h"
 #include "scheduler.h"
 #include "signals.h"
 #include "thread_order.h"
@@ -81,6 +85,7 @@ LaunchState state_of(const LaunchInfo& info) {
 struct Cleanup {
   ~Cleanup() {
     abandon_schedule();
+    forget_store();
     unbind();
     running.launch = nullptr;
     running.thread = nullptr;
@@ -89,17 +94,23 @@ struct Cleanup {
 };
 
 void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
-  running.observes_accesses = any_check() || counting;
+  running.observes_accesses = any_check() || counting || has_concurrent_host;
   running.last_pc = nullptr;
   running.os_thread = pthread_self();
   running.launch = &launch;
   const Cleanup cleanup;
+  const LaunchTimer timer;
   const SignalGuard guard;
   set_launch(launch.configuration.grid, launch.configuration.block);
   bind(arguments);
   shadow_launch_begins();
   if (counting) count_launch_begins();
-  run_grid();
+  try {
+    run_grid();
+  } catch (const std::bad_alloc&) {
+    set_failure("has %zu threads that wait at the same time: there is no memory for the stack of another",
+                Fiber::count());
+  }
   shadow_launch_ends();
   deliver(failure() ? failure() : "", launch.configuration.where);
 }
@@ -111,10 +122,9 @@ void refuse_in_kernels() {
     abandon("launches another kernel: a launch inside a kernel is not supported");
 }
 
-cudaError_t submit(LaunchInfo info) {
+cudaError_t prepare_work(LaunchInfo info, Work& work) {
   const std::shared_ptr<void> closure(info.closure, info.destroy);
-  const Call call("a launch", info.configuration.where);
-  if (sticky_error()) return sticky_error();
+  if (sticky_error()) return note_skipped_work(), sticky_error();
   {
     const std::lock_guard lock(emulator_one_launch);
     read_settings();
@@ -123,13 +133,20 @@ cudaError_t submit(LaunchInfo info) {
         refuse_early(info.kernel, info.configuration, device(), info.configuration.where);
     if (error) return error;
   }
+  work = {"kernel " + std::string(info.kernel), info.configuration.where, nullptr, uses_of(info.arguments)};
+  work.type = cudaGraphNodeTypeKernel;
+  work.run = [info = std::move(info), closure] { run(info); };
+  return cudaSuccess;
+}
+
+cudaError_t submit(LaunchInfo info) {
+  const Call call("a launch", info.configuration.where);
+  const cudaStream_t stream = info.configuration.stream;
+  Work work;
+  if (const cudaError_t error = prepare_work(std::move(info), work)) return error;
   struct Dropping {
     ~Dropping() { drop_tensors(); }
   } const after;
-  Work work{"kernel " + std::string(info.kernel), info.configuration.where, nullptr, uses_of(info.arguments)};
-  work.is_launch = true;
-  const cudaStream_t stream = info.configuration.stream;
-  work.run = [info = std::move(info), closure] { run(info); };
   return enqueue(stream, std::move(work));
 }
 

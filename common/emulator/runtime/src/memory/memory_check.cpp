@@ -1,6 +1,7 @@
 // Checks whether a kernel may access an address in global memory, and reports why not.
 #include <cstdio>
 
+#include "../api/devices.h"
 #include "../device/builtin_variables.h"
 #include "../launch/failure.h"
 #include "../launch/scheduler.h"
@@ -22,13 +23,6 @@ constexpr std::ptrdiff_t kNearVariable = 256, kNearHeapBlock = 16;  // bytes tha
   end_thread();
 }
 
-// Distinguishes causes about different pieces of memory.
-// Each thread has its own heap block.
-const void* identity(const Allocation& allocation) {
-  return allocation.space == Space::heap ? static_cast<const void*>(allocation.where.file_name())
-                                         : &allocation;
-}
-
 std::string verb(const Access& access) {
   if (is_atomic(access.kind)) return "updates";
   return access.is_write ? "writes" : "reads";
@@ -39,6 +33,10 @@ std::string address_text(const std::byte* address) {
   std::snprintf(text, sizeof(text), "0x%llx",
                 static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(address)));
   return text;
+}
+
+std::string bytes_into(std::ptrdiff_t offset) {
+  return std::to_string(offset) + (offset == 1 ? " byte into " : " bytes into ");
 }
 
 [[noreturn]] void refuse_null(const Access& access) {
@@ -80,7 +78,7 @@ std::string address_text(const std::byte* address) {
   std::string element = element_of(allocation, access.address, access.size);
   std::string detail = (element.empty() ? "" : element + " of ") + describe(allocation);
   if (within) detail += "; the address is in its storage but outside the tensor";
-  refuse(access, problem, identity(allocation), std::move(what), std::move(detail));
+  refuse(access, problem, identity_of(allocation), std::move(what), std::move(detail));
 }
 
 // An address outside every allocation goes through these rules in order. If a rule recognises the address, it
@@ -149,10 +147,21 @@ void check_unallocated(const Access& access) {
 void check_not_freed(const Access& access, const Allocation& allocation) {
   if (!allocation.freed) return;
   const Position where = allocation.freed_where;
-  refuse(access, "after free", identity(allocation),
+  refuse(access, "after free", identity_of(allocation),
          verb(access) + " " + name_of(allocation) + " after it was freed" +
              (where.line() ? " in " + line_at(where) : ""),
          describe(allocation));
+}
+
+void check_device_access(const Access& access, const Allocation& allocation) {
+  if (allocation.space != Space::device || may_access(working_device(), allocation.device)) return;
+  const std::string here = std::to_string(working_device()), there = std::to_string(allocation.device);
+  set_error(cudaErrorIllegalAddress);
+  refuse(access, "other device", identity_of(allocation),
+         verb(access) + " " + name_of(allocation) + ", which is memory of device " + there +
+             ", but the kernel runs on device " + here,
+         "device " + here + " needs cudaDeviceEnablePeerAccess(" + there + ", 0) for that; " +
+             describe(allocation));
 }
 
 void check_writable(const Access& access, const Allocation& allocation) {
@@ -170,19 +179,19 @@ void check_writable(const Access& access, const Allocation& allocation) {
 }  // namespace
 
 void check_alignment(const Access& access, const SharedVariable* variable) {
-  if (reinterpret_cast<std::uintptr_t>(access.address) % access.size == 0) return;
+  const std::size_t mask = access.size - 1;  // sizes are powers of two: a division would take longer
+  if ((reinterpret_cast<std::uintptr_t>(access.address) & mask) == 0) return;
   std::string detail = "a GPU stops with an error: such an address must be a multiple of " +
                        std::to_string(access.size) + " bytes";
   std::string of;
   if (const Allocation* allocation = access.allocation) {
     of = " of " + name_of(*allocation);
-    detail = std::to_string(access.address - allocation->begin) + " bytes into " + describe(*allocation) +
-             "; " + detail;
+    detail = bytes_into(access.address - allocation->begin) + describe(*allocation) + "; " + detail;
   }
   if (variable) {
     of = " of " + name_of(*variable);
-    detail = std::to_string(access.address - access.arena - std::ptrdiff_t(variable->offset)) +
-             " bytes into " + name_of(*variable) + ", a __shared__ variable; " + detail;
+    detail = bytes_into(access.address - access.arena - std::ptrdiff_t(variable->offset)) +
+             name_of(*variable) + ", a __shared__ variable; " + detail;
   }
   set_error(cudaErrorMisalignedAddress);
   refuse(access, "misaligned", access.allocation,
@@ -196,9 +205,15 @@ void check_memory(Access& access, bool is_copy) {
   if (!access.allocation) return check_unallocated(access);
   const Allocation& allocation = *access.allocation;
   check_not_freed(access, allocation);
+  check_device_access(access, allocation);
+  if (!is_copy) check_alignment(access);
   if (!is_given(allocation, access.address, access.size)) refuse_outside(access, allocation);
   check_writable(access, allocation);
-  if (!is_copy) check_alignment(access);
+}
+
+bool is_scalar_in_variable(const void* address, std::size_t size) {
+  const Allocation* allocation = find_allocation(address);
+  return allocation && allocation->space == Space::variable && holds_scalars(*allocation, size);
 }
 
 }  // namespace emulator

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "../api/call.h"
 #include "../report/report.h"
 
 namespace emulator {
@@ -97,9 +98,12 @@ std::byte* take_pages(std::size_t bytes, bool only_device) {
   Pages& all = pages();
   if (!all.next) reserve();
   const std::size_t size = whole_pages(bytes), guard = std::clamp(size, kLeastGuard, kMostGuard);
-  if (bytes > kReserved || size + 2 * guard > std::size_t(all.end - all.next)) return nullptr;
+  const bool fits = bytes <= kReserved && size + 2 * guard <= std::size_t(all.end - all.next);
   std::byte* begin = all.next + guard;
-  if (mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) return nullptr;
+  if (!fits || mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) {
+    note("an allocation failed: this machine has less memory for it than the emulated device");
+    return nullptr;
+  }
   all.next = begin + size;
   if (only_device) {
     all.of_device.push_back({begin, size});
@@ -144,6 +148,26 @@ void lift_protection(const void* for_work) {
   if (!pages().depth) std::for_each(kept, protections.end(), remove_protection);
   protections.erase(kept, protections.end());
   if (!pages().depth) std::for_each(protections.begin(), protections.end(), apply_protection);
+}
+
+std::vector<const void*> work_that_uses(const void* address, bool or_reads) {
+  std::vector<const void*> works;
+  for (const PageProtection& one : pages().protections)
+    if (address >= one.begin && address < one.begin + one.bytes && !one.is_untouched &&
+        (or_reads || !one.host_may_read))
+      works.push_back(one.for_work);
+  return works;
+}
+
+bool open_page(const void* address) {
+  if (pages().depth || !protection_at(address)) return false;
+  remove_protection(
+      {static_cast<std::byte*>(const_cast<void*>(address)), sizeof(std::uint64_t), false, nullptr});
+  return true;
+}
+void close_page() {
+  if (pages().depth) return;
+  std::for_each(pages().protections.begin(), pages().protections.end(), apply_protection);
 }
 
 const PageProtection* protection_at(const void* address) {

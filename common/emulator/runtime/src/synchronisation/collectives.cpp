@@ -11,6 +11,7 @@
 #include "barrier_check.h"
 #include "group_barriers.h"
 #include "warp_wide.h"
+#include "undefined_values.h"
 
 namespace emulator {
 namespace {
@@ -128,6 +129,7 @@ std::uint64_t warp_collective(Operation operation, std::uint32_t mask, std::uint
 
 void drop_from_barriers(Thread& thread) {
   shadow_thread_ends(thread);
+  if (has_store_to_check) check_store();
   Block& block = *thread.block;
   Warp& warp = block.warps[thread.warp()];
   block.alive--;

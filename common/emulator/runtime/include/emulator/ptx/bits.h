@@ -24,13 +24,17 @@ T shr(T a, std::uint32_t count) {
   if (count < 8 * sizeof(T)) return T(a >> count);
   return a < 0 ? T(-1) : T(0);
 }
+// The leading zeros of the lowest `width` bits.
+inline std::uint32_t clz_of(std::uint64_t bits, unsigned width) {
+  return bits ? unsigned(__builtin_clzll(bits)) + width - 64 : width;
+}
 template <typename T>
 std::uint32_t popc(T a) {
-  return std::uint32_t(std::popcount(a));
+  return std::uint32_t(__builtin_popcountll(std::uint64_t(a)));
 }
 template <typename T>
 std::uint32_t clz(T a) {
-  return std::uint32_t(std::countl_zero(a));
+  return clz_of(std::uint64_t(a), 8 * sizeof(T));
 }
 template <typename T>
 T brev(T a) {
@@ -66,7 +70,7 @@ template <typename T, bool counts_from_highest = false>
 std::uint32_t bfind(T a) {
   const auto bits = static_cast<std::make_unsigned_t<T>>(a < 0 ? T(~a) : a);
   if (!bits) return 0xffffffff;
-  const auto zeros = std::uint32_t(std::countl_zero(bits));
+  const auto zeros = clz_of(std::uint64_t(bits), 8 * sizeof(bits));
   return counts_from_highest ? zeros : 8 * sizeof(T) - 1 - zeros;
 }
 // Four of the eight bytes of b and a; bit 3 of a selector repeats the sign of the byte.

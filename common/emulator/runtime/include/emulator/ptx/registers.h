@@ -1,8 +1,6 @@
 // PTX's registers: bits without a type. An instruction says how it reads them.
 #pragma once
 
-#include <bit>
-#include <concepts>
 #include <cstdint>
 #include <type_traits>
 

@@ -80,7 +80,7 @@ EMULATOR_REDUX(xor, a ^ b)
 // The number of one lane of the mask, and whether it is the calling one: here the lowest.
 inline std::uint32_t elect(std::uint32_t mask, bool& is_elected, EMULATOR_HERE) {
   __syncwarp(mask, where);
-  const auto leader = std::uint32_t(std::countr_zero(mask));
+  const auto leader = std::uint32_t(__builtin_ctz(mask));
   is_elected = leader == current_lane();
   return leader;
 }
