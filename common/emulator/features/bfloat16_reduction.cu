@@ -1,4 +1,4 @@
-// bfloat16 (cuda_bf16.h): sums in float of numbers in bfloat16, conversions of pairs, atomicAdd, shuffles
+// Small floats: bfloat16 (cuda_bf16.h), with sums in float, pairs, shuffles and atomics
 // Support: yes
 #include <cuda_bf16.h>
 

@@ -1,4 +1,4 @@
-// Numbers of 8 bits (cuda_fp8.h, cvt and mma in PTX): E4M3 and E5M2
+// Small floats: E4M3 and E5M2 of 8 bits (cuda_fp8.h, and cvt and mma in PTX)
 // Support: yes
 #include <cuda_fp8.h>
 
