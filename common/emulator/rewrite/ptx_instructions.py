@@ -123,6 +123,17 @@ def shift_funnel(i: Instruction) -> str:
     return write(i.operands[0], f"::{function}({', '.join(read(operand, U32) for operand in i.operands[1:])})")
 
 
+def multiply_bytes(i: Instruction) -> str:
+    """`dp4a.s32.s32 d, a, b, c`: the sum of four products of bytes."""
+    types = [i.take_type(), i.take_type()]
+    i.expect_operands(4)
+    if types not in (["s32", "s32"], ["u32", "u32"]):
+        raise i.unsupported()
+    return write(
+        i.operands[0], f"::__dp4a({', '.join(read(operand, TYPES[types[0]]) for operand in i.operands[1:])})"
+    )
+
+
 def compare(i: Instruction) -> str:
     """`setp.lt.and.f32 p|q, a, b, c`."""
     comparison, combination, flushes = i.take(*COMPARISONS), i.take("and", "or", "xor"), i.take("ftz")
@@ -236,6 +247,7 @@ ARITHMETIC = {
     **dict.fromkeys(OPERATIONS, operate),
     **dict.fromkeys(WITHOUT_TEMPLATE, operate_on_words),
     "shf": shift_funnel,
+    "dp4a": multiply_bytes,
     "setp": compare,
     "mov": move,
     "cvt": convert,
