@@ -480,6 +480,9 @@ REFUSED = {
     ),
     'asm("mov.u32 %0, %2;" : "=r"(a) : "r"(b));': "inline PTX uses %2, but the asm statement has 2 operands",
     'asm("mov.u32 %0, tile;" : "=q"(a));': "the emulator does not support the constraint =q of asm",
+    'asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(a));': (
+        "the emulator does not support the PTX register %dynamic_smem_size"
+    ),
     "asm(TEXT);": "the emulator reads inline PTX only from string literals, but here is TEXT",
     "g<<<1, 2>>>(x);": "the emulator cannot launch a kernel from a kernel (dynamic parallelism)",
     "float v = tex2D<float>(t, 1, 2);": "the emulator does not support textures and surfaces (tex2D)",
@@ -553,6 +556,17 @@ def test_ptx_includes_its_functions():
 def test_assembly_of_the_host_is_left_alone():
     text = 'inline void pause() { asm volatile("pause"); }\n'
     assert rewritten(text, "csrc/pause.h") == text
+    text = 'inline void wait() { asm volatile("griddepcontrol.wait;"); }\n'
+    assert rewritten(text, "csrc/wait.cpp") == text
+    assert rewritten(text, "csrc/wait.h") == text.replace(
+        'asm volatile("griddepcontrol.wait;")', "do { ; } while (0)"
+    )
+
+
+def test_ptx_may_declare_registers_like_special_ones():
+    text = 'asm("{.reg .b32 %%r<2>; mov.u32 %%r1, %%laneid;}" ::);'
+    expected = "do { { [[maybe_unused]] std::uint32_t emulator_ptx__r0, emulator_ptx__r1; "
+    assert rewritten(in_function(text)).partition("{ ")[2].startswith(expected)
 
 
 def test_refuses_at_file_scope():

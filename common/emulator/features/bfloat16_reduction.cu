@@ -1,4 +1,4 @@
-// 16-bit numbers: bfloat16 (cuda_bf16.h), with sums in float, conversions of pairs, atomicAdd and shuffles
+// Small floats: bfloat16 (cuda_bf16.h), with sums in float, pairs, shuffles and atomics
 // Support: yes
 #include <cuda_bf16.h>
 

@@ -33,11 +33,28 @@ class Operand(NamedTuple):
 
 
 def find_asm(source: Source, device_code: bytearray) -> Iterator[int]:
-    """The asm statements that are inline PTX: those of CUDA sources, and in device code of headers."""
+    """The asm statements that are inline PTX, and not assembly of the host."""
     is_cuda = source.path.endswith((".cu", ".cuh"))
+    is_header = source.path.endswith((".h", ".hpp", ".inl"))
     for index in source.find(*ASM):
-        if index not in source.skipped and source.is_code(index) and (is_cuda or device_code[index]):
+        if index in source.skipped or not source.is_code(index):
+            continue
+        if is_cuda or device_code[index] or (is_header and looks_like_ptx(source, index)):
             yield index
+
+
+def looks_like_ptx(source: Source, index: int) -> bool:
+    """Whether the text of an asm statement has an instruction with a type, such as `mov.u32`.
+
+    Macros and functions in a header may be for device code without a qualifier that is defined there.
+    """
+    closer = next(
+        (source.matching[k] for k in (index + 1, index + 2) if source.is_(k, "(") and k in source.matching), 0
+    )
+    return any(
+        source.tokens[k].kind == "string" and re.search(r"\b[a-z]\w*\.[a-z]\w*", source.tokens[k].text)
+        for k in range(index, closer)
+    )
 
 
 def translate_asm(source: Source, index: int) -> tuple[int, str]:

@@ -14,19 +14,12 @@ TYPES = {
     **{"f16": "__half", "bf16": "__nv_bfloat16", "f16x2": "__half2", "bf16x2": "__nv_bfloat162"},
     **{"f32": "float", "f64": "double", "pred": "bool"},
 }
+INDICES = {
+    **{"tid": "threadIdx", "ntid": "blockDim", "ctaid": "blockIdx", "nctaid": "gridDim"},
+    **{"cluster_ctaid": "::emulator::block_of_cluster()", "cluster_nctaid": "::emulator::cluster_dim()"},
+}
 SPECIAL_REGISTERS = {
-    **{
-        f"%{ptx}.{axis}": f"{name}.{axis}"
-        for ptx, name in (("tid", "threadIdx"), ("ntid", "blockDim"))
-        for axis in "xyz"
-    },
-    **{
-        f"%{ptx}.{axis}": f"{name}.{axis}"
-        for ptx, name in (("ctaid", "blockIdx"), ("nctaid", "gridDim"))
-        for axis in "xyz"
-    },
-    **{f"%cluster_ctaid.{axis}": f"::emulator::block_of_cluster().{axis}" for axis in "xyz"},
-    **{f"%cluster_nctaid.{axis}": f"::emulator::cluster_dim().{axis}" for axis in "xyz"},
+    **{f"%{name}.{axis}": f"{index}.{axis}" for name, index in INDICES.items() for axis in "xyz"},
     "%cluster_ctarank": "::emulator::rank_in_cluster()",
     "%cluster_nctarank": "::__clusterSizeInBlocks()",
     "%laneid": "::emulator::current_lane()",
@@ -135,9 +128,19 @@ def address(operand: str, space: str) -> str:
 
 def translate(text: str, handlers: dict) -> str:
     """The C++ statements of the PTX text of one asm statement."""
+    check_registers(text)
     labels = dict.fromkeys(re.findall(r"(?:^|[;{}\n])\s*([A-Za-z_$][\w$]*)\s*:(?!:)", strip_comments(text)))
     body = " ".join(translate_statement(each, handlers) for each in split_statements(text))
     return f"{{ __label__ {', '.join(map(name_label, labels))}; {body} }}" if labels else body
+
+
+def check_registers(text: str) -> None:
+    """Refuses special registers that the emulator does not have."""
+    text = strip_comments(text).replace("%%", "%")
+    declared = " ".join(re.findall(r"\.reg\s+\.\w+\s+([^;]+)", text))
+    for name in re.findall(r"%[A-Za-z_]\w*(?:\.[xyz])?", text):
+        if name not in SPECIAL_REGISTERS and name.rstrip("0123456789") not in declared:
+            raise UnsupportedPtx(f"the emulator does not support the PTX register {name}")
 
 
 def strip_comments(text: str) -> str:

@@ -123,6 +123,17 @@ def shift_funnel(i: Instruction) -> str:
     return write(i.operands[0], f"::{function}({', '.join(read(operand, U32) for operand in i.operands[1:])})")
 
 
+def multiply_bytes(i: Instruction) -> str:
+    """`dp4a.s32.s32 d, a, b, c`: the sum of four products of bytes."""
+    types = [i.take_type(), i.take_type()]
+    i.expect_operands(4)
+    if types not in (["s32", "s32"], ["u32", "u32"]):
+        raise i.unsupported()
+    return write(
+        i.operands[0], f"::__dp4a({', '.join(read(operand, TYPES[types[0]]) for operand in i.operands[1:])})"
+    )
+
+
 def compare(i: Instruction) -> str:
     """`setp.lt.and.f32 p|q, a, b, c`."""
     comparison, combination, flushes = i.take(*COMPARISONS), i.take("and", "or", "xor"), i.take("ftz")
@@ -159,8 +170,24 @@ def move(i: Instruction) -> str:
     return write(to, read(of, TYPES[ptx_type]))
 
 
+def convert_8_bits(i: Instruction, pair: str) -> str:
+    """`cvt.rn.satfinite.e4m3x2.f32 d, high, low` and `cvt.rn.f16x2.e4m3x2 d, a`."""
+    is_e4m3 = str(pair == "e4m3x2").lower()
+    if i.take("f16x2"):
+        i.take("rn")
+        i.expect_operands(2)
+        return write(i.operands[0], call("convert_from_8_bits", [read(i.operands[1], BITS[16])], is_e4m3))
+    if not (i.take("rn") and i.take("satfinite") and i.take("f32")):
+        raise i.unsupported()
+    i.expect_operands(3)
+    values = [read(operand, "float") for operand in i.operands[1:]]
+    return write(i.operands[0], call("convert_to_8_bits", values, is_e4m3))
+
+
 def convert(i: Instruction) -> str:
     """`cvt.rn.f16.f32` and its like, also of two floats, `cvt.rn.f16x2.f32 d, high, low`."""
+    if pair := i.take("e4m3x2", "e5m2x2"):
+        return convert_8_bits(i, pair)
     of = i.take_type()
     to = "tf32" if i.take("tf32") else i.take_type()
     rounding, whole = i.take(*ROUNDINGS, "rna"), i.take(*WHOLE_ROUNDINGS)
@@ -220,6 +247,7 @@ ARITHMETIC = {
     **dict.fromkeys(OPERATIONS, operate),
     **dict.fromkeys(WITHOUT_TEMPLATE, operate_on_words),
     "shf": shift_funnel,
+    "dp4a": multiply_bytes,
     "setp": compare,
     "mov": move,
     "cvt": convert,

@@ -15,7 +15,11 @@ SHAPES = {
     "f64": (("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"), ("f64",)),
     "s8": (("m8n8k16", "m16n8k16", "m16n8k32"), ("s32",)),
     "u8": (("m8n8k16", "m16n8k16", "m16n8k32"), ("s32",)),
+    "e4m3": (("m16n8k16", "m16n8k32"), ("f16", "f32")),
+    "e5m2": (("m16n8k16", "m16n8k32"), ("f16", "f32")),
 }
+# Types that the two operands may mix.
+MIXED = ({"s8", "u8"}, {"e4m3", "e5m2"})
 
 
 def multiply(i: Instruction) -> str:
@@ -26,7 +30,7 @@ def multiply(i: Instruction) -> str:
     if len(words) != 5 or layout != ["row", "col"]:
         raise i.unsupported()
     shape, d, a, b, c = words
-    is_mixed = a != b and {a, b} != {"s8", "u8"}
+    is_mixed = a != b and {a, b} not in MIXED
     if (
         is_mixed
         or a not in SHAPES

@@ -81,7 +81,6 @@ namespace nvcuda::wmma {
 
 template <typename Use, int m, int n, int k, typename T, typename Layout = void>
 struct __attribute__((aligned(8))) fragment {
-  static_assert(!emulator::is_sub_byte<T>, "the emulator does not support wmma fragments of u4, s4 or b1");
   static constexpr bool kIsAccumulator = std::is_same_v<Use, accumulator>,
                         kIsB = std::is_same_v<Use, matrix_b>;
   static_assert(emulator::has_wmma_shape<T, kIsAccumulator>({m, n, k}),
@@ -113,8 +112,14 @@ struct __attribute__((aligned(8))) fragment {
 };
 
 template <typename Use, int m, int n, int k, typename T, typename Layout>
-__forceinline__ void fill_fragment(fragment<Use, m, n, k, T, Layout>& f,
-                                   const typename emulator::ElementOf<T>::Stored& value) {
+requires emulator::is_sub_byte<T> struct fragment<Use, m, n, k, T, Layout> {
+  static_assert(!emulator::is_sub_byte<T>, "the emulator does not support wmma fragments of u4, s4 or b1");
+};
+
+template <typename Use, int m, int n, int k, typename T, typename Layout>
+__forceinline__ void fill_fragment(
+    fragment<Use, m, n, k, T, Layout>& f,
+    const typename emulator::ElementOf<T>::Stored& value) {
   for (auto& x : f.x) x = value;
 }
 

@@ -8,7 +8,7 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-enum class Element : std::uint8_t { f16, bf16, tf32, f32, f64, s8, u8, s32 };
+enum class Element : std::uint8_t { f16, bf16, tf32, f32, f64, s8, u8, s32, e4m3, e5m2 };
 
 struct MatrixPlace {
   int row, column;

@@ -38,6 +38,10 @@ double read_element(const MatrixPart& part, int i) {
       return value_at<float>(part.values, i);
     case Element::f64:
       return value_at<double>(part.values, i);
+    case Element::e4m3:
+      return read_format(value_at<std::uint8_t>(part.values, i), kE4M3);
+    case Element::e5m2:
+      return read_format(value_at<std::uint8_t>(part.values, i), kE5M2);
     case Element::s8:
       return value_at<std::int8_t>(part.values, i);
     case Element::u8:

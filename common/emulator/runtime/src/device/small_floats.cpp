@@ -6,12 +6,15 @@
 namespace emulator {
 namespace {
 
-bool rounds_up(double whole, double rest, bool is_negative, int mode) {
+constexpr int kDoubleMantissa = 52;
+
+// What rounding cuts off, and half of the last bit that stays.
+bool rounds_up(std::uint64_t rest, std::uint64_t half, bool is_odd, bool is_negative, int mode) {
   switch (mode) {
     case FE_TONEAREST:
-      return rest > 0.5 || (rest == 0.5 && std::fmod(whole, 2) == 1);
+      return rest > half || (rest == half && is_odd);
     case kNearestAway:
-      return rest >= 0.5;
+      return rest >= half;
     case FE_TOWARDZERO:
       return false;
     default:
@@ -22,43 +25,51 @@ bool rounds_up(double whole, double rest, bool is_negative, int mode) {
 }  // namespace
 
 std::uint32_t round_to_format(double value, FloatFormat format, int mode) {
-  const int all = format.exponent_bits + format.mantissa_bits, bias = (1 << (format.exponent_bits - 1)) - 1;
-  const std::uint32_t infinity = ((1u << format.exponent_bits) - 1) << format.mantissa_bits;
-  const bool is_negative = std::signbit(value);
-  const std::uint32_t sign = std::uint32_t(is_negative) << all;
-  if (std::isnan(value)) return (1u << all) - 1;
+  const std::uint32_t infinity = format.infinity();
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const bool is_negative = bits >> 63;
+  const std::uint32_t sign = is_negative ? format.nan() + 1 : 0;
+  if (std::isnan(value)) return format.nan();
   if (std::isinf(value)) return sign | infinity;
   if (value == 0) return sign;
-  const int least = 1 - bias, exponent = std::max(std::ilogb(value), least);
-  if (exponent <= bias) {
-    const double scaled = std::ldexp(std::fabs(value), format.mantissa_bits - exponent);  // exact
-    const double whole = std::floor(scaled);
-    const bool is_up = rounds_up(whole, scaled - whole, is_negative, mode);
+  const int least = 1 - format.bias(), exponent = int(bits >> kDoubleMantissa & 2047) - 1023;
+  const std::uint64_t one = 1, significand = (bits & ((one << kDoubleMantissa) - 1)) | one << kDoubleMantissa;
+  // A subnormal number has fewer bits. A shift by more than 62 leaves less than half of the last bit.
+  const int shift = std::min(kDoubleMantissa - format.mantissa_bits + std::max(least - exponent, 0), 62);
+  const std::uint64_t whole = significand >> shift, rest = significand & ((one << shift) - 1);
+  const bool is_up = rounds_up(rest, one << (shift - 1), whole & 1, is_negative, mode);
+  if (exponent <= format.bias() + !format.has_infinity) {
     // The leading one of a normal number adds one to its exponent.
-    const std::uint32_t bits =
-        (std::uint32_t(exponent - least) << format.mantissa_bits) + std::uint32_t(whole) + is_up;
-    if (bits < infinity) return sign | bits;
+    const std::uint32_t rounded =
+        (std::uint32_t(std::max(exponent - least, 0)) << format.mantissa_bits) + std::uint32_t(whole) + is_up;
+    if (rounded < infinity) return sign | rounded;
   }
-  const bool is_away = mode == FE_TONEAREST || mode == kNearestAway || rounds_up(0, 1, is_negative, mode);
+  const bool is_away =
+      mode == FE_TONEAREST || mode == kNearestAway || rounds_up(1, 0, true, is_negative, mode);
   return sign | (is_away ? infinity : infinity - 1);
 }
 
+std::uint32_t round_to_finite(double value, FloatFormat format) {
+  const std::uint32_t bits = round_to_format(value, format);
+  const bool is_too_large = (bits & format.nan()) > format.largest() && !std::isnan(value);
+  return is_too_large ? (bits & ~format.nan()) | format.largest() : bits;
+}
+
 float read_format(std::uint32_t bits, FloatFormat format) {
+  if (!format.has_infinity && (bits & format.nan()) == format.nan()) return NAN;
+  const int to_float = 23 - format.mantissa_bits;
+  if (format.exponent_bits == 8) return std::bit_cast<float>(bits << to_float);
   const std::uint32_t exponents = (1u << format.exponent_bits) - 1,
                       exponent = bits >> format.mantissa_bits & exponents,
-                      mantissa = bits & ((1u << format.mantissa_bits) - 1);
-  const bool is_negative = bits >> (format.exponent_bits + format.mantissa_bits) & 1;
-  const int bias = int(exponents >> 1);
-  float magnitude;
-  if (exponent == exponents)
-    magnitude =
-        mantissa ? std::bit_cast<float>(0x7f800000u | mantissa << (23 - format.mantissa_bits)) : INFINITY;
-  else if (exponent == 0)
-    magnitude = std::ldexp(float(mantissa), 1 - bias - format.mantissa_bits);
-  else
-    magnitude =
-        std::ldexp(float(mantissa | 1u << format.mantissa_bits), int(exponent) - bias - format.mantissa_bits);
-  return is_negative ? -magnitude : magnitude;
+                      mantissa = bits & ((1u << format.mantissa_bits) - 1),
+                      sign = bits >> (format.exponent_bits + format.mantissa_bits) << 31;
+  if (exponent == 0) {
+    const float magnitude = std::ldexp(float(mantissa), 1 - format.bias() - format.mantissa_bits);
+    return sign ? -magnitude : magnitude;
+  }
+  const bool is_number = exponent < exponents || !format.has_infinity;
+  const std::uint32_t of_float = is_number ? exponent + 127 - std::uint32_t(format.bias()) : 255;
+  return std::bit_cast<float>(sign | of_float << 23 | mantissa << to_float);
 }
 
 float round_to_tf32(float value) {

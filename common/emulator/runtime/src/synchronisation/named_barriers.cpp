@@ -59,7 +59,7 @@ void order_by(NamedBarrier& barrier, bool is_arrival) {
 }
 
 // Whether this arrival completes the barrier.
-bool arrive_at(NamedBarrier& barrier) {
+bool count_arrival(NamedBarrier& barrier) {
   fence();
   order_by(barrier, true);
   if (++barrier.arrived < barrier.expected) return false;
@@ -79,7 +79,7 @@ void sync_named_barrier(unsigned number, unsigned count, Position where) {
   const InRuntime inside;
   NamedBarrier& barrier = find_barrier(number, count ? count : threads_of_block(), where);
   arrive_at(Operation::bar_sync, 0, where);
-  if (!arrive_at(barrier)) {
+  if (!count_arrival(barrier)) {
     barrier.waiting.push_back(running.thread);
     wait();
   }
@@ -90,7 +90,7 @@ void sync_named_barrier(unsigned number, unsigned count, Position where) {
 void arrive_at_named_barrier(unsigned number, unsigned count, Position where) {
   if (!running.thread) abandon("bar.arrive was executed outside of a kernel");
   const InRuntime inside;
-  arrive_at(find_barrier(number, count, where));
+  count_arrival(find_barrier(number, count, where));
 }
 
 bool add_deadlock_of_named_barriers() {

@@ -71,5 +71,17 @@ std::uint32_t convert_to_tf32(float value) {
   return round_to_format(value, kTF32, mode) << 13;
 }
 
+// cvt.rn.satfinite.e4m3x2.f32: two floats as numbers of 8 bits. `b` is the lower one.
+template <bool is_e4m3>
+std::uint16_t convert_to_8_bits(float a, float b) {
+  constexpr FloatFormat format = is_e4m3 ? kE4M3 : kE5M2;
+  return std::uint16_t(round_to_finite(a, format) << 8 | round_to_finite(b, format));
+}
+template <bool is_e4m3>
+__half2 convert_from_8_bits(std::uint16_t pair) {
+  constexpr FloatFormat format = is_e4m3 ? kE4M3 : kE5M2;
+  return {read_format(pair & 255, format), read_format(pair >> 8, format)};
+}
+
 }  // namespace emulator::ptx
 EMULATOR_END

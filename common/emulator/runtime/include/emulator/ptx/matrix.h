@@ -17,6 +17,8 @@ constexpr int size_of(Element element) {
       return 2;
     case Element::s8:
     case Element::u8:
+    case Element::e4m3:
+    case Element::e5m2:
       return 1;
     default:
       return 4;
