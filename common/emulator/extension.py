@@ -34,6 +34,7 @@ from .compilation import (
 from .errors import UserError
 from .toolchain.cache import Cache, build_once, default_cache, prune_cache
 from .toolchain.compiler import compiler_command, compiler_version
+from .toolchain.hints import find_hints
 from .toolchain.messages import demangle, first_errors
 from .toolchain.objects import Job, compile_objects, find_includes, precompile_headers, torch_version
 from .toolchain.setup_py import Extension, read_setup
@@ -62,7 +63,9 @@ def load_extension(folder: str | Path, name: str | None = None, cache: Cache | N
         with (work / "log.txt").open("w+") as log:
             if not build_extension(folder, extension, work, cache, log, lock, use_compiled_headers=True):
                 log.seek(0)
-                raise UserError(f"{extension.name} does not build.\n{first_errors(log.read())}")
+                output = log.read()
+                hints = find_hints(output).rstrip()
+                raise UserError(f"{extension.name} does not build.\n{first_errors(output)}\n{hints}".rstrip())
 
     if build_once(final, build) and user_cache:
         prune_cache(cache)

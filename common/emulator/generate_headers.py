@@ -16,8 +16,21 @@ from pathlib import Path
 
 INCLUDE = Path(__file__).parent / "runtime" / "include"
 TOOLKIT = Path("/usr/local/cuda")
+# The enumerations of the driver API that the emulator has.
+DRIVER_ENUMERATIONS = (
+    *("CUresult", "cudaError_enum", "CUdevice_attribute_enum", "CUctx_flags_enum", "CUstream_flags_enum"),
+    *(
+        "CUevent_flags_enum",
+        "CUmemAttach_flags_enum",
+        "CUlimit_enum",
+        "CUcomputemode_enum",
+        "CUfunction_attribute_enum",
+    ),
+)
 TOKEN = re.compile(r"\w+|[{}();,=]|[^\w\s{}();,=]+")
-ATTRIBUTE = re.compile(r"__attribute__\s*\(\(.*?\)\)|__declspec\(\w+\)|__device_builtin__|__cudart_builtin__")
+IGNORED = re.compile(
+    r"(?m)^#.*$|extern \"C\" \{|__attribute__\s*\(\(.*?\)\)|__declspec\(\w+\)|__device_builtin__|__cudart_builtin__"
+)
 NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*")
 
 
@@ -28,6 +41,8 @@ def generate_headers(toolkit: Path) -> dict[str, str]:
     api_types = "".join(text for _, text in declared) + "\n" + read_constants(types, "cuda")
     errors = next(text for name, text in declared if name == "cudaError")
     constants = read_constants(preprocess(toolkit, "math_constants.h"), "CUDART_")
+    driver = preprocess(toolkit, "cuda.h")
+    driver_types = "".join(text for name, text in read_declarations(driver) if name in DRIVER_ENUMERATIONS)
     version = version_of(toolkit)
     return {
         "emulator/api_types.h": format_header(
@@ -38,6 +53,12 @@ def generate_headers(toolkit: Path) -> dict[str, str]:
         ),
         "emulator/error_list.h": format_header(
             "EMULATOR_ERRORS(X) is X(name, text) for each error of CUDA.", version, "", error_list(toolkit, errors)
+        ),
+        "emulator/driver_types.h": format_header(
+            "The enumerations of CUDA's driver API.",
+            version,
+            "",
+            driver_types + "\n" + list_driver_errors(driver_types),
         ),
         "math_constants.h": format_header(
             "Stands for CUDA's header of this name: mathematical constants.",
@@ -76,10 +97,10 @@ def version_of(toolkit: Path) -> str:
 
 def read_declarations(text: str) -> Iterator[tuple[str, str]]:
     """The name and the text of each declaration of a type."""
-    tokens = TOKEN.findall(ATTRIBUTE.sub(" ", re.sub(r"(?m)^#.*$", "", text)))
+    tokens = TOKEN.findall(IGNORED.sub(" ", text))
     depth, first = 0, 0
     for index, token in enumerate(tokens):
-        depth += (token == "{") - (token == "}")
+        depth = max(0, depth + (token == "{") - (token == "}"))
         if token != ";" or depth:
             continue
         words, first = tokens[first : index + 1], index + 1
@@ -147,6 +168,12 @@ def error_list(toolkit: Path, enumeration: str) -> str:
     del numbers["cudaErrorApiFailureBase"]  # not an error
     texts = {name: library.cudaGetErrorString(int(number)).decode() for name, number in numbers.items()}
     return " \\\n".join(["#define EMULATOR_ERRORS(X)", *(f'  X({name}, "{texts[name]}")' for name in texts)]) + "\n"
+
+
+def list_driver_errors(driver_types: str) -> str:
+    """A macro with the names of the driver's errors."""
+    names = re.findall(r"\b(CUDA_\w+) = ", driver_types)
+    return " \\\n".join(["#define EMULATOR_DRIVER_ERRORS(X)", *(f"  X({name})" for name in names)]) + "\n"
 
 
 def main() -> None:

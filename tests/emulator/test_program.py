@@ -36,6 +36,7 @@ RIGHT = [
 # the message itself names the line.
 FINDINGS = [
     ("past_end", 66, [("writes past the end of x", "x[i] = i", "memory")]),
+    ("past_variable", 66, [("writes past the end of pair", "pair[n] = 42", "memory")]),
     ("after_free", 66, [("writes x after it was freed in FILE:5", "x[threadIdx.x] = 7", "memory")]),
     ("kernel_null", 66, [("writes through a null pointer", "x[threadIdx.x] = 7", "memory")]),
     ("kernel_takes_host", 66, [("writes host memory through x", "x[threadIdx.x] = 7", "memory")]),
@@ -229,6 +230,12 @@ def test_who_and_which_element_and_where_it_came_from():
     assert report[2].startswith("     element 100 of x, which has 100 elements (400 bytes, allocated in ")
     assert report[2].endswith("tests/emulator/programs/wrong/past_end.cu:8, on the host: d_x)")
     assert report[3] == "     kernel fill, block (3, 0, 0), thread (4, 0, 0)"
+
+
+def test_a_null_pointer_from_an_allocation_that_failed():
+    report = emulate("wrong/out_of_memory").stderr.splitlines()
+    assert report[1].startswith("  error: writes through a null pointer, in ")
+    assert report[2] == "     x was null at the launch: an allocation has failed with cudaErrorMemoryAllocation"
 
 
 def test_an_error_of_a_kernel_stays_until_the_device_is_reset():

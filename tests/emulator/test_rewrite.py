@@ -652,6 +652,12 @@ def test_a_function_for_host_and_device_has_two_bodies():
     )
 
 
+@pytest.mark.parametrize("head", ["__host__\n__device__ int f()", "inline __device__ static __host__ int f()"])
+def test_qualifiers_may_be_in_any_order(head):
+    assert "} else {" in rewritten(f"{head} {{ return __CUDA_ARCH__; }}")
+    assert "} else {" not in rewritten("#define H __host__\n__device__ int f() { return __CUDA_ARCH__; }")
+
+
 def test_an_if_that_selects_device_functions_sees_the_architecture():
     group = "#if __CUDA_ARCH__ < 600\n__device__ double atomicAdd(double* x, double y) { return *x; }\n#endif\n"
     assert rewritten(f"#ifndef H\n{group}#endif\n") == f"#ifndef H\n{in_architecture(group, 2, 5)}#endif\n"
@@ -697,7 +703,19 @@ def test_kernels_that_are_values_are_registered(statement):
     assert rewritten(before + statement + after) == before + VALUES[statement].format(value) + after
 
 
-@pytest.mark.parametrize("text", ["k<<<1, 2>>>(x);", "x.k(y);", "if (k < n) f(x);", "int k2 = x->k;", "k(1);"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "k<<<1, 2>>>(x);",
+        "x.k(y);",
+        "if (k < n) f(x);",
+        "int k2 = x->k;",
+        "k(1);",
+        "enum class E { k, l };",
+        "[=, k, n] {};",
+        "int a, k;",
+    ],
+)
 def test_other_uses_of_a_kernels_name_are_left_alone(text):
     assert "kernel_address" not in rewritten(f"__global__ void k(int* x) {{}}\nvoid host() {{ {text} }}\n")
     overloads = "__global__ void k(int* x) {}\n__global__ void k(float* y) {}\n"
@@ -741,6 +759,8 @@ def test_managed_variables_become_references_to_managed_memory():
 def test_what_cuda_has_removed_is_refused_with_its_replacement():
     with pytest.raises(UserError, match=r":2: CUDA 13 has no cudaThreadSynchronize: use cudaDeviceSynchronize$"):
         rewritten("void f() {\n  cudaThreadSynchronize();\n}\n")
+    with pytest.raises(UserError, match=r":1: the emulator cannot load compiled kernels \(cuModuleLoadData\)$"):
+        rewritten("auto e = cuModuleLoadData(&module, image);")
 
 
 def test_host_code_may_launch_beside_device_code():

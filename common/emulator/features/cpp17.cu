@@ -1,4 +1,4 @@
-// C++17, also in programs whose own functions have names that C++20 adds to std
+// Language: C++17, also with functions of the program whose names C++20 adds to std
 // Support: yes
 #include <cuda_runtime.h>
 

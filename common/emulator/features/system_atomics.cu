@@ -1,4 +1,4 @@
-// Host and kernels use managed memory at the same time: atomics of the whole system, volatile accesses
+// Memory: managed memory that host and kernels use at once, by system-wide atomics or volatile accesses
 // Support: yes
 #include <cuda_runtime.h>
 

@@ -1,4 +1,4 @@
-// Virtual functions of objects that kernels make with new or placement new
+// Device code: virtual functions of objects that kernels make with new or placement new
 // Support: yes
 #include <cuda_runtime.h>
 

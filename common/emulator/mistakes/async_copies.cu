@@ -16,8 +16,8 @@ using block_barrier = cuda::barrier<cuda::thread_scope_block>;
 __global__ void reads_at_once(int* out, const int* in) {
   __shared__ int tile[64];
   const auto block = cg::this_thread_block();
-  cg::memcpy_async(block, tile, in, sizeof(tile));
-  out[threadIdx.x] = tile[63 - threadIdx.x];  // BUG races: tile
+  cg::memcpy_async(block, tile, in, sizeof(tile));  // BUG races: tile
+  out[threadIdx.x] = tile[63 - threadIdx.x];        // BUG races: tile
   cg::wait(block);
 }
 CASE(wrong_read_before_the_wait) { reads_at_once<<<1, 64>>>(unwritten<int>(64), numbers<int>(64)); }
@@ -278,7 +278,7 @@ __global__ void no_consumer_wait(int* out, const int* in) {
   const auto block = cg::this_thread_block();
   auto pipeline = cuda::make_pipeline(block, &state);
   pipeline.producer_acquire();
-  cuda::memcpy_async(block, tile, in, sizeof(tile), pipeline);
+  cuda::memcpy_async(block, tile, in, sizeof(tile), pipeline);  // BUG races: tile
   pipeline.producer_commit();
   out[threadIdx.x] = tile[63 - threadIdx.x];  // BUG races: tile
   pipeline.consumer_wait();

@@ -421,4 +421,30 @@ CASE(right_flag_between_clusters) {
   expect_each(out, 32, [](int) { return 9; });
 }
 
+// Barriers of the cluster and of the grid in one kernel.
+__global__ void both_right(int* values, int* out) {
+  __shared__ int value;
+  const auto cluster = cg::this_cluster();
+  const auto grid = cg::this_grid();
+  if (threadIdx.x == 0) value = blockIdx.x;
+  cluster.sync();
+  if (threadIdx.x == 0) values[blockIdx.x] = *cluster.map_shared_rank(&value, 1 - cluster.block_rank());
+  grid.sync();
+  if (threadIdx.x < 4) out[4 * blockIdx.x + threadIdx.x] = values[threadIdx.x];
+}
+CASE(right_barriers_of_cluster_and_grid) {
+  int* out = unwritten<int>(16);
+  cudaLaunchAttribute attributes[2];
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim.x = 2;
+  attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
+  attributes[1].id = cudaLaunchAttributeCooperative;
+  attributes[1].val.cooperative = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = 4, config.blockDim = 32;
+  config.attrs = attributes, config.numAttrs = 2;
+  check(cudaLaunchKernelEx(&config, both_right, unwritten<int>(4), out));
+  expect_each(out, 16, [](int i) { return i % 4 ^ 1; });
+}
+
 int main(int words, char** word) { return run_cases(words, word); }

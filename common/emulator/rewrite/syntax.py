@@ -42,6 +42,10 @@ REMOVED = {
     "cudaUnbindTexture": "texture objects",
     "cudaBindSurfaceToArray": "surface objects",
 }
+# Functions that load kernels from a file or from memory.
+LOADERS = re.compile(
+    r"cuModuleLoad\w*|cuLink(Create|AddData|AddFile)|c(u|uda)LibraryLoad\w*|cuLaunchKernel(Ex)?|nvrtcCreateProgram"
+)
 INCLUDE = Path(__file__).parents[1] / "runtime" / "include"
 
 
@@ -149,7 +153,9 @@ def find_kernel_values(
             before = start - 1
             while source.is_(before, "&"):
                 before -= 1
-            begins = source.is_(before, "(", ",", "=", "?", ":", "return", "{") or ends_cast(source, before)
+            in_call = source.is_(next(source.enclosing(start), -1), "(")
+            begins = source.is_(before, "=", "?", ":", "return") or ends_cast(source, before)
+            begins |= in_call and source.is_(before, "(", ",")
             if end is not None and begins and source.is_(end, ")", ",", ";", ":", "?", "}"):
                 yield KernelValue(start, end, signatures[0])
 
@@ -193,6 +199,10 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
     for index in source.find(*REMOVED):
         if source.is_(index + 1, "(") and index not in source.skipped:
             yield index, f"CUDA 13 has no {source.tokens[index].text}: use {REMOVED[source.tokens[index].text]}"
+    loaders = [text for text in source.positions if LOADERS.fullmatch(text)]
+    for index in source.find(*loaders):
+        if source.is_(index + 1, "(") and index not in source.skipped:
+            yield index, f"the emulator cannot load compiled kernels ({source.tokens[index].text})"
     for index in source.find(*textures):
         text = source.tokens[index].text
         if index in source.skipped:

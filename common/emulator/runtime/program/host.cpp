@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "../src/api/call.h"
+#include "../src/api/early_accesses.h"
 #include "../src/api/streams.h"
 #include "../src/memory/access.h"
 #include "../src/memory/allocation.h"
@@ -53,13 +54,15 @@ void report_early_access(const PageProtection& protection, const Allocation& all
   const std::string name = allocation.name.empty() ? "memory" : allocation.name;
   if (!is_on(Check::streams)) return;
   const Cause cause{Check::streams, "too early", nullptr, allocation.begin, since.line(), since.column()};
-  if (is_new(cause))
-    add(cause,
-        {false,
-         "the host " + std::string(verb(context)) + " " + name + " while " + work + " may still be using it",
-         line_in_program(context),
-         "started in " + line_at(since) +
-             ", and nothing has waited for it: call cudaDeviceSynchronize() first"});
+  const std::string does = verb(context);
+  Finding finding{
+      false, "the host " + does + " " + name + " while " + work + " may still be using it",
+      line_in_program(context),
+      "started in " + line_at(since) + ", and nothing has waited for it: call cudaDeviceSynchronize() first"};
+  if (allocation.is_static)
+    remember_early_access({protection.for_work, &allocation, does == "writes", cause, std::move(finding)});
+  else if (is_new(cause))
+    add(cause, std::move(finding));
 }
 
 // A kernel received this memory as writable, but did not write it.

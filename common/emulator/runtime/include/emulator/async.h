@@ -31,8 +31,9 @@ std::uint32_t arrive_at_barrier(AsyncBarrier* barrier, std::uint32_t arrivals, b
 void expect_bytes(AsyncBarrier* barrier, std::int64_t bytes, Position where);
 bool is_phase_complete(AsyncBarrier* barrier, std::uint32_t phase, Position where);
 void wait_for_phase_of(AsyncBarrier* barrier, std::uint32_t phase, Position where);
-std::uint32_t phase_of(AsyncBarrier* barrier, Position where);  // the current one
-void drop_barrier(AsyncBarrier* barrier);                       // its life ends
+// The current phase, or the one before it: it is complete if the current one has the other parity.
+std::uint32_t phase_with_parity(AsyncBarrier* barrier, bool parity, Position where);
+void drop_barrier(AsyncBarrier* barrier);  // its life ends
 
 }  // namespace emulator
 EMULATOR_END

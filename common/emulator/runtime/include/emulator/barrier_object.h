@@ -54,23 +54,17 @@ class barrier {
                     EMULATOR_HERE) const {
     return emulator::is_phase_complete(&memory_, token.phase_, where);
   }
-  // The phase with this parity: it is complete if the current one has the other parity.
   void wait_parity(bool parity, EMULATOR_HERE) const {
-    emulator::wait_for_phase_of(&memory_, phase_with(parity, where), where);
+    emulator::wait_for_phase_of(&memory_, emulator::phase_with_parity(&memory_, parity, where), where);
   }
   template <typename Number, typename Period>
   bool try_wait_parity_for(bool parity, const ::std::chrono::duration<Number, Period>&, EMULATOR_HERE) const {
-    return emulator::is_phase_complete(&memory_, phase_with(parity, where), where);
+    return emulator::is_phase_complete(&memory_, emulator::phase_with_parity(&memory_, parity, where), where);
   }
 
   emulator::AsyncBarrier* emulator_memory() { return &memory_; }
 
  private:
-  ::std::uint32_t phase_with(bool parity, emulator::Position where) const {
-    const ::std::uint32_t phase = emulator::phase_of(&memory_, where);
-    return phase % 2 == parity ? phase : phase - 1;
-  }
-
   mutable emulator::AsyncBarrier memory_;
 };
 

@@ -19,7 +19,7 @@ struct LaunchConfigHere {
       : config(config_), where(where_) {}
 };
 
-bool is_valid(const cudaLaunchConfig_t* config);  // sets the last error if it is not
+cudaError_t check_launch_config(const cudaLaunchConfig_t* config);
 Configuration configuration_of(const cudaLaunchConfig_t& config, const void* kernel, Position where);
 // The caller gets the error of a launch that is refused, and can handle it: that is only a warning.
 cudaError_t submit_and_return(LaunchInfo info);
@@ -59,7 +59,7 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid
 
 inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments,
                                        EMULATOR_HERE) {
-  if (!emulator::is_valid(config)) return cudaErrorInvalidValue;
+  if (const cudaError_t error = emulator::check_launch_config(config)) return error;
   const auto configuration = emulator::configuration_of(*config, kernel, where);
   return emulator::launch_by_address("cudaLaunchKernelExC", kernel, configuration, arguments);
 }
@@ -68,7 +68,7 @@ template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(emulator::LaunchConfigHere here, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
   emulator::refuse_in_kernels();
-  if (!emulator::is_valid(here.config)) return cudaErrorInvalidValue;
+  if (const cudaError_t error = emulator::check_launch_config(here.config)) return error;
   const auto* address = reinterpret_cast<const void*>(emulator::kernel_address(kernel));
   const auto configuration = emulator::configuration_of(*here.config, address, here.where);
   const emulator::KnownKernel& known = *emulator::find_kernel(address);
@@ -76,6 +76,10 @@ cudaError_t cudaLaunchKernelEx(emulator::LaunchConfigHere here, void (*kernel)(P
       known.name[0] ? known.name : "a kernel", known.parameters, kernel, configuration,
       std::make_tuple(emulator::as_parameter<Parameters>(std::forward<Arguments>(arguments))...)));
 }
+
+// A kernel starts when the work before it in its stream is done, so there is nothing to wait for.
+inline void cudaGridDependencySynchronize() {}
+inline void cudaTriggerProgrammaticLaunchCompletion() {}
 
 template <typename Kernel>
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, Kernel* kernel, const cudaLaunchConfig_t* config) {

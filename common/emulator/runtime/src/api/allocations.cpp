@@ -29,17 +29,6 @@ std::size_t& device_bytes(int device) {
   return all[device];
 }
 
-// Flags of pinned host memory. What cudaHostRegister has registered is neither protected nor checked for
-// leaks.
-struct HostFlags {
-  unsigned int flags;
-  bool is_registered;
-};
-std::map<const void*, HostFlags>& host_flags() {
-  static auto& all = *new std::map<const void*, HostFlags>;
-  return all;
-}
-
 void fill_pattern(void* memory, std::size_t bytes) {
   const std::size_t words = (bytes + sizeof(kUninitialised) - 1) / sizeof(kUninitialised);
   std::fill_n(static_cast<std::uint32_t*>(memory), words, kUninitialised);
@@ -68,11 +57,6 @@ cudaError_t allocate_now(void** memory, std::size_t bytes, Space space, int devi
   return cudaSuccess;
 }
 
-cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
-  if (const cudaError_t error = check_no_capture()) return error;
-  return allocate_now(memory, bytes, space, current_device());
-}
-
 cudaError_t allocate_from(cudaMemPool_t pool, void** memory, std::size_t bytes, cudaStream_t stream) {
   if (!is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
   if (is_captured(stream)) return refuse_in_capture("allocation", kNoAllocationNodes);
@@ -80,14 +64,6 @@ cudaError_t allocate_from(cudaMemPool_t pool, void** memory, std::size_t bytes, 
   if (!has_room(pool, bytes)) return fail(cudaErrorMemoryAllocation);
   const cudaError_t error = allocate_now(memory, bytes, Space::device, device_of(pool));
   if (!error && bytes) take_from_pool(pool, *memory, bytes);
-  return error;
-}
-
-cudaError_t allocate_pinned(void** memory, std::size_t bytes, unsigned int flags) {
-  if (flags & ~unsigned(cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined))
-    return fail(cudaErrorInvalidValue);
-  const cudaError_t error = allocate(memory, bytes, Space::pinned);
-  if (!error && bytes) host_flags()[*memory] = {flags | cudaHostAllocMapped, false};
   return error;
 }
 
@@ -155,9 +131,9 @@ bool is_ours(const Allocation& allocation) {
 
 }  // namespace
 
-bool is_registered(const Allocation& allocation) {
-  const auto found = host_flags().find(allocation.begin);
-  return found != host_flags().end() && found->second.is_registered;
+cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
+  if (const cudaError_t error = check_no_capture()) return error;
+  return allocate_now(memory, bytes, space, current_device());
 }
 
 // Whether an allocation of a device was not freed.
@@ -228,51 +204,6 @@ cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned int fla
     return fail(cudaErrorInvalidValue);
   return allocate(memory, bytes, Space::managed);
 }
-cudaError_t cudaMallocHost(void** memory, std::size_t bytes, Position where) {
-  const Call call("cudaMallocHost", where);
-  return allocate_pinned(memory, bytes, cudaHostAllocDefault);
-}
-cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned int flags, Position where) {
-  const Call call("cudaHostAlloc", where);
-  return allocate_pinned(memory, bytes, flags);
-}
-cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned int flags, Position where) {
-  const Call call("cudaHostRegister", where);
-  if (sticky_error()) return sticky_error();
-  if (!memory || !bytes) return fail(cudaErrorInvalidValue);
-  if (find_allocation(memory)) return fail(cudaErrorHostMemoryAlreadyRegistered);
-  host_flags()[memory] = {flags | cudaHostRegisterMapped, true};
-  Allocation& made = new_allocation(memory, bytes, Space::pinned, argument_text(call.name, where, 0), where);
-  mark_initialised(made, memory, bytes);
-  return cudaSuccess;
-}
-cudaError_t cudaHostUnregister(void* memory, Position where) {
-  const Call call("cudaHostUnregister", where);
-  if (sticky_error()) return sticky_error();
-  const auto known = host_flags().find(memory);
-  if (known == host_flags().end() || !known->second.is_registered)
-    return fail(cudaErrorHostMemoryNotRegistered);
-  finish_all();
-  host_flags().erase(known);
-  forget(*find_allocation(memory));
-  return cudaSuccess;
-}
-cudaError_t cudaHostGetDevicePointer(void** on_device, void* memory, unsigned int, Position where) {
-  const Call call("cudaHostGetDevicePointer", where);
-  const Allocation* allocation = find_allocation(memory);
-  if (!allocation || allocation->freed || allocation->space != Space::pinned)
-    return fail(cudaErrorInvalidValue);
-  return *on_device = memory, cudaSuccess;
-}
-cudaError_t cudaHostGetFlags(unsigned int* flags, void* memory, Position where) {
-  const Call call("cudaHostGetFlags", where);
-  const Allocation* allocation = find_allocation(memory);
-  const auto known =
-      allocation && !allocation->freed ? host_flags().find(allocation->begin) : host_flags().end();
-  if (known == host_flags().end()) return fail(cudaErrorInvalidValue);
-  return *flags = known->second.flags, cudaSuccess;
-}
-
 cudaError_t cudaFree(void* memory, Position where) {
   const Call call("cudaFree", where);
   return free_now(memory, false);

@@ -27,6 +27,7 @@ cudaError_t check_device(int device);  // cudaErrorInvalidDevice if there is no 
 // The error of a kernel that broke the device: every later call returns it, until cudaDeviceReset.
 cudaError_t sticky_error();
 void set_sticky_error(cudaError_t error);
+bool has_failed_allocation();  // since the program began, because there was not enough memory
 
 // Adds a finding about the current call. `problem` is a literal that identifies its kind.
 void add_call_finding(Check check, const char* problem, const void* about, std::string what,

@@ -5,7 +5,7 @@
 
 #include "../memory/allocation.h"
 #include "allocations.h"
-#include "emulator/runtime_api.h"
+#include "emulator/memory_api.h"
 
 EMULATOR_BEGIN
 namespace emulator {

@@ -4,6 +4,7 @@
 
 #include "../memory/allocation.h"
 #include "call.h"
+#include "emulator/memory_api.h"
 #include "streams.h"
 
 namespace emulator {

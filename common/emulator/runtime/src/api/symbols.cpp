@@ -6,6 +6,7 @@
 #include "../report/module_image.h"
 #include "call.h"
 #include "copies.h"
+#include "emulator/memory_api.h"
 
 namespace emulator {
 namespace {

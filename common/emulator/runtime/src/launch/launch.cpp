@@ -8,6 +8,8 @@
 #include <string>
 
 #include "../api/call.h"
+#include "../api/devices.h"
+#include "../api/early_accesses.h"
 #include "../api/streams.h"
 #include "../counts/counts.h"
 #include "../device/builtin_variables.h"
@@ -76,6 +78,7 @@ LaunchState state_of(const LaunchInfo& info) {
   schedule.most_resident =
       unsigned(properties.multiProcessorCount *
                std::max(1, resident_blocks(int(schedule.threads_per_block), info.configuration.shared)));
+  launch.device = working_device();
   launch.shared.allowed =
       allowed_dynamic_shared() ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
   return launch;
@@ -94,7 +97,7 @@ struct Cleanup {
 };
 
 void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
-  running.observes_accesses = any_check() || counting || has_concurrent_host;
+  running.observes_accesses = any_check() || counting || has_concurrent_host || has_early_accesses();
   running.last_pc = nullptr;
   running.os_thread = pthread_self();
   running.launch = &launch;

@@ -13,12 +13,20 @@ namespace {
 
 unsigned count_blocks(dim3 cluster) { return std::max(1u, cluster.x * cluster.y * cluster.z); }
 
+// These make the launch record an event, or change a graph.
+bool is_unsupported(cudaLaunchAttributeID attribute) {
+  return attribute == cudaLaunchAttributeProgrammaticEvent ||
+         attribute == cudaLaunchAttributeLaunchCompletionEvent ||
+         attribute == cudaLaunchAttributeDeviceUpdatableKernelNode;
+}
+
 }  // namespace
 
-bool is_valid(const cudaLaunchConfig_t* config) {
-  if (config && (config->attrs || !config->numAttrs)) return true;
-  fail(cudaErrorInvalidValue);
-  return false;
+cudaError_t check_launch_config(const cudaLaunchConfig_t* config) {
+  if (!config || (config->numAttrs && !config->attrs)) return fail(cudaErrorInvalidValue);
+  for (unsigned i = 0; i < config->numAttrs; i++)
+    if (is_unsupported(config->attrs[i].id)) return fail(cudaErrorNotSupported);
+  return cudaSuccess;
 }
 
 Configuration configuration_of(const cudaLaunchConfig_t& config, const void* function, Position where) {
@@ -49,15 +57,14 @@ cudaError_t launch_by_address(const char* function, const void* kernel, const Co
   if (const KnownKernel* known = find_kernel(kernel))
     return submit_and_return(known->prepare(*known, kernel, configuration, arguments));
   add_call_finding(Check::launch, "unknown kernel", kernel,
-                   std::string(function) + " is given " + argument_text(function, configuration.where, 0) +
-                       ", which is not a kernel",
+                   std::string(function) + " is given an address that is not that of a kernel",
                    "pass a kernel, or a kernel cast to void* in a file that declares it");
   return fail(cudaErrorInvalidDeviceFunction);
 }
 
 // All multiprocessors count as neighbours: on a GPU, those of a cluster must belong to one part of it.
 cudaError_t count_active_clusters(int* clusters, const void* function, const cudaLaunchConfig_t* config) {
-  if (!is_valid(config)) return cudaErrorInvalidValue;
+  if (const cudaError_t error = check_launch_config(config)) return error;
   const Configuration configuration = configuration_of(*config, function, {});
   const auto refusal = refusal_of_clusters(configuration, device());
   if (refusal && std::string(refusal->problem) != "no room for a cluster") return fail(refusal->error);
@@ -68,7 +75,7 @@ cudaError_t count_active_clusters(int* clusters, const void* function, const cud
 }
 
 cudaError_t find_largest_cluster(int* blocks, const void* function, const cudaLaunchConfig_t* config) {
-  if (!is_valid(config)) return cudaErrorInvalidValue;
+  if (const cudaError_t error = check_launch_config(config)) return error;
   const dim3 block = config->blockDim;
   const int resident = resident_blocks(int(block.x * block.y * block.z), config->dynamicSmemBytes) *
                        device().multiProcessorCount;

@@ -38,6 +38,11 @@ struct GroupBarrier {
   unsigned phase = 0;    // how often it has completed
   unsigned arrived = 0;  // blocks whose threads have all arrived
   std::vector<Thread*> waiting;
+
+  void reset() {
+    phase = arrived = 0;
+    waiting.clear();
+  }
 };
 
 // Blocks that run at the same time and access each other's shared memory. Without clusters, one block.
@@ -54,7 +59,8 @@ struct PeerAccesses;
 struct Block {
   std::uint64_t number = 0;  // in the grid, x fastest
   uint3 index{};
-  std::shared_ptr<Cluster> cluster;
+  Cluster* cluster = nullptr;  // that of its first block:
+  Cluster own_cluster;
   unsigned cluster_rank = 0;
   std::vector<Thread> threads;
   std::vector<Warp> warps;
@@ -75,7 +81,8 @@ struct Block {
   std::shared_ptr<PeerAccesses> peers;   // accesses of other blocks of its cluster to it
 };
 
-// Which blocks and threads have started. Only scheduler.cpp writes it.
+// Which blocks and threads have started. Only scheduler.cpp and blocks.cpp write it, and of barriers
+// group_barriers.cpp.
 struct Schedule {
   unsigned threads_per_block = 0;
   std::uint64_t blocks = 0, opened = 0;
@@ -90,6 +97,8 @@ struct Schedule {
   std::deque<Thread*> ready, yielded;
   std::vector<Thread*> at_activemask;  // until nothing else can run
   bool is_deadlocked = false;
+
+  unsigned cluster_size() const { return cluster.x * cluster.y * cluster.z; }
 };
 
 // The `__shared__` variables of the kernel. Only shared_memory.cpp writes it.
@@ -128,6 +137,7 @@ struct LaunchState {
   std::shared_ptr<BarrierObjects> barriers;       // cuda::barrier and its like
   std::shared_ptr<NamedBarriers> named_barriers;  // of PTX, by number
   std::shared_ptr<AsyncCopies> copies;            // that have not arrived
+  int device = 0;                                 // that runs it
   cudaError_t error = cudaSuccess;                // the error that a GPU would return for the kernel
 };
 

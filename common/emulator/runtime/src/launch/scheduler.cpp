@@ -7,13 +7,12 @@
 #include <utility>
 
 #include "../device/builtin_variables.h"
-#include "../races/shadow_events.h"
 #include "../synchronisation/barrier_check.h"
 #include "../synchronisation/collectives.h"
+#include "blocks.h"
 #include "emulator/kernel_api.h"
 #include "failure.h"
 #include "launch_limits.h"
-#include "shared_memory.h"
 #include "thread_order.h"
 
 namespace emulator {
@@ -22,89 +21,13 @@ namespace {
 
 constexpr int kMostPolls = 256;  // polls after which a thread gives others a turn
 
-// Blocks are kept from launch to launch to reuse their memory.
-std::vector<Block*>& spare_blocks() {
-  static auto& blocks = *new std::vector<Block*>;
-  return blocks;
-}
-
 Schedule& schedule() { return running.launch->schedule; }
-
-void reset_warps(Block& block) {
-  const auto threads = unsigned(block.threads.size());
-  block.warps.resize((threads + 31) / 32);
-  for (unsigned w = 0; w < block.warps.size(); w++) {
-    const unsigned lanes = std::min(32u, threads - 32 * w);
-    block.warps[w].alive = lanes == 32 ? 0xffffffffu : (1u << lanes) - 1;
-    block.warps[w].pending = 0;
-  }
-}
-
-unsigned cluster_size() { return schedule().cluster.x * schedule().cluster.y * schedule().cluster.z; }
-
-Block& open_block(uint3 index) {
-  auto& spare = spare_blocks();
-  if (spare.empty()) spare.push_back(new Block);
-  Block& block = *spare.back();
-  schedule().resident.push_back(&block);
-  spare.pop_back();
-
-  const unsigned threads = schedule().threads_per_block;
-  const dim3 grid = running.launch->configuration.grid;
-  block.number = index.x + std::uint64_t(grid.x) * (index.y + std::uint64_t(grid.y) * index.z);
-  block.index = index;
-  block.threads.resize(threads);
-  reset_warps(block);
-  block.started = 0;
-  block.alive = threads;
-  block.returned = block.returned_before = 0;
-  block.is_diverged = false;
-  block.at_barrier.clear();
-  block.votes = {};
-  block.barrier = {};
-  std::fill_n(block.arrived, kScopes, 0);
-  std::fill_n(block.has_arrived, kScopes, false);
-  clear_shared(block);
-  return block;
-}
-
-// The blocks of a cluster run at the same time.
-void open_cluster() {
-  const dim3 size = schedule().cluster, grid = running.launch->configuration.grid;
-  const dim3 clusters(grid.x / size.x, grid.y / size.y, grid.z / size.z);
-  const unsigned blocks = cluster_size();
-  const uint3 at = index_at(clusters, shuffled(schedule().opened, schedule().blocks / blocks, 0));
-  const auto cluster = std::make_shared<Cluster>();
-  schedule().opened++;
-  cluster->alive = blocks;
-  cluster->blocks.reserve(blocks);
-  for (unsigned rank = 0; rank < blocks; rank++) {
-    const uint3 inside = index_at(size, rank);
-    Block& block = open_block({at.x * size.x + inside.x, at.y * size.y + inside.y, at.z * size.z + inside.z});
-    block.cluster = cluster;
-    block.cluster_rank = rank;
-    cluster->blocks.push_back(&block);
-    shadow_block_begins(block);
-  }
-  for (unsigned n = 0; n < blocks; n++)
-    schedule().starting.push_back(cluster->blocks[shuffled(n, blocks, schedule().opened)]);
-}
-
-// The shared memory of a cluster's blocks stays until all of them have ended.
-void close_cluster(Cluster& cluster) {
-  auto& resident = schedule().resident;
-  for (Block* block : cluster.blocks) {
-    resident.erase(std::find(resident.begin(), resident.end(), block));
-    spare_blocks().push_back(block);
-  }
-}
 
 // The kernel declares clusters that the launch did not: its blocks start again, now in clusters. No thread
 // has done anything yet, because the declaration is the first statement of the kernel.
 void restart_in_clusters() {
   Schedule& all = schedule();
   abandon_schedule();
-  all.resident.clear();
   all.starting.clear();
   all.opened = 0;
   all.cluster = std::exchange(all.declared_cluster, dim3(0, 0, 0));
@@ -159,8 +82,7 @@ void switch_to(Thread* thread) {
 
 void leave_block(Thread& thread) {
   drop_from_barriers(thread);
-  Cluster& cluster = *thread.block->cluster;
-  if (thread.block->alive == 0 && --cluster.alive == 0) close_cluster(cluster);
+  if (thread.block->alive == 0) close_block(*thread.block);
   running.thread = nullptr;
 }
 
@@ -191,9 +113,9 @@ void resume_next_ready() {
 }
 
 bool can_open_cluster() {
-  const std::size_t resident = schedule().resident.size();
-  return schedule().opened < schedule().blocks / cluster_size() &&
-         (resident == 0 || resident + cluster_size() <= schedule().most_resident);
+  const Schedule& all = schedule();
+  return all.opened < all.blocks / all.cluster_size() &&
+         (all.resident.empty() || all.resident.size() + all.cluster_size() <= all.most_resident);
 }
 
 // One step of the launch; false when nothing is left to do.
@@ -237,8 +159,7 @@ void run_grid() {
 
 void abandon_schedule() {
   Fiber::abandon_all();
-  auto& resident = schedule().resident;
-  spare_blocks().insert(spare_blocks().end(), resident.begin(), resident.end());
+  keep_blocks();
 }
 
 void make_ready(Thread* thread) { schedule().ready.push_back(thread); }

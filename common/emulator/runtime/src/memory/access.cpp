@@ -11,8 +11,8 @@
 #include "../races/peer_accesses.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
-#include "async_copies.h"
 #include "../synchronisation/undefined_values.h"
+#include "async_copies.h"
 #include "bindings.h"
 
 namespace emulator {

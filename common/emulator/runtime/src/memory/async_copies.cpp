@@ -1,5 +1,6 @@
 #include "async_copies.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -81,11 +82,12 @@ __attribute__((noinline)) void begin_copy(void* to, const void* from, std::size_
                                           AsyncBarrier* barrier) {
   const void* pc = __builtin_return_address(0);
   if (!bytes) return;
-  if (zeros > bytes) zeros = bytes;
-  check_copy(to, nullptr, bytes, pc);
-  if (bytes > zeros) check_copy(to, from, bytes - zeros, pc);
-  std::memcpy(to, from, bytes - zeros);
-  std::memset(static_cast<std::byte*>(to) + bytes - zeros, 0, zeros);
+  const std::size_t copied = bytes - std::min(zeros, bytes);
+  std::byte* const rest = static_cast<std::byte*>(to) + copied;
+  if (copied > 0) check_copy(to, from, copied, pc);
+  if (copied < bytes) check_copy(rest, nullptr, bytes - copied, pc);
+  std::memcpy(to, from, copied);
+  std::memset(rest, 0, bytes - copied);
   const InRuntime inside;
   if (!is_on(Check::races)) return;
   auto* destination = static_cast<std::byte*>(to);

@@ -16,6 +16,8 @@ bool has_open_page = false, has_concurrent_host = false;
 
 namespace {
 
+constexpr std::size_t kMostAccesses = 1024;  // more of them would show no other mistakes
+
 struct HostAccess {
   const std::byte* begin;
   std::size_t size;
@@ -34,7 +36,14 @@ void record(const HostAccess& access) {
   const bool is_known = std::any_of(all.begin(), all.end(), [&](const HostAccess& other) {
     return other.begin == access.begin && other.pc == access.pc && other.work == access.work;
   });
-  if (!is_known) all.push_back(access);
+  if (!is_known && all.size() < kMostAccesses) all.push_back(access);
+}
+
+void set_running_work(const void* work) {
+  running_work = work;
+  const auto& all = host_accesses();
+  has_concurrent_host =
+      std::any_of(all.begin(), all.end(), [&](const HostAccess& one) { return one.work == work; });
 }
 
 }  // namespace
@@ -44,25 +53,21 @@ void access_from_host(void* address, std::size_t size, bool is_write, AccessKind
   has_open_page = false;
   if (kind == AccessKind::plain) return;
   const auto* begin = static_cast<const std::byte*>(address);
-  for (const void* work : work_that_uses(begin, is_write)) record({begin, size, is_write, pc, work});
+  const std::vector<const void*> all_work = work_that_uses(begin, is_write);
+  if (all_work.empty()) return;
+  for (const void* work : all_work) record({begin, size, is_write, pc, work});
   if (is_write) {
     has_open_page = open_page(begin);
     return;
   }
   const Call call("a load", Position{});
-  for (const void* work : work_that_uses(begin, false)) finish_work(work);
+  for (const void* work : all_work) finish_work(work);
 }
 
-ConcurrentHost::ConcurrentHost(const void* work) : work_(running_work) {
-  running_work = work;
-  const auto& all = host_accesses();
-  has_concurrent_host =
-      std::any_of(all.begin(), all.end(), [&](const HostAccess& one) { return one.work == work; });
-}
+ConcurrentHost::ConcurrentHost(const void* work) : outer_(running_work) { set_running_work(work); }
 ConcurrentHost::~ConcurrentHost() {
   std::erase_if(host_accesses(), [](const HostAccess& one) { return one.work == running_work; });
-  running_work = work_;
-  has_concurrent_host = false;
+  set_running_work(outer_);
 }
 
 void check_against_host(const void* address, std::size_t size, bool is_write, const void* pc) {

@@ -20,7 +20,7 @@ class ConcurrentHost {
   ConcurrentHost(const ConcurrentHost&) = delete;
 
  private:
-  const void* work_;
+  const void* outer_;
 };
 extern bool has_concurrent_host;
 

@@ -1,7 +1,9 @@
 // Checks whether a kernel may access an address in global memory, and reports why not.
 #include <cstdio>
 
+#include "../api/call.h"
 #include "../api/devices.h"
+#include "../api/early_accesses.h"
 #include "../device/builtin_variables.h"
 #include "../launch/failure.h"
 #include "../launch/scheduler.h"
@@ -14,7 +16,8 @@
 namespace emulator {
 namespace {
 
-constexpr std::ptrdiff_t kNearVariable = 256, kNearHeapBlock = 16;  // bytes that an overrun may go beyond
+constexpr std::ptrdiff_t kNearVariable = 256, kNearHeapBlock = 16,
+                         kNearManaged = 1 << 20;  // bytes that an overrun may go beyond
 
 [[noreturn]] void refuse(const Access& access, const char* problem, const void* about, std::string what,
                          std::string detail) {
@@ -41,11 +44,12 @@ std::string bytes_into(std::ptrdiff_t offset) {
 
 [[noreturn]] void refuse_null(const Access& access) {
   const std::string which = null_arguments();
+  const char* why = has_failed_allocation()
+                        ? " was null at the launch: an allocation has failed with cudaErrorMemoryAllocation"
+                        : " was null at the launch: was it never allocated, or is it an optional argument "
+                          "that was left out?";
   refuse(access, "null", nullptr, verb(access) + " through a null pointer",
-         which.empty() ? "address " + address_text(access.address)
-                       : which +
-                             " was null at the launch: was it never allocated, or is it an optional argument "
-                             "that was left out?");
+         which.empty() ? "address " + address_text(access.address) : which + why);
 }
 
 [[noreturn]] void refuse_unknown(const Access& access) {
@@ -89,19 +93,28 @@ Verdict judge_builtin_variable(const Access& access) {
   return is_builtin(access.address) ? Verdict::allowed : Verdict::undecided;
 }
 
-// The compiler's constants, and variables that are unknown to the runtime.
+// The compiler's constants, and variables that are unknown to the runtime, but not what is between or behind
+// variables.
 Verdict judge_own_data(const Access& access) {
-  if (!is_own_data(access.address)) return Verdict::undecided;
-  const bool is_between_variables = is_own_variable(access.address) && !is_in_variable(access.address);
-  if (is_between_variables)
+  const bool is_own = is_own_data(access.address);
+  const bool is_outside_variables =
+      !is_own || (is_own_variable(access.address) && !is_in_variable(access.address));
+  if (is_outside_variables)
     if (const Allocation* variable = find_neighbour(access.address, Space::variable, kNearVariable))
       refuse_outside(access, *variable);
-  return Verdict::allowed;
+  return is_own ? Verdict::allowed : Verdict::undecided;
 }
 
 Verdict judge_overrun_of_heap(const Access& access) {
   if (const Allocation* block = find_neighbour(access.address, Space::heap, kNearHeapBlock))
     refuse_outside(access, *block);
+  return Verdict::undecided;
+}
+
+// A `__managed__` variable has guard pages on both sides.
+Verdict judge_overrun_of_managed_variable(const Access& access) {
+  const Allocation* variable = find_neighbour(access.address, Space::managed, kNearManaged);
+  if (variable && variable->is_static) refuse_outside(access, *variable);
   return Verdict::undecided;
 }
 
@@ -131,13 +144,10 @@ Verdict judge_null(const Access& access) {
 
 void check_unallocated(const Access& access) {
   static constexpr Verdict (*kRules[])(const Access&) = {
-      judge_builtin_variable,
-      judge_own_data,
-      judge_overrun_of_heap,
-      judge_overrun_of_argument,
-      judge_unseen_pointer,
-      judge_host_memory,
-      judge_null,
+      judge_builtin_variable,    judge_own_data,
+      judge_overrun_of_heap,     judge_overrun_of_managed_variable,
+      judge_overrun_of_argument, judge_unseen_pointer,
+      judge_host_memory,         judge_null,
   };
   for (const auto rule : kRules)
     if (rule(access) == Verdict::allowed) return;
@@ -154,8 +164,11 @@ void check_not_freed(const Access& access, const Allocation& allocation) {
 }
 
 void check_device_access(const Access& access, const Allocation& allocation) {
-  if (allocation.space != Space::device || may_access(working_device(), allocation.device)) return;
-  const std::string here = std::to_string(working_device()), there = std::to_string(allocation.device);
+  const int device = running.launch->device;
+  if (allocation.device == device || allocation.space != Space::device ||
+      may_access(device, allocation.device))
+    return;
+  const std::string here = std::to_string(device), there = std::to_string(allocation.device);
   set_error(cudaErrorIllegalAddress);
   refuse(access, "other device", identity_of(allocation),
          verb(access) + " " + name_of(allocation) + ", which is memory of device " + there +
@@ -201,6 +214,8 @@ void check_alignment(const Access& access, const SharedVariable* variable) {
 
 void check_memory(Access& access, bool is_copy) {
   access.allocation = find_allocation(access.address, access.pc);
+  if (access.allocation && access.allocation->is_static)
+    report_early_accesses(*access.allocation, access.is_write);
   if (!is_on(Check::memory)) return;
   if (!access.allocation) return check_unallocated(access);
   const Allocation& allocation = *access.allocation;

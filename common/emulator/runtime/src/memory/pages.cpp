@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "../api/call.h"
 #include "../report/report.h"
 
 namespace emulator {
@@ -98,12 +97,9 @@ std::byte* take_pages(std::size_t bytes, bool only_device) {
   Pages& all = pages();
   if (!all.next) reserve();
   const std::size_t size = whole_pages(bytes), guard = std::clamp(size, kLeastGuard, kMostGuard);
-  const bool fits = bytes <= kReserved && size + 2 * guard <= std::size_t(all.end - all.next);
+  if (bytes > kReserved || size + 2 * guard > std::size_t(all.end - all.next)) return nullptr;
   std::byte* begin = all.next + guard;
-  if (!fits || mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) {
-    note("an allocation failed: this machine has less memory for it than the emulated device");
-    return nullptr;
-  }
+  if (mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) return nullptr;
   all.next = begin + size;
   if (only_device) {
     all.of_device.push_back({begin, size});
@@ -160,7 +156,7 @@ std::vector<const void*> work_that_uses(const void* address, bool or_reads) {
 }
 
 bool open_page(const void* address) {
-  if (pages().depth || !protection_at(address)) return false;
+  if (pages().depth) return false;
   remove_protection(
       {static_cast<std::byte*>(const_cast<void*>(address)), sizeof(std::uint64_t), false, nullptr});
   return true;

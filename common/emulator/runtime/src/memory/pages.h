@@ -52,7 +52,8 @@ const PageProtection* protection_at(const void* address);  // null: none
 // The work that the memory at an address is protected for, because the work writes it or, with `or_reads`,
 // reads it.
 std::vector<const void*> work_that_uses(const void* address, bool or_reads);
-// Lets the host access protected memory at an address; false if it is not protected. Then protects it again.
+// Lets the host access protected memory at an address until `close_page`. False: it may access all memory
+// now.
 bool open_page(const void* address);
 void close_page();
 bool lift_protection_at(

@@ -223,9 +223,7 @@ void shadow_launch_ends() {
 void shadow_block_begins(Block& block) {
   begin_clock(block);
   if (!block.shadow) block.shadow = std::make_shared<SharedShadow>(block.arena);
-  const bool has_peers = running.launch->schedule.cluster.x * running.launch->schedule.cluster.y *
-                             running.launch->schedule.cluster.z >
-                         1;
+  const bool has_peers = running.launch->schedule.cluster_size() > 1;
   for (Shadow* part : {&block.shadow->fixed, &block.shadow->dynamic}) {
     part->forget();
     part->set_peers(has_peers);

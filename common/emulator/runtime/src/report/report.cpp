@@ -101,7 +101,8 @@ bool enabled_checks[kChecks] = {true, true, true, true, true, true, true};
 
 const char* name_of(Check check) { return kNames[int(check)]; }
 bool any_check() {
-  return is_on(Check::memory) || is_on(Check::initialisation) || is_on(Check::races) || is_on(Check::barriers);
+  return is_on(Check::memory) || is_on(Check::initialisation) || is_on(Check::races) ||
+         is_on(Check::barriers);
 }
 
 void read_settings() {

@@ -209,7 +209,7 @@ std::string waiting_threads() {
             text_of(first.index);
   }
   const Schedule& schedule = running.launch->schedule;
-  const std::uint64_t opened = schedule.opened * schedule.cluster.x * schedule.cluster.y * schedule.cluster.z;
+  const std::uint64_t opened = schedule.opened * schedule.cluster_size();
   if (opened < schedule.blocks && schedule.resident.size() >= schedule.most_resident)
     text += "; " + std::to_string(schedule.blocks - opened) + " of " + std::to_string(schedule.blocks) +
             " blocks have not started, because no more fit on the device at once";

@@ -96,9 +96,10 @@ std::uint32_t current_phase_of(const void* barrier) {
   return found == objects().all.end() ? 0 : found->second.phase;
 }
 
-std::uint32_t phase_of(AsyncBarrier* barrier, Position where) {
+std::uint32_t phase_with_parity(AsyncBarrier* barrier, bool parity, Position where) {
   const InRuntime inside;
-  return find_object(barrier, "waits", where).phase;
+  const std::uint32_t phase = find_object(barrier, "waits", where).phase;
+  return phase % 2 == parity ? phase : phase - 1;
 }
 
 __attribute__((noinline)) bool is_phase_complete(AsyncBarrier* barrier, std::uint32_t phase, Position where) {

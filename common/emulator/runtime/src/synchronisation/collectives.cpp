@@ -10,8 +10,8 @@
 #include "../races/shadow_events.h"
 #include "barrier_check.h"
 #include "group_barriers.h"
-#include "warp_wide.h"
 #include "undefined_values.h"
+#include "warp_wide.h"
 
 namespace emulator {
 namespace {

@@ -1,4 +1,5 @@
-// PTX's arithmetic: `add<float, FE_UPWARD>(a, b)` is add.rp.f32. Approximate instructions are computed exactly.
+// PTX's arithmetic: `add<float, FE_UPWARD>(a, b)` is add.rp.f32. Approximate instructions are computed
+// exactly.
 #pragma once
 
 #include "emulator/ptx/registers.h"
@@ -144,19 +145,29 @@ T abs(T a) {
 // Of two floats, NaN loses unless it `keeps_nan` (.NaN); -0 is less than +0.
 template <typename T, bool keeps_nan = false>
 T min(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return std::min(a, b);
-  else if constexpr (is_pair<T>) return {min<decltype(a.x), keeps_nan>(a.x, b.x), min<decltype(a.x), keeps_nan>(a.y, b.y)};
-  else if (a != a || b != b) return keeps_nan || (a != a && b != b) ? T(NAN) : a != a ? b : a;
-  else if (a == b) return std::signbit(float(a)) ? a : b;
-  else return a < b ? a : b;
+  if constexpr (std::is_integral_v<T>)
+    return std::min(a, b);
+  else if constexpr (is_pair<T>)
+    return {min<decltype(a.x), keeps_nan>(a.x, b.x), min<decltype(a.x), keeps_nan>(a.y, b.y)};
+  else if (a != a || b != b)
+    return keeps_nan || (a != a && b != b) ? T(NAN) : a != a ? b : a;
+  else if (a == b)
+    return std::signbit(float(a)) ? a : b;
+  else
+    return a < b ? a : b;
 }
 template <typename T, bool keeps_nan = false>
 T max(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return std::max(a, b);
-  else if constexpr (is_pair<T>) return {max<decltype(a.x), keeps_nan>(a.x, b.x), max<decltype(a.x), keeps_nan>(a.y, b.y)};
-  else if (a != a || b != b) return keeps_nan || (a != a && b != b) ? T(NAN) : a != a ? b : a;
-  else if (a == b) return std::signbit(float(a)) ? b : a;
-  else return a > b ? a : b;
+  if constexpr (std::is_integral_v<T>)
+    return std::max(a, b);
+  else if constexpr (is_pair<T>)
+    return {max<decltype(a.x), keeps_nan>(a.x, b.x), max<decltype(a.x), keeps_nan>(a.y, b.y)};
+  else if (a != a || b != b)
+    return keeps_nan || (a != a && b != b) ? T(NAN) : a != a ? b : a;
+  else if (a == b)
+    return std::signbit(float(a)) ? b : a;
+  else
+    return a > b ? a : b;
 }
 // The sign of `a` with the rest of `b`.
 template <typename T>

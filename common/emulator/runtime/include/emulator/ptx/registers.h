@@ -15,9 +15,9 @@ using Wide = unsigned __int128;
 template <std::size_t size>
 using UnsignedOf = std::conditional_t<
     size == 1, std::uint8_t,
-    std::conditional_t<size == 2, std::uint16_t,
-                       std::conditional_t<size == 4, std::uint32_t,
-                                          std::conditional_t<size == 8, std::uint64_t, Wide>>>>;
+    std::conditional_t<
+        size == 2, std::uint16_t,
+        std::conditional_t<size == 4, std::uint32_t, std::conditional_t<size == 8, std::uint64_t, Wide>>>>;
 
 template <typename T>
 UnsignedOf<sizeof(T)> bits_of(const T& value) {

@@ -7,11 +7,11 @@
 EMULATOR_BEGIN
 namespace emulator::ptx {
 
-// `c` has the last lane of a segment, and from bit 8 on the bits of a lane's number that name the segment. Sets
-// `is_inside` to whether the source is in the segment; if not, the lane gets its own value.
+// `c` has the last lane of a segment, and from bit 8 on the bits of a lane's number that name the segment.
+// Sets `is_inside` to whether the source is in the segment; if not, the lane gets its own value.
 template <Operation operation>
-std::uint32_t shfl_sync(std::uint32_t value, std::uint32_t b, std::uint32_t c, std::uint32_t mask, bool& is_inside,
-                        EMULATOR_HERE) {
+std::uint32_t shfl_sync(std::uint32_t value, std::uint32_t b, std::uint32_t c, std::uint32_t mask,
+                        bool& is_inside, EMULATOR_HERE) {
   const unsigned lane = current_lane(), segment = c >> 8 & 31, clamp = c & 31, first = lane & segment,
                  last = first | (clamp & ~segment);
   b &= 31;
@@ -35,7 +35,9 @@ inline bool vote_uni(bool p, std::uint32_t mask, EMULATOR_HERE) {
   __match_all_sync(mask, int(p), &is_same, where);
   return is_same;
 }
-inline std::uint32_t vote_ballot(bool p, std::uint32_t mask, EMULATOR_HERE) { return __ballot_sync(mask, p, where); }
+inline std::uint32_t vote_ballot(bool p, std::uint32_t mask, EMULATOR_HERE) {
+  return __ballot_sync(mask, p, where);
+}
 
 template <typename T>
 std::uint32_t match_any(T value, std::uint32_t mask, EMULATOR_HERE) {
