@@ -3,7 +3,8 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include <new>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace emulator {
@@ -25,18 +26,25 @@ jmp_buf scheduler;
 Fiber* current_fiber = nullptr;
 void (*fiber_work)() = nullptr;
 
+// Linux limits the number of mappings of a process (vm.max_map_count): each stack is two.
+[[noreturn]] void refuse_stack() {
+  throw std::runtime_error("there is no memory for the stacks of more than " +
+                           std::to_string(pool().all.size()) +
+                           " threads that wait at the same time: launch fewer threads");
+}
+
 }  // namespace
 
 Fiber::Fiber() {
   void* memory =
       mmap(nullptr, kGuard + kStack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
+  if (memory == MAP_FAILED) refuse_stack();
   bottom_ = static_cast<char*>(memory) + kGuard;
   // Stacks that begin at the same offset in a page would evict each other from the cache.
   top_ = bottom_ + kStack - pool().all.size() % 61 * 64;
   if (mprotect(bottom_, kStack, PROT_READ | PROT_WRITE) != 0) {
     munmap(memory, kGuard + kStack);
-    throw std::bad_alloc();
+    refuse_stack();
   }
 }
 
