@@ -54,7 +54,7 @@ decltype(auto) kernel_address(Other&& other, const char*, const char*) {
 
 cudaFuncAttributes function_attributes();
 cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value);
-bool allows_any_cluster_size(const void* kernel);  // null: whether any kernel does
+bool allows_any_cluster_size(const void* kernel);       // null: whether any kernel does
 int resident_blocks(int threads, std::size_t shared);   // on one multiprocessor at once
 std::size_t available_shared(int blocks, int threads);  // dynamic shared memory of each
 

@@ -127,7 +127,7 @@ void wait_until_checked(const Refused& one) {
 }  // namespace
 
 cudaError_t refuse_early(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
-                Position where) {
+                         Position where) {
   auto refusal = refusal_of_sizes(configuration, device);
   if (!refusal) refusal = refusal_of_clusters(configuration, device);
   if (!refusal) refusal = refusal_of_cooperation(configuration, 0, device);

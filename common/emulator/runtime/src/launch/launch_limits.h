@@ -17,7 +17,7 @@ namespace emulator {
 
 // The error with which a GPU refuses a launch of these sizes; cudaSuccess if it does not.
 cudaError_t refuse_early(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
-                Position where);
+                         Position where);
 
 // Known only when the kernel runs: its static shared memory, and the clusters that it declares.
 std::optional<Refusal> refusal_of_shared(const Configuration& configuration, std::size_t static_size,
