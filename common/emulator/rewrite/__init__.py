@@ -1,8 +1,8 @@
 """Rewrites CUDA C++ so that g++ compiles it for the emulator.
 
 Comments, literals and line numbers stay the same. tokens.py splits a file into tokens. syntax.py finds the launches
-and the declarations of the file (functions.py, variables.py), with the help of expressions.py, and rejects code that
-the emulator cannot run. Each rule in rules.py turns a part of this syntax into edits:
+and the declarations of the file (functions.py, kernels.py, variables.py), with the help of expressions.py, and
+rejects code that the emulator cannot run. Each rule in rules.py turns a part of this syntax into edits:
 - `kernel<<<grid, block>>>(x)` becomes a call of `emulator::launch`;
 - a kernel that is passed to a function or cast is recorded, so that it can be launched by its address;
 - a kernel with `__cluster_dims__` begins with a call that tells the launch;

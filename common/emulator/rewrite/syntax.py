@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from .expressions import find_operand, find_template_opener, split_list
 from .functions import Function, Signature, find_body, find_qualifier_words, read_signature
+from .kernels import ClusterAttribute, KernelValue, find_clusters, find_kernel_values
 from .tokens import Source
 from .variables import FileVariables, SharedDeclaration, find_file_variables, read_shared_declaration
 
@@ -62,14 +63,6 @@ class LaunchExpression(NamedTuple):
     arguments: list[range]
 
 
-class KernelValue(NamedTuple):
-    """A kernel that is passed to a function, cast or stored: its name with template arguments."""
-
-    start: int
-    end: int
-    signature: Signature
-
-
 @dataclass(frozen=True)
 class Syntax:
     """The parts of a source that the rules rewrite. Each list is in the order of the source."""
@@ -79,7 +72,7 @@ class Syntax:
     variables: list[FileVariables]
     launches: list[LaunchExpression]
     kernel_values: list[KernelValue]
-    clusters: list[tuple[int, int]]  # each `__cluster_dims__` and the `{` of its kernel
+    clusters: list[ClusterAttribute]
     device_code: bytearray  # for each token, whether it is in the body of a device function
 
 
@@ -100,11 +93,7 @@ def parse(source: Source) -> Syntax:
     refuse_other_managed_variables(source, variables)
     shared = [read_shared_declaration(source, index) for index in source.find("__shared__") if source.is_code(index)]
     values = list(find_kernel_values(source, kernels, device_code))
-    clusters = [
-        (index, find_kernel_of_cluster(source, index, functions))
-        for index in source.find("__cluster_dims__")
-        if source.is_code(index)
-    ]
+    clusters = list(find_clusters(source, functions))
     return Syntax(functions, shared, variables, launches, values, clusters, device_code)
 
 
@@ -131,60 +120,6 @@ def find_functions(source: Source) -> tuple[list[Function], dict[str, list[Signa
         if kernel:
             kernels[kernel[0]].append(kernel[1])
     return functions, kernels
-
-
-def find_kernel_values(
-    source: Source, kernels: dict[str, list[Signature]], device_code: bytearray
-) -> Iterator[KernelValue]:
-    """The kernels that host code uses as values: `f(k<T>, x)`, `(void*)k`, `auto f = &k<T>;`.
-
-    A name with several signatures is left alone, because only the compiler can tell which one is meant.
-    """
-    for name, signatures in kernels.items():
-        if len({tuple(signature) for signature in signatures}) > 1:
-            continue
-        for index in source.find(name):
-            if device_code[index] or source.tokens[index].directive or source.is_(index - 1, ".", "->"):
-                continue
-            end = find_template_end(source, index + 1) if source.is_(index + 1, "<") else index + 1
-            start = index
-            while source.is_(start - 1, "::"):
-                start -= 2 if source.is_name(start - 2) else 1
-            before = start - 1
-            while source.is_(before, "&"):
-                before -= 1
-            in_call = source.is_(next(source.enclosing(start), -1), "(")
-            begins = source.is_(before, "=", "?", ":", "return") or ends_cast(source, before)
-            begins |= in_call and source.is_(before, "(", ",")
-            if end is not None and begins and source.is_(end, ")", ",", ";", ":", "?", "}"):
-                yield KernelValue(start, end, signatures[0])
-
-
-def find_template_end(source: Source, opener: int) -> int | None:
-    """The token after the `>` of a template argument list; None if the `<` only compares."""
-    _, stop = source.bounds(opener)
-    depth, index = 0, opener
-    while index < stop and not source.is_(index, ";", ")", "]", "{", "}"):
-        depth += source.is_(index, "<") - source.is_(index, ">")
-        index = source.after(index)
-        if depth == 0:
-            return index
-    return None
-
-
-def ends_cast(source: Source, index: int) -> bool:
-    """Whether a `)` ends a cast to a pointer."""
-    return source.is_(index, ")") and source.is_(index - 1, "*")
-
-
-def find_kernel_of_cluster(source: Source, index: int, functions: list[Function]) -> int:
-    """The `{` of the kernel that has a `__cluster_dims__`. Raises `UserError` if it has no body."""
-    opener = find_body(source, index + 1)
-    if source.tokens[index].directive or opener not in {function.opener for function in functions}:
-        raise source.error(
-            index, "the emulator reads __cluster_dims__ only on a kernel with a body, outside of macros"
-        )
-    return opener
 
 
 def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:

@@ -105,6 +105,17 @@ class grid_group {
 #undef EMULATOR_BARRIERS
 
 inline thread_block this_thread_block() { return {}; }
+
+// For tiles of more than one warp, which a tile itself refuses.
+template <unsigned threads>
+struct block_tile_memory {
+  char bytes[8 * threads];
+};
+template <unsigned threads>
+thread_block this_thread_block(block_tile_memory<threads>&) {
+  return {};
+}
+
 inline cluster_group this_cluster() { return {}; }
 inline grid_group this_grid() { return {}; }
 

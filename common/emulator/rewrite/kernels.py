@@ -1,0 +1,81 @@
+"""Finds the kernels that host code uses as values, and the clusters that kernels declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .functions import Function, Signature, find_body
+from .tokens import Source
+
+
+class KernelValue(NamedTuple):
+    """A kernel that is passed to a function, cast or stored: its name with template arguments."""
+
+    start: int
+    end: int
+    signature: Signature
+
+
+class ClusterAttribute(NamedTuple):
+    """A `__cluster_dims__`, and the `{` of its kernel."""
+
+    index: int
+    opener: int
+
+
+def find_kernel_values(
+    source: Source, kernels: dict[str, list[Signature]], device_code: bytearray
+) -> Iterator[KernelValue]:
+    """The kernels that host code uses as values: `f(k<T>, x)`, `(void*)k`, `auto f = &k<T>;`.
+
+    A name with several signatures is left alone, because only the compiler can tell which one is meant.
+    """
+    for name, signatures in kernels.items():
+        if len({tuple(signature) for signature in signatures}) > 1:
+            continue
+        for index in source.find(name):
+            if device_code[index] or source.tokens[index].directive or source.is_(index - 1, ".", "->"):
+                continue
+            end = find_template_end(source, index + 1) if source.is_(index + 1, "<") else index + 1
+            start = index
+            while source.is_(start - 1, "::"):
+                start -= 2 if source.is_name(start - 2) else 1
+            before = start - 1
+            while source.is_(before, "&"):
+                before -= 1
+            in_call = source.is_(next(source.enclosing(start), -1), "(")
+            begins = source.is_(before, "=", "?", ":", "return") or ends_cast(source, before)
+            begins |= in_call and source.is_(before, "(", ",")
+            if end is not None and begins and source.is_(end, ")", ",", ";", ":", "?", "}"):
+                yield KernelValue(start, end, signatures[0])
+
+
+def find_template_end(source: Source, opener: int) -> int | None:
+    """The token after the `>` of a template argument list; None if the `<` only compares."""
+    _, stop = source.bounds(opener)
+    depth, index = 0, opener
+    while index < stop and not source.is_(index, ";", ")", "]", "{", "}"):
+        depth += source.is_(index, "<") - source.is_(index, ">")
+        index = source.after(index)
+        if depth == 0:
+            return index
+    return None
+
+
+def ends_cast(source: Source, index: int) -> bool:
+    """Whether a `)` ends a cast to a pointer."""
+    return source.is_(index, ")") and source.is_(index - 1, "*")
+
+
+def find_clusters(source: Source, functions: list[Function]) -> Iterator[ClusterAttribute]:
+    """The `__cluster_dims__` of kernels. Raises `UserError` for one without the body of a kernel."""
+    openers = {function.opener for function in functions}
+    for index in source.find("__cluster_dims__"):
+        if not source.is_code(index):
+            continue
+        opener = find_body(source, index + 1)
+        if source.tokens[index].directive or opener not in openers:
+            reason = "the emulator reads __cluster_dims__ only on a kernel with a body, outside of macros"
+            raise source.error(index, reason)
+        yield ClusterAttribute(index, opener)
