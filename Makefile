@@ -82,7 +82,7 @@ bench: torch
 pytest := $(python) -m pytest -n $(or $(JOBS),auto --maxprocesses 4) --no-loadscope-reorder
 
 test: setup
-	@$(pytest) --proofs=keep
+	@$(pytest) --proofs=keep $(ARGS)
 
 prove: setup
 	@$(pytest) --proofs=all $(if $(EX),tests/exercises/test_exercises.py $(if $(filter-out all,$(EX)),-k "$(EX)"),-m proof)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from .errors import UserError
-from .program import emulate
+from .program import STANDARD, STANDARDS, emulate
 
 EPILOG = """\
 The exit status is that of the program, with three exceptions: 66 if the program ends with 0 but a check failed, 124
@@ -20,7 +20,10 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     """Parses the command line. Arguments after -- are passed to the program."""
     top = argparse.ArgumentParser(prog="cuemu", description="Runs CUDA programs on the CPU and checks their kernels.")
     commands = top.add_subparsers(dest="command", required=True)
-    usage = "cuemu run FILE.cu [FILE.cu ...] [-I FOLDER] [-D NAME[=VALUE]] [--counts] [-- ARGUMENT ...]"
+    usage = (
+        "cuemu run FILE.cu [FILE.cu ...] [-I FOLDER] [-D NAME[=VALUE]] [-std=c++20] [--counts] [--fast]\n"
+        "                 [-- ARGUMENT ...]"
+    )
     run = commands.add_parser(
         "run", usage=usage, help="build a CUDA program and run it under all checks",
         description="Builds a CUDA program with g++ and runs it on the CPU under all checks.", epilog=EPILOG,
@@ -30,7 +33,11 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         "-I", dest="include_dirs", action="append", default=[], metavar="FOLDER", help="a folder with headers"
     )
     run.add_argument("-D", dest="macros", action="append", default=[], metavar="NAME[=VALUE]", help="define a macro")
+    run.add_argument(
+        *("-std", "--std"), dest="standard", choices=STANDARDS, default=STANDARD, help="the version of C++"
+    )
     run.add_argument("--counts", action="store_true", help="show how each line of the kernels accesses memory")
+    run.add_argument("--fast", action="store_true", help="without the checks: the results are the same")
     own, after = list(words), []
     if "--" in own:
         own, after = own[: own.index("--")], own[own.index("--") + 1 :]
@@ -45,7 +52,11 @@ def main(words: Sequence[str] | None = None) -> int:
     """Runs the command; a `UserError` becomes a message on stderr and the status 1."""
     given = parse_arguments(sys.argv[1:] if words is None else words)
     try:
-        return emulate(given.files, given.arguments, given.include_dirs, given.macros, given.counts)
+        return emulate(
+            *(given.files, given.arguments, given.include_dirs, given.macros, given.counts),
+            standard=given.standard,
+            checks=not given.fast,
+        )
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

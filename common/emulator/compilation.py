@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 from .rewrite import read, rewrite
 from .toolchain.compiler import has_cpp20
-from .toolchain.objects import Job, find_includes
+from .toolchain.objects import Job, find_includes, find_own_headers
 
 PACKAGE = Path(__file__).parent
 RUNTIME = PACKAGE / "runtime"
 INCLUDE_DIR = RUNTIME / "include"
-# On many systems g++ defines _FORTIFY_SOURCE by default. Its longjmp refuses to switch between stacks, as
-# src/launch/fiber.cpp does, and its checked copies would escape the emulator's own checks. -g1 records the lines that
-# reports need, also for inlined functions; -g adds all types of torch's headers, half of the compiler's time.
+# On many systems g++ defines _FORTIFY_SOURCE by default. Its checked copies would escape the emulator's own checks.
+# -g1 records the lines that reports need, also for inlined functions. -g adds all types of torch's headers: half of
+# the compiler's time.
 # With DWARF 5, if a source's first code comes from a header, addr2line of binutils 2.40 names the source instead.
-STANDARD_FLAGS = ("-std=c++20", "-g1", "-gdwarf-4", "-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE")
+STANDARD_FLAGS = ("-g1", "-gdwarf-4", "-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE")
 # -O1 keeps kernels close to their lines. Every load and store calls the runtime (src/memory/hooks.cpp); the
 # sanitizer's own library is not linked. A structure is copied in one access, not member by member, and kernels call
 # no function that g++ could inline (see qualifiers.h). A stack that overflows must touch its guard page.
@@ -32,18 +32,19 @@ NVCC_LIKE_FLAGS = (
     *("-fwrapv", "-fno-strict-aliasing", "-fno-aggressive-loop-optimizations", "-fno-delete-null-pointer-checks"),
     "-Wno-volatile",
 )
-KERNEL_FLAGS = (*STANDARD_FLAGS, "-O1", *CHECKED_FLAGS, *NVCC_LIKE_FLAGS)
+# The emulator's headers need concepts; g++ also has them in C++17.
+KERNEL_FLAGS = ("-fconcepts", *STANDARD_FLAGS, "-O1", *CHECKED_FLAGS, *NVCC_LIKE_FLAGS)
 # g++ frees no memory while it compiles the runtime: that saves a tenth of the time of a user's first run.
 RUNTIME_FLAGS = (
-    *(*STANDARD_FLAGS, "-g0", "-fvisibility=hidden", "-pipe"),
+    *("-std=c++20", *STANDARD_FLAGS, "-g0", "-fvisibility=hidden", "-pipe"),
     *("--param=ggc-min-expand=1000", "--param=ggc-min-heapsize=1000000"),
 )
 # Sources of the runtime that must be fast: they run at every load and store, or at every switch between threads.
 OPTIMISED = (
-    *("access", "access_sites", "allocation", "async_copies", "barrier_check", "barrier_objects"),
-    *("bindings", "blocks", "collectives", "fiber", "group_barriers", "happens_before", "hooks"),
-    *("known_blocks", "memory_check", "peer_accesses", "races", "release_acquire", "release_search"),
-    *("scheduler", "shadow", "shadow_pages", "shared_memory", "thread_order"),
+    *("access", "access_sites", "allocation", "async_copies", "barrier_check", "barrier_objects", "bindings"),
+    *("blocks", "collectives", "fiber", "group_barriers", "happens_before", "hooks", "known_blocks", "matrix"),
+    *("memory_check", "peer_accesses", "races", "release_acquire", "release_search", "scheduler", "shadow"),
+    *("shadow_pages", "shared_memory", "small_floats", "thread_order", "undefined_values"),
 )
 
 
@@ -86,7 +87,8 @@ def rewrite_sources(
     for path in files:
         copy = copies.copy_of(path)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(rewrite(read(path, os.path.relpath(path, here))), encoding="utf-8")
+        own_headers = find_own_headers(path, include_dirs)
+        copy.write_text(rewrite(read(path, os.path.relpath(path, here), own_headers)), encoding="utf-8")
     return copies
 
 
@@ -111,7 +113,7 @@ def runtime_jobs(temp: Path, *folders: str) -> list[Job]:
     for name, bundle in bundles.items():
         source = temp / f"{name}.cpp"
         source.write_text("".join(f'#include "{path}"\n' for path in bundle))
-        jobs.append(Job(source, [*flags, "-O1" if name == "fast" else "-O0"], PACKAGE))
+        jobs.append(Job(source, [*flags, "-O2" if name == "fast" else "-O0"], PACKAGE))
     return jobs
 
 

@@ -34,6 +34,7 @@ from .compilation import (
 from .errors import UserError
 from .toolchain.cache import Cache, build_once, default_cache, prune_cache
 from .toolchain.compiler import compiler_command, compiler_version
+from .toolchain.hints import find_hints
 from .toolchain.messages import demangle, first_errors
 from .toolchain.objects import Job, compile_objects, find_includes, precompile_headers, torch_version
 from .toolchain.setup_py import Extension, read_setup
@@ -62,7 +63,9 @@ def load_extension(folder: str | Path, name: str | None = None, cache: Cache | N
         with (work / "log.txt").open("w+") as log:
             if not build_extension(folder, extension, work, cache, log, lock, use_compiled_headers=True):
                 log.seek(0)
-                raise UserError(f"{extension.name} does not build.\n{first_errors(log.read())}")
+                output = log.read()
+                hints = find_hints(output).rstrip()
+                raise UserError(f"{extension.name} does not build.\n{first_errors(output)}\n{hints}".rstrip())
 
     if build_once(final, build) and user_cache:
         prune_cache(cache)
@@ -90,13 +93,13 @@ def build_extension(
     copies = rewrite_sources(sources, own_dirs, folder, temp / "source", root=folder)
     copied_dirs = [copies.copy_of(path) for path in own_dirs]
     others = [*(folder / path for path in extension.include_dirs), Path(sysconfig.get_paths()["include"])]
-    include_dirs = [INCLUDE_DIR, *copied_dirs, *filter(is_usable, others)]
+    include_dirs = [*copied_dirs, INCLUDE_DIR, *filter(is_usable, others)]
     common = [*extension.defines, *(f"-I{path}" for path in include_dirs)]
     jobs = []
     # The slow ones come first: host code includes torch's headers.
     for source in sorted(sources, key=lambda source: source.suffix == ".cu"):
         own = _preprocessor_flags(extension.nvcc) if source.suffix == ".cu" else extension.cxx
-        flags = [*common, *own, *KERNEL_FLAGS, *copies.prefix_maps]
+        flags = [*common, *own, "-std=c++20", *KERNEL_FLAGS, *copies.prefix_maps]
         jobs.append(Job(copies.copy_of(source), flags, folder, f"torch {torch_version()}"))
     jobs = add_versions([*jobs, *runtime_jobs(temp)])
     if use_compiled_headers:

@@ -31,12 +31,16 @@ from .counting import ANYWHERE, read_counts
 from .errors import UserError
 from .toolchain.cache import Cache, default_cache, prune_cache
 from .toolchain.compiler import compiler_command
+from .toolchain.hints import find_hints
+from .toolchain.messages import drop_misplaced_carets
 from .toolchain.objects import Job, compile_objects
 
 MOST_OUTPUT = 1_000_000  # bytes, of stdout and of stderr
 GRACE = 5  # seconds for a program to report where it was when the time limit stopped it
 MOST_ERRORS = 5
 FLAGS = (*KERNEL_FLAGS, f"-fmax-errors={MOST_ERRORS}", "-fdiagnostics-show-caret")
+STANDARDS = ("c++17", "c++20")  # versions of C++ for programs
+STANDARD = STANDARDS[0]  # nvcc's default
 SUFFIXES = (".cu", ".cpp", ".cc", ".cxx")
 
 
@@ -47,11 +51,14 @@ def emulate(
     macros: Sequence[str] = (),
     counts: bool = False,
     cache: Cache | None = None,
+    standard: str = STANDARD,
+    checks: bool = True,
 ) -> int:
     """Builds a program from its sources and runs it with the arguments; returns its exit status.
 
-    A macro has the form `N=8`. With `counts`, a table at the end shows how each line of the kernels accesses memory.
-    Objects are kept in `cache`, or in the user's cache. Raises `UserError` for a program that does not build.
+    A macro has the form `N=8`; `standard` is one of STANDARDS. With `counts`, a table at the end shows how each line
+    of the kernels accesses memory. Without `checks`, kernels run about eight times as fast. Objects are kept in
+    `cache`, or in the user's cache. Raises `UserError` for a program that does not build.
     """
     check_sources(sources)
     if reason := why_unavailable():
@@ -59,13 +66,16 @@ def emulate(
     cache, user_cache = cache or default_cache(), cache is None
     cache.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="program-", dir=cache.folder) as work:
-        program = build_program(sources, Path(work), cache, include_dirs=include_dirs, macros=macros)
+        program = build_program(
+            sources, Path(work), cache, include_dirs=include_dirs, macros=macros, standard=standard
+        )
         if user_cache:
             prune_cache(cache)
+        variables = {} if checks else {"EMULATOR_CHECKS": "none"}
         if not counts:
-            return run_program(program, arguments)
+            return run_program(program, arguments, **variables)
         path = Path(work) / "counts.json"
-        status = run_program(program, arguments, EMULATOR_COUNTS=str(path))
+        status = run_program(program, arguments, **variables, EMULATOR_COUNTS=str(path))
         if path.exists():
             print(f"\n{read_counts(path, Path.cwd(), within=ANYWHERE)}")
         return status
@@ -90,6 +100,7 @@ def build_program(
     here: Path | None = None,
     include_dirs: Sequence[str] = (),
     macros: Sequence[str] = (),
+    standard: str = STANDARD,
 ) -> Path:
     """Builds a program from one or several sources in the folder `work`; returns its path.
 
@@ -102,15 +113,16 @@ def build_program(
     dirs = [path for path in (Path(os.path.normpath(here / name)) for name in include_dirs) if is_usable(path)]
     copies = rewrite_sources(paths, dirs, here, work / "source")
     copied_dirs = [copies.copy_of(path) for path in dirs]
-    include = [f"-I{path}" for path in (INCLUDE_DIR, *copied_dirs, *dirs)]
-    flags = [*include, *(f"-D{macro}" for macro in macros), *FLAGS, *copies.prefix_maps]
+    include = [f"-I{path}" for path in (*copied_dirs, INCLUDE_DIR, *dirs)]  # a program's own headers come first
+    flags = [*include, *(f"-D{macro}" for macro in macros), f"-std={standard}", *FLAGS, *copies.prefix_maps]
     jobs = [Job(copies.copy_of(path), flags, here) for path in paths]
     jobs = add_versions([*jobs, *runtime_jobs(work, "program")])
     compiled = compile_objects(jobs, copied_dirs, cache, work)
     for k, (path, output) in enumerate(compiled):
         if path is None:
             name = names[k] if k < len(names) else "the emulator's runtime"
-            raise UserError(f"{name} does not compile\n{output.rstrip()}")
+            errors = drop_misplaced_carets(output).rstrip()
+            raise UserError(f"{name} does not compile\n{errors}\n{find_hints(output)}".rstrip())
     sys.stderr.write("".join(output for _, output in compiled[: len(paths)]))  # warnings
     program = work / "program"
     objects = [str(path) for path, _ in reversed(compiled)]  # the runtime comes first, so its constructors run first

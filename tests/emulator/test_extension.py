@@ -362,11 +362,11 @@ def test_an_error_in_a_header_shows_its_line(tmp_path):
 
 
 def test_an_unsupported_feature_is_refused_in_one_line(tmp_path):
-    stage = write(tmp_path, KERNELS.replace("__syncthreads();", 'asm("bar.sync 0;");'))
+    stage = write(tmp_path, KERNELS.replace("__syncthreads();", 'asm("wgmma;");'))
     with pytest.raises(UserError) as error:
         build_stage(stage, "emulator")
     assert str(error.value) == (
-        "stage 78 does not build.\n  csrc/toy_kernel.cu:9: the emulator cannot run inline PTX (asm)"
+        "stage 78 does not build.\n  csrc/toy_kernel.cu:9: the emulator does not support the PTX instruction wgmma"
     )
     assert not list(paths.build_dir().glob("*/*.unfinished"))
 

@@ -167,7 +167,7 @@ def test_a_program_knows_its_cases(program):
 @pytest.mark.needs("nvcc")
 @every_program
 def test_nvcc_takes_it(program, tmp_path):
-    architecture = "sm_90" if "__cluster_dims__" in program.read_text() else "sm_75"
+    architecture = "sm_90" if "__cluster_dims__" in program.read_text() else "sm_80"
     command = [nvcc.find_nvcc(), f"-arch={architecture}", "-c", str(program), "-o", str(tmp_path / "object")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -30,11 +30,13 @@ RIGHT = [
     ("kernels", [], 0, "280 280"),
     ("queries", [], 3, "as it should be"),
     ("headers", [], 0, ""),
+    ("own_names", [], 0, ""),
 ]
 # Name, exit status, and the findings: the message, the text of the source line, and the check. The text is None if
 # the message itself names the line.
 FINDINGS = [
     ("past_end", 66, [("writes past the end of x", "x[i] = i", "memory")]),
+    ("past_variable", 66, [("writes past the end of pair", "pair[n] = 42", "memory")]),
     ("after_free", 66, [("writes x after it was freed in FILE:5", "x[threadIdx.x] = 7", "memory")]),
     ("kernel_null", 66, [("writes through a null pointer", "x[threadIdx.x] = 7", "memory")]),
     ("kernel_takes_host", 66, [("writes host memory through x", "x[threadIdx.x] = 7", "memory")]),
@@ -230,9 +232,23 @@ def test_who_and_which_element_and_where_it_came_from():
     assert report[3] == "     kernel fill, block (3, 0, 0), thread (4, 0, 0)"
 
 
+def test_a_null_pointer_from_an_allocation_that_failed():
+    report = emulate("wrong/out_of_memory").stderr.splitlines()
+    assert report[1].startswith("  error: writes through a null pointer, in ")
+    assert report[2] == "     x was null at the launch: an allocation has failed with cudaErrorMemoryAllocation"
+
+
 def test_an_error_of_a_kernel_stays_until_the_device_is_reset():
     done = emulate("wrong/past_end")
     assert done.stdout.split() == ["cudaSuccess", *3 * ["cudaErrorIllegalAddress"], "cudaSuccess", "cudaSuccess"]
+
+
+def test_a_mistake_in_a_loop_is_one_finding_and_launches_after_an_error_do_nothing():
+    _, past_end, *_, unwritten, _, times, note = emulate("wrong/repeats").stderr.splitlines()
+    assert past_end == f"  error: writes past the end of x, in {line('wrong/repeats', 'x[threadIdx.x] = 1')} (memory)"
+    assert unwritten.startswith("  error: reads element 0 of x, which is uninitialised, in ")
+    assert times.startswith("     kernel copy, 160 times, by 32 threads of 1 block; ")
+    assert note.startswith("  note: after an error in a kernel, later launches and copies do nothing")
 
 
 def test_work_that_nothing_waits_for_does_not_happen():
@@ -353,6 +369,26 @@ def test_a_program_that_does_not_end_is_ended(name):
     at = f", in {line(f'wrong/{name}', where)}" if where else ""
     assert error == f"  error: {who} has not ended after 2 seconds (EMULATOR_TIMEOUT){at}"
     assert rest == []
+
+
+def test_a_kernel_whose_blocks_wait_for_blocks_that_cannot_start():
+    done = emulate("wrong/too_many_blocks", EMULATOR_TIMEOUT="2", EMULATOR_DEVICE="multiProcessorCount=4")
+    assert done.returncode == TIME_IS_UP
+    _, error, blocks = done.stderr.splitlines()
+    assert re.match(r"  error: kernel meet, block .* has not ended after 2 seconds \(EMULATOR_TIMEOUT\), in ", error)
+    assert re.match(r"     (\d+) of its 100 blocks have started: the device runs \1 of them at once", blocks)
+
+
+def test_many_short_launches_that_take_too_long_are_not_blamed_on_a_kernel():
+    done = emulate("wrong/many_launches", EMULATOR_TIMEOUT="2")
+    assert done.returncode == TIME_IS_UP
+    _, error, launches = done.stderr.splitlines()
+    assert error.startswith("  error: the program has not ended after 2 seconds (EMULATOR_TIMEOUT), in ")
+    assert re.fullmatch(
+        r"     \d+ launches took [\d.]+ seconds, the longest of them 0.\d+ seconds "
+        rf"\(kernel step, launched in {line('wrong/many_launches', 'step<<<')}\)",
+        launches,
+    )
 
 
 def test_output_is_cut():

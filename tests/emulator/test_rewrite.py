@@ -331,6 +331,7 @@ VARIABLES = {
     "__device__ struct Pair { int x, y; } both;": ["both"],
     "namespace a { namespace { __device__ int inside; } }": ["inside"],
     "__device__ auto lambda = [](int x) { return x; };": ["lambda"],
+    "#include <cstdio>\n__device__ int behind_include;": ["behind_include"],
 }
 
 
@@ -465,8 +466,24 @@ def test_tensors_in_macros_and_in_device_code():
 
 
 REFUSED = {
-    'asm volatile("bar.sync 0;");': "the emulator cannot run inline PTX (asm)",
-    '__asm__("");': "the emulator cannot run inline PTX (asm)",
+    'asm volatile("wgmma.fence.sync.aligned;");': (
+        "the emulator does not support the PTX instruction wgmma.fence.sync.aligned"
+    ),
+    '__asm__("add.cc.u32 %0, %1, %1;" : "=r"(a) : "r"(b));': (
+        "the emulator does not support the PTX instruction add.cc.u32"
+    ),
+    'asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%0}, {%0}, {%0}, {%0};" : "+f"(x));': (
+        "the emulator does not support the PTX instruction mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32"
+    ),
+    'asm("cp.async.cg.shared.global [%0], [%1], 8;" :: "r"(a), "l"(b));': (
+        "cp.async.cg.shared.global copies 16 bytes, not 8"
+    ),
+    'asm("mov.u32 %0, %2;" : "=r"(a) : "r"(b));': "inline PTX uses %2, but the asm statement has 2 operands",
+    'asm("mov.u32 %0, tile;" : "=q"(a));': "the emulator does not support the constraint =q of asm",
+    'asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(a));': (
+        "the emulator does not support the PTX register %dynamic_smem_size"
+    ),
+    "asm(TEXT);": "the emulator reads inline PTX only from string literals, but here is TEXT",
     "g<<<1, 2>>>(x);": "the emulator cannot launch a kernel from a kernel (dynamic parallelism)",
     "float v = tex2D<float>(t, 1, 2);": "the emulator does not support textures and surfaces (tex2D)",
     "cudaTextureObject_t t;": "the emulator does not support textures and surfaces (cudaTextureObject_t)",
@@ -486,6 +503,72 @@ def test_refuses_in_one_line_with_reason_and_place(statement):
     assert str(error.value) == f"csrc/k.cu:3: {REFUSED[statement]}"
 
 
+def ptx(operations: str) -> str:
+    """A rewritten asm statement. The namespace of the functions for PTX is left out in `operations`."""
+    return re.sub(
+        r"\b(get|set|input|output|add|load|flush|eq)(?=[<(])",
+        r"::emulator::ptx::\1",
+        f"do {{ {operations} }} while (0);",
+    )
+
+
+IN = "[[maybe_unused]] std::uint32_t emulator_{} = input<std::uint32_t>(({})); "
+OUT = "[[maybe_unused]] std::uint32_t emulator_{} = std::uint32_t(0x7ffb7ffb7ffb7ffbull); "
+PTX = {
+    'asm volatile("add.u32 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b + 1));': (
+        OUT.format(0)
+        + IN.format(1, "a")
+        + IN.format(2, "b + 1")
+        + "set(emulator_0, add<std::uint32_t>(get<std::uint32_t>(emulator_1), get<std::uint32_t>(emulator_2))); "
+        "output((c), emulator_0);"
+    ),
+    '__asm__ __volatile__("add" ".rz.ftz.f32 %0, " R"(%0, 0f3F800000;)" : "+f"(x)::"memory");': (
+        "[[maybe_unused]] std::uint32_t emulator_0 = input<float>((x)); "
+        "set(emulator_0, flush(add<float, FE_TOWARDZERO>(flush(get<float>(emulator_0)), "
+        "flush(get<float>(std::uint32_t(0x3F800000)))))); output((x), emulator_0);"
+    ),
+    'asm("griddepcontrol.wait;" ::: "memory");': ";",
+    'asm volatile("{ .reg .pred p;\\n\\tsetp.eq.u32 p, %0, 0; // a comment; of its own\\n @!p trap; }" :: "r"(a));': (
+        IN.format(0, "a") + "{ [[maybe_unused]] bool emulator_ptx_p; { const bool emulator_is_so = "
+        "eq<std::uint32_t>(get<std::uint32_t>(emulator_0), get<std::uint32_t>(std::uint64_t(0))); "
+        "set(emulator_ptx_p, bool(emulator_is_so)); } if (!get<bool>(emulator_ptx_p)) { ::__trap(); } }"
+    ),
+}
+
+
+@pytest.mark.parametrize("statement", PTX)
+def test_ptx_becomes_calls(statement):
+    assert rewritten(in_function(statement)) == in_function(ptx(PTX[statement]))
+    assert rewritten(in_function(statement), "csrc/k.cuh") == in_function(ptx(PTX[statement]))
+
+
+def test_ptx_keeps_the_lines():
+    text = 'asm volatile(\n"griddepcontrol.wait;"\n"griddepcontrol.wait;" ::: "memory"\n);\nint after;'
+    assert rewritten(in_function(text)) == in_function("do { ; ; } while (0)\n\n\n;\nint after;")
+    in_macro = '#define WAIT() \\\n  asm volatile("griddepcontrol.wait;" \\\n ::: "memory")\nint after;'
+    assert rewritten(in_macro) == "#define WAIT() \\\n  do { ; } while (0)\\\n\nint after;"
+
+
+def test_ptx_includes_its_functions():
+    assert '#include "emulator/ptx.h"\n#line 1' in rewrite(Source("csrc/k.cu", in_function('asm("trap;");')))
+
+
+def test_assembly_of_the_host_is_left_alone():
+    text = 'inline void pause() { asm volatile("pause"); }\n'
+    assert rewritten(text, "csrc/pause.h") == text
+    text = 'inline void wait() { asm volatile("griddepcontrol.wait;"); }\n'
+    assert rewritten(text, "csrc/wait.cpp") == text
+    assert rewritten(text, "csrc/wait.h") == text.replace(
+        'asm volatile("griddepcontrol.wait;")', "do { ; } while (0)"
+    )
+
+
+def test_ptx_may_declare_registers_like_special_ones():
+    text = 'asm("{.reg .b32 %%r<2>; mov.u32 %%r1, %%laneid;}" ::);'
+    expected = "do { { [[maybe_unused]] std::uint32_t emulator_ptx__r0, emulator_ptx__r1; "
+    assert rewritten(in_function(text)).partition("{ ")[2].startswith(expected)
+
+
 def test_refuses_at_file_scope():
     with pytest.raises(
         UserError, match=r"^csrc/k.cu:2: the emulator supports __managed__ only for variables at file"
@@ -495,6 +578,8 @@ def test_refuses_at_file_scope():
         rewritten("\n#include <curand_kernel.h>  // for random numbers")
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: the emulator does not support <cub/cub\.cuh>$"):
         rewritten('#include "cub/cub.cuh"')
+    with pytest.raises(UserError, match=r"^csrc/k.cu:1: the emulator does not support <cuda/latch>$"):
+        rewritten("#include <cuda/latch>")
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: there is no kernel before this <<<$"):
         rewritten("#define CONFIGURATION <<<1, 2>>>(x)\n")
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: this <<< has no matching >>>\($"):
@@ -524,9 +609,9 @@ NEVER = ["#if 0", "#ifndef __CUDACC__", "#if __CUDA_ARCH__ >= 1000", "#if define
 
 @pytest.mark.parametrize("condition", NEVER)
 def test_what_the_compiler_skips_is_not_refused(condition):
-    text = f'\n{condition}\n  asm("nop;");\n#else\n  g();\n#endif\n'
+    text = f'\n{condition}\n  asm("wgmma;");\n#else\n  g();\n#endif\n'
     assert "  g();" in rewritten(in_function(text))
-    text = '#ifdef __CUDACC__\nint x;\n#else\nasm("nop;");\n#endif\n'
+    text = '#ifdef __CUDACC__\nint x;\n#else\nasm("wgmma;");\n#endif\n'
     assert rewritten(text) == text.replace("__CUDACC__", "EMULATOR_NVCC__CUDACC__")
 
 
@@ -536,7 +621,7 @@ MAYBE = ["#if 1", "#if __CUDA_ARCH__ < 800", "#ifdef __CUDA_ARCH__", "#ifndef __
 @pytest.mark.parametrize("condition", MAYBE)
 def test_what_the_compiler_may_see_is_refused(condition):
     with pytest.raises(UserError, match=r"csrc/k.cu:4: .*PTX"):
-        rewritten(in_function(f'\n{condition}\n  asm("nop;");\n#endif\n'))
+        rewritten(in_function(f'\n{condition}\n  asm("wgmma;");\n#endif\n'))
 
 
 def in_architecture(body: str, first: int, last: int) -> str:
@@ -565,6 +650,12 @@ def test_a_function_for_host_and_device_has_two_bodies():
     assert rewritten(f"{head}{{{body}}}\n") == (
         f"{head}{{ if (::emulator::is_device_code()) {{{in_architecture(body, 2, 2)}}} else {{\n#line 2\n{body}}}}}\n"
     )
+
+
+@pytest.mark.parametrize("head", ["__host__\n__device__ int f()", "inline __device__ static __host__ int f()"])
+def test_qualifiers_may_be_in_any_order(head):
+    assert "} else {" in rewritten(f"{head} {{ return __CUDA_ARCH__; }}")
+    assert "} else {" not in rewritten("#define H __host__\n__device__ int f() { return __CUDA_ARCH__; }")
 
 
 def test_an_if_that_selects_device_functions_sees_the_architecture():
@@ -725,6 +816,12 @@ def test_command_line_says_what_is_wrong(tmp_path):
     assert (refused.returncode, missing.returncode) == (1, 1)
     source.write_bytes(b"\xff\xfe")
     assert run(source, "-o", tmp_path / "k.cpp").stderr == f"error: {source} is not text in UTF-8\n"
+
+
+def test_headers_of_the_program_may_have_names_like_those_of_cuda():
+    text = '#include "cuda_utils.h"\n#include <cuda/kernels.cuh>\n#include "cub/cub.cuh"\n'
+    with pytest.raises(UserError, match=r"^k.cu:3: the emulator does not support <cub/cub\.cuh>$"):
+        rewrite(Source("k.cu", text, frozenset(["cuda_utils.h", "cuda/kernels.cuh", "cub/cub.cuh"])))
 
 
 def test_each_device_variable_is_registered_behind_its_declaration():

@@ -1,4 +1,4 @@
-// Preprocessor: __CUDA_ARCH__ in device code, and __CUDACC__
+// Language: __CUDA_ARCH__ in device code, and __CUDACC__
 // Support: yes
 #include <cuda_runtime.h>
 

@@ -1,5 +1,5 @@
-// libcu++: cuda::barrier with arrive, wait, try_wait_for, arrive_and_drop and memcpy_async, without
-// completion functions Support: yes
+// libcu++: cuda::barrier with arrive, wait, try_wait_for, arrive_and_drop and memcpy_async
+// Support: yes
 #include <cooperative_groups.h>
 #include <cuda/barrier>
 #include <cuda/std/chrono>

@@ -64,8 +64,7 @@ int main() {
   wrong += expect_equal("status after the capture", status, cudaStreamCaptureStatusNone);
 
   cudaGraphExec_t executable;
-  wrong +=
-      expect_equal("instantiate", cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  wrong += expect_equal("instantiate", cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
   wrong += expect_equal("launch", cudaGraphLaunch(executable, first), cudaSuccess);
   wrong += expect_equal("second launch", cudaGraphLaunch(executable, first), cudaSuccess);
   cudaMemcpyAsync(values, sum, sizeof(values), cudaMemcpyDeviceToHost, first);

@@ -1,5 +1,5 @@
-// Barriers in shared memory by their primitives (cuda_awbarrier_primitives.h), waited for by token or by
-// parity Support: yes
+// libcu++: barriers in shared memory by the primitives of cuda_awbarrier_primitives.h
+// Support: yes
 #include <cuda_awbarrier_primitives.h>
 
 #include <cstdio>

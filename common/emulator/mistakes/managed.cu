@@ -30,6 +30,37 @@ CASE(right_managed_variable_for_host_and_device) {
   expect(total == 18);
 }
 
+CASE(wrong_managed_variable_read_too_early) {
+  total = 10;
+  add_to_total<<<2, 4>>>(1);
+  const int early = total;  // BUG streams: total
+  check(cudaDeviceSynchronize());
+  std::printf("%d\n", early);
+}
+
+CASE(wrong_managed_variable_written_too_early) {
+  add_to_total<<<2, 4>>>(1);
+  total = 10;  // BUG streams: total
+  check(cudaDeviceSynchronize());
+}
+
+CASE(right_managed_variable_that_the_kernel_does_not_use) {
+  add_to_total<<<2, 4>>>(1);
+  counts[0] = 7;
+  check(cudaDeviceSynchronize());
+  expect(counts[0] == 7);
+}
+
+__global__ void copy_total(int* out) { *out = total; }
+CASE(right_managed_variable_that_both_read) {
+  int* out = unwritten<int>(1);
+  total = 3;
+  copy_total<<<1, 1>>>(out);
+  expect(total == 3);
+  check(cudaDeviceSynchronize());
+  expect_one(out, 3);
+}
+
 // ---- parameters that are references
 
 __global__ void set_on_the_host(int& x) { x = 42; }  // BUG memory: x

@@ -28,6 +28,51 @@ __global__ void sum_of_all(float* total, const float* in) {
 }
 CASE(wrong_lanes_that_returned) { sum_of_all<<<1, 32>>>(unwritten<float>(1), numbers<float>(32)); }
 
+// The last lane stores the value of a lane that has returned.
+__global__ void differences(float* out, const float* in) {
+  const int lane = threadIdx.x;
+  if (lane >= 16) return;
+  const float next = __shfl_down_sync(kAll, in[lane], 1);  // BUG barriers
+  out[lane] = next - in[lane];
+}
+CASE(wrong_value_of_a_returned_lane_is_stored) {
+  differences<<<1, 32>>>(unwritten<float>(16), numbers<float>(32));
+}
+
+__global__ void differences_right(float* out, const float* in) {
+  const int lane = threadIdx.x;
+  if (lane >= 16) return;
+  const float next = __shfl_down_sync(0x0000ffff, in[lane], 1);
+  out[lane] = lane < 15 ? next - in[lane] : 0;
+}
+CASE(right_value_of_a_returned_lane_is_not_stored) {
+  float* out = unwritten<float>(16);
+  differences_right<<<1, 32>>>(out, numbers<float>(32));
+  expect_each(out, 16, [](int i) { return i < 15; });
+}
+
+// Each lane adds its partial sum to the total, not only the first lane, which has the whole sum.
+__global__ void add_to_total(int* total, const int* in) {
+  int value = in[threadIdx.x];
+  if (threadIdx.x >= 16) return;
+  for (int offset = 8; offset > 0; offset /= 2)
+    value += __shfl_down_sync(0x0000ffff, value, offset);  // BUG barriers
+  atomicAdd(total, value);
+}
+CASE(wrong_sums_of_all_lanes_are_added) { add_to_total<<<1, 32>>>(zeros<int>(1), numbers<int>(32)); }
+
+__global__ void add_to_total_right(int* total, const int* in) {
+  int value = in[threadIdx.x];
+  if (threadIdx.x >= 16) return;
+  for (int offset = 8; offset > 0; offset /= 2) value += __shfl_down_sync(0x0000ffff, value, offset);
+  if (threadIdx.x == 0) atomicAdd(total, value);
+}
+CASE(right_sum_of_the_first_lane_is_added) {
+  int* total = zeros<int>(1);
+  add_to_total_right<<<1, 32>>>(total, numbers<int>(32));
+  expect_one(total, 120);
+}
+
 __global__ void sum_right(float* total, const float* in) {
   const int lane = threadIdx.x;
   float value = in[lane];

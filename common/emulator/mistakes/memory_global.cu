@@ -272,4 +272,32 @@ CASE(right_pointer_in_a_struct) {
   expect_each(values, 30, [](int i) { return i / 6 == i % 6; });
 }
 
+// The report names the array of the host by its name in the call, and not that of another call in the line.
+__global__ void number_all(int* out) {
+  out[threadIdx.x] = threadIdx.x;  // BUG memory: second
+}
+CASE(wrong_second_of_three_arrays) {
+  int *first, *second, *third;
+  // clang-format off
+  check(cudaMalloc(&first, 128)); cudaMalloc(&second, 64); check(cudaMalloc(&third, 128));
+  // clang-format on
+  number_all<<<1, 32>>>(first);
+  number_all<<<1, 32>>>(third);
+  number_all<<<1, 32>>>(second);
+  check(cudaDeviceSynchronize());
+}
+
+__global__ void number_all_right(int* out) { out[threadIdx.x] = threadIdx.x; }
+CASE(right_three_arrays_in_one_line) {
+  int *first, *second, *third;
+  // clang-format off
+  check(cudaMalloc(&first, 128)); cudaMalloc(&second, 64); check(cudaMalloc(&third, 128));
+  // clang-format on
+  number_all_right<<<1, 32>>>(first);
+  number_all_right<<<1, 16>>>(second);
+  number_all_right<<<1, 32>>>(third);
+  expect_each(third, 32, [](int i) { return i; });
+  for (int* array : {first, second, third}) check(cudaFree(array));
+}
+
 int main(int words, char** word) { return run_cases(words, word); }

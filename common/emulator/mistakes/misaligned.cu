@@ -155,4 +155,27 @@ CASE(right_pair_at_an_even_element) {
   expect_each(reinterpret_cast<int*>(out), 64, [](int i) { return i / 2 + i % 2 * 32; });
 }
 
+// ---- variables, at addresses that the compiler knows
+
+__device__ int counter;
+__global__ void count_beside() {
+  *reinterpret_cast<int*>(reinterpret_cast<char*>(&counter) + 1) = 42;  // BUG memory: counter
+}
+CASE(wrong_one_byte_into_a_variable) { count_beside<<<1, 1>>>(); }
+
+// The members of a packed structure may have any address.
+struct __attribute__((packed)) Message {
+  char kind;
+  int number;
+};
+__device__ Message message;
+__global__ void write_message() { message.number = 42; }
+__global__ void read_message(int* out) { *out = message.number; }
+CASE(right_member_of_a_packed_structure) {
+  int* out = unwritten<int>(1);
+  write_message<<<1, 1>>>();
+  read_message<<<1, 1>>>(out);
+  expect_one(out, 42);
+}
+
 int main(int words, char** word) { return run_cases(words, word); }

@@ -193,4 +193,83 @@ CASE(right_buffers_in_turn) {
   for (int k = 0; k < 2; k++) check(cudaEventDestroy(copied[k]));
 }
 
+// ---- host and kernel use managed memory at the same time
+
+template <typename T>
+T* managed(int count) {
+  T* array;
+  check(cudaMallocManaged(&array, count * sizeof(T)));
+  for (int i = 0; i < count; i++) array[i] = 0;
+  return static_cast<T*>(arrays[array_count++] = array);
+}
+
+__global__ void count_on_device(int* counter) {
+  atomicAdd(counter, 1);  // BUG streams: counter
+}
+CASE(wrong_atomics_of_the_device_only) {
+  int* counter = managed<int>(1);
+  count_on_device<<<2, 32>>>(counter);
+  for (int i = 0; i < 36; i++) __atomic_fetch_add(counter, 1, __ATOMIC_SEQ_CST);
+  check(cudaDeviceSynchronize());
+}
+
+__global__ void count_in_system(int* counter) { atomicAdd_system(counter, 1); }
+CASE(right_atomics_of_the_system) {
+  int* counter = managed<int>(1);
+  count_in_system<<<2, 32>>>(counter);
+  for (int i = 0; i < 36; i++) __atomic_fetch_add(counter, 1, __ATOMIC_SEQ_CST);
+  check(cudaDeviceSynchronize());
+  expect(*counter == 100);
+}
+
+__global__ void finish(int* data, int* done) {
+  data[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  if (threadIdx.x == 0) *done = 1;  // BUG streams: done
+}
+CASE(wrong_flag_that_is_not_volatile) {
+  int *data = managed<int>(32), *done = managed<int>(1);
+  finish<<<1, 32>>>(data, done);
+  while (!*static_cast<volatile int*>(done)) {
+  }
+  check(cudaDeviceSynchronize());
+}
+
+__global__ void finish_right(int* data, volatile int* done) {
+  data[threadIdx.x] = threadIdx.x;
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) *done = 1;
+}
+CASE(right_host_waits_for_a_flag) {
+  int *data = managed<int>(32), *done = managed<int>(1);
+  finish_right<<<1, 32>>>(data, done);
+  while (!*static_cast<volatile int*>(done)) {
+  }
+  expect(data[31] == 31);
+}
+
+__global__ void wait_for_host(int* out, volatile int* go) {
+  while (!*go) {
+  }
+  *out = 7;
+}
+CASE(right_kernel_waits_for_the_host) {
+  int *out = managed<int>(1), *go = managed<int>(1);
+  wait_for_host<<<1, 1>>>(out, go);
+  *static_cast<volatile int*>(go) = 1;
+  check(cudaDeviceSynchronize());
+  expect(*out == 7);
+}
+
+// A plain access of the host to the same array is still too early.
+__global__ void count_each(int* counters) { atomicAdd_system(counters + threadIdx.x, 1); }
+CASE(wrong_plain_read_beside_an_atomic) {
+  int* counters = managed<int>(32);
+  count_each<<<1, 32>>>(counters);
+  __atomic_fetch_add(counters, 1, __ATOMIC_SEQ_CST);
+  if (counters[1]) std::puts("counted");  // BUG streams
+  check(cudaDeviceSynchronize());
+}
+
 int main(int words, char** word) { return run_cases(words, word); }

@@ -141,6 +141,90 @@ CASE(right_padding_of_structs) {
   sort_guesses<<<1, 32>>>(sorted, guesses);
 }
 
+// Only some bytes of each element are written.
+__global__ void write_low_bytes(char* out) { out[4 * threadIdx.x] = 1; }
+__global__ void negate(int* out, const int* in) {
+  const int value = in[threadIdx.x];  // BUG initialisation: in
+  out[threadIdx.x] = -value;
+}
+CASE(wrong_one_byte_of_each_element) {
+  int* in = unwritten<int>(32);
+  write_low_bytes<<<1, 32>>>(reinterpret_cast<char*>(in));
+  negate<<<1, 32>>>(unwritten<int>(32), in);
+}
+
+__global__ void increment(int* total) {
+  *total += 1;  // BUG initialisation: total
+}
+CASE(wrong_memset_of_three_bytes) {
+  int* total = unwritten<int>(1);
+  check(cudaMemset(total, 0, 3));
+  increment<<<1, 1>>>(total);
+}
+
+__global__ void load_bytes(int* out, const char* in) {
+  __shared__ int words[32];
+  if (threadIdx.x % 4 != 3) reinterpret_cast<char*>(words)[threadIdx.x] = in[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    const int word = words[threadIdx.x];  // BUG initialisation: words
+    out[threadIdx.x] = word;
+  }
+}
+CASE(wrong_three_bytes_in_shared_memory) { load_bytes<<<1, 128>>>(unwritten<int>(32), numbers<char>(128)); }
+
+__global__ void write_each_byte(char* out) { out[threadIdx.x] = threadIdx.x % 4 == 0; }
+__global__ void negate_right(int* out, const int* in) { out[threadIdx.x] = -in[threadIdx.x]; }
+CASE(right_all_bytes_of_each_element) {
+  int *in = unwritten<int>(32), *out = unwritten<int>(32);
+  write_each_byte<<<1, 128>>>(reinterpret_cast<char*>(in));
+  negate_right<<<1, 32>>>(out, in);
+  expect_each(out, 32, [](int) { return -1; });
+}
+
+// The fourth byte of each colour is padding, also where all four are read at once.
+struct alignas(4) Colour {
+  unsigned char red, green, blue;
+};
+__global__ void paint(Colour* out) {
+  out[threadIdx.x].red = 1;
+  out[threadIdx.x].green = 2;
+  out[threadIdx.x].blue = 3;
+}
+__global__ void mirror(Colour* out, const Colour* in) {
+  __shared__ Colour row[32];
+  row[threadIdx.x] = in[31 - threadIdx.x];
+  __syncthreads();
+  out[threadIdx.x] = row[threadIdx.x];
+}
+CASE(right_padding_of_aligned_structs) {
+  Colour *in = unwritten<Colour>(32), *out = unwritten<Colour>(32);
+  paint<<<1, 32>>>(in);
+  mirror<<<1, 32>>>(out, in);
+}
+
+// An object's first word is the address of its table of virtual functions, which its constructor writes.
+struct Shape {
+  __device__ virtual float area() const = 0;
+  __device__ virtual ~Shape() {}
+};
+struct Square : Shape {
+  float side;
+  __device__ explicit Square(float side_) : side(side_) {}
+  __device__ float area() const override { return side * side; }
+};
+__global__ void make_shapes(Shape** shapes) { shapes[threadIdx.x] = new Square(threadIdx.x); }
+__global__ void add_areas(float* sum, Shape** shapes) { atomicAdd(sum, shapes[threadIdx.x]->area()); }
+__global__ void delete_shapes(Shape** shapes) { delete shapes[threadIdx.x]; }
+CASE(right_objects_with_virtual_functions) {
+  Shape** shapes = unwritten<Shape*>(4);
+  float* sum = zeros<float>(1);
+  make_shapes<<<1, 4>>>(shapes);
+  add_areas<<<1, 4>>>(sum, shapes);
+  delete_shapes<<<1, 4>>>(shapes);
+  expect_one(sum, 0 + 1 + 4 + 9);
+}
+
 __device__ int visits;  // zero from the start, like every variable at file scope
 __global__ void visit(int* out) { out[threadIdx.x] = atomicAdd(&visits, 1); }
 CASE(right_variable_at_file_scope) { visit<<<1, 32>>>(unwritten<int>(32)); }

@@ -8,6 +8,8 @@ rejects code that the emulator cannot run. Each rule in rules.py turns a part of
 - a kernel with `__cluster_dims__` begins with a call that tells the launch;
 - `__shared__` variables become references to the memory of a block;
 - in device code, the C library's copies and heap become the emulator's, which are checked;
+- inline PTX (asm) becomes calls of C++ functions: assembly.py reads the statement, ptx.py the text, and ptx_*.py have
+  the instructions;
 - `__device__` and `__constant__` variables at file scope are registered, `__managed__` ones get managed memory;
 - `__CUDA_ARCH__` is defined in device code (architecture.py), and macros such as `__CUDACC__` in .cu files;
 - in host code, CUDA tensors become CPU tensors, and each is registered by name where the code takes its pointer.
@@ -27,6 +29,7 @@ __all__ = ["Source", "read", "rewrite"]
 
 # nvcc includes cuda_runtime.h by itself, and defines macros.
 CUDA_PROLOGUES = {".cu": '#include "emulator/nvcc.h"\n', ".cuh": "#include <cuda_runtime.h>\n"}
+PTX_PROLOGUE = '#include "emulator/ptx.h"\n'
 TENSOR_PROLOGUE = '#include "emulator/tensor.h"\n'
 # Makes a literal from a macro's arguments: the text of a launch or a tensor in a macro.
 NAME_PROLOGUE = "#undef EMULATOR_NAME\n#define EMULATOR_NAME(...) #__VA_ARGS__\n"
@@ -39,7 +42,9 @@ def rewrite(source: Source) -> str:
     """
     syntax = parse(source)
     tensors = list(rules.register_tensors(source, syntax))
+    assembly = list(rules.rewrite_assembly(source, syntax))
     edits = [
+        *assembly,
         *rules.rewrite_launches(source, syntax),
         *rules.register_kernel_values(source, syntax),
         *rules.declare_clusters(source, syntax),
@@ -52,6 +57,7 @@ def rewrite(source: Source) -> str:
     ]
     edits += list(define_architecture(source, syntax, edits))
     prologue = CUDA_PROLOGUES.get(Path(source.path).suffix, "") + TENSOR_PROLOGUE * bool(tensors)
+    prologue += PTX_PROLOGUE * bool(assembly)
     prologue += NAME_PROLOGUE * any("EMULATOR_NAME" in edit.text for edit in edits)
     path = source.path.replace("\\", "\\\\").replace('"', '\\"')
     return f'{prologue}#line 1 "{path}"\n{apply(edits, source.text)}'

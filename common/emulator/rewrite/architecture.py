@@ -14,7 +14,6 @@ from .conditions import ARCHITECTURE, ARCHITECTURE_VALUE
 from .functions import Function, find_qualifier_words
 from .syntax import Syntax
 from .tokens import Source
-from .variables import find_declaration_start
 
 CONDITIONS = ("if", "ifdef", "ifndef", "elif")
 
@@ -67,8 +66,9 @@ def asks(source: Source, index: int, words: set[str]) -> bool:
 
 def is_for_host(source: Source, function: Function, host_words: set[str]) -> bool:
     """Whether a device function is for the host, too."""
-    start = find_declaration_start(source, function.qualifier)
-    end = function.qualifier + 1
+    start, end = function.qualifier, function.qualifier + 1
+    while source.is_name(start - 1) and not source.tokens[start - 1].directive:
+        start -= 1
     while source.is_name(end) and end < function.opener:
         end += 1
     return any(source.is_(k, *host_words) for k in range(start, end))

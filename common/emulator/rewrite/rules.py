@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .assembly import find_asm, translate_asm
 from .expressions import find_operand
 from .syntax import LaunchExpression, Syntax, has_pack
 from .tokens import Source
@@ -183,6 +184,15 @@ def declare_managed(name: str, is_extern: bool) -> str:
         if is_extern
         else (f' {type_} {name} = ::emulator::managed(emulator_initial_{name}, "{name}");')
     )
+
+
+def rewrite_assembly(source: Source, syntax: Syntax) -> Iterator[Edit]:
+    """Each asm statement becomes calls of the functions for its PTX instructions."""
+    for index in find_asm(source, syntax.device_code):
+        closer, text = translate_asm(source, index)
+        start, end = source.tokens[index].start, source.tokens[closer].end
+        line_breaks = "".join(re.findall(r"\\?\n", source.text[start:end]))
+        yield Edit(start, end, text + line_breaks)
 
 
 def rewrite_device_calls(source: Source, syntax: Syntax) -> Iterator[Edit]:

@@ -15,12 +15,12 @@ from .kernels import ClusterAttribute, KernelValue, find_clusters, find_kernel_v
 from .tokens import Source
 from .variables import FileVariables, SharedDeclaration, find_file_variables, read_shared_declaration
 
-ASM = ("asm", "__asm__", "__asm")
 TEXTURES = re.compile(r"(tex|surf)(1D|2D|3D|Cubemap)\w*|(texture|surface)|cuda(Texture|Surface)Object_t")
-# Headers of the CUDA Toolkit. The emulator cannot use them, even on machines that have them.
+# Headers of the CUDA Toolkit. The emulator cannot use them, even on machines that have them. A program may have
+# headers of its own with such names, except those of the libraries.
+LIBRARY_HEADERS = re.compile(r"(cub|thrust|cute|cutlass|cooperative_groups)/.*")
 CUDA_HEADERS = re.compile(
-    r"(cub|thrust|cuda|cute|cutlass|cooperative_groups)/.*"
-    r"|(cooperative_groups|mma|cuda_|curand|cublas|cudnn|cufft|cusparse|cusolver|nvrtc|nvtx|texture_|surface_)\w*\.h"
+    r"cuda/.*|(cooperative_groups|mma|cuda_|curand|cublas|cudnn|cufft|cusparse|cusolver|nvrtc|nvtx|texture_|surface_)\w*\.h"
 )
 # Functions that CUDA has removed, and what replaces them.
 REMOVED = {
@@ -83,7 +83,7 @@ def parse(source: Source) -> Syntax:
     for function in functions:
         body = range(function.opener + 1, function.closer)
         device_code[body.start : body.stop] = b"\1" * len(body)
-    unsupported = min(find_unsupported(source, device_code), default=None)
+    unsupported = min(find_unsupported(source), default=None)
     if unsupported:
         raise source.error(*unsupported)
     launches = [
@@ -122,13 +122,13 @@ def find_functions(source: Source) -> tuple[list[Function], dict[str, list[Signa
     return functions, kernels
 
 
-def find_unsupported(source: Source, device_code: bytearray) -> Iterator[tuple[int, str]]:
+def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
     """The tokens of code that only a GPU can run, with the reason, in no particular order."""
-    is_cuda = source.path.endswith((".cu", ".cuh"))
     for index in source.find("include"):
         if source.is_(index - 1, "#") and source.tokens[index].directive and index not in source.skipped:
             header = source.rest_of_line(index).strip('<>" ')
-            if CUDA_HEADERS.fullmatch(header) and not (INCLUDE / header).exists():
+            is_other = CUDA_HEADERS.fullmatch(header) and header not in source.own_headers
+            if (is_other or LIBRARY_HEADERS.fullmatch(header)) and not (INCLUDE / header).exists():
                 yield index, f"the emulator does not support <{header}>"
     textures = [text for text in source.positions if TEXTURES.fullmatch(text)]
     for index in source.find(*REMOVED):
@@ -138,14 +138,11 @@ def find_unsupported(source: Source, device_code: bytearray) -> Iterator[tuple[i
     for index in source.find(*loaders):
         if source.is_(index + 1, "(") and index not in source.skipped:
             yield index, f"the emulator cannot load compiled kernels ({source.tokens[index].text})"
-    for index in source.find(*ASM, *textures):
+    for index in source.find(*textures):
         text = source.tokens[index].text
         if index in source.skipped:
             continue
-        if text in ASM:
-            if is_cuda or device_code[index]:
-                yield index, "the emulator cannot run inline PTX (asm)"
-        elif text.startswith("cuda") or source.is_(index + 1, "<", "("):
+        if text.startswith("cuda") or source.is_(index + 1, "<", "("):
             yield index, f"the emulator does not support textures and surfaces ({text})"
 
 

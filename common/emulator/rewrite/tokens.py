@@ -58,11 +58,13 @@ class Source:
     """A file's text and its tokens. Positions are indices of tokens, unless they are called offsets.
 
     `matching` maps each bracket to its counterpart, `macro_bodies` the number of a `#define` to the first token of
-    the macro's body. `skipped` are the tokens in branches of `#if` that g++ certainly does not compile.
+    the macro's body. `own_headers` are the names by which the file includes headers of its own program or extension.
+    `skipped` are the tokens in branches of `#if` that g++ certainly does not compile.
     """
 
     path: str
     text: str
+    own_headers: frozenset[str] = frozenset()
     tokens: list[Token] = field(default_factory=list)
     matching: dict[int, int] = field(default_factory=dict)
     macro_bodies: dict[int, int] = field(default_factory=dict)
@@ -244,10 +246,13 @@ class Source:
         return UserError(f"{self.path}:{self.line(index)}: {reason}")
 
 
-def read(path: Path, shown_as: str) -> Source:
-    """The tokens of a file. Raises `UserError` if the file cannot be read as text."""
+def read(path: Path, shown_as: str, own_headers: Iterable[str] = ()) -> Source:
+    """The tokens of a file. Raises `UserError` if the file cannot be read as text.
+
+    `own_headers` are the names by which it includes headers of its own program or extension.
+    """
     try:
-        return Source(shown_as, path.read_text(encoding="utf-8"))
+        return Source(shown_as, path.read_text(encoding="utf-8"), frozenset(own_headers))
     except UnicodeDecodeError:
         raise UserError(f"{shown_as} is not text in UTF-8") from None
     except OSError as error:

@@ -186,8 +186,8 @@ def is_definition(source: Source, start: int, end: int) -> bool:
     """Whether a declaration defines variables: `extern` only declares them, and templates are not yet variables."""
     if any(source.is_(k, "extern", "using", "typedef", "friend", "__shared__") for k in range(start, end)):
         return False
-    is_template = source.is_(start - 1, ">") and not source.tokens[start - 1].directive
-    return not is_template or find_operand(source, start) is None
+    follows_angle = source.is_(start - 1, ">") and not source.tokens[start - 1].directive
+    return not follows_angle or find_operand(source, start) is None
 
 
 def read_declared_name(source: Source, piece: range) -> int | None:

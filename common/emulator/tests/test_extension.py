@@ -128,7 +128,11 @@ def test_one_of_several_extensions(folder, answer):
         ("toy/setup.py", "raise RuntimeError('no setup today')", "setup.py of toy fails.\n"),
         ("toy/setup.py", SETUP.replace("fill.cu", "gone.cu"), "does not build: there is no file ../shared/gone.cu"),
         ("shared/fill.cu", KERNEL.replace("value()", "unknown()"), "does not build.\n  ../shared/fill.cu:3:"),
-        ("shared/value.cuh", VALUE.replace("v = 42;", 'asm("");'), "../shared/value.cuh:1: the emulator cannot run"),
+        (
+            "shared/value.cuh",
+            VALUE.replace("v = 42;", 'asm("wgmma;");'),
+            "../shared/value.cuh:1: the emulator does not support",
+        ),
         (
             "toy/binding.cpp",
             BINDING.replace("fill(float* x, int", "fill(float* x, long"),

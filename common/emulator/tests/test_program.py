@@ -61,6 +61,32 @@ def test_what_is_wrong_is_found_in_the_header_of_a_folder(folder, cuemu):
     assert "  error: writes past the end of x, in include/fill.cuh:2 (memory)\n" in done.stderr
 
 
+def test_the_version_of_the_language(folder, cuemu):
+    (folder / "version.cu").write_text("int main() { static_assert(__cplusplus == VERSION); }\n")
+    assert cuemu("run", "version.cu", "-DVERSION=201703L").returncode == 0
+    assert cuemu("run", "-std=c++20", "version.cu", "-DVERSION=202002L").returncode == 0
+    assert "invalid choice: 'c++14' (choose from 'c++17', 'c++20')" in cuemu("run", "-std=c++14", "version.cu").stderr
+
+
+def test_headers_of_the_program_come_before_those_of_cuda_and_of_the_emulator(folder, cuemu):
+    names = ["state.h", "emulator/state.h", "cuda_utils.h", "include/cuda_fp16.h", "include/cuda/launch.h"]
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(f"#define HAS_{names.index(name)} true\n")
+    includes = "".join(f'#include "{name.removeprefix("include/")}"\n' for name in names)
+    found = " && ".join(f"HAS_{k}" for k in range(len(names)))
+    (folder / "own.cu").write_text(f"{includes}int main() {{ return !({found}); }}\n")
+    done = cuemu("run", "own.cu", "-I", "include")
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_checks(folder, cuemu):
+    options = ["main.cu", "fill.cu", "-I", "include", "-D", "THREADS=65", "-D", "FIRST=0"]
+    done = cuemu("run", *options, "--fast")
+    assert (done.returncode, done.stdout) == (0, "63\n")
+    assert "checks switched off: memory" in done.stderr
+
+
 def test_counts(folder, cuemu):
     done = cuemu("run", "one.cu", "--counts")
     assert done.returncode == 0
@@ -74,6 +100,39 @@ def test_a_compile_error_names_the_file_and_the_line(folder, cuemu):
     assert done.stderr.startswith("error: fill.cu does not compile\nfill.cu: In function ")
     assert "fill.cu:5:" in done.stderr
     assert "THREADS" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "hint"),
+    [
+        ("#include <mpi.h>", "mpi.h: No such file or directory", "mpi.h is a header of MPI, "),
+        ("#include <helper_cuda.h>", "helper_cuda.h: No such", "helper_cuda.h is a header of NVIDIA's CUDA samples"),
+        (
+            "__global__ void k(int* x) { *x = __shfl(*x, 0); }",
+            "was not declared",
+            "CUDA 13 has no __shfl: use __shfl_s",
+        ),
+        (
+            "template <typename T> __global__ void k(T* x) { if (__all(*x > 0)) *x = 0; }\ntemplate void k(float*);",
+            "__all",
+            "CUDA 13 has no __all: use __all_sync; its first argument is the mask",
+        ),
+    ],
+)
+def test_a_hint_says_what_to_do_about_an_error(folder, cuemu, text, error, hint):
+    (folder / "wrong.cu").write_text(f"{text}\nint main() {{}}\n")
+    done = cuemu("run", "wrong.cu")
+    assert done.returncode == 1
+    assert error in done.stderr
+    assert done.stderr.splitlines()[-1].startswith(f"hint: {hint}")
+
+
+def test_no_mark_is_beyond_the_end_of_its_line(folder, cuemu):
+    (folder / "wrong.cu").write_text(
+        KERNEL.replace("FIRST", "1") + "int main() { fill<<<1, 1>>>(nullptr); wrong(); }\n"
+    )
+    done = cuemu("run", "wrong.cu")
+    assert done.stderr.splitlines()[-1] == "    2 | int main() { fill<<<1, 1>>>(nullptr); wrong(); }"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +164,7 @@ def test_without_a_compiler_the_message_says_what_is_missing(folder, cuemu):
 def test_usage(cuemu):
     done = cuemu("run")
     assert done.returncode == 2
-    assert done.stderr.startswith("usage: cuemu run FILE.cu [FILE.cu ...] [-I FOLDER] [-D NAME[=VALUE]] [--counts]")
+    assert done.stderr.startswith("usage: cuemu run FILE.cu [FILE.cu ...] [-I FOLDER] [-D NAME[=VALUE]] [-std=c++20]")
 
 
 def test_nothing_is_written_beside_the_sources_and_objects_are_kept(folder, cuemu, tmp_path_factory):

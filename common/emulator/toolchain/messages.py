@@ -27,3 +27,18 @@ def demangle(message: str) -> str:
     if not shutil.which("c++filt"):
         return message
     return subprocess.run(["c++filt"], input=message, capture_output=True, text=True).stdout.strip()
+
+
+def drop_misplaced_carets(output: str) -> str:
+    """A compiler's output without the marks below a line that are beyond its end.
+
+    They have the columns of the rewritten text, while the line is the original.
+    """
+    kept, width = [], 0
+    for row in output.splitlines(keepends=True):
+        if source := re.match(r" *\d+ \| (.*)", row):
+            width = len(source[1])
+        marks = re.match(r" +\| ( *)", row)
+        if not marks or len(marks[1]) <= width:
+            kept.append(row)
+    return "".join(kept)

@@ -109,11 +109,19 @@ def find_includes(source: Path, include_dirs: Iterable[Path]) -> list[Path]:
     """A source and all files that it includes from its own folder or from `include_dirs`, each file once."""
     found = [source]
     for path in found:  # grows during the loop
-        text = path.read_text(errors="replace") if path.is_file() else ""
-        for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
-            places = (Path(os.path.normpath(parent / name)) for parent in (path.parent, *include_dirs))
-            found += [place for place in places if place.is_file() and place not in found]
+        for places in find_own_headers(path, include_dirs).values():
+            found += [place for place in places if place not in found]
     return found
+
+
+def find_own_headers(path: Path, include_dirs: Iterable[Path]) -> dict[str, list[Path]]:
+    """The headers that a file itself includes from its folder or from `include_dirs`: by name, where they may be."""
+    text = path.read_text(errors="replace") if path.is_file() else ""
+    names = re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE)
+    folders = (path.parent, *include_dirs)
+    places = {name: [Path(os.path.normpath(folder / name)) for folder in folders] for name in names}
+    found = {name: [place for place in each if place.is_file()] for name, each in places.items()}
+    return {name: each for name, each in found.items() if each}
 
 
 def precompile_headers(job: Job, cache: Cache, lock: int | None = None) -> Job:

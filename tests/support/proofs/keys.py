@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 NOT_SOURCES = ("__pycache__", ".ipynb_checkpoints")
-NOT_DATA = (*NOT_SOURCES, "tests", "mistakes")  # folders in a package that no code of the package reads
+NOT_DATA = (*NOT_SOURCES, "tests", "mistakes", "features")  # folders in a package that no code of the package reads
 
 
 class Keys:

@@ -1,26 +1,36 @@
-// Stands for CUDA's header of this name: bfloat16 through torch's type.
+// Stands for CUDA's header of this name: bfloat16, the upper half of a float.
 #pragma once
-
-#include <c10/util/BFloat16.h>
 
 #include "cuda_runtime.h"
 #include "emulator/sixteen_bits.h"
+#include "emulator/sixteen_bits_conversions.h"
 
-using __nv_bfloat16 = c10::BFloat16;
-using nv_bfloat16 = c10::BFloat16;
-struct alignas(4) __nv_bfloat162 {
-  __nv_bfloat16 x, y;
-  EMULATOR_ASSIGNMENTS(__nv_bfloat162, __nv_bfloat16, &made.x, &made.y)
+namespace c10 {
+struct BFloat16;
+}
+
+struct __nv_bfloat16_raw {
+  unsigned short x;
 };
+struct alignas(4) __nv_bfloat162_raw {
+  unsigned short x, y;
+};
+template <>
+struct emulator::sixteen_bits::Relatives<emulator::kBFloat16> {
+  using Raw = __nv_bfloat16_raw;
+  using Raw2 = __nv_bfloat162_raw;
+  using Torch = c10::BFloat16;
+};
+using __nv_bfloat16 = emulator::sixteen_bits::SixteenBits<emulator::kBFloat16>;
+using nv_bfloat16 = __nv_bfloat16;
+using __nv_bfloat162 = emulator::sixteen_bits::SixteenBitsPair<emulator::kBFloat16>;
 using nv_bfloat162 = __nv_bfloat162;
 
 EMULATOR_BEGIN
-EMULATOR_SIXTEEN_BITS(bfloat16, __nv_bfloat16, __nv_bfloat162)
-
-inline __nv_bfloat16 __double2bfloat16(double value) { return __nv_bfloat16(emulator::round_to_odd(value)); }
-inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short bits) {
-  return __nv_bfloat16(bits, __nv_bfloat16::from_bits());
-}
-inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 value) { return value.x; }
-inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) { return {x, y}; }
+EMULATOR_CONVERSIONS(bfloat16, __nv_bfloat16, __nv_bfloat162)
+#define T __nv_bfloat16
+#define T2 __nv_bfloat162
+#include "emulator/sixteen_bits_functions.h"
+#undef T
+#undef T2
 EMULATOR_END

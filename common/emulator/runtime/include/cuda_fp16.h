@@ -1,29 +1,40 @@
-// Stands for CUDA's header of this name: half through torch's type. Arithmetic is done in float and rounded
-// to half, which for + - * / and the square root gives the same bits as rounding once.
+// Stands for CUDA's header of this name: half, the format of IEEE 754 with 5 bits for the exponent.
 #pragma once
-
-#include <c10/util/Half.h>
 
 #include "cuda_runtime.h"
 #include "emulator/sixteen_bits.h"
+#include "emulator/sixteen_bits_conversions.h"
 
-using __half = c10::Half;
-using half = c10::Half;
-struct alignas(4) __half2 {
-  __half x, y;
-  EMULATOR_ASSIGNMENTS(__half2, __half, &made.x, &made.y)
+namespace c10 {
+struct Half;
+}
+
+struct __half_raw {
+  unsigned short x;
 };
+struct alignas(4) __half2_raw {
+  unsigned short x, y;
+};
+template <>
+struct emulator::sixteen_bits::Relatives<emulator::kHalf> {
+  using Raw = __half_raw;
+  using Raw2 = __half2_raw;
+  using Torch = c10::Half;
+};
+using __half = emulator::sixteen_bits::SixteenBits<emulator::kHalf>;
+using half = __half;
+using __nv_half = __half;
+using nv_half = __half;
+using __half2 = emulator::sixteen_bits::SixteenBitsPair<emulator::kHalf>;
 using half2 = __half2;
+using __nv_half2 = __half2;
+using nv_half2 = __half2;
 
 EMULATOR_BEGIN
-EMULATOR_SIXTEEN_BITS(half, __half, __half2)
-
-inline __half2 __floats2half2_rn(float x, float y) { return {x, y}; }
-inline __half __double2half(double value) { return __half(emulator::round_to_odd(value)); }
-inline __half __short_as_half(short bits) {
-  return __half(static_cast<unsigned short>(bits), __half::from_bits());
-}
-inline __half __ushort_as_half(unsigned short bits) { return __half(bits, __half::from_bits()); }
-inline short __half_as_short(__half value) { return static_cast<short>(value.x); }
-inline unsigned short __half_as_ushort(__half value) { return value.x; }
+EMULATOR_CONVERSIONS(half, __half, __half2)
+#define T __half
+#define T2 __half2
+#include "emulator/sixteen_bits_functions.h"
+#undef T
+#undef T2
 EMULATOR_END

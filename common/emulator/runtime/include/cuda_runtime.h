@@ -19,6 +19,7 @@
 #include "emulator/memory_api.h"
 #include "emulator/qualifiers.h"
 #include "emulator/runtime_api.h"
+#include "emulator/shared_address.h"
 #include "emulator/synchronise.h"
 #include "emulator/types.h"
 

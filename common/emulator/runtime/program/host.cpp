@@ -1,9 +1,8 @@
-// Reports host code that accesses memory it must not access, crashes, or never ends.
+// Reports host code that accesses memory it must not access, or crashes.
 #include <execinfo.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -12,44 +11,19 @@
 #include <cstring>
 
 #include "../src/api/call.h"
+#include "../src/api/early_accesses.h"
 #include "../src/api/streams.h"
-#include "../src/launch/launch_state.h"
 #include "../src/memory/access.h"
 #include "../src/memory/allocation.h"
 #include "../src/memory/pages.h"
 #include "../src/report/module_image.h"
-#include "../src/report/settings.h"
 #include "program.h"
 
 namespace emulator {
 namespace {
 
 constexpr std::size_t kAbout = 1 << 20;  // bytes from CUDA memory within which an access is attributed to it
-constexpr long kRetry = 20'000'000;      // ns until a stop that came at a bad moment is repeated
-constexpr int kMostTries = 100;          // after which the program is stopped at any moment
 constexpr std::size_t kHandlerStack = 1 << 20;
-
-double time_limit;  // seconds
-int missed;
-bool late = false;
-
-// The position in the host code: the innermost call that has a line of the program.
-std::string line_in_program(const void* context) {
-  if (const Call* call = Call::under_way()) return line_at(call->where);
-  void* frames[64];
-  const int count = backtrace(frames, 64);
-  const char* innermost = static_cast<const char*>(pc_of(context));
-  if (is_own_code(innermost)) {
-    const SourceLine line = line_of(innermost);
-    if (line.text[0]) return line.text;
-  }
-  for (int i = 0; i < count; i++) {
-    if (!is_own_code(frames[i]) || frames[i] == innermost) continue;
-    const SourceLine line = line_of(static_cast<const char*>(frames[i]) - 1);
-    if (line.text[0]) return line.text;
-  }
-  return "";
-}
 
 std::string in(const std::string& line) { return line.empty() ? "" : ", in " + line; }
 
@@ -80,13 +54,15 @@ void report_early_access(const PageProtection& protection, const Allocation& all
   const std::string name = allocation.name.empty() ? "memory" : allocation.name;
   if (!is_on(Check::streams)) return;
   const Cause cause{Check::streams, "too early", nullptr, allocation.begin, since.line(), since.column()};
-  if (is_new(cause))
-    add(cause,
-        {false,
-         "the host " + std::string(verb(context)) + " " + name + " while " + work + " may still be using it",
-         line_in_program(context),
-         "started in " + line_at(since) +
-             ", and nothing has waited for it: call cudaDeviceSynchronize() first"});
+  const std::string does = verb(context);
+  Finding finding{
+      false, "the host " + does + " " + name + " while " + work + " may still be using it",
+      line_in_program(context),
+      "started in " + line_at(since) + ", and nothing has waited for it: call cudaDeviceSynchronize() first"};
+  if (allocation.is_static)
+    remember_early_access({protection.for_work, &allocation, does == "writes", cause, std::move(finding)});
+  else if (is_new(cause))
+    add(cause, std::move(finding));
 }
 
 // A kernel received this memory as writable, but did not write it.
@@ -185,54 +161,32 @@ void on_abort(int signal, siginfo_t*, void* context) {
   as_usual(signal);
 }
 
-// At a load or store, the runtime works on the kernel's stack, and knows the line.
-std::string line_in_kernel(const void* context) {
-  const void* pcs[kMostCalls] = {};
-  if (Fiber::running()) calls_in_kernel(context, pcs);
-  const std::string line = innermost_line(pcs).text;
-  return line.empty() ? line_of(running.last_pc).text : line;
+}  // namespace
+
+std::string line_in_program(const void* context) {
+  const Call* call = Call::under_way();
+  if (call && call->where.line()) return line_at(call->where);
+  void* frames[64];
+  const int count = backtrace(frames, 64);
+  const char* innermost = static_cast<const char*>(pc_of(context));
+  if (is_own_code(innermost)) {
+    const SourceLine line = line_of(innermost);
+    if (line.text[0]) return line.text;
+  }
+  for (int i = 0; i < count; i++) {
+    if (!is_own_code(frames[i]) || frames[i] == innermost) continue;
+    const SourceLine line = line_of(static_cast<const char*>(frames[i]) - 1);
+    if (line.text[0]) return line.text;
+  }
+  return "";
 }
 
-void on_limit(int, siginfo_t*, void* context) {
-  late = true;
-  const bool in_own_code = is_own_code(pc_of(context));
-  if (!in_own_code && ++missed < kMostTries) return;  // perhaps inside malloc or printf
-  end_with(too_late(running.launch ? line_in_kernel(context) : line_in_program(context)));
-  _exit(kTimeout);
-}
-
-void catch_host(int signal, void (*handler)(int, siginfo_t*, void*)) {
+void catch_signal(int signal, void (*handler)(int, siginfo_t*, void*)) {
   struct sigaction action = {};
   action.sa_sigaction = handler;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   sigemptyset(&action.sa_mask);
   sigaction(signal, &action, nullptr);
-}
-
-void limit_time() {
-  const char* setting = setting_of("EMULATOR_TIMEOUT");
-  time_limit = setting ? std::atof(setting) : 60;
-  if (time_limit <= 0) return;
-  const int signal = SIGRTMIN + 8;
-  catch_host(signal, on_limit);
-  sigevent event = {};
-  event.sigev_notify = SIGEV_SIGNAL;
-  event.sigev_signo = signal;
-  timer_t timer;
-  const itimerspec when{{0, kRetry},
-                        {time_t(time_limit), long((time_limit - double(time_t(time_limit))) * 1e9)}};
-  if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0) timer_settime(timer, 0, &when, nullptr);
-}
-
-}  // namespace
-
-bool is_late() { return late; }
-
-std::string too_late(const std::string& line) {
-  char seconds[32];
-  std::snprintf(seconds, sizeof(seconds), "%g second%s", time_limit, time_limit == 1 ? "" : "s");
-  const std::string who = running.launch ? describe(running.thread).text : "the program";
-  return "  error: " + who + " has not ended after " + seconds + " (EMULATOR_TIMEOUT)" + in(line) + "\n";
 }
 
 void watch_host() {
@@ -244,9 +198,8 @@ void watch_host() {
   stack.ss_sp = std::malloc(kHandlerStack);
   stack.ss_size = kHandlerStack;
   sigaltstack(&stack, nullptr);
-  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) catch_host(signal, on_host_fault);
-  catch_host(SIGABRT, on_abort);
-  limit_time();
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) catch_signal(signal, on_host_fault);
+  catch_signal(SIGABRT, on_abort);
 }
 
 }  // namespace emulator

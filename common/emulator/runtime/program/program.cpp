@@ -99,6 +99,7 @@ __attribute__((constructor(101))) void begin() {
   pthread_atfork(before_fork, nullptr, after_fork_in_child);
   on_exit(end, nullptr);  // the first to be registered is the last to be called
   watch_host();
+  watch_time();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ def check(work):
     agree(work.cell(), cases(work))
     agree(work.cell(), [work.case(3, 5, 70, dtype=dtype) for dtype in (torch.half, torch.bfloat16)], gradients=False)
     refusals(work, work.cell())
+    refuses_part_of_a_gate(work, work.cell())
 
 
 def returned(work):
@@ -43,18 +44,6 @@ def refusals(work, cell):
     """Checks that each argument is rejected in each way in which it may be wrong."""
     B, I, S = 3, 5, 70
     right = work.case(B, I, S).inputs()
-    longer = {name: torch.cat([right[name], right[name][:1]]) for name in ("weights", "bias")}
-    try:
-        cell(*(right | longer).values())
-    except LearnerError as error:
-        said = str(error).partition("\n")[0]
-        require(
-            said.startswith("lltm: "),
-            f"weights and bias of {3 * S + 1} rows are rejected with {said!r}; the message should come from "
-            "check_arguments",
-        )
-    else:
-        raise Failure(f"weights and bias of {3 * S + 1} rows, which is not a multiple of 3, are not rejected")
     for name, wrong in (
         ("bias", right["bias"][:1]),
         ("bias", right["bias"].detach()[None]),
@@ -83,3 +72,21 @@ def refusals(work, cell):
                 ) from None
         else:
             raise Failure(f"{shown} is not rejected (B={B}, I={I}, S={S}): it is broadcast, or its memory is misread")
+
+
+def refuses_part_of_a_gate(work, cell):
+    """Checks that the rows of weights and bias must be a multiple of 3."""
+    S = 70
+    right = work.case(3, 5, S).inputs()
+    longer = {name: torch.cat([right[name], right[name][:1]]) for name in ("weights", "bias")}
+    try:
+        cell(*(right | longer).values())
+    except LearnerError as error:
+        said = str(error).partition("\n")[0]
+        require(
+            said.startswith("lltm: "),
+            f"weights and bias of {3 * S + 1} rows are rejected with {said!r}; the message should come from "
+            "check_arguments",
+        )
+    else:
+        raise Failure(f"weights and bias of {3 * S + 1} rows, which is not a multiple of 3, are not rejected")

@@ -13,6 +13,6 @@ def check(work):
         same("out", got, factor[:, None] * x, case, suspects={"this is x, unchanged": x})
         stored_once(counted, got.nbytes, case)
         require(
-            all(one.block[0] > 1 for one in counted.launches),
+            S == 1 or all(one.block[0] > 1 for one in counted.launches),
             "main launches blocks of one thread, which need no guard; leave main as it was, and fix the kernel",
         )

@@ -1,7 +1,6 @@
 // What a launch's arguments point to, for reports that name them.
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,6 +17,7 @@ struct Argument {
   bool is_pointer = false;  // or an accessor
   const void* pointer = nullptr;
   std::size_t element = 0;                   // bytes; 0 for void
+  bool is_scalar = false;                    // an element is one number or pointer, without padding
   bool read_only = false;                    // a pointer to const
   std::vector<std::int64_t> sizes, strides;  // of an accessor; empty for a pointer
   std::vector<const void*> words;            // of a structure: what may be pointers in it
@@ -31,10 +31,10 @@ std::vector<const void*> words_of(const void* structure, std::size_t size, std::
 
 template <typename T>
 concept AnAccessor = requires(const T& t) {
-  {*t.data()};
-  {T::dimensions}->std::convertible_to<int>;
-  {t.size(0)}->std::convertible_to<std::int64_t>;
-  {t.stride(0)}->std::convertible_to<std::int64_t>;
+  *t.data();
+  requires std::is_convertible_v<decltype(T::dimensions), int>;
+  requires std::is_convertible_v<decltype(t.size(0)), std::int64_t>;
+  requires std::is_convertible_v<decltype(t.stride(0)), std::int64_t>;
 };
 
 // What one argument points to.
@@ -46,11 +46,13 @@ Argument argument(const T& value) {
     made.is_pointer = true;
     made.pointer = const_cast<const void*>(static_cast<const volatile void*>(value));
     if constexpr (!std::is_void_v<Element>) made.element = sizeof(Element);
+    made.is_scalar = std::is_scalar_v<Element>;
     made.read_only = std::is_const_v<Element>;
   } else if constexpr (AnAccessor<T>) {
     made.is_pointer = true;
     made.pointer = value.data();
     made.element = sizeof(*value.data());
+    made.is_scalar = std::is_scalar_v<std::remove_pointer_t<decltype(value.data())>>;
     made.read_only = std::is_const_v<std::remove_pointer_t<decltype(value.data())>>;
     for (int i = 0; i < T::dimensions; i++) {
       made.sizes.push_back(std::int64_t(value.size(i)));

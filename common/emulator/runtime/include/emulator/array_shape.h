@@ -13,17 +13,18 @@ struct ArrayShape {
   std::size_t element;
   unsigned dimensions;
   std::size_t sizes[4];
+  bool is_scalar;  // an element is one number or pointer, without padding
 };
 
 template <typename T>
 struct ArrayShapeOf {
-  static constexpr ArrayShape value{sizeof(T), 0, {}};
+  static constexpr ArrayShape value{sizeof(T), 0, {}, std::is_scalar_v<T>};
 };
 
 template <typename T, std::size_t n>
 struct ArrayShapeOf<T[n]> {
   static constexpr ArrayShape of(ArrayShape inner) {
-    if (inner.dimensions == std::size(inner.sizes)) return {sizeof(T), 1, {n}};
+    if (inner.dimensions == std::size(inner.sizes)) return {sizeof(T), 1, {n}, false};
     for (unsigned i = inner.dimensions++; i > 0; i--) inner.sizes[i] = inner.sizes[i - 1];
     inner.sizes[0] = n;
     return inner;

@@ -27,6 +27,8 @@ struct alignas(8) AsyncBarrier {
 void init_barrier(AsyncBarrier* barrier, std::uint32_t expected, Position where);
 // Returns the phase that it arrives in. With `drops`, one arrival less is expected from the next phase on.
 std::uint32_t arrive_at_barrier(AsyncBarrier* barrier, std::uint32_t arrivals, bool drops, Position where);
+// A phase completes only when as many bytes have arrived as were expected: negative ones have arrived.
+void expect_bytes(AsyncBarrier* barrier, std::int64_t bytes, Position where);
 bool is_phase_complete(AsyncBarrier* barrier, std::uint32_t phase, Position where);
 void wait_for_phase_of(AsyncBarrier* barrier, std::uint32_t phase, Position where);
 // The current phase, or the one before it: it is complete if the current one has the other parity.

@@ -15,10 +15,14 @@ void check_atomic(void* address, std::size_t size, bool is_exchange, const void*
 void check_atomic_load(const void* address, std::size_t size, const void* pc);
 void check_atomic_store(void* address, std::size_t size, const void* pc);
 
+// One that is atomic only on the device: the host must not access the element at the same time.
+void check_atomic_of_device(void* address, std::size_t size, const void* pc);
+
 // Its own load and store are not looked at, but it as a whole.
-template <bool is_exchange = false, typename T, typename Update>
+template <bool is_exchange = false, bool is_system = false, typename T, typename Update>
 __attribute__((no_sanitize("thread"), noinline)) T atomic(T* address, Update update) {
   count_poll();
+  if (!is_system) check_atomic_of_device(address, sizeof(T), __builtin_return_address(0));
   check_atomic(address, sizeof(T), is_exchange, __builtin_return_address(0));
   const T old = *address;
   *address = update(old);
@@ -47,26 +51,34 @@ T wrapping_add(T a, T b) {
 
 }  // namespace emulator
 
-#define EMULATOR_ATOMIC(name, T, expression)                                                   \
-  inline T name(T* address, T value) {                                                         \
-    return emulator::atomic(address, [=]([[maybe_unused]] T old) -> T { return expression; }); \
-  }                                                                                            \
-  inline T name##_block(T* address, T value) { return name(address, value); }                  \
-  inline T name##_system(T* address, T value) { return name(address, value); }
+#define EMULATOR_ATOMIC_OF_SCOPE(name, is_system, T, expression)                                        \
+  inline T name(T* address, T value) {                                                                  \
+    return emulator::atomic<false, is_system>(address,                                                  \
+                                              [=]([[maybe_unused]] T old) -> T { return expression; }); \
+  }
+#define EMULATOR_ATOMIC(name, T, expression)                   \
+  EMULATOR_ATOMIC_OF_SCOPE(name, false, T, expression)         \
+  EMULATOR_ATOMIC_OF_SCOPE(name##_block, false, T, expression) \
+  EMULATOR_ATOMIC_OF_SCOPE(name##_system, true, T, expression)
 
-#define EMULATOR_ATOMIC_EXCHANGE(T)                                                     \
-  inline T atomicExch(T* address, T value) {                                            \
-    return emulator::atomic<true>(address, [=](T) { return value; });                   \
-  }                                                                                     \
-  inline T atomicExch_block(T* address, T value) { return atomicExch(address, value); } \
-  inline T atomicExch_system(T* address, T value) { return atomicExch(address, value); }
+#define EMULATOR_ATOMIC_EXCHANGE_OF_SCOPE(name, is_system, T)                    \
+  inline T name(T* address, T value) {                                           \
+    return emulator::atomic<true, is_system>(address, [=](T) { return value; }); \
+  }
+#define EMULATOR_ATOMIC_EXCHANGE(T)                             \
+  EMULATOR_ATOMIC_EXCHANGE_OF_SCOPE(atomicExch, false, T)       \
+  EMULATOR_ATOMIC_EXCHANGE_OF_SCOPE(atomicExch_block, false, T) \
+  EMULATOR_ATOMIC_EXCHANGE_OF_SCOPE(atomicExch_system, true, T)
 
-#define EMULATOR_ATOMIC_CAS(T)                                                                            \
-  inline T atomicCAS(T* address, T compare, T value) {                                                    \
-    return emulator::atomic(address, [=](T old) -> T { return old == compare ? value : old; });           \
-  }                                                                                                       \
-  inline T atomicCAS_block(T* address, T compare, T value) { return atomicCAS(address, compare, value); } \
-  inline T atomicCAS_system(T* address, T compare, T value) { return atomicCAS(address, compare, value); }
+#define EMULATOR_ATOMIC_CAS_OF_SCOPE(name, is_system, T)                                                 \
+  inline T name(T* address, T compare, T value) {                                                        \
+    return emulator::atomic<false, is_system>(address,                                                   \
+                                              [=](T old) -> T { return old == compare ? value : old; }); \
+  }
+#define EMULATOR_ATOMIC_CAS(T)                            \
+  EMULATOR_ATOMIC_CAS_OF_SCOPE(atomicCAS, false, T)       \
+  EMULATOR_ATOMIC_CAS_OF_SCOPE(atomicCAS_block, false, T) \
+  EMULATOR_ATOMIC_CAS_OF_SCOPE(atomicCAS_system, true, T)
 
 #define EMULATOR_ATOMICS_OF_INTEGERS(T)                    \
   EMULATOR_ATOMIC_EXCHANGE(T)                              \
@@ -99,6 +111,8 @@ EMULATOR_ATOMIC(atomicInc, unsigned int, old >= value ? 0 : old + 1)
 EMULATOR_ATOMIC(atomicDec, unsigned int, old == 0 || old > value ? value : old - 1)
 
 #undef EMULATOR_ATOMICS_OF_INTEGERS
+#undef EMULATOR_ATOMIC_CAS_OF_SCOPE
+#undef EMULATOR_ATOMIC_EXCHANGE_OF_SCOPE
 #undef EMULATOR_ATOMIC_CAS
 #undef EMULATOR_ATOMIC_EXCHANGE
 EMULATOR_END

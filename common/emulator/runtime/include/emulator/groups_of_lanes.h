@@ -2,7 +2,6 @@
 // a group have ranks 0, 1, 2, ... in the order of their lane numbers.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -28,7 +27,7 @@ T exchange(Operation operation, std::uint32_t mask, const T& value, unsigned sou
 
 inline unsigned lane_of_rank(std::uint32_t mask, unsigned rank) {
   while (rank-- > 0) mask &= mask - 1;
-  return unsigned(std::countr_zero(mask));
+  return unsigned(__builtin_ctz(mask));
 }
 
 }  // namespace emulator
@@ -38,10 +37,10 @@ namespace cooperative_groups {
 // Lanes of one warp, as tiles and coalesced groups have in common.
 class lane_group {
  public:
-  unsigned num_threads() const { return unsigned(std::popcount(mask_)); }
+  unsigned num_threads() const { return unsigned(__builtin_popcount(mask_)); }
   unsigned size() const { return num_threads(); }
   unsigned thread_rank() const {
-    return unsigned(std::popcount(mask_ & ((1u << emulator::current_lane()) - 1)));
+    return unsigned(__builtin_popcount(mask_ & ((1u << emulator::current_lane()) - 1)));
   }
   unsigned meta_group_rank() const { return group_; }
   unsigned meta_group_size() const { return groups_; }

@@ -7,7 +7,6 @@
 #include <ctime>
 #include <memory>
 #include <new>
-#include <source_location>
 #include <type_traits>
 
 #include "emulator/synchronise.h"

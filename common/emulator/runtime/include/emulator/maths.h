@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include <algorithm>
-#include <bit>
 #include <cfenv>
 #include <climits>
 #include <cmath>
@@ -164,25 +163,25 @@ inline float cyl_bessel_i0f(float a) { return float(cyl_bessel_i0(a)); }
 inline float cyl_bessel_i1f(float a) { return float(cyl_bessel_i1(a)); }
 
 // Bits of one type as another.
-inline int __float_as_int(float a) { return std::bit_cast<int>(a); }
-inline unsigned int __float_as_uint(float a) { return std::bit_cast<unsigned int>(a); }
-inline float __int_as_float(int a) { return std::bit_cast<float>(a); }
-inline float __uint_as_float(unsigned int a) { return std::bit_cast<float>(a); }
-inline long long __double_as_longlong(double a) { return std::bit_cast<long long>(a); }
-inline double __longlong_as_double(long long a) { return std::bit_cast<double>(a); }
-inline int __double2hiint(double a) { return int(std::bit_cast<std::uint64_t>(a) >> 32); }
-inline int __double2loint(double a) { return int(std::bit_cast<std::uint64_t>(a)); }
+inline int __float_as_int(float a) { return __builtin_bit_cast(int, a); }
+inline unsigned int __float_as_uint(float a) { return __builtin_bit_cast(unsigned int, a); }
+inline float __int_as_float(int a) { return __builtin_bit_cast(float, a); }
+inline float __uint_as_float(unsigned int a) { return __builtin_bit_cast(float, a); }
+inline long long __double_as_longlong(double a) { return __builtin_bit_cast(long long, a); }
+inline double __longlong_as_double(long long a) { return __builtin_bit_cast(double, a); }
+inline int __double2hiint(double a) { return int(__builtin_bit_cast(std::uint64_t, a) >> 32); }
+inline int __double2loint(double a) { return int(__builtin_bit_cast(std::uint64_t, a)); }
 inline double __hiloint2double(int high, int low) {
-  return std::bit_cast<double>(std::uint64_t(unsigned(high)) << 32 | unsigned(low));
+  return __builtin_bit_cast(double, std::uint64_t(unsigned(high)) << 32 | unsigned(low));
 }
 
 // Integers.
-inline int __clz(int a) { return std::countl_zero(unsigned(a)); }
-inline int __clzll(long long a) { return std::countl_zero(static_cast<unsigned long long>(a)); }
+inline int __clz(int a) { return a ? __builtin_clz(unsigned(a)) : 32; }
+inline int __clzll(long long a) { return a ? __builtin_clzll(static_cast<unsigned long long>(a)) : 64; }
 inline int __ffs(int a) { return __builtin_ffs(a); }
 inline int __ffsll(long long a) { return __builtin_ffsll(a); }
-inline int __popc(unsigned int a) { return std::popcount(a); }
-inline int __popcll(unsigned long long a) { return std::popcount(a); }
+inline int __popc(unsigned int a) { return __builtin_popcount(a); }
+inline int __popcll(unsigned long long a) { return __builtin_popcountll(a); }
 inline unsigned int __brev(unsigned int a) {
   unsigned int reversed = 0;
   for (int bit = 0; bit < 32; bit++) reversed |= (a >> bit & 1u) << (31 - bit);

@@ -87,16 +87,16 @@ inline cudaExtent make_cudaExtent(std::size_t width, std::size_t height, std::si
 namespace emulator {
 
 // The rewriter calls these after each `__device__`, `__constant__` and `__managed__` variable.
-bool new_variable(const volatile void* variable, std::size_t size, const char* name, bool is_constant,
-                  Position where);
+bool new_variable(const volatile void* variable, std::size_t size, const ArrayShape& shape, const char* name,
+                  bool is_constant, Position where);
 template <typename T>
 bool variable(const T& variable, const char* name, Position where = Position::current()) {
-  return new_variable(const_cast<const void*>(static_cast<const volatile void*>(&variable)), sizeof(T), name,
-                      false, where);
+  return new_variable(const_cast<const void*>(static_cast<const volatile void*>(&variable)), sizeof(T),
+                      ArrayShapeOf<T>::value, name, false, where);
 }
 template <typename T>
 bool constant(const T& variable, const char* name, Position where = Position::current()) {
-  return new_variable(&variable, sizeof(T), name, true, where);
+  return new_variable(&variable, sizeof(T), ArrayShapeOf<T>::value, name, true, where);
 }
 
 void* new_managed(const void* initial, std::size_t size, const char* name, Position where);

@@ -7,11 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <source_location>
 #include <type_traits>
 #include <vector>
 
 #include "emulator/array_shape.h"
+#include "emulator/source_location.h"
 #include "emulator/types.h"
 
 // The last parameter of what kernels and their hosts call.
@@ -49,6 +49,25 @@ enum class Operation : std::uint8_t {
   cluster_sync,
   grid_sync,
   object_wait,  // at a barrier object, for its phase to complete
+  bar_sync,     // at a barrier that has a number
+  // Of all lanes of a warp (warp_wide.h).
+  mma_sync,
+  load_matrix_sync,
+  store_matrix_sync,
+  mma,
+  ldmatrix,
+  stmatrix,
+};
+
+// A shuffle that took the value of a lane outside of its mask. This undefined value may be thrown away.
+struct Stray {
+  static constexpr unsigned kNoLane = 32;
+  unsigned lane = kNoLane;  // whose value it is
+  Operation operation;
+  std::uint32_t mask, gone;  // of the mask, the lanes that had returned or did not exist
+  Position where;
+  std::uint64_t given;  // in exchange
+  bool is_halving;      // in the upper half of a sum that halves its lanes: the sum goes on, but is not used
 };
 
 // Whose threads a group barrier synchronises.
@@ -68,18 +87,13 @@ struct Thread {
   std::uint64_t result;
   unsigned source;  // lane whose value it takes
   bool was_ended;   // by a check: it did not return
+  Stray stray;      // its last shuffle, if it was one
 
   // By scope: whether it has arrived at that barrier and has not waited since, for which phase, and where.
   bool has_arrived[kScopes];
   unsigned arrived_phase[kScopes];
   std::uint32_t arrived_time[kScopes];  // by the clock of its block
   Position arrived_where[kScopes];
-
-  // The last shuffle, if it took the value of a lane outside of its mask, which may have been thrown away.
-  static constexpr unsigned kNoLane = 32;
-  unsigned stray;  // that lane
-  Position stray_where;
-  std::uint64_t given;  // in exchange
 
   unsigned warp() const { return rank / 32; }
   unsigned lane() const { return rank % 32; }
@@ -123,7 +137,7 @@ Place describe(const Thread* thread);
 // Whether the calling code runs in a kernel: a function for host and device asks where nvcc compiles it
 // twice.
 bool runs_in_kernel();
-constexpr bool is_device_code() { return !std::is_constant_evaluated() && runs_in_kernel(); }
+constexpr bool is_device_code() { return !__builtin_is_constant_evaluated() && runs_in_kernel(); }
 
 // Ends the launch: raised there as std::runtime_error with kernel, block and thread before `what`. Objects on
 // the stacks of the kernel's threads are not destroyed.

@@ -12,11 +12,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "emulator/source_location.h"
 
 #pragma GCC visibility push(hidden)
 namespace emulator {
@@ -60,7 +61,7 @@ bool has_memory(const T& tensor) {
 // until then, so that no other object takes its place unnoticed.
 template <ATensor T>
 Storage storage_of(const T& tensor) {
-  using Owner = std::remove_cvref_t<decltype(tensor.storage())>;
+  using Owner = std::decay_t<decltype(tensor.storage())>;
   const void* begin = tensor.storage().data();
   auto weak = std::make_shared<decltype(tensor.storage().getWeakStorageImpl())>(
       tensor.storage().getWeakStorageImpl());
@@ -89,9 +90,9 @@ void remember(const char* name, const T& tensor, bool read_only) {
 // Returns `expression` unchanged: a tensor, a pointer to one, or anything else.
 template <typename T>
 T&& tensor(const char* name, T&& expression, bool read_only = false) {
-  if constexpr (ATensor<std::remove_cvref_t<T>>) {
+  if constexpr (ATensor<std::decay_t<T>>) {
     remember(name, expression, read_only);
-  } else if constexpr (requires { requires ATensor<std::remove_cvref_t<decltype(*expression)>>; }) {
+  } else if constexpr (requires { requires ATensor<std::decay_t<decltype(*expression)>>; }) {
     if (expression) remember(name, *expression, read_only);
   }
   return std::forward<T>(expression);

@@ -58,6 +58,26 @@ EMULATOR_VECTOR_TYPES(ulonglong, unsigned long long, 16, 16)
 EMULATOR_VECTOR_TYPES(float, float, 8, 16)
 EMULATOR_VECTOR_TYPES(double, double, 16, 16)
 
+// CUDA 13 also has the large vectors with the alignment in their names.
+#define EMULATOR_ALIGNED_VECTOR(name, scalar, align)                                             \
+  struct alignas(align) name##_##align##a {                                                      \
+    scalar x, y, z, w;                                                                           \
+    EMULATOR_ASSIGNMENTS(name##_##align##a, scalar, &made.x, &made.y, &made.z, &made.w)          \
+  };                                                                                             \
+  constexpr name##_##align##a make_##name##_##align##a(scalar x, scalar y, scalar z, scalar w) { \
+    return {x, y, z, w};                                                                         \
+  }
+#define EMULATOR_ALIGNED_VECTORS(name, scalar) \
+  EMULATOR_ALIGNED_VECTOR(name, scalar, 16) EMULATOR_ALIGNED_VECTOR(name, scalar, 32)
+
+EMULATOR_ALIGNED_VECTORS(long4, long)
+EMULATOR_ALIGNED_VECTORS(ulong4, unsigned long)
+EMULATOR_ALIGNED_VECTORS(longlong4, long long)
+EMULATOR_ALIGNED_VECTORS(ulonglong4, unsigned long long)
+EMULATOR_ALIGNED_VECTORS(double4, double)
+
+#undef EMULATOR_ALIGNED_VECTORS
+#undef EMULATOR_ALIGNED_VECTOR
 #undef EMULATOR_VECTOR_TYPES
 
 struct dim3 {

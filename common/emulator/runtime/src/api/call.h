@@ -27,6 +27,7 @@ cudaError_t check_device(int device);  // cudaErrorInvalidDevice if there is no 
 // The error of a kernel that broke the device: every later call returns it, until cudaDeviceReset.
 cudaError_t sticky_error();
 void set_sticky_error(cudaError_t error);
+bool has_failed_allocation();  // since the program began, because there was not enough memory
 
 // Adds a finding about the current call. `problem` is a literal that identifies its kind.
 void add_call_finding(Check check, const char* problem, const void* about, std::string what,
@@ -35,6 +36,7 @@ void add_call_finding(Check check, const char* problem, const void* about, std::
 // Adds a remark to the end of the report, once.
 void note(const char* remark);
 const std::vector<const char*>& notes();
+void note_skipped_work();  // a launch or a copy, because of the sticky error
 
 // Argument number `which` of the call as the program's source has it, without casts and `&`: "d_x" for the
 // first of `cudaMalloc((void**)&d_x, n)`. Empty if the source cannot be read.

@@ -111,7 +111,7 @@ cudaError_t set_rows(const Rows& region, int value, const cudaStream_t* stream) 
 
 cudaError_t copy_rows(const Rows& to_region, const Rows& from_region, cudaMemcpyKind kind,
                       const cudaStream_t* stream, int from_argument) {
-  if (sticky_error()) return sticky_error();
+  if (sticky_error()) return note_skipped_work(), sticky_error();
   if (to_region.width == 0 || to_region.count() == 0) return cudaSuccess;
   const int to_argument = from_argument == kNoArgument ? kNoArgument : 0;
   PreparedCopy copy;

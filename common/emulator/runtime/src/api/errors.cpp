@@ -11,6 +11,7 @@ namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
 cudaError_t sticky = cudaSuccess;
+bool allocation_failed = false;
 const Call* outermost = nullptr;
 
 std::recursive_mutex& one_call() {
@@ -29,9 +30,17 @@ void note(const char* remark) {
   auto& all = all_notes();
   if (std::find(all.begin(), all.end(), remark) == all.end()) all.push_back(remark);
 }
+void note_skipped_work() {
+  note("after an error in a kernel, later launches and copies do nothing and return that error, as on a GPU");
+}
 const std::vector<const char*>& notes() { return all_notes(); }
 
-cudaError_t fail(cudaError_t error) { return last_error = error; }
+cudaError_t fail(cudaError_t error) {
+  allocation_failed |= error == cudaErrorMemoryAllocation;
+  return last_error = error;
+}
+
+bool has_failed_allocation() { return allocation_failed; }
 
 cudaError_t sticky_error() { return sticky; }
 

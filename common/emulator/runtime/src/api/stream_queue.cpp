@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "../memory/host_accesses.h"
 #include "../memory/pages.h"
 #include "../races/initialisation.h"
 #include "allocations.h"
 #include "call.h"
 #include "devices.h"
+#include "early_accesses.h"
 #include "emulator/synchronise.h"
 #include "graph.h"
 
@@ -22,6 +24,7 @@ struct Streams {
   // Memory that launches received in pieces: it is unknown which part they use.
   std::vector<const Allocation*> in_pieces;
   std::uint64_t asked = 0;
+  const Step* under_way = nullptr;
   unsigned long launches = 0;
 };
 Streams& streams() {
@@ -108,6 +111,13 @@ void protect_used_memory(const Step& step) {
   }
 }
 
+// It is unknown which `__managed__` variables a kernel uses.
+void protect_managed_variables(const Step& step) {
+  if (!step.work.is_launch()) return;
+  for (const Allocation* allocation : all_allocations())
+    if (allocation->is_static) protect_from_host({allocation->begin, allocation->size, false, &step});
+}
+
 // Memory for host and device that a kernel received as writable: the host's first access shows whether it
 // reads a result that no thread has written.
 void watch_untouched(const Step& step) {
@@ -128,8 +138,12 @@ void do_now(Step& step) {
   lift_protection(&step);
   if (step.work.run && !sticky_error()) {
     const OnDevice open;
+    const ConcurrentHost host(&step);
     begin_work_on(step.device);
+    streams().under_way = &step;
     run_and_find_hazards(step, streams().waiting);
+    streams().under_way = nullptr;
+    forget_early_accesses(&step);
     streams().launches += step.work.is_launch();
     watch_untouched(step);
   }
@@ -139,6 +153,8 @@ void do_now(Step& step) {
 }
 
 }  // namespace
+
+const Step* work_under_way() { return streams().under_way; }
 
 void finish_steps(Steps open) {
   std::map<std::uint64_t, std::shared_ptr<Step>> needed;
@@ -164,6 +180,7 @@ std::shared_ptr<Step> append_after(Steps after, Work work, int device) {
   }
   streams().waiting.emplace(step->number, step);
   protect_used_memory(*step);
+  protect_managed_variables(*step);
   return step;
 }
 
@@ -204,6 +221,11 @@ cudaError_t enqueue(cudaStream_t stream, Work work) {
 cudaError_t finish(cudaStream_t stream) {
   finish_steps(ends_of(*find(stream)));
   return sticky_error();
+}
+
+void finish_work(const void* work) {
+  for (auto& [number, step] : streams().waiting)
+    if (step.get() == work) return finish_steps({step});
 }
 
 cudaError_t finish_device(int device) {

@@ -6,6 +6,7 @@
 #include "../report/module_image.h"
 #include "call.h"
 #include "copies.h"
+#include "emulator/memory_api.h"
 
 namespace emulator {
 namespace {
@@ -15,7 +16,7 @@ bool is_variable(const void* symbol, std::size_t size, int argument) {
   if (find_allocation(symbol)) return true;
   if (!is_symbol(symbol)) return false;
   const Call& call = *Call::under_way();
-  new_variable(symbol, size, argument_text(call.name, call.where, argument).c_str(), false, call.where);
+  new_variable(symbol, size, {}, argument_text(call.name, call.where, argument).c_str(), false, call.where);
   return true;
 }
 
@@ -35,11 +36,12 @@ bool is_symbol(const void* address) {
   return is_own_variable(address);
 }
 
-bool new_variable(const volatile void* symbol, std::size_t size, const char* name, bool is_constant,
-                  Position where) {
+bool new_variable(const volatile void* symbol, std::size_t size, const ArrayShape& shape, const char* name,
+                  bool is_constant, Position where) {
   const auto* variable = const_cast<const void*>(symbol);
   Allocation& made = new_allocation(variable, size, Space::variable, name, where);
   made.read_only = is_constant;
+  made.scalar = shape.is_scalar ? shape.element : 0;
   mark_initialised(made, variable, size);
   return true;
 }

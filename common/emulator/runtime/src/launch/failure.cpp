@@ -17,7 +17,6 @@ namespace emulator {
 namespace {
 
 struct Failure {
-  bool has_failed = false;
   char reason[8192] = "";  // empty until the message of a fault is written
   Fault fault = {};
 };
@@ -79,21 +78,21 @@ void describe_fault(const Fault& fault) {
 
 }  // namespace
 
+bool launch_has_failed = false;
+
 void clear_failure() {
-  launch_failure.has_failed = false;
+  launch_has_failed = false;
   launch_failure.reason[0] = 0;
   launch_failure.fault = {};
 }
 
-bool has_failed() { return launch_failure.has_failed; }
-
 void record_fault(const Fault& fault) {
   launch_failure.fault = fault;
-  launch_failure.has_failed = true;
+  launch_has_failed = true;
 }
 
 const char* failure() {
-  if (!launch_failure.has_failed) return nullptr;
+  if (!launch_has_failed) return nullptr;
   if (!launch_failure.reason[0]) describe_fault(launch_failure.fault);
   return launch_failure.reason;
 }
@@ -103,7 +102,7 @@ void set_error(cudaError_t error) {
 }
 
 void set_failure(const char* what, ...) {
-  launch_failure.has_failed = true;
+  launch_has_failed = true;
   set_error(cudaErrorLaunchFailure);
   char* reason = launch_failure.reason;
   if (reason[0]) return;

@@ -15,9 +15,10 @@ struct Fault {
   const void* pcs[kMostCalls];  // where it was, and the calls that led there
 };
 
-void clear_failure();                   // at the start of a launch
-bool has_failed();                      // also for signal handlers
-void record_fault(const Fault& fault);  // the same: the launch fails for this reason
+extern bool launch_has_failed;
+inline bool has_failed() { return launch_has_failed; }  // also for signal handlers
+void clear_failure();                                   // at the start of a launch
+void record_fault(const Fault& fault);  // the launch fails for this reason; for signal handlers
 
 // Why the launch failed, or null if it has not failed. The first reason is kept.
 const char* failure();

@@ -22,7 +22,7 @@ Pool& pool() {
   return pool;
 }
 
-jmp_buf scheduler;
+JumpBuffer scheduler;
 Fiber* current_fiber = nullptr;
 void (*fiber_work)() = nullptr;
 
@@ -32,6 +32,9 @@ void (*fiber_work)() = nullptr;
                            std::to_string(pool().all.size()) +
                            " threads that wait at the same time: launch fewer threads");
 }
+
+// In a function of its own, because GCC demands it of a function that calls __builtin_setjmp.
+[[noreturn, gnu::noinline]] void jump_to(JumpBuffer& buffer) { __builtin_longjmp(buffer, 1); }
 
 }  // namespace
 
@@ -70,8 +73,8 @@ void Fiber::enter() { fiber_work(); }
 
 void Fiber::resume() {
   current_fiber = this;
-  if (_setjmp(scheduler) == 0) {
-    if (started_) _longjmp(context_, 1);
+  if (__builtin_setjmp(scheduler) == 0) {
+    if (started_) jump_to(context_);
     started_ = true;
     ucontext_t start;
     getcontext(&start);
@@ -85,10 +88,10 @@ void Fiber::resume() {
 }
 
 void Fiber::suspend() {
-  if (_setjmp(current_fiber->context_) == 0) _longjmp(scheduler, 1);
+  if (__builtin_setjmp(current_fiber->context_) == 0) jump_to(scheduler);
 }
 
-void Fiber::leave() { _longjmp(scheduler, 1); }
+void Fiber::leave() { jump_to(scheduler); }
 
 void Fiber::drop() {
   current_fiber->started_ = false;

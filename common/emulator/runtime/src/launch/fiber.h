@@ -1,8 +1,6 @@
-// A suspendable stack. Created with ucontext, switched with
-// setjmp and longjmp: no system call, any architecture.
+// A suspendable stack. Created with ucontext, switched with the
+// compiler's own setjmp and longjmp, which save three registers.
 #pragma once
-
-#include <setjmp.h>
 
 #include <cstddef>
 
@@ -10,6 +8,8 @@
 
 EMULATOR_BEGIN
 namespace emulator {
+
+using JumpBuffer = void* [5];  // of __builtin_setjmp
 
 class Fiber {
  public:
@@ -34,7 +34,7 @@ class Fiber {
 
   char *bottom_, *top_;
   bool started_ = false, taken_ = false;
-  jmp_buf context_;
+  JumpBuffer context_;
 };
 
 }  // namespace emulator

@@ -3,20 +3,26 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <string>
 
 #include "../api/call.h"
+#include "../api/devices.h"
+#include "../api/early_accesses.h"
 #include "../api/streams.h"
 #include "../counts/counts.h"
 #include "../device/builtin_variables.h"
 #include "../memory/bindings.h"
+#include "../memory/host_accesses.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../synchronisation/undefined_values.h"
 #include "emulator/kernel_api.h"
 #include "failure.h"
 #include "launch_limits.h"
 #include "launch_state.h"
+#include "launch_times.h"
 #include "scheduler.h"
 #include "signals.h"
 #include "thread_order.h"
@@ -72,6 +78,7 @@ LaunchState state_of(const LaunchInfo& info) {
   schedule.most_resident =
       unsigned(properties.multiProcessorCount *
                std::max(1, resident_blocks(int(schedule.threads_per_block), info.configuration.shared)));
+  launch.device = working_device();
   launch.shared.allowed =
       allowed_dynamic_shared() ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
   return launch;
@@ -81,6 +88,7 @@ LaunchState state_of(const LaunchInfo& info) {
 struct Cleanup {
   ~Cleanup() {
     abandon_schedule();
+    forget_store();
     unbind();
     running.launch = nullptr;
     running.thread = nullptr;
@@ -89,17 +97,23 @@ struct Cleanup {
 };
 
 void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
-  running.observes_accesses = any_check() || counting;
+  running.observes_accesses = any_check() || counting || has_concurrent_host || has_early_accesses();
   running.last_pc = nullptr;
   running.os_thread = pthread_self();
   running.launch = &launch;
   const Cleanup cleanup;
+  const LaunchTimer timer;
   const SignalGuard guard;
   set_launch(launch.configuration.grid, launch.configuration.block);
   bind(arguments);
   shadow_launch_begins();
   if (counting) count_launch_begins();
-  run_grid();
+  try {
+    run_grid();
+  } catch (const std::bad_alloc&) {
+    set_failure("has %zu threads that wait at the same time: there is no memory for the stack of another",
+                Fiber::count());
+  }
   shadow_launch_ends();
   deliver(failure() ? failure() : "", launch.configuration.where);
 }
@@ -113,7 +127,7 @@ void refuse_in_kernels() {
 
 cudaError_t prepare_work(LaunchInfo info, Work& work) {
   const std::shared_ptr<void> closure(info.closure, info.destroy);
-  if (sticky_error()) return sticky_error();
+  if (sticky_error()) return note_skipped_work(), sticky_error();
   {
     const std::lock_guard lock(emulator_one_launch);
     read_settings();

@@ -121,6 +121,7 @@ struct Refusal {
 };
 
 struct BarrierObjects;
+struct NamedBarriers;
 struct AsyncCopies;
 
 struct LaunchState {
@@ -132,10 +133,12 @@ struct LaunchState {
   Schedule schedule;
   SharedMemory shared;
   StructurePointers structure_pointers;
-  std::optional<Refusal> refusal;            // known only when the kernel runs
-  std::shared_ptr<BarrierObjects> barriers;  // cuda::barrier and its like
-  std::shared_ptr<AsyncCopies> copies;       // that have not arrived
-  cudaError_t error = cudaSuccess;           // the error that a GPU would return for the kernel
+  std::optional<Refusal> refusal;                 // known only when the kernel runs
+  std::shared_ptr<BarrierObjects> barriers;       // cuda::barrier and its like
+  std::shared_ptr<NamedBarriers> named_barriers;  // of PTX, by number
+  std::shared_ptr<AsyncCopies> copies;            // that have not arrived
+  int device = 0;                                 // that runs it
+  cudaError_t error = cudaSuccess;                // the error that a GPU would return for the kernel
 };
 
 constexpr std::size_t kArena = 256 << 10;  // of static variables; more than any device has

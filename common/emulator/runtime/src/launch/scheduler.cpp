@@ -48,8 +48,8 @@ Thread* start_next_thread() {
   thread.block = block;
   thread.operation = Operation::none;
   thread.was_ended = false;
+  thread.stray.lane = Stray::kNoLane;
   std::fill_n(thread.has_arrived, kScopes, false);
-  thread.stray = Thread::kNoLane;
   return &thread;
 }
 
@@ -153,7 +153,7 @@ int polls_left = kMostPolls;
 void run_grid() {
   const LaunchState& launch = *running.launch;
   Fiber::set_work(run_threads);
-  while (!failure() && !launch.refusal && !launch.schedule.is_deadlocked)
+  while (!has_failed() && !launch.refusal && !launch.schedule.is_deadlocked)
     if (!step_grid()) return;
 }
 

@@ -11,6 +11,7 @@
 #include "../races/peer_accesses.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../synchronisation/undefined_values.h"
 #include "async_copies.h"
 #include "bindings.h"
 
@@ -72,6 +73,7 @@ void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, 
     const SharedVariable* variable = check_shared_bounds(access);
     if (!is_copy) check_alignment(access, variable);
   }
+  check_undefined_stores(access);
   if (is_on(Check::initialisation) || is_on(Check::races)) check_shadow(access);
   if (access.owner != own) check_peer(access);
   if (running.launch->copies) check_arrived(access);

@@ -42,6 +42,8 @@ void check_copy(void* to, const void* from, std::size_t bytes, const void* pc);
 // if the thread must not continue.
 void check_memory(Access& access, bool is_copy);
 void check_alignment(const Access& access, const SharedVariable* variable = nullptr);
+// Whether it would be an access to one number or pointer in a `__device__` or `__constant__` variable.
+bool is_scalar_in_variable(const void* address, std::size_t size);
 
 }  // namespace emulator
 EMULATOR_END

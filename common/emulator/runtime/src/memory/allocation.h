@@ -47,6 +47,7 @@ struct Allocation {
   std::string name;  // "d_x"; of a tensor that of its newest view
   Position where;    // of the call that made it; line 0 where it is unknown
   bool read_only = false;
+  std::size_t scalar = 0;  // of a variable: bytes of each element, if it is a number or a pointer
   int device = 0;          // on which it was allocated
   bool is_static = false;  // a `__managed__` variable: never freed
   bool freed = false;
@@ -105,6 +106,11 @@ std::string describe(const Allocation& allocation);
 std::string element_of(const Allocation& allocation, const void* address, std::size_t size);
 // The kernel's parameter, or the host's name.
 std::string name_of(const Allocation& allocation);
+// The same for memory that one finding describes: each thread has its own heap block.
+inline const void* identity_of(const Allocation& allocation) {
+  return allocation.space == Space::heap ? static_cast<const void*>(allocation.where.file_name())
+                                         : &allocation;
+}
 
 }  // namespace emulator
 EMULATOR_END

@@ -154,6 +154,16 @@ bool is_given_to_read(const Allocation& allocation) {
   return is_given && !running.launch->structure_pointers.has_any;
 }
 
+bool holds_scalars(const Allocation& allocation, std::size_t size) {
+  if (allocation.space == Space::variable) return allocation.scalar == size;
+  const auto& all = bound_arguments();
+  const auto is_of_it = [&](const BoundArgument& one) { return one.allocation == &allocation; };
+  return std::any_of(all.begin(), all.end(), is_of_it) &&
+         std::all_of(all.begin(), all.end(), [&](const BoundArgument& one) {
+           return !is_of_it(one) || (one.argument.is_scalar && one.argument.element == size);
+         });
+}
+
 // The one that the instruction accessed before, in other threads. Otherwise it begins at or before the
 // address, and nearest; a small step in front of the first argument is one, too.
 const BoundArgument* nearest_argument(const std::byte* address, const void* pc) {

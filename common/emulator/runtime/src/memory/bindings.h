@@ -35,6 +35,8 @@ inline bool is_given(const Allocation& allocation, const std::byte* address, std
          is_in_given_view(allocation, address, size);
 }
 bool is_given_to_read(const Allocation& allocation);
+// Whether its elements are known to be numbers or pointers of a size: structures may contain padding.
+bool holds_scalars(const Allocation& allocation, std::size_t size);
 // The argument whose memory an access was probably meant for.
 const BoundArgument* nearest_argument(const std::byte* address, const void* pc);
 const BoundArgument* only_argument_of(std::size_t size);

@@ -2,8 +2,10 @@
 // functions take its place, and pass the accesses of a kernel to the checks.
 #include "../launch/fiber.h"
 #include "../launch/launch_state.h"
+#include "../report/report.h"
 #include "access.h"
 #include "emulator/atomics.h"
+#include "host_accesses.h"
 
 using emulator::AccessKind;
 
@@ -17,11 +19,27 @@ inline bool is_checked(const void* address) {
   return fiber && fiber->holds(__builtin_frame_address(0)) && !fiber->holds(address);
 }
 
+inline void hook_on_host(void* address, std::size_t size, bool is_write, AccessKind kind,
+                         const void* caller) {
+  if (emulator::collect_until_exit && !emulator::running.launch &&
+      (kind != AccessKind::plain || emulator::has_open_page))
+    emulator::access_from_host(address, size, is_write, kind, static_cast<const char*>(caller) - 1);
+}
+
 inline void hook(void* address, std::size_t size, bool is_write, AccessKind kind, const void* caller,
                  bool is_copy = false) {
+  if (!emulator::running.in_kernel) return hook_on_host(address, size, is_write, kind, caller);
   if ((!emulator::running.observes_accesses && kind != AccessKind::is_volatile) || !is_checked(address))
     return;
+  if (emulator::has_concurrent_host && kind == AccessKind::plain)
+    emulator::check_against_host(address, size, is_write, static_cast<const char*>(caller) - 1);
   emulator::on_access(address, size, is_write, kind, static_cast<const char*>(caller) - 1, is_copy);
+}
+
+// g++ calls this for a structure, and for a number at an address that it knows to be misaligned.
+void hook_range(void* address, std::size_t size, bool is_write, const void* caller) {
+  const bool is_number = is_checked(address) && emulator::is_scalar_in_variable(address, size);
+  hook(address, size, is_write, AccessKind::plain, caller, !is_number);
 }
 
 }  // namespace
@@ -35,6 +53,11 @@ void emulator::check_atomic(void* address, std::size_t size, bool is_exchange, c
   hook(address, size, true, is_exchange ? AccessKind::exchange : AccessKind::atomic, pc);
 }
 
+void emulator::check_atomic_of_device(void* address, std::size_t size, const void* pc) {
+  if (emulator::has_concurrent_host)
+    emulator::check_against_host(address, size, true, static_cast<const char*>(pc) - 1);
+}
+
 void emulator::check_atomic_load(const void* address, std::size_t size, const void* pc) {
   hook(const_cast<void*>(address), size, false, AccessKind::atomic, pc);
 }
@@ -45,57 +68,74 @@ void emulator::check_atomic_store(void* address, std::size_t size, const void* p
 }
 
 #define HERE __builtin_return_address(0)
-#define HOOKS(prefix, size, kind)                                                                 \
-  void __tsan_##prefix##read##size(void* a) { hook(a, size, false, kind, HERE); }                 \
-  void __tsan_##prefix##write##size(void* a) { hook(a, size, true, kind, HERE); }                 \
-  void __tsan_unaligned_##prefix##read##size(void* a) { hook(a, size, false, kind, HERE, true); } \
-  void __tsan_unaligned_##prefix##write##size(void* a) { hook(a, size, true, kind, HERE, true); }
+#define HOOKS(prefix, size, kind)                                                 \
+  void __tsan_##prefix##read##size(void* a) { hook(a, size, false, kind, HERE); } \
+  void __tsan_##prefix##write##size(void* a) { hook(a, size, true, kind, HERE); }
 #define HOOKS_OF_ALL_SIZES(prefix, kind) \
   HOOKS(prefix, 1, kind)                 \
   HOOKS(prefix, 2, kind) HOOKS(prefix, 4, kind) HOOKS(prefix, 8, kind) HOOKS(prefix, 16, kind)
 
-// Instances of torch's headers use the machine's atomics, on the host.
-#define ATOMIC_HOOKS(bits, T)                                                                             \
-  T __tsan_atomic##bits##_load(const volatile T* a, int) { return __atomic_load_n(a, __ATOMIC_SEQ_CST); } \
-  void __tsan_atomic##bits##_store(volatile T* a, T v, int) { __atomic_store_n(a, v, __ATOMIC_SEQ_CST); } \
-  T __tsan_atomic##bits##_exchange(volatile T* a, T v, int) {                                             \
-    return __atomic_exchange_n(a, v, __ATOMIC_SEQ_CST);                                                   \
-  }                                                                                                       \
-  T __tsan_atomic##bits##_fetch_add(volatile T* a, T v, int) {                                            \
-    return __atomic_fetch_add(a, v, __ATOMIC_SEQ_CST);                                                    \
-  }                                                                                                       \
-  T __tsan_atomic##bits##_fetch_sub(volatile T* a, T v, int) {                                            \
-    return __atomic_fetch_sub(a, v, __ATOMIC_SEQ_CST);                                                    \
-  }                                                                                                       \
-  T __tsan_atomic##bits##_fetch_and(volatile T* a, T v, int) {                                            \
-    return __atomic_fetch_and(a, v, __ATOMIC_SEQ_CST);                                                    \
-  }                                                                                                       \
-  T __tsan_atomic##bits##_fetch_or(volatile T* a, T v, int) {                                             \
-    return __atomic_fetch_or(a, v, __ATOMIC_SEQ_CST);                                                     \
-  }                                                                                                       \
-  T __tsan_atomic##bits##_fetch_xor(volatile T* a, T v, int) {                                            \
-    return __atomic_fetch_xor(a, v, __ATOMIC_SEQ_CST);                                                    \
-  }                                                                                                       \
-  T __tsan_atomic##bits##_fetch_nand(volatile T* a, T v, int) {                                           \
-    return __atomic_fetch_nand(a, v, __ATOMIC_SEQ_CST);                                                   \
-  }                                                                                                       \
-  int __tsan_atomic##bits##_compare_exchange_strong(volatile T* a, T* c, T v, int, int) {                 \
-    return __atomic_compare_exchange_n(a, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
-  }                                                                                                       \
-  int __tsan_atomic##bits##_compare_exchange_weak(volatile T* a, T* c, T v, int, int) {                   \
-    return __atomic_compare_exchange_n(a, c, v, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                \
-  }                                                                                                       \
-  T __tsan_atomic##bits##_compare_exchange_val(volatile T* a, T c, T v, int, int) {                       \
-    __atomic_compare_exchange_n(a, &c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                     \
-    return c;                                                                                             \
+// The host's atomics.
+#define HOST(is_write)                                                                        \
+  hook_on_host(const_cast<void*>(static_cast<const volatile void*>(a)), sizeof(*a), is_write, \
+               AccessKind::atomic, HERE)
+#define ATOMIC_HOOKS(bits, T)                                                               \
+  T __tsan_atomic##bits##_load(const volatile T* a, int) {                                  \
+    HOST(false);                                                                            \
+    return __atomic_load_n(a, __ATOMIC_SEQ_CST);                                            \
+  }                                                                                         \
+  void __tsan_atomic##bits##_store(volatile T* a, T v, int) {                               \
+    HOST(true);                                                                             \
+    __atomic_store_n(a, v, __ATOMIC_SEQ_CST);                                               \
+  }                                                                                         \
+  T __tsan_atomic##bits##_exchange(volatile T* a, T v, int) {                               \
+    HOST(true);                                                                             \
+    return __atomic_exchange_n(a, v, __ATOMIC_SEQ_CST);                                     \
+  }                                                                                         \
+  T __tsan_atomic##bits##_fetch_add(volatile T* a, T v, int) {                              \
+    HOST(true);                                                                             \
+    return __atomic_fetch_add(a, v, __ATOMIC_SEQ_CST);                                      \
+  }                                                                                         \
+  T __tsan_atomic##bits##_fetch_sub(volatile T* a, T v, int) {                              \
+    HOST(true);                                                                             \
+    return __atomic_fetch_sub(a, v, __ATOMIC_SEQ_CST);                                      \
+  }                                                                                         \
+  T __tsan_atomic##bits##_fetch_and(volatile T* a, T v, int) {                              \
+    HOST(true);                                                                             \
+    return __atomic_fetch_and(a, v, __ATOMIC_SEQ_CST);                                      \
+  }                                                                                         \
+  T __tsan_atomic##bits##_fetch_or(volatile T* a, T v, int) {                               \
+    HOST(true);                                                                             \
+    return __atomic_fetch_or(a, v, __ATOMIC_SEQ_CST);                                       \
+  }                                                                                         \
+  T __tsan_atomic##bits##_fetch_xor(volatile T* a, T v, int) {                              \
+    HOST(true);                                                                             \
+    return __atomic_fetch_xor(a, v, __ATOMIC_SEQ_CST);                                      \
+  }                                                                                         \
+  T __tsan_atomic##bits##_fetch_nand(volatile T* a, T v, int) {                             \
+    HOST(true);                                                                             \
+    return __atomic_fetch_nand(a, v, __ATOMIC_SEQ_CST);                                     \
+  }                                                                                         \
+  int __tsan_atomic##bits##_compare_exchange_strong(volatile T* a, T* c, T v, int, int) {   \
+    HOST(true);                                                                             \
+    return __atomic_compare_exchange_n(a, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+  }                                                                                         \
+  int __tsan_atomic##bits##_compare_exchange_weak(volatile T* a, T* c, T v, int, int) {     \
+    HOST(true);                                                                             \
+    return __atomic_compare_exchange_n(a, c, v, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);  \
+  }                                                                                         \
+  T __tsan_atomic##bits##_compare_exchange_val(volatile T* a, T c, T v, int, int) {         \
+    HOST(true);                                                                             \
+    __atomic_compare_exchange_n(a, &c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);       \
+    return c;                                                                               \
   }
 
 #pragma GCC visibility push(hidden)
 extern "C" {
 HOOKS_OF_ALL_SIZES(, AccessKind::plain)
 HOOKS_OF_ALL_SIZES(volatile_, AccessKind::is_volatile)
-void __tsan_read_range(void* a, std::size_t size) { hook(a, size, false, AccessKind::plain, HERE, true); }
-void __tsan_write_range(void* a, std::size_t size) { hook(a, size, true, AccessKind::plain, HERE, true); }
+void __tsan_read_range(void* a, std::size_t size) { hook_range(a, size, false, HERE); }
+void __tsan_write_range(void* a, std::size_t size) { hook_range(a, size, true, HERE); }
 
 ATOMIC_HOOKS(8, std::uint8_t)
 ATOMIC_HOOKS(16, std::uint16_t)
@@ -107,7 +147,7 @@ void __tsan_atomic_signal_fence(int) {}
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
-void __tsan_vptr_update(void**, void*) {}
-void __tsan_vptr_read(void**) {}
+void __tsan_vptr_update(void** a, void*) { hook(a, sizeof(void*), true, AccessKind::plain, HERE); }
+void __tsan_vptr_read(void** a) { hook(a, sizeof(void*), false, AccessKind::plain, HERE); }
 }
 #pragma GCC visibility pop

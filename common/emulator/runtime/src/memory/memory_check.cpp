@@ -1,7 +1,9 @@
 // Checks whether a kernel may access an address in global memory, and reports why not.
 #include <cstdio>
 
+#include "../api/call.h"
 #include "../api/devices.h"
+#include "../api/early_accesses.h"
 #include "../device/builtin_variables.h"
 #include "../launch/failure.h"
 #include "../launch/scheduler.h"
@@ -24,13 +26,6 @@ constexpr std::ptrdiff_t kNearVariable = 256, kNearHeapBlock = 16,
   end_thread();
 }
 
-// Distinguishes causes about different pieces of memory.
-// Each thread has its own heap block.
-const void* identity(const Allocation& allocation) {
-  return allocation.space == Space::heap ? static_cast<const void*>(allocation.where.file_name())
-                                         : &allocation;
-}
-
 std::string verb(const Access& access) {
   if (is_atomic(access.kind)) return "updates";
   return access.is_write ? "writes" : "reads";
@@ -43,13 +38,18 @@ std::string address_text(const std::byte* address) {
   return text;
 }
 
+std::string bytes_into(std::ptrdiff_t offset) {
+  return std::to_string(offset) + (offset == 1 ? " byte into " : " bytes into ");
+}
+
 [[noreturn]] void refuse_null(const Access& access) {
   const std::string which = null_arguments();
+  const char* why = has_failed_allocation()
+                        ? " was null at the launch: an allocation has failed with cudaErrorMemoryAllocation"
+                        : " was null at the launch: was it never allocated, or is it an optional argument "
+                          "that was left out?";
   refuse(access, "null", nullptr, verb(access) + " through a null pointer",
-         which.empty() ? "address " + address_text(access.address)
-                       : which +
-                             " was null at the launch: was it never allocated, or is it an optional argument "
-                             "that was left out?");
+         which.empty() ? "address " + address_text(access.address) : which + why);
 }
 
 [[noreturn]] void refuse_unknown(const Access& access) {
@@ -82,7 +82,7 @@ std::string address_text(const std::byte* address) {
   std::string element = element_of(allocation, access.address, access.size);
   std::string detail = (element.empty() ? "" : element + " of ") + describe(allocation);
   if (within) detail += "; the address is in its storage but outside the tensor";
-  refuse(access, problem, identity(allocation), std::move(what), std::move(detail));
+  refuse(access, problem, identity_of(allocation), std::move(what), std::move(detail));
 }
 
 // An address outside every allocation goes through these rules in order. If a rule recognises the address, it
@@ -93,14 +93,16 @@ Verdict judge_builtin_variable(const Access& access) {
   return is_builtin(access.address) ? Verdict::allowed : Verdict::undecided;
 }
 
-// The compiler's constants, and variables that are unknown to the runtime.
+// The compiler's constants, and variables that are unknown to the runtime, but not what is between or behind
+// variables.
 Verdict judge_own_data(const Access& access) {
-  if (!is_own_data(access.address)) return Verdict::undecided;
-  const bool is_between_variables = is_own_variable(access.address) && !is_in_variable(access.address);
-  if (is_between_variables)
+  const bool is_own = is_own_data(access.address);
+  const bool is_outside_variables =
+      !is_own || (is_own_variable(access.address) && !is_in_variable(access.address));
+  if (is_outside_variables)
     if (const Allocation* variable = find_neighbour(access.address, Space::variable, kNearVariable))
       refuse_outside(access, *variable);
-  return Verdict::allowed;
+  return is_own ? Verdict::allowed : Verdict::undecided;
 }
 
 Verdict judge_overrun_of_heap(const Access& access) {
@@ -155,17 +157,20 @@ void check_unallocated(const Access& access) {
 void check_not_freed(const Access& access, const Allocation& allocation) {
   if (!allocation.freed) return;
   const Position where = allocation.freed_where;
-  refuse(access, "after free", identity(allocation),
+  refuse(access, "after free", identity_of(allocation),
          verb(access) + " " + name_of(allocation) + " after it was freed" +
              (where.line() ? " in " + line_at(where) : ""),
          describe(allocation));
 }
 
 void check_device_access(const Access& access, const Allocation& allocation) {
-  if (allocation.space != Space::device || may_access(working_device(), allocation.device)) return;
-  const std::string here = std::to_string(working_device()), there = std::to_string(allocation.device);
+  const int device = running.launch->device;
+  if (allocation.device == device || allocation.space != Space::device ||
+      may_access(device, allocation.device))
+    return;
+  const std::string here = std::to_string(device), there = std::to_string(allocation.device);
   set_error(cudaErrorIllegalAddress);
-  refuse(access, "other device", identity(allocation),
+  refuse(access, "other device", identity_of(allocation),
          verb(access) + " " + name_of(allocation) + ", which is memory of device " + there +
              ", but the kernel runs on device " + here,
          "device " + here + " needs cudaDeviceEnablePeerAccess(" + there + ", 0) for that; " +
@@ -187,19 +192,19 @@ void check_writable(const Access& access, const Allocation& allocation) {
 }  // namespace
 
 void check_alignment(const Access& access, const SharedVariable* variable) {
-  if (reinterpret_cast<std::uintptr_t>(access.address) % access.size == 0) return;
+  const std::size_t mask = access.size - 1;  // sizes are powers of two: a division would take longer
+  if ((reinterpret_cast<std::uintptr_t>(access.address) & mask) == 0) return;
   std::string detail = "a GPU stops with an error: such an address must be a multiple of " +
                        std::to_string(access.size) + " bytes";
   std::string of;
   if (const Allocation* allocation = access.allocation) {
     of = " of " + name_of(*allocation);
-    detail = std::to_string(access.address - allocation->begin) + " bytes into " + describe(*allocation) +
-             "; " + detail;
+    detail = bytes_into(access.address - allocation->begin) + describe(*allocation) + "; " + detail;
   }
   if (variable) {
     of = " of " + name_of(*variable);
-    detail = std::to_string(access.address - access.arena - std::ptrdiff_t(variable->offset)) +
-             " bytes into " + name_of(*variable) + ", a __shared__ variable; " + detail;
+    detail = bytes_into(access.address - access.arena - std::ptrdiff_t(variable->offset)) +
+             name_of(*variable) + ", a __shared__ variable; " + detail;
   }
   set_error(cudaErrorMisalignedAddress);
   refuse(access, "misaligned", access.allocation,
@@ -209,14 +214,21 @@ void check_alignment(const Access& access, const SharedVariable* variable) {
 
 void check_memory(Access& access, bool is_copy) {
   access.allocation = find_allocation(access.address, access.pc);
+  if (access.allocation && access.allocation->is_static)
+    report_early_accesses(*access.allocation, access.is_write);
   if (!is_on(Check::memory)) return;
   if (!access.allocation) return check_unallocated(access);
   const Allocation& allocation = *access.allocation;
   check_not_freed(access, allocation);
   check_device_access(access, allocation);
+  if (!is_copy) check_alignment(access);
   if (!is_given(allocation, access.address, access.size)) refuse_outside(access, allocation);
   check_writable(access, allocation);
-  if (!is_copy) check_alignment(access);
+}
+
+bool is_scalar_in_variable(const void* address, std::size_t size) {
+  const Allocation* allocation = find_allocation(address);
+  return allocation && allocation->space == Space::variable && holds_scalars(*allocation, size);
 }
 
 }  // namespace emulator

@@ -146,6 +146,26 @@ void lift_protection(const void* for_work) {
   if (!pages().depth) std::for_each(protections.begin(), protections.end(), apply_protection);
 }
 
+std::vector<const void*> work_that_uses(const void* address, bool or_reads) {
+  std::vector<const void*> works;
+  for (const PageProtection& one : pages().protections)
+    if (address >= one.begin && address < one.begin + one.bytes && !one.is_untouched &&
+        (or_reads || !one.host_may_read))
+      works.push_back(one.for_work);
+  return works;
+}
+
+bool open_page(const void* address) {
+  if (pages().depth) return false;
+  remove_protection(
+      {static_cast<std::byte*>(const_cast<void*>(address)), sizeof(std::uint64_t), false, nullptr});
+  return true;
+}
+void close_page() {
+  if (pages().depth) return;
+  std::for_each(pages().protections.begin(), pages().protections.end(), apply_protection);
+}
+
 const PageProtection* protection_at(const void* address) {
   for (const PageProtection& protection : pages().protections)
     if (address >= protection.begin && address < protection.begin + protection.bytes) return &protection;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "emulator/qualifiers.h"
 
@@ -48,6 +49,13 @@ struct PageProtection {
 void protect_from_host(const PageProtection& protection);
 void lift_protection(const void* for_work);
 const PageProtection* protection_at(const void* address);  // null: none
+// The work that the memory at an address is protected for, because the work writes it or, with `or_reads`,
+// reads it.
+std::vector<const void*> work_that_uses(const void* address, bool or_reads);
+// Lets the host access protected memory at an address until `close_page`. False: it may access all memory
+// now.
+bool open_page(const void* address);
+void close_page();
 bool lift_protection_at(
     const void* address);  // removes every protection whose pages contain the address; false: there was none
 

@@ -70,7 +70,7 @@ bool are_two_stores(const Conflict& conflict) {
 }
 
 const void* memory_of(const Access& access) {
-  if (access.allocation) return access.allocation;
+  if (access.allocation) return identity_of(*access.allocation);
   const SharedVariable* variable = shared_variable_of(access);
   return variable ? reinterpret_cast<const void*>(variable->key) : nullptr;
 }

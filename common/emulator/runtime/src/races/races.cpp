@@ -136,15 +136,18 @@ void record_repetition(const Conflict& conflict) {
     info_of(conflict.earlier_site).is_repeated = true;
 }
 
-void record_uninitialised_read(const Access& access, const std::byte* address) {
+void record_uninitialised_read(const Access& access, const std::byte* address, unsigned missing) {
   const Site site = site_of(access);
   Cause& cause = race_log().uninitialised_reads[{line_of(site), nullptr, memory_of(access)}];
   cause = {Check::initialisation, "unwritten", nullptr, &cause};
   if (!is_new(cause)) return;
   const std::string what = is_atomic(access.kind) ? "updates " : "reads ";
-  const std::string uninitialised = access.arena
-                                        ? ", which is uninitialised: no thread of the block has written it"
-                                        : ", which is uninitialised";
+  std::string uninitialised = ", which is uninitialised";
+  if (missing < std::min<std::size_t>(access.size, 8))
+    uninitialised = ", of which " + std::to_string(missing) + " of " + std::to_string(access.size) +
+                    " bytes are uninitialised";
+  else if (access.arena)
+    uninitialised += ": no thread of the block has written it";
   add(cause, {false, what + element_at(access, address) + uninitialised, info_of(site).text,
               access.allocation ? describe(*access.allocation) : ""});
 }

@@ -24,7 +24,7 @@ struct Conflict {
 bool must_be_ordered(const Conflict& conflict);
 void record_conflict(const Conflict& conflict);    // they must, and are not
 void record_repetition(const Conflict& conflict);  // both are of one thread, and no step lies between
-void record_uninitialised_read(const Access& access, const std::byte* address);
+void record_uninitialised_read(const Access& access, const std::byte* address, unsigned missing);  // bytes
 
 extern bool has_suspects;
 void settle_suspects();  // of the previous access, which has happened by now

@@ -1,8 +1,11 @@
 #include "shadow.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
+#include "../launch/shared_memory.h"
+#include "../memory/bindings.h"
 #include "../report/report.h"
 #include "initialisation.h"
 #include "peer_accesses.h"
@@ -29,6 +32,14 @@ Shadow& shadow_of(Allocation& allocation) {
     allocation.shadow =
         std::make_shared<Shadow>(allocation.begin, allocation.size, writers_of(allocation.space));
   return *allocation.shadow;
+}
+
+// Whether an access reads one number or pointer of memory that holds such elements.
+bool is_scalar(const Access& access) {
+  if (access.allocation) return holds_scalars(*access.allocation, access.size);
+  const SharedVariable* variable = variable_at(*access.owner, access.arena, access.address);
+  return variable && !variable->is_dynamic && variable->shape.is_scalar &&
+         variable->shape.element == access.size;
 }
 
 void check_conflict(const Conflict& conflict) {
@@ -115,7 +126,7 @@ void Shadow::check(const Access& access) {
 }
 
 // Copies of structures also read the padding between members. So only an uninitialised unit counts that is
-// large enough to contain a part of a member.
+// large enough to contain a part of a member, unless the memory is known to have no padding.
 void Shadow::check_initialised(const Access& access) {
   const std::size_t unit = access.size <= 8 ? access.size : access.size == 16 ? 8 : 16;
   auto at = std::size_t(access.address - begin_);
@@ -124,9 +135,11 @@ void Shadow::check_initialised(const Access& access) {
   for (; at + unit <= end; at += unit) {
     std::uint64_t missing = uninitialised_[at / 64] >> at % 64;
     if (at % 64 + unit > 64) missing |= uninitialised_[at / 64 + 1] << (64 - at % 64);
-    if (~missing & byte_bits(0, unit) || (writers_ == others && !has_pattern(begin_ + at, unit))) continue;
-    record_uninitialised_read(access, begin_ + at);
-    return;
+    missing &= byte_bits(0, unit);
+    const bool is_whole = missing == byte_bits(0, unit);
+    if (!missing || (!is_whole && (writers_ == others || !is_scalar(access)))) continue;
+    if (writers_ == others && !has_pattern(begin_ + at, unit)) continue;
+    return record_uninitialised_read(access, begin_ + at, unsigned(std::popcount(missing)));
   }
 }
 
@@ -150,6 +163,12 @@ void Shadow::check_order(const Access& access) {
 void Shadow::compare(ShadowWord& shadow, const Access& access, Site site, const std::byte* word,
                      unsigned bytes) {
   const bool writes = access.is_write;
+  if (!shadow.any_writes() && !writes && access.kind == AccessKind::plain)
+    for (int i = 0; i < 3; i++)
+      if (shadow.epochs[i] == thread_clock.epoch && shadow.bytes(i) == bytes) {  // it reads the word again
+        shadow.sites[i] = site;
+        return;
+      }
   int place = -1;
   for (int i = 0; i < 3; i++) {
     const Epoch earlier = shadow.epochs[i];

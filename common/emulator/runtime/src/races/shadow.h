@@ -23,6 +23,7 @@ struct ShadowWord {
 
   unsigned bytes(int i) const { return bits >> 4 * i & 15u; }
   bool writes(int i) const { return bits >> (12 + i) & 1; }
+  bool any_writes() const { return bits >> 12; }
   void put(int i, Epoch epoch, Site site, unsigned bytes, bool writes) {
     drop(i);
     epochs[i] = epoch;

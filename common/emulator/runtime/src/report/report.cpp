@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -19,10 +20,8 @@ namespace {
 
 constexpr const char* kNames[] = {"memory", "initialisation", "races", "barriers",
                                   "launch", "streams",        "leaks"};
-constexpr int kChecks = 7, kMostLines = 24;
+constexpr int kMostLines = 24;
 constexpr std::size_t kMostThreads = 100000;
-
-bool on[kChecks] = {true, true, true, true, true, true, true};
 
 // A finding, how often it came up, and in which threads.
 struct Entry {
@@ -79,26 +78,45 @@ void indent(std::string& text, const std::string& lines) {
   }
 }
 
+// Findings that differ only in the memory they are about, which each pass of a loop allocated, become one.
+void fold_repeated(Findings& all) {
+  using Text = std::tuple<Check, const void*, std::string, std::string, std::string>;
+  std::map<Text, Entry*> known;
+  std::erase_if(all.in_order, [&](const Cause* cause) {
+    Entry& entry = all.by_cause.at(*cause);
+    const auto [first, is_new] = known.try_emplace(
+        Text{cause->check, cause->pc, entry.finding.what, entry.finding.where, entry.finding.detail}, &entry);
+    if (is_new) return false;
+    first->second->count += entry.count;
+    first->second->blocks.merge(entry.blocks);
+    first->second->threads.merge(entry.threads);
+    return true;
+  });
+}
+
 }  // namespace
 
 bool collect_until_exit = false;
+bool enabled_checks[kChecks] = {true, true, true, true, true, true, true};
 
 const char* name_of(Check check) { return kNames[int(check)]; }
-bool is_on(Check check) { return on[int(check)]; }
-bool any_check() { return on[0] || on[1] || on[2]; }
+bool any_check() {
+  return is_on(Check::memory) || is_on(Check::initialisation) || is_on(Check::races) ||
+         is_on(Check::barriers);
+}
 
 void read_settings() {
   read_seed();
   const char* setting = setting_of("EMULATOR_CHECKS");
   std::string rest = setting && *setting ? setting : "all";
   const bool takes_away = rest[0] == '-' || is_told(rest.c_str(), "all");
-  std::fill(on, on + kChecks, takes_away);
+  std::fill(std::begin(enabled_checks), std::end(enabled_checks), takes_away);
   while (!rest.empty()) {
     const std::string word = rest.substr(0, rest.find(','));
     rest.erase(0, word.size() + 1);
     for (int check = 0; check < kChecks; check++) {
-      if (word == kNames[check]) on[check] = true;
-      if (word == std::string("-") + kNames[check]) on[check] = false;
+      if (word == kNames[check]) enabled_checks[check] = true;
+      if (word == std::string("-") + kNames[check]) enabled_checks[check] = false;
     }
   }
 }
@@ -149,6 +167,7 @@ bool has_errors() {
 std::string take_report() {
   Findings all;
   std::swap(all, findings());
+  fold_repeated(all);
   auto entry = [&](const Cause* cause) -> const Entry& { return all.by_cause.at(*cause); };
   // Errors come before warnings. Within each they are in the order of the checks, then in the order found.
   std::stable_sort(all.in_order.begin(), all.in_order.end(), [&](const Cause* a, const Cause* b) {

@@ -15,9 +15,11 @@ namespace emulator {
 // "memory,launch".
 enum class Check : std::uint8_t { memory, initialisation, races, barriers, launch, streams, leaks };
 const char* name_of(Check check);
-bool is_on(Check check);  // as EMULATOR_CHECKS said when the launch began
-void read_settings();     // at the start of a launch or a program
-bool any_check();         // whether any check that looks at accesses is on
+constexpr int kChecks = 7;
+extern bool enabled_checks[kChecks];  // as EMULATOR_CHECKS said when the launch began
+inline bool is_on(Check check) { return enabled_checks[int(check)]; }
+void read_settings();  // at the start of a launch or a program
+bool any_check();      // whether any check that looks at accesses is on
 
 // Two findings are the same if they report the same problem, with the same object, at the same place.
 struct Cause {

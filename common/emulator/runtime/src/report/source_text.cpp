@@ -1,4 +1,5 @@
 // Names from the program's own source, which is read when the first name is needed.
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
@@ -72,6 +73,19 @@ std::string without_casts(std::string text) {
   }
 }
 
+// The `(` of a call in a line. The column is that of this `(`, or of the macro around the call; if the line
+// was rewritten, it may be any.
+std::size_t find_call(const std::string& text, const char* function, std::size_t begin, std::size_t end,
+                      unsigned column) {
+  std::size_t first = std::string::npos;
+  for (std::size_t at = begin; (at = find_word(text, function, at)) < end; at++) {
+    const std::size_t opener = text.find('(', at);
+    if (opener == std::string::npos || opener + 1 >= begin + column) return opener;
+    if (first == std::string::npos) first = opener;
+  }
+  return first;
+}
+
 }  // namespace
 
 std::string argument_text(const char* function, Position where, int which) {
@@ -83,12 +97,8 @@ std::string argument_text(const char* function, Position where, int which) {
     if (begin == std::string::npos) return "";
     begin++;
   }
-  // From the column on, which is right unless the line was rewritten; within a macro, from its beginning.
-  const std::size_t end = text.find('\n', begin);
-  std::size_t call = find_word(text, function, begin + (where.column() ? where.column() - 1 : 0));
-  if (call == std::string::npos || call > end) call = find_word(text, function, begin);
-  if (call == std::string::npos || call > end) return "";
-  const std::size_t opener = text.find('(', call);
+  const std::size_t end = std::min(text.find('\n', begin), text.size());
+  const std::size_t opener = find_call(text, function, begin, end, where.column());
   return opener == std::string::npos ? "" : without_casts(piece(text, opener + 1, which));
 }
 

@@ -10,6 +10,7 @@
 #include "../report/report.h"
 #include "barrier_objects.h"
 #include "group_barriers.h"
+#include "named_barriers.h"
 
 namespace emulator {
 namespace {
@@ -172,7 +173,7 @@ void add_deadlock() {
   set_error(cudaErrorLaunchTimeout);
   if (!is_on(Check::barriers))
     return set_failure("cannot continue: its threads wait for each other (deadlock)");
-  if (add_deadlock_of_groups() || add_deadlock_of_objects()) return;
+  if (add_deadlock_of_groups() || add_deadlock_of_objects() || add_deadlock_of_named_barriers()) return;
   struct Stuck {
     const Block* block;
     unsigned warp;

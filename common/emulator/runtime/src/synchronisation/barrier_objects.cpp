@@ -21,6 +21,7 @@ namespace emulator {
 struct BarrierObject {
   std::uint32_t expected, missing;  // arrivals of each phase, and still of this one
   std::uint32_t phase = 0;
+  std::int64_t bytes = 0;  // that are still expected in this phase
   std::vector<Thread*> waiting;
 };
 struct BarrierObjects {
@@ -44,6 +45,7 @@ BarrierObject& find_object(const void* barrier, const char* verb, Position where
 }
 
 void complete_phase(BarrierObject& object) {
+  if (object.missing || object.bytes) return;
   object.phase++;
   object.missing = object.expected;
   for (Thread* thread : object.waiting) make_ready(thread);
@@ -56,7 +58,7 @@ __attribute__((noinline)) void init_barrier(AsyncBarrier* barrier, std::uint32_t
   check_copy(barrier, nullptr, sizeof(AsyncBarrier), __builtin_return_address(0));
   const InRuntime inside;
   if (!running.thread) abandon("initialises a barrier outside of a kernel, in %s", line_at(where).c_str());
-  objects().all.insert_or_assign(barrier, BarrierObject{expected, expected, 0, {}});
+  objects().all.insert_or_assign(barrier, BarrierObject{expected, expected, 0, 0, {}});
 }
 
 void drop_barrier(AsyncBarrier* barrier) {
@@ -76,8 +78,17 @@ __attribute__((noinline)) std::uint32_t arrive_at_barrier(AsyncBarrier* barrier,
   const std::uint32_t phase = object.phase;
   object.expected -= drops;
   object.missing -= arrivals;
-  if (object.missing == 0) complete_phase(object);
+  complete_phase(object);
   return phase;
+}
+
+__attribute__((noinline)) void expect_bytes(AsyncBarrier* barrier, std::int64_t bytes, Position where) {
+  fence();
+  check_atomic_store(&barrier->words[0], sizeof(barrier->words[0]), __builtin_return_address(0));
+  const InRuntime inside;
+  BarrierObject& object = find_object(barrier, bytes < 0 ? "completes bytes" : "expects bytes", where);
+  object.bytes += bytes;
+  if (bytes < 0) complete_phase(object);
 }
 
 std::uint32_t current_phase_of(const void* barrier) {

@@ -10,6 +10,8 @@
 #include "../races/shadow_events.h"
 #include "barrier_check.h"
 #include "group_barriers.h"
+#include "undefined_values.h"
+#include "warp_wide.h"
 
 namespace emulator {
 namespace {
@@ -31,6 +33,7 @@ void release_barrier(Block& block) {
 
 // Computes the results of the lanes of a collective.
 void exchange(const Collective& collective, Thread* lanes) {
+  if (is_warp_wide(collective.operation)) return complete_warp_wide(collective, lanes);
   std::uint64_t agreed = 0, first = lanes[std::countr_zero(collective.arrived)].value;
   bool all_same = true;
   for (unsigned lane = 0; lane < 32; lane++)
@@ -126,6 +129,7 @@ std::uint64_t warp_collective(Operation operation, std::uint32_t mask, std::uint
 
 void drop_from_barriers(Thread& thread) {
   shadow_thread_ends(thread);
+  if (has_store_to_check) check_store();
   Block& block = *thread.block;
   Warp& warp = block.warps[thread.warp()];
   block.alive--;
@@ -193,7 +197,14 @@ const char* name_of(Operation operation) {
                                           "grid_group::barrier_wait",
                                           "cluster_group::sync",
                                           "grid_group::sync",
-                                          "barrier::wait"};
+                                          "barrier::wait",
+                                          "bar.sync",
+                                          "mma_sync",
+                                          "load_matrix_sync",
+                                          "store_matrix_sync",
+                                          "mma",
+                                          "ldmatrix",
+                                          "stmatrix"};
   return names[static_cast<int>(operation)];
 }
 

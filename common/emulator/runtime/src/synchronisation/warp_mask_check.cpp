@@ -1,4 +1,4 @@
-// Checks for masks that name lanes which never arrive, and for shuffles from lanes without a value.
+// Checks for masks that name lanes which never arrive, and for shuffles from lanes outside of the mask.
 #include <bit>
 #include <string>
 
@@ -6,17 +6,14 @@
 #include "../launch/scheduler.h"
 #include "../report/report.h"
 #include "barrier_check.h"
+#include "undefined_values.h"
+#include "warp_wide.h"
 
 namespace emulator {
 namespace {
 
 bool is_shuffle(Operation operation) {
   return operation >= Operation::shfl && operation <= Operation::shfl_xor;
-}
-
-std::uint32_t existing_lanes(const Block& block, unsigned warp) {
-  const std::size_t left = block.threads.size() - 32 * warp;
-  return left >= 32 ? 0xffffffffu : (1u << left) - 1;
 }
 
 // The lanes that a check ended. They have been reported already, so their absence is not reported again.
@@ -27,32 +24,6 @@ std::uint32_t ended_lanes(const Block& block, unsigned warp) {
     if (block.threads[32 * warp + lane].was_ended) ended |= 1u << lane;
   }
   return ended;
-}
-
-// "has returned": why lanes in a mask never arrive.
-std::string fate(std::uint32_t gone, std::uint32_t existing, bool is_one) {
-  if (!(gone & existing)) return is_one ? "does not exist" : "do not exist";
-  return std::string(is_one ? "has" : "have") +
-         (gone & ~existing ? " returned or never existed" : " returned");
-}
-
-// The lane read the value of a lane that is not in its mask, or that does not exist.
-void add_undefined(Thread& thread, unsigned source, const Position& where) {
-  const Cause cause = cause_at("undefined value", where);
-  const AboutThread about(&thread);
-  if (!is_new(cause)) return;
-  const Block& block = *thread.block;
-  const std::uint32_t mask = thread.mask, gone = mask & ~block.warps[thread.warp()].alive,
-                      existing = existing_lanes(block, thread.warp());
-  const bool is_named = mask >> source & 1;
-  std::string what = "lane " + std::to_string(thread.lane()) + " reads the value of lane " +
-                     std::to_string(source) + " with " + name_of(thread.operation) + ", but ";
-  what +=
-      is_named ? "that lane " + fate(1u << source, existing, true) : "the mask does not include that lane";
-  std::string detail = "this value is undefined: the mask is " + in_hex(mask) + ", ";
-  detail += is_named ? "and " + lanes_text(gone) + " " + fate(gone, existing, std::has_single_bit(gone))
-                     : lanes_text(mask);
-  add(cause, {false, what, at(where), detail});
 }
 
 void add_returned_lanes(const Thread& caller, std::uint32_t gone) {
@@ -96,27 +67,30 @@ bool are_at_one_call(const Thread* lanes, std::uint32_t arrived) {
 
 // Sums and scans may read past the end of a mask without harm if they discard the value. The next shuffle
 // shows whether they did: at the same call, the lane passes the same value as before; at another call, the
-// value is neither the uninitialised pattern nor a sum with it.
-bool went_on_with_stray(const Thread& thread) {
-  if (is_same(thread.stray_where, thread.where)) return thread.value != thread.given;
-  const auto value = std::uint32_t(thread.value), given = std::uint32_t(thread.given);
-  return value == kUninitialised || value == given + kUninitialised;
+// value is neither the undefined one nor a sum with it.
+bool went_on_with(const Stray& stray, const Thread& thread) {
+  if (stray.is_halving) return false;
+  if (is_same(stray.where, thread.where)) return thread.value != stray.given;
+  return is_made_of(stray, thread.value, sizeof(std::uint32_t));
 }
 
 void check_source(Thread& thread, std::uint32_t arrived, std::uint32_t ended) {
-  if (thread.stray != Thread::kNoLane && went_on_with_stray(thread))
-    add_undefined(thread, thread.stray, thread.stray_where);
-  thread.stray = Thread::kNoLane;
+  if (thread.stray.lane != Stray::kNoLane && went_on_with(thread.stray, thread))
+    add_undefined(thread, thread.stray);
+  thread.stray.lane = Stray::kNoLane;
   if ((arrived | ended) >> thread.source & 1) return;
   const int lane = int(thread.lane()), source = int(thread.source), first = std::countr_zero(arrived),
             last = 31 - std::countl_zero(arrived);
   const bool is_up = thread.operation == Operation::shfl_up && source < first,
              is_down = thread.operation == Operation::shfl_down && source > last;
-  if (!is_up && !is_down) return add_undefined(thread, thread.source, thread.where);
-  if (is_down && lane - first >= source - lane) return;  // the upper half, when lanes are halved
-  thread.stray = thread.source;
-  thread.stray_where = thread.where;
-  thread.given = thread.value;
+  const bool is_halving = is_down && lane - first >= source - lane;
+  const std::uint32_t gone = thread.mask & ~thread.block->warps[thread.warp()].alive;
+  const Stray stray{thread.source, thread.operation, thread.mask, gone,
+                    thread.where,  thread.value,     is_halving};
+  if (is_up || is_down)
+    thread.stray = stray;
+  else
+    add_undefined(thread, stray);
 }
 
 }  // namespace
@@ -127,7 +101,7 @@ void check_collective(Block& block, unsigned warp, const Collective& collective)
   Thread* lanes = block.threads.data() + 32 * warp;
   if (exchanges && !are_at_one_call(lanes, collective.arrived))
     add_different_calls(lanes, collective.arrived);
-  if (collective.arrived == 0xffffffffu) return;
+  if (collective.arrived == 0xffffffffu || is_warp_wide(collective.operation)) return;
 
   const std::uint32_t ended = ended_lanes(block, warp);
   if (is_shuffle(collective.operation))

@@ -1,0 +1,46 @@
+"""What to do about common errors of the compiler: missing headers, and functions that CUDA no longer has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+MISSING_HEADER = re.compile(r"fatal error: ([^\s:]+): No such file or directory")
+UNKNOWN_NAME = re.compile(r"error: (?:there are no arguments to )?[‘'](\w+)[’'] (?:was not declared|that depend)")
+# The beginning of a header's name, and where the header comes from.
+PACKAGES = {
+    "helper_": "a header of NVIDIA's CUDA samples: pass its folder, cuda-samples/Common, with -I",
+    "cudnn": "a header of NVIDIA's cuDNN, which the emulator does not support",
+    "nccl": "a header of NVIDIA's NCCL, which the emulator does not support: it has one device",
+    "nvToolsExt": "a header of NVIDIA's NVTX, which the emulator does not support",
+    "nvshmem": "a header of NVIDIA's NVSHMEM, which the emulator does not support",
+    "npp": "a header of NVIDIA's NPP, which the emulator does not support",
+    "optix": "a header of NVIDIA's OptiX, which the emulator does not support",
+    "hip/": "a header of AMD's HIP: the emulator runs CUDA programs",
+    "mpi.h": "a header of MPI, for example of the package libopenmpi-dev: pass its folder with -I",
+    "opencv": "a header of OpenCV (the package libopencv-dev): pass its folder, /usr/include/opencv4, with -I",
+    "GL/": "a header of OpenGL: the emulator shows no graphics",
+    "GLFW/": "a header of GLFW: the emulator shows no graphics",
+    "SDL": "a header of SDL: the emulator shows no graphics",
+    "Eigen/": "a header of Eigen (the package libeigen3-dev): pass its folder, /usr/include/eigen3, with -I",
+    "torch/": "a header of PyTorch: a program cannot use it. Build it as an extension, with setup.py",
+    "ATen/": "a header of PyTorch: a program cannot use it. Build it as an extension, with setup.py",
+    "c10/": "a header of PyTorch: a program cannot use it. Build it as an extension, with setup.py",
+}
+# Warp functions without a mask, which CUDA 13 no longer has for any device.
+WARP_FUNCTIONS = ("shfl", "shfl_up", "shfl_down", "shfl_xor", "any", "all", "ballot")
+REPLACED = {f"__{name}": f"__{name}_sync" for name in WARP_FUNCTIONS}
+
+
+def find_hints(output: str) -> str:
+    """The hints for the errors in a compiler's output, each as a line that begins with "hint: "."""
+    return "".join(f"hint: {hint}\n" for hint in dict.fromkeys(_hints(output)))
+
+
+def _hints(output: str) -> Iterator[str]:
+    for name in MISSING_HEADER.findall(output):
+        yield from (f"{name} is {package}" for begin, package in PACKAGES.items() if name.startswith(begin))
+    for name in UNKNOWN_NAME.findall(output):
+        if name in REPLACED:
+            mask = "its first argument is the mask of the lanes that take part, such as 0xffffffff"
+            yield f"CUDA 13 has no {name}: use {REPLACED[name]}; {mask}"
