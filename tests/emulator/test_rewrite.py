@@ -578,6 +578,8 @@ def test_refuses_at_file_scope():
         rewritten("\n#include <curand_kernel.h>  // for random numbers")
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: the emulator does not support <cub/cub\.cuh>$"):
         rewritten('#include "cub/cub.cuh"')
+    with pytest.raises(UserError, match=r"^csrc/k.cu:1: the emulator does not support <cuda/latch>$"):
+        rewritten("#include <cuda/latch>")
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: there is no kernel before this <<<$"):
         rewritten("#define CONFIGURATION <<<1, 2>>>(x)\n")
     with pytest.raises(UserError, match=r"^csrc/k.cu:1: this <<< has no matching >>>\($"):
