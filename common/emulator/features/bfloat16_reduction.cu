@@ -1,4 +1,4 @@
-// Small floats: bfloat16 (cuda_bf16.h), with sums in float, pairs, shuffles and atomics
+// 16-bit numbers: bfloat16 (cuda_bf16.h), with sums in float, conversions of pairs, atomicAdd and shuffles
 // Support: yes
 #include <cuda_bf16.h>
 

@@ -1,4 +1,4 @@
-// Small floats: E4M3 and E5M2 of 8 bits (cuda_fp8.h, and cvt and mma in PTX)
+// 8-bit numbers: E4M3 and E5M2 (cuda_fp8.h, and cvt and mma in PTX)
 // Support: yes
 #include <cuda_fp8.h>
 

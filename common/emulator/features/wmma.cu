@@ -1,4 +1,4 @@
-// Tensor cores: wmma (mma.h) of half, bfloat16, TF32, int8 and double, in every shape
+// Tensor cores: nvcuda::wmma (mma.h) for half, bfloat16, TF32, int8 and double, in every shape
 // Support: approximate: sums of products are rounded once, and tensor cores cut off some of their bits
 #include <mma.h>
 

@@ -1,4 +1,4 @@
-// Tensor cores: wmma (mma.h) of integers of 4 bits and of single bits
+// Tensor cores: nvcuda::wmma (mma.h) for integers of 4 bits and single bits
 // Support: refused: the emulator does not support wmma fragments of u4, s4 or b1
 #include <mma.h>
 

@@ -117,9 +117,8 @@ requires emulator::is_sub_byte<T> struct fragment<Use, m, n, k, T, Layout> {
 };
 
 template <typename Use, int m, int n, int k, typename T, typename Layout>
-__forceinline__ void fill_fragment(
-    fragment<Use, m, n, k, T, Layout>& f,
-    const typename emulator::ElementOf<T>::Stored& value) {
+__forceinline__ void fill_fragment(fragment<Use, m, n, k, T, Layout>& f,
+                                   const typename emulator::ElementOf<T>::Stored& value) {
   for (auto& x : f.x) x = value;
 }
 

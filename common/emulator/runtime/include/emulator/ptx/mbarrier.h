@@ -35,8 +35,7 @@ inline bool mbarrier_test(const std::byte* address, std::uint64_t phase, EMULATO
   return is_phase_complete(barrier_at(address), std::uint32_t(phase), where);
 }
 inline bool mbarrier_test_parity(const std::byte* address, std::uint32_t parity, EMULATOR_HERE) {
-  const std::uint32_t phase = phase_of(barrier_at(address), where);
-  return mbarrier_test(address, phase % 2 == parity ? phase : phase - 1, where);
+  return mbarrier_test(address, phase_with_parity(barrier_at(address), parity & 1, where), where);
 }
 
 // Arrives once the copies that the thread has started have arrived. They do so now.
