@@ -108,6 +108,11 @@ def test_a_compile_error_names_the_file_and_the_line(folder, cuemu):
         ("#include <mpi.h>", "mpi.h: No such file or directory", "mpi.h is a header of MPI, "),
         ("#include <helper_cuda.h>", "helper_cuda.h: No such", "helper_cuda.h is a header of NVIDIA's CUDA samples"),
         (
+            "int rate(const cudaDeviceProp& device) { return device.clockRate; }",
+            "has no member named ‘clockRate’",
+            "CUDA 13's cudaDeviceProp has no clockRate: use cudaDeviceGetAttribute with cudaDevAttrClockRate",
+        ),
+        (
             "__global__ void k(int* x) { *x = __shfl(*x, 0); }",
             "was not declared",
             "CUDA 13 has no __shfl: use __shfl_s",

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 
 MISSING_HEADER = re.compile(r"fatal error: ([^\s:]+): No such file or directory")
+UNKNOWN_MEMBER = re.compile(r"[‘'](?:struct )?cudaDeviceProp[’'] has no member named [‘'](\w+)[’']")
 UNKNOWN_NAME = re.compile(r"error: (?:there are no arguments to )?[‘'](\w+)[’'] (?:was not declared|that depend)")
 # The beginning of a header's name, and where the header comes from.
 PACKAGES = {
     "helper_": "a header of NVIDIA's CUDA samples: pass its folder, cuda-samples/Common, with -I",
     "cudnn": "a header of NVIDIA's cuDNN, which the emulator does not support",
-    "nccl": "a header of NVIDIA's NCCL, which the emulator does not support: it has one device",
-    "nvToolsExt": "a header of NVIDIA's NVTX, which the emulator does not support",
+    "nccl": "a header of NVIDIA's NCCL, which the emulator does not support",
     "nvshmem": "a header of NVIDIA's NVSHMEM, which the emulator does not support",
     "npp": "a header of NVIDIA's NPP, which the emulator does not support",
     "optix": "a header of NVIDIA's OptiX, which the emulator does not support",
@@ -31,6 +31,16 @@ PACKAGES = {
 WARP_FUNCTIONS = ("shfl", "shfl_up", "shfl_down", "shfl_xor", "any", "all", "ballot")
 REPLACED = {f"__{name}": f"__{name}_sync" for name in WARP_FUNCTIONS}
 
+# Members that cudaDeviceProp no longer has, and the attributes that replace them.
+ATTRIBUTES = {
+    "clockRate": "cudaDevAttrClockRate",
+    "memoryClockRate": "cudaDevAttrMemoryClockRate",
+    "deviceOverlap": "cudaDevAttrGpuOverlap",
+    "kernelExecTimeoutEnabled": "cudaDevAttrKernelExecTimeout",
+    "computeMode": "cudaDevAttrComputeMode",
+    "singleToDoublePrecisionPerfRatio": "cudaDevAttrSingleToDoublePrecisionPerfRatio",
+}
+
 
 def find_hints(output: str) -> str:
     """The hints for the errors in a compiler's output, each as a line that begins with "hint: "."""
@@ -44,3 +54,6 @@ def _hints(output: str) -> Iterator[str]:
         if name in REPLACED:
             mask = "its first argument is the mask of the lanes that take part, such as 0xffffffff"
             yield f"CUDA 13 has no {name}: use {REPLACED[name]}; {mask}"
+    for name in UNKNOWN_MEMBER.findall(output):
+        if name in ATTRIBUTES:
+            yield f"CUDA 13's cudaDeviceProp has no {name}: use cudaDeviceGetAttribute with {ATTRIBUTES[name]}"

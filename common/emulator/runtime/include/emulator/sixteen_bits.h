@@ -65,6 +65,7 @@ struct alignas(2) SixteenBits {
   SixteenBits operator++(int) { return std::exchange(*this, *this + 1); }
   SixteenBits operator--(int) { return std::exchange(*this, *this - 1); }
   friend bool operator==(SixteenBits a, SixteenBits b) { return float(a) == float(b); }
+  friend bool operator!=(SixteenBits a, SixteenBits b) { return float(a) != float(b); }
   friend bool operator<(SixteenBits a, SixteenBits b) { return float(a) < float(b); }
   friend bool operator<=(SixteenBits a, SixteenBits b) { return float(a) <= float(b); }
   friend bool operator>(SixteenBits a, SixteenBits b) { return float(a) > float(b); }
