@@ -109,7 +109,7 @@ def test_a_compile_error_names_the_file_and_the_line(folder, cuemu):
         ("#include <helper_cuda.h>", "helper_cuda.h: No such", "helper_cuda.h is a header of NVIDIA's CUDA samples"),
         (
             "int rate(const cudaDeviceProp& device) { return device.clockRate; }",
-            "has no member named ‘clockRate’",
+            "has no member named",
             "CUDA 13's cudaDeviceProp has no clockRate: use cudaDeviceGetAttribute with cudaDevAttrClockRate",
         ),
         (
