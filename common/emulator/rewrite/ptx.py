@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 PTX = "::emulator::ptx::"
 BITS = {8: "std::uint8_t", 16: "std::uint16_t", 32: "std::uint32_t", 64: "std::uint64_t"}
 TYPES = {
-    **{f"{kind}{bits}": BITS[bits] for kind in "bu" for bits in BITS},
+    **{f"{kind}{bits}": BITS[bits] for kind in ("b", "u") for bits in BITS},
     **{f"s{bits}": f"std::int{bits}_t" for bits in BITS},
     **{"f16": "__half", "bf16": "__nv_bfloat16", "f16x2": "__half2", "bf16x2": "__nv_bfloat162"},
     **{"f32": "float", "f64": "double", "pred": "bool"},
