@@ -744,6 +744,12 @@ def test_clusters_of_a_kernel_without_a_body_are_refused(text):
         rewritten(text)
 
 
+@pytest.mark.parametrize("call", ["LAUNCH(k, 1, x)", "launch_it(k, 1)"])
+def test_kernels_that_macros_get_are_left_alone(call):
+    text = f"#define launch_it(kernel, n) kernel<<<n, 1>>>()\n__global__ void k() {{}}\nvoid f() {{ {call}; }}\n"
+    assert f"{{ {call}; }}" in rewritten(text)
+
+
 def test_managed_variables_become_references_to_managed_memory():
     initial, managed = "emulator_initial_x", '::emulator::managed(emulator_initial_x, "x");'
     assert rewritten("__managed__ int x = 1;") == f"__managed__ int {initial} = 1; decltype({initial})& x = {managed}"

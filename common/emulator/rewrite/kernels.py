@@ -29,8 +29,11 @@ def find_kernel_values(
 ) -> Iterator[KernelValue]:
     """The kernels that host code uses as values: `f(k<T>, x)`, `(void*)k`, `auto f = &k<T>;`.
 
-    A name with several signatures is left alone, because only the compiler can tell which one is meant.
+    A name with several signatures is left alone, because only the compiler can tell which one is meant. So is the
+    argument of a macro, which may use it as text or launch it.
     """
+    defined = (index + 1 for index in source.find("define") if source.is_(index - 1, "#"))
+    macros = {source.tokens[index].text for index in defined if source.is_name(index)}
     for name, signatures in kernels.items():
         if len({tuple(signature) for signature in signatures}) > 1:
             continue
@@ -44,11 +47,19 @@ def find_kernel_values(
             before = start - 1
             while source.is_(before, "&"):
                 before -= 1
-            in_call = source.is_(next(source.enclosing(start), -1), "(")
+            in_call = is_call(source, next(source.enclosing(start), -1), macros)
             begins = source.is_(before, "=", "?", ":", "return") or ends_cast(source, before)
             begins |= in_call and source.is_(before, "(", ",")
             if end is not None and begins and source.is_(end, ")", ",", ";", ":", "?", "}"):
                 yield KernelValue(start, end, signatures[0])
+
+
+def is_call(source: Source, opener: int, macros: set[str]) -> bool:
+    """Whether a token is the `(` of a call, not of a macro, whose name is usually in capital letters."""
+    if not source.is_(opener, "(") or not (source.is_name(opener - 1) or source.is_(opener - 1, ">", ")", "]")):
+        return False
+    name = source.tokens[opener - 1].text
+    return name not in macros and not name.isupper()
 
 
 def find_template_end(source: Source, opener: int) -> int | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 MISSING_HEADER = re.compile(r"fatal error: ([^\s:]+): No such file or directory")
-UNKNOWN_MEMBER = re.compile(r"[‘'](?:struct )?cudaDeviceProp[’'] has no member named [‘'](\w+)[’']")
+UNKNOWN_MEMBER = re.compile(r"cudaDeviceProp[’'] has no member named [‘'](\w+)[’']")
 UNKNOWN_NAME = re.compile(r"error: (?:there are no arguments to )?[‘'](\w+)[’'] (?:was not declared|that depend)")
 # The beginning of a header's name, and where the header comes from.
 PACKAGES = {
