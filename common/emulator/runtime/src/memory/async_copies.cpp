@@ -115,7 +115,8 @@ void wait_for_oldest_copies() {
   if (own && !own->batches.empty()) finish_oldest(*own);
 }
 
-// The thread that issued a copy had arrived at the barrier behind it. So every thread that waits there knows of its writes.
+// The thread that issued a copy had arrived at the barrier behind it. So every thread that waits there knows
+// of its writes.
 void finish_copies_of(const void* barrier, std::uint32_t phase) {
   if (!running.launch->copies) return;
   std::erase_if(copies().of_phases, [&](const AsyncCopies::OfPhase& one) {
