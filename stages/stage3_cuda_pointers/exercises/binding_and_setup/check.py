@@ -52,7 +52,7 @@ def check(work):
     require(
         not on_ctx,
         f"lltm.py keeps tensors as attributes of ctx: {', '.join(on_ctx)}. Save them with save_for_backward: "
-        "autograd then notices changes, and frees an output that nobody needs",
+        "autograd then notices changes, and frees an output that is not needed any more",
     )
     check_other_threads(work, extension)
 
