@@ -1,0 +1,25 @@
+// Instantiates the kernels of one type for all cells. Each type has a source of its own, which is compiled in parallel.
+#pragma once
+
+#include "backward.cuh"
+#include "forward.cuh"
+#include "kernels.h"
+
+template <typename Cell, typename Unit>
+Kernels kernels_of_cell() {
+  return {reinterpret_cast<const void*>(&forward_kernel<Cell, Unit>),
+          reinterpret_cast<const void*>(&backward_kernel<Cell, Unit>),
+          sizeof(typename Unit::Scalar), sizeof(typename Unit::Math),
+          ForwardBlock<Cell, Unit>::HeldWeights::kHeldChunks,
+          BackwardBlock<Cell, Unit>::HeldWeights::kHeldChunks};
+}
+
+template <typename Unit>
+Kernels kernels_of_type(CellKind cell) {
+  switch (cell) {
+    case CellKind::kLltm: return kernels_of_cell<Lltm, Unit>();
+    case CellKind::kLstm: return kernels_of_cell<Lstm, Unit>();
+    case CellKind::kGru: return kernels_of_cell<Gru, Unit>();
+  }
+  return {};
+}
