@@ -215,9 +215,3 @@ class BackwardBlock {
   const HeldWeights weights_;
   const Pair first_pair_;
 };
-
-template <typename Cell, typename Unit>
-__global__ void __launch_bounds__(kThreads, 1) backward_kernel(const __grid_constant__ BackwardWork work) {
-  extern __shared__ uint4 memory[];
-  BackwardBlock<Cell, Unit>(work, reinterpret_cast<char*>(memory)).run();
-}

@@ -214,9 +214,3 @@ class ForwardBlock {
   const HeldWeights weights_;
   const Pair first_pair_;
 };
-
-template <typename Cell, typename Unit>
-__global__ void __launch_bounds__(kThreads, 1) forward_kernel(const __grid_constant__ ForwardWork work) {
-  extern __shared__ uint4 memory[];
-  ForwardBlock<Cell, Unit>(work, reinterpret_cast<char*>(memory)).run();
-}
