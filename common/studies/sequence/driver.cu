@@ -2,10 +2,10 @@
 //
 //   driver CELL TYPE RUNG T B S [BLOCKS [REPEATS [FLAGS]]]
 //
-// CELL is lltm, lstm or gru; TYPE is float, tf32, half, bfloat16 or double; RUNG is grid or cluster. BLOCKS of a chain:
-// 0 for the plan's own choice. FLAGS may contain r (reverse) and l (lengths). Prints the plan, the largest error against
-// a loop in double on the CPU, whether two runs give the same bits, and the time of each pass in microseconds. The exit
-// status is 1 if a result is wrong.
+// CELL is lltm, lstm or gru; TYPE is float, tf32, half, bfloat16 or double; RUNG is grid or cluster. BLOCKS
+// of a chain: 0 for the plan's own choice. FLAGS may contain r (reverse) and l (lengths). Prints the plan,
+// the largest error against a loop in double on the CPU, whether two runs give the same bits, and the time of
+// each pass in microseconds. The exit status is 1 if a result is wrong.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -116,8 +116,10 @@ class OnDevice {
     check(cudaMemcpy(host.data(), data_, size_ * sizeof(scalar_t), cudaMemcpyDeviceToHost), "cudaMemcpy");
     Numbers numbers(size_);
     for (size_t i = 0; i < size_; ++i) {
-      if constexpr (sizeof(scalar_t) == 8) numbers[i] = host[i];
-      else numbers[i] = float(host[i]);
+      if constexpr (sizeof(scalar_t) == 8)
+        numbers[i] = host[i];
+      else
+        numbers[i] = float(host[i]);
     }
     return numbers;
   }
@@ -208,20 +210,49 @@ int run(const Case& c, CellKind cell, Scalar scalar, Rung rung, int blocks, int 
   if (const size_t bytes = std::max(forward->workspace_bytes, backward->workspace_bytes))
     check(cudaMalloc(&workspace, bytes), "cudaMalloc");
   const bool has = Cell::kHasCell;
-  const Forward f{x.get(), weights.get(), S, bias.get(), h0.get(), has ? cell0.get() : nullptr, lengths, outputs.get(),
-                  h.get(), has ? new_cell.get() : nullptr, has ? cells.get() : nullptr, z.get(), workspace, c.reverse};
-  const Backward b{grad_outputs.get(), grad_h.get(), has ? grad_cell.get() : nullptr, weights.get(), S, h0.get(),
-                   has ? cell0.get() : nullptr, outputs.get(), has ? cells.get() : nullptr, z.get(), lengths,
-                   d_z.get(), d_h0.get(), has ? d_cell0.get() : nullptr, workspace, c.reverse};
+  const Forward f{x.get(),
+                  weights.get(),
+                  S,
+                  bias.get(),
+                  h0.get(),
+                  has ? cell0.get() : nullptr,
+                  lengths,
+                  outputs.get(),
+                  h.get(),
+                  has ? new_cell.get() : nullptr,
+                  has ? cells.get() : nullptr,
+                  z.get(),
+                  workspace,
+                  c.reverse};
+  const Backward b{grad_outputs.get(),
+                   grad_h.get(),
+                   has ? grad_cell.get() : nullptr,
+                   weights.get(),
+                   S,
+                   h0.get(),
+                   has ? cell0.get() : nullptr,
+                   outputs.get(),
+                   has ? cells.get() : nullptr,
+                   z.get(),
+                   lengths,
+                   d_z.get(),
+                   d_h0.get(),
+                   has ? d_cell0.get() : nullptr,
+                   workspace,
+                   c.reverse};
   check(launch(*forward, f, nullptr), "forward");
   check(launch(*backward, b, nullptr), "backward");
   check(cudaDeviceSynchronize(), "kernels");
-  const Numbers first_h = h.read(), first_d_h0 = d_h0.read(), first_d_z = d_z.read(), first_outputs = outputs.read();
+  const Numbers first_h = h.read(), first_d_h0 = d_h0.read(), first_d_z = d_z.read(),
+                first_outputs = outputs.read();
 
   if (T * B * S * S <= int64_t(1) << 26) {
     compute_reference<Cell>(c, a, round);
-    const double epsilon = sizeof(scalar_t) == 8 ? 1e-12 : scalar == Scalar::kFloat ? 2e-5
-                           : scalar == Scalar::kTf32 ? 5e-3 : scalar == Scalar::kHalf ? 1e-2 : 6e-2;
+    const double epsilon = sizeof(scalar_t) == 8      ? 1e-12
+                           : scalar == Scalar::kFloat ? 2e-5
+                           : scalar == Scalar::kTf32  ? 5e-3
+                           : scalar == Scalar::kHalf  ? 1e-2
+                                                      : 6e-2;
     compare("outputs", first_outputs, a.outputs, epsilon), compare("h", first_h, a.h, epsilon);
     compare("z", z.read(), a.z, epsilon), compare("d_z", first_d_z, a.d_z, epsilon);
     compare("d_h0", first_d_h0, a.d_h0, epsilon);
@@ -236,8 +267,9 @@ int run(const Case& c, CellKind cell, Scalar scalar, Rung rung, int blocks, int 
   const double backward_us = time_of(repeats, [&] { check(launch(*backward, b, nullptr), "backward"); });
   const bool is_same = first_h == h.read() && first_outputs == outputs.read() && first_d_z == d_z.read() &&
                        first_d_h0 == d_h0.read();
-  std::printf("forward %.1f us (%.3f us a step), backward %.1f us (%.3f us a step); the same bits again: %s\n",
-              forward_us, forward_us / T, backward_us, backward_us / T, is_same ? "yes" : "NO");
+  std::printf(
+      "forward %.1f us (%.3f us a step), backward %.1f us (%.3f us a step); the same bits again: %s\n",
+      forward_us, forward_us / T, backward_us, backward_us / T, is_same ? "yes" : "NO");
   cudaFree(lengths), cudaFree(workspace);
   return failures != 0 || !is_same;
 }
@@ -255,14 +287,15 @@ int main(int count, char** arguments) {
   if (count < 7) return std::fprintf(stderr, "driver CELL TYPE RUNG T B S [BLOCKS [REPEATS [FLAGS]]]\n"), 2;
   const std::string cell = arguments[1], type = arguments[2], rung_name = arguments[3];
   Case c{std::atoll(arguments[4]), std::atoll(arguments[5]), std::atoll(arguments[6]), false, {}};
-  const int blocks = count > 7 ? std::atoi(arguments[7]) : 0, repeats = count > 8 ? std::atoi(arguments[8]) : 0;
+  const int blocks = count > 7 ? std::atoi(arguments[7]) : 0,
+            repeats = count > 8 ? std::atoi(arguments[8]) : 0;
   const std::string flags = count > 9 ? arguments[9] : "";
   c.reverse = flags.find('r') != std::string::npos;
   if (flags.find('l') != std::string::npos)
     for (int64_t b = 0; b < c.B; ++b) c.lengths.push_back(b * 7 % (c.T + 1));
   const Rung rung = rung_name == "cluster" ? Rung::kCluster : Rung::kGrid;
-  std::printf("%s %s %s T%lld B%lld S%lld %s\n", cell.c_str(), type.c_str(), rung_name.c_str(), (long long)c.T,
-              (long long)c.B, (long long)c.S, flags.c_str());
+  std::printf("%s %s %s T%lld B%lld S%lld %s\n", cell.c_str(), type.c_str(), rung_name.c_str(),
+              (long long)c.T, (long long)c.B, (long long)c.S, flags.c_str());
   if (cell == "lltm") return run<Lltm>(c, CellKind::kLltm, type, rung, blocks, repeats);
   if (cell == "lstm") return run<Lstm>(c, CellKind::kLstm, type, rung, blocks, repeats);
   return run<Gru>(c, CellKind::kGru, type, rung, blocks, repeats);

@@ -1,5 +1,5 @@
-// The backward pass of T steps in one launch: the gradients of z, h0 and cell0. Those of the weights are one product
-// over all steps afterwards.
+// The backward pass of T steps in one launch: the gradients of z, h0 and cell0. Those of the weights are one
+// product over all steps afterwards.
 #pragma once
 
 #include "cells.h"
@@ -20,11 +20,8 @@ class BackwardBlock {
   static constexpr int kGates = Cell::kGates, kSaved = Cell::kSaved;
 
  public:
-  using HeldWeights = Weights<Unit, kHeldTilesBackward>;
-
   __device__ static BackwardLayout layout(const Division& division) {
-    return BackwardLayout(division, kGates, sizeof(scalar_t), sizeof(math_t), kHeldTilesBackward,
-                          HeldWeights::kHeldChunks);
+    return BackwardLayout(division, kGates, sizeof(scalar_t), sizeof(math_t), Unit::kHeld);
   }
 
   __device__ BackwardBlock(const BackwardWork& work, char* memory)
@@ -37,7 +34,8 @@ class BackwardBlock {
         direct_(reinterpret_cast<math_t*>(memory + layout_.direct)),
         d_cells_(reinterpret_cast<math_t*>(memory + layout_.d_cells)),
         weights_(layout_.product, memory, [&](int row, int column) { return weight(row, column); }),
-        first_pair_(threadIdx.x, division_, chain_, work.sizes) {}
+        first_pair_(threadIdx.x, division_, chain_, work.sizes),
+        one_by_units_(1.0f / division_.units) {}
 
   __device__ void run() {
     start();
@@ -57,10 +55,11 @@ class BackwardBlock {
   }
 
  private:
-  // What a pair needs from global memory in a step.
+  // What a pair needs from global memory in a step. The numbers are converted where they are used: a
+  // conversion here would wait for them.
   struct Inputs {
-    math_t z[kSaved], old_h, old_cell, new_cell, grad_output;
-    bool is_active;  // false past the row's length
+    scalar_t z[kSaved], old_h, old_cell, new_cell, grad_output;
+    int64_t length;
   };
 
   // Backward goes through the steps from the last one of forward to the first.
@@ -90,12 +89,12 @@ class BackwardBlock {
     return received_ + (block - chain_.rank) * int64_t(2 * layout_.received_size(division_));
   }
 
-  // Where a row of the batch is among the kGroup numbers of a unit. Pairs of rows change places from unit to unit,
-  // so that the threads that read the same row of different units use different banks.
+  // Where a row of the batch is among the kGroup numbers of a unit. Pairs of rows change places from unit to
+  // unit, so that the threads that read the same row of different units use different banks.
   __device__ static int place_of(int row, int unit) { return (row / 2 ^ unit / 4) % 4 * 2 + row % 2; }
 
   __device__ void start() {
-    const int numbers = division_.rows * layout_.product.row_bytes() / sizeof(scalar_t);
+    const int numbers = division_.rows * layout_.product.row_bytes / sizeof(scalar_t);
     for (int i = threadIdx.x; i < numbers; i += kThreads)
       reinterpret_cast<scalar_t*>(d_z_)[i] = scalar_t(0.0f);
     for (int i = threadIdx.x; i < division_.rows * division_.units; i += kThreads) {
@@ -118,26 +117,27 @@ class BackwardBlock {
     if (!pair.is_valid) return inputs;
     const Backward& arrays = work_.arrays;
     const auto& [T, B, S] = work_.sizes;
-    const int64_t t = time(step), at = pair.b * S + pair.s;
+    const int64_t t = time(step), at = t * B * S + pair.of_bs;
+    const int64_t before = at + (arrays.reverse ? B * S : -B * S);
     const bool is_first = step + 1 == T;  // in forward
-    const int64_t before = (arrays.reverse ? t + 1 : t - 1) * B * S + at;
-    auto number = [](const void* array, int64_t i) { return math_t(static_cast<const scalar_t*>(array)[i]); };
+    auto number = [](const void* array, int64_t i) { return static_cast<const scalar_t*>(array)[i]; };
+    const int64_t of_z = t * B * kSaved * S + pair.of_numbers(kSaved, work_.sizes);
 #pragma unroll
-    for (int i = 0; i < kSaved; ++i)
-      inputs.z[i] = number(arrays.z, ((t * B + pair.b) * kSaved + i) * S + pair.s);
-    inputs.old_h = is_first ? number(arrays.h0, at) : number(arrays.outputs, before);
+    for (int i = 0; i < kSaved; ++i) inputs.z[i] = number(arrays.z, of_z + i * S);
+    inputs.old_h = is_first ? number(arrays.h0, pair.of_bs) : number(arrays.outputs, before);
     if (Cell::kHasCell) {
-      inputs.old_cell = is_first ? number(arrays.cell0, at) : number(arrays.cells, before);
-      inputs.new_cell = number(arrays.cells, t * B * S + at);
+      inputs.old_cell = is_first ? number(arrays.cell0, pair.of_bs) : number(arrays.cells, before);
+      inputs.new_cell = number(arrays.cells, at);
     }
-    if (arrays.grad_outputs) inputs.grad_output = number(arrays.grad_outputs, t * B * S + at);
-    inputs.is_active = !arrays.lengths || t < arrays.lengths[pair.b];
+    if (arrays.grad_outputs) inputs.grad_output = number(arrays.grad_outputs, at);
+    inputs.length = arrays.lengths ? arrays.lengths[pair.b] : T;
     return inputs;
   }
 
-  // The gradient of h that comes from the steps that forward did later: before the first step, that of the last h.
+  // The gradient of h that comes from the steps that forward did later: before the first step, that of the
+  // last h.
   __device__ math_t d_h(const Pair& pair, int64_t step) const {
-    math_t sum = direct_[pair.row * division_.units + pair.unit];
+    math_t sum = direct_[pair.index];
     if (step == 0) return sum;
     const int size = division_.units * kGroup;
     const math_t* part = received_ + (step - 1) % 2 * layout_.received_size(division_) +
@@ -150,20 +150,21 @@ class BackwardBlock {
 
   __device__ void compute(const Pair& pair, const Inputs& inputs, int64_t step) {
     if (!pair.is_valid) return;
-    const Sizes& sizes = work_.sizes;
+    const auto& [T, B, S] = work_.sizes;
     const int64_t t = time(step);
-    const int index = pair.row * division_.units + pair.unit;
-    const math_t d_new_h = d_h(pair, step) + inputs.grad_output;
-    math_t d_z[kSaved] = {}, direct = d_new_h;
-    if (inputs.is_active)
-      direct = Cell::backward(d_z, inputs.z, inputs.old_h, inputs.old_cell, inputs.new_cell, d_new_h,
-                              d_cells_[index]);
-    direct_[index] = direct;
-    scalar_t* const to = static_cast<scalar_t*>(work_.arrays.d_z) +
-                         ((t * sizes.batch + pair.b) * kSaved) * sizes.state + pair.s;
+    const math_t d_new_h = d_h(pair, step) + math_t(inputs.grad_output);
+    math_t z[kSaved], d_z[kSaved] = {}, direct = d_new_h;
 #pragma unroll
-    for (int i = 0; i < kSaved; ++i) to[i * sizes.state] = d_z[i];
-    scalar_t* const row = reinterpret_cast<scalar_t*>(d_z_ + pair.row * layout_.product.row_bytes());
+    for (int i = 0; i < kSaved; ++i) z[i] = inputs.z[i];
+    if (t < inputs.length)
+      direct = Cell::backward(d_z, z, math_t(inputs.old_h), math_t(inputs.old_cell), math_t(inputs.new_cell),
+                              d_new_h, d_cells_[pair.index]);
+    direct_[pair.index] = direct;
+    scalar_t* const to =
+        static_cast<scalar_t*>(work_.arrays.d_z) + t * B * kSaved * S + pair.of_numbers(kSaved, work_.sizes);
+#pragma unroll
+    for (int i = 0; i < kSaved; ++i) to[i * S] = d_z[i];
+    scalar_t* const row = reinterpret_cast<scalar_t*>(d_z_ + pair.row * layout_.product.row_bytes);
 #pragma unroll
     for (int gate = 0; gate < kGates; ++gate)
       row[gate * division_.units + pair.unit] = d_z[Cell::recurrent(gate)];
@@ -171,13 +172,13 @@ class BackwardBlock {
 
   // This block's part of d_h of all units: each number goes to the block that owns the unit.
   __device__ void multiply_and_send(int64_t step) {
-    const int lane = threadIdx.x % kWarp, split = layout_.product.split();
+    const int lane = threadIdx.x % kWarp, split = layout_.product.split;
     const int source = chain_.rank * split + threadIdx.x / kWarp % split;
     const int size = division_.units * kGroup;
     for (int row = 0; row < division_.rows; row += kGroup) {
       const int64_t at = step % 2 * layout_.received_size(division_) +
                          (row / kGroup * layout_.sources + source) * int64_t(size);
-      weights_.multiply_rows(d_z_ + row * layout_.product.row_bytes(),
+      weights_.multiply_rows(d_z_ + row * layout_.product.row_bytes,
                              [&](int tile, const math_t(&top)[2], const math_t(&bottom)[2]) {
                                const int unit = tile * kTile + lane / 4;
                                send(unit, at, lane % 4 * 2, top);
@@ -187,7 +188,9 @@ class BackwardBlock {
   }
 
   __device__ void send(int unit_of_chain, int64_t at, int row, const math_t (&sums)[2]) const {
-    const int block = unit_of_chain / division_.units, unit = unit_of_chain % division_.units;
+    // A division of small whole numbers by way of float, which is exact here and takes fewer instructions.
+    const int block = int((unit_of_chain + 0.5f) * one_by_units_);
+    const int unit = unit_of_chain - block * division_.units;
     if (block >= chain_.blocks) return;  // padding of the last tile
     math_t* const to = received_by(block) + at + unit * kGroup + place_of(row, unit);
     *reinterpret_cast<TwoRows<math_t>*>(to) = {sums[0], sums[1]};
@@ -208,10 +211,11 @@ class BackwardBlock {
   const Division division_;
   const BackwardLayout layout_;
   Chain chain_;
-  char* const d_z_;         // [rows][row_bytes]
+  char* const d_z_;  // [rows][row_bytes]
   math_t* const received_;
-  math_t* const direct_;    // [rows][units]
-  math_t* const d_cells_;   // [rows][units]
-  const HeldWeights weights_;
+  math_t* const direct_;   // [rows][units]
+  math_t* const d_cells_;  // [rows][units]
+  const Weights<Unit> weights_;
   const Pair first_pair_;
+  const float one_by_units_;
 };

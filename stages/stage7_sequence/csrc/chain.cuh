@@ -10,11 +10,11 @@
 
 // What all threads of a block know of its chain.
 struct Chain {
-  int index;            // among all chains
-  int rank;             // of this block in the chain
+  int index;  // among all chains
+  int rank;   // of this block in the chain
   int blocks;
   bool in_shared_memory;
-  unsigned* arrivals;   // in global memory, zero at launch: of the chain's blocks, in all steps
+  unsigned* arrivals;     // in global memory, zero at launch: of the chain's blocks, in all steps
   unsigned barriers = 0;  // that this thread has passed
 
   __device__ Chain(const Division& division, int first_chain, unsigned* arrivals_of_chains)
@@ -56,16 +56,25 @@ struct Chain {
   }
 };
 
-// A row of the batch and a unit of the block, for which one thread computes the gates.
+// A row of the batch and a unit of the block, for which one thread computes the gates in each step.
 struct Pair {
-  int row, unit;      // in the chain and in the block
-  int64_t b, s;       // in the batch and in the state
-  bool is_valid;      // not padding
+  int row, unit;  // in the chain and in the block
+  int index;      // row * units + unit
+  int64_t b, s;   // in the batch and in the state
+  int64_t of_bs;  // in an array [B,S]
+  bool is_valid;  // not padding
 
   __device__ Pair(int index, const Division& division, const Chain& chain, const Sizes& sizes)
       : row(index / division.units),
         unit(index % division.units),
+        index(index),
         b(int64_t(chain.index) * division.rows + row),
         s(int64_t(chain.rank) * division.units + unit),
+        of_bs(b * sizes.state + s),
         is_valid(row < division.rows && b < sizes.batch && s < sizes.state) {}
+
+  // In an array [B,numbers,S].
+  __device__ int64_t of_numbers(int numbers, const Sizes& sizes) const {
+    return b * numbers * sizes.state + s;
+  }
 };

@@ -1,5 +1,5 @@
-// The kernels, and their instances of one type for all cells. Each type has a source of its own: they are compiled in
-// parallel.
+// The kernels, and their instances of one type for all cells. Each type has a source of its own: they are
+// compiled in parallel.
 #pragma once
 
 #include "backward.cuh"
@@ -21,18 +21,19 @@ __global__ void __launch_bounds__(kThreads, 1) backward_kernel(const __grid_cons
 template <typename Cell, typename Unit>
 Kernels kernels_of_cell() {
   return {reinterpret_cast<const void*>(&forward_kernel<Cell, Unit>),
-          reinterpret_cast<const void*>(&backward_kernel<Cell, Unit>),
-          sizeof(typename Unit::Scalar), sizeof(typename Unit::Math),
-          ForwardBlock<Cell, Unit>::HeldWeights::kHeldChunks,
-          BackwardBlock<Cell, Unit>::HeldWeights::kHeldChunks};
+          reinterpret_cast<const void*>(&backward_kernel<Cell, Unit>), sizeof(typename Unit::Scalar),
+          sizeof(typename Unit::Math), Unit::kHeld};
 }
 
 template <typename Unit>
 Kernels kernels_of_type(CellKind cell) {
   switch (cell) {
-    case CellKind::kLltm: return kernels_of_cell<Lltm, Unit>();
-    case CellKind::kLstm: return kernels_of_cell<Lstm, Unit>();
-    case CellKind::kGru: return kernels_of_cell<Gru, Unit>();
+    case CellKind::kLltm:
+      return kernels_of_cell<Lltm, Unit>();
+    case CellKind::kLstm:
+      return kernels_of_cell<Lstm, Unit>();
+    case CellKind::kGru:
+      return kernels_of_cell<Gru, Unit>();
   }
   return {};
 }

@@ -8,7 +8,7 @@ struct Kernels {
   const void* forward;   // takes a ForwardWork
   const void* backward;  // takes a BackwardWork
   int scalar_bytes, math_bytes;
-  int held_chunks_forward, held_chunks_backward;  // of a warp's tile, in registers
+  int held;  // fragments of weights that a warp has in registers
 };
 
 Kernels kernels_float(CellKind cell);

@@ -10,11 +10,16 @@ namespace {
 
 Kernels find_kernels(Scalar scalar, CellKind cell) {
   switch (scalar) {
-    case Scalar::kFloat: return kernels_float(cell);
-    case Scalar::kTf32: return kernels_tf32(cell);
-    case Scalar::kHalf: return kernels_half(cell);
-    case Scalar::kBfloat16: return kernels_bfloat16(cell);
-    case Scalar::kDouble: return kernels_double(cell);
+    case Scalar::kFloat:
+      return kernels_float(cell);
+    case Scalar::kTf32:
+      return kernels_tf32(cell);
+    case Scalar::kHalf:
+      return kernels_half(cell);
+    case Scalar::kBfloat16:
+      return kernels_bfloat16(cell);
+    case Scalar::kDouble:
+      return kernels_double(cell);
   }
   return {};
 }
@@ -74,15 +79,13 @@ void measure(Plan& plan) {
   const int64_t counters = plan.chains_at_once * int64_t(kArrivalBytes);
   int64_t exchange;
   if (plan.backward) {
-    const BackwardLayout layout(plan.division, gates, kernels.scalar_bytes, kernels.math_bytes,
-                                kHeldTilesBackward, kernels.held_chunks_backward);
+    const BackwardLayout layout(plan.division, gates, kernels.scalar_bytes, kernels.math_bytes, kernels.held);
     plan.shared_bytes = layout.bytes;
     exchange = blocks * 2 * layout.received_size(plan.division) * kernels.math_bytes;
   } else {
-    const ForwardLayout layout(plan.division, gates, kernels.scalar_bytes, kernels.math_bytes,
-                               kHeldTilesForward, kernels.held_chunks_forward);
+    const ForwardLayout layout(plan.division, gates, kernels.scalar_bytes, kernels.math_bytes, kernels.held);
     plan.shared_bytes = layout.bytes;
-    exchange = plan.chains_at_once * int64_t(2 * plan.division.rows) * layout.product.row_bytes();
+    exchange = plan.chains_at_once * int64_t(2 * plan.division.rows) * layout.product.row_bytes;
   }
   plan.workspace_bytes = plan.division.in_shared_memory ? 0 : counters + exchange;
 }
@@ -107,10 +110,9 @@ double estimate_step(const Plan& plan) {
   const int gates = gates_of(plan.cell), groups = plan.division.rows / kGroup;
   const bool uses_tensor_cores = plan.scalar != Scalar::kFloat && plan.scalar != Scalar::kDouble;
   const int width = plan.division.blocks * plan.division.units;
-  const Product product{gates * plan.division.units, width * kernels.scalar_bytes, kHeldTilesForward,
-                        kernels.held_chunks_forward};
-  const double fragments = product.tiles_of_warp() * product.chunks_of_warp();
-  const double multiply = groups * (fragments * (uses_tensor_cores ? 18 : 150) + product.fragments() * 8.0);
+  const Product product(gates * plan.division.units, width * kernels.scalar_bytes, kernels.held);
+  const double fragments = product.fragments(product.split);
+  const double multiply = groups * (fragments * (uses_tensor_cores ? 18 : 150) + product.stored * 8.0);
   const double exchange = plan.division.blocks == 1 ? 0 : plan.division.in_shared_memory ? 500 : 1200;
   return 300 + exchange + multiply + 40.0 * divide_up(plan.division.rows * plan.division.units, kThreads);
 }
@@ -144,7 +146,8 @@ bool plan_chains(Plan& plan, int blocks, int shared_bytes_of_block) {
 template <typename Work, typename Arrays>
 cudaError_t launch_chains(const Plan& plan, const Arrays& arrays, cudaStream_t stream) {
   if (const cudaError_t error = allow_resources(plan)) return error;
-  // Clusters that the device cannot hold at once wait their turn. The blocks of a cooperative launch all run at once.
+  // Clusters that the device cannot hold at once wait their turn. The blocks of a cooperative launch all run
+  // at once.
   const bool all_at_once = plan.workspace_bytes == 0;
   const int chains = all_at_once ? plan.chains : plan.chains_at_once;
   for (int first = 0; first < plan.chains; first += chains) {
@@ -159,7 +162,8 @@ cudaError_t launch_chains(const Plan& plan, const Arrays& arrays, cudaStream_t s
     }
     const Launch launch(plan, std::min(chains, plan.chains - first), stream);
     void* arguments[] = {&work};
-    if (const cudaError_t error = cudaLaunchKernelExC(&launch.config, kernel_of(plan), arguments)) return error;
+    if (const cudaError_t error = cudaLaunchKernelExC(&launch.config, kernel_of(plan), arguments))
+      return error;
   }
   return cudaSuccess;
 }
@@ -191,8 +195,10 @@ std::optional<Plan> make_plan(Rung rung, CellKind cell, Scalar scalar, Sizes siz
   }
   if (best) return best;
   why << "the recurrent weights of " << sizes.state << " units do not fit on chip: ";
-  if (blocks) why << "a chain of " << blocks << " blocks";
-  else why << "no chain of up to " << (rung == Rung::kCluster ? "16 blocks" : "128 blocks");
+  if (blocks)
+    why << "a chain of " << blocks << " blocks";
+  else
+    why << "no chain of up to " << (rung == Rung::kCluster ? "16 blocks" : "128 blocks");
   why << " can hold them, with " << shared_bytes / 1024 << " KB of shared memory a block";
   reason = why.str();
   return std::nullopt;

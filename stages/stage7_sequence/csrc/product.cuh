@@ -6,23 +6,31 @@
 
 #include "layout.h"
 
-// How numbers of a type are multiplied. A warp adds the product of a fragment of weights, kTile rows of kChunk bytes,
-// and the same bytes of kGroup rows of the batch. The order in which the numbers of a chunk are added is free, as
-// long as both factors have the same: a lane reads whole vectors. Lane 4 g + q has the vectors q of the rows g
+// How numbers of a type are multiplied. A warp adds the product of a fragment of weights, kTile rows of
+// kChunk bytes, and the same bytes of kGroup rows of the batch. The order in which the numbers of a chunk are
+// added is free, as long as both factors have the same: a lane reads whole vectors. Lane 4 g + q has the
+// vectors q of the rows g
 // (`top`) and g + 8 (`bottom`) of the fragment.
 //
-// result: the sums of lane 4 g + q, for the rows g and g + 8 of the tile and the rows 2 q and 2 q + 1 of the batch.
+// result: the sums of lane 4 g + q, for the rows g and g + 8 of the tile and the rows 2 q and 2 q + 1 of the
+// batch.
+
+// How many fragments of a warp are in registers. Each takes 8 of a thread's 255; sums in double need more of
+// them.
+template <typename math_t>
+constexpr int kHeldFragments = sizeof(math_t) == sizeof(float) ? 16 : 4;
 
 template <typename scalar_t>
 struct FmaUnits {
   using Scalar = scalar_t;
   using Math = scalar_t;
-  static constexpr int kHeld = sizeof(scalar_t) == sizeof(float) ? 8 : 2;  // fragments in registers
+  static constexpr int kHeld = kHeldFragments<Math>;
 
   Math sums[2][kGroup] = {};
 
   // rows: the first row of the batch, at the lane's vector.
-  __device__ __forceinline__ void add(const uint4& top, const uint4& bottom, const char* rows, int row_bytes) {
+  __device__ __forceinline__ void add(const uint4& top, const uint4& bottom, const char* rows,
+                                      int row_bytes) {
     constexpr int kNumbers = kVector / sizeof(scalar_t);
     const scalar_t* of_top = reinterpret_cast<const scalar_t*>(&top);
     const scalar_t* of_bottom = reinterpret_cast<const scalar_t*>(&bottom);
@@ -59,7 +67,8 @@ struct FmaUnits {
 };
 
 // d += a * b for tensor cores, in the layout of mma.sync: a has 16 rows, b 8 columns.
-__device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], half) {
+__device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                                         half) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -76,7 +85,8 @@ __device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4], 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-__device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], float) {
+__device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                                         float) {
   asm volatile(
       "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -102,14 +112,14 @@ template <typename scalar_t>
 struct TensorCores {
   using Scalar = scalar_t;
   using Math = float;
-  static constexpr int kHeld = 8;
+  static constexpr int kHeld = kHeldFragments<Math>;
 
   float sums[2][4] = {};
 
-  __device__ __forceinline__ void add(const uint4& top, const uint4& bottom, const char* rows, int row_bytes) {
+  __device__ __forceinline__ void add(const uint4& top, const uint4& bottom, const char* rows,
+                                      int row_bytes) {
     const int row = threadIdx.x % kWarp / 4;
-    const uint4 vector =
-        round_to_tf32<scalar_t>(*reinterpret_cast<const uint4*>(rows + row * row_bytes));
+    const uint4 vector = round_to_tf32<scalar_t>(*reinterpret_cast<const uint4*>(rows + row * row_bytes));
     multiply(sums[0], {top.x, bottom.x, top.y, bottom.y}, {vector.x, vector.y}, scalar_t());
     multiply(sums[1], {top.z, bottom.z, top.w, bottom.w}, {vector.z, vector.w}, scalar_t());
   }
@@ -125,62 +135,78 @@ struct TensorCores {
   __device__ static uint4 prepare(const uint4& vector) { return round_to_tf32<scalar_t>(vector); }
 };
 
-// The fragments of a warp: the first ones in registers, the others in shared memory.
-template <typename Unit, int kHeldTiles>
+// The weights that a warp multiplies: fragments of its first tile, then of its second, and so on. The first
+// kHeld are in registers, the others in shared memory.
+template <typename Unit>
 class Weights {
  public:
-  static constexpr int kHeldChunks = Unit::kHeld / kHeldTiles;
-
   // number(row, column) is an element of the weights: zero outside of them.
   template <typename Number>
   __device__ __forceinline__ Weights(const Product& product, char* memory, Number number)
-      : tiles_(product.tiles()),
-        tile_step_(product.groups()),
-        first_tile_(warp() / product.split()),
-        chunks_of_warp_(product.chunks_of_warp()),
-        first_chunk_(warp() % product.split() * chunks_of_warp_),
-        chunks_(min(product.chunks() - first_chunk_, chunks_of_warp_)),
-        row_bytes_(product.row_bytes()),
-        shared_(reinterpret_cast<uint4*>(memory) + warp() * product.fragments() * 2 * kWarp + lane()) {
-    uint4* stored = shared_;
+      : tiles_(product.tiles),
+        tile_step_(kWarps / product.split),
+        first_tile_(warp() / product.split),
+        first_chunk_(warp() % product.split * product.chunks_of_warp),
+        chunks_(max(0, min(product.chunks - first_chunk_, product.chunks_of_warp))),
+        row_bytes_(product.row_bytes),
+        stored_(reinterpret_cast<uint4*>(memory) + warp() * product.stored * 2 * kWarp + lane()) {
+    Position at(*this);
 #pragma unroll
-    for (int i = 0; i < kHeldTiles; ++i) {
-      const int tile = first_tile_ + i * tile_step_;
-#pragma unroll
-      for (int j = 0; j < kHeldChunks; ++j)
-        if (tile < tiles_ && j < chunks_) load(held_[i][j], tile, first_chunk_ + j, number);
-      if (tile < tiles_) stored = store(stored, tile, kHeldChunks, number);
+    for (int i = 0; i < kHeld; ++i)
+      if (at.tile < tiles_ && at.chunk < chunks_) {
+        load(held_[i], at.tile, first_chunk_ + at.chunk, number);
+        at.advance(*this);
+      }
+    for (uint4* place = stored_; at.tile < tiles_ && at.chunk < chunks_; place += 2 * kWarp) {
+      uint4 fragment[2];
+      load(fragment, at.tile, first_chunk_ + at.chunk, number);
+      place[0] = fragment[0];
+      place[kWarp] = fragment[1];
+      at.advance(*this);
     }
-    for (int tile = first_tile_ + kHeldTiles * tile_step_; tile < tiles_; tile += tile_step_)
-      stored = store(stored, tile, 0, number);
   }
 
-  // Multiplies kGroup rows, which are in shared memory, and calls use(tile, top, bottom) with the sums of each tile.
+  // Multiplies kGroup rows, which are in shared memory, and calls use(tile, top, bottom) with the sums of
+  // each tile.
   template <typename Use>
   __device__ __forceinline__ void multiply_rows(const char* rows, Use use) const {
     rows += first_chunk_ * kChunk + lane() % 4 * kVector;
-    const uint4* stored = shared_;
-#pragma unroll
-    for (int i = 0; i < kHeldTiles; ++i) {
-      const int tile = first_tile_ + i * tile_step_;
-      if (tile >= tiles_) return;
-      Unit unit;
-#pragma unroll
-      for (int j = 0; j < kHeldChunks; ++j)
-        if (j < chunks_) unit.add(held_[i][j][0], held_[i][j][1], rows + j * kChunk, row_bytes_);
-      stored = add_stored(unit, stored, rows, kHeldChunks);
-      finish(unit, tile, use);
+    Position at(*this);
+    Unit unit;
+    auto add = [&](const uint4& top, const uint4& bottom) {
+      unit.add(top, bottom, rows + at.chunk * kChunk, row_bytes_);
+      if (!at.advance(*this)) return;
+      finish(unit, at.tile - tile_step_, use);
+      unit = Unit();
+    };
+    if (chunks_ == 0) {  // other warps have all chunks of the tiles
+      for (; at.tile < tiles_; at.tile += tile_step_) finish(unit, at.tile, use);
+      return;
     }
-    for (int tile = first_tile_ + kHeldTiles * tile_step_; tile < tiles_; tile += tile_step_) {
-      Unit unit;
-      stored = add_stored(unit, stored, rows, 0);
-      finish(unit, tile, use);
-    }
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i)
+      if (at.tile < tiles_) add(held_[i][0], held_[i][1]);
+    for (const uint4* place = stored_; at.tile < tiles_; place += 2 * kWarp) add(place[0], place[kWarp]);
   }
 
  private:
   using Scalar = typename Unit::Scalar;
   using Math = typename Unit::Math;
+  static constexpr int kHeld = Unit::kHeld;
+
+  // Of a fragment, among those of the warp.
+  struct Position {
+    int tile, chunk = 0;
+
+    __device__ __forceinline__ explicit Position(const Weights& weights) : tile(weights.first_tile_) {}
+    // Returns whether this was the tile's last fragment.
+    __device__ __forceinline__ bool advance(const Weights& weights) {
+      if (++chunk < weights.chunks_) return false;
+      chunk = 0;
+      tile += weights.tile_step_;
+      return true;
+    }
+  };
 
   __device__ static int lane() { return threadIdx.x % kWarp; }
   __device__ static int warp() { return threadIdx.x / kWarp; }
@@ -198,29 +224,6 @@ class Weights {
     }
   }
 
-  // Stores the tile's fragments from one chunk of the warp on. Returns the place for the next tile.
-  template <typename Number>
-  __device__ __forceinline__ uint4* store(uint4* stored, int tile, int from, Number number) const {
-    for (int j = from; j < chunks_; ++j) {
-      uint4 fragment[2];
-      load(fragment, tile, first_chunk_ + j, number);
-      uint4* const place = stored + (j - from) * 2 * kWarp;
-      place[0] = fragment[0];
-      place[kWarp] = fragment[1];
-    }
-    return stored + max(chunks_of_warp_ - from, 0) * 2 * kWarp;
-  }
-
-  __device__ __forceinline__ const uint4* add_stored(Unit& unit, const uint4* stored, const char* rows,
-                                                     int from) const {
-#pragma unroll 4
-    for (int j = from; j < chunks_; ++j) {
-      const uint4* const place = stored + (j - from) * 2 * kWarp;
-      unit.add(place[0], place[kWarp], rows + j * kChunk, row_bytes_);
-    }
-    return stored + max(chunks_of_warp_ - from, 0) * 2 * kWarp;
-  }
-
   template <typename Use>
   __device__ __forceinline__ static void finish(Unit& unit, int tile, Use use) {
     Math top[2], bottom[2];
@@ -228,7 +231,7 @@ class Weights {
     use(tile, top, bottom);
   }
 
-  const int tiles_, tile_step_, first_tile_, chunks_of_warp_, first_chunk_, chunks_, row_bytes_;
-  uint4* const shared_;
-  uint4 held_[kHeldTiles][kHeldChunks][2];
+  const int tiles_, tile_step_, first_tile_, first_chunk_, chunks_, row_bytes_;
+  uint4* const stored_;
+  uint4 held_[kHeld][2];
 };

@@ -1,11 +1,12 @@
 // The interface of the persistent kernels: T steps of a cell in one launch. Nothing of torch is in it.
 //
-// The rows of the batch are divided into chains, which never wait for one another. The blocks of a chain divide the
-// units among them: each block keeps the weights of its units on chip for all steps, in registers and shared
-// memory. After each step, the blocks exchange the new state (backward: partial sums of its gradient) and wait for
-// one another:
+// The rows of the batch are divided into chains, which never wait for one another. The blocks of a chain
+// divide the units among them: each block keeps the weights of its units on chip for all steps, in registers
+// and shared memory. After each step, the blocks exchange the new state (backward: partial sums of its
+// gradient) and wait for one another:
 //   Rung::kCluster   a chain is a cluster: the exchange uses distributed shared memory (sm_90 and newer)
-//   Rung::kGrid      the exchange uses global memory, the barrier a counter, in a cooperative launch (sm_80 and newer)
+//   Rung::kGrid      the exchange uses global memory, the barrier a counter, in a cooperative launch (sm_80
+//   and newer)
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,7 +17,8 @@
 #include <string>
 
 enum class CellKind { kLltm, kLstm, kGru };
-// The type of the tensors, and how products are computed: kTf32 has tensors of float and products on tensor cores.
+// The type of the tensors, and how products are computed: kTf32 has tensors of float and products on tensor
+// cores.
 enum class Scalar { kFloat, kTf32, kHalf, kBfloat16, kDouble };
 enum class Rung { kGrid, kCluster };
 
@@ -26,9 +28,9 @@ struct Sizes {
 
 // How a chain's work is divided. Kernels compute their shared memory's layout from it.
 struct Division {
-  int blocks;   // in a chain
-  int rows;     // of the batch in a chain: a multiple of 8
-  int units;    // in a block: padded, so that its rows are whole vectors of 16 bytes
+  int blocks;             // in a chain
+  int rows;               // of the batch in a chain: a multiple of 8
+  int units;              // in a block: padded, so that its rows are whole vectors of 16 bytes
   bool in_shared_memory;  // the exchange: a chain is a cluster, or a single block
 };
 

@@ -18,9 +18,8 @@ struct BackwardWork {
   Division division;
   int first_chain;
   unsigned* arrivals;
-  void* exchange;  // [chains at once][blocks][2][received_size]: parts of sums, if the exchange is in global memory
+  void* exchange;  // [chains at once][blocks][2][received_size]: parts of sums, if the exchange is in global
+                   // memory
 };
 
 constexpr int kArrivalBytes = 128;  // apart, so that chains do not count in the same sector
-// How many tiles of a warp have fragments in registers.
-constexpr int kHeldTilesForward = 1, kHeldTilesBackward = 2;
