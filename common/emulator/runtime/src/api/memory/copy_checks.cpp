@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "../races/initialisation.h"
-#include "../report/report.h"
-#include "call.h"
+#include "../../races/initialisation.h"
+#include "../../report/report.h"
+#include "../call.h"
 
 namespace emulator {
 namespace {

@@ -5,8 +5,8 @@
 #include <map>
 #include <vector>
 
-#include "../memory/allocation.h"
-#include "call.h"
+#include "../../memory/allocation.h"
+#include "../call.h"
 
 struct CUmemPoolHandle_st {
   int device;

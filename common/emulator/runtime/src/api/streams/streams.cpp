@@ -1,10 +1,10 @@
 // CUDA's functions for streams and events, on top of the queue.
 #include <algorithm>
 
-#include "../counts/counts.h"
-#include "../memory/pages.h"
-#include "call.h"
-#include "devices.h"
+#include "../../counts/counts.h"
+#include "../../memory/pages.h"
+#include "../call.h"
+#include "../devices.h"
 #include "graph.h"
 #include "stream_queue.h"
 

@@ -1,11 +1,11 @@
 // Pinned host memory: allocated by CUDA, or registered with it.
 #include <map>
 
-#include "../memory/allocation.h"
-#include "../races/initialisation.h"
+#include "../../memory/allocation.h"
+#include "../../races/initialisation.h"
+#include "../call.h"
+#include "../streams/streams.h"
 #include "allocations.h"
-#include "call.h"
-#include "streams.h"
 
 namespace emulator {
 namespace {

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <memory>
 
-#include "../races/initialisation.h"
-#include "../report/report.h"
-#include "call.h"
-#include "streams.h"
+#include "../../races/initialisation.h"
+#include "../../report/report.h"
+#include "../call.h"
+#include "../streams/streams.h"
 
 namespace emulator {
 namespace {

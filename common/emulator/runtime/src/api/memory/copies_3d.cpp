@@ -1,5 +1,5 @@
 // cudaMemcpy3D, cudaMemset3D, and copies between devices.
-#include "call.h"
+#include "../call.h"
 #include "copies.h"
 
 namespace emulator {

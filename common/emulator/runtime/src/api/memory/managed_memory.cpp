@@ -2,10 +2,10 @@
 // checked.
 #include <cstring>
 
-#include "../memory/allocation.h"
-#include "call.h"
+#include "../../memory/allocation.h"
+#include "../call.h"
+#include "../streams/streams.h"
 #include "emulator/memory_api.h"
-#include "streams.h"
 
 namespace emulator {
 namespace {

@@ -1,7 +1,7 @@
 // Memory from cudaMalloc and related functions, for the rest of the runtime.
 #pragma once
 
-#include "../memory/allocation.h"
+#include "../../memory/allocation.h"
 #include "emulator/memory_api.h"
 
 EMULATOR_BEGIN

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "../memory/host_accesses.h"
-#include "../memory/pages.h"
-#include "../races/initialisation.h"
-#include "allocations.h"
-#include "call.h"
-#include "devices.h"
+#include "../../memory/host_accesses.h"
+#include "../../memory/pages.h"
+#include "../../races/initialisation.h"
+#include "../call.h"
+#include "../devices.h"
+#include "../memory/allocations.h"
 #include "early_accesses.h"
 #include "emulator/synchronise.h"
 #include "graph.h"

@@ -1,10 +1,10 @@
 // `__device__`, `__constant__` and `__managed__` variables: known by name, copied to and from.
 #include <cstring>
 
-#include "../memory/pages.h"
-#include "../races/initialisation.h"
-#include "../report/module_image.h"
-#include "call.h"
+#include "../../memory/pages.h"
+#include "../../races/initialisation.h"
+#include "../../report/module_image.h"
+#include "../call.h"
 #include "copies.h"
 #include "emulator/memory_api.h"
 

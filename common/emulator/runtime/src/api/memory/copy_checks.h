@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "../memory/allocation.h"
+#include "../../memory/allocation.h"
 #include "allocations.h"
 #include "emulator/memory_api.h"
 

@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "../streams/streams.h"
 #include "copy_checks.h"
-#include "streams.h"
 
 EMULATOR_BEGIN
 namespace emulator {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../memory/allocation.h"
-#include "call.h"
+#include "../../memory/allocation.h"
+#include "../call.h"
 #include "stream_queue.h"
 
 namespace emulator {

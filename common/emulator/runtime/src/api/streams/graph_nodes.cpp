@@ -1,10 +1,10 @@
 // The kinds of nodes: their parameters, and the work that they stand for.
 #include <cstring>
 
-#include "call.h"
-#include "copies.h"
+#include "../call.h"
+#include "../kernels.h"
+#include "../memory/copies.h"
 #include "graph.h"
-#include "kernels.h"
 
 namespace emulator {
 namespace {

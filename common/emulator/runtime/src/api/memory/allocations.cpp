@@ -6,14 +6,14 @@
 #include <cstring>
 #include <map>
 
-#include "../memory/access.h"
-#include "../memory/pages.h"
-#include "../races/initialisation.h"
-#include "../report/settings.h"
-#include "call.h"
-#include "devices.h"
+#include "../../memory/access.h"
+#include "../../memory/pages.h"
+#include "../../races/initialisation.h"
+#include "../../report/settings.h"
+#include "../call.h"
+#include "../devices.h"
+#include "../streams/streams.h"
 #include "memory_pools.h"
-#include "streams.h"
 
 namespace emulator {
 namespace {

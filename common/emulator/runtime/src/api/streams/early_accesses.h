@@ -2,8 +2,8 @@
 // variable, too, they turn out to be mistakes.
 #pragma once
 
-#include "../memory/allocation.h"
-#include "../report/report.h"
+#include "../../memory/allocation.h"
+#include "../../report/report.h"
 
 EMULATOR_BEGIN
 namespace emulator {

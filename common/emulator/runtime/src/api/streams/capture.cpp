@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "call.h"
+#include "../call.h"
 #include "graph.h"
 
 namespace emulator {
