@@ -119,14 +119,17 @@ def map_address(i: Instruction) -> str:
 
 
 def store_async(i: Instruction) -> str:
-    """`st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [p], a, [barrier]`."""
+    """`st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [p], {a, b}, [barrier]`."""
     i.take("weak")
     if not (i.take("shared::cluster") and i.take("mbarrier::complete_tx::bytes")):
         raise i.unsupported()
-    ptx_type = i.take_type()
+    vector, ptx_type = i.take("v2", "v4"), i.take_type()
     i.expect_operands(3)
-    value, barrier = read(i.operands[1], TYPES[ptx_type]), address(i.operands[2], "shared")
-    return call("st_async", [address(i.operands[0], "shared"), value, barrier]) + ";"
+    values = [read(each, TYPES[ptx_type]) for each in split_vector(i.operands[1])]
+    if len(values) != int((vector or "v1")[1:]):
+        raise i.unsupported()
+    arguments = [address(i.operands[0], "shared"), f"{{{{{', '.join(values)}}}}}", address(i.operands[2], "shared")]
+    return call("st_async", arguments, TYPES[ptx_type], str(len(values))) + ";"
 
 
 def test_address(i: Instruction) -> str:
