@@ -52,7 +52,7 @@ class BackwardBlock {
       }
       __syncthreads();
       if (step + 1 < work_.sizes.steps) inputs = load(first_pair_, step + 1);
-      multiply_and_send(d_z(step), step + 1);
+      multiply_and_send(gate_gradients(step), step + 1);
       receive(step + 1);
     }
     finish();
@@ -82,16 +82,16 @@ class BackwardBlock {
   // unit, so that the threads that read the same row of different units use different banks.
   __device__ static int place_of(int row, int unit) { return (row / 2 ^ unit / 4) % 4 * 2 + row % 2; }
 
-  // The gradients of the block's gates: [rows][row_bytes]. Two buffers take turns, because the parts of d_h for this
-  // block may all have arrived while some of its warps still multiply for others.
-  __device__ char* d_z(int64_t step) const {
+  // The gradients of the block's gates: [rows][row_bytes]. Two buffers take turns, because the parts of d_h
+  // for this block may all have arrived while some of its warps still multiply for others.
+  __device__ char* gate_gradients(int64_t step) const {
     return d_z_ + step % 2 * division_.rows * layout_.product.row_bytes;
   }
 
   __device__ void start() {
     const int numbers = 2 * division_.rows * layout_.product.row_bytes / sizeof(scalar_t);
     for (int i = threadIdx.x; i < numbers; i += kThreads)
-      reinterpret_cast<scalar_t*>(d_z(0))[i] = scalar_t(0.0f);
+      reinterpret_cast<scalar_t*>(gate_gradients(0))[i] = scalar_t(0.0f);
     for (int i = threadIdx.x; i < division_.rows * division_.units; i += kThreads) {
       const Pair pair(i, division_, chain_, work_.sizes);
       direct_[i] = optional(work_.arrays.grad_h, pair);
@@ -159,7 +159,8 @@ class BackwardBlock {
         static_cast<scalar_t*>(work_.arrays.d_z) + t * B * kSaved * S + pair.of_numbers(kSaved, work_.sizes);
 #pragma unroll
     for (int i = 0; i < kSaved; ++i) to[i * S] = d_z[i];
-    scalar_t* const row = reinterpret_cast<scalar_t*>(d_z(step) + pair.row * layout_.product.row_bytes);
+    scalar_t* const row =
+        reinterpret_cast<scalar_t*>(gate_gradients(step) + pair.row * layout_.product.row_bytes);
 #pragma unroll
     for (int gate = 0; gate < kGates; ++gate)
       row[gate * division_.units + pair.unit] = d_z[Cell::recurrent(gate)];
