@@ -448,7 +448,7 @@ def test_a_program_without_main():
         ("folder", "folder is a folder; name one CUDA program: make emulate FILE=x.cu"),
         ("notes.txt", "notes.txt does not end in .cu: is it a CUDA program?"),
         ("binary.cu", "binary.cu is not text in UTF-8"),
-        ("texture.cu", "texture.cu:1: the emulator does not support textures and surfaces (cudaTextureObject_t)"),
+        ("texture.cu", "texture.cu:1: CUDA 12 has no texture references: use a texture object (cudaTextureObject_t)"),
         ("", "FILE is missing: make emulate FILE=x.cu"),
     ],
 )
@@ -456,7 +456,7 @@ def test_what_is_no_program_gives_one_line(file, words, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "notes.txt").write_text("int main() {}")
     (tmp_path / "binary.cu").write_bytes(bytes(range(256)))
-    (tmp_path / "texture.cu").write_text("__global__ void k(cudaTextureObject_t t) {}\nint main() {}\n")
+    (tmp_path / "texture.cu").write_text("texture<float> t;\nint main() {}\n")
     done = emulate(file, folder=tmp_path)
     assert (done.returncode, done.stderr) == (1, f"error: {words}\n")
 

@@ -485,9 +485,11 @@ REFUSED = {
     ),
     "asm(TEXT);": "the emulator reads inline PTX only from string literals, but here is TEXT",
     "g<<<1, 2>>>(x);": "the emulator cannot launch a kernel from a kernel (dynamic parallelism)",
-    "float v = tex2D<float>(t, 1, 2);": "the emulator does not support textures and surfaces (tex2D)",
-    "cudaTextureObject_t t;": "the emulator does not support textures and surfaces (cudaTextureObject_t)",
-    "surf2Dwrite(v, s, 1, 2);": "the emulator does not support textures and surfaces (surf2Dwrite)",
+    "float v = tex2DLod<float>(t, 1, 2, 3);": "the emulator does not support tex2DLod",
+    "float4 v = tex2Dgather<float4>(t, 1, 2);": "the emulator does not support tex2Dgather",
+    "surfCubemapread(&v, s, 1, 2, 3);": "the emulator does not support surfCubemapread",
+    "texture<float, 2> t;": "CUDA 12 has no texture references: use a texture object (cudaTextureObject_t)",
+    "surface<void, 2> s;": "CUDA 12 has no surface references: use a surface object (cudaSurfaceObject_t)",
     "__shared__ float x[2] = {1, 2};": "a __shared__ variable cannot have an initial value",
     "__shared__ int x{3};": "a __shared__ variable cannot have an initial value",
     "__shared__ float x[];": "a __shared__ array without a size must be extern",
@@ -767,6 +769,11 @@ def test_what_cuda_has_removed_is_refused_with_its_replacement():
         rewritten("void f() {\n  cudaThreadSynchronize();\n}\n")
     with pytest.raises(UserError, match=r":1: the emulator cannot load compiled kernels \(cuModuleLoadData\)$"):
         rewritten("auto e = cuModuleLoadData(&module, image);")
+
+
+def test_a_template_of_the_programs_own_may_be_called_texture():
+    text = "template <typename T> struct texture { T x; };\ntexture<float> t;\n"
+    assert rewritten(text) == text
 
 
 def test_host_code_may_launch_beside_device_code():

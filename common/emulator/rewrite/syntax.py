@@ -15,7 +15,8 @@ from .kernels import ClusterAttribute, KernelValue, find_clusters, find_kernel_v
 from .tokens import Source
 from .variables import FileVariables, SharedDeclaration, find_file_variables, read_shared_declaration
 
-TEXTURES = re.compile(r"(tex|surf)(1D|2D|3D|Cubemap)\w*|(texture|surface)|cuda(Texture|Surface)Object_t")
+# What the emulator does not have of textures and surfaces.
+OTHER_TEXTURES = re.compile(r"tex\dD\w*(Lod|Grad|gather)|(tex|surf)Cubemap\w*|cudaMallocMipmappedArray")
 # Headers of the CUDA Toolkit. The emulator cannot use them, even on machines that have them. A program may have
 # headers of its own with such names, except those of the libraries.
 LIBRARY_HEADERS = re.compile(r"(cub|thrust|cute|cutlass|cooperative_groups)/.*")
@@ -130,7 +131,7 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
             is_other = CUDA_HEADERS.fullmatch(header) and header not in source.own_headers
             if (is_other or LIBRARY_HEADERS.fullmatch(header)) and not (INCLUDE / header).exists():
                 yield index, f"the emulator does not support <{header}>"
-    textures = [text for text in source.positions if TEXTURES.fullmatch(text)]
+    other_textures = [text for text in source.positions if OTHER_TEXTURES.fullmatch(text)]
     for index in source.find(*REMOVED):
         if source.is_(index + 1, "(") and index not in source.skipped:
             yield index, f"CUDA 13 has no {source.tokens[index].text}: use {REMOVED[source.tokens[index].text]}"
@@ -138,12 +139,21 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
     for index in source.find(*loaders):
         if source.is_(index + 1, "(") and index not in source.skipped:
             yield index, f"the emulator cannot load compiled kernels ({source.tokens[index].text})"
-    for index in source.find(*textures):
-        text = source.tokens[index].text
-        if index in source.skipped:
-            continue
-        if text.startswith("cuda") or source.is_(index + 1, "<", "("):
-            yield index, f"the emulator does not support textures and surfaces ({text})"
+    for index in source.find(*other_textures):
+        if source.is_(index + 1, "<", "(") and index not in source.skipped:
+            yield index, f"the emulator does not support {source.tokens[index].text}"
+    for index in source.find("texture", "surface"):
+        if is_texture_reference(source, index):
+            name = source.tokens[index].text
+            yield index, f"CUDA 12 has no {name} references: use a {name} object (cuda{name.title()}Object_t)"
+
+
+def is_texture_reference(source: Source, index: int) -> bool:
+    """Whether `texture<float, 2> t` or `surface<void, 2> s` begins here, and not a template of the program's own."""
+    is_type = source.is_(index + 1, "<") and not source.is_(index - 1, ".", "->", "::", "struct", "class")
+    name = source.tokens[index].text
+    is_own = any(source.is_(k - 1, "struct", "class", "using") for k in source.find(name))
+    return is_type and not is_own and index not in source.skipped
 
 
 def is_launch(source: Source, index: int) -> bool:

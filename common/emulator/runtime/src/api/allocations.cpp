@@ -43,7 +43,9 @@ cudaError_t allocate_now(void** memory, std::size_t bytes, Space space, int devi
   const bool on_device = space != Space::pinned;
   const std::size_t most = emulator::device().totalGlobalMem;
   const std::size_t left = most - std::min(most, device_bytes(device));
-  std::byte* begin = on_device && bytes > left ? nullptr : take_pages(bytes, space == Space::device);
+  std::byte* begin = on_device && bytes > left
+                         ? nullptr
+                         : take_pages(bytes, space == Space::device || space == Space::array);
   if (!begin) return fail(cudaErrorMemoryAllocation);
   if (on_device) device_bytes(device) += bytes;
   {
@@ -70,11 +72,23 @@ cudaError_t allocate_from(cudaMemPool_t pool, void** memory, std::size_t bytes, 
 const char* maker(Space space) {
   return space == Space::managed  ? "cudaMallocManaged"
          : space == Space::pinned ? "cudaMallocHost"
+         : space == Space::array  ? "cudaMallocArray"
                                   : "cudaMalloc";
 }
 
+struct FreeFunction {
+  const char *name, *makers;
+};
+constexpr FreeFunction kFree{"cudaFree", "cudaMalloc or cudaMallocManaged"},
+    kFreeHost{"cudaFreeHost", "cudaMallocHost or cudaHostAlloc"},
+    kFreeArray{"cudaFreeArray", "cudaMallocArray or cudaMalloc3DArray"};
+
+const FreeFunction& free_function_of(Space space) {
+  return space == Space::pinned ? kFreeHost : space == Space::array ? kFreeArray : kFree;
+}
+
 // Reports what is wrong with freeing this memory in the current call; false if nothing is.
-bool is_wrong_to_free(const void* memory, bool of_host) {
+bool is_wrong_to_free(const void* memory, const FreeFunction& function) {
   const Call& call = *Call::under_way();
   const Allocation* allocation = find_allocation(memory);
   const std::string text = argument_text(call.name, call.where, 0), name = text.empty() ? "a pointer" : text;
@@ -82,16 +96,15 @@ bool is_wrong_to_free(const void* memory, bool of_host) {
   if (!allocation || allocation->is_static)
     add_call_finding(Check::memory, "wrong free", memory,
                      own + " of " + name + ", which was not allocated by CUDA",
-                     of_host ? "it accepts only pointers that cudaMallocHost or cudaHostAlloc returned"
-                             : "it accepts only pointers that cudaMalloc or cudaMallocManaged returned");
+                     std::string("it accepts only pointers that ") + function.makers + " returned");
   else if (allocation->freed)
     add_call_finding(Check::memory, "double free", allocation,
                      own + " of " + name + ", which was already freed in " + line_at(allocation->freed_where),
                      describe(*allocation));
-  else if ((allocation->space == Space::pinned) != of_host)
+  else if (&free_function_of(allocation->space) != &function)
     add_call_finding(Check::memory, "wrong free", allocation,
                      own + " of " + name + ", which is memory from " + maker(allocation->space) + ": use " +
-                         (of_host ? "cudaFree" : "cudaFreeHost"),
+                         free_function_of(allocation->space).name,
                      describe(*allocation));
   else if (memory != allocation->begin)
     add_call_finding(Check::memory, "wrong free", allocation,
@@ -112,21 +125,22 @@ void retire(Allocation& allocation, Position where) {
   retire_pages(allocation.begin, allocation.size);
 }
 
-cudaError_t free_now(void* memory, bool of_host) {
+cudaError_t free_now(void* memory, const FreeFunction& function) {
   if (sticky_error()) return sticky_error();
   if (const cudaError_t error = check_no_capture()) return error;
   finish_all();
   if (sticky_error()) return sticky_error();
   if (!memory) return cudaSuccess;
-  if (is_wrong_to_free(memory, of_host)) return fail(cudaErrorInvalidValue);
+  if (is_wrong_to_free(memory, function)) return fail(cudaErrorInvalidValue);
   retire(*find_allocation(memory), Call::under_way()->where);
   return cudaSuccess;
 }
 
 bool is_ours(const Allocation& allocation) {
   const Space space = allocation.space;
-  return (space == Space::device || space == Space::managed || space == Space::pinned) &&
-         !allocation.is_static;
+  const bool is_from_call =
+      space == Space::device || space == Space::array || space == Space::managed || space == Space::pinned;
+  return is_from_call && !allocation.is_static;
 }
 
 }  // namespace
@@ -135,6 +149,8 @@ cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
   if (const cudaError_t error = check_no_capture()) return error;
   return allocate_now(memory, bytes, space, current_device());
 }
+
+cudaError_t free_array_memory(void* memory) { return free_now(memory, kFreeArray); }
 
 // Whether an allocation of a device was not freed.
 bool is_left_on(int device, const Allocation& allocation) {
@@ -206,18 +222,18 @@ cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned int fla
 }
 cudaError_t cudaFree(void* memory, Position where) {
   const Call call("cudaFree", where);
-  return free_now(memory, false);
+  return free_now(memory, kFree);
 }
 cudaError_t cudaFreeHost(void* memory, Position where) {
   const Call call("cudaFreeHost", where);
-  return free_now(memory, true);
+  return free_now(memory, kFreeHost);
 }
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream, Position where) {
   const Call call("cudaFreeAsync", where);
   if (sticky_error()) return sticky_error();
   if (!memory) return cudaSuccess;
   if (is_captured(stream)) return refuse_in_capture("allocation", kNoAllocationNodes);
-  if (is_wrong_to_free(memory, false)) return fail(cudaErrorInvalidValue);
+  if (is_wrong_to_free(memory, kFree)) return fail(cudaErrorInvalidValue);
   Work work{"cudaFreeAsync", where, [memory, where] {
               Allocation* allocation = find_allocation(memory);
               if (allocation && !allocation->freed) retire(*allocation, where);

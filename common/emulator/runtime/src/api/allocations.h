@@ -9,6 +9,7 @@ namespace emulator {
 
 // For the current call: uninitialised memory, named by the call's first argument.
 cudaError_t allocate(void** memory, std::size_t bytes, Space space);
+cudaError_t free_array_memory(void* memory);       // for the current call
 bool is_registered(const Allocation& allocation);  // host memory registered by cudaHostRegister
 bool is_symbol(const void* address);               // a variable at file scope, not a copy on a stack
 constexpr int kAllDevices = -1;

@@ -19,6 +19,7 @@ class Shadow;
 enum class Space : std::uint8_t {
   tensor,    // the storage of a tensor
   device,    // cudaMalloc
+  array,     // cudaMallocArray
   managed,   // cudaMallocManaged
   pinned,    // cudaMallocHost, cudaHostAlloc
   variable,  // `__device__` or `__constant__` at file scope
