@@ -484,7 +484,10 @@ REFUSED = {
         "the emulator does not support the PTX register %dynamic_smem_size"
     ),
     "asm(TEXT);": "the emulator reads inline PTX only from string literals, but here is TEXT",
-    "g<<<1, 2>>>(x);": "the emulator cannot launch a kernel from a kernel (dynamic parallelism)",
+    "cudaDeviceSynchronize();": (
+        "a kernel cannot wait for the kernels that it launches (since CUDA 12): launch the work that comes "
+        "after them with cudaStreamTailLaunch"
+    ),
     "float v = tex2DLod<float>(t, 1, 2, 3);": "the emulator does not support tex2DLod",
     "float4 v = tex2Dgather<float4>(t, 1, 2);": "the emulator does not support tex2Dgather",
     "surfCubemapread(&v, s, 1, 2, 3);": "the emulator does not support surfCubemapread",
@@ -776,15 +779,18 @@ def test_a_template_of_the_programs_own_may_be_called_texture():
     assert rewritten(text) == text
 
 
-def test_host_code_may_launch_beside_device_code():
+def test_host_and_device_code_may_launch():
     text = (
         "struct S { __device__ S() : x{1} {} __device__ void operator()() {} int x; };\n"
         "#define DEVICE __host__ __device__\nDEVICE int g();\n__device__ int table[2] = {1, 2};\n"
         "void host() { kernel<<<1, 2>>>(table); }\n"
     )
     assert launch("kernel", "1, 2", names="table") in rewritten(text)
-    with pytest.raises(UserError, match=r":6: .*dynamic parallelism"):
-        rewritten(text + "DEVICE int h() { kernel<<<1, 2>>>(table); }\n")
+    assert launch("kernel", "1, 2", names="table") in rewritten(
+        text + "DEVICE int h() { kernel<<<1, 2>>>(table); }\n"
+    )
+    waits = "DEVICE int wait() { cudaDeviceSynchronize(); }\n"
+    assert "cudaDeviceSynchronize();" in rewritten(text + waits)
 
 
 def test_branches_of_the_preprocessor_each_close_their_brackets():

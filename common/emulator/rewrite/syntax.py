@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .expressions import find_operand, find_template_opener, split_list
-from .functions import Function, Signature, find_body, find_qualifier_words, read_signature
+from .functions import Function, Signature, find_body, find_qualifier_words, is_for_host, read_signature
 from .kernels import ClusterAttribute, KernelValue, find_clusters, find_kernel_values
 from .tokens import Source
 from .variables import FileVariables, SharedDeclaration, find_file_variables, read_shared_declaration
@@ -84,12 +84,10 @@ def parse(source: Source) -> Syntax:
     for function in functions:
         body = range(function.opener + 1, function.closer)
         device_code[body.start : body.stop] = b"\1" * len(body)
-    unsupported = min(find_unsupported(source), default=None)
+    unsupported = min([*find_unsupported(source), *find_device_waits(source, functions)], default=None)
     if unsupported:
         raise source.error(*unsupported)
-    launches = [
-        read_launch(source, index, kernels, device_code) for index in source.find("<") if is_launch(source, index)
-    ]
+    launches = [read_launch(source, index, kernels) for index in source.find("<") if is_launch(source, index)]
     variables = list(find_file_variables(source))
     refuse_other_managed_variables(source, variables)
     shared = [read_shared_declaration(source, index) for index in source.find("__shared__") if source.is_code(index)]
@@ -148,6 +146,16 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
             yield index, f"CUDA 12 has no {name} references: use a {name} object (cuda{name.title()}Object_t)"
 
 
+def find_device_waits(source: Source, functions: list[Function]) -> Iterator[tuple[int, str]]:
+    """The calls in device code that would wait for kernels, which CUDA 12 has removed."""
+    host_words = find_qualifier_words(source, "__host__")
+    bodies = [(f.opener, f.closer) for f in functions if not is_for_host(source, f, host_words)]
+    for index in source.find("cudaDeviceSynchronize"):
+        if index not in source.skipped and any(opener < index < closer for opener, closer in bodies):
+            reason = "a kernel cannot wait for the kernels that it launches (since CUDA 12): launch the work that"
+            yield index, f"{reason} comes after them with cudaStreamTailLaunch"
+
+
 def is_texture_reference(source: Source, index: int) -> bool:
     """Whether `texture<float, 2> t` or `surface<void, 2> s` begins here, and not a template of the program's own."""
     is_type = source.is_(index + 1, "<") and not source.is_(index - 1, ".", "->", "::", "struct", "class")
@@ -165,12 +173,8 @@ def is_launch(source: Source, index: int) -> bool:
     return not source.is_(index - 1, "<", "operator") and not source.is_(index + 3, "<")
 
 
-def read_launch(
-    source: Source, opener: int, kernels: dict[str, list[Signature]], device_code: bytearray
-) -> LaunchExpression:
+def read_launch(source: Source, opener: int, kernels: dict[str, list[Signature]]) -> LaunchExpression:
     """Reads the launch with its `<<<` at a token. Raises `UserError` if the emulator cannot run it."""
-    if device_code[opener] and opener not in source.skipped:
-        raise source.error(opener, "the emulator cannot launch a kernel from a kernel (dynamic parallelism)")
     start, closer = find_operand(source, opener), find_configuration_end(source, opener + 3, 0)
     if start is None:
         raise source.error(opener, "there is no kernel before this <<<")

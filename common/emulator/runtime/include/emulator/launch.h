@@ -31,6 +31,10 @@
 #include "emulator/runtime_api.h"
 #include "emulator/state.h"
 
+// Streams for launches by kernels.
+#define cudaStreamTailLaunch ((cudaStream_t)0x3)
+#define cudaStreamFireAndForget ((cudaStream_t)0x4)
+
 EMULATOR_BEGIN
 namespace emulator {
 
@@ -63,7 +67,18 @@ struct LaunchInfo {
 // Runs the body once for each thread of the grid. A kernel that fails is raised as std::runtime_error.
 void run(const LaunchInfo& info);
 
-void refuse_in_kernels();  // a kernel cannot launch another
+void refuse_in_kernels();  // calls that a kernel cannot use to launch another
+
+// While a kernel launches another with <<< >>>, its accesses are those of the runtime.
+class LaunchCall {
+ public:
+  LaunchCall();
+  ~LaunchCall();
+  LaunchCall(const LaunchCall&) = delete;
+
+ private:
+  const bool is_in_kernel_;
+};
 
 // Gives a launch to its stream, and the closure away. One that a
 // device would refuse sets the error that cudaGetLastError returns.
@@ -136,8 +151,8 @@ class Launch {
       : name_(name), names_(names), kernel_(std::move(kernel)), configuration_(configuration) {}
 
   template <typename... Arguments>
-  void operator()(Arguments&&... arguments) {
-    refuse_in_kernels();
+  __attribute__((noinline)) void operator()(Arguments&&... arguments) {
+    const LaunchCall call;
     submit(prepare_launch(name_, names_, std::move(kernel_), configuration_,
                           std::tuple<std::decay_t<Arguments>...>(std::forward<Arguments>(arguments)...)));
   }

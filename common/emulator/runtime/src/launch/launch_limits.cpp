@@ -126,11 +126,16 @@ void wait_until_checked(const Refused& one) {
 
 }  // namespace
 
-cudaError_t refuse_early(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
-                         Position where) {
+std::optional<Refusal> refusal_of_launch(const Configuration& configuration, const cudaDeviceProp& device) {
   auto refusal = refusal_of_sizes(configuration, device);
   if (!refusal) refusal = refusal_of_clusters(configuration, device);
   if (!refusal) refusal = refusal_of_cooperation(configuration, 0, device);
+  return refusal;
+}
+
+cudaError_t refuse_early(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
+                         Position where) {
+  const auto refusal = refusal_of_launch(configuration, device);
   if (!refusal) return cudaSuccess;
   if (is_on(Check::launch)) wait_until_checked(refused(kernel, *refusal, where));
   return fail(refusal->error);

@@ -15,6 +15,7 @@
 EMULATOR_BEGIN
 namespace emulator {
 
+std::optional<Refusal> refusal_of_launch(const Configuration& configuration, const cudaDeviceProp& device);
 // The error with which a GPU refuses a launch of these sizes; cudaSuccess if it does not.
 cudaError_t refuse_early(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
                          Position where);
