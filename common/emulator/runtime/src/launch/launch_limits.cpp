@@ -82,7 +82,8 @@ std::optional<Refusal> refusal_of_cooperation(const Configuration& c, std::size_
                  "it is cooperative and has " + std::to_string(blocks) +
                      " blocks; the device can run at most " + std::to_string(most) +
                      " of these at the same time, " + std::to_string(per_processor) + " on each of its " +
-                     std::to_string(device.multiProcessorCount) + " multiprocessors"};
+                     std::to_string(device.multiProcessorCount) +
+                     " multiprocessors (EMULATOR_DEVICE=multiProcessorCount=N changes that)"};
 }
 
 void add(const Refused& one, bool is_warning, const std::string& detail) {
@@ -151,6 +152,11 @@ std::optional<Refusal> refusal_of_shared(const Configuration& configuration, std
                      " together; a block may have " + std::to_string(allowed)};
 }
 
+unsigned most_blocks_in_clusters(dim3 block, std::size_t shared, const cudaDeviceProp& device) {
+  const auto resident = unsigned(resident_blocks(int(block.x * block.y * block.z), shared));
+  return resident ? std::max(resident * unsigned(device.multiProcessorCount), kLargestCluster) : 0;
+}
+
 std::optional<Refusal> refusal_of_clusters(const Configuration& c, const cudaDeviceProp& device) {
   const dim3 grid = c.grid, cluster = c.cluster;
   const unsigned blocks = cluster.x * cluster.y * cluster.z;
@@ -168,12 +174,11 @@ std::optional<Refusal> refusal_of_clusters(const Configuration& c, const cudaDev
   if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
     return Refusal{error, "divided cluster",
                    "its grid " + text_of(grid) + " is not a multiple of its clusters " + text_of(cluster)};
-  const auto resident = unsigned(resident_blocks(int(c.block.x * c.block.y * c.block.z), c.shared));
-  if (blocks > resident * unsigned(device.multiProcessorCount))
+  const unsigned most = most_blocks_in_clusters(c.block, c.shared, device);
+  if (blocks > most)
     return Refusal{error, "no room for a cluster",
                    "its clusters have " + std::to_string(blocks) + " blocks, but the device can run only " +
-                       std::to_string(resident * unsigned(device.multiProcessorCount)) +
-                       " of these at the same time"};
+                       std::to_string(most) + " of these at the same time"};
   return std::nullopt;
 }
 
