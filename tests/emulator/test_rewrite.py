@@ -479,6 +479,7 @@ REFUSED = {
         "cp.async.cg.shared.global copies 16 bytes, not 8"
     ),
     'asm("mov.u32 %0, %2;" : "=r"(a) : "r"(b));': "inline PTX uses %2, but the asm statement has 2 operands",
+    'asm("mov.u32 %0, %%1;" : "=r"(a) : "r"(b));': "inline PTX uses %%1, which is not an operand: write %1",
     'asm("mov.u32 %0, tile;" : "=q"(a));': "the emulator does not support the constraint =q of asm",
     'asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(a));': (
         "the emulator does not support the PTX register %dynamic_smem_size"

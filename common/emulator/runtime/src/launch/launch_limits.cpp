@@ -174,11 +174,11 @@ std::optional<Refusal> refusal_of_clusters(const Configuration& c, const cudaDev
   if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
     return Refusal{error, "divided cluster",
                    "its grid " + text_of(grid) + " is not a multiple of its clusters " + text_of(cluster)};
-  const unsigned most = most_blocks_in_clusters(c.block, c.shared, device);
-  if (blocks > most)
+  const unsigned room = most_blocks_in_clusters(c.block, c.shared, device);
+  if (blocks > room)
     return Refusal{error, "no room for a cluster",
                    "its clusters have " + std::to_string(blocks) + " blocks, but the device can run only " +
-                       std::to_string(most) + " of these at the same time"};
+                       std::to_string(room) + " of these at the same time"};
   return std::nullopt;
 }
 
