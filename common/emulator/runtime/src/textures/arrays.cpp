@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "../api/allocations.h"
+#include "../api/memory/allocations.h"
 #include "../api/call.h"
 
 namespace emulator {

@@ -1,7 +1,7 @@
 // CUDA arrays: their memory, and the parts of it that copies use.
 #pragma once
 
-#include "../api/copies.h"
+#include "../api/memory/copies.h"
 #include "image.h"
 
 EMULATOR_BEGIN
