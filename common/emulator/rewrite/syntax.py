@@ -15,8 +15,11 @@ from .kernels import ClusterAttribute, KernelValue, find_clusters, find_kernel_v
 from .tokens import Source
 from .variables import FileVariables, SharedDeclaration, find_file_variables, read_shared_declaration
 
-# What the emulator does not have of textures and surfaces.
-OTHER_TEXTURES = re.compile(r"tex\dD\w*(Lod|Grad|gather)|(tex|surf)Cubemap\w*|cudaMallocMipmappedArray")
+# Functions that the emulator does not have: of mipmaps, cube maps and gathers, and of conditional nodes.
+OTHER_FUNCTIONS = re.compile(
+    r"tex\dD\w*(Lod|Grad|gather)|(tex|surf)Cubemap\w*|cudaMallocMipmappedArray"
+    r"|cudaGraphConditionalHandleCreate\w*|cudaGraphSetConditional"
+)
 # Headers of the CUDA Toolkit. The emulator cannot use them, even on machines that have them. A program may have
 # headers of its own with such names, except those of the libraries.
 LIBRARY_HEADERS = re.compile(r"(cub|thrust|cute|cutlass|cooperative_groups)/.*")
@@ -51,6 +54,9 @@ LOADERS = re.compile(
 INCLUDE = Path(__file__).parents[1] / "runtime" / "include"
 
 
+Kernels = dict[str, list[Signature]]  # the parameters of each declaration, by the kernel's name
+
+
 class LaunchExpression(NamedTuple):
     """A launch `kernel<<<configuration>>>(arguments)`.
 
@@ -77,9 +83,15 @@ class Syntax:
     device_code: bytearray  # for each token, whether it is in the body of a device function
 
 
-def parse(source: Source) -> Syntax:
+def find_kernels(source: Source) -> Kernels:
+    """The parameters of each kernel that a source declares, by its name."""
+    return find_functions(source)[1]
+
+
+def parse(source: Source, other_kernels: Kernels) -> Syntax:
     """Recognises declarations and launches. Raises `UserError` for the first part that the emulator cannot run."""
-    functions, kernels = find_functions(source)
+    functions, own_kernels = find_functions(source)
+    kernels = {**other_kernels, **own_kernels}
     device_code = bytearray(len(source.tokens))
     for function in functions:
         body = range(function.opener + 1, function.closer)
@@ -104,10 +116,10 @@ def refuse_other_managed_variables(source: Source, variables: list[FileVariables
             raise source.error(index, "the emulator supports __managed__ only for variables at file scope")
 
 
-def find_functions(source: Source) -> tuple[list[Function], dict[str, list[Signature]]]:
+def find_functions(source: Source) -> tuple[list[Function], Kernels]:
     """The device functions that have a body, and the parameters of each kernel's declarations by its name."""
     functions: list[Function] = []
-    kernels: dict[str, list[Signature]] = defaultdict(list)
+    kernels: Kernels = defaultdict(list)
     global_words = find_qualifier_words(source, "__global__")
     for index in source.find(*find_qualifier_words(source, "__global__", "__device__")):
         if not source.is_code(index):
@@ -129,7 +141,7 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
             is_other = CUDA_HEADERS.fullmatch(header) and header not in source.own_headers
             if (is_other or LIBRARY_HEADERS.fullmatch(header)) and not (INCLUDE / header).exists():
                 yield index, f"the emulator does not support <{header}>"
-    other_textures = [text for text in source.positions if OTHER_TEXTURES.fullmatch(text)]
+    others = [text for text in source.positions if OTHER_FUNCTIONS.fullmatch(text)]
     for index in source.find(*REMOVED):
         if source.is_(index + 1, "(") and index not in source.skipped:
             yield index, f"CUDA 13 has no {source.tokens[index].text}: use {REMOVED[source.tokens[index].text]}"
@@ -137,7 +149,7 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
     for index in source.find(*loaders):
         if source.is_(index + 1, "(") and index not in source.skipped:
             yield index, f"the emulator cannot load compiled kernels ({source.tokens[index].text})"
-    for index in source.find(*other_textures):
+    for index in source.find(*others):
         if source.is_(index + 1, "<", "(") and index not in source.skipped:
             yield index, f"the emulator does not support {source.tokens[index].text}"
     for index in source.find("texture", "surface"):
@@ -173,7 +185,7 @@ def is_launch(source: Source, index: int) -> bool:
     return not source.is_(index - 1, "<", "operator") and not source.is_(index + 3, "<")
 
 
-def read_launch(source: Source, opener: int, kernels: dict[str, list[Signature]]) -> LaunchExpression:
+def read_launch(source: Source, opener: int, kernels: Kernels) -> LaunchExpression:
     """Reads the launch with its `<<<` at a token. Raises `UserError` if the emulator cannot run it."""
     start, closer = find_operand(source, opener), find_configuration_end(source, opener + 3, 0)
     if start is None:

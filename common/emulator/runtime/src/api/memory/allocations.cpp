@@ -18,9 +18,6 @@
 namespace emulator {
 namespace {
 
-constexpr const char* kNoAllocationNodes =
-    "the emulator does not support graphs that allocate or free memory";
-
 std::size_t rounded_pitch(std::size_t width) { return (width + 511) / 512 * 512; }  // bytes
 
 // Bytes in live allocations of a device.
@@ -59,10 +56,37 @@ cudaError_t allocate_now(void** memory, std::size_t bytes, Space space, int devi
   return cudaSuccess;
 }
 
+}  // namespace
+
+cudaError_t prepare_allocation(void** memory, std::size_t bytes, int device, Work& work) {
+  if (!bytes) return fail(cudaErrorInvalidValue);
+  if (const cudaError_t error = allocate_now(memory, bytes, Space::device, device)) return error;
+  Allocation& made = *find_allocation(*memory);
+  made.is_of_graph = true;
+  made.is_allocated = false;
+  const Call& call = *Call::under_way();
+  work = {std::string(call.name) + " of " + made.name, call.where, nullptr, {{*memory, bytes, true}}};
+  work.type = cudaGraphNodeTypeMemAlloc;
+  work.run = [memory = *memory, bytes] {
+    Allocation& allocation = *find_allocation(memory);
+    allocation.is_allocated = true;
+    allocation.freed = false;
+    fill_pattern(memory, bytes);
+    mark_uninitialised(allocation, memory, bytes);
+  };
+  return cudaSuccess;
+}
+
+namespace {
+
 cudaError_t allocate_from(cudaMemPool_t pool, void** memory, std::size_t bytes, cudaStream_t stream) {
   if (!is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
-  if (is_captured(stream)) return refuse_in_capture("allocation", kNoAllocationNodes);
   if (!is_pool(pool)) return fail(cudaErrorInvalidValue);
+  if (is_captured(stream)) {
+    Work work;
+    const cudaError_t error = prepare_allocation(memory, bytes, device_of(pool), work);
+    return error ? error : enqueue(stream, std::move(work));
+  }
   if (!has_room(pool, bytes)) return fail(cudaErrorMemoryAllocation);
   const cudaError_t error = allocate_now(memory, bytes, Space::device, device_of(pool));
   if (!error && bytes) take_from_pool(pool, *memory, bytes);
@@ -116,6 +140,12 @@ bool is_wrong_to_free(const void* memory, const FreeFunction& function) {
 }
 
 void retire(Allocation& allocation, Position where) {
+  if (allocation.is_of_graph) {  // its address stays reserved for the next launch of the graph
+    allocation.freed = true;
+    allocation.freed_where = where;
+    allocation.is_allocated = false;
+    return;
+  }
   return_to_pool(allocation.begin);
   if (allocation.space != Space::pinned) device_bytes(allocation.device) -= allocation.size;
   allocation.freed = true;
@@ -150,12 +180,24 @@ cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
   return allocate_now(memory, bytes, space, current_device());
 }
 
+cudaError_t prepare_free(void* memory, Work& work) {
+  if (is_wrong_to_free(memory, kFree)) return fail(cudaErrorInvalidValue);
+  const Call& call = *Call::under_way();
+  work = {call.name, call.where, [memory, where = call.where] {
+            Allocation* allocation = find_allocation(memory);
+            if (allocation && !allocation->freed) retire(*allocation, where);
+          }};
+  work.type = cudaGraphNodeTypeMemFree;
+  work.matters = false;
+  return cudaSuccess;
+}
+
 cudaError_t free_array_memory(void* memory) { return free_now(memory, kFreeArray); }
 
 // Whether an allocation of a device was not freed.
 bool is_left_on(int device, const Allocation& allocation) {
   if (device != kAllDevices && allocation.device != device) return false;
-  return is_ours(allocation) && !allocation.freed && !allocation.is_registered;
+  return is_ours(allocation) && allocation.is_allocated && !allocation.freed && !allocation.is_registered;
 }
 
 void report_leaks(int device) {
@@ -232,14 +274,9 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream, Position where) {
   const Call call("cudaFreeAsync", where);
   if (sticky_error()) return sticky_error();
   if (!memory) return cudaSuccess;
-  if (is_captured(stream)) return refuse_in_capture("allocation", kNoAllocationNodes);
-  if (is_wrong_to_free(memory, kFree)) return fail(cudaErrorInvalidValue);
-  Work work{"cudaFreeAsync", where, [memory, where] {
-              Allocation* allocation = find_allocation(memory);
-              if (allocation && !allocation->freed) retire(*allocation, where);
-            }};
-  work.matters = false;
-  return enqueue(stream, std::move(work));
+  Work work;
+  const cudaError_t error = prepare_free(memory, work);
+  return error ? error : enqueue(stream, std::move(work));
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
