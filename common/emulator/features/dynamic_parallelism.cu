@@ -1,6 +1,5 @@
-// Language: kernels that launch kernels (dynamic parallelism), with cudaStreamTailLaunch and
-// cudaStreamFireAndForget Support: approximate: a kernel starts when the threads of the one that launched it
-// have ended, and device code cannot copy or set memory
+// Language: kernels that launch kernels (dynamic parallelism), also as tail launches
+// Support: approximate: a kernel starts when the kernel that launched it has ended
 #include <cuda_runtime.h>
 
 #include <cstdio>

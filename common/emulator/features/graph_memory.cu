@@ -1,6 +1,5 @@
 // Graphs: nodes that record events and wait for them, and nodes that allocate and free memory
-// Support: approximate: each launch gets its memory at the same address, and may get it again before it was
-// freed
+// Support: approximate: each launch gets its memory at the same address, even if it was not freed
 #include <cuda_runtime.h>
 
 #include <cstdio>

@@ -1,6 +1,5 @@
-// Textures: texture objects of arrays, linear and pitched memory, in one to three dimensions, with every
-// address mode Support: approximate: the fractions of linear filtering are rounded to 8 bits, and NVIDIA does
-// not say how
+// Textures: texture objects of arrays, linear and pitched memory, in one to three dimensions
+// Support: approximate: NVIDIA does not say how the 8-bit weights of linear filtering are rounded
 #include <cuda_runtime.h>
 
 #include <cmath>

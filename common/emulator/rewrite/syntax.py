@@ -51,6 +51,7 @@ REMOVED = {
 LOADERS = re.compile(
     r"cuModuleLoad\w*|cuLink(Create|AddData|AddFile)|c(u|uda)LibraryLoad\w*|cuLaunchKernel(Ex)?|nvrtcCreateProgram"
 )
+DEVICE_COPIES = ("cudaMemcpyAsync", "cudaMemcpy2DAsync", "cudaMemcpy3DAsync", "cudaMemsetAsync", "cudaMemset2DAsync")
 INCLUDE = Path(__file__).parents[1] / "runtime" / "include"
 
 
@@ -96,7 +97,7 @@ def parse(source: Source, other_kernels: Kernels) -> Syntax:
     for function in functions:
         body = range(function.opener + 1, function.closer)
         device_code[body.start : body.stop] = b"\1" * len(body)
-    unsupported = min([*find_unsupported(source), *find_device_waits(source, functions)], default=None)
+    unsupported = min([*find_unsupported(source), *find_device_calls(source, functions)], default=None)
     if unsupported:
         raise source.error(*unsupported)
     launches = [read_launch(source, index, kernels) for index in source.find("<") if is_launch(source, index)]
@@ -158,12 +159,16 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
             yield index, f"CUDA 12 has no {name} references: use a {name} object (cuda{name.title()}Object_t)"
 
 
-def find_device_waits(source: Source, functions: list[Function]) -> Iterator[tuple[int, str]]:
-    """The calls in device code that would wait for kernels, which CUDA 12 has removed."""
+def find_device_calls(source: Source, functions: list[Function]) -> Iterator[tuple[int, str]]:
+    """The calls in device code that would wait for kernels, which CUDA 12 has removed, and copies by kernels."""
     host_words = find_qualifier_words(source, "__host__")
     bodies = [(f.opener, f.closer) for f in functions if not is_for_host(source, f, host_words)]
-    for index in source.find("cudaDeviceSynchronize"):
-        if index not in source.skipped and any(opener < index < closer for opener, closer in bodies):
+    for index in source.find("cudaDeviceSynchronize", *DEVICE_COPIES):
+        if index in source.skipped or not any(opener < index < closer for opener, closer in bodies):
+            continue
+        if source.is_(index, *DEVICE_COPIES):
+            yield index, f"the emulator does not support {source.tokens[index].text} in a kernel"
+        else:
             reason = "a kernel cannot wait for the kernels that it launches (since CUDA 12): launch the work that"
             yield index, f"{reason} comes after them with cudaStreamTailLaunch"
 

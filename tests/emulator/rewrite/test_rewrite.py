@@ -485,6 +485,7 @@ REFUSED = {
         "the emulator does not support the PTX register %dynamic_smem_size"
     ),
     "asm(TEXT);": "the emulator reads inline PTX only from string literals, but here is TEXT",
+    "cudaMemcpyAsync(a, b, 4, c);": "the emulator does not support cudaMemcpyAsync in a kernel",
     "cudaDeviceSynchronize();": (
         "a kernel cannot wait for the kernels that it launches (since CUDA 12): launch the work that comes "
         "after them with cudaStreamTailLaunch"
