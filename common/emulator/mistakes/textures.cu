@@ -250,6 +250,48 @@ CASE(right_filter_of_normalised_bytes) {
   free_images();
 }
 
+cudaResourceDesc pitched_resource(float* memory, size_t pitch) {
+  cudaResourceDesc resource = {};
+  resource.resType = cudaResourceTypePitch2D;
+  resource.res.pitch2D.devPtr = memory;
+  resource.res.pitch2D.desc = cudaCreateChannelDesc<float>();
+  resource.res.pitch2D.width = 5;
+  resource.res.pitch2D.height = 2;
+  resource.res.pitch2D.pitchInBytes = pitch;
+  return resource;
+}
+
+CASE(wrong_pitch_of_a_texture) {
+  const cudaResourceDesc resource = pitched_resource(zeros<float>(10), 5 * sizeof(float));
+  const cudaTextureDesc sampling = {};
+  cudaTextureObject_t tex;
+  cudaCreateTextureObject(&tex, &resource, &sampling, nullptr);  // BUG launch: pitch
+  cudaGetLastError();
+}
+
+CASE(right_pitch_of_a_texture) {
+  Texture texture(pitched_resource(zeros<float>(16), 8 * sizeof(float)));
+  float* out = unwritten<float>(5);
+  read_floats<<<1, 5>>>(texture.tex, out);
+  expect_each(out, 5, [](int) { return 0; });
+}
+
+CASE(wrong_address_of_a_texture) {
+  const cudaResourceDesc resource = pitched_resource(zeros<float>(32) + 1, 8 * sizeof(float));
+  const cudaTextureDesc sampling = {};
+  cudaTextureObject_t tex;
+  cudaCreateTextureObject(&tex, &resource, &sampling, nullptr);  // BUG launch: address
+  cudaGetLastError();
+}
+
+CASE(right_address_of_a_texture) {
+  Texture texture(
+      pitched_resource(zeros<float>(256) + 128, 8 * sizeof(float)));  // 512 bytes behind the begin
+  float* out = unwritten<float>(5);
+  read_floats<<<1, 5>>>(texture.tex, out);
+  expect_each(out, 5, [](int) { return 0; });
+}
+
 CASE(wrong_cudaFree_of_an_array) {
   cudaArray_t image = unwritten_image<float>();
   cudaFree(image);  // BUG memory: image
