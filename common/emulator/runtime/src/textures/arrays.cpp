@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "../api/memory/allocations.h"
 #include "../api/call.h"
+#include "../api/memory/allocations.h"
 
 namespace emulator {
 namespace {
