@@ -46,6 +46,7 @@ struct Configuration {
   dim3 cluster{0, 0, 0};                 // blocks; all zero: as the kernel declares it
   bool is_cooperative = false;           // all blocks run at the same time
   bool allows_any_cluster_size = false;  // more than eight blocks, which not every device has
+  std::size_t allowed_shared = 0;        // dynamic, of this kernel
 };
 
 inline Configuration config(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr,
@@ -137,11 +138,16 @@ template <typename Kernel, typename... Arguments>
 LaunchInfo prepare_launch(const char* name, const char* names, Kernel kernel,
                           const Configuration& configuration, std::tuple<Arguments...> arguments) {
   using Own = Closure<Kernel, Arguments...>;
+  // What the rewriter makes of a launch captures nothing if it names a kernel.
+  constexpr bool is_variable = !std::is_empty_v<Kernel> && !std::is_function_v<std::remove_pointer_t<Kernel>>;
   auto* closure = new Own{std::move(kernel), std::move(arguments)};
   auto described = std::apply([](const auto&... each) { return std::vector<Argument>{argument(each)...}; },
                               closure->arguments);
   name_arguments(described, names);
-  return {name, configuration, std::move(described), &Own::thread, closure, sizeof(Own), &Own::destroy};
+  LaunchInfo info{name,    configuration, std::move(described), &Own::thread,
+                  closure, sizeof(Own),   &Own::destroy};
+  info.configuration.allowed_shared = allowed_dynamic_shared(name, is_variable);
+  return info;
 }
 
 template <typename Kernel>

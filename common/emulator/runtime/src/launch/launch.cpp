@@ -81,7 +81,7 @@ LaunchState state_of(const LaunchInfo& info) {
                std::max(1, resident_blocks(int(schedule.threads_per_block), info.configuration.shared)));
   launch.device = working_device();
   launch.shared.allowed =
-      allowed_dynamic_shared() ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
+      info.configuration.allowed_shared ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
   return launch;
 }
 

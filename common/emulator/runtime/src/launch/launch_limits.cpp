@@ -59,7 +59,7 @@ std::optional<Refusal> refusal_of_sizes(const Configuration& c, const cudaDevice
   for (int axis = 0; axis < 3; axis++)
     if (block[axis] > unsigned(device.maxThreadsDim[axis]))
       return Refusal{error, "large block", of_axis("block", axis, block[axis], device.maxThreadsDim[axis])};
-  const std::size_t shared = std::max(device.sharedMemPerBlock, allowed_dynamic_shared());
+  const std::size_t shared = std::max(device.sharedMemPerBlock, c.allowed_shared);
   if (c.shared > shared)
     return Refusal{error, "dynamic shared memory",
                    "it asks for " + std::to_string(c.shared) +
