@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from .rewrite import read, rewrite
+from .rewrite import Kernels, find_kernels, read, rewrite
 from .toolchain.compiler import has_cpp20
 from .toolchain.objects import Job, find_includes, find_own_headers
 
@@ -46,6 +46,7 @@ OPTIMISED = (
     *("memory_check", "peer_accesses", "races", "release_acquire", "release_search", "scheduler", "shadow"),
     *("shadow_pages", "shared_memory", "small_floats", "thread_order", "undefined_values"),
 )
+HEADER_SUFFIXES = (".h", ".hpp", ".cuh", ".inl")
 
 
 def why_unavailable() -> str | None:
@@ -84,11 +85,15 @@ def rewrite_sources(
     files = dict.fromkeys(path for source in sources for path in find_includes(source, include_dirs))
     folders = [*(path.parent for path in files), *include_dirs, *([root] if root else [])]
     copies = SourceCopies(Path(os.path.commonpath(folders)), folder, here)
-    for path in files:
+    read_sources = [read(path, os.path.relpath(path, here), find_own_headers(path, include_dirs)) for path in files]
+    kernels: Kernels = {}  # that headers declare for the files that include them
+    for path, source in zip(files, read_sources, strict=True):
+        if path.suffix in HEADER_SUFFIXES:
+            kernels |= find_kernels(source)
+    for path, source in zip(files, read_sources, strict=True):
         copy = copies.copy_of(path)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        own_headers = find_own_headers(path, include_dirs)
-        copy.write_text(rewrite(read(path, os.path.relpath(path, here), own_headers)), encoding="utf-8")
+        copy.write_text(rewrite(source, kernels), encoding="utf-8")
     return copies
 
 

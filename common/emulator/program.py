@@ -154,7 +154,7 @@ def run_program(program: Path, arguments: Sequence[str] = (), **variables: str) 
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, **variables, "EMULATOR_REPORT": str(report.fileno())},
+            env={**progress_setting(), **os.environ, **variables, "EMULATOR_REPORT": str(report.fileno())},
             pass_fds=[report.fileno()],
             start_new_session=True,
             preexec_fn=limit_memory,
@@ -179,6 +179,11 @@ def run_program(program: Path, arguments: Sequence[str] = (), **variables: str) 
         print(f"emulator: the program was killed by signal {name}", file=sys.stderr)
         return 128 - process.returncode
     return process.returncode
+
+
+def progress_setting() -> dict[str, str]:
+    """The setting that lets the program show its progress on our stderr: its own is a pipe."""
+    return {"EMULATOR_PROGRESS": "1"} if sys.stderr.isatty() else {}
 
 
 def wait(process: subprocess.Popen) -> bool:

@@ -55,6 +55,6 @@ def test_a_refused_feature_is_named(feature, tmp_path):
 @pytest.mark.needs("nvcc")
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda one: one.program.stem)
 def test_nvcc_takes_it(feature, tmp_path):
-    options = ["-std=c++17", "-arch=sm_90a", "-c", "-o", str(tmp_path / "object")]
+    options = ["-std=c++17", "-arch=sm_90a", "-dc", "-o", str(tmp_path / "object")]
     done = subprocess.run([nvcc.find_nvcc(), *options, str(feature.program)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

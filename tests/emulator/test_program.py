@@ -31,6 +31,7 @@ RIGHT = [
     ("queries", [], 3, "as it should be"),
     ("headers", [], 0, ""),
     ("own_names", [], 0, ""),
+    ("reference_in_header", [], 0, "42"),
 ]
 # Name, exit status, and the findings: the message, the text of the source line, and the check. The text is None if
 # the message itself names the line.
@@ -313,6 +314,29 @@ def test_an_error_that_the_program_handles_is_a_warning():
     assert "error:" not in done.stderr
 
 
+def test_functions_without_a_mask_work_with_a_warning():
+    done = emulate("old_shuffles")
+    assert (done.returncode, done.stdout) == (0, "496 aaaa 2\n")
+    for name, text in (("__shfl_down", "step /= 2"), ("__ballot", "__ballot"), ("__any", "__all")):
+        old = f"{name} has no mask, and devices since Volta do not have it: use {name}_sync"
+        assert f"  warning: {old}, in {line('old_shuffles', text)} (barriers)\n" in done.stderr
+    assert "error:" not in done.stderr
+
+
+def test_a_long_launch_shows_its_progress():
+    shown, times, seconds = [], 2000, 0
+    while not shown and seconds < 20:  # more work until the launch takes longer than five seconds
+        times, began = 3 * times, time.monotonic()
+        done = emulate("slow", str(times), EMULATOR_PROGRESS="1")
+        shown = re.findall(r"\x1b\[Kemulator: kernel write_often, (\d+) of 10000 blocks, (\d+) s", done.stderr)
+        seconds = time.monotonic() - began
+    assert shown
+    assert [int(blocks) for blocks, _ in shown] == sorted(int(blocks) for blocks, _ in shown)
+    assert int(shown[0][1]) >= 5
+    assert done.stderr.endswith("\x1b[Kemulator: 1 launch, no problem found\n")  # nothing is left of it
+    assert emulate("slow", str(times)).stderr == "emulator: 1 launch, no problem found\n"
+
+
 def test_checks_can_be_switched_off():
     done = emulate("wrong/leaks", EMULATOR_CHECKS="-leaks")
     assert (done.returncode, done.stderr) == (0, "emulator: no kernel was launched, so there was nothing to check\n")
@@ -448,7 +472,7 @@ def test_a_program_without_main():
         ("folder", "folder is a folder; name one CUDA program: make emulate FILE=x.cu"),
         ("notes.txt", "notes.txt does not end in .cu: is it a CUDA program?"),
         ("binary.cu", "binary.cu is not text in UTF-8"),
-        ("texture.cu", "texture.cu:1: the emulator does not support textures and surfaces (cudaTextureObject_t)"),
+        ("texture.cu", "texture.cu:1: CUDA 12 has no texture references: use a texture object (cudaTextureObject_t)"),
         ("", "FILE is missing: make emulate FILE=x.cu"),
     ],
 )
@@ -456,7 +480,7 @@ def test_what_is_no_program_gives_one_line(file, words, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "notes.txt").write_text("int main() {}")
     (tmp_path / "binary.cu").write_bytes(bytes(range(256)))
-    (tmp_path / "texture.cu").write_text("__global__ void k(cudaTextureObject_t t) {}\nint main() {}\n")
+    (tmp_path / "texture.cu").write_text("texture<float> t;\nint main() {}\n")
     done = emulate(file, folder=tmp_path)
     assert (done.returncode, done.stderr) == (1, f"error: {words}\n")
 

@@ -42,7 +42,8 @@ Block& open_block(uint3 index) {
   spare.pop_back();
 
   const dim3 grid = running.launch->configuration.grid;
-  block.number = index.x + std::uint64_t(grid.x) * (index.y + std::uint64_t(grid.y) * index.z);
+  block.number = running.launch->first_block + index.x +
+                 std::uint64_t(grid.x) * (index.y + std::uint64_t(grid.y) * index.z);
   block.index = index;
   block.threads.resize(schedule.threads_per_block);
   reset_warps(block);

@@ -57,7 +57,7 @@ struct SharedShadow;
 struct PeerAccesses;
 
 struct Block {
-  std::uint64_t number = 0;  // in the grid, x fastest
+  std::uint64_t number = 0;  // in the grid, x fastest, behind those of earlier launches of the same tree
   uint3 index{};
   Cluster* cluster = nullptr;  // that of its first block:
   Cluster own_cluster;
@@ -123,6 +123,8 @@ struct Refusal {
 struct BarrierObjects;
 struct NamedBarriers;
 struct AsyncCopies;
+struct ChildLaunch;
+struct KnownBlocks;
 
 struct LaunchState {
   const char* kernel;
@@ -133,12 +135,16 @@ struct LaunchState {
   Schedule schedule;
   SharedMemory shared;
   StructurePointers structure_pointers;
-  std::optional<Refusal> refusal;                 // known only when the kernel runs
-  std::shared_ptr<BarrierObjects> barriers;       // cuda::barrier and its like
-  std::shared_ptr<NamedBarriers> named_barriers;  // of PTX, by number
-  std::shared_ptr<AsyncCopies> copies;            // that have not arrived
-  int device = 0;                                 // that runs it
-  cudaError_t error = cudaSuccess;                // the error that a GPU would return for the kernel
+  std::optional<Refusal> refusal;                      // known only when the kernel runs
+  std::shared_ptr<BarrierObjects> barriers;            // cuda::barrier and its like
+  std::shared_ptr<NamedBarriers> named_barriers;       // of PTX, by number
+  std::shared_ptr<AsyncCopies> copies;                 // that have not arrived
+  int device = 0;                                      // that runs it
+  cudaError_t error = cudaSuccess;                     // the error that a GPU would return for the kernel
+  std::vector<std::shared_ptr<ChildLaunch>> children;  // launches by its threads that have not run
+  std::shared_ptr<const KnownBlocks> known;            // of a child: what all its threads know from the start
+  int depth = 0;                                       // 0: the host has launched it
+  std::uint64_t first_block = 0;                       // the number of its first block
 };
 
 constexpr std::size_t kArena = 256 << 10;  // of static variables; more than any device has

@@ -13,6 +13,7 @@
 #include "emulator/kernel_api.h"
 #include "failure.h"
 #include "launch_limits.h"
+#include "progress.h"
 #include "thread_order.h"
 
 namespace emulator {
@@ -131,7 +132,6 @@ bool step_grid() {
     Fiber::take().resume();
   } else if (!all.at_activemask.empty()) {
     release_activemask(all.at_activemask);
-    all.at_activemask.clear();
   } else if (can_open_cluster()) {
     open_cluster();
   } else if (!all.yielded.empty()) {
@@ -153,8 +153,10 @@ int polls_left = kMostPolls;
 void run_grid() {
   const LaunchState& launch = *running.launch;
   Fiber::set_work(run_threads);
-  while (!has_failed() && !launch.refusal && !launch.schedule.is_deadlocked)
+  while (!has_failed() && !launch.refusal && !launch.schedule.is_deadlocked) {
     if (!step_grid()) return;
+    show_progress();
+  }
 }
 
 void abandon_schedule() {

@@ -19,6 +19,7 @@ class Shadow;
 enum class Space : std::uint8_t {
   tensor,    // the storage of a tensor
   device,    // cudaMalloc
+  array,     // cudaMallocArray
   managed,   // cudaMallocManaged
   pinned,    // cudaMallocHost, cudaHostAlloc
   variable,  // `__device__` or `__constant__` at file scope
@@ -52,6 +53,8 @@ struct Allocation {
   bool is_static = false;  // a `__managed__` variable: never freed
   // Host memory that the program has registered: neither protected from the host nor checked for leaks.
   bool is_registered = false;
+  bool is_of_graph = false;  // allocated anew by each launch of a graph, at the same address
+  bool is_allocated = true;  // of a graph: by a launch that has run, and not freed since
   bool freed = false;
   Position freed_where{};
   const void* storage = nullptr;   // for tensors: which storage

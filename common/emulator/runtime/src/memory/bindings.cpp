@@ -121,10 +121,14 @@ void bind(const std::vector<Argument>& arguments) {
   forget_dead_tensors();
 }
 
-void unbind() {
+void forget_bindings() {
   for (BoundArgument& one : bound_arguments())
     if (one.allocation) one.allocation->used.clear();
   bound_arguments().clear();
+}
+
+void unbind() {
+  forget_bindings();
   release_tensors();
 }
 

@@ -21,6 +21,7 @@ std::string null_arguments();  // "out", or "x or y"
 // Called around a launch: records what its arguments point to, by the names of the kernel's parameters.
 void bind(const std::vector<Argument>& arguments);
 void unbind();
+void forget_bindings();  // before another launch of the same tree
 
 // The host's copy of the arguments, and what a launch captured.
 inline bool is_closure(const std::byte* address) {

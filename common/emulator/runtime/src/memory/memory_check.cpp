@@ -165,7 +165,8 @@ void check_not_freed(const Access& access, const Allocation& allocation) {
 
 void check_device_access(const Access& access, const Allocation& allocation) {
   const int device = running.launch->device;
-  if (allocation.device == device || allocation.space != Space::device ||
+  if (allocation.device == device ||
+      (allocation.space != Space::device && allocation.space != Space::array) ||
       may_access(device, allocation.device))
     return;
   const std::string here = std::to_string(device), there = std::to_string(allocation.device);

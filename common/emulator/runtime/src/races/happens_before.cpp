@@ -44,7 +44,7 @@ void begin_clock(Block& block) {
   clock.warps.assign(block.warps.size(), 0);
   clock.lane_clocks.resize(block.warps.size());
   for (auto& clocks : clock.lane_clocks) clocks.clear();
-  clock.known = clock.known_before = nullptr;
+  clock.known = clock.known_before = running.launch->known;
   begin_releases(clock);
   thread_clock.thread = nullptr;
 }

@@ -104,6 +104,18 @@ void Shadow::mark(const void* begin, std::size_t size, bool is_uninitialised) {
   }
 }
 
+bool Shadow::has_writes(const void* begin, std::size_t size) const {
+  const auto first = std::size_t(static_cast<const std::byte*>(begin) - begin_);
+  for (std::size_t at = first; at < first + size; at++) {
+    const ShadowWord* page = pages_[at / 4 / kWords];
+    if (!page) continue;
+    const ShadowWord& word = page[at / 4 % kWords];
+    for (int i = 0; i < 3; i++)
+      if (word.writes(i) && word.bytes(i) >> at % 4 & 1) return true;
+  }
+  return false;
+}
+
 bool Shadow::is_untouched() const {
   if (uninitialised_.empty()) return false;
   const std::size_t whole = size_ / 64, rest = size_ % 64;
@@ -259,6 +271,9 @@ UninitialisedBytes uninitialised_in(const Allocation& allocation, const void* be
       found.longest = std::max(found.longest, count);
     });
   return found;
+}
+bool is_written_in_launch(const Allocation& allocation, const void* begin, std::size_t size) {
+  return allocation.shadow && allocation.shadow->has_writes(begin, size);
 }
 bool is_untouched(const Allocation& allocation) {
   return allocation.shadow && allocation.shadow->is_untouched();

@@ -46,6 +46,7 @@ class Shadow {
   Shadow(const Shadow&) = delete;
 
   void check(const Access& access);
+  bool has_writes(const void* begin, std::size_t size) const;  // of the running launch
   void mark(const void* begin, std::size_t size, bool is_uninitialised);
   bool is_untouched() const;                                  // all of the memory is uninitialised
   void forget();                                              // the accesses of the previous launch or block

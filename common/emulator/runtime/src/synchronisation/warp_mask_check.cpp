@@ -129,4 +129,18 @@ void refuse_mask(Operation operation, std::uint32_t mask, const Position& where)
   end_thread();
 }
 
+std::uint32_t old_mask(const char* function, Position where) {
+  const Cause cause = cause_at("without a mask", where);
+  {
+    const InRuntime inside;
+    const AboutThread none(nullptr);
+    if (is_on(Check::barriers) && is_new(cause))
+      add(cause, {true,
+                  std::string(function) + " has no mask, and devices since Volta do not have it: use " +
+                      function + "_sync",
+                  line_at(where), ""});
+  }
+  return active_lanes(where);
+}
+
 }  // namespace emulator

@@ -37,7 +37,8 @@ struct Side {
   Space space() const { return allocation->space; }
   bool on_device() const { return allocation != nullptr; }
   bool on_host() const {
-    return !allocation || (space() != Space::device && space() != Space::variable && space() != Space::heap);
+    return !allocation || (space() != Space::device && space() != Space::array &&
+                           space() != Space::variable && space() != Space::heap);
   }
   bool is_pageable() const { return !allocation || space() == Space::tensor || allocation->is_registered; }
   std::string called() const { return name.empty() ? role : name; }

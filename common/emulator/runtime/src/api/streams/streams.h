@@ -28,6 +28,7 @@ struct Work {
   std::vector<MemoryUse> uses = {};
   bool matters = true;  // whether the host must wait for it before the program ends
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;  // of the node that it becomes in a graph
+  cudaEvent_t event = nullptr;                      // that a node of a graph records or waits for
 
   bool is_launch() const { return type == cudaGraphNodeTypeKernel; }
 };
