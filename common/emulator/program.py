@@ -41,6 +41,7 @@ MOST_ERRORS = 5
 FLAGS = (*KERNEL_FLAGS, f"-fmax-errors={MOST_ERRORS}", "-fdiagnostics-show-caret")
 STANDARDS = ("c++17", "c++20")  # versions of C++ for programs
 STANDARD = STANDARDS[0]  # nvcc's default
+RUNTIME_MACROS = ("EMULATOR_ALL_CORES",)  # kernels run on all cores (see qualifiers.h)
 SUFFIXES = (".cu", ".cpp", ".cc", ".cxx")
 
 
@@ -114,9 +115,9 @@ def build_program(
     copies = rewrite_sources(paths, dirs, here, work / "source")
     copied_dirs = [copies.copy_of(path) for path in dirs]
     include = [f"-I{path}" for path in (*copied_dirs, INCLUDE_DIR, *dirs)]  # a program's own headers come first
-    flags = [*include, *(f"-D{macro}" for macro in macros), f"-std={standard}", *FLAGS, *copies.prefix_maps]
+    flags = [*include, *(f"-D{macro}" for macro in (*macros, *RUNTIME_MACROS)), f"-std={standard}", *FLAGS, *copies.prefix_maps]
     jobs = [Job(copies.copy_of(path), flags, here) for path in paths]
-    jobs = add_versions([*jobs, *runtime_jobs(work, "program")])
+    jobs = add_versions([*jobs, *runtime_jobs(work, "program", macros=RUNTIME_MACROS)])
     compiled = compile_objects(jobs, copied_dirs, cache, work)
     for k, (path, output) in enumerate(compiled):
         if path is None:

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -91,6 +90,7 @@ struct Cleanup {
     forget_store();
     unbind();
     running.launch = nullptr;
+    is_launch_running = false;
     running.thread = nullptr;
     running.in_kernel = false;
   }
@@ -101,6 +101,7 @@ void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
   running.last_pc = nullptr;
   running.os_thread = pthread_self();
   running.launch = &launch;
+  is_launch_running = true;
   const Cleanup cleanup;
   const LaunchTimer timer;
   const SignalGuard guard;
@@ -108,12 +109,7 @@ void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
   bind(arguments);
   shadow_launch_begins();
   if (counting) count_launch_begins();
-  try {
-    run_grid();
-  } catch (const std::bad_alloc&) {
-    set_failure("has %zu threads that wait at the same time: there is no memory for the stack of another",
-                Fiber::count());
-  }
+  run_grid();
   shadow_launch_ends();
   deliver(failure() ? failure() : "", launch.configuration.where);
 }

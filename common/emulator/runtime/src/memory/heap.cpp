@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "../launch/cores.h"
 #include "../launch/launch_state.h"
 #include "../races/initialisation.h"
 #include "../report/report.h"
@@ -45,6 +46,7 @@ clock_t clock() { return running.in_kernel ? clock_t(clock64()) : std::clock(); 
 void* malloc(std::size_t bytes, Position where) {
   if (!running.in_kernel) return std::malloc(bytes);
   const InRuntime inside;
+  take_turn();
   void* memory = std::aligned_alloc(16, (bytes + kRoomBehind + 15) / 16 * 16);
   if (!memory || bytes == 0) return memory;
   Allocation& made = new_allocation(memory, bytes, Space::heap, "memory from malloc", where);
@@ -58,6 +60,7 @@ void free(void* memory, Position where) {
   if (!running.in_kernel) return std::free(memory);
   if (!memory) return;
   const InRuntime inside;
+  take_turn();
   Allocation* allocation = find_allocation(memory);
   if (!allocation || allocation->space != Space::heap)
     return refuse_free("was not returned by malloc in a kernel", allocation, where);

@@ -221,6 +221,7 @@ void shadow_launch_ends() {
 }
 
 void shadow_block_begins(Block& block) {
+  if (!running.observes_accesses) return;
   begin_clock(block);
   if (!block.shadow) block.shadow = std::make_shared<SharedShadow>(block.arena);
   const bool has_peers = running.launch->schedule.cluster_size() > 1;
@@ -232,6 +233,7 @@ void shadow_block_begins(Block& block) {
 }
 
 void shadow_thread_ends(Thread& thread) {
+  if (!running.observes_accesses) return;
   if (has_suspects) settle_suspects();
   if (thread.block->peers) settle_peer_accesses(thread);
 }
