@@ -37,7 +37,7 @@ constexpr auto kRetryAfter = std::chrono::milliseconds(10);  // until a core tha
 // The part of a core in the launch that is divided.
 struct Part {
   pthread_t thread;
-  bool is_at_work = false;
+  bool is_asked = false, is_at_work = false;  // asked to help, until it begins
   std::uint64_t cluster = kNone;  // that it runs
   LaunchState* launch = nullptr;
 };
@@ -46,13 +46,13 @@ struct Part {
 struct Division {
   std::mutex mutex;
   std::condition_variable has_work, has_ended, has_turn;
-  std::uint64_t launches = 0;
   pid_t process = 0;  // the cores of a parent do not exist in its child
   std::vector<std::unique_ptr<Part>> parts;  // that of the launching core is the first
   // Of the launch:
   bool is_under_way = false, is_ordered = false, is_stopped = false;
   std::uint64_t next = 0, clusters = 0;
   void (*run_blocks)() = nullptr;
+  Thread* failed = nullptr;  // on another core than the launching one
   std::optional<LaunchState> part;  // as each of the other cores begins it
 };
 Division& division() {
@@ -98,7 +98,8 @@ void run_part(Part& part) {
   LaunchState launch = *division().part;
   begin_part(part, launch);
   division().run_blocks();
-  if (has_failed()) failure();  // written here, where it happened
+  Thread* const failed = has_failed_here() ? running.thread : nullptr;
+  failure();  // is written here, where it happened
   abandon_schedule();
   needs_turn = false;
   running.launch = nullptr;
@@ -111,6 +112,7 @@ void run_part(Part& part) {
   if (!whole.refusal) whole.refusal = launch.refusal;
   if (whole.error == cudaSuccess) whole.error = launch.error;
   all.is_stopped |= is_failed;
+  if (failed) all.failed = failed;
   if (is_failed) pthread_kill(all.parts[0]->thread, stop_signal());
   part.is_at_work = false;
   all.has_turn.notify_all();
@@ -121,10 +123,11 @@ void work(Part& part) {
   handle_signals_of_core();
   part.thread = pthread_self();
   Division& all = division();
-  for (std::uint64_t done = 0;;) {
+  for (;;) {
     std::unique_lock lock(all.mutex);
-    all.has_work.wait(lock, [&] { return part.is_at_work && all.launches != done; });
-    done = all.launches;
+    all.has_work.wait(lock, [&] { return part.is_asked; });
+    part.is_asked = false;
+    part.is_at_work = true;
     lock.unlock();
     run_part(part);
   }
@@ -191,21 +194,23 @@ void divide(void (*run_blocks)()) {
   all.clusters = clusters;
   all.run_blocks = run_blocks;
   all.part = part_of(launch);
-  all.launches++;
+  all.failed = nullptr;
   all.parts[0]->thread = pthread_self();
   begin_part(*all.parts[0], launch);
-  for (std::size_t i = 1; i < count; i++) all.parts[i]->is_at_work = true;
+  for (std::size_t i = 1; i < count; i++) all.parts[i]->is_asked = true;
   all.has_work.notify_all();
   lock.unlock();
 
   run_blocks();
-  if (has_failed()) failure();
+  failure();
   lock.lock();
   all.is_stopped |= has_failed() || launch.refusal;
+  for (auto& part : all.parts) part->is_asked = false;
   while (is_any_at_work(all)) {
     if (all.is_stopped || running.stop_wanted) stop_others(all);
     all.has_ended.wait_for(lock, kRetryAfter);
   }
+  if (!has_failed_here()) running.thread = all.failed;
   all.is_under_way = false;
   all.parts[0]->cluster = kNone;
   needs_turn = false;

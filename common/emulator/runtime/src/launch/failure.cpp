@@ -82,6 +82,8 @@ void describe_fault(const Fault& fault) {
 
 std::atomic<bool> launch_has_failed = false;
 
+bool has_failed_here() { return has_failed() && launch_failure.core == &running; }
+
 void clear_failure() {
   launch_has_failed = false;
   launch_failure.reason[0] = 0;
@@ -105,7 +107,7 @@ void set_error(cudaError_t error) {
 }
 
 void set_failure(const char* what, ...) {
-  launch_has_failed = true;
+  if (!launch_has_failed.exchange(true)) launch_failure.core = &running;
   set_error(cudaErrorLaunchFailure);
   char* reason = launch_failure.reason;
   if (reason[0]) return;

@@ -19,6 +19,7 @@ struct Fault {
 
 extern std::atomic<bool> launch_has_failed;
 inline bool has_failed() { return launch_has_failed; }  // also for signal handlers
+bool has_failed_here();                                 // on the core that asks
 void clear_failure();                                   // at the start of a launch
 void record_fault(const Fault& fault);  // the launch fails for this reason; for signal handlers
 
