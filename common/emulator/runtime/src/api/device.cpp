@@ -8,12 +8,12 @@
 #include <string>
 
 #include "../report/settings.h"
-#include "allocations.h"
 #include "call.h"
 #include "devices.h"
 #include "emulator/synchronise.h"
 #include "kernels.h"
-#include "streams.h"
+#include "memory/allocations.h"
+#include "streams/streams.h"
 
 namespace emulator {
 namespace {
