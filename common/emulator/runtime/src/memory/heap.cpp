@@ -68,6 +68,7 @@ void free(void* memory, Position where) {
     return refuse_free("is not the address that malloc returned", allocation, where);
   if (allocation->freed) return refuse_free("was already freed", allocation, where);
   allocation->freed = true;
+  forget_last_accesses();
   allocation->freed_where = where;
 }
 
