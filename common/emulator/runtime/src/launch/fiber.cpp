@@ -84,6 +84,12 @@ void Fiber::suspend() {
   if (__builtin_setjmp(current_fiber->context_) == 0) jump_to(scheduler);
 }
 
+void Fiber::switch_to(Fiber& next) {
+  if (__builtin_setjmp(current_fiber->context_) != 0) return;
+  current_fiber = &next;
+  jump_to(next.context_);
+}
+
 void Fiber::leave() { jump_to(scheduler); }
 
 void Fiber::drop() {

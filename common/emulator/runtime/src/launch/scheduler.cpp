@@ -107,12 +107,12 @@ void resume(Thread* thread) {
   thread->fiber->resume();
 }
 
-void resume_next_ready() {
+Thread* take_ready() {
   auto& ready = schedule().ready;
   std::swap(ready.front(), ready[pick(ready.size())]);
   Thread* thread = ready.front();
   ready.pop_front();
-  resume(thread);
+  return thread;
 }
 
 bool has_room_for_cluster() {
@@ -133,7 +133,7 @@ bool step_grid() {
   if (running.stop_wanted) {
     stop_launch();
   } else if (!all.ready.empty()) {
-    resume_next_ready();
+    resume(take_ready());
   } else if (all.declared_cluster.x) {
     restart_in_clusters();
   } else if (!all.starting.empty()) {
@@ -197,7 +197,10 @@ void arrive_at(Operation operation, std::uint32_t mask, Position where) {
 
 void wait() {
   running.thread->fiber = Fiber::running();
-  Fiber::suspend();
+  if (running.stop_wanted || schedule().ready.empty()) return Fiber::suspend();
+  Thread* next = take_ready();
+  switch_to(next);
+  Fiber::switch_to(*next->fiber);
 }
 
 void wait_at_activemask() {
