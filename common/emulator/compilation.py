@@ -42,9 +42,9 @@ RUNTIME_FLAGS = (
 # Sources of the runtime that must be fast: they run at every load and store, or at every switch between threads.
 OPTIMISED = (
     *("access", "access_sites", "allocation", "async_copies", "barrier_check", "barrier_objects", "bindings"),
-    *("blocks", "collectives", "cores", "fiber", "group_barriers", "happens_before", "hooks", "known_blocks", "matrix"),
-    *("memory_check", "peer_accesses", "races", "release_acquire", "release_search", "scheduler", "shadow"),
-    *("shadow_pages", "shared_memory", "small_floats", "thread_order", "undefined_values"),
+    *("blocks", "collectives", "cores", "fiber", "group_barriers", "happens_before", "hooks", "known_blocks"),
+    *("matrix", "memory_check", "peer_accesses", "races", "release_acquire", "release_search", "scheduler"),
+    *("shadow", "shadow_pages", "shared_memory", "small_floats", "thread_order", "undefined_values"),
 )
 
 

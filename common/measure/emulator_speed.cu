@@ -1,6 +1,6 @@
-// What the emulator takes for each thread, barrier, shuffle and access of a kernel, and for a product of two matrices.
-// Each line of output is a name, the seconds and the CPU seconds of one launch, and the number of operations in it.
-// With an argument it computes only the product, of 512x512 matrices.
+// What the emulator takes for each thread, barrier, shuffle and access of a kernel, and for a product of two
+// matrices. Each line of output is a name, the seconds and the CPU seconds of one launch, and the number of
+// operations in it. With an argument it computes only the product, of 512x512 matrices.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -138,8 +138,10 @@ int main(int count, char**) {
     time_kernel("sum of a block with barriers, by thread", block_sum, all);
     time_kernel("sum of a warp with shuffles, by thread", warp_sum, all);
     const double products = double(n) * n * n;
-    time("multiplication in a naive product", 3, products, [&] { naive_product<<<grid, block>>>(c, a, b, n); });
-    time("multiplication in a tiled product", 3, products, [&] { tiled_product<<<grid, block>>>(c, a, b, n); });
+    time("multiplication in a naive product", 3, products,
+         [&] { naive_product<<<grid, block>>>(c, a, b, n); });
+    time("multiplication in a tiled product", 3, products,
+         [&] { tiled_product<<<grid, block>>>(c, a, b, n); });
   }
   cudaFree(a);
   cudaFree(b);

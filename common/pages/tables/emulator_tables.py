@@ -42,7 +42,8 @@ def speed_table() -> str:
     ]
     table = markdown_table(["operation", *emulator_speed.MODES], rows)
     stale = "" if record["sources"] == emulator_speed.hash_source() else " The program has changed since."
-    return f"{table}\n\n{record['machine']['cores']} cores, g++ {record['versions']['g++']}, {record['date'][:10]}.{stale}"
+    machine = f"{record['machine']['cores']} cores, g++ {record['versions']['g++']}, {record['date'][:10]}."
+    return f"{table}\n\n{machine}{stale}"
 
 
 def time_text(seconds: float, operations: float) -> str:

@@ -1,5 +1,5 @@
-// What blocks do that other blocks, or the host, can notice. Without checks, they run on all cores of the host;
-// what they compute and print is the same, in the same order.
+// What blocks do that other blocks, or the host, can notice. Without checks, they run on all cores of the
+// host; what they compute and print is the same, in the same order.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -91,7 +91,6 @@ void print(const char* what, const int* values, int count) {
   for (int i = 0; i < count; i++) std::printf(" %d", values[i]);
   std::printf("\n");
 }
-
 
 int main() {
   int* blocks;

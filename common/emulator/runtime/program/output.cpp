@@ -14,7 +14,8 @@ void take_turn_to_print() {
 
 }  // namespace
 
-// The C library's functions, which `printf` in a kernel becomes. Only the program finds these definitions first.
+// The C library's functions that `printf` in a kernel becomes. Only the program finds these definitions
+// first.
 #pragma GCC visibility push(hidden)
 extern "C" {
 int printf(const char* format, ...) {

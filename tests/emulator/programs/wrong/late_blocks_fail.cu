@@ -1,4 +1,5 @@
-// On several cores, a block may fail before an earlier one does: without checks, too, the first in order is named.
+// On several cores, a block may fail before an earlier one does: without checks, too, the first in order is
+// named.
 #include <cuda_runtime.h>
 
 #include <string>

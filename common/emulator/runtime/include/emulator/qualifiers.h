@@ -24,8 +24,8 @@
 #define EMULATOR_BEGIN _Pragma("GCC visibility push(hidden)")
 #define EMULATOR_END _Pragma("GCC visibility pop")
 
-// State that each core of the host has of its own while it runs blocks. A program runs blocks on all cores. An
-// extension runs them on one: it is loaded late, and there is little room for such state.
+// State that each core of the host has of its own while it runs blocks. A program runs blocks on all cores.
+// An extension runs them on one: it is loaded late, and there is little room for such state.
 #ifdef EMULATOR_ALL_CORES
 #define EMULATOR_OF_CORE __attribute__((tls_model("initial-exec"))) __thread
 #else

@@ -6,14 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <memory>
-#include <optional>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -38,7 +40,7 @@ constexpr auto kRetryAfter = std::chrono::milliseconds(10);  // until a core tha
 struct Part {
   pthread_t thread;
   bool is_asked = false, is_at_work = false;  // asked to help, until it begins
-  std::uint64_t cluster = kNone;  // that it runs
+  std::uint64_t cluster = kNone;              // that it runs
   LaunchState* launch = nullptr;
 };
 
@@ -46,13 +48,13 @@ struct Part {
 struct Division {
   std::mutex mutex;
   std::condition_variable has_work, has_ended, has_turn;
-  pid_t process = 0;  // the cores of a parent do not exist in its child
+  pid_t process = 0;                         // the cores of a parent do not exist in its child
   std::vector<std::unique_ptr<Part>> parts;  // that of the launching core is the first
   // Of the launch:
-  bool is_under_way = false, is_ordered = false, is_stopped = false;
+  std::atomic<bool> is_under_way = false, is_ordered = false, is_stopped = false;
   std::uint64_t next = 0, clusters = 0;
   void (*run_blocks)() = nullptr;
-  Thread* failed = nullptr;  // on another core than the launching one
+  Thread* failed = nullptr;         // on another core than the launching one
   std::optional<LaunchState> part;  // as each of the other cores begins it
 };
 Division& division() {
@@ -111,7 +113,8 @@ void run_part(Part& part) {
   LaunchState& whole = *all.parts[0]->launch;
   if (!whole.refusal) whole.refusal = launch.refusal;
   if (whole.error == cudaSuccess) whole.error = launch.error;
-  all.is_stopped |= is_failed;
+  if (is_failed) all.is_stopped = true;
+  part.cluster = kNone;
   if (failed) all.failed = failed;
   if (is_failed) pthread_kill(all.parts[0]->thread, stop_signal());
   part.is_at_work = false;
@@ -142,9 +145,14 @@ void start_cores(std::size_t count) {
   sigset_t every, before;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, &before);
-  while (all.parts.size() < count) {
-    Part& part = *all.parts.emplace_back(std::make_unique<Part>());
-    if (all.parts.size() > 1) std::thread([&part] { work(part); }).detach();
+  try {
+    while (all.parts.size() < count) {
+      auto part = std::make_unique<Part>();
+      if (!all.parts.empty()) std::thread(work, std::ref(*part)).detach();
+      all.parts.push_back(std::move(part));
+    }
+  } catch (const std::system_error&) {
+    // The process may not have another thread: fewer cores run the launch.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -161,9 +169,8 @@ bool is_any_at_work(const Division& all) {
 }
 
 bool has_own_turn(const Division& all) {
-  return !all.is_ordered || std::all_of(all.parts.begin(), all.parts.end(), [](const auto& part) {
-    return part->cluster >= own_part->cluster;
-  });
+  return !all.is_ordered || std::all_of(all.parts.begin(), all.parts.end(),
+                                        [](const auto& part) { return part->cluster >= own_part->cluster; });
 }
 
 }  // namespace
@@ -174,8 +181,8 @@ bool can_divide() {
   const Schedule& schedule = launch.schedule;
   const bool has_first_ended = schedule.opened == 1 && schedule.resident.empty() && !division().is_under_way;
   return has_first_ended && !running.observes_accesses && !launch.configuration.is_cooperative &&
-         schedule.blocks > 2 * schedule.cluster_size() && !has_shuffled_order() && !has_global_barrier_objects() &&
-         cores() > 1;
+         schedule.blocks > 2 * schedule.cluster_size() && !has_shuffled_order() &&
+         !has_global_barrier_objects() && cores() > 1;
 #else
   return false;
 #endif
@@ -185,9 +192,10 @@ void divide(void (*run_blocks)()) {
   Division& all = division();
   LaunchState& launch = *running.launch;
   const std::uint64_t clusters = launch.schedule.blocks / launch.schedule.cluster_size();
-  const std::size_t count = std::min<std::uint64_t>(cores(), clusters - 1);
   std::unique_lock lock(all.mutex);
-  start_cores(count);
+  const std::size_t wanted = std::min<std::uint64_t>(cores(), clusters - 1);
+  start_cores(wanted);
+  const std::size_t count = std::min(wanted, all.parts.size());
   all.is_under_way = all.is_ordered = true;
   all.is_stopped = false;
   all.next = launch.schedule.opened;
@@ -204,7 +212,7 @@ void divide(void (*run_blocks)()) {
   run_blocks();
   failure();
   lock.lock();
-  all.is_stopped |= has_failed() || launch.refusal;
+  if (has_failed() || launch.refusal) all.is_stopped = true;
   for (auto& part : all.parts) part->is_asked = false;
   while (is_any_at_work(all)) {
     if (all.is_stopped || running.stop_wanted) stop_others(all);
@@ -245,7 +253,7 @@ void end_cluster() {
 
 void give_up_order() {
   Division& all = division();
-  if (!all.is_under_way) return;
+  if (!all.is_under_way || !all.is_ordered) return;
   const std::lock_guard lock(all.mutex);
   all.is_ordered = false;
   all.has_turn.notify_all();

@@ -2,8 +2,9 @@
 //
 // Only launches without checks are divided: a check compares an access with those of all earlier blocks. The
 // results are those of one core, because a block that does what other blocks or the host may notice first
-// takes its turn: it waits until all blocks that started before it have ended. Atomic and volatile accesses to
-// global memory, output, the heap and failures need a turn. Blocks that wait for each other give this order up.
+// takes its turn: it waits until all blocks that started before it have ended. Atomic and volatile accesses
+// to global memory, output, the heap and failures need a turn. Blocks that wait for each other give this
+// order up.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,8 @@ Site find_site(const Access& access) {
   if (sites.size() + kAccessKinds >= kMostSites) return Site(access.kind);
   const auto [known, is_new] = sites.try_emplace(access.pc, Site(site_table().size()));
   if (is_new) site_table().push_back({access.pc, access.kind, false, nullptr, ""});
-  recent_sites[reinterpret_cast<std::uintptr_t>(access.pc) % std::size(recent_sites)] = {access.pc, known->second};
+  recent_sites[reinterpret_cast<std::uintptr_t>(access.pc) % std::size(recent_sites)] = {access.pc,
+                                                                                         known->second};
   return known->second;
 }
 

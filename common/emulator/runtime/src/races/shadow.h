@@ -41,7 +41,7 @@ class Shadow {
  public:
   static constexpr std::size_t kWords = 128;  // in a page: half a kilobyte of memory
   static constexpr std::size_t kPageBytes = 4 * kWords;
-  enum Writers { kernels, block, others };    // others write it unseen
+  enum Writers { kernels, block, others };  // others write it unseen
   Shadow(const std::byte* begin, std::size_t size, Writers writers);
   ~Shadow();
   Shadow(const Shadow&) = delete;
