@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <ctime>
 
-constexpr int kBlocks = 8, kThreads = 256, kTile = 16, kRepetitions = 10;
+constexpr int kBlocks = 8, kManyBlocks = 128, kThreads = 256, kTile = 16, kRepetitions = 10;
 constexpr int kOperations = 256;  // of each thread
 
 __global__ void threads(float* out) {
@@ -124,19 +124,22 @@ int main(int count, char**) {
       tiled_product<<<grid, block>>>(c, a, b, n);
     });
   } else {
-    constexpr double all = double(kBlocks) * kThreads;
-    const auto time_kernel = [&](const char* name, void (*kernel)(float*), double operations) {
-      time(name, kRepetitions, operations, [&] { kernel<<<kBlocks, kThreads>>>(a); });
+    // One operation of each thread, or kOperations of them.
+    const auto time_one = [&](const char* name, void (*kernel)(float*)) {
+      time(name, kRepetitions, kManyBlocks * kThreads, [&] { kernel<<<kManyBlocks, kThreads>>>(a); });
     };
-    time_kernel("thread", threads, all);
-    time_kernel("barrier, by thread", barriers, all * kOperations);
-    time_kernel("shuffle, by thread", shuffles, all * kOperations);
-    time_kernel("read of neighbouring elements", neighbouring_reads, all * kOperations);
-    time_kernel("read of the same element by all threads", broadcast_reads, all * kOperations);
-    time_kernel("read of shared memory", shared_reads, all * kOperations);
-    time_kernel("atomicAdd", atomics, all * kOperations);
-    time_kernel("sum of a block with barriers, by thread", block_sum, all);
-    time_kernel("sum of a warp with shuffles, by thread", warp_sum, all);
+    const auto time_loop = [&](const char* name, void (*kernel)(float*)) {
+      time(name, kRepetitions, kBlocks * kThreads * kOperations, [&] { kernel<<<kBlocks, kThreads>>>(a); });
+    };
+    time_one("thread", threads);
+    time_loop("barrier, by thread", barriers);
+    time_loop("shuffle, by thread", shuffles);
+    time_loop("read of neighbouring elements", neighbouring_reads);
+    time_loop("read of the same element by all threads", broadcast_reads);
+    time_loop("read of shared memory", shared_reads);
+    time_loop("atomicAdd", atomics);
+    time_one("sum of a block with barriers, by thread", block_sum);
+    time_one("sum of a warp with shuffles, by thread", warp_sum);
     const double products = double(n) * n * n;
     time("multiplication in a naive product", 3, products,
          [&] { naive_product<<<grid, block>>>(c, a, b, n); });

@@ -34,7 +34,8 @@ EMULATOR_OF_CORE bool needs_turn = false;
 namespace {
 
 constexpr std::uint64_t kNone = ~std::uint64_t(0);
-constexpr auto kRetryAfter = std::chrono::milliseconds(10);  // until a core that must stop is told so again
+constexpr auto kTellAgainAfter =
+    std::chrono::milliseconds(10);  // until a core that must stop is told so again
 
 // The part of a core in the launch that is divided.
 struct Part {
@@ -216,7 +217,7 @@ void divide(void (*run_blocks)()) {
   for (auto& part : all.parts) part->is_asked = false;
   while (is_any_at_work(all)) {
     if (all.is_stopped || running.stop_wanted) stop_others(all);
-    all.has_ended.wait_for(lock, kRetryAfter);
+    all.has_ended.wait_for(lock, kTellAgainAfter);
   }
   if (!has_failed_here()) running.thread = all.failed;
   all.is_under_way = false;
@@ -265,7 +266,7 @@ bool wait_for_turn() {
   std::unique_lock lock(all.mutex);
   bool has_told_others = false;
   while (!all.is_stopped && !has_failed() && !has_own_turn(all)) {
-    all.has_turn.wait_for(lock, kRetryAfter);
+    all.has_turn.wait_for(lock, kTellAgainAfter);
     if (!running.stop_wanted) continue;
     if (has_told_others) return false;  // the core whose kernel does not end has recorded where it was
     stop_others(all);
