@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...measure import emulator_speed
 from ...results import records
-from ...studies.features import Feature, read_features
+from ...studies.programs.features import Feature, read_features
 from ..markdown import markdown_table
 
 

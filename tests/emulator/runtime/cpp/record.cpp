@@ -1,6 +1,7 @@
-// Writes the results of every feature as JSON, one feature per line: {"name": {"kind": ..., "ulp": ..., "bits": [...]}}
-//   emulator: built by CMake as `record`
-//   GPU:      nvcc -std=c++17 -arch=native features.cu features_half.cu record.cpp -o record && ./record
+// Writes the results of every feature as JSON, one feature per line:
+//   {"name": {"kind": ..., "ulp": ..., "bits": ["0x..."]}}
+// On the emulator CMake builds it as `record`. On a GPU, in this folder:
+//   nvcc -std=c++17 -arch=native features.cu features_half.cu record.cpp -o record && ./record
 #include <cuda_runtime.h>
 
 #include <cinttypes>

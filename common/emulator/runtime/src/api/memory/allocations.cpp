@@ -139,7 +139,7 @@ cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
 // Whether an allocation of a device was not freed.
 bool is_left_on(int device, const Allocation& allocation) {
   if (device != kAllDevices && allocation.device != device) return false;
-  return is_ours(allocation) && !allocation.freed && !is_registered(allocation);
+  return is_ours(allocation) && !allocation.freed && !allocation.is_registered;
 }
 
 void report_leaks(int device) {

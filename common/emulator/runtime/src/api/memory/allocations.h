@@ -9,8 +9,6 @@ namespace emulator {
 
 // For the current call: uninitialised memory, named by the call's first argument.
 cudaError_t allocate(void** memory, std::size_t bytes, Space space);
-bool is_registered(const Allocation& allocation);  // host memory registered by cudaHostRegister
-bool is_symbol(const void* address);               // a variable at file scope, not a copy on a stack
 constexpr int kAllDevices = -1;
 void report_leaks(int device);        // as findings
 void forget_allocations(int device);  // as cudaDeviceReset frees them

@@ -1,5 +1,6 @@
 // cudaMemcpy3D, cudaMemset3D, and copies between devices.
 #include "../call.h"
+#include "../devices.h"
 #include "copies.h"
 
 namespace emulator {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../../races/initialisation.h"
+#include "../../report/module_image.h"
 #include "../../report/report.h"
 #include "../call.h"
 
@@ -15,6 +16,11 @@ const char* home(const Side& side) {
 }
 
 }  // namespace
+
+bool is_symbol(const void* address) {
+  find_own_code();
+  return is_own_variable(address);
+}
 
 Side side_of(const Rows& region, int argument, const char* role) {
   const Call& call = *Call::under_way();

@@ -10,6 +10,8 @@
 EMULATOR_BEGIN
 namespace emulator {
 
+bool is_symbol(const void* address);  // a variable at file scope, not a copy on a stack
+
 // Rows of bytes, in one slice or several; one row for plain copies.
 struct Rows {
   const void* begin;
@@ -37,7 +39,7 @@ struct Side {
   bool on_host() const {
     return !allocation || (space() != Space::device && space() != Space::variable && space() != Space::heap);
   }
-  bool is_pageable() const { return !allocation || space() == Space::tensor || is_registered(*allocation); }
+  bool is_pageable() const { return !allocation || space() == Space::tensor || allocation->is_registered; }
   std::string called() const { return name.empty() ? role : name; }
 };
 // For the current call: `argument` is the number of the argument that names this side.

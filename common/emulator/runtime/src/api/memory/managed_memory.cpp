@@ -4,6 +4,7 @@
 
 #include "../../memory/allocation.h"
 #include "../call.h"
+#include "../devices.h"
 #include "../streams/streams.h"
 #include "emulator/memory_api.h"
 

@@ -7,6 +7,7 @@
 
 #include "../../memory/allocation.h"
 #include "../call.h"
+#include "../devices.h"
 
 struct CUmemPoolHandle_st {
   int device;

@@ -10,14 +10,9 @@
 namespace emulator {
 namespace {
 
-// Flags of pinned host memory. What cudaHostRegister has registered is neither protected nor checked for
-// leaks.
-struct HostFlags {
-  unsigned int flags;
-  bool is_registered;
-};
-std::map<const void*, HostFlags>& host_flags() {
-  static auto& all = *new std::map<const void*, HostFlags>;
+// The flags of pinned host memory, by its beginning.
+std::map<const void*, unsigned int>& host_flags() {
+  static auto& all = *new std::map<const void*, unsigned int>;  // outlives every static object
   return all;
 }
 
@@ -25,17 +20,11 @@ cudaError_t allocate_pinned(void** memory, std::size_t bytes, unsigned int flags
   if (flags & ~unsigned(cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined))
     return fail(cudaErrorInvalidValue);
   const cudaError_t error = allocate(memory, bytes, Space::pinned);
-  if (!error && bytes) host_flags()[*memory] = {flags | cudaHostAllocMapped, false};
+  if (!error && bytes) host_flags()[*memory] = flags | cudaHostAllocMapped;
   return error;
 }
 
 }  // namespace
-
-bool is_registered(const Allocation& allocation) {
-  const auto found = host_flags().find(allocation.begin);
-  return found != host_flags().end() && found->second.is_registered;
-}
-
 }  // namespace emulator
 
 using namespace emulator;
@@ -53,19 +42,20 @@ cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned int flags
   if (sticky_error()) return sticky_error();
   if (!memory || !bytes) return fail(cudaErrorInvalidValue);
   if (find_allocation(memory)) return fail(cudaErrorHostMemoryAlreadyRegistered);
-  host_flags()[memory] = {flags | cudaHostRegisterMapped, true};
+  host_flags()[memory] = flags | cudaHostRegisterMapped;
   Allocation& made = new_allocation(memory, bytes, Space::pinned, argument_text(call.name, where, 0), where);
+  made.is_registered = true;
   mark_initialised(made, memory, bytes);
   return cudaSuccess;
 }
 cudaError_t cudaHostUnregister(void* memory, Position where) {
   const Call call("cudaHostUnregister", where);
   if (sticky_error()) return sticky_error();
-  const auto known = host_flags().find(memory);
-  if (known == host_flags().end() || !known->second.is_registered)
+  const Allocation* allocation = find_allocation(memory);
+  if (!allocation || !allocation->is_registered || memory != allocation->begin)
     return fail(cudaErrorHostMemoryNotRegistered);
   finish_all();
-  host_flags().erase(known);
+  host_flags().erase(memory);
   forget(*find_allocation(memory));
   return cudaSuccess;
 }
@@ -82,5 +72,5 @@ cudaError_t cudaHostGetFlags(unsigned int* flags, void* memory, Position where) 
   const auto known =
       allocation && !allocation->freed ? host_flags().find(allocation->begin) : host_flags().end();
   if (known == host_flags().end()) return fail(cudaErrorInvalidValue);
-  return *flags = known->second.flags, cudaSuccess;
+  return *flags = known->second, cudaSuccess;
 }

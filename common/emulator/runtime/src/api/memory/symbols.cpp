@@ -3,7 +3,6 @@
 
 #include "../../memory/pages.h"
 #include "../../races/initialisation.h"
-#include "../../report/module_image.h"
 #include "../call.h"
 #include "copies.h"
 #include "emulator/memory_api.h"
@@ -30,11 +29,6 @@ cudaError_t no_symbol(int argument) {
 }
 
 }  // namespace
-
-bool is_symbol(const void* address) {
-  find_own_code();
-  return is_own_variable(address);
-}
 
 bool new_variable(const volatile void* symbol, std::size_t size, const ArrayShape& shape, const char* name,
                   bool is_constant, Position where) {

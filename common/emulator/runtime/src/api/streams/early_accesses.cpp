@@ -1,6 +1,7 @@
 #include "early_accesses.h"
 
-#include "stream_queue.h"
+#include <utility>
+#include <vector>
 
 namespace emulator {
 namespace {
@@ -10,19 +11,24 @@ std::vector<EarlyAccess>& early_accesses() {
   return all;
 }
 
+const void* under_way = nullptr;
+
 }  // namespace
 
 void remember_early_access(EarlyAccess access) { early_accesses().push_back(std::move(access)); }
 
-void forget_early_accesses(const void* work) {
-  std::erase_if(early_accesses(), [&](const EarlyAccess& one) { return one.work == work; });
+WorkUnderWay::WorkUnderWay(const void* work) : work_(work), outer_(std::exchange(under_way, work)) {}
+
+WorkUnderWay::~WorkUnderWay() {
+  std::erase_if(early_accesses(), [this](const EarlyAccess& one) { return one.work == work_; });
+  under_way = outer_;
 }
 
 bool has_early_accesses() { return !early_accesses().empty(); }
 
 void report_early_accesses(const Allocation& variable, bool is_write) {
   for (const EarlyAccess& one : early_accesses()) {
-    if (one.work != work_under_way() || one.variable != &variable || !(one.is_write || is_write)) continue;
+    if (one.work != under_way || one.variable != &variable || !(one.is_write || is_write)) continue;
     if (is_new(one.cause)) add(one.cause, one.finding);
   }
 }

@@ -16,9 +16,19 @@ struct EarlyAccess {
   Finding finding;
 };
 void remember_early_access(EarlyAccess access);
-void forget_early_accesses(const void* work);  // when it is done
 bool has_early_accesses();
-// The running work uses a variable: reports what the host did with it too early.
+// Lives while work runs. Afterwards the early accesses are forgotten.
+class WorkUnderWay {
+ public:
+  explicit WorkUnderWay(const void* work);
+  ~WorkUnderWay();
+  WorkUnderWay(const WorkUnderWay&) = delete;
+
+ private:
+  const void* const work_;
+  const void* const outer_;
+};
+// The work under way uses a variable: reports what the host did with it too early.
 void report_early_accesses(const Allocation& variable, bool is_write);
 
 }  // namespace emulator

@@ -55,12 +55,12 @@ cudaGraph_t new_graph();
 cudaGraphNode_t new_node(cudaGraph_t graph, Work work, Nodes after);
 
 // The work of nodes with these parameters. Each reports what is wrong with them.
-cudaError_t prepare_kernel_work(const cudaKernelNodeParams* parameters, Work& work);
-cudaError_t prepare_copy_work(const cudaMemcpy3DParms* parameters, Work& work);
-cudaError_t prepare_copy_work(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+cudaError_t prepare_node_work(const cudaKernelNodeParams* parameters, Work& work);
+cudaError_t prepare_node_work(const cudaMemcpy3DParms* parameters, Work& work);
+cudaError_t prepare_node_work(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                               int to_argument, Work& work);
-cudaError_t prepare_set_work(const cudaMemsetParams* parameters, Work& work);
-cudaError_t prepare_host_work(const cudaHostNodeParams* parameters, Work& work);
+cudaError_t prepare_node_work(const cudaMemsetParams* parameters, Work& work);
+cudaError_t prepare_node_work(const cudaHostNodeParams* parameters, Work& work);
 
 // Capture: what a captured stream does with work and events.
 cudaError_t capture_work(CUstream_st& stream, Work work);

@@ -124,6 +124,14 @@ cudaError_t replace_work(cudaGraphExec_t executable, cudaGraphNode_t node, Work 
   return found->work = std::move(work), cudaSuccess;
 }
 
+// Gives a node the work of other parameters.
+template <typename... Parameters>
+cudaError_t set_parameters(cudaGraphExec_t executable, cudaGraphNode_t node, Parameters... parameters) {
+  Work work;
+  const cudaError_t error = prepare_node_work(parameters..., work);
+  return error ? error : replace_work(executable, node, std::move(work));
+}
+
 // What differs between the executable graph and the nodes that shall replace its own.
 cudaGraphExecUpdateResult compare(const std::vector<ExecutableNode>& old,
                                   const std::vector<ExecutableNode>& nodes) {
@@ -201,38 +209,28 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph,
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                              const cudaKernelNodeParams* parameters, Position where) {
   const Call call("cudaGraphExecKernelNodeSetParams", where);
-  Work work;
-  const cudaError_t error = prepare_kernel_work(parameters, work);
-  return error ? error : replace_work(executable, node, std::move(work));
+  return set_parameters(executable, node, parameters);
 }
 cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                              const cudaMemcpy3DParms* parameters, Position where) {
   const Call call("cudaGraphExecMemcpyNodeSetParams", where);
-  Work work;
-  const cudaError_t error = prepare_copy_work(parameters, work);
-  return error ? error : replace_work(executable, node, std::move(work));
+  return set_parameters(executable, node, parameters);
 }
 cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t executable, cudaGraphNode_t node, void* to,
                                                const void* from, std::size_t bytes, cudaMemcpyKind kind,
                                                Position where) {
   const Call call("cudaGraphExecMemcpyNodeSetParams1D", where);
-  Work work;
-  const cudaError_t error = prepare_copy_work(to, from, bytes, kind, 2, work);
-  return error ? error : replace_work(executable, node, std::move(work));
+  return set_parameters(executable, node, to, from, bytes, kind, 2);
 }
 cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                              const cudaMemsetParams* parameters, Position where) {
   const Call call("cudaGraphExecMemsetNodeSetParams", where);
-  Work work;
-  const cudaError_t error = prepare_set_work(parameters, work);
-  return error ? error : replace_work(executable, node, std::move(work));
+  return set_parameters(executable, node, parameters);
 }
 cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                            const cudaHostNodeParams* parameters, Position where) {
   const Call call("cudaGraphExecHostNodeSetParams", where);
-  Work work;
-  const cudaError_t error = prepare_host_work(parameters, work);
-  return error ? error : replace_work(executable, node, std::move(work));
+  return set_parameters(executable, node, parameters);
 }
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t executable, cudaGraphNode_t node, unsigned int is_enabled,
                                     Position where) {

@@ -9,10 +9,8 @@
 namespace emulator {
 namespace {
 
-using Parameters = const cudaGraphNode_t*;
-
-cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t graph, Parameters dependencies, std::size_t count,
-                     Work work) {
+cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                     std::size_t count, Work work) {
   if (!node || (count && !dependencies) || !find_graph(graph)) return fail(cudaErrorInvalidValue);
   const Nodes after(dependencies, dependencies + count);
   for (const cudaGraphNode_t before : after)
@@ -25,6 +23,23 @@ cudaError_t replace_work(cudaGraphNode_t node, Work work) {
   if (!find_node(node)) return cudaErrorInvalidValue;
   if (node->work.type != work.type) return fail(cudaErrorInvalidValue);
   return node->work = std::move(work), cudaSuccess;
+}
+
+// Adds a node with the work of these parameters.
+template <typename... Parameters>
+cudaError_t add_node_of(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                        std::size_t count, Parameters... parameters) {
+  Work work;
+  const cudaError_t error = prepare_node_work(parameters..., work);
+  return error ? error : add_node(node, graph, dependencies, count, std::move(work));
+}
+
+// Gives a node the work of other parameters.
+template <typename... Parameters>
+cudaError_t set_parameters(cudaGraphNode_t node, Parameters... parameters) {
+  Work work;
+  const cudaError_t error = prepare_node_work(parameters..., work);
+  return error ? error : replace_work(node, std::move(work));
 }
 
 // Keeps the values of the arguments, because the host's variables may change or end.
@@ -43,7 +58,7 @@ void keep_arguments(const cudaKernelNodeParams& parameters, CUgraphNode_st& node
 
 }  // namespace
 
-cudaError_t prepare_kernel_work(const cudaKernelNodeParams* parameters, Work& work) {
+cudaError_t prepare_node_work(const cudaKernelNodeParams* parameters, Work& work) {
   if (!parameters) return fail(cudaErrorInvalidValue);
   if (parameters->extra) return fail(cudaErrorNotSupported);
   const Call& call = *Call::under_way();
@@ -60,7 +75,7 @@ cudaError_t prepare_kernel_work(const cudaKernelNodeParams* parameters, Work& wo
                       work);
 }
 
-cudaError_t prepare_copy_work(const cudaMemcpy3DParms* parameters, Work& work) {
+cudaError_t prepare_node_work(const cudaMemcpy3DParms* parameters, Work& work) {
   Rows to{}, from{};
   if (const cudaError_t error = boxes_of(parameters, to, from)) return error;
   PreparedCopy copy;
@@ -69,7 +84,7 @@ cudaError_t prepare_copy_work(const cudaMemcpy3DParms* parameters, Work& work) {
   return work = work_of(copy), cudaSuccess;
 }
 
-cudaError_t prepare_copy_work(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+cudaError_t prepare_node_work(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                               int to_argument, Work& work) {
   PreparedCopy copy;
   if (const cudaError_t error =
@@ -78,7 +93,7 @@ cudaError_t prepare_copy_work(void* to, const void* from, std::size_t bytes, cud
   return work = work_of(copy), cudaSuccess;
 }
 
-cudaError_t prepare_set_work(const cudaMemsetParams* p, Work& work) {
+cudaError_t prepare_node_work(const cudaMemsetParams* p, Work& work) {
   const bool is_element = p && (p->elementSize == 1 || p->elementSize == 2 || p->elementSize == 4);
   if (!is_element || !p->width || !p->height) return fail(cudaErrorInvalidValue);
   const std::size_t width = p->width * p->elementSize;
@@ -87,7 +102,7 @@ cudaError_t prepare_set_work(const cudaMemsetParams* p, Work& work) {
   return prepare_set(region, p->value, p->elementSize, kNoArgument, work, to);
 }
 
-cudaError_t prepare_host_work(const cudaHostNodeParams* parameters, Work& work) {
+cudaError_t prepare_node_work(const cudaHostNodeParams* parameters, Work& work) {
   if (!parameters || !parameters->fn) return fail(cudaErrorInvalidValue);
   const Call& call = *Call::under_way();
   work = host_work(call.name, call.where, [given = *parameters] { given.fn(given.userData); });
@@ -102,43 +117,33 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                    const cudaGraphNode_t* dependencies, std::size_t count,
                                    const cudaKernelNodeParams* parameters, Position where) {
   const Call call("cudaGraphAddKernelNode", where);
-  Work work;
-  if (const cudaError_t error = prepare_kernel_work(parameters, work)) return error;
-  if (const cudaError_t error = add_node(node, graph, dependencies, count, std::move(work))) return error;
+  if (const cudaError_t error = add_node_of(node, graph, dependencies, count, parameters)) return error;
   return keep_arguments(*parameters, **node), cudaSuccess;
 }
 cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                    const cudaGraphNode_t* dependencies, std::size_t count,
                                    const cudaMemcpy3DParms* parameters, Position where) {
   const Call call("cudaGraphAddMemcpyNode", where);
-  Work work;
-  if (const cudaError_t error = prepare_copy_work(parameters, work)) return error;
-  return add_node(node, graph, dependencies, count, std::move(work));
+  return add_node_of(node, graph, dependencies, count, parameters);
 }
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph,
                                      const cudaGraphNode_t* dependencies, std::size_t count, void* to,
                                      const void* from, std::size_t bytes, cudaMemcpyKind kind,
                                      Position where) {
   const Call call("cudaGraphAddMemcpyNode1D", where);
-  Work work;
-  if (const cudaError_t error = prepare_copy_work(to, from, bytes, kind, 4, work)) return error;
-  return add_node(node, graph, dependencies, count, std::move(work));
+  return add_node_of(node, graph, dependencies, count, to, from, bytes, kind, 4);
 }
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                    const cudaGraphNode_t* dependencies, std::size_t count,
                                    const cudaMemsetParams* parameters, Position where) {
   const Call call("cudaGraphAddMemsetNode", where);
-  Work work;
-  if (const cudaError_t error = prepare_set_work(parameters, work)) return error;
-  return add_node(node, graph, dependencies, count, std::move(work));
+  return add_node_of(node, graph, dependencies, count, parameters);
 }
 cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                  const cudaGraphNode_t* dependencies, std::size_t count,
                                  const cudaHostNodeParams* parameters, Position where) {
   const Call call("cudaGraphAddHostNode", where);
-  Work work;
-  if (const cudaError_t error = prepare_host_work(parameters, work)) return error;
-  return add_node(node, graph, dependencies, count, std::move(work));
+  return add_node_of(node, graph, dependencies, count, parameters);
 }
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                   const cudaGraphNode_t* dependencies, std::size_t count, Position where) {
@@ -167,29 +172,21 @@ cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, cudaKernelNodePar
 cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const cudaKernelNodeParams* parameters,
                                          Position where) {
   const Call call("cudaGraphKernelNodeSetParams", where);
-  Work work;
-  if (const cudaError_t error = prepare_kernel_work(parameters, work)) return error;
-  if (const cudaError_t error = replace_work(node, std::move(work))) return error;
+  if (const cudaError_t error = set_parameters(node, parameters)) return error;
   return keep_arguments(*parameters, *node), cudaSuccess;
 }
 cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const cudaMemcpy3DParms* parameters,
                                          Position where) {
   const Call call("cudaGraphMemcpyNodeSetParams", where);
-  Work work;
-  const cudaError_t error = prepare_copy_work(parameters, work);
-  return error ? error : replace_work(node, std::move(work));
+  return set_parameters(node, parameters);
 }
 cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const cudaMemsetParams* parameters,
                                          Position where) {
   const Call call("cudaGraphMemsetNodeSetParams", where);
-  Work work;
-  const cudaError_t error = prepare_set_work(parameters, work);
-  return error ? error : replace_work(node, std::move(work));
+  return set_parameters(node, parameters);
 }
 cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const cudaHostNodeParams* parameters,
                                        Position where) {
   const Call call("cudaGraphHostNodeSetParams", where);
-  Work work;
-  const cudaError_t error = prepare_host_work(parameters, work);
-  return error ? error : replace_work(node, std::move(work));
+  return set_parameters(node, parameters);
 }

@@ -24,7 +24,6 @@ struct Streams {
   // Memory that launches received in pieces: it is unknown which part they use.
   std::vector<const Allocation*> in_pieces;
   std::uint64_t asked = 0;
-  const Step* under_way = nullptr;
   unsigned long launches = 0;
 };
 Streams& streams() {
@@ -102,7 +101,7 @@ bool is_whole(const Allocation& allocation, const void* begin) {
 void protect_used_memory(const Step& step) {
   for (const MemoryUse& use : step.work.uses) {
     const Allocation* allocation = find_allocation(use.begin);
-    if (!allocation || allocation->freed || is_registered(*allocation)) continue;
+    if (!allocation || allocation->freed || allocation->is_registered) continue;
     if (allocation->space != Space::managed && allocation->space != Space::pinned) continue;
     if (step.work.is_launch() && !is_whole(*allocation, use.begin)) continue;
     const auto* begin = static_cast<const std::byte*>(use.begin);
@@ -124,7 +123,7 @@ void watch_untouched(const Step& step) {
   if (!collect_until_exit || !is_on(Check::initialisation)) return;
   for (const MemoryUse& use : step.work.uses) {
     const Allocation* allocation = find_allocation(use.begin);
-    if (!allocation || allocation->freed || is_registered(*allocation)) continue;
+    if (!allocation || allocation->freed || allocation->is_registered) continue;
     if (allocation->space != Space::managed && allocation->space != Space::pinned) continue;
     lift_protection(allocation);
     if (step.work.is_launch() && use.writes && is_untouched(*allocation))
@@ -140,10 +139,10 @@ void do_now(Step& step) {
     const OnDevice open;
     const ConcurrentHost host(&step);
     begin_work_on(step.device);
-    streams().under_way = &step;
-    run_and_find_hazards(step, streams().waiting);
-    streams().under_way = nullptr;
-    forget_early_accesses(&step);
+    {
+      const WorkUnderWay work(&step);
+      run_and_find_hazards(step, streams().waiting);
+    }
     streams().launches += step.work.is_launch();
     watch_untouched(step);
   }
@@ -153,8 +152,6 @@ void do_now(Step& step) {
 }
 
 }  // namespace
-
-const Step* work_under_way() { return streams().under_way; }
 
 void finish_steps(Steps open) {
   std::map<std::uint64_t, std::shared_ptr<Step>> needed;
@@ -191,32 +188,7 @@ std::shared_ptr<Step> append(CUstream_st& stream, Work work) {
   return step;
 }
 
-namespace {
-
-cudaError_t refuse_other_device(const CUstream_st& stream) {
-  const std::string there = std::to_string(stream.device);
-  add_call_finding(Check::launch, "stream of another device", &stream,
-                   "a launch is given a stream of device " + there + ", but the current device is " +
-                       std::to_string(current_device()),
-                   "call cudaSetDevice(" + there + ") before the launch");
-  return fail(cudaErrorInvalidResourceHandle);
-}
-
-}  // namespace
-
 bool is_stream(cudaStream_t stream) { return find(stream); }
-
-cudaError_t enqueue(cudaStream_t stream, Work work) {
-  if (sticky_error()) return sticky_error();
-  CUstream_st* found = find(stream);
-  if (!found) return no_such("a stream");
-  if (work.is_launch() && found->device != current_device()) return refuse_other_device(*found);
-  if (found->capture) return capture_work(*found, std::move(work));
-  if (is_default(*found))
-    if (const cudaError_t error = check_no_implicit_capture()) return error;
-  append(*found, std::move(work));
-  return sticky_error();
-}
 
 cudaError_t finish(cudaStream_t stream) {
   finish_steps(ends_of(*find(stream)));

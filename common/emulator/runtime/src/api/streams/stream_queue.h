@@ -72,7 +72,6 @@ void clear_away();                        // removes destroyed streams without w
 Steps ends_of(const CUstream_st& stream);
 std::shared_ptr<Step> append(CUstream_st& stream, Work work);
 std::shared_ptr<Step> append_after(Steps after, Work work, int device);  // in no stream
-const Step* work_under_way();                                            // null if none is
 // Runs these steps and the steps that they need, and nothing else, in the order in which they were enqueued.
 void finish_steps(Steps steps);
 

@@ -41,13 +41,27 @@ cudaError_t create(cudaStream_t* stream, unsigned int flags, int priority) {
   return *stream = new_stream(flags, std::clamp(priority, -5, 0)), cudaSuccess;
 }
 
+cudaError_t refuse_other_device(const CUstream_st& stream) {
+  const std::string there = std::to_string(stream.device);
+  add_call_finding(Check::launch, "stream of another device", &stream,
+                   "a launch is given a stream of device " + there + ", but the current device is " +
+                       std::to_string(current_device()),
+                   "call cudaSetDevice(" + there + ") before the launch");
+  return fail(cudaErrorInvalidResourceHandle);
+}
+
 }  // namespace
 
-cudaError_t no_such(const char* what) {
-  add_call_finding(Check::streams, "no such thing", nullptr,
-                   std::string(Call::under_way()->name) + " is given " + what + " that does not exist",
-                   "it was never created, or is already destroyed", true);
-  return fail(cudaErrorInvalidResourceHandle);
+cudaError_t enqueue(cudaStream_t stream, Work work) {
+  if (sticky_error()) return sticky_error();
+  CUstream_st* found = find(stream);
+  if (!found) return no_such("a stream");
+  if (work.is_launch() && found->device != current_device()) return refuse_other_device(*found);
+  if (found->capture) return capture_work(*found, std::move(work));
+  if (is_default(*found))
+    if (const cudaError_t error = check_no_implicit_capture()) return error;
+  append(*found, std::move(work));
+  return sticky_error();
 }
 
 Work host_work(const char* given_to, Position where, std::function<void()> function) {

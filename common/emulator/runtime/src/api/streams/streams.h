@@ -44,7 +44,6 @@ cudaError_t check_no_capture();
 // The same for calls that use a captured stream in a way that a graph cannot contain.
 cudaError_t refuse_in_capture(const char* problem, std::string detail);
 Work host_work(const char* given_to, Position where, std::function<void()> function);
-cudaError_t no_such(const char* what);  // reports a stream or an event that does not exist
 
 cudaError_t finish(cudaStream_t stream);  // all work in it
 cudaError_t finish_device(int device);

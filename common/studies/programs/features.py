@@ -14,8 +14,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UserError
-from ..paths import ROOT, display_path
+from ...errors import UserError
+from ...paths import ROOT, display_path
 
 PROGRAMS = ROOT / "common" / "emulator" / "features"
 HEAD = re.compile(

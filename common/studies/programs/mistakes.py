@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ..paths import ROOT
+from ...paths import ROOT
 
 PROGRAMS = ROOT / "common" / "emulator" / "mistakes"
 MARK_COMMENT = re.compile(r"// (?:BUG|WARNING) (?P<check>\w+)(?:: (?P<array>\w+))?$")
