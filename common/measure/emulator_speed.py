@@ -28,7 +28,7 @@ MODES = {
     "unchecked, one core": {"EMULATOR_CHECKS": "none", "EMULATOR_CORES": "1"},
     ALL_CORES: {"EMULATOR_CHECKS": "none"},
 }
-ROUNDS = 1
+ROUNDS = 3
 LARGE = "large"  # the argument for which the program computes only the large product
 
 
