@@ -37,7 +37,7 @@ def speed_table() -> str:
         return "Not measured yet: `python -m common.measure.emulator_speed`."
     record = json.loads(records.SPEED_RECORD.read_text())
     rows = [
-        [row["name"], *(time_text(row["seconds"][mode], row["operations"]) for mode in emulator_speed.MODES)]
+        [row["name"], *(time_text(row["seconds"].get(mode), row["operations"]) for mode in emulator_speed.MODES)]
         for row in record["rows"]
     ]
     table = markdown_table(["operation", *emulator_speed.MODES], rows)
@@ -46,6 +46,8 @@ def speed_table() -> str:
     return f"{table}\n\n{machine}{stale}"
 
 
-def time_text(seconds: float, operations: float) -> str:
+def time_text(seconds: float | None, operations: float) -> str:
     """The time of one operation: "12.3 ns", or "15.2 s" for a whole program."""
+    if seconds is None:
+        return "not measured"
     return f"{seconds:.1f} s" if operations == 1 else f"{seconds / operations * 1e9:.1f} ns"
