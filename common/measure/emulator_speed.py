@@ -52,7 +52,7 @@ def record_speed() -> int:
 
 
 def choose_modes() -> list[str]:
-    """The modes that can be measured now: elapsed times on all cores mean nothing while other work needs the cores."""
+    """The modes that can be measured now: elapsed times mean nothing while other work needs the cores."""
     is_busy = os.getloadavg()[0] > len(os.sched_getaffinity(0))
     return [mode for mode in MODES if not (mode == ALL_CORES and is_busy)]
 
