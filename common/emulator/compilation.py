@@ -42,9 +42,9 @@ RUNTIME_FLAGS = (
 # Sources of the runtime that must be fast: they run at every load and store, or at every switch between threads.
 OPTIMISED = (
     *("access", "access_sites", "allocation", "async_copies", "barrier_check", "barrier_objects", "bindings"),
-    *("blocks", "collectives", "fiber", "group_barriers", "happens_before", "hooks", "known_blocks", "matrix"),
-    *("memory_check", "peer_accesses", "races", "release_acquire", "release_search", "scheduler", "shadow"),
-    *("shadow_pages", "shared_memory", "small_floats", "thread_order", "undefined_values"),
+    *("blocks", "collectives", "cores", "fiber", "group_barriers", "happens_before", "hooks", "known_blocks"),
+    *("matrix", "memory_check", "peer_accesses", "races", "release_acquire", "release_search", "scheduler"),
+    *("shadow", "shadow_pages", "shared_memory", "small_floats", "thread_order", "undefined_values"),
 )
 HEADER_SUFFIXES = (".h", ".hpp", ".cuh", ".inl")
 
@@ -102,7 +102,7 @@ def is_usable(include_dir: Path) -> bool:
     return include_dir.exists() and not (include_dir / "cuda_runtime.h").exists()
 
 
-def runtime_jobs(temp: Path, *folders: str) -> list[Job]:
+def runtime_jobs(temp: Path, *folders: str, macros: Sequence[str] = ()) -> list[Job]:
     """The jobs that compile the runtime: its sources in `src`, and those in other folders beside it.
 
     The sources share headers and templates. Compiled together, as one file for each of two cores, they take a third
@@ -113,7 +113,7 @@ def runtime_jobs(temp: Path, *folders: str) -> list[Job]:
         "fast": [source for source in sources if source.stem in OPTIMISED],
         "slow": [source for source in sources if source.stem not in (*OPTIMISED, "builtin_variables")],
     }
-    flags = [f"-I{INCLUDE_DIR}", *RUNTIME_FLAGS]
+    flags = [f"-I{INCLUDE_DIR}", *RUNTIME_FLAGS, *(f"-D{macro}" for macro in macros)]
     jobs = [Job(RUNTIME / "src" / "device" / "builtin_variables.cpp", [*flags, "-O1"], PACKAGE)]
     for name, bundle in bundles.items():
         source = temp / f"{name}.cpp"

@@ -41,6 +41,7 @@ MOST_ERRORS = 5
 FLAGS = (*KERNEL_FLAGS, f"-fmax-errors={MOST_ERRORS}", "-fdiagnostics-show-caret")
 STANDARDS = ("c++17", "c++20")  # versions of C++ for programs
 STANDARD = STANDARDS[0]  # nvcc's default
+RUNTIME_MACROS = ("EMULATOR_ALL_CORES",)  # kernels run on all cores (see qualifiers.h)
 SUFFIXES = (".cu", ".cpp", ".cc", ".cxx")
 
 
@@ -57,8 +58,8 @@ def emulate(
     """Builds a program from its sources and runs it with the arguments; returns its exit status.
 
     A macro has the form `N=8`; `standard` is one of STANDARDS. With `counts`, a table at the end shows how each line
-    of the kernels accesses memory. Without `checks`, kernels run about eight times as fast. Objects are kept in
-    `cache`, or in the user's cache. Raises `UserError` for a program that does not build.
+    of the kernels accesses memory. Without `checks`, kernels run on all cores, about ten times as fast. Objects are
+    kept in `cache`, or in the user's cache. Raises `UserError` for a program that does not build.
     """
     check_sources(sources)
     if reason := why_unavailable():
@@ -114,9 +115,10 @@ def build_program(
     copies = rewrite_sources(paths, dirs, here, work / "source")
     copied_dirs = [copies.copy_of(path) for path in dirs]
     include = [f"-I{path}" for path in (*copied_dirs, INCLUDE_DIR, *dirs)]  # a program's own headers come first
-    flags = [*include, *(f"-D{macro}" for macro in macros), f"-std={standard}", *FLAGS, *copies.prefix_maps]
+    defined = [f"-D{macro}" for macro in (*macros, *RUNTIME_MACROS)]
+    flags = [*include, *defined, f"-std={standard}", *FLAGS, *copies.prefix_maps]
     jobs = [Job(copies.copy_of(path), flags, here) for path in paths]
-    jobs = add_versions([*jobs, *runtime_jobs(work, "program")])
+    jobs = add_versions([*jobs, *runtime_jobs(work, "program", macros=RUNTIME_MACROS)])
     compiled = compile_objects(jobs, copied_dirs, cache, work)
     for k, (path, output) in enumerate(compiled):
         if path is None:

@@ -33,7 +33,8 @@ def build(feature: features.Feature, work: Path) -> Path:
 @pytest.mark.needs("g++")
 @of_support("yes", "approximate")
 def test_a_supported_feature_computes_what_it_should(feature, tmp_path):
-    """The programs compare their results themselves; the emulator finds no mistake in them, in any order."""
+    """The programs compare their results themselves: the emulator finds no mistake in them, in any order, and without
+    checks the results are right on one core and on several."""
     program = build(feature, tmp_path)
     others = {name: value for name, value in os.environ.items() if not name.startswith("EMULATOR_")}
     for seed in SEEDS:
@@ -41,6 +42,10 @@ def test_a_supported_feature_computes_what_it_should(feature, tmp_path):
         done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stdout) == (0, ""), f"seed {seed!r}: {done.stderr}"
         assert re.fullmatch(r"emulator: .*(no problem found|no kernel was launched).*\n", done.stderr), done.stderr
+    for cores in ("1", "4"):
+        environment = others | {"EMULATOR_CHECKS": "none", "EMULATOR_CORES": cores}
+        done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stdout) == (0, ""), f"without checks, {cores} cores: {done.stderr}"
 
 
 @pytest.mark.needs("g++")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from common.emulator import Cache, build_program
-from common.paths import ROOT
+from common.paths import ROOT, build_cache
 
 PROGRAMS = ROOT / "tests" / "emulator" / "programs"
 WRONG = PROGRAMS / "wrong"
@@ -342,6 +342,48 @@ def test_checks_can_be_switched_off():
     assert (done.returncode, done.stderr) == (0, "emulator: no kernel was launched, so there was nothing to check\n")
     done = emulate("add", EMULATOR_CHECKS="-races,-leaks")
     assert done.stderr == "emulator: 1 launch, no problem found; checks switched off: races, leaks\n"
+
+
+def test_without_checks_blocks_run_on_all_cores_with_the_same_results(tmp_path):
+    program = build_program(str((PROGRAMS / "cores.cu").relative_to(ROOT)), tmp_path, build_cache(), here=ROOT)
+
+    def output(**settings: str) -> str:
+        done = subprocess.run([program], env=os.environ | settings, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    checked = output()
+    assert checked.splitlines()[-1] == "no error"
+    for cores in ("1", "2", "5", "5"):
+        assert output(EMULATOR_CHECKS="none", EMULATOR_CORES=cores) == checked, f"{cores} cores"
+
+
+def test_the_first_block_that_fails_is_named_on_several_cores(tmp_path):
+    name = "tests/emulator/programs/wrong/late_blocks_fail.cu"
+    program = build_program(name, tmp_path, build_cache(), here=ROOT)
+    for mistake in ("trap", "fault", "overflow", "deadlock", "shared memory"):
+        reports = set()
+        for cores in ("1", "4", "4"):
+            settings = {"EMULATOR_CHECKS": "none", "EMULATOR_CORES": cores}
+            done = subprocess.run(
+                [program, mistake], env=os.environ | settings, capture_output=True, text=True, timeout=60
+            )
+            assert done.returncode == FOUND_WRONG, done.stderr
+            reports.add(done.stderr)
+        [report] = reports
+        assert "block (40, 0, 0), thread (0, 0, 0)" in report or mistake == "deadlock", report
+
+
+def test_a_kernel_that_does_not_end_on_another_core_is_ended():
+    done = emulate("wrong/late_block_is_endless", EMULATOR_CHECKS="none", EMULATOR_CORES="4", EMULATOR_TIMEOUT="2")
+    assert done.returncode == TIME_IS_UP
+    assert "kernel endless" in done.stderr
+
+
+@pytest.mark.parametrize("cores", ["0", "-1", "two", "2000"])
+def test_a_number_of_cores_that_is_none_is_refused(cores):
+    done = emulate("add", "40000", EMULATOR_CHECKS="none", EMULATOR_CORES=cores)
+    assert f'EMULATOR_CORES is "{cores}": it must be a number of cores from 1 to 1024' in done.stderr
 
 
 def test_a_report_carries_the_nonce_of_a_judge_which_the_program_cannot_read(tmp_path):

@@ -32,7 +32,7 @@ void fence();
 void yield_thread();  // lets other threads, also those of blocks not yet open, run first
 
 // Reads that may wait for other threads' writes: a thread that polls often enough gives others a turn.
-extern int polls_left;
+extern EMULATOR_OF_CORE int polls_left;
 __attribute__((no_sanitize("thread"))) inline void count_poll() {
   if (--polls_left < 0) yield_thread();
 }

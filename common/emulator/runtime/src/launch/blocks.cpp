@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../races/shadow_events.h"
+#include "cores.h"
 #include "shared_memory.h"
 #include "thread_order.h"
 
@@ -10,8 +11,9 @@ namespace emulator {
 namespace {
 
 std::vector<Block*>& spare_blocks() {
-  static auto& blocks = *new std::vector<Block*>;
-  return blocks;
+  static EMULATOR_OF_CORE std::vector<Block*>* blocks = nullptr;
+  if (!blocks) blocks = new std::vector<Block*>;
+  return *blocks;
 }
 
 void reset_warps(Block& block) {
@@ -57,12 +59,12 @@ Block& open_block(uint3 index) {
 
 }  // namespace
 
-void open_cluster() {
+void open_cluster(std::uint64_t number) {
   Schedule& schedule = running.launch->schedule;
   const dim3 size = schedule.cluster, grid = running.launch->configuration.grid;
   const dim3 clusters(grid.x / size.x, grid.y / size.y, grid.z / size.z);
   const unsigned blocks = schedule.cluster_size();
-  const uint3 at = index_at(clusters, shuffled(schedule.opened++, schedule.blocks / blocks, 0));
+  const uint3 at = index_at(clusters, shuffled(number, schedule.blocks / blocks, 0));
   Cluster* cluster = nullptr;
   for (unsigned rank = 0; rank < blocks; rank++) {
     const uint3 inside = index_at(size, rank);
@@ -79,7 +81,7 @@ void open_cluster() {
     shadow_block_begins(block);
   }
   for (unsigned n = 0; n < blocks; n++)
-    schedule.starting.push_back(cluster->blocks[shuffled(n, blocks, schedule.opened)]);
+    schedule.starting.push_back(cluster->blocks[shuffled(n, blocks, number + 1)]);
 }
 
 // The shared memory of a cluster's blocks stays until all of them have ended.
@@ -90,6 +92,7 @@ void close_block(Block& block) {
     resident.erase(std::find(resident.begin(), resident.end(), each));
     spare_blocks().push_back(each);
   }
+  end_cluster();
 }
 
 void keep_blocks() {

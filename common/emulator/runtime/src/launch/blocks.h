@@ -6,9 +6,9 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-void open_cluster();             // the next one, whose blocks run at the same time
-void close_block(Block& block);  // all its threads have ended
-void keep_blocks();              // those of a launch that does not continue
+void open_cluster(std::uint64_t number);  // in the order in which they start; its blocks run at the same time
+void close_block(Block& block);           // all its threads have ended
+void keep_blocks();                       // those of a launch that does not continue
 
 }  // namespace emulator
 EMULATOR_END

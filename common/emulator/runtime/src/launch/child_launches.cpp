@@ -8,6 +8,7 @@
 #include "../memory/allocation.h"
 #include "../races/known_blocks.h"
 #include "../report/report.h"
+#include "cores.h"
 #include "emulator/launch_api.h"
 #include "fiber.h"
 #include "launch_limits.h"
@@ -88,6 +89,7 @@ bool is_launched_by_kernel() {
 }
 
 cudaError_t launch_child(LaunchInfo info) {
+  take_turn();
   std::shared_ptr<void> closure(info.closure, info.destroy);
   const Position where = info.configuration.where;
   const std::string launch = std::string("the launch of ") + info.kernel;
@@ -104,20 +106,24 @@ cudaError_t launch_child(LaunchInfo info) {
   }
   if (is_given_own_memory(info)) return cudaErrorInvalidValue;
   auto known = is_on(Check::races) ? known_to_thread() : nullptr;
-  running.launch->children.push_back(std::make_shared<ChildLaunch>(
-      ChildLaunch{std::move(info), std::move(closure), running.thread->block->number, std::move(known)}));
+  auto child = std::make_shared<ChildLaunch>(
+      ChildLaunch{std::move(info), std::move(closure), running.thread->block->number, std::move(known)});
+  ChildLaunches& children = *running.launch->children;
+  const std::lock_guard lock(children.mutex);
+  children.in_order.push_back(std::move(child));
   return cudaSuccess;
 }
 
 void begin_launch_tree(LaunchState& root) {
   LaunchTree& tree = launch_tree();
+  root.children = std::make_shared<ChildLaunches>();
   tree.launches = {{0, 0, root.kernel, root.configuration.grid, root.configuration.block}};
   tree.ended.clear();
   tree.next_block = root.schedule.blocks;
 }
 
 std::shared_ptr<ChildLaunch> next_child(LaunchState& launch) {
-  auto& children = launch.children;
+  auto& children = launch.children->in_order;
   if (children.empty()) return nullptr;
   const auto place = children.begin() + std::ptrdiff_t(choose(children));
   auto child = std::move(*place);
@@ -127,6 +133,7 @@ std::shared_ptr<ChildLaunch> next_child(LaunchState& launch) {
 
 void begin_child(LaunchState& child, const LaunchState& parent, const ChildLaunch& from) {
   LaunchTree& tree = launch_tree();
+  child.children = std::make_shared<ChildLaunches>();
   child.depth = parent.depth + 1;
   child.first_block = tree.next_block;
   tree.next_block += child.schedule.blocks;

@@ -6,7 +6,9 @@
 // stream is one for each block.
 #pragma once
 
-#include <string>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "../races/happens_before.h"
 #include "launch_state.h"
@@ -19,6 +21,12 @@ struct ChildLaunch {
   std::shared_ptr<void> closure;
   std::uint64_t block;                       // of the thread that launched it
   std::shared_ptr<const KnownBlocks> known;  // to that thread, when it launched it
+};
+
+// Of all cores that run the launching kernel.
+struct ChildLaunches {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<ChildLaunch>> in_order;
 };
 
 constexpr int kMostNested = 24;  // launches, one inside another

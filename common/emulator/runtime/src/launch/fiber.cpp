@@ -17,12 +17,13 @@ struct Pool {
   std::vector<Fiber*> all, free;
 };
 Pool& pool() {
-  static Pool& pool = *new Pool;  // outlives every static object
-  return pool;
+  static EMULATOR_OF_CORE Pool* pool = nullptr;  // outlives every static object
+  if (!pool) pool = new Pool;
+  return *pool;
 }
 
-JumpBuffer scheduler;
-Fiber* current_fiber = nullptr;
+EMULATOR_OF_CORE JumpBuffer scheduler;
+EMULATOR_OF_CORE Fiber* current_fiber = nullptr;
 void (*fiber_work)() = nullptr;
 
 // In a function of its own, because GCC demands it of a function that calls __builtin_setjmp.
@@ -81,6 +82,12 @@ void Fiber::resume() {
 
 void Fiber::suspend() {
   if (__builtin_setjmp(current_fiber->context_) == 0) jump_to(scheduler);
+}
+
+void Fiber::switch_to(Fiber& next) {
+  if (__builtin_setjmp(current_fiber->context_) != 0) return;
+  current_fiber = &next;
+  jump_to(next.context_);
 }
 
 void Fiber::leave() { jump_to(scheduler); }

@@ -17,6 +17,7 @@ class Fiber {
   static void set_work(void (*work)());  // what every fiber runs; it never returns
   static Fiber* running();               // null on the scheduler's own stack
   static void suspend();                 // back to where this fiber was resumed, until it is resumed again
+  static void switch_to(Fiber& next);    // the same, but to another suspended fiber, not to the scheduler
   [[noreturn]] static void leave();      // the same, never to be resumed
   static void abandon_all();             // all taken fibers restart when they are taken again
   static std::size_t count();            // created so far; never more than the threads resident at once

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -92,6 +91,7 @@ struct Cleanup {
     forget_store();
     unbind();
     running.launch = nullptr;
+    is_launch_running = false;
     running.thread = nullptr;
     running.in_kernel = false;
   }
@@ -123,17 +123,13 @@ void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
   running.last_pc = nullptr;
   running.os_thread = pthread_self();
   running.launch = &launch;
+  is_launch_running = true;
   const Cleanup cleanup;
   const LaunchTimer timer;
   const SignalGuard guard;
   begin_launch_tree(launch);
   shadow_launch_begins();
-  try {
-    run_tree(launch, arguments);
-  } catch (const std::bad_alloc&) {
-    set_failure("has %zu threads that wait at the same time: there is no memory for the stack of another",
-                Fiber::count());
-  }
+  run_tree(launch, arguments);
   shadow_launch_ends();
   deliver(failure() ? failure() : "", launch.configuration.where);
 }

@@ -3,6 +3,7 @@
 #include "scheduler.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "../synchronisation/barrier_check.h"
 #include "../synchronisation/collectives.h"
 #include "blocks.h"
+#include "cores.h"
 #include "emulator/kernel_api.h"
 #include "failure.h"
 #include "launch_limits.h"
@@ -68,6 +70,7 @@ void run_kernel() {
     running.in_kernel = false;
     thrown = "an exception that is not a std::exception";
   }
+  take_turn();
   static char text[4096];  // the string's memory would be lost with this stack
   thrown.copy(text, sizeof(text) - 1);
   text[std::min(thrown.size(), sizeof(text) - 1)] = 0;
@@ -105,18 +108,24 @@ void resume(Thread* thread) {
   thread->fiber->resume();
 }
 
-void resume_next_ready() {
+Thread* take_ready() {
   auto& ready = schedule().ready;
   std::swap(ready.front(), ready[pick(ready.size())]);
   Thread* thread = ready.front();
   ready.pop_front();
-  resume(thread);
+  return thread;
 }
 
-bool can_open_cluster() {
+bool has_room_for_cluster() {
   const Schedule& all = schedule();
-  return all.opened < all.blocks / all.cluster_size() &&
-         (all.resident.empty() || all.resident.size() + all.cluster_size() <= all.most_resident);
+  return all.resident.empty() || all.resident.size() + all.cluster_size() <= all.most_resident;
+}
+
+bool open_next_cluster() {
+  if (!has_room_for_cluster()) return false;
+  const auto number = next_cluster();
+  if (number) open_cluster(*number);
+  return number.has_value();
 }
 
 // One step of the launch; false when nothing is left to do.
@@ -125,18 +134,21 @@ bool step_grid() {
   if (running.stop_wanted) {
     stop_launch();
   } else if (!all.ready.empty()) {
-    resume_next_ready();
+    resume(take_ready());
   } else if (all.declared_cluster.x) {
     restart_in_clusters();
   } else if (!all.starting.empty()) {
     Fiber::take().resume();
   } else if (!all.at_activemask.empty()) {
     release_activemask(all.at_activemask);
-  } else if (can_open_cluster()) {
-    open_cluster();
+    all.at_activemask.clear();
+  } else if (open_next_cluster()) {
+    // its threads start in the next steps
   } else if (!all.yielded.empty()) {
+    give_up_order();
     all.ready.swap(all.yielded);
   } else if (!all.resident.empty()) {
+    wait_for_turn();
     running.thread = nullptr;
     all.is_deadlocked = true;
     add_deadlock();
@@ -146,17 +158,31 @@ bool step_grid() {
   return true;
 }
 
+bool is_over() {
+  const LaunchState& launch = *running.launch;
+  return has_failed() || launch.refusal || launch.schedule.is_deadlocked || is_stopped();
+}
+
+void run_blocks() {
+  try {
+    while (!is_over() && step_grid()) {
+      if (can_divide()) return divide(run_blocks);
+      if (is_launching_core()) show_progress();
+    }
+  } catch (const std::bad_alloc&) {
+    wait_for_turn();
+    set_failure("has %zu threads that wait at the same time: there is no memory for the stack of another",
+                Fiber::count());
+  }
+}
+
 }  // namespace
 
-int polls_left = kMostPolls;
+EMULATOR_OF_CORE int polls_left = kMostPolls;
 
 void run_grid() {
-  const LaunchState& launch = *running.launch;
   Fiber::set_work(run_threads);
-  while (!has_failed() && !launch.refusal && !launch.schedule.is_deadlocked) {
-    if (!step_grid()) return;
-    show_progress();
-  }
+  run_blocks();
 }
 
 void abandon_schedule() {
@@ -174,7 +200,10 @@ void arrive_at(Operation operation, std::uint32_t mask, Position where) {
 
 void wait() {
   running.thread->fiber = Fiber::running();
-  Fiber::suspend();
+  if (running.stop_wanted || schedule().ready.empty()) return Fiber::suspend();
+  Thread* next = take_ready();
+  switch_to(next);
+  Fiber::switch_to(*next->fiber);
 }
 
 void wait_at_activemask() {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cores.h"
 #include "launch_limits.h"
 
 namespace emulator {
@@ -35,7 +36,9 @@ void check_static_bytes(std::size_t bytes) {
             bytes, most);
   LaunchState& launch = *running.launch;
   launch.refusal = refusal_of_shared(launch.configuration, bytes, launch.shared.allowed, device());
-  if (launch.refusal) Fiber::leave();
+  if (!launch.refusal) return;
+  wait_for_turn();
+  Fiber::leave();
 }
 
 std::size_t find_variable(long key, const char* function, const char* name, std::size_t size,

@@ -64,6 +64,8 @@ std::string seed_note() {
   return seed ? "order shuffled with EMULATOR_SEED=" + std::to_string(*seed) : std::string();
 }
 
+bool has_shuffled_order() { return seed.has_value(); }
+
 std::uint64_t shuffled(std::uint64_t n, std::uint64_t size, std::uint64_t salt) {
   if (!seed || size < 2) return n;
   const unsigned half_bits = (unsigned(std::bit_width(size - 1)) + 1) / 2;

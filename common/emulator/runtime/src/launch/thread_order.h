@@ -11,7 +11,8 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-void read_seed();         // with the other settings; the same seed gives every launch the same order
+void read_seed();  // with the other settings; the same seed gives every launch the same order
+bool has_shuffled_order();
 std::string seed_note();  // "order shuffled with EMULATOR_SEED=17"; empty without a seed
 
 // The item that runs as number n of `size`: n itself, or a permutation of 0 to size - 1 that depends on

@@ -227,6 +227,10 @@ void check_memory(Access& access, bool is_copy) {
   check_writable(access, allocation);
 }
 
+bool may_access_all(const Allocation& allocation, bool is_write) {
+  return !allocation.is_static && !(is_write && is_given_to_read(allocation));
+}
+
 bool is_scalar_in_variable(const void* address, std::size_t size) {
   const Allocation* allocation = find_allocation(address);
   return allocation && allocation->space == Space::variable && holds_scalars(*allocation, size);

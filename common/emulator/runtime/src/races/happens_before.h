@@ -93,7 +93,7 @@ struct ThreadClock {
   BlockClock* block;
   const std::shared_ptr<const KnownBlocks>* known;  // of other blocks; may point to null
 };
-extern ThreadClock thread_clock;
+extern EMULATOR_OF_CORE ThreadClock thread_clock;
 void look_up_thread_clock();
 
 inline Epoch epoch_now() {

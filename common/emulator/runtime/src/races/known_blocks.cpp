@@ -96,6 +96,7 @@ void share_known(const Block& block) {
 }
 
 void shadow_arrives(Thread& thread, Scope scope) {
+  if (!running.observes_accesses) return;
   BlockClock& clock = clock_of(*thread.block);
   thread.arrived_time[int(scope)] = clock.threads[thread.rank] = tick(clock);
 }
@@ -103,6 +104,7 @@ void shadow_arrives(Thread& thread, Scope scope) {
 void shadow_waits() { thread_clock.thread = nullptr; }
 
 void shadow_blocks_synchronised(const std::vector<Block*>& blocks, Scope scope) {
+  if (!running.observes_accesses) return;
   const auto all = join_known(blocks);
   for (Block* block : blocks)
     all->blocks.insert_or_assign(std::uint32_t(block->number), synchronise(*block, scope));

@@ -192,6 +192,7 @@ void release_activemask(std::vector<Thread*>& threads) {
 }
 
 void fence() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (running.thread) shadow_fence(*running.thread);
   count_poll();
 }

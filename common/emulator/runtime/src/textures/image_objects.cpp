@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "../api/call.h"
+#include "../launch/cores.h"
 #include "../launch/scheduler.h"
 #include "../memory/access.h"
 #include "../races/shadow_events.h"
@@ -145,6 +146,7 @@ bool accepts(const ImageFunction& function, const Image& image) {
 
 void report_use(const ImageObject& object, const char* problem, std::string what, std::string detail,
                 bool is_warning, const void* pc) {
+  take_turn();
   const Cause cause{Check::memory, problem, pc, &object};
   if (is_on(Check::memory) && is_new(cause)) add(cause, {is_warning, std::move(what), "", std::move(detail)});
   if (!is_warning) end_thread();
