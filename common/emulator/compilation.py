@@ -97,6 +97,11 @@ def is_usable(include_dir: Path) -> bool:
     return include_dir.exists() and not (include_dir / "cuda_runtime.h").exists()
 
 
+def optimised_flags() -> list[str]:
+    """The flags for sources that must be fast, and that include the emulator's headers."""
+    return [f"-I{INCLUDE_DIR}", *RUNTIME_FLAGS, "-O2"]
+
+
 def runtime_jobs(temp: Path, *folders: str) -> list[Job]:
     """The jobs that compile the runtime: its sources in `src`, and those in other folders beside it.
 

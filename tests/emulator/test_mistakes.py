@@ -19,7 +19,9 @@ from common.paths import build_cache
 from common.studies import mistakes, tool_comparison
 from common.studies.mistakes import Mistake, ReportEntry
 
-pytestmark = pytest.mark.proof("programs with mistakes", files=["common/emulator/mistakes/*"])
+pytestmark = pytest.mark.proof(
+    "programs with mistakes", files=["common/emulator/mistakes/*", "common/emulator/libraries/**/*"]
+)
 
 
 CHECKS = ("memory", "initialisation", "races", "barriers", "launch", "streams", "leaks")
