@@ -61,7 +61,7 @@ def record_tool_comparison() -> int:
     sanitizer_path = sanitizer.require_tools()
     programs = mistakes.mistake_programs()
     with console.step(f"build {len(programs)} programs"), ThreadPoolExecutor(JOBS) as pool:
-        for_gpu = list(pool.map(lambda program: sanitizer.compile_program(program, "-g"), programs))
+        for_gpu = list(pool.map(lambda program: sanitizer.compile_program(program, "-g", "-lcublas"), programs))
         emulated = [build_mistakes(programs[0]), *pool.map(build_mistakes, programs[1:])]
     rows = []
     for tool in TOOLS:

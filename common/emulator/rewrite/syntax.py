@@ -47,7 +47,7 @@ REMOVED = {
 LOADERS = re.compile(
     r"cuModuleLoad\w*|cuLink(Create|AddData|AddFile)|c(u|uda)LibraryLoad\w*|cuLaunchKernel(Ex)?|nvrtcCreateProgram"
 )
-INCLUDE = Path(__file__).parents[1] / "runtime" / "include"
+EMULATED = ("runtime/include", "libraries/*/include")  # folders in the package, as globs
 
 
 class LaunchExpression(NamedTuple):
@@ -128,7 +128,7 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
         if source.is_(index - 1, "#") and source.tokens[index].directive and index not in source.skipped:
             header = source.rest_of_line(index).strip('<>" ')
             is_other = CUDA_HEADERS.fullmatch(header) and header not in source.own_headers
-            if (is_other or LIBRARY_HEADERS.fullmatch(header)) and not (INCLUDE / header).exists():
+            if (is_other or LIBRARY_HEADERS.fullmatch(header)) and not is_emulated(header):
                 yield index, f"the emulator does not support <{header}>"
     textures = [text for text in source.positions if TEXTURES.fullmatch(text)]
     for index in source.find(*REMOVED):
@@ -144,6 +144,12 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
             continue
         if text.startswith("cuda") or source.is_(index + 1, "<", "("):
             yield index, f"the emulator does not support textures and surfaces ({text})"
+
+
+def is_emulated(header: str) -> bool:
+    """Whether the emulator or one of its libraries has a header of this name."""
+    package = Path(__file__).parents[1]
+    return any((folder / header).is_file() for pattern in EMULATED for folder in package.glob(pattern))
 
 
 def is_launch(source: Source, index: int) -> bool:

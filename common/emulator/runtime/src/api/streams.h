@@ -28,6 +28,8 @@ struct Work {
   std::vector<MemoryUse> uses = {};
   bool matters = true;  // whether the host must wait for it before the program ends
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;  // of the node that it becomes in a graph
+  // Of a kernel it is unknown how far past a pointer it accesses, and which variables it uses.
+  bool uses_are_exact = true;
 
   bool is_launch() const { return type == cudaGraphNodeTypeKernel; }
 };

@@ -1,0 +1,198 @@
+// Operands of library calls: memory that is too small, uninitialised, freed, or not on the device; and
+// results that are used before the call has run.
+#include <cublas_v2.h>
+
+#include "case.h"
+
+static const float one = 1, zero = 0;
+
+static cublasHandle_t new_handle() {
+  cublasHandle_t handle;
+  expect(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
+  return handle;
+}
+
+CASE(wrong_matrix_of_fewer_columns) {
+  cublasHandle_t handle = new_handle();
+  float *A = numbers<float>(8 * 7), *B = numbers<float>(8 * 8), *C = unwritten<float>(8 * 8);
+  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, A, 8, B, 8, &zero, C, 8);  // BUG memory: A
+  cublasDestroy(handle);
+}
+
+CASE(wrong_leading_dimension_of_the_padded_matrix) {
+  cublasHandle_t handle = new_handle();
+  float *A = numbers<float>(8 * 8), *B = numbers<float>(8 * 8), *C = unwritten<float>(8 * 8);
+  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, A, 8, B, 8, &zero, C, 16);  // BUG memory: C
+  cublasDestroy(handle);
+}
+
+CASE(wrong_rows_and_columns_exchanged) {
+  cublasHandle_t handle = new_handle();
+  float *A = numbers<float>(4 * 9), *x = numbers<float>(9), *y = unwritten<float>(4);
+  cublasSgemv(handle, CUBLAS_OP_N, 9, 4, &one, A, 9, x, 1, &zero, y, 1);  // BUG memory: y
+  cublasDestroy(handle);
+}
+
+CASE(wrong_operand_on_the_host) {
+  cublasHandle_t handle = new_handle();
+  float host[16] = {}, *y = zeros<float>(16);
+  cublasSaxpy(handle, 16, &one, host, 1, y, 1);  // BUG memory: host
+  cublasDestroy(handle);
+}
+
+CASE(wrong_batch_of_host_pointers) {
+  cublasHandle_t handle = new_handle();
+  float *A = numbers<float>(16), *B = numbers<float>(16), *C = unwritten<float>(16);
+  const float *As[] = {A}, *Bs[] = {B};
+  float** Cs = filled<float*>(1, [=](int) { return C; });
+  const float** d_Bs = filled<const float*>(1, [=](int) { return Bs[0]; });
+  cublasSgemmBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, As, 4, d_Bs, 4, &zero, Cs, 4,
+                     1);  // BUG memory: As
+  cublasDestroy(handle);
+}
+
+CASE(wrong_operand_after_it_was_freed) {
+  cublasHandle_t handle = new_handle();
+  float *x, *y = zeros<float>(16);
+  check(cudaMalloc(&x, 64));
+  check(cudaMemset(x, 0, 64));
+  check(cudaFree(x));
+  cublasSaxpy(handle, 16, &one, x, 1, y, 1);  // BUG memory: x
+  cublasDestroy(handle);
+}
+
+CASE(wrong_sum_with_an_uninitialised_matrix) {
+  cublasHandle_t handle = new_handle();
+  float *A = numbers<float>(16), *B = numbers<float>(16), *C = unwritten<float>(16);
+  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, A, 4, B, 4, &one, C,
+              4);  // BUG initialisation: C
+  cublasDestroy(handle);
+}
+
+CASE(wrong_vector_of_which_half_is_uninitialised) {
+  cublasHandle_t handle = new_handle();
+  float *x = unwritten<float>(16), result;
+  check(cudaMemset(x, 0, 32));
+  cublasSasum(handle, 16, x, 1, &result);  // BUG initialisation: x
+  cublasDestroy(handle);
+}
+
+CASE(wrong_order_of_two_streams) {
+  cublasHandle_t handle = new_handle();
+  cudaStream_t first, second;
+  check(cudaStreamCreate(&first));
+  check(cudaStreamCreate(&second));
+  float *x = zeros<float>(16), *y = numbers<float>(16), *result;
+  check(cudaMallocHost(&result, 64));
+  cublasSetStream(handle, first);
+  cublasSaxpy(handle, 16, &one, y, 1, x, 1);
+  cudaMemcpyAsync(result, x, 64, cudaMemcpyDeviceToHost, second);  // BUG streams: cublasSaxpy
+  cudaStreamSynchronize(second);
+  cudaDeviceSynchronize();
+  cublasDestroy(handle);
+  check(cudaStreamDestroy(first));
+  check(cudaStreamDestroy(second));
+  check(cudaFreeHost(result));
+}
+
+CASE(right_padded_matrices) {
+  cublasHandle_t handle = new_handle();
+  // The last columns end where the memory ends, before the padding.
+  float *A = numbers<float>(16 * 7 + 8), *B = numbers<float>(8 * 8), *C = unwritten<float>(12 * 7 + 8);
+  expect(!cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, A, 16, B, 8, &zero, C, 12));
+  cublasDestroy(handle);
+}
+
+CASE(right_transposed) {
+  cublasHandle_t handle = new_handle();
+  float *A = numbers<float>(5 * 3), *B = numbers<float>(4 * 5), *C = unwritten<float>(3 * 4);
+  expect(!cublasSgemm(handle, CUBLAS_OP_T, CUBLAS_OP_T, 3, 4, 5, &one, A, 5, B, 4, &zero, C, 3));
+  cublasDestroy(handle);
+}
+
+CASE(right_every_second_element) {
+  cublasHandle_t handle = new_handle();
+  float *x = numbers<float>(31), *y = zeros<float>(16);
+  expect(!cublasSaxpy(handle, 16, &one, x, 2, y, 1));
+  expect_each(y, 16, [](int i) { return 2 * i; });
+  cublasDestroy(handle);
+}
+
+CASE(right_factor_zero_reads_nothing) {
+  cublasHandle_t handle = new_handle();
+  float *A = unwritten<float>(16), *B = unwritten<float>(16), *C = unwritten<float>(16);
+  expect(!cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &zero, A, 4, B, 4, &zero, C, 4));
+  expect_each(C, 16, [](int) { return 0; });
+  cublasDestroy(handle);
+}
+
+CASE(right_managed_memory) {
+  cublasHandle_t handle = new_handle();
+  float *x, *y = zeros<float>(16);
+  check(cudaMallocManaged(&x, 64));
+  for (int i = 0; i < 16; i++) x[i] = float(i);
+  expect(!cublasSaxpy(handle, 16, &one, x, 1, y, 1));
+  expect_each(y, 16, [](int i) { return i; });
+  check(cudaFree(x));
+  cublasDestroy(handle);
+}
+
+CASE(right_result_that_the_host_gets_at_once) {
+  cublasHandle_t handle = new_handle();
+  float *x = numbers<float>(4), result;
+  expect(!cublasSasum(handle, 4, x, 1, &result));
+  expect(result == 6);
+  cublasDestroy(handle);
+}
+
+__global__ void twice(float* x) { x[threadIdx.x] *= 2; }
+
+CASE(right_kernels_and_calls_in_one_stream) {
+  cublasHandle_t handle = new_handle();
+  cudaStream_t stream;
+  check(cudaStreamCreate(&stream));
+  float *x = numbers<float>(16), *y = zeros<float>(16);
+  cublasSetStream(handle, stream);
+  twice<<<1, 16, 0, stream>>>(x);
+  expect(!cublasSaxpy(handle, 16, &one, x, 1, y, 1));
+  twice<<<1, 16, 0, stream>>>(y);
+  check(cudaStreamSynchronize(stream));
+  expect_each(y, 16, [](int i) { return 4 * i; });
+  cublasDestroy(handle);
+  check(cudaStreamDestroy(stream));
+}
+
+CASE(right_event_between_two_streams) {
+  cublasHandle_t handle = new_handle();
+  cudaStream_t first, second;
+  cudaEvent_t done;
+  check(cudaStreamCreate(&first));
+  check(cudaStreamCreate(&second));
+  check(cudaEventCreate(&done));
+  float *x = zeros<float>(16), *y = numbers<float>(16), *result;
+  check(cudaMallocHost(&result, 64));
+  cublasSetStream(handle, first);
+  expect(!cublasSaxpy(handle, 16, &one, y, 1, x, 1));
+  check(cudaEventRecord(done, first));
+  check(cudaStreamWaitEvent(second, done, 0));
+  check(cudaMemcpyAsync(result, x, 64, cudaMemcpyDeviceToHost, second));
+  check(cudaStreamSynchronize(second));
+  expect(result[15] == 15);
+  cublasDestroy(handle);
+  check(cudaEventDestroy(done));
+  check(cudaStreamDestroy(first));
+  check(cudaStreamDestroy(second));
+  check(cudaFreeHost(result));
+}
+
+CASE(right_the_part_of_a_triangle_that_is_read) {
+  cublasHandle_t handle = new_handle();
+  float *A = unwritten<float>(4), *B = numbers<float>(2);
+  check(cudaMemset(A, 0, 8));  // the first column; its diagonal counts as ones
+  expect(!cublasStrsm(handle, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_UNIT, 2, 1,
+                      &one, A, 2, B, 2));
+  expect_each(B, 2, [](int i) { return i; });
+  cublasDestroy(handle);
+}
+
+int main(int words, char** word) { return run_cases(words, word); }
