@@ -5,6 +5,7 @@
 #include "case.h"
 
 static const float one = 1, zero = 0;
+static const cublasOperation_t N = CUBLAS_OP_N, T = CUBLAS_OP_T;
 
 static cublasHandle_t new_handle() {
   cublasHandle_t handle;
@@ -15,21 +16,21 @@ static cublasHandle_t new_handle() {
 CASE(wrong_matrix_of_fewer_columns) {
   cublasHandle_t handle = new_handle();
   float *A = numbers<float>(8 * 7), *B = numbers<float>(8 * 8), *C = unwritten<float>(8 * 8);
-  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, A, 8, B, 8, &zero, C, 8);  // BUG memory: A
+  cublasSgemm(handle, N, N, 8, 8, 8, &one, A, 8, B, 8, &zero, C, 8);  // BUG memory: A
   cublasDestroy(handle);
 }
 
 CASE(wrong_leading_dimension_of_the_padded_matrix) {
   cublasHandle_t handle = new_handle();
   float *A = numbers<float>(8 * 8), *B = numbers<float>(8 * 8), *C = unwritten<float>(8 * 8);
-  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, A, 8, B, 8, &zero, C, 16);  // BUG memory: C
+  cublasSgemm(handle, N, N, 8, 8, 8, &one, A, 8, B, 8, &zero, C, 16);  // BUG memory: C
   cublasDestroy(handle);
 }
 
 CASE(wrong_rows_and_columns_exchanged) {
   cublasHandle_t handle = new_handle();
   float *A = numbers<float>(4 * 9), *x = numbers<float>(9), *y = unwritten<float>(4);
-  cublasSgemv(handle, CUBLAS_OP_N, 9, 4, &one, A, 9, x, 1, &zero, y, 1);  // BUG memory: y
+  cublasSgemv(handle, N, 9, 4, &one, A, 9, x, 1, &zero, y, 1);  // BUG memory: y
   cublasDestroy(handle);
 }
 
@@ -44,10 +45,9 @@ CASE(wrong_batch_of_host_pointers) {
   cublasHandle_t handle = new_handle();
   float *A = numbers<float>(16), *B = numbers<float>(16), *C = unwritten<float>(16);
   const float *As[] = {A}, *Bs[] = {B};
-  float** Cs = filled<float*>(1, [=](int) { return C; });
-  const float** d_Bs = filled<const float*>(1, [=](int) { return Bs[0]; });
-  cublasSgemmBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, As, 4, d_Bs, 4, &zero, Cs, 4,
-                     1);  // BUG memory: As
+  float** d_C = filled<float*>(1, [=](int) { return C; });
+  const float** d_B = filled<const float*>(1, [=](int) { return Bs[0]; });
+  cublasSgemmBatched(handle, N, N, 4, 4, 4, &one, As, 4, d_B, 4, &zero, d_C, 4, 1);  // BUG memory: As
   cublasDestroy(handle);
 }
 
@@ -63,9 +63,8 @@ CASE(wrong_operand_after_it_was_freed) {
 
 CASE(wrong_sum_with_an_uninitialised_matrix) {
   cublasHandle_t handle = new_handle();
-  float *A = numbers<float>(16), *B = numbers<float>(16), *C = unwritten<float>(16);
-  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, A, 4, B, 4, &one, C,
-              4);  // BUG initialisation: C
+  float *A = numbers<float>(9), *B = numbers<float>(9), *C = unwritten<float>(9);
+  cublasSgemm(handle, N, N, 3, 3, 3, &one, A, 3, B, 3, &one, C, 3);  // BUG initialisation: C
   cublasDestroy(handle);
 }
 
@@ -99,14 +98,14 @@ CASE(right_padded_matrices) {
   cublasHandle_t handle = new_handle();
   // The last columns end where the memory ends, before the padding.
   float *A = numbers<float>(16 * 7 + 8), *B = numbers<float>(8 * 8), *C = unwritten<float>(12 * 7 + 8);
-  expect(!cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, A, 16, B, 8, &zero, C, 12));
+  expect(!cublasSgemm(handle, N, N, 8, 8, 8, &one, A, 16, B, 8, &zero, C, 12));
   cublasDestroy(handle);
 }
 
 CASE(right_transposed) {
   cublasHandle_t handle = new_handle();
   float *A = numbers<float>(5 * 3), *B = numbers<float>(4 * 5), *C = unwritten<float>(3 * 4);
-  expect(!cublasSgemm(handle, CUBLAS_OP_T, CUBLAS_OP_T, 3, 4, 5, &one, A, 5, B, 4, &zero, C, 3));
+  expect(!cublasSgemm(handle, T, T, 3, 4, 5, &one, A, 5, B, 4, &zero, C, 3));
   cublasDestroy(handle);
 }
 
@@ -121,7 +120,7 @@ CASE(right_every_second_element) {
 CASE(right_factor_zero_reads_nothing) {
   cublasHandle_t handle = new_handle();
   float *A = unwritten<float>(16), *B = unwritten<float>(16), *C = unwritten<float>(16);
-  expect(!cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &zero, A, 4, B, 4, &zero, C, 4));
+  expect(!cublasSgemm(handle, N, N, 4, 4, 4, &zero, A, 4, B, 4, &zero, C, 4));
   expect_each(C, 16, [](int) { return 0; });
   cublasDestroy(handle);
 }
@@ -189,8 +188,8 @@ CASE(right_the_part_of_a_triangle_that_is_read) {
   cublasHandle_t handle = new_handle();
   float *A = unwritten<float>(4), *B = numbers<float>(2);
   check(cudaMemset(A, 0, 8));  // the first column; its diagonal counts as ones
-  expect(!cublasStrsm(handle, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_UNIT, 2, 1,
-                      &one, A, 2, B, 2));
+  expect(!cublasStrsm(handle, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, N, CUBLAS_DIAG_UNIT, 2, 1, &one, A, 2,
+                      B, 2));
   expect_each(B, 2, [](int i) { return i; });
   cublasDestroy(handle);
 }
