@@ -1,6 +1,9 @@
 // Operands of library calls: memory that is too small, uninitialised, freed, or not on the device; and
 // results that are used before the call has run.
 #include <cublas_v2.h>
+#include <cufft.h>
+#include <curand.h>
+#include <curand_kernel.h>
 
 #include "case.h"
 
@@ -92,6 +95,50 @@ CASE(wrong_order_of_two_streams) {
   check(cudaStreamDestroy(first));
   check(cudaStreamDestroy(second));
   check(cudaFreeHost(result));
+}
+
+CASE(wrong_real_transform_in_place_without_padding) {
+  cufftHandle plan;
+  expect(!cufftPlan1d(&plan, 64, CUFFT_R2C, 1));
+  float* data = numbers<float>(64);                                 // the result has 33 complex numbers
+  cufftExecR2C(plan, data, reinterpret_cast<cufftComplex*>(data));  // BUG memory: data
+  cufftDestroy(plan);
+}
+
+CASE(wrong_transform_of_uninitialised_imaginary_parts) {
+  cufftHandle plan;
+  expect(!cufftPlan1d(&plan, 16, CUFFT_C2C, 1));
+  float2* data = unwritten<float2>(16);
+  float real[16] = {};
+  check(cudaMemcpy2D(data, sizeof(float2), real, sizeof(float), sizeof(float), 16, cudaMemcpyHostToDevice));
+  cufftExecC2C(plan, data, data, CUFFT_FORWARD);  // BUG initialisation: data
+  cufftDestroy(plan);
+}
+
+CASE(wrong_number_of_random_numbers) {
+  curandGenerator_t generator;
+  expect(!curandCreateGenerator(&generator, CURAND_RNG_PSEUDO_DEFAULT));
+  float* x = unwritten<float>(100);
+  curandGenerateUniform(generator, x, 100 * sizeof(float));  // BUG memory: x
+  curandDestroyGenerator(generator);
+}
+
+CASE(wrong_random_numbers_to_the_host) {
+  curandGenerator_t generator;
+  expect(!curandCreateGenerator(&generator, CURAND_RNG_PSEUDO_DEFAULT));
+  float host[16];
+  curandGenerateUniform(generator, host, 16);  // BUG memory: host
+  curandDestroyGenerator(generator);
+}
+
+__global__ void draw(curandState* states, float* x) {
+  x[threadIdx.x] = curand_uniform(&states[threadIdx.x]);  // BUG initialisation: states
+}
+
+CASE(wrong_random_state_that_no_kernel_has_started) {
+  curandState* states = unwritten<curandState>(1);
+  draw<<<1, 1>>>(states, unwritten<float>(1));
+  cudaDeviceSynchronize();
 }
 
 CASE(right_padded_matrices) {
@@ -191,6 +238,73 @@ CASE(right_the_part_of_a_triangle_that_is_read) {
   expect(!cublasStrsm(handle, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, N, CUBLAS_DIAG_UNIT, 2, 1, &one, A, 2,
                       B, 2));
   expect_each(B, 2, [](int i) { return i; });
+  cublasDestroy(handle);
+}
+
+CASE(right_real_transform_in_place_with_padding) {
+  cufftHandle plan;
+  expect(!cufftPlan1d(&plan, 64, CUFFT_R2C, 1));
+  float* data = unwritten<float>(66);
+  check(cudaMemset(data, 0, 64 * sizeof(float)));  // the padding is not read
+  expect(!cufftExecR2C(plan, data, reinterpret_cast<cufftComplex*>(data)));
+  expect_each(data, 66, [](int) { return 0; });
+  cufftDestroy(plan);
+}
+
+CASE(right_random_numbers_to_managed_memory) {
+  curandGenerator_t generator;
+  expect(!curandCreateGenerator(&generator, CURAND_RNG_PSEUDO_DEFAULT));
+  float* x;
+  check(cudaMallocManaged(&x, 64));
+  expect(!curandGenerateUniform(generator, x, 16));
+  check(cudaDeviceSynchronize());
+  for (int i = 0; i < 16; i++) expect(x[i] > 0 && x[i] <= 1);
+  check(cudaFree(x));
+  curandDestroyGenerator(generator);
+}
+
+__global__ void start_and_draw(curandState* states, float* x, int count) {
+  curand_init(1, threadIdx.x, 0, &states[threadIdx.x]);
+  curandState state = states[threadIdx.x];
+  for (int i = 0; i < count; i++) x[i * blockDim.x + threadIdx.x] = curand_normal(&state);
+  states[threadIdx.x] = state;
+}
+
+CASE(right_random_states) {
+  curandState* states = unwritten<curandState>(32);
+  float* x = unwritten<float>(96);
+  start_and_draw<<<1, 32>>>(states, x, 3);
+  start_and_draw<<<1, 32>>>(states, x, 3);
+  check(cudaDeviceSynchronize());
+}
+
+CASE(right_transform_of_one_column) {
+  cufftHandle plan;
+  int size[] = {8};
+  expect(!cufftPlanMany(&plan, 1, size, size, 3, 1, size, 3, 1, CUFFT_C2C, 1));
+  float2* data = unwritten<float2>(22);  // the last element of the column is the last of the memory
+  check(cudaMemset2D(data, 3 * sizeof(float2), 0, sizeof(float2), 8));
+  expect(!cufftExecC2C(plan, data, data, CUFFT_FORWARD));
+  check(cudaDeviceSynchronize());
+  cufftDestroy(plan);
+}
+
+CASE(right_random_numbers_of_a_generator_on_the_host) {
+  curandGenerator_t generator;
+  expect(!curandCreateGeneratorHost(&generator, CURAND_RNG_PSEUDO_DEFAULT));
+  float host[16];
+  expect(!curandGenerateUniform(generator, host, 16));
+  for (float x : host) expect(x > 0 && x <= 1);
+  curandDestroyGenerator(generator);
+}
+
+CASE(right_batch_of_device_pointers) {
+  cublasHandle_t handle = new_handle();
+  float *A = numbers<float>(9), *C = unwritten<float>(9);
+  const float** d_A = filled<const float*>(1, [=](int) { return A; });
+  float** d_C = filled<float*>(1, [=](int) { return C; });
+  expect(!cublasSgemmBatched(handle, N, T, 3, 3, 3, &one, d_A, 3, d_A, 3, &zero, d_C, 3, 1));
+  expect_one(C, 0 * 0 + 3 * 3 + 6 * 6);
   cublasDestroy(handle);
 }
 

@@ -52,11 +52,20 @@ void skipahead_sequence(unsigned long long count, State* state) {
   state->random.skip_sequences(count);
 }
 
+// Each call loads and stores the generator as a whole.
 template <emulator::curand::AState State>
 unsigned int curand(State* state) {
-  return state->random.next();
+  auto random = state->random;
+  const unsigned int word = random.next();
+  state->random = random;
+  return word;
 }
-inline uint4 curand4(curandStatePhilox4_32_10* state) { return state->random.next4(); }
+inline uint4 curand4(curandStatePhilox4_32_10* state) {
+  auto random = state->random;
+  const uint4 words = random.next4();
+  state->random = random;
+  return words;
+}
 
 template <emulator::curand::AState State>
 float curand_uniform(State* state) {
@@ -97,7 +106,10 @@ inline float4 curand_normal4(curandStatePhilox4_32_10* state) {
 }
 template <emulator::curand::AState State>
 double2 curand_normal2_double(State* state) {
-  return emulator::curand::normal_double(state->random.next4());
+  auto random = state->random;
+  const uint4 words = random.next4();
+  state->random = random;
+  return emulator::curand::normal_double(words);
 }
 inline double4 curand_normal4_double(curandStatePhilox4_32_10* state) {
   const double2 first = curand_normal2_double(state), second = curand_normal2_double(state);
