@@ -1,6 +1,5 @@
-// CUB: reductions, scans, sorts, loads and stores of blocks and warps
-// Support: approximate: values are combined in the order of their threads, and some of the block functions
-// are left out
+// Libraries: CUB, functions of a block or a warp: reductions, scans, sorts, loads and stores
+// Support: approximate: values are combined in the order of the threads, and not all functions are there
 #include <cub/cub.cuh>
 #include <cuda/functional>
 #include <cuda/std/functional>

@@ -1,5 +1,5 @@
-// CUB: reductions, scans, sorts, selections and histograms of arrays on the device
-// Support: approximate: each runs in one thread, in the order of the elements, and needs no temporary memory
+// Libraries: CUB, functions of arrays: reductions, scans, sorts, selections, histograms
+// Support: approximate: each function runs in one thread, and not all functions are there
 #include <cub/cub.cuh>
 #include <cuda/std/functional>
 

@@ -1,6 +1,5 @@
-// cuBLAS: products of matrices (gemm, gemmEx, batches) in float, double, half, bfloat16, int8 and complex
-// numbers Support: approximate: sums are rounded in another order, those of half only once, and TF32 is not
-// used
+// Libraries: cuBLAS, products of matrices (gemm, gemmEx, batches) of all usual types
+// Support: approximate: sums are rounded in another order, those of half once, and TF32 is not used
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -1,6 +1,5 @@
-// cuBLAS: vectors and matrices (dot, axpy, nrm2, gemv, ger, geam, trsm, Set/GetMatrix), pointer modes,
-// streams Support: approximate: sums are computed in double and rounded once, and only float and double are
-// supported
+// Libraries: cuBLAS, vectors and matrices (dot, axpy, nrm2, gemv, ger, geam, trsm, SetMatrix)
+// Support: approximate: only float and double, with sums in double that are rounded once
 #include <cublas_v2.h>
 
 #include <cmath>

@@ -1,6 +1,5 @@
-// cuFFT: transforms in one to three dimensions, of complex and real numbers, with batches, strides and in
-// place Support: approximate: everything is computed in double and rounded once, and callbacks and several
-// GPUs are left out
+// Libraries: cuFFT, in one to three dimensions, complex and real, with batches and in place
+// Support: approximate: computed in double and rounded once, without callbacks or several GPUs
 #include <cufft.h>
 
 #include <cmath>

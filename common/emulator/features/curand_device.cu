@@ -1,6 +1,5 @@
-// cuRAND: random numbers in kernels (curand_kernel.h), with XORWOW and Philox
-// Support: approximate: normal numbers may differ in their last bits, Poisson numbers are others, MRG32k3a is
-// left out
+// Libraries: cuRAND in kernels (curand_kernel.h), with XORWOW and Philox
+// Support: approximate: normal numbers may differ in their last bits, Poisson numbers are others
 #include <curand_kernel.h>
 
 #include <cmath>

@@ -1,6 +1,5 @@
-// cuRAND: arrays of random numbers (curand.h), uniform, normal, log-normal and Poisson, on the device or the
-// host Support: approximate: XORWOW and Philox give a GPU's words, other generators others; quasirandom ones
-// are refused
+// Libraries: cuRAND, arrays of uniform, normal, log-normal and Poisson numbers (curand.h)
+// Support: approximate: XORWOW and Philox give a GPU's words, other generators give other numbers
 #include <curand.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Thrust: transforms, reductions, scans, sorts and selections, with device_vector and iterators
-// Support: approximate: only elementwise algorithms run in several threads, and some algorithms are left out
+// Libraries: Thrust, with device_vector, iterators, transforms, reductions, scans and sorts
+// Support: approximate: all but elementwise algorithms run in one thread, and not all are there
 #include <thrust/binary_search.h>
 #include <thrust/copy.h>
 #include <thrust/count.h>

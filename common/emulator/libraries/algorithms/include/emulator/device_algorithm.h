@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "cuda_runtime.h"
 
@@ -19,6 +20,8 @@ __global__ void in_one_thread(Body body, Arguments... arguments) {
   body(arguments...);
 }
 
+// The function is an argument, too, so that the runtime knows the memory that its pointers point to.
+//
 // Calls body(i, arguments...) for each i below `count`, by one thread each. `names` are those of the
 // arguments in reports, such as "first, result".
 template <typename Body, typename... Arguments>
@@ -27,9 +30,10 @@ cudaError_t launch_each(const char* name, const char* names, std::size_t count, 
   constexpr std::size_t kThreads = 256;
   if (count == 0) return cudaSuccess;
   const auto blocks = unsigned((count + kThreads - 1) / kThreads);
+  const std::string all_names = std::string("function, ") + names;
   launch(
-      name, names, [=](auto&&... given) { for_each_thread(count, body, given...); },
-      config(blocks, unsigned(count < kThreads ? count : kThreads), 0, stream, where))(arguments...);
+      name, all_names.c_str(), [=](auto&&... given) { for_each_thread(count, given...); },
+      config(blocks, unsigned(count < kThreads ? count : kThreads), 0, stream, where))(body, arguments...);
   return cudaPeekAtLastError();
 }
 
@@ -37,9 +41,10 @@ cudaError_t launch_each(const char* name, const char* names, std::size_t count, 
 template <typename Body, typename... Arguments>
 cudaError_t launch_once(const char* name, const char* names, cudaStream_t stream, Position where, Body body,
                         Arguments... arguments) {
+  const std::string all_names = std::string("function, ") + names;
   launch(
-      name, names, [=](auto&&... given) { in_one_thread(body, given...); },
-      config(1, 1, 0, stream, where))(arguments...);
+      name, all_names.c_str(), [=](auto&&... given) { in_one_thread(given...); },
+      config(1, 1, 0, stream, where))(body, arguments...);
   return cudaPeekAtLastError();
 }
 
