@@ -102,6 +102,11 @@ def is_usable(include_dir: Path) -> bool:
     return include_dir.exists() and not (include_dir / "cuda_runtime.h").exists()
 
 
+def optimised_flags(macros: Sequence[str] = ()) -> list[str]:
+    """The flags for sources that must be fast, and that include the emulator's headers."""
+    return [*_runtime_flags(macros), "-O2"]
+
+
 def runtime_jobs(temp: Path, *folders: str, macros: Sequence[str] = ()) -> list[Job]:
     """The jobs that compile the runtime: its sources in `src`, and those in other folders beside it.
 
@@ -113,13 +118,17 @@ def runtime_jobs(temp: Path, *folders: str, macros: Sequence[str] = ()) -> list[
         "fast": [source for source in sources if source.stem in OPTIMISED],
         "slow": [source for source in sources if source.stem not in (*OPTIMISED, "builtin_variables")],
     }
-    flags = [f"-I{INCLUDE_DIR}", *RUNTIME_FLAGS, *(f"-D{macro}" for macro in macros)]
+    flags = _runtime_flags(macros)
     jobs = [Job(RUNTIME / "src" / "device" / "builtin_variables.cpp", [*flags, "-O1"], PACKAGE)]
     for name, bundle in bundles.items():
         source = temp / f"{name}.cpp"
         source.write_text("".join(f'#include "{path}"\n' for path in bundle))
         jobs.append(Job(source, [*flags, "-O2" if name == "fast" else "-O0"], PACKAGE))
     return jobs
+
+
+def _runtime_flags(macros: Sequence[str]) -> list[str]:
+    return [f"-I{INCLUDE_DIR}", *RUNTIME_FLAGS, *(f"-D{macro}" for macro in macros)]
 
 
 def add_versions(jobs: Iterable[Job]) -> list[Job]:

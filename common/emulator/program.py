@@ -23,6 +23,7 @@ from .compilation import (
     KERNEL_FLAGS,
     add_versions,
     is_usable,
+    optimised_flags,
     rewrite_sources,
     runtime_jobs,
     why_unavailable,
@@ -32,6 +33,7 @@ from .errors import UserError
 from .toolchain.cache import Cache, default_cache, prune_cache
 from .toolchain.compiler import compiler_command
 from .toolchain.hints import find_hints
+from .toolchain.libraries import find_libraries, library_dirs, library_jobs
 from .toolchain.messages import drop_misplaced_carets
 from .toolchain.objects import Job, compile_objects
 
@@ -113,13 +115,15 @@ def build_program(
     paths = [Path(os.path.normpath(here / name)) for name in names]
     dirs = [path for path in (Path(os.path.normpath(here / name)) for name in include_dirs) if is_usable(path)]
     copies = rewrite_sources(paths, dirs, here, work / "source")
-    copied_dirs = [copies.copy_of(path) for path in dirs]
-    include = [f"-I{path}" for path in (*copied_dirs, INCLUDE_DIR, *dirs)]  # a program's own headers come first
+    libraries = find_libraries(paths, dirs)
+    own_dirs = [*(copies.copy_of(path) for path in dirs), *library_dirs(libraries)]
+    include = [f"-I{path}" for path in (*own_dirs, INCLUDE_DIR, *dirs)]  # a program's own headers come first
     defined = [f"-D{macro}" for macro in (*macros, *RUNTIME_MACROS)]
     flags = [*include, *defined, f"-std={standard}", *FLAGS, *copies.prefix_maps]
     jobs = [Job(copies.copy_of(path), flags, here) for path in paths]
-    jobs = add_versions([*jobs, *runtime_jobs(work, "program", macros=RUNTIME_MACROS)])
-    compiled = compile_objects(jobs, copied_dirs, cache, work)
+    jobs += library_jobs(libraries, optimised_flags(RUNTIME_MACROS))
+    jobs += runtime_jobs(work, "program", macros=RUNTIME_MACROS)
+    compiled = compile_objects(add_versions(jobs), own_dirs, cache, work)
     for k, (path, output) in enumerate(compiled):
         if path is None:
             name = names[k] if k < len(names) else "the emulator's runtime"

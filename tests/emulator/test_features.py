@@ -14,7 +14,9 @@ from common.emulator import UserError, build_program
 from common.paths import ROOT, build_cache
 from common.studies.programs import features
 
-pytestmark = pytest.mark.proof("features of CUDA", files=["common/emulator/features/*"])
+pytestmark = pytest.mark.proof(
+    "features of CUDA", files=["common/emulator/features/*", "common/emulator/libraries/**/*"]
+)
 FEATURES = features.read_features()
 SEEDS = ("", "1", "20")  # orders of blocks and threads; the first is the usual one
 

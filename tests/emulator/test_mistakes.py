@@ -20,7 +20,9 @@ from common.studies import tool_comparison
 from common.studies.programs import mistakes
 from common.studies.programs.mistakes import Mistake, ReportEntry
 
-pytestmark = pytest.mark.proof("programs with mistakes", files=["common/emulator/mistakes/*"])
+pytestmark = pytest.mark.proof(
+    "programs with mistakes", files=["common/emulator/mistakes/*", "common/emulator/libraries/**/*"]
+)
 
 
 CHECKS = ("memory", "initialisation", "races", "barriers", "launch", "streams", "leaks")

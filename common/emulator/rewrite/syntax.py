@@ -52,7 +52,7 @@ LOADERS = re.compile(
     r"cuModuleLoad\w*|cuLink(Create|AddData|AddFile)|c(u|uda)LibraryLoad\w*|cuLaunchKernel(Ex)?|nvrtcCreateProgram"
 )
 DEVICE_COPIES = ("cudaMemcpyAsync", "cudaMemcpy2DAsync", "cudaMemcpy3DAsync", "cudaMemsetAsync", "cudaMemset2DAsync")
-INCLUDE = Path(__file__).parents[1] / "runtime" / "include"
+EMULATED = ("runtime/include", "libraries/*/include")  # folders in the package, as globs
 
 
 Kernels = dict[str, list[Signature]]  # the parameters of each declaration, by the kernel's name
@@ -140,7 +140,7 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
         if source.is_(index - 1, "#") and source.tokens[index].directive and index not in source.skipped:
             header = source.rest_of_line(index).strip('<>" ')
             is_other = CUDA_HEADERS.fullmatch(header) and header not in source.own_headers
-            if (is_other or LIBRARY_HEADERS.fullmatch(header)) and not (INCLUDE / header).exists():
+            if (is_other or LIBRARY_HEADERS.fullmatch(header)) and not is_emulated(header):
                 yield index, f"the emulator does not support <{header}>"
     others = [text for text in source.positions if OTHER_FUNCTIONS.fullmatch(text)]
     for index in source.find(*REMOVED):
@@ -179,6 +179,12 @@ def is_texture_reference(source: Source, index: int) -> bool:
     name = source.tokens[index].text
     is_own = any(source.is_(k - 1, "struct", "class", "using") for k in source.find(name))
     return is_type and not is_own and index not in source.skipped
+
+
+def is_emulated(header: str) -> bool:
+    """Whether the emulator or one of its libraries has a header of this name."""
+    package = Path(__file__).parents[1]
+    return any((folder / header).is_file() for pattern in EMULATED for folder in package.glob(pattern))
 
 
 def is_launch(source: Source, index: int) -> bool:

@@ -161,6 +161,7 @@ cudaError_t prepare_work(LaunchInfo info, Work& work) {
   }
   work = {"kernel " + std::string(info.kernel), info.configuration.where, nullptr, uses_of(info.arguments)};
   work.type = cudaGraphNodeTypeKernel;
+  work.uses_are_exact = false;
   work.run = [info = std::move(info), closure] { run(info); };
   return cudaSuccess;
 }

@@ -29,6 +29,8 @@ struct Work {
   bool matters = true;  // whether the host must wait for it before the program ends
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;  // of the node that it becomes in a graph
   cudaEvent_t event = nullptr;                      // that a node of a graph records or waits for
+  // Of a kernel it is unknown how far past a pointer it accesses, and which variables it uses.
+  bool uses_are_exact = true;
 
   bool is_launch() const { return type == cudaGraphNodeTypeKernel; }
 };
