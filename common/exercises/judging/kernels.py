@@ -23,7 +23,7 @@ def stored_once(counted: Counted | None, size: int, case: object, kernel: str = 
     require(
         stored >= size,
         f"{case}: {names} stores {stored:,} of the {size:,} bytes of the results: the rest is computed on the "
-        "host, or by no thread",
+        "host, or no thread stores it (a result that is zero must be stored, too)",
     )
     for launch in launches:
         if launch.repeated_stores:
@@ -32,6 +32,16 @@ def stored_once(counted: Counted | None, size: int, case: object, kernel: str = 
                 f"elements that another thread has already stored, first {launch.first_repeated}. "
                 f"{_likely_cause(launch)}"
             )
+
+
+def launched_once(counted: Counted | None, case: object) -> None:
+    """Raises `Failure` if a kernel was launched more than once."""
+    for launch in counted.launches if counted else ():
+        require(
+            launch.launches == 1,
+            f"{case}: the results are right, but {launch.kernel} is launched {launch.launches:,} times where one "
+            "launch is enough: each launch takes time, and a grid can have a block for every row",
+        )
 
 
 def on_current_stream(counted: Counted | None, case: object) -> None:
