@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.emulator import Counted, Launch
-from common.exercises.judge import Failure, guarded, no_idle_block, on_current_stream, stored_once
+from common.exercises.judge import Failure, guarded, launched_once, no_idle_block, on_current_stream, stored_once
 
 
 def counted(**changes: object) -> Counted:
@@ -17,13 +17,13 @@ def counted(**changes: object) -> Counted:
 def test_what_is_right_passes():
     stored_once(counted(), 840, "B=3")
     stored_once(counted(), 840, "B=3", "scale")
-    for check in (on_current_stream, guarded, no_idle_block):
+    for check in (on_current_stream, guarded, no_idle_block, launched_once):
         check(counted(), "B=3")
 
 
 def test_a_gpu_counts_nothing():
     stored_once(None, 840, "B=3")
-    for check in (on_current_stream, guarded, no_idle_block):
+    for check in (on_current_stream, guarded, no_idle_block, launched_once):
         check(None, "B=3")
 
 
@@ -59,6 +59,7 @@ def test_no_kernel_at_all():
     ("check", "changes", "message"),
     [
         (on_current_stream, {"on_other_streams": 1}, "B=3: scale<float> is not launched on the current stream"),
+        (launched_once, {"launches": 3}, "scale<float> is launched 3 times where one launch is enough"),
         (guarded, {"unguarded": 1}, "B=3: scale<float> is launched without a device guard"),
         (no_idle_block, {"idle_blocks": 3}, "3 blocks of scale<float><<<(2, 3, 1), (64, 1, 1)>>> access no memory"),
     ],

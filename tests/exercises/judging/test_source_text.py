@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.exercises.judging.source_text import strip_comments
+from common.exercises.judging.source_text import find_host_calls, strip_comments
 
 CODE = {
     "a line": ("a.cpp", "x();  // y()\nz();", "x();   \nz();"),
@@ -37,3 +37,11 @@ def test_comments_go(name):
 )
 def test_literals_go(file, text, code):
     assert strip_comments(text, file, strings=False) == code
+
+
+def test_calls_in_kernels_are_not_the_hosts():
+    kernel = "__global__ void k(float* x) {\n  if (a) { for (;;) { x[0] = std::exp(1.f); } }\n}\n"
+    host = "int main() { x[0] = tanhf(2) + tanhf(3); my_exp(4); }"
+    assert find_host_calls(kernel + host, "exp", "tanh") == ["tanhf"]
+    assert find_host_calls(kernel, "exp") == []
+    assert find_host_calls("__device__ float e(float x) { return expm1(x); }" + host, "expm1") == []
