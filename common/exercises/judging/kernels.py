@@ -5,10 +5,13 @@ All accept None, which is what `work.counting()` yields on a GPU.
 
 from __future__ import annotations
 
+import math
 import re
 
 from ...emulator import Counted, Launch, matches_kernel
 from ..failures import Failure, require
+
+WARP = 32  # threads
 
 
 def stored_once(counted: Counted | None, size: int, case: object, kernel: str = "") -> None:
@@ -41,6 +44,22 @@ def launched_once(counted: Counted | None, case: object) -> None:
             launch.launches == 1,
             f"{case}: the results are right, but {launch.kernel} is launched {launch.launches:,} times where one "
             "launch is enough: each launch takes time, and a grid can have a block for every row",
+        )
+
+
+def enough_threads(counted: Counted | None, elements: int, case: object) -> None:
+    """Raises `Failure` if a launch has fewer threads than results, or blocks that are smaller than a warp."""
+    for launch in counted.launches if counted else ():
+        in_block, blocks = math.prod(launch.block), math.prod(launch.grid)
+        require(
+            in_block >= WARP,
+            f"{case}: the results are right, but {launch.kernel} is launched in blocks of {in_block} threads. The "
+            f"threads of a block run in warps of {WARP}: the rest of each warp does nothing",
+        )
+        require(
+            in_block * blocks >= elements,
+            f"{case}: the results are right, but {launch.kernel} is launched with {in_block * blocks:,} threads for "
+            f"{elements:,} results. Is there a block for every row?",
         )
 
 

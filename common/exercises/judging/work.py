@@ -26,7 +26,7 @@ from ..runner.process import LearnerError, Process
 from ..runner.remote import RemoteFunction, RemoteModule
 from ..variants.answers import ANSWERS, read_answers
 from .builds import build_work_extension
-from .kernels import launched_once, on_current_stream, stored_once
+from .kernels import enough_threads, launched_once, on_current_stream, stored_once
 from .source_text import strip_comments
 
 if TYPE_CHECKING:
@@ -227,6 +227,7 @@ class Work:
             )
             stored_once(counted.kernels, units * unit, name)
             launched_once(counted.kernels, name)
+            enough_threads(counted.kernels, case.B * case.S, name)
             on_current_stream(counted.kernels, name)
 
     def ours(self, folder: Path | None = None) -> Work:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from common.emulator import Counted, Launch
-from common.exercises.judge import Failure, guarded, launched_once, no_idle_block, on_current_stream, stored_once
+from common.exercises.judge import (
+    Failure,
+    enough_threads,
+    guarded,
+    launched_once,
+    no_idle_block,
+    on_current_stream,
+    stored_once,
+)
 
 
 def counted(**changes: object) -> Counted:
@@ -67,4 +75,19 @@ def test_no_kernel_at_all():
 def test_how_it_was_launched(check, changes, message):
     with pytest.raises(Failure) as failure:
         check(counted(**changes), "B=3")
+    assert message in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"block": (1, 1, 1)}, "scale<float> is launched in blocks of 1 threads"),
+        ({"grid": (1, 1, 1)}, "is launched with 64 threads for 210 results. Is there a block for every row?"),
+    ],
+)
+def test_there_are_enough_threads(changes, message):
+    enough_threads(counted(), 210, "B=3")
+    enough_threads(None, 210, "B=3")
+    with pytest.raises(Failure) as failure:
+        enough_threads(counted(**changes), 210, "B=3")
     assert message in str(failure.value)

@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import launched_once, no_idle_block, require, same, stored_once
+from common.exercises.judge import enough_threads, launched_once, no_idle_block, require, same, stored_once
 from common.exercises.programs import printed
 
 I = 5
@@ -24,6 +24,8 @@ def check(work):
         same("new_h", got, want, case, torch.float64, suspects=suspects(from_input, from_h, h))
         stored_once(counted, got.nbytes, case)
         launched_once(counted, case)
+        if not device:
+            enough_threads(counted, B * S, case)
         no_idle_block(counted, case)
         read = counted.total("bytes", space="global load")
         require(
