@@ -10,6 +10,7 @@ import re
 
 from ...emulator import Counted, Launch, matches_kernel
 from ..failures import Failure, require
+from .source_text import find_narrow_products
 
 WARP = 32  # threads
 
@@ -92,6 +93,16 @@ def no_idle_block(counted: Counted | None, case: object) -> None:
             f"{launch.kernel}<<<{launch.grid}, {launch.block}>>> access no memory. Is there one block too many when "
             "the last one is full?",
         )
+
+
+def wide_indices(code: str, *factors: str) -> None:
+    """Raises `Failure` if a kernel's source, without comments, computes an index with these factors in 32 bits."""
+    narrow = find_narrow_products(code, *factors)
+    require(
+        not narrow,
+        f"the results are right, but {' and '.join(narrow)} has 32 bits, and holds a product that exceeds 2**31 for "
+        "a large tensor: use int64_t, as in 3/index_of_64_bits",
+    )
 
 
 def _likely_cause(launch: Launch) -> str:

@@ -41,3 +41,13 @@ def find_host_calls(code: str, *names: str) -> list[str]:
     """
     calls = re.findall(rf"\b(?:{'|'.join(names)})f?\b", re.sub(ON_THE_GPU, "", code))
     return list(dict.fromkeys(calls))
+
+
+def find_narrow_products(code: str, *factors: str) -> list[str]:
+    """The 32-bit variables, such as "at", that are set to a product with one of these factors, such as "row".
+
+    `code` has no comments. Sizes at which such a product overflows do not fit into the memory of a test.
+    """
+    either = "|".join(factors)
+    value = rf"[^;]*?(?:\b(?:{either})\b[^;,]*\*|\*[^;,]*\b(?:{either})\b)"
+    return re.findall(rf"\b(?:int|unsigned|u?int32_t)\s+(\w+)\s*=\s*{value}", code)

@@ -1,6 +1,14 @@
 import torch
 
-from common.exercises.judge import enough_threads, launched_once, no_idle_block, require, same, stored_once
+from common.exercises.judge import (
+    enough_threads,
+    launched_once,
+    no_idle_block,
+    require,
+    same,
+    stored_once,
+    wide_indices,
+)
 from common.exercises.programs import printed
 
 I = 5
@@ -32,6 +40,7 @@ def check(work):
             read >= 7 * 8 * B * S,
             f"{case}: each element of new_h depends on seven numbers, but the kernel reads fewer",
         )
+    wide_indices(work.code("gru.cu"), "row", "S")
 
 
 def suspects(from_input, from_h, h):

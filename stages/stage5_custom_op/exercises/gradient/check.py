@@ -1,7 +1,6 @@
 from common.cell.case import input_gradients
 from common.exercises.judge import CALLS, OPERATORS, SMALL, agree, cases, once_differentiable, require
 
-
 COPIES = ("clone", "contiguous", "copy_", "_to_copy")
 
 
