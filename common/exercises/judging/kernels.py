@@ -107,6 +107,7 @@ def wide_indices(code: str, *factors: str) -> None:
 
 def _likely_cause(launch: Launch) -> str:
     blocks = re.findall(r"block (\(.*?\))", launch.first_repeated)
-    if len(set(blocks)) == 1:
+    rows = {block.split(", ", 1)[1] for block in blocks}  # of blocks that differ in x at most
+    if len(rows) == 1:
         return "Threads beyond the last element must store nothing: is there a guard?"
     return "Does each block also compute the rows of others? The step from one of its rows to the next is gridDim.y"

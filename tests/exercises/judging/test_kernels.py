@@ -49,6 +49,7 @@ def between(first: str, second: str) -> dict:
             "B=3: scale<float> stores 0 of the 840 bytes of the results: the rest is computed on",
         ),
         (between("(0, 0, 0)", "(0, 1, 0)"), "The step from one of its rows to the next is gridDim.y"),
+        (between("(0, 2, 0)", "(1, 2, 0)"), "Threads beyond the last element must store nothing: is there a guard?"),
         (between("(1, 0, 0)", "(1, 0, 0)"), "Threads beyond the last element must store nothing: is there a guard?"),
     ],
 )

@@ -61,8 +61,8 @@ def explained(name, questions, got, want):
 
 def wrong_blocks(elements, off, want):
     """The cause of a wrong number of blocks."""
-    if elements < 2**31:
-        return "32 bits are enough for these. Is the number of elements divided by the threads, and rounded up?"
+    if elements < 2**31 or (abs(off) == 1 and elements < 2**53):
+        return "This is not an overflow. Is the number of elements divided by the threads of a block, and rounded up?"
     if abs(off) < 1e-6 * want:
         return "The result is rounded: a float has 24 significant bits, and a double 53. Compute in int64_t"
     return f"The {elements:,} elements are counted in 32 bits. {ENDS}"
