@@ -79,8 +79,8 @@ def explained(count, is_refused, refused_before):
     """The likely cause of a wrong return value."""
     if is_refused and refused_before:
         return (
-            "The launch before it was rejected with the same error. Clear that error before the launch; a comparison of "
-            "the two errors hides this one"
+            "The launch before it was rejected with the same error. Clear that error before the launch: a comparison "
+            "of the two errors hides this one"
         )
     if is_refused:
         return "A rejected launch reports its error at once: there is no kernel to wait for"
