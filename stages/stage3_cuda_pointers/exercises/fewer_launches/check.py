@@ -1,7 +1,7 @@
 import torch
 
 from common.exercises.judge import Failure, find_host_calls, require, same, stored_once
-from common.exercises.programs import printed
+from common.exercises.judging.programs import printed
 
 BYTES = 16  # three numbers read and one written
 

@@ -9,7 +9,7 @@ from common.exercises.judge import (
     stored_once,
     wide_indices,
 )
-from common.exercises.programs import printed
+from common.exercises.judging.programs import printed
 
 I = 5
 
