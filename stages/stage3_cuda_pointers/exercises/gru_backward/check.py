@@ -50,5 +50,5 @@ def compare_gates(name, got, want, case, suspects):
     except Failure as failure:
         gates = ("reset", "update", "candidate")
         parts = zip(gates, got.chunk(3, 1), want.chunk(3, 1), strict=True)
-        wrong = [gate for gate, g, w in parts if not torch.allclose(g, w)]
+        wrong = [gate for gate, g, w in parts if not torch.allclose(g, w, rtol=1e-9, atol=1e-12)]
         raise Failure(f"{failure}\nWrong for these gates: {', '.join(wrong)}") from None
