@@ -1,12 +1,15 @@
 // The cells as policies: all that the sequence kernels know of a cell.
 //
-// kGates: the rows of the recurrent weights that belong to one unit. kSaved: the numbers that forward saves for
-// backward, for each unit. For each unit, in this order:
+// kGates: the rows of the recurrent weights that belong to one unit. kSaved: the numbers that forward saves
+// for backward, for each unit. For each unit, in this order:
 //   pre_activations  z from the input part x and the recurrent part r of each gate
 //   forward          the new h from z, the old h and the cell, which becomes the new one
-//   backward         d_z from the gradient of the new h; d_cell is the gradient of the new cell and becomes that of
-//                    the old one. Returns the gradient that reaches the old h directly, not through the product.
-// recurrent(gate): which d_z is the gradient of the gate's recurrent part. That of its input part is d_z[gate].
+//   backward         d_z from the gradient of the new h; d_cell is the gradient of the new cell and becomes
+//   that of
+//                    the old one. Returns the gradient that reaches the old h directly, not through the
+//                    product.
+// recurrent(gate): which d_z is the gradient of the gate's recurrent part. That of its input part is
+// d_z[gate].
 #pragma once
 
 #include "gate_math.h"
@@ -67,8 +70,8 @@ struct Lstm {
 
   template <typename math_t>
   __host__ __device__ __forceinline__ static math_t backward(math_t (&d_z)[kSaved], const math_t (&z)[kSaved],
-                                                             math_t /*old_h*/, math_t old_cell, math_t new_cell,
-                                                             math_t d_h, math_t& d_cell) {
+                                                             math_t /*old_h*/, math_t old_cell,
+                                                             math_t new_cell, math_t d_h, math_t& d_cell) {
     const math_t input_gate = sigmoid(z[0]), forget_gate = sigmoid(z[1]);
     const math_t candidate = tanh(z[2]), output_gate = sigmoid(z[3]), squashed = tanh(new_cell);
     const math_t d_new_cell = d_cell + d_h * output_gate * d_tanh(squashed);
@@ -81,8 +84,8 @@ struct Lstm {
   }
 };
 
-// z: reset gate, update gate, and the input and the recurrent part of the candidate, as in torch.nn.GRU. The reset
-// gate multiplies the recurrent part, so both parts are saved. There is no cell besides h.
+// z: reset gate, update gate, and the input and the recurrent part of the candidate, as in torch.nn.GRU. The
+// reset gate multiplies the recurrent part, so both parts are saved. There is no cell besides h.
 struct Gru {
   static constexpr int kGates = 3, kSaved = 4;
   static constexpr bool kHasCell = false;

@@ -1,8 +1,8 @@
 // The gate functions and their derivatives, for the CPU and the GPU. Each derivative is computed from the
 // function's output, which the backward pass has already, so it needs no further exponential.
 //
-// For float on a GPU, sigmoid and elu use its units for 2^x and 1/x, which need half the instructions of exp and
-// of a correctly rounded division. They are then off by a few units in the last place.
+// For float on a GPU, sigmoid and elu use its units for 2^x and 1/x, which need half the instructions of exp
+// and of a correctly rounded division. They are then off by a few units in the last place.
 #pragma once
 
 #if __has_include(<cuda_runtime.h>)
@@ -15,7 +15,8 @@
 
 #include <cmath>
 
-using std::tanh;  // and not std::tanh in cells.h, so that a type with its own gate functions gets its own tanh
+using std::tanh;  // and not std::tanh in cells.h, so that a type with its own gate functions gets its own
+                  // tanh
 
 template <typename math_t>
 __host__ __device__ __forceinline__ math_t sigmoid(math_t z) {
