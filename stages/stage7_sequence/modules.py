@@ -81,7 +81,7 @@ class _FastRNN(torch.nn.RNNBase):
         return state.unsqueeze(1)
 
     def _checked_states(self, input, states, count, batch_sizes):
-        """The states before the first step, zeros if none are given. Raises torch's errors if something does not fit."""
+        """The states before the first step, by default zeros. Raises torch's errors for shapes that do not fit."""
         self.check_input(input, batch_sizes)
         shape = self.get_expected_hidden_size(input, batch_sizes)
         if states is None:
