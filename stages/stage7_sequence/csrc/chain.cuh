@@ -1,0 +1,195 @@
+// The blocks of a chain: who they are, and how results get from one to another.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include <cuda/atomic>
+
+#include "layout.h"
+#include "work.h"
+
+// What all threads of a block know of its chain.
+struct Chain {
+  int index;  // among all chains
+  int rank;   // of this block in the chain
+  int blocks;
+  Exchange exchange;
+
+  __device__ Chain(const Division& division, int first_chain)
+      : index(first_chain + blockIdx.x / division.blocks),
+        rank(blockIdx.x % division.blocks),
+        blocks(division.blocks),
+        exchange(division.exchange) {}
+};
+
+// A barrier of the chains' blocks by a counter in global memory. What a block wrote before is then visible to
+// the others.
+class GridBarrier {
+ public:
+  __device__ GridBarrier(const Chain& chain, unsigned* arrivals)
+      : blocks_(chain.blocks),
+        arrivals_(arrivals + blockIdx.x / chain.blocks * (kArrivalBytes / sizeof(unsigned))) {}
+
+  __device__ void wait() {
+    passed_ += blocks_;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      const cuda::atomic_ref<unsigned, cuda::thread_scope_device> counter(*arrivals_);
+      counter.fetch_add(1, cuda::memory_order_release);
+      while (counter.load(cuda::memory_order_acquire) < passed_) {
+      }
+    }
+    __syncthreads();
+  }
+
+ private:
+  const unsigned blocks_;
+  unsigned* const arrivals_;  // zero at launch; counts the arrivals at all barriers
+  unsigned passed_ = 0;
+};
+
+// What the blocks of a cluster send one another in each step. A barrier of the whole cluster would also wait
+// until all results are in global memory. Instead, each store says by itself that it has arrived, and a block
+// waits for the bytes that it needs. Deliveries are numbered from 1; two buffers take turns. A block can send
+// delivery n + 2 only after it has received delivery n + 1 of all blocks, and they sent it after they had
+// read delivery n, in the same buffer.
+class Deliveries {
+ public:
+  // memory: kArrivalsBytes of shared memory. bytes: of one delivery, from all blocks.
+  __device__ Deliveries(char* memory, int bytes) : barriers_(address_of(memory)), bytes_(bytes) {}
+
+  // All threads of the cluster call this once.
+  __device__ void start() const {
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0) {
+      for (int buffer = 0; buffer < 2; ++buffer) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier(buffer)) : "memory");
+        expect(buffer);
+      }
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    cooperative_groups::this_cluster().sync();  // all blocks have started, and expect deliveries
+#endif
+  }
+
+  // All threads of the cluster call this at the end: the memory of a block that has ended may not be written
+  // to.
+  __device__ void end() const {
+#if __CUDA_ARCH__ >= 900
+    cooperative_groups::this_cluster().sync();
+#endif
+  }
+
+  // Stores 8 or 16 bytes as a part of a delivery. place: in this block's shared memory; the other block has
+  // the same.
+  template <typename Vector>
+  __device__ __forceinline__ void send(int64_t number, int block, void* place, const Vector& vector) const {
+#if __CUDA_ARCH__ >= 900
+    const uint32_t to = address_in(block, address_of(place)), counter = address_in(block, barrier(number));
+    if constexpr (sizeof(Vector) == 16) {
+      const uint4 words = reinterpret_cast<const uint4&>(vector);
+      asm volatile(
+          "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::
+              "r"(to),
+          "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w), "r"(counter)
+          : "memory");
+    } else {
+      const uint2 words = reinterpret_cast<const uint2&>(vector);
+      asm volatile(
+          "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(to),
+          "r"(words.x), "r"(words.y), "r"(counter)
+          : "memory");
+    }
+#endif
+  }
+
+  // Waits until all of a delivery has arrived, and expects the next one in its buffer.
+  __device__ __forceinline__ void wait(int64_t number) const {
+#if __CUDA_ARCH__ >= 900
+    const uint32_t parity = (number - 1) / 2 % 2;
+    uint32_t is_there = 0;
+    while (!is_there)
+      asm volatile(
+          "{.reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, "
+          "1, 0, p;}"
+          : "=r"(is_there)
+          : "r"(barrier(number)), "r"(parity)
+          : "memory");
+    if (threadIdx.x == 0) expect(number);
+#endif
+  }
+
+ private:
+  __device__ static uint32_t address_of(const void* place) {
+    return uint32_t(__cvta_generic_to_shared(place));
+  }
+  __device__ uint32_t barrier(int64_t number) const { return barriers_ + number % 2 * sizeof(uint64_t); }
+
+  __device__ static uint32_t address_in(uint32_t block, uint32_t address) {
+    uint32_t mapped = 0;
+#if __CUDA_ARCH__ >= 900
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(block));
+#endif
+    return mapped;
+  }
+
+  __device__ void expect(int64_t number) const {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier(number)), "r"(bytes_)
+                 : "memory");
+#endif
+  }
+
+  const uint32_t barriers_;
+  const int bytes_;
+};
+
+// The gates that a thread computes in each step: those of one unit, in every rows_at_once-th row. One round
+// computes as many whole rows as the block has threads for.
+struct Share {
+  int unit, first_row;  // in the block and in the chain
+  int rows_at_once, rounds;
+  int64_t b, s;  // in the batch and in the state
+  bool has_unit;
+
+  __device__ Share(const Division& division, const Chain& chain, const Sizes& sizes)
+      : unit(threadIdx.x % division.units),
+        first_row(threadIdx.x / division.units),
+        rows_at_once(kThreads / division.units),
+        rounds(divide_up(division.rows, rows_at_once)),
+        b(int64_t(chain.index) * division.rows + first_row),
+        s(int64_t(chain.rank) * division.units + unit),
+        has_unit(first_row < rows_at_once && s < sizes.state) {}
+
+  __device__ int row(int round) const { return first_row + round * rows_at_once; }
+  // Whether there is a row of the batch, not only padding.
+  __device__ bool is_valid(int round, const Division& division, const Sizes& sizes) const {
+    return has_unit && row(round) < division.rows && b + round * rows_at_once < sizes.batch;
+  }
+};
+
+// A thread's numbers in an array [T,B,kNumbers,S], or [B,kNumbers,S], of which it goes through the steps.
+template <typename scalar_t, int kNumbers>
+class Cursor {
+ public:
+  // first: the first step, and direction: 1 or -1.
+  __device__ Cursor(const void* array, const Share& share, const Sizes& sizes, int64_t first = 0,
+                    int direction = 1)
+      : at_(static_cast<scalar_t*>(const_cast<void*>(array)) +
+            ((first * sizes.batch + share.b) * kNumbers * sizes.state + share.s)),
+        is_there_(array != nullptr),
+        step_(direction * sizes.batch * sizes.state),
+        round_(share.rows_at_once * sizes.state),
+        state_size_(sizes.state) {}
+
+  __device__ bool is_there() const { return is_there_; }
+  __device__ void advance() { at_ += step_ * kNumbers; }
+  __device__ scalar_t& operator()(int round, int number = 0) const {
+    return at_[round * round_ * kNumbers + number * state_size_];
+  }
+
+ private:
+  scalar_t* at_;
+  bool is_there_;
+  int64_t step_, round_, state_size_;
+};
