@@ -62,7 +62,7 @@ STAGES = (
     Stage(4, "stage4_cuda_accessors", "cell", "CUDA kernels over packed accessors", CUDA, GATES_KEPT),
     Stage(5, "stage5_custom_op", "cell", "A registered operator", BOTH, GATES_KEPT, FLOATING),
     Stage(6, "stage6_fused", "cell", "The fused cell", BOTH, GATES_COMPUTED_AGAIN, FLOATING, SMALL_KERNELS),
-    Stage(7, "stage7_sequence", "sequence", "The whole sequence in one call", CUDA),
+    Stage(7, "stage7_sequence", "sequence", "The whole sequence in one call", BOTH, dtypes=FLOATING),
     Stage(8, "stage8_deploy", "program", "Deployment without Python", HOST),
     Stage(9, "stage9_distributed", "program", "Training on many GPUs", HOST),
 )
