@@ -104,8 +104,7 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None) -> l
     results = []
     for one in make_subjects(stage.number, target, seed):
         failed_before = any(row.outcome == "failed" for row in results)
-        dtype = str(one.dtype).removeprefix("torch.")
-        with step(f"check {dtype} on {one.device.upper()} tensors"):
+        with step(f"check {one.label} on {one.device.upper()} tensors"):
             rows = check_subject(one)
         results += rows
         counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in ("passed", "failed", "not run")}
