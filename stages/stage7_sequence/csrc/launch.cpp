@@ -1,0 +1,213 @@
+// How the work of a sequence is divided among chains and blocks, and the launches.
+#include <algorithm>
+#include <sstream>
+
+#include "kernels.h"
+#include "layout.h"
+#include "work.h"
+
+namespace {
+
+Kernels find_kernels(Scalar scalar, CellKind cell) {
+  switch (scalar) {
+    case Scalar::kFloat:
+      return kernels_float(cell);
+    case Scalar::kTf32:
+      return kernels_tf32(cell);
+    case Scalar::kHalf:
+      return kernels_half(cell);
+    case Scalar::kBfloat16:
+      return kernels_bfloat16(cell);
+    case Scalar::kDouble:
+      return kernels_double(cell);
+  }
+  return {};
+}
+
+int gates_of(CellKind cell) { return cell == CellKind::kLstm ? 4 : 3; }
+
+int attribute(cudaDeviceAttr name) {
+  int device = 0, value = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&value, name, device);
+  return value;
+}
+
+// A launch of `chains` chains, with its attributes. The attributes point into this object.
+struct Launch {
+  cudaLaunchConfig_t config = {};
+  cudaLaunchAttribute attribute = {};
+
+  Launch(const Plan& plan, int chains, cudaStream_t stream) {
+    config.gridDim = chains * plan.division.blocks;
+    config.blockDim = kThreads;
+    config.dynamicSmemBytes = plan.shared_bytes;
+    config.stream = stream;
+    config.attrs = &attribute;
+    if (plan.division.blocks == 1) return;
+    config.numAttrs = 1;
+    if (plan.division.in_shared_memory) {
+      attribute.id = cudaLaunchAttributeClusterDimension;
+      attribute.val.clusterDim.x = plan.division.blocks;
+      attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    } else {
+      attribute.id = cudaLaunchAttributeCooperative;
+      attribute.val.cooperative = 1;
+    }
+  }
+  Launch(const Launch&) = delete;
+};
+
+const void* kernel_of(const Plan& plan) {
+  const Kernels kernels = find_kernels(plan.scalar, plan.cell);
+  return plan.backward ? kernels.backward : kernels.forward;
+}
+
+cudaError_t allow_resources(const Plan& plan) {
+  const void* kernel = kernel_of(plan);
+  const cudaError_t error =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes);
+  if (error || plan.division.blocks <= 8 || !plan.division.in_shared_memory) return error;
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+}
+
+// Sets the plan's sizes in bytes for its division.
+void measure(Plan& plan) {
+  const Kernels kernels = find_kernels(plan.scalar, plan.cell);
+  const int gates = gates_of(plan.cell);
+  const int64_t blocks = int64_t(plan.chains_at_once) * plan.division.blocks;
+  const int64_t counters = plan.chains_at_once * int64_t(kArrivalBytes);
+  int64_t exchange;
+  if (plan.backward) {
+    const BackwardLayout layout(plan.division, gates, kernels.scalar_bytes, kernels.math_bytes, kernels.held);
+    plan.shared_bytes = layout.bytes;
+    exchange = blocks * 2 * layout.received_size(plan.division) * kernels.math_bytes;
+  } else {
+    const ForwardLayout layout(plan.division, gates, kernels.scalar_bytes, kernels.math_bytes, kernels.held);
+    plan.shared_bytes = layout.bytes;
+    exchange = plan.chains_at_once * int64_t(2 * plan.division.rows) * layout.product.row_bytes;
+  }
+  plan.workspace_bytes = plan.division.in_shared_memory ? 0 : counters + exchange;
+}
+
+// How many chains the device holds at once, or 0 if none.
+int count_chains_at_once(const Plan& plan) {
+  if (allow_resources(plan) != cudaSuccess) return cudaGetLastError(), 0;
+  const Launch launch(plan, 1, nullptr);
+  int count = 0;
+  if (plan.division.blocks > 1 && plan.division.in_shared_memory) {
+    if (cudaOccupancyMaxActiveClusters(&count, kernel_of(plan), &launch.config)) return cudaGetLastError(), 0;
+    return count;
+  }
+  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel_of(plan), kThreads, plan.shared_bytes))
+    return cudaGetLastError(), 0;
+  return count * attribute(cudaDevAttrMultiProcessorCount) / plan.division.blocks;
+}
+
+// An estimate of a step's time, in units of about a nanosecond, to compare plans with.
+double estimate_step(const Plan& plan) {
+  const Kernels kernels = find_kernels(plan.scalar, plan.cell);
+  const int gates = gates_of(plan.cell), groups = plan.division.rows / kGroup;
+  const bool uses_tensor_cores = plan.scalar != Scalar::kFloat && plan.scalar != Scalar::kDouble;
+  const int width = plan.division.blocks * plan.division.units;
+  const Product product(gates * plan.division.units, width * kernels.scalar_bytes, kernels.held);
+  const double fragments = product.fragments(product.split);
+  const double multiply = groups * (fragments * (uses_tensor_cores ? 18 : 150) + product.stored * 8.0);
+  const double exchange = plan.division.blocks == 1 ? 0 : plan.division.in_shared_memory ? 500 : 1200;
+  return 300 + exchange + multiply + 40.0 * divide_up(plan.division.rows * plan.division.units, kThreads);
+}
+
+// Plans a chain of so many blocks, or returns false if it does not fit.
+bool plan_chains(Plan& plan, int blocks, int shared_bytes_of_block) {
+  const int scalar_bytes = find_kernels(plan.scalar, plan.cell).scalar_bytes;
+  Division& division = plan.division;
+  division.blocks = blocks;
+  division.units = round_up(divide_up(int(plan.sizes.state), blocks), kVector / scalar_bytes);
+  division.in_shared_memory = plan.rung == Rung::kCluster || blocks == 1;
+  division.rows = kGroup;
+  plan.chains_at_once = 1;
+  measure(plan);
+  if (plan.shared_bytes > shared_bytes_of_block) return false;
+  plan.chains_at_once = count_chains_at_once(plan);
+  if (plan.chains_at_once == 0) return false;
+  // More rows in a chain only if the device cannot hold enough chains.
+  const int groups = divide_up(divide_up(int(plan.sizes.batch), kGroup), plan.chains_at_once);
+  for (division.rows = groups * kGroup;; division.rows -= kGroup) {
+    measure(plan);
+    if (plan.shared_bytes <= shared_bytes_of_block) break;
+  }
+  plan.chains = divide_up(int(plan.sizes.batch), division.rows);
+  plan.chains_at_once = std::min(plan.chains, count_chains_at_once(plan));
+  if (plan.chains_at_once == 0) return false;
+  measure(plan);
+  return true;
+}
+
+template <typename Work, typename Arrays>
+cudaError_t launch_chains(const Plan& plan, const Arrays& arrays, cudaStream_t stream) {
+  if (const cudaError_t error = allow_resources(plan)) return error;
+  // Clusters that the device cannot hold at once wait their turn. The blocks of a cooperative launch all run
+  // at once.
+  const bool all_at_once = plan.workspace_bytes == 0;
+  const int chains = all_at_once ? plan.chains : plan.chains_at_once;
+  for (int first = 0; first < plan.chains; first += chains) {
+    if (plan.workspace_bytes)
+      if (const cudaError_t error =
+              cudaMemsetAsync(arrays.workspace, 0, plan.chains_at_once * size_t(kArrivalBytes), stream))
+        return error;
+    Work work{arrays, plan.sizes, plan.division, first, nullptr, nullptr};
+    if (plan.workspace_bytes) {
+      work.arrivals = static_cast<unsigned*>(arrays.workspace);
+      work.exchange = static_cast<char*>(arrays.workspace) + plan.chains_at_once * size_t(kArrivalBytes);
+    }
+    const Launch launch(plan, std::min(chains, plan.chains - first), stream);
+    void* arguments[] = {&work};
+    if (const cudaError_t error = cudaLaunchKernelExC(&launch.config, kernel_of(plan), arguments))
+      return error;
+  }
+  return cudaSuccess;
+}
+
+}  // namespace
+
+std::optional<Plan> make_plan(Rung rung, CellKind cell, Scalar scalar, Sizes sizes, bool backward,
+                              std::string& reason, int blocks) {
+  const int capability = attribute(cudaDevAttrComputeCapabilityMajor);
+  const int needed = rung == Rung::kCluster ? 9 : 8;
+  std::ostringstream why;
+  if (capability < needed) {
+    why << "it needs a GPU of compute capability " << needed << ".0, and this one has " << capability << '.'
+        << attribute(cudaDevAttrComputeCapabilityMinor);
+    reason = why.str();
+    return std::nullopt;
+  }
+  const int shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  std::optional<Plan> best;
+  double shortest = 0;
+  for (int count = 1; count <= (rung == Rung::kCluster ? 16 : 128); count *= 2) {
+    if ((blocks && count != blocks) || count > sizes.state) continue;
+    Plan plan{rung, cell, scalar, backward, sizes, {}, 0, 0, 0, 0};
+    if (!plan_chains(plan, count, shared_bytes)) continue;
+    const double time = estimate_step(plan) * divide_up(plan.chains, plan.chains_at_once);
+    if (best && time >= shortest) continue;
+    best = plan;
+    shortest = time;
+  }
+  if (best) return best;
+  why << "the recurrent weights of " << sizes.state << " units do not fit on chip: ";
+  if (blocks)
+    why << "a chain of " << blocks << " blocks";
+  else
+    why << "no chain of up to " << (rung == Rung::kCluster ? "16 blocks" : "128 blocks");
+  why << " can hold them, with " << shared_bytes / 1024 << " KB of shared memory a block";
+  reason = why.str();
+  return std::nullopt;
+}
+
+cudaError_t launch(const Plan& plan, const Forward& arrays, cudaStream_t stream) {
+  return launch_chains<ForwardWork>(plan, arrays, stream);
+}
+
+cudaError_t launch(const Plan& plan, const Backward& arrays, cudaStream_t stream) {
+  return launch_chains<BackwardWork>(plan, arrays, stream);
+}

@@ -1,0 +1,94 @@
+// The interface of the persistent kernels: T steps of a cell in one launch. Nothing of torch is in it.
+//
+// The rows of the batch are divided into chains, which never wait for one another. The blocks of a chain
+// divide the units among them: each block keeps the weights of its units on chip for all steps, in registers
+// and shared memory. After each step, the blocks exchange the new state (backward: partial sums of its
+// gradient) and wait for one another:
+//   Rung::kCluster   a chain is a cluster: the exchange uses distributed shared memory (sm_90 and newer)
+//   Rung::kGrid      the exchange uses global memory, the barrier a counter, in a cooperative launch (sm_80
+//   and newer)
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+enum class CellKind { kLltm, kLstm, kGru };
+// The type of the tensors, and how products are computed: kTf32 has tensors of float and products on tensor
+// cores.
+enum class Scalar { kFloat, kTf32, kHalf, kBfloat16, kDouble };
+enum class Rung { kGrid, kCluster };
+
+struct Sizes {
+  int64_t steps, batch, state;  // T, B, S: each at least 1
+};
+
+// How a chain's work is divided. Kernels compute their shared memory's layout from it.
+struct Division {
+  int blocks;             // in a chain
+  int rows;               // of the batch in a chain: a multiple of 8
+  int units;              // in a block: padded, so that its rows are whole vectors of 16 bytes
+  bool in_shared_memory;  // the exchange: a chain is a cluster, or a single block
+};
+
+struct Plan {
+  Rung rung;
+  CellKind cell;
+  Scalar scalar;
+  bool backward;
+  Sizes sizes;
+  Division division;
+  int chains;          // in all
+  int chains_at_once;  // that the device can hold
+  int shared_bytes;    // of a block
+  size_t workspace_bytes;
+};
+
+// Decides how to divide the work on the current device. Without a plan, `reason` says why there is none.
+// `blocks` of a chain: 0 for the fastest by estimate.
+std::optional<Plan> make_plan(Rung rung, CellKind cell, Scalar scalar, Sizes sizes, bool backward,
+                              std::string& reason, int blocks = 0);
+
+// Arrays in global memory, in row-major order. K is the cell's kSaved, G its kGates.
+struct Forward {
+  const void* x;           // [T,B,G,S]: the input part of the pre-activations
+  const void* weights;     // [G,S,S]
+  int64_t weights_stride;  // between rows, in elements
+  const void* bias;        // [G,S], added to the recurrent part, or null
+  const void* h0;          // [B,S]
+  const void* cell0;       // [B,S], or null for a cell without one
+  const int64_t* lengths;  // [B]: how many steps each row has, or null for all steps
+  void* outputs;           // [T,B,S]
+  void* h;                 // [B,S]: after the last step
+  void* cell;              // [B,S]: after the last step, or null
+  void* cells;             // [T,B,S]: after each step, or null
+  void* z;                 // [T,B,K,S], or null
+  void* workspace;         // plan.workspace_bytes; may be null if that is 0
+  bool reverse;            // from the last step to the first
+};
+
+struct Backward {
+  const void* grad_outputs;  // [T,B,S], or null for zeros
+  const void* grad_h;        // [B,S], or null for zeros
+  const void* grad_cell;     // [B,S], or null for zeros
+  const void* weights;       // [G,S,S]
+  int64_t weights_stride;
+  const void* h0;       // [B,S]
+  const void* cell0;    // [B,S], or null
+  const void* outputs;  // [T,B,S]
+  const void* cells;    // [T,B,S], or null
+  const void* z;        // [T,B,K,S]
+  const int64_t* lengths;
+  void* d_z;      // [T,B,K,S]
+  void* d_h0;     // [B,S]
+  void* d_cell0;  // [B,S], or null
+  void* workspace;
+  bool reverse;
+};
+
+// Launches on the current device. The plan must be for the same pass.
+cudaError_t launch(const Plan& plan, const Forward& arrays, cudaStream_t stream);
+cudaError_t launch(const Plan& plan, const Backward& arrays, cudaStream_t stream);
