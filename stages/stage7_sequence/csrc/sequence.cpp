@@ -1,0 +1,313 @@
+// The operators: schemas, checks of the arguments, shapes of the results, and the sequences of the three
+// cells, which are one product for all inputs and the recurrence.
+#include <Python.h>
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
+
+#include "operators.h"
+
+using at::Tensor;
+
+// G: the gates of a cell, K: the numbers of each unit that backward needs (kGates and kSaved in cells.h).
+//
+// recurrence: x (T,B,G*S) is the input part of the gates, for all steps. weights_h (G*S,S) and bias_h (G*S)
+// make up the recurrent part. lengths (B): past its length, a row keeps its state. outputs (T,B,S): h after
+// each step. h and cell (B,S): the last state. cells (T,B,S) and z (T,B,K*S): what recurrence_backward needs,
+// if `save`. recurrence_backward: d_z (T,B,K*S) contains the gradients of the input parts and of the
+// recurrent parts. Tensors that a cell does not have or that are not saved have shape (0).
+EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
+  const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
+  m.def(
+      "lltm_sequence(Tensor inputs, Tensor weights, Tensor bias, Tensor h0, Tensor cell0, Tensor? "
+      "lengths=None,"
+      " bool reverse=False, str rung='') -> (Tensor outputs, Tensor h, Tensor cell)",
+      tags);
+  m.def(
+      "lstm_sequence(Tensor inputs, Tensor weight_ih, Tensor weight_hh, Tensor? bias_ih, Tensor? bias_hh, "
+      "Tensor h0,"
+      " Tensor cell0, Tensor? lengths=None, bool reverse=False, str rung='')"
+      " -> (Tensor outputs, Tensor h, Tensor cell)",
+      tags);
+  m.def(
+      "gru_sequence(Tensor inputs, Tensor weight_ih, Tensor weight_hh, Tensor? bias_ih, Tensor? bias_hh, "
+      "Tensor h0,"
+      " Tensor? lengths=None, bool reverse=False, str rung='') -> (Tensor outputs, Tensor h)",
+      tags);
+  m.def(
+      "recurrence(Tensor x, Tensor weights_h, Tensor? bias_h, Tensor h0, Tensor? cell0, Tensor? lengths, str "
+      "cell,"
+      " bool reverse, str rung, bool save) -> (Tensor outputs, Tensor h, Tensor cell, Tensor cells, Tensor "
+      "z)",
+      tags);
+  m.def(
+      "recurrence_backward(Tensor? grad_outputs, Tensor? grad_h, Tensor? grad_cell, Tensor weights_h, Tensor "
+      "h0,"
+      " Tensor? cell0, Tensor? lengths, Tensor outputs, Tensor cells, Tensor z, str cell, bool reverse, str "
+      "rung)"
+      " -> (Tensor d_z, Tensor d_h0, Tensor d_cell0)",
+      tags);
+  // Which rung runs for tensors of the dtype and on the device of `like`, and why.
+  m.def("choose_rung(Tensor like, str cell, int T, int B, int S, bool backward) -> (str rung, str reason)",
+        tags);
+}
+
+CellConstants constants_of(std::string_view cell) {
+  return with_cell(cell, [](auto policy) {
+    using Cell = decltype(policy);
+    return CellConstants{Cell::kGates, Cell::kSaved, Cell::kHasCell};
+  });
+}
+
+// Checks of the arguments. Sizes are SymInts, because under torch.compile they may be unknown.
+// ------------------------
+
+// The tensors that the shapes of all others follow from, in the words of a message.
+template <typename... Words>
+struct Origin {
+  const Tensor& first;
+  const char* first_name;
+  std::tuple<Words...> words;
+
+  void check(const char* name, const Tensor& tensor, c10::SymIntArrayRef shape) const {
+    check_placed(name, tensor);
+    TORCH_CHECK(tensor.scalar_type() == first.scalar_type(), "lltm: ", name, " has dtype ",
+                tensor.scalar_type(), ", but ", first_name, " has ", first.scalar_type());
+    check_shape(name, tensor, shape);
+  }
+
+  void check(const char* name, const OptionalTensor& tensor, c10::SymIntArrayRef shape) const {
+    if (tensor) check(name, *tensor, shape);
+  }
+
+  void check_lengths(const OptionalTensor& lengths, const c10::SymInt& B) const {
+    if (!lengths) return;
+    check_placed("lengths", *lengths);
+    TORCH_CHECK(lengths->scalar_type() == at::kLong, "lltm: lengths has dtype ", lengths->scalar_type(),
+                ", expected Long (int64)");
+    check_shape("lengths", *lengths, {B});
+  }
+
+ private:
+  void check_placed(const char* name, const Tensor& tensor) const {
+    TORCH_CHECK(tensor.device() == first.device(), "lltm: ", name, " is on ", tensor.device(), ", but ",
+                first_name, " is on ", first.device());
+  }
+
+  void check_shape(const char* name, const Tensor& tensor, c10::SymIntArrayRef shape) const {
+    std::apply(
+        [&](const auto&... word) {
+          TORCH_CHECK(tensor.sym_sizes() == shape, "lltm: ", name, " has shape ", tensor.sym_sizes(),
+                      ", but ", word..., " for ", shape);
+        },
+        words);
+  }
+};
+
+template <typename... Words>
+Origin<Words...> origin(const Tensor& first, const char* first_name, Words... words) {
+  return {first, first_name, {words...}};
+}
+
+void check_floating(const char* name, const Tensor& tensor) {
+  TORCH_CHECK(tensor.is_floating_point(), "lltm: ", name, " has dtype ", tensor.scalar_type(),
+              ", expected a floating-point dtype");
+}
+
+void check_dimensions(const char* name, const Tensor& tensor, int64_t dimensions, const char* expected) {
+  TORCH_CHECK(tensor.dim() == dimensions, "lltm: ", name, " has shape ", tensor.sym_sizes(), ", expected ",
+              dimensions == 3 ? "three" : "two", " dimensions: ", expected);
+}
+
+void check_cell0(const OptionalTensor& cell0, std::string_view cell) {
+  const bool has_cell = constants_of(cell).has_cell;
+  TORCH_CHECK(cell0.has_value() == has_cell, "lltm: cell0 is ", cell0 ? "given" : "None", ", but the cell '",
+              cell, has_cell ? "' needs one" : "' has no state besides h");
+}
+
+void check_recurrence(const Tensor& x, const Tensor& weights_h, const OptionalTensor& bias_h,
+                      const Tensor& h0, const OptionalTensor& cell0, const OptionalTensor& lengths,
+                      std::string_view cell) {
+  const int64_t G = constants_of(cell).gates;
+  check_floating("x", x);
+  check_dimensions("x", x, 3, "(T, B, G*S)");
+  check_dimensions("weights_h", weights_h, 2, "(G*S, S)");
+  const c10::SymInt B = x.sym_size(1), S = weights_h.sym_size(1);
+  const auto from = origin(x, "x", "x of shape ", x.sym_sizes(), ", weights_h of shape ",
+                           weights_h.sym_sizes(), " and the ", G, " gates of '", cell, "' call");
+  from.check("x", x, {x.sym_size(0), B, G * S});
+  from.check("weights_h", weights_h, {G * S, S});
+  from.check("bias_h", bias_h, {G * S});
+  from.check("h0", h0, {B, S});
+  check_cell0(cell0, cell);
+  from.check("cell0", cell0, {B, S});
+  from.check_lengths(lengths, B);
+}
+
+void check_recurrence_backward(const OptionalTensor& grad_outputs, const OptionalTensor& grad_h,
+                               const OptionalTensor& grad_cell, const Tensor& weights_h, const Tensor& h0,
+                               const OptionalTensor& cell0, const OptionalTensor& lengths,
+                               const Tensor& outputs, const Tensor& cells, const Tensor& z,
+                               std::string_view cell) {
+  const auto [G, K, has_cell] = constants_of(cell);
+  check_floating("z", z);
+  check_dimensions("z", z, 3, "(T, B, K*S)");
+  check_dimensions("weights_h", weights_h, 2, "(G*S, S)");
+  const c10::SymInt T = z.sym_size(0), B = z.sym_size(1), S = weights_h.sym_size(1), zero = 0;
+  const auto from = origin(z, "z", "z of shape ", z.sym_sizes(), ", weights_h of shape ",
+                           weights_h.sym_sizes(), " and the cell '", cell, "' call");
+  from.check("z", z, {T, B, K * S});
+  from.check("weights_h", weights_h, {G * S, S});
+  from.check("h0", h0, {B, S});
+  check_cell0(cell0, cell);
+  from.check("cell0", cell0, {B, S});
+  from.check_lengths(lengths, B);
+  from.check("outputs", outputs, {T, B, S});
+  if (has_cell)
+    from.check("cells", cells, {T, B, S});
+  else
+    from.check("cells", cells, {zero});
+  from.check("grad_outputs", grad_outputs, {T, B, S});
+  from.check("grad_h", grad_h, {B, S});
+  if (has_cell) from.check("grad_cell", grad_cell, {B, S});
+}
+
+// The sequences of the cells
+// --------------------------
+
+std::tuple<Tensor, Tensor, Tensor> run_recurrence(const Tensor& x, const Tensor& weights_h,
+                                                  const OptionalTensor& bias_h, const Tensor& h0,
+                                                  const OptionalTensor& cell0, const OptionalTensor& lengths,
+                                                  std::string_view cell, bool reverse,
+                                                  std::string_view rung) {
+  static const auto recurrence = find_operator<Recurrence>(LLTM_OPERATOR("recurrence"));
+  const auto results = recurrence.call(x, weights_h, bias_h, h0, cell0, lengths, cell, reverse, rung, false);
+  return {std::get<0>(results), std::get<1>(results), std::get<2>(results)};
+}
+
+std::tuple<Tensor, Tensor, Tensor> lltm_sequence(const Tensor& inputs,           // [T,B,I]
+                                                 const Tensor& weights,          // [3S,S+I]
+                                                 const Tensor& bias,             // [3S]
+                                                 const Tensor& h0,               // [B,S]
+                                                 const Tensor& cell0,            // [B,S]
+                                                 const OptionalTensor& lengths,  // [B]
+                                                 bool reverse, std::string_view rung) {
+  check_floating("inputs", inputs);
+  check_dimensions("inputs", inputs, 3, "(T, B, I)");
+  check_dimensions("weights", weights, 2, "(3S, S+I)");
+  const c10::SymInt B = inputs.sym_size(1), I = inputs.sym_size(2), S = weights.sym_size(0) / 3;
+  const auto from = origin(inputs, "inputs", "weights of shape ", weights.sym_sizes(),
+                           " and inputs of shape ", inputs.sym_sizes(), " call");
+  from.check("weights", weights, {3 * S, S + I});
+  from.check("bias", bias, {3 * S});
+  from.check("h0", h0, {B, S});
+  from.check("cell0", cell0, {B, S});
+  from.check_lengths(lengths, B);
+
+  const auto columns = weights.split_with_sizes_symint({S, I}, 1);  // of h and of the inputs
+  return run_recurrence(at::linear(inputs, columns[1], bias), columns[0], std::nullopt, h0, cell0, lengths,
+                        "lltm", reverse, rung);
+}
+
+// Checks what the sequences of torch's cells have in common. `expected` is the shape of weight_ih in words.
+void check_sequence(const Tensor& inputs, const Tensor& weight_ih, const Tensor& weight_hh,
+                    const OptionalTensor& bias_ih, const OptionalTensor& bias_hh, const Tensor& h0,
+                    const OptionalTensor& cell0, const OptionalTensor& lengths, std::string_view cell) {
+  const int64_t G = constants_of(cell).gates;
+  check_floating("inputs", inputs);
+  check_dimensions("inputs", inputs, 3, "(T, B, I)");
+  check_dimensions("weight_hh", weight_hh, 2, G == 4 ? "(4S, S)" : "(3S, S)");
+  const c10::SymInt B = inputs.sym_size(1), I = inputs.sym_size(2), S = weight_hh.sym_size(1);
+  const auto from = origin(inputs, "inputs", "weight_hh of shape ", weight_hh.sym_sizes(),
+                           " and inputs of shape ", inputs.sym_sizes(), " call");
+  from.check("weight_hh", weight_hh, {G * S, S});
+  from.check("weight_ih", weight_ih, {G * S, I});
+  from.check("bias_ih", bias_ih, {G * S});
+  from.check("bias_hh", bias_hh, {G * S});
+  from.check("h0", h0, {B, S});
+  from.check("cell0", cell0, {B, S});
+  from.check_lengths(lengths, B);
+}
+
+std::tuple<Tensor, Tensor, Tensor> lstm_sequence(const Tensor& inputs,           // [T,B,I]
+                                                 const Tensor& weight_ih,        // [4S,I]
+                                                 const Tensor& weight_hh,        // [4S,S]
+                                                 const OptionalTensor& bias_ih,  // [4S]
+                                                 const OptionalTensor& bias_hh,  // [4S]
+                                                 const Tensor& h0,               // [B,S]
+                                                 const Tensor& cell0,            // [B,S]
+                                                 const OptionalTensor& lengths,  // [B]
+                                                 bool reverse, std::string_view rung) {
+  check_sequence(inputs, weight_ih, weight_hh, bias_ih, bias_hh, h0, cell0, lengths, "lstm");
+  const OptionalTensor bias = bias_ih && bias_hh ? OptionalTensor(at::add(*bias_ih, *bias_hh))
+                              : bias_ih          ? bias_ih
+                                                 : bias_hh;
+  return run_recurrence(at::linear(inputs, weight_ih, bias), weight_hh, std::nullopt, h0, cell0, lengths,
+                        "lstm", reverse, rung);
+}
+
+std::tuple<Tensor, Tensor> gru_sequence(const Tensor& inputs,           // [T,B,I]
+                                        const Tensor& weight_ih,        // [3S,I]
+                                        const Tensor& weight_hh,        // [3S,S]
+                                        const OptionalTensor& bias_ih,  // [3S]
+                                        const OptionalTensor& bias_hh,  // [3S]
+                                        const Tensor& h0,               // [B,S]
+                                        const OptionalTensor& lengths,  // [B]
+                                        bool reverse, std::string_view rung) {
+  check_sequence(inputs, weight_ih, weight_hh, bias_ih, bias_hh, h0, std::nullopt, lengths, "gru");
+  // The reset gate multiplies the recurrent part of the candidate with its bias, so this bias stays separate.
+  const auto results = run_recurrence(at::linear(inputs, weight_ih, bias_ih), weight_hh, bias_hh, h0,
+                                      std::nullopt, lengths, "gru", reverse, rung);
+  return {std::get<0>(results), std::get<1>(results)};
+}
+
+EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, CompositeImplicitAutograd, m) {
+  m.impl("lltm_sequence", &lltm_sequence);
+  m.impl("lstm_sequence", &lstm_sequence);
+  m.impl("gru_sequence", &gru_sequence);
+}
+
+// The shapes, dtypes and strides of the results. torch.compile, torch.export and the meta device need them,
+// because they run an operator without data.
+// ---------------------------------------------------------------------------------
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> recurrence_meta(
+    const Tensor& x, const Tensor& weights_h, const OptionalTensor& bias_h, const Tensor& h0,
+    const OptionalTensor& cell0, const OptionalTensor& lengths, std::string_view cell, bool, std::string_view,
+    bool save) {
+  check_recurrence(x, weights_h, bias_h, h0, cell0, lengths, cell);
+  const auto [G, K, has_cell] = constants_of(cell);
+  const c10::SymInt T = x.sym_size(0), B = h0.sym_size(0), S = h0.sym_size(1), zero = 0;
+  auto empty_if = [&](bool wanted, c10::SymIntArrayRef shape) {
+    return at::empty_symint(wanted ? shape : c10::SymIntArrayRef(zero), x.options());
+  };
+  return {empty_if(true, {T, B, S}), empty_if(true, {B, S}), empty_if(has_cell, {B, S}),
+          empty_if(save && has_cell, {T, B, S}), empty_if(save, {T, B, K * S})};
+}
+
+std::tuple<Tensor, Tensor, Tensor> recurrence_backward_meta(
+    const OptionalTensor& grad_outputs, const OptionalTensor& grad_h, const OptionalTensor& grad_cell,
+    const Tensor& weights_h, const Tensor& h0, const OptionalTensor& cell0, const OptionalTensor& lengths,
+    const Tensor& outputs, const Tensor& cells, const Tensor& z, std::string_view cell, bool,
+    std::string_view) {
+  check_recurrence_backward(grad_outputs, grad_h, grad_cell, weights_h, h0, cell0, lengths, outputs, cells, z,
+                            cell);
+  const c10::SymInt zero = 0;
+  return {at::empty_symint(z.sym_sizes(), z.options()), at::empty_symint(h0.sym_sizes(), z.options()),
+          at::empty_symint(cell0 ? h0.sym_sizes() : c10::SymIntArrayRef(zero), z.options())};
+}
+
+EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, Meta, m) {
+  m.impl("recurrence", &recurrence_meta);
+  m.impl("recurrence_backward", &recurrence_backward_meta);
+}
+
+// `from . import _C` loads this library, which registers the operators; _C.NAMESPACE is their namespace.
+PyMODINIT_FUNC PyInit__C() {
+  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", "The operators of the sequences.", -1,
+                                   nullptr};
+  PyObject* module = PyModule_Create(&definition);
+  if (module) PyModule_AddStringConstant(module, "NAMESPACE", C10_STRINGIZE(LLTM_NAMESPACE));
+  return module;
+}

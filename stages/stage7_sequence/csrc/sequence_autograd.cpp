@@ -1,0 +1,196 @@
+// What runs before the kernels of the operators: the gradient of the recurrence, errors for derivatives that
+// do not exist, and autocast. Each of these calls the operator again, and the dispatcher then takes the next
+// key, so that fake tensors reach the fake kernels.
+#include <ATen/autocast_mode.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "operators.h"
+
+// Static variables of templates and of functions in a class are shared by the whole process, even between
+// libraries that were loaded separately. Without this unnamed namespace, a second library that is built from
+// this source, with other names for its operators, would call the operators of the first.
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+OptionalTensor optional(const Tensor& tensor) {
+  return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
+}
+
+// The gradient of weights_h, from `d_recurrent` (T,B,columns), which are columns of d_z: the sum over all
+// steps of d_recurrent[t].T @ (the state before step t). That state is the output of the step before, and h0
+// at the first.
+Tensor product_with_states(const Tensor& d_recurrent, const Tensor& outputs, const Tensor& h0, bool reverse) {
+  const c10::SymInt T = outputs.sym_size(0), S = h0.sym_size(1), columns = d_recurrent.sym_size(2);
+  if (T == 0) return at::zeros_symint({columns, S}, h0.options());
+  const c10::SymInt first = reverse ? T - 1 : c10::SymInt(0), later = reverse ? 0 : 1,
+                    earlier = reverse ? 1 : 0;
+  const Tensor of_first = d_recurrent.select_symint(0, first).t().mm(h0);  // [columns,S]
+  const Tensor d_later = d_recurrent.narrow_symint(0, later, T - 1).flatten(0, 1);
+  return at::addmm(of_first, d_later.t(), outputs.narrow_symint(0, earlier, T - 1).flatten(0, 1));
+}
+
+// The columns of d_z that are the gradients of the recurrent parts, as one or two ranges: {first gate,
+// gates}.
+std::vector<std::pair<int64_t, int64_t>> recurrent_ranges(std::string_view cell) {
+  return with_cell(cell, [](auto policy) {
+    using Cell = decltype(policy);
+    std::vector<std::pair<int64_t, int64_t>> ranges;
+    for (int gate = 0; gate < Cell::kGates; ++gate) {
+      const int64_t saved = Cell::recurrent(gate);
+      if (!ranges.empty() && ranges.back().first + ranges.back().second == saved)
+        ++ranges.back().second;
+      else
+        ranges.push_back({saved, 1});
+    }
+    return ranges;
+  });
+}
+
+struct RecurrenceFunction : torch::autograd::Function<RecurrenceFunction> {
+  static variable_list forward(AutogradContext* ctx, const Tensor& x, const Tensor& weights_h,
+                               const Tensor& h0, const OptionalTensor& bias_h, const OptionalTensor& cell0,
+                               const OptionalTensor& lengths, std::string_view cell, bool reverse,
+                               std::string_view rung) {
+    static const auto recurrence = find_operator<Recurrence>(LLTM_OPERATOR("recurrence"));
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    auto [outputs, h, last_cell, cells, z] =
+        recurrence.call(x, weights_h, bias_h, h0, cell0, lengths, cell, reverse, rung, /*save=*/true);
+    ctx->save_for_backward(
+        {weights_h, h0, cell0.value_or(Tensor()), lengths.value_or(Tensor()), outputs, cells, z});
+    ctx->saved_data["has_bias"] = bias_h.has_value();
+    ctx->saved_data["cell"] = std::string(cell);
+    ctx->saved_data["reverse"] = reverse;
+    ctx->saved_data["rung"] = std::string(rung);
+    variable_list without_derivative = {cells, z};
+    if (!cell0) without_derivative.push_back(last_cell);
+    ctx->mark_non_differentiable(without_derivative);
+    ctx->set_materialize_grads(false);  // a gradient that does not arrive stays undefined: no zeros are made
+    return {outputs, h, last_cell, cells, z};
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    static const auto recurrence_backward =
+        find_operator<RecurrenceBackward>(LLTM_OPERATOR("recurrence_backward"));
+    variable_list gradients(9);  // one for each argument of forward
+    if (!grads[0].defined() && !grads[1].defined() && !grads[2].defined()) return gradients;
+    // The products of backward have the dtype of those in forward, even if backward is called under autocast.
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const variable_list saved = ctx->get_saved_variables();
+    const Tensor &weights_h = saved[0], &h0 = saved[1], &cell0 = saved[2], &outputs = saved[4];
+    const std::string cell = ctx->saved_data["cell"].toStringRef(),
+                      rung = ctx->saved_data["rung"].toStringRef();
+    const bool reverse = ctx->saved_data["reverse"].toBool();
+    const c10::SymInt S = h0.sym_size(1);
+
+    const auto [d_z, d_h0, d_cell0] = recurrence_backward.call(
+        optional(grads[0]), optional(grads[1]), optional(grads[2]), weights_h, h0, optional(cell0),
+        optional(saved[3]), outputs, saved[5], saved[6], cell, reverse, rung);
+    // Tensors that are given have consecutive numbers.
+    const bool has_bias = ctx->saved_data["has_bias"].toBool(), has_cell = cell0.defined();
+    const bool needs_weights = ctx->needs_input_grad(1), needs_bias = has_bias && ctx->needs_input_grad(3);
+    if (ctx->needs_input_grad(0)) gradients[0] = d_z.narrow_symint(2, 0, constants_of(cell).gates * S);
+    variable_list d_weights_h, d_bias_h;
+    for (const auto& [first, gates] : recurrent_ranges(cell)) {
+      const Tensor d_recurrent = d_z.narrow_symint(2, first * S, gates * S);
+      if (needs_weights) d_weights_h.push_back(product_with_states(d_recurrent, outputs, h0, reverse));
+      if (needs_bias) d_bias_h.push_back(d_recurrent.sum(at::IntArrayRef{0, 1}));
+    }
+    auto joined = [](const variable_list& parts) { return parts.size() == 1 ? parts[0] : at::cat(parts); };
+    if (needs_weights) gradients[1] = joined(d_weights_h);
+    if (ctx->needs_input_grad(2)) gradients[2] = d_h0;
+    if (needs_bias) gradients[3] = joined(d_bias_h);
+    if (has_cell && ctx->needs_input_grad(3 + has_bias)) gradients[4] = d_cell0;
+    return gradients;
+  }
+};
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> recurrence_autograd(
+    const Tensor& x, const Tensor& weights_h, const OptionalTensor& bias_h, const Tensor& h0,
+    const OptionalTensor& cell0, const OptionalTensor& lengths, std::string_view cell, bool reverse,
+    std::string_view rung, bool save) {
+  static const auto recurrence = find_operator<Recurrence>(LLTM_OPERATOR("recurrence"));
+  // _fw_grad is the tangent of forward-mode differentiation, which Function::apply refuses.
+  auto tracked = [](const Tensor& tensor) {
+    return (at::GradMode::is_enabled() && tensor.requires_grad()) || tensor._fw_grad(0).defined();
+  };
+  if (!tracked(x) && !tracked(weights_h) && !tracked(h0) && !(bias_h && tracked(*bias_h)) &&
+      !(cell0 && tracked(*cell0))) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    return recurrence.call(x, weights_h, bias_h, h0, cell0, lengths, cell, reverse, rung, save);
+  }
+  const variable_list results =
+      RecurrenceFunction::apply(x, weights_h, h0, bias_h, cell0, lengths, cell, reverse, rung);
+  auto saved = [&](const Tensor& tensor) { return save ? tensor : at::empty({0}, tensor.options()); };
+  return {results[0], results[1], results[2], saved(results[3]), saved(results[4])};
+}
+
+// The identity, whose derivative raises an error.
+struct Refusal : torch::autograd::Function<Refusal> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& tensor, const std::string& name) {
+    ctx->saved_data["name"] = name;
+    return tensor;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list&) {
+    TORCH_CHECK(false, "lltm: ", ctx->saved_data["name"].toStringRef(),
+                " has no derivative: only recurrence has one, and it is once_differentiable");
+  }
+};
+
+// For the operator that has no derivative: asking for one later raises an error.
+void without_derivative(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const size_t arguments = op.schema().arguments().size(), results = op.schema().returns().size();
+  bool tracked = false;
+  for (const c10::IValue& argument : torch::jit::last(stack, arguments)) {
+    if (!argument.isTensor() || !argument.toTensor().defined()) continue;
+    tracked |= at::GradMode::is_enabled() && argument.toTensor().requires_grad();
+    TORCH_CHECK(!argument.toTensor()._fw_grad(0).defined(), "lltm: ", op.schema().name(),
+                " has no forward-mode derivative");
+  }
+  {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    op.callBoxed(stack);
+  }
+  if (!tracked) return;
+  for (size_t i = stack->size() - results; i < stack->size(); ++i) {
+    const Tensor& result = (*stack)[i].toTensor();
+    if (result.defined()) (*stack)[i] = Refusal::apply(result.set_requires_grad(true), op.schema().name());
+  }
+}
+
+EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, Autograd, m) {
+  m.impl("recurrence", &recurrence_autograd);
+  m.impl("recurrence_backward", torch::CppFunction::makeFromBoxedFunction<&without_derivative>());
+}
+
+// Under autocast, all floating-point arguments except float64 are cast to its dtype, as in torch's own
+// lstm_cell on a GPU.
+template <at::DeviceType device>
+void with_autocast(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard only_once(
+      at::autocast::get_autocast_dispatch_key_from_device_type(device));
+  const at::ScalarType dtype = at::autocast::get_autocast_dtype(device);
+  for (auto argument = stack->end() - op.schema().arguments().size(); argument != stack->end(); ++argument)
+    if (argument->isTensor()) *argument = at::autocast::cached_cast(dtype, argument->toTensor(), device);
+  op.callBoxed(stack);
+}
+
+template <at::DeviceType device>
+void register_autocast(torch::Library& m) {
+  for (const char* name : {"lltm_sequence", "lstm_sequence", "gru_sequence", "recurrence"})
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&with_autocast<device>>());
+}
+
+EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, AutocastCPU, m) { register_autocast<at::kCPU>(m); }
+
+EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, AutocastCUDA, m) { register_autocast<at::kCUDA>(m); }
+
+}  // namespace

@@ -1,0 +1,571 @@
+// The recurrence on a CPU. One parallel region runs all steps. The rows of a batch are independent, so
+// threads divide the rows; only if there are more threads than that, they divide the units, too, and meet
+// after each step.
+//
+// The product of a step reads the weights from a copy in the order in which it needs them, and keeps its sums
+// in registers, where the gates are computed from them. Every sum has the same order whatever the number of
+// threads.
+#include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "operators.h"
+#include "simd.h"
+
+namespace {  // each library has its own, as in sequence_autograd.cpp
+
+using at::Tensor;
+
+int64_t divide_up(int64_t number, int64_t by) { return (number + by - 1) / by; }
+
+// Threads
+// -------
+
+// A part of the rows and of the blocks of units, from the first to before the last.
+struct Share {
+  int64_t first_row, last_row, first_block, last_block;
+};
+
+// How threads divide the work: into groups that have rows of their own. The threads of a group divide the
+// units.
+struct Division {
+  int64_t groups, threads_of_group;
+
+  Share share_of(int64_t thread, int64_t rows, int64_t blocks) const {
+    const int64_t group = thread / threads_of_group, member = thread % threads_of_group;
+    if (group >= groups) return {};
+    return {rows * group / groups, rows * (group + 1) / groups, blocks * member / threads_of_group,
+            blocks * (member + 1) / threads_of_group};
+  }
+};
+
+// With at least 8 rows, a thread computes longer than it waits for the weights from its caches. Threads that
+// meet after each step need enough work in it: `work` is the number of multiplications for one row.
+Division divide(int64_t threads, int64_t rows, int64_t blocks, int64_t work) {
+  constexpr int64_t kRowsOfGroup = 8, kWorkOfStep = 1 << 15;
+  const int64_t groups = std::clamp<int64_t>(rows / kRowsOfGroup, 1, threads);
+  const int64_t useful = divide_up(rows, groups) * work / kWorkOfStep;
+  return {groups, std::clamp<int64_t>(threads / groups, 1, std::max<int64_t>(1, std::min(blocks, useful)))};
+}
+
+// Calls work(thread, threads) in each of at most `threads` threads. work may call barrier(), which waits for
+// all.
+template <typename Work>
+void in_parallel(int64_t threads, const Work& work) {
+#ifdef _OPENMP
+#pragma omp parallel num_threads(threads) if (threads > 1)
+  work(omp_get_thread_num(), omp_get_num_threads());
+#else
+  work(0, 1);
+#endif
+}
+
+void barrier() {
+#pragma omp barrier
+}
+
+// How many threads are worth their start: `work` is the number of multiplications of all steps.
+int64_t useful_threads(double work) {
+  constexpr double kWorkOfThread = 1 << 17;
+  return std::clamp<int64_t>(work / kWorkOfThread, 1, at::get_num_threads());
+}
+
+// The product of a step
+// ---------------------
+
+// sums[row][v] += rows[row][k] * panel[k][v], over all k. kRows * kVectors sums are in registers.
+template <int kRows, int kVectors, typename V>
+ALWAYS_INLINE void add_product(V (&sums)[kRows][kVectors], const typename V::scalar_t* rows,
+                               int64_t row_stride, const typename V::scalar_t* panel, int64_t depth) {
+  for (int64_t k = 0; k < depth; ++k) {
+    V right[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) right[v] = simd::load<V>(panel + (k * kVectors + v) * V::size);
+#pragma GCC unroll 8
+    for (int row = 0; row < kRows; ++row) {
+      const V left = rows[row * row_stride + k];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[row][v] += left * right[v];
+    }
+  }
+}
+
+// Calls tile(kRows, row) for each kRows rows, and for the last ones with smaller powers of two.
+template <int kRows, typename Tile>
+ALWAYS_INLINE void for_tiles(int64_t row, int64_t last, const Tile& tile) {
+  for (; row + kRows <= last; row += kRows) tile(std::integral_constant<int, kRows>(), row);
+  if constexpr (kRows > 1) for_tiles<kRows / 2>(row, last, tile);
+}
+
+// What forward and backward share: sizes, the order of steps, and how long each row is.
+struct Sequence {
+  int64_t T, B, S;
+  bool reverse;
+  const int64_t* lengths;  // [B], or null
+
+  // The time of the step that is computed as number `step`, and whether a row is that long.
+  int64_t time_of(int64_t step) const { return reverse ? T - 1 - step : step; }
+  bool has(int64_t row, int64_t time) const { return !lengths || time < lengths[row]; }
+};
+
+// A matrix with any strides.
+template <typename scalar_t>
+struct Matrix {
+  const scalar_t* data;
+  int64_t row_stride, column_stride;
+  scalar_t at(int64_t row, int64_t column) const { return data[row * row_stride + column * column_stride]; }
+};
+
+// Forward
+// -------
+
+// math_t is the type of all arithmetic, float for half and bfloat16. A block is a vector of units; `padded`
+// is the number of units in whole blocks.
+template <typename Cell, typename scalar_t>
+struct Forward : Sequence {
+  using math_t = at::opmath_type<scalar_t>;
+  static constexpr int G = Cell::kGates, K = Cell::kSaved;
+
+  const scalar_t* x;         // [T,B,G,S]
+  Matrix<scalar_t> weights;  // [G*S,S]
+  const scalar_t* bias;      // [G,S], or null
+  const scalar_t* h0;        // [B,S]
+  const scalar_t* cell0;     // [B,S], or null if the cell has none
+  scalar_t* outputs;         // [T,B,S]
+  scalar_t* h;               // [B,S]
+  scalar_t* cell;            // [B,S], or null
+  scalar_t* cells;           // [T,B,S], or null if not saved
+  scalar_t* z;               // [T,B,K,S], or null if not saved
+  int64_t padded;
+  math_t* panel;         // [blocks][S][G][units of a block]
+  math_t* states;        // [2,B,padded]: h before and after the current step
+  math_t* current_cell;  // [B,padded]
+
+  math_t* state_before(int64_t step) const { return states + step % 2 * B * padded; }
+
+  template <int kBytes>
+  ALWAYS_INLINE void fill_panel(int64_t first_block, int64_t last_block) const {
+    constexpr int64_t size = kBytes / sizeof(math_t);
+    for (int64_t block = first_block; block < last_block; ++block)
+      for (int64_t gate = 0; gate < G; ++gate)
+        for (int64_t lane = 0; lane < size; ++lane) {
+          const int64_t unit = block * size + lane;
+          math_t* const to = panel + (block * S * G + gate) * size + lane;
+          for (int64_t k = 0; k < S; ++k)
+            to[k * G * size] = unit < S ? math_t(weights.at(gate * S + unit, k)) : math_t(0);
+        }
+  }
+
+  // The state before the first step, of the rows and units of a share.
+  template <int kBytes>
+  ALWAYS_INLINE void begin(const Share& share) const {
+    using V = simd::Vector<math_t, kBytes>;
+    for (int64_t row = share.first_row; row < share.last_row; ++row)
+      for (int64_t unit = share.first_block * V::size; unit < share.last_block * V::size; unit += V::size) {
+        const int64_t count = std::min<int64_t>(V::size, S - unit), at = row * padded + unit;
+        simd::store(state_before(0) + at, simd::load<V>(h0 + row * S + unit, count));
+        if (Cell::kHasCell) simd::store(current_cell + at, simd::load<V>(cell0 + row * S + unit, count));
+      }
+  }
+
+  template <int kBytes>
+  ALWAYS_INLINE void end(const Share& share) const {
+    using V = simd::Vector<math_t, kBytes>;
+    for (int64_t row = share.first_row; row < share.last_row; ++row)
+      for (int64_t unit = share.first_block * V::size; unit < share.last_block * V::size; unit += V::size) {
+        const int64_t count = std::min<int64_t>(V::size, S - unit), at = row * padded + unit;
+        simd::store(h + row * S + unit, simd::load<V>(state_before(T) + at), count);
+        if (Cell::kHasCell) simd::store(cell + row * S + unit, simd::load<V>(current_cell + at), count);
+      }
+  }
+
+  template <typename Registers>
+  ALWAYS_INLINE void compute_step(int64_t step, const Share& share) const {
+    using V = simd::Vector<math_t, Registers::kBytes>;
+    const math_t* const old_h = state_before(step);
+    for (int64_t block = share.first_block; block < share.last_block; ++block) {
+      const int64_t unit = block * V::size;
+      V start[G] = {};
+      if (bias)
+        for (int gate = 0; gate < G; ++gate)
+          start[gate] = simd::load<V>(bias + gate * S + unit, std::min<int64_t>(V::size, S - unit));
+      for_tiles<Registers::kRows>(
+          share.first_row, share.last_row, [&](auto rows, int64_t row) __attribute__((always_inline)) {
+            V sums[rows][G];
+            for (int r = 0; r < rows; ++r)
+              for (int gate = 0; gate < G; ++gate) sums[r][gate] = start[gate];
+            add_product<rows, G, V>(sums, old_h + row * padded, padded, panel + block * S * G * V::size, S);
+            for (int r = 0; r < rows; ++r) compute_units(step, row + r, unit, sums[r]);
+          });
+    }
+  }
+
+  // The units of one vector in one row, from their recurrent parts.
+  template <typename V>
+  ALWAYS_INLINE void compute_units(int64_t step, int64_t row, int64_t unit, const V (&recurrent)[G]) const {
+    const int64_t time = time_of(step), of_row = time * B + row, at = row * padded + unit;
+    const int64_t count = std::min<int64_t>(V::size, S - unit);
+    V of_input[G], pre_activations[K];
+    for (int gate = 0; gate < G; ++gate)
+      of_input[gate] = simd::load<V>(x + (of_row * G + gate) * S + unit, count);
+    Cell::pre_activations(pre_activations, of_input, recurrent);
+    for (int k = 0; k < K; ++k) {
+      pre_activations[k] = simd::round_to<scalar_t>(pre_activations[k]);
+      if (z) simd::store(z + (of_row * K + k) * S + unit, pre_activations[k], count);
+    }
+
+    const V old_h = simd::load<V>(state_before(step) + at);
+    V new_cell = Cell::kHasCell ? simd::load<V>(current_cell + at) : V(0);
+    V new_h = simd::round_to<scalar_t>(Cell::forward(pre_activations, old_h, new_cell));
+    if (!has(row, time)) {  // past the end of the row
+      new_h = old_h;
+    } else if (Cell::kHasCell) {
+      simd::store(current_cell + at, simd::round_to<scalar_t>(new_cell));
+    }
+    simd::store(state_before(step + 1) + at, new_h);
+    simd::store(outputs + of_row * S + unit, new_h, count);
+    if (Cell::kHasCell && cells)
+      simd::store(cells + of_row * S + unit, simd::load<V>(current_cell + at), count);
+  }
+};
+
+template <typename Cell, typename scalar_t>
+void run(Forward<Cell, scalar_t> pass) {
+  using math_t = typename Forward<Cell, scalar_t>::math_t;
+  constexpr int G = Cell::kGates;
+  const int64_t size = simd::vector_bytes() / sizeof(math_t), blocks = divide_up(pass.S, size);
+  const int64_t B = pass.B, S = pass.S, T = pass.T;
+  pass.padded = blocks * size;
+  const auto options = at::TensorOptions(c10::CppTypeToScalarType<math_t>::value);
+  const Tensor panel = at::empty({T ? pass.padded : 0, S, G}, options);
+  const Tensor states = at::empty({2 + Cell::kHasCell, B, pass.padded}, options);
+  pass.panel = panel.template mutable_data_ptr<math_t>();
+  pass.states = states.template mutable_data_ptr<math_t>();
+  pass.current_cell = pass.states + 2 * B * pass.padded;
+
+  in_parallel(useful_threads(double(T) * B * G * S * S), [&](int64_t thread, int64_t threads) {
+    const Division division = divide(threads, B, blocks, G * S * S);
+    const Share share = division.share_of(thread, B, blocks);
+    simd::run([&](auto registers) __attribute__((always_inline)) {
+      using Registers = decltype(registers);
+      if (T)
+        pass.template fill_panel<Registers::kBytes>(blocks * thread / threads,
+                                                    blocks * (thread + 1) / threads);
+      pass.template begin<Registers::kBytes>(share);
+      barrier();
+      for (int64_t step = 0; step < T; ++step) {
+        pass.template compute_step<Registers>(step, share);
+        if (division.threads_of_group > 1) barrier();
+      }
+      pass.template end<Registers::kBytes>(share);
+    });
+  });
+}
+
+// Backward
+// --------
+
+// A block is a pair of vectors of units.
+template <typename Cell, typename scalar_t>
+struct Backward : Sequence {
+  using math_t = at::opmath_type<scalar_t>;
+  static constexpr int G = Cell::kGates, K = Cell::kSaved, kVectors = 2;
+
+  const scalar_t* grad_outputs;  // [T,B,S], or null for zeros
+  const scalar_t* grad_h;        // [B,S], or null for zeros
+  const scalar_t* grad_cell;     // [B,S], or null for zeros
+  Matrix<scalar_t> weights;      // [G*S,S]
+  const scalar_t* h0;            // [B,S]
+  const scalar_t* cell0;         // [B,S], or null if the cell has none
+  const scalar_t* outputs;       // [T,B,S]
+  const scalar_t* cells;         // [T,B,S], or null
+  const scalar_t* z;             // [T,B,K,S]
+  scalar_t* d_z;                 // [T,B,K,S]
+  scalar_t* d_h0;                // [B,S]
+  scalar_t* d_cell0;             // [B,S], or null
+  int64_t padded;
+  math_t* panel;        // [blocks][G*S][units of a block]
+  math_t* d_recurrent;  // [2,B,G*S]: the gradients of the recurrent parts, in this step and the one before
+  math_t* d_h;     // [B,padded]: the gradient of the state after the current step, then of that before it
+  math_t* d_cell;  // [B,padded]
+
+  math_t* d_recurrent_of(int64_t step) const { return d_recurrent + step % 2 * B * G * S; }
+
+  template <int kBytes>
+  ALWAYS_INLINE void fill_panel(int64_t first_block, int64_t last_block) const {
+    constexpr int64_t size = kVectors * kBytes / sizeof(math_t);
+    for (int64_t block = first_block; block < last_block; ++block)
+      for (int64_t k = 0; k < G * S; ++k)
+        for (int64_t lane = 0; lane < size; ++lane) {
+          const int64_t unit = block * size + lane;
+          panel[(block * G * S + k) * size + lane] = unit < S ? math_t(weights.at(k, unit)) : math_t(0);
+        }
+  }
+
+  // Calls function(row, unit, count, at) for each vector of units of a share, `count` of them units of the
+  // cell.
+  template <typename V, typename Function>
+  ALWAYS_INLINE void for_vectors(const Share& share, const Function& function) const {
+    const int64_t last = std::min(S, share.last_block * kVectors * V::size);
+    for (int64_t row = share.first_row; row < share.last_row; ++row)
+      for (int64_t unit = share.first_block * kVectors * V::size; unit < last; unit += V::size)
+        function(row, unit, std::min<int64_t>(V::size, S - unit), row * padded + unit);
+  }
+
+  template <int kBytes>
+  ALWAYS_INLINE void begin(const Share& share) const {
+    using V = simd::Vector<math_t, kBytes>;
+    for_vectors<V>(
+        share, [&](int64_t row, int64_t unit, int64_t count, int64_t at) __attribute__((always_inline)) {
+          simd::store(d_h + at, grad_h ? simd::load<V>(grad_h + row * S + unit, count) : V(0));
+          if (Cell::kHasCell)
+            simd::store(d_cell + at, grad_cell ? simd::load<V>(grad_cell + row * S + unit, count) : V(0));
+        });
+  }
+
+  template <int kBytes>
+  ALWAYS_INLINE void end(const Share& share) const {
+    using V = simd::Vector<math_t, kBytes>;
+    for_vectors<V>(share,
+                   [&](int64_t row, int64_t unit, int64_t count, int64_t at) __attribute__((always_inline)) {
+                     simd::store(d_h0 + row * S + unit, simd::load<V>(d_h + at), count);
+                     if (Cell::kHasCell)
+                       simd::store(d_cell0 + row * S + unit, simd::load<V>(d_cell + at), count);
+                   });
+  }
+
+  // The gradients of z in one step, and the parts of those of the state before that do not pass the product.
+  template <int kBytes>
+  ALWAYS_INLINE void compute_gates(int64_t step, const Share& share) const {
+    using V = simd::Vector<math_t, kBytes>;
+    const int64_t time = time_of(step);
+    const scalar_t* const old_h = step ? outputs + time_of(step - 1) * B * S : h0;
+    const scalar_t* const old_cell = step ? cells + time_of(step - 1) * B * S : cell0;
+    for_vectors<V>(share,
+                   [&](int64_t row, int64_t unit, int64_t count, int64_t at) __attribute__((always_inline)) {
+                     const int64_t of_row = time * B + row;
+                     V above = simd::load<V>(d_h + at), d_pre_activations[K] = {};
+                     if (grad_outputs) above += simd::load<V>(grad_outputs + of_row * S + unit, count);
+                     if (has(row, time)) {
+                       V pre_activations[K];
+                       for (int k = 0; k < K; ++k)
+                         pre_activations[k] = simd::load<V>(z + (of_row * K + k) * S + unit, count);
+                       V above_cell = 0, before = 0, after = 0;
+                       if (Cell::kHasCell) {
+                         above_cell = simd::load<V>(d_cell + at);
+                         before = simd::load<V>(old_cell + row * S + unit, count);
+                         after = simd::load<V>(cells + of_row * S + unit, count);
+                       }
+                       above = Cell::backward(d_pre_activations, pre_activations,
+                                              simd::load<V>(old_h + row * S + unit, count), before, after,
+                                              above, above_cell);
+                       if (Cell::kHasCell) simd::store(d_cell + at, above_cell);
+                     }
+                     simd::store(d_h + at, above);
+                     for (int k = 0; k < K; ++k) {
+                       d_pre_activations[k] = simd::round_to<scalar_t>(d_pre_activations[k]);
+                       simd::store(d_z + (of_row * K + k) * S + unit, d_pre_activations[k], count);
+                     }
+                     for (int gate = 0; gate < G; ++gate)
+                       simd::store(d_recurrent_of(step) + (row * G + gate) * S + unit,
+                                   d_pre_activations[Cell::recurrent(gate)], count);
+                   });
+  }
+
+  // Adds the parts of the state's gradient that pass the product.
+  template <typename Registers>
+  ALWAYS_INLINE void compute_product(int64_t step, const Share& share) const {
+    using V = simd::Vector<math_t, Registers::kBytes>;
+    const math_t* const rows_in = d_recurrent_of(step);
+    for (int64_t block = share.first_block; block < share.last_block; ++block)
+      for_tiles<2 * Registers::kRows>(
+          share.first_row, share.last_row, [&](auto rows, int64_t row) __attribute__((always_inline)) {
+            V sums[rows][kVectors] = {};
+            add_product<rows, kVectors, V>(sums, rows_in + row * G * S, G * S,
+                                           panel + block * G * S * kVectors * V::size, G * S);
+            for (int r = 0; r < rows; ++r)
+              for (int v = 0; v < kVectors; ++v) {
+                math_t* const to = d_h + (row + r) * padded + (block * kVectors + v) * V::size;
+                simd::store(to, simd::load<V>(to) + sums[r][v]);
+              }
+          });
+  }
+};
+
+template <typename Cell, typename scalar_t>
+void run(Backward<Cell, scalar_t> pass) {
+  using Pass = Backward<Cell, scalar_t>;
+  using math_t = typename Pass::math_t;
+  constexpr int G = Cell::kGates;
+  const int64_t size = Pass::kVectors * simd::vector_bytes() / sizeof(math_t),
+                blocks = divide_up(pass.S, size);
+  const int64_t B = pass.B, S = pass.S, T = pass.T;
+  pass.padded = blocks * size;
+  const auto options = at::TensorOptions(c10::CppTypeToScalarType<math_t>::value);
+  const Tensor panel = at::empty({T ? pass.padded : 0, G, S}, options);
+  const Tensor d_recurrent = at::empty({2, B, G, S}, options);
+  const Tensor d_states = at::empty({1 + Cell::kHasCell, B, pass.padded}, options);
+  pass.panel = panel.template mutable_data_ptr<math_t>();
+  pass.d_recurrent = d_recurrent.template mutable_data_ptr<math_t>();
+  pass.d_h = d_states.template mutable_data_ptr<math_t>();
+  pass.d_cell = pass.d_h + B * pass.padded;
+
+  in_parallel(useful_threads(double(T) * B * G * S * S), [&](int64_t thread, int64_t threads) {
+    const Division division = divide(threads, B, blocks, G * S * S);
+    const Share share = division.share_of(thread, B, blocks);
+    simd::run([&](auto registers) __attribute__((always_inline)) {
+      using Registers = decltype(registers);
+      if (T)
+        pass.template fill_panel<Registers::kBytes>(blocks * thread / threads,
+                                                    blocks * (thread + 1) / threads);
+      pass.template begin<Registers::kBytes>(share);
+      barrier();
+      for (int64_t step = T - 1; step >= 0; --step) {
+        pass.template compute_gates<Registers::kBytes>(step, share);
+        if (division.threads_of_group > 1) barrier();
+        pass.template compute_product<Registers>(step, share);
+      }
+      pass.template end<Registers::kBytes>(share);
+    });
+  });
+}
+
+// The operators
+// -------------
+
+void check_rung(std::string_view rung) {
+  TORCH_CHECK(rung.empty() || rung == "cpu", "lltm: rung is '", rung,
+              "', but tensors on a CPU have only 'cpu'");
+}
+
+void check_values(const OptionalTensor& lengths, int64_t T) {
+  if (!lengths) return;
+  const Tensor values = lengths->contiguous();
+  for (int64_t row = 0; row < values.size(0); ++row) {
+    const int64_t length = values.const_data_ptr<int64_t>()[row];
+    TORCH_CHECK(length >= 0 && length <= T, "lltm: lengths has ", length, " for row ", row,
+                ", but the sequence has ", T, " steps");
+  }
+}
+
+template <typename scalar_t>
+const scalar_t* pointer_to(const OptionalTensor& tensor) {
+  return tensor && tensor->defined() ? tensor->const_data_ptr<scalar_t>() : nullptr;
+}
+
+OptionalTensor contiguous(const OptionalTensor& tensor) {
+  return tensor ? OptionalTensor(tensor->contiguous()) : tensor;
+}
+
+template <typename scalar_t>
+Matrix<scalar_t> matrix_of(const Tensor& tensor) {
+  return {tensor.const_data_ptr<scalar_t>(), tensor.stride(0), tensor.stride(1)};
+}
+
+// Shapes as in the struct Forward.
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> recurrence(
+    const Tensor& x_any, const Tensor& weights_h, const OptionalTensor& bias_any, const Tensor& h0_any,
+    const OptionalTensor& cell0_any, const OptionalTensor& lengths_any, std::string_view cell_name,
+    bool reverse, std::string_view rung, bool save) {
+  check_recurrence(x_any, weights_h, bias_any, h0_any, cell0_any, lengths_any, cell_name);
+  check_rung(rung);
+  const int64_t T = x_any.size(0), B = x_any.size(1), S = h0_any.size(1);
+  check_values(lengths_any, T);
+  const Tensor x = x_any.contiguous(), h0 = h0_any.contiguous();
+  const OptionalTensor bias = contiguous(bias_any), cell0 = contiguous(cell0_any),
+                       lengths = contiguous(lengths_any);
+
+  const auto [gates, saved, has_cell] = constants_of(cell_name);
+  auto empty_if = [&](bool wanted, at::IntArrayRef shape) {
+    return at::empty(wanted ? shape : at::IntArrayRef{0}, x.options());
+  };
+  const Tensor outputs = empty_if(true, {T, B, S}), h = empty_if(true, {B, S}),
+               cell = empty_if(has_cell, {B, S});
+  const Tensor cells = empty_if(save && has_cell, {T, B, S}), z = empty_if(save, {T, B, saved * S});
+  with_cell(cell_name, [&](auto policy) {
+    AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "lltm_recurrence", [&] {
+      Forward<decltype(policy), scalar_t> pass = {};
+      static_cast<Sequence&>(pass) = {T, B, S, reverse, pointer_to<int64_t>(lengths)};
+      pass.x = x.const_data_ptr<scalar_t>();
+      pass.weights = matrix_of<scalar_t>(weights_h);
+      pass.bias = pointer_to<scalar_t>(bias);
+      pass.h0 = h0.const_data_ptr<scalar_t>();
+      pass.cell0 = pointer_to<scalar_t>(cell0);
+      pass.outputs = outputs.mutable_data_ptr<scalar_t>();
+      pass.h = h.mutable_data_ptr<scalar_t>();
+      pass.cell = cell.mutable_data_ptr<scalar_t>();
+      if (save) {
+        pass.cells = cells.mutable_data_ptr<scalar_t>();
+        pass.z = z.mutable_data_ptr<scalar_t>();
+      }
+      run(pass);
+    });
+  });
+  return {outputs, h, cell, cells, z};
+}
+
+// Shapes as in the struct Backward.
+std::tuple<Tensor, Tensor, Tensor> recurrence_backward(
+    const OptionalTensor& grad_outputs_any, const OptionalTensor& grad_h_any,
+    const OptionalTensor& grad_cell_any, const Tensor& weights_h, const Tensor& h0_any,
+    const OptionalTensor& cell0_any, const OptionalTensor& lengths_any, const Tensor& outputs_any,
+    const Tensor& cells_any, const Tensor& z_any, std::string_view cell_name, bool reverse,
+    std::string_view rung) {
+  check_recurrence_backward(grad_outputs_any, grad_h_any, grad_cell_any, weights_h, h0_any, cell0_any,
+                            lengths_any, outputs_any, cells_any, z_any, cell_name);
+  check_rung(rung);
+  const int64_t T = z_any.size(0), B = z_any.size(1), S = h0_any.size(1);
+  check_values(lengths_any, T);
+  const Tensor h0 = h0_any.contiguous(), outputs = outputs_any.contiguous(), z = z_any.contiguous();
+  const Tensor cells = cells_any.contiguous();
+  const OptionalTensor grad_outputs = contiguous(grad_outputs_any), grad_h = contiguous(grad_h_any);
+  const OptionalTensor grad_cell = contiguous(grad_cell_any), cell0 = contiguous(cell0_any);
+  const OptionalTensor lengths = contiguous(lengths_any);
+
+  const Tensor d_z = at::empty(z.sizes(), z.options()), d_h0 = at::empty(h0.sizes(), z.options());
+  const Tensor d_cell0 = at::empty(cell0 ? cell0->sizes() : at::IntArrayRef{0}, z.options());
+  with_cell(cell_name, [&](auto policy) {
+    AT_DISPATCH_FLOATING_TYPES_AND2(
+        at::kHalf, at::kBFloat16, z.scalar_type(), "lltm_recurrence_backward", [&] {
+          Backward<decltype(policy), scalar_t> pass = {};
+          static_cast<Sequence&>(pass) = {T, B, S, reverse, pointer_to<int64_t>(lengths)};
+          pass.grad_outputs = pointer_to<scalar_t>(grad_outputs);
+          pass.grad_h = pointer_to<scalar_t>(grad_h);
+          pass.grad_cell = pointer_to<scalar_t>(grad_cell);
+          pass.weights = matrix_of<scalar_t>(weights_h);
+          pass.h0 = h0.const_data_ptr<scalar_t>();
+          pass.cell0 = pointer_to<scalar_t>(cell0);
+          pass.outputs = outputs.const_data_ptr<scalar_t>();
+          pass.cells = cells.const_data_ptr<scalar_t>();
+          pass.z = z.const_data_ptr<scalar_t>();
+          pass.d_z = d_z.mutable_data_ptr<scalar_t>();
+          pass.d_h0 = d_h0.mutable_data_ptr<scalar_t>();
+          pass.d_cell0 = d_cell0.mutable_data_ptr<scalar_t>();
+          run(pass);
+        });
+  });
+  return {d_z, d_h0, d_cell0};
+}
+
+// There is one rung for a CPU.
+std::tuple<std::string, std::string> choose_rung(const Tensor&, std::string_view cell, int64_t, int64_t,
+                                                 int64_t, bool) {
+  constants_of(cell);  // refuses a name that no cell has
+  return {"cpu", "the tensors are on a CPU, for which there is one loop in C++"};
+}
+
+EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, CPU, m) {
+  m.impl("recurrence", &recurrence);
+  m.impl("recurrence_backward", &recurrence_backward);
+  m.impl("choose_rung", &choose_rung);
+}
+
+}  // namespace

@@ -1,0 +1,44 @@
+"""Whole sequences in one call. The operators, their gradients, fake kernels and autocast rules are registered in C++."""
+
+import torch
+
+from . import _C
+
+operators = getattr(torch.ops, _C.NAMESPACE)  # importing _C has registered them
+
+
+def lltm_sequence(inputs, weights, bias, h0, cell0, *, lengths=None, reverse=False, rung=None):
+    """The LLTM over a sequence.
+
+    Shapes: inputs (T, B, I), weights (3S, S+I), bias (3S), h0 and cell0 (B, S). Returns `(outputs, (h, cell))`: h of
+    every step (T, B, S), and the state after the last one, (B, S) each.
+
+    `lengths`, (B) int64: the number of steps of each row. Past it, a row keeps its state. With `reverse`, the steps
+    are computed from the last to the first, and a row begins at its own end. `rung` is the name of an implementation;
+    without it, the library chooses (`explain`). Raises RuntimeError for arguments that do not fit together.
+    """
+    outputs, h, cell = operators.lltm_sequence(inputs, weights, bias, h0, cell0, lengths, reverse, rung or "")
+    return outputs, (h, cell)
+
+
+def lstm_sequence(
+    inputs, weight_ih, weight_hh, bias_ih, bias_hh, h0, cell0, *, lengths=None, reverse=False, rung=None
+):
+    """The LSTM over a sequence, with the weights and the order of gates of `torch.nn.LSTM`: input, forget, cell, output.
+
+    Shapes: inputs (T, B, I), weight_ih (4S, I), weight_hh (4S, S), both biases (4S) or None, h0 and cell0 (B, S).
+    Returns `(outputs, (h, cell))`. All else is as for `lltm_sequence`.
+    """
+    arguments = (inputs, weight_ih, weight_hh, bias_ih, bias_hh, h0, cell0, lengths, reverse, rung or "")
+    outputs, h, cell = operators.lstm_sequence(*arguments)
+    return outputs, (h, cell)
+
+
+def gru_sequence(inputs, weight_ih, weight_hh, bias_ih, bias_hh, h0, *, lengths=None, reverse=False, rung=None):
+    """The GRU over a sequence, with the weights and the order of gates of `torch.nn.GRU`: reset, update, candidate.
+
+    Shapes: inputs (T, B, I), weight_ih (3S, I), weight_hh (3S, S), both biases (3S) or None, h0 (B, S).
+    Returns `(outputs, h)`. All else is as for `lltm_sequence`.
+    """
+    arguments = (inputs, weight_ih, weight_hh, bias_ih, bias_hh, h0, lengths, reverse, rung or "")
+    return operators.gru_sequence(*arguments)
