@@ -38,6 +38,11 @@ class Stage:
         return (self.folder / "README.md").exists()
 
     @property
+    def is_timed(self) -> bool:
+        """Whether `make bench` measures the stage."""
+        return self.kind in ("cell", "sequence")
+
+    @property
     def package(self) -> str:
         """The name under which the stage is imported, here and when installed with pip."""
         return f"lltm_stage{self.number}"
@@ -62,7 +67,7 @@ STAGES = (
     Stage(4, "stage4_cuda_accessors", "cell", "CUDA kernels over packed accessors", CUDA, GATES_KEPT),
     Stage(5, "stage5_custom_op", "cell", "A registered operator", BOTH, GATES_KEPT, FLOATING),
     Stage(6, "stage6_fused", "cell", "The fused cell", BOTH, GATES_COMPUTED_AGAIN, FLOATING, SMALL_KERNELS),
-    Stage(7, "stage7_sequence", "sequence", "The whole sequence in one call", CUDA),
+    Stage(7, "stage7_sequence", "sequence", "The whole sequence in one call", BOTH, dtypes=FLOATING),
     Stage(8, "stage8_deploy", "program", "Deployment without Python", HOST),
     Stage(9, "stage9_distributed", "program", "Training on many GPUs", HOST),
 )
@@ -89,3 +94,8 @@ def get_stage(number: int) -> Stage:
 def cell_stages() -> list[Stage]:
     """The stages that offer `lltm(...)` and have been written, in order."""
     return [stage for stage in STAGES if stage.kind == "cell" and stage.is_here]
+
+
+def timed_stages() -> list[Stage]:
+    """The stages that `make bench` measures and that have been written, in order."""
+    return [stage for stage in STAGES if stage.is_timed and stage.is_here]

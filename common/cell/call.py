@@ -170,16 +170,20 @@ def tolerance(case: Call, tf32: bool = False) -> float:
 
 
 def difference(
-    case: Call, got: dict[str, Tensor | None], tf32: bool = False, wanted: dict[str, Tensor] | None = None
+    case: Call,
+    got: dict[str, Tensor | None],
+    tf32: bool = False,
+    wanted: dict[str, Tensor] | None = None,
+    spread: dict[str, Tensor] | None = None,
 ) -> str | None:
     """None if `got` agrees with the reference; otherwise a message that says what differs, where, and by how much.
 
-    `wanted` is the result of `expected(case)`, for callers that compare with it more than once.
+    `wanted` and `spread` are the result of `case.reference()`, for callers that compare with it more than once.
     """
-    spread: dict[str, Tensor] = {}
-    if wanted is None or case.dtype in LOW_PRECISION:
-        reference, spread = case.reference()
-        wanted = reference if wanted is None else wanted
+    if wanted is None or (spread is None and case.dtype in LOW_PRECISION):
+        results, spread = case.reference()
+        wanted = results if wanted is None else wanted
+    spread = spread or {}
     for name, want in wanted.items():
         message = tensor_difference(name, got.get(name), want, case, tolerance(case, tf32), spread.get(name, 0.0))
         if message:

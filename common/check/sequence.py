@@ -9,10 +9,12 @@ from types import ModuleType
 
 import torch
 
+from .. import stages
 from ..build import modules
 from ..cell.call import LAYOUTS, Call, Function, difference, outputs
 from ..sequence.case import GRADS, SequenceCase
 from ..sequence.cells import CELLS
+from ..sequence.rungs import RUNGS, rungs_of
 from .checks import (
     assert_refused,
     gradcheck,
@@ -24,14 +26,11 @@ from .checks import (
 )
 from .subject import Check, Subject
 
-# The implementations of each target, by the names that a caller gives them.
-RUNGS = {"host": ("cpu",), "emulator": ("loop", "grid", "cluster"), "cuda": ("loop", "graph", "grid", "cluster")}
-
 # T, B, I, S: nothing of each, one of each, units that fill no vector of 16 bytes, several chains of at most 8 rows,
 # sizes that are no multiple of anything, and many steps.
 CHECKED_SIZES = (
-    (0, 3, 2, 4), (3, 0, 2, 4), (3, 2, 4, 0), (2, 3, 0, 5), (1, 1, 1, 1), (4, 1, 3, 33), (3, 17, 2, 40), (2, 5, 7, 70),
-    (21, 2, 1, 8),
+    (0, 3, 2, 4), (3, 0, 2, 4), (3, 2, 4, 0), (2, 3, 0, 5), (1, 1, 1, 1), (4, 1, 3, 33), (3, 17, 2, 40),
+    (2, 5, 7, 70), (21, 2, 1, 8),
 )  # fmt: skip
 # On real hardware, also a state that needs many blocks, and a batch of several passes.
 LARGE_SIZES = ((5, 70, 9, 300), (3, 9, 4, 1025), (2, 3000, 5, 64))
@@ -62,9 +61,7 @@ class SequenceSubject(Subject):
 
     def case(self, cell: str, *size: int, **changes: object) -> SequenceCase:
         """A case of this subject's device and dtype; the size is T, B, I, S."""
-        return SequenceCase(
-            cell, *size, **{"dtype": self.dtype, "device": self.device, "seed": self.seed, **changes}
-        )
+        return SequenceCase(cell, *size, **{"dtype": self.dtype, "device": self.device, "seed": self.seed, **changes})
 
     def small_case(self, cell: str | None = None, **changes: object) -> SequenceCase:
         """A case of three rows; without a cell, of one that depends on the dtype and the rung."""
@@ -72,7 +69,7 @@ class SequenceSubject(Subject):
 
     def cell(self, k: int) -> str:
         """The cell whose turn it is: each dtype and rung begins with another, so that together they meet all."""
-        turn = modules.stages.get_stage(self.stage).dtypes.index(super().label) + RUNGS[self.target].index(self.rung)
+        turn = stages.get_stage(self.stage).dtypes.index(super().label) + RUNGS[self.target].index(self.rung)
         return list(CELLS)[(turn + k) % len(CELLS)]
 
     def tiny_cases(self) -> list[SequenceCase]:
@@ -90,7 +87,9 @@ class SequenceSubject(Subject):
         small, sizes = self.small_case, list(CHECKED_SIZES)
         if self.target == "cuda":
             sizes += LARGE_SIZES
-        each_input = [(cell, name) for cell in some for name in CELLS[cell].arguments]
+        some_inputs = [(cell, name) for cell in some for name in CELLS[cell].arguments]
+        if self.target == "emulator":
+            some_inputs = some_inputs[:: len(CELLS) + 1]
         return {
             "cells": [small(cell) for cell in CELLS],
             "sizes": [self.case(self.cell(k), *size) for k, size in enumerate(sizes)],
@@ -99,7 +98,7 @@ class SequenceSubject(Subject):
             ],
             "gradients for some outputs": [small("lstm", grads=grads) for grads in GRADS],
             "gradients of some inputs": [
-                *(small(cell, requires_grad=(name,)) for cell, name in each_input[:: 1 if self.target == "cuda" else 4]),
+                *(small(cell, requires_grad=(name,)) for cell, name in some_inputs),
                 small(requires_grad=()),
             ],
             "variable lengths": [small(cell, lengths=LENGTHS) for cell in CELLS],
@@ -173,7 +172,12 @@ def refused_lengths(subject: SequenceSubject, case: SequenceCase, good: dict[str
     """Lengths of another batch or dtype, or on another device, are refused."""
     sequence, given = getattr(subject.module, f"{case.cell}_sequence"), list(good.values())
     fits = torch.tensor(LENGTHS, device=subject.device)
-    for lengths, what in ((fits[:-1], "shape"), (fits[None], "shape"), (fits.int(), "dtype"), (fits.to("meta"), "is on")):
+    for lengths, what in (
+        (fits[:-1], "shape"),
+        (fits[None], "shape"),
+        (fits.int(), "dtype"),
+        (fits.to("meta"), "is on"),
+    ):
 
         def function(*arguments: torch.Tensor, lengths: torch.Tensor = lengths) -> object:
             return sequence(*arguments, lengths=lengths, rung=subject.rung)
@@ -185,9 +189,3 @@ def make_subjects(number: int, target: str, device: str, dtype: torch.dtype, see
     """The rungs of a stage's sequences on a target."""
     module = modules.load_stage(number, target)
     return [SequenceSubject(number, target, device, dtype, module, rung, seed) for rung in rungs_of(target, device)]
-
-
-def rungs_of(target: str, device: str) -> list[str]:
-    """The rungs that a target and a device have: clusters need compute capability 9.0."""
-    has_clusters = target == "emulator" or (target == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0))
-    return [rung for rung in RUNGS[target] if rung != "cluster" or has_clusters]

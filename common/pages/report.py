@@ -110,17 +110,18 @@ def format_clock(now: int | None, most: int | None) -> str:
 
 def coverage_section(result: dict, checked: Sequence[dict]) -> Iterator[str]:
     """What was measured, and what was not, with the reason."""
-    measured = {row["stage"] for row in result["rows"]}
+    every = [*result["rows"], *result.get("sequences", [])]
+    measured = {row["stage"] for row in every}
     yield "<h2>What ran, and what did not</h2>"
     rows = []
     for stage in STAGES:
-        where = unique(select(result, stage=stage.number), "device")
+        where = unique([row for row in every if row["stage"] == stage.number], "device")
         if stage.number in measured:
             state = "measured on " + " and ".join(f"{device.upper()} tensors" for device in where)
         elif not stage.is_here:
             state = "not here yet"
         else:
-            state = "not measured" if stage.kind == "cell" else "not a cell: nothing to time beside eager"
+            state = "not measured" if stage.is_timed else "not a cell: nothing to time beside eager"
             if any(entry["stage"] == stage.number and entry["target"] == "emulator" for entry in checked):
                 state = "checked on the emulator, where nothing is timed"
         rows.append([f"stage {stage.number}", stage.title, state])

@@ -51,7 +51,7 @@ class SequenceCase(Call):
 
     @property
     def results(self) -> dict[str, tuple[int, ...]]:
-        """outputs (T, B, S), h (B, S), and the cell (B, S) if there is one."""
+        """Outputs (T, B, S), h (B, S), and the cell (B, S) if there is one."""
         return {"outputs": (self.T, self.B, self.S)} | dict.fromkeys(self.kind.states, (self.B, self.S))
 
     @property

@@ -42,8 +42,8 @@ class SequenceCell:
         return (
             given["weight_ih"],
             given["weight_hh"],
-            given["bias_ih"] if "bias_ih" in given else zero,
-            given["bias_hh"] if "bias_hh" in given else zero,
+            given.get("bias_ih", zero),
+            given.get("bias_hh", zero),
         )
 
     def join(self, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor) -> dict[str, Tensor]:

@@ -23,13 +23,11 @@ class Trace:
 
     @property
     def results(self) -> tuple[Tensor, ...]:
-        """outputs (T, B, S), h (B, S), and the cell (B, S) if there is one."""
+        """Outputs (T, B, S), h (B, S), and the cell (B, S) if there is one."""
         return self.outputs, *self.state
 
 
-def loop(
-    cell: SequenceCell, given: dict[str, Tensor], lengths: Tensor | None = None, reverse: bool = False
-) -> Trace:
+def loop(cell: SequenceCell, given: dict[str, Tensor], lengths: Tensor | None = None, reverse: bool = False) -> Trace:
     """Runs a cell over inputs (T, B, I); `given` are its arguments by name, biases may be missing.
 
     A row of the batch takes part in the steps before its length. In all others, it keeps its state.

@@ -9,10 +9,11 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from common import load
-from common.check.sequence import SequenceSubject, rungs_of
+from common.check.sequence import SequenceSubject
 from common.check.subject import check_subject
 from common.sequence.cells import CELLS
 from common.sequence.reference import loop
+from common.sequence.rungs import rungs_of
 
 pytestmark = pytest.mark.needs("g++")
 NAMES = [f"{cell}_sequence" for cell in CELLS]

@@ -24,7 +24,14 @@ def by_torch(case: SequenceCase):
         given = dict(zip(case.differentiable, arguments, strict=True))
         parameters = [given[name] for name in case.kind.parameters if name in given]
         states = [given[f"{name}0"][None] for name in case.kind.states]
-        options = (case.has_bias, 1, 0.0, False, False, False)  # layers, dropout, training, both directions, batch first
+        options = (
+            case.has_bias,
+            1,
+            0.0,
+            False,
+            False,
+            False,
+        )  # layers, dropout, training, both directions, batch first
         inputs = given["inputs"].flip(0) if case.reverse else given["inputs"]
         run = torch.lstm if case.cell == "lstm" else torch.gru
         found, *states = run(inputs, states if case.cell == "lstm" else states[0], parameters, *options)
