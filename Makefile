@@ -101,7 +101,7 @@ lint: setup
 	@$(clang_format) --dry-run -Werror $(cpp_sources)
 	@$(import_linter)
 	@$(codespell)
-	@$(python) tests/support/places.py
+	@$(python) tests/support/suite/places.py
 	@$(python) -m common notebooks --check
 	@$(python) -m common tables --check
 

@@ -31,7 +31,7 @@ HEADERS = {
     "googletest": ("gtest/gtest.h", "GoogleTest: sudo apt install libgtest-dev"),
     "zlib": ("zlib.h", "zlib's header: sudo apt install zlib1g-dev"),
 }
-pytest_plugins = ["pytester", "support.scheduling", "support.proofs.plugin"]
+pytest_plugins = ["pytester", "support.suite.scheduling", "support.proofs.plugin"]
 NEEDS = "needs "  # the beginning of the skip reason; pytest puts "Skipped: " before it
 
 
@@ -78,7 +78,7 @@ def has_header(name: str) -> bool:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    from support.prebuilt import build_before_workers
+    from support.suite.prebuilt import build_before_workers
 
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     build_before_workers(session.config, reporter.write_line if reporter else print)

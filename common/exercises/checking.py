@@ -15,9 +15,9 @@ from . import variants
 from .exercise import Exercise
 from .failures import BuildFailure, Failure
 from .judging.assertions import unchanged
-from .judging.target import exercise_targets
 from .judging.work import Work
 from .runner.process import LearnerError, Stopped
+from .runner.target import exercise_targets
 
 if TYPE_CHECKING:
     from .grading.isolation import Isolation

@@ -17,11 +17,10 @@ from ..studies import ablation
 from .syllabus import syllabus_table
 from .tables.ablation_table import ablation_summary, ablation_table
 from .tables.decision import cell_decision, pointwise_decision
-from .tables.exercise_tables import exercises_table, wrong_answers_table
+from .tables.exercise_tables import exercises_table, mutation_table, wrong_answers_table
 from .tables.features_table import features_table
 from .tables.kernels_table import kernels_table
 from .tables.ladder import ladder_table, results_table, stage_table, stages_table
-from .tables.mutation_table import mutation_table
 from .tables.ncu_table import ncu_table
 from .tables.published_table import published_table
 from .tables.sanitizer_table import sanitizer_table

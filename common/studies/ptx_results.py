@@ -1,8 +1,8 @@
 """What a GPU computes with each PTX instruction that the emulator has, to compare the emulator with it.
 
 On a machine with a GPU, `python -m common.studies.ptx_results` records the results in
-tests/emulator/ptx_results.json. The program computes each instruction once for each thread of a block, with other
-inputs in each thread.
+tests/emulator/runtime/ptx_results.json. The program computes each instruction once for each thread of a block, with
+other inputs in each thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..build import nvcc
 from ..errors import UserError
 from ..paths import ROOT, display_path
 
-RECORDED = ROOT / "tests" / "emulator" / "ptx_results.json"
+RECORDED = ROOT / "tests" / "emulator" / "runtime" / "ptx_results.json"
 THREADS = 96
 TYPES = {"r": "unsigned", "l": "unsigned long long", "f": "float", "d": "double", "h": "unsigned short"}
 # The inputs by the letter of their constraint: the thread and the operand choose one.

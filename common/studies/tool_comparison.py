@@ -21,8 +21,9 @@ from .. import console, paths
 from ..emulator import build_program
 from ..paths import ROOT, display_path
 from ..results import records, sources
-from . import mistakes, sanitizer
-from .mistakes import Mistake
+from . import sanitizer
+from .programs import mistakes
+from .programs.mistakes import Mistake
 
 # The options with which a tool finds most mistakes; options that an older tool does not know are left out.
 SANITIZER_OPTIONS = {

@@ -12,7 +12,7 @@ import pytest
 from common.build import nvcc
 from common.emulator import UserError, build_program
 from common.paths import ROOT, build_cache
-from common.studies import features
+from common.studies.programs import features
 
 pytestmark = pytest.mark.proof("features of CUDA", files=["common/emulator/features/*"])
 FEATURES = features.read_features()

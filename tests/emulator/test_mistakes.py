@@ -16,8 +16,9 @@ import pytest
 from common.build import nvcc
 from common.emulator import build_program
 from common.paths import build_cache
-from common.studies import mistakes, tool_comparison
-from common.studies.mistakes import Mistake, ReportEntry
+from common.studies import tool_comparison
+from common.studies.programs import mistakes
+from common.studies.programs.mistakes import Mistake, ReportEntry
 
 pytestmark = pytest.mark.proof("programs with mistakes", files=["common/emulator/mistakes/*"])
 

@@ -16,7 +16,7 @@ from common.console import wrapped
 from common.errors import UserError
 from common.exercises import commands, every, find, variants, watch, workspace
 from common.paths import ROOT
-from support import learner
+from support.exercises import learner
 
 SOLVED = "def number():\n    return 42\n"
 

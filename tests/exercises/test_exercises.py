@@ -14,9 +14,9 @@ from common.exercises import every, variants, workspace
 from common.exercises.exercise import MANIFEST
 from common.exercises.judging.source_text import strip_comments
 from common.paths import ROOT
-from support import learner
+from support.exercises import learner
+from support.exercises.variants import Variant, variants_of
 from support.proofs.keys import Keys, Modules
-from support.variants import Variant, variants_of
 
 EXERCISES = every()
 VARIANTS = [variant for one in EXERCISES for variant in variants_of(one)]
@@ -179,7 +179,7 @@ def test_a_proof_depends_on_all_that_a_check_imports():
     code += "[runpy.run_path(path) for path in sys.argv[1:]]; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code, *checks], cwd=ROOT, capture_output=True, text=True, check=True)
     imported = {name for name in done.stdout.split() if name.partition(".")[0] == "common"}
-    assert {"common.exercises.judge", "common.exercises.programs"} <= imported
+    assert {"common.exercises.judge", "common.exercises.judging.programs"} <= imported
     modules = Modules(["common", "support"])
     keys = Keys(ROOT, ["common", "support"])
     named = {module for path in [__file__, *checks] for module in keys.imports(Path(path))}

@@ -13,7 +13,7 @@ import pytest
 from common.errors import UserError
 from common.exercises import workspace
 from common.paths import ROOT
-from support import learner
+from support.exercises import learner
 
 MINE = "def number():\n    return 40 + 2  # mine\n"
 

@@ -13,8 +13,9 @@ from common.errors import UserError
 from common.pages.tables import tool_comparison_table
 from common.paths import ROOT
 from common.results import records
-from common.studies import mistakes, sanitizer, tool_comparison
-from common.studies.mistakes import Mistake, MistakeMark
+from common.studies import sanitizer, tool_comparison
+from common.studies.programs import mistakes
+from common.studies.programs.mistakes import Mistake, MistakeMark
 
 PROGRAM = mistakes.PROGRAMS / "races_block.cu"
 WRONG = Mistake(PROGRAM, "wrong_x", (MistakeMark(31, "races", "partial"),))

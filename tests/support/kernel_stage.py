@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from common.paths import ROOT
-from support.warm import run_warm
+from support.suite.warm import run_warm
 
 SETUP = """from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CUDAExtension

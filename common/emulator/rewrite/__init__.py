@@ -2,27 +2,29 @@
 
 Comments, literals and line numbers stay the same. tokens.py splits a file into tokens. syntax.py finds the launches
 and the declarations of the file (functions.py, kernels.py, variables.py), with the help of expressions.py, and
-rejects code that the emulator cannot run. Each rule in rules.py turns a part of this syntax into edits:
+rejects code that the emulator cannot run. Each rule in rules/ turns a part of this syntax into edits of the text:
 - `kernel<<<grid, block>>>(x)` becomes a call of `emulator::launch`;
 - a kernel that is passed to a function or cast is recorded, so that it can be launched by its address;
 - a kernel with `__cluster_dims__` begins with a call that tells the launch;
 - `__shared__` variables become references to the memory of a block;
 - in device code, the C library's copies and heap become the emulator's, which are checked;
-- inline PTX (asm) becomes calls of C++ functions: assembly.py reads the statement, ptx.py the text, and ptx_*.py have
-  the instructions;
+- inline PTX (asm) becomes calls of C++ functions (ptx/);
 - `__device__` and `__constant__` variables at file scope are registered, `__managed__` ones get managed memory;
-- `__CUDA_ARCH__` is defined in device code (architecture.py), and macros such as `__CUDACC__` in .cu files;
+- `__CUDA_ARCH__` is defined in device code (rules/architecture.py), and macros such as `__CUDACC__` in .cu files;
 - in host code, CUDA tensors become CPU tensors, and each is registered by name where the code takes its pointer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from . import rules
-from .architecture import define, find_device_regions, line_directive, undefine
-from .syntax import Syntax, parse
+from .rules.architecture import define_architecture
+from .rules.declarations import register_file_variables, rewrite_shared_variables
+from .rules.device_code import rewrite_assembly, rewrite_device_calls
+from .rules.edits import apply
+from .rules.host_code import register_tensors, rename_nvcc_macros, rewrite_device_names
+from .rules.launches import declare_clusters, register_kernel_values, rewrite_launches
+from .syntax import parse
 from .tokens import Source, read
 
 __all__ = ["Source", "read", "rewrite"]
@@ -41,18 +43,18 @@ def rewrite(source: Source) -> str:
     After the lines that must come first, `#line 1 "FILE"` makes messages and debuggers point to the original.
     """
     syntax = parse(source)
-    tensors = list(rules.register_tensors(source, syntax))
-    assembly = list(rules.rewrite_assembly(source, syntax))
+    tensors = list(register_tensors(source, syntax))
+    assembly = list(rewrite_assembly(source, syntax))
     edits = [
         *assembly,
-        *rules.rewrite_launches(source, syntax),
-        *rules.register_kernel_values(source, syntax),
-        *rules.declare_clusters(source, syntax),
-        *rules.rewrite_shared_variables(source, syntax),
-        *rules.rewrite_device_calls(source, syntax),
-        *rules.register_file_variables(source, syntax),
-        *rules.rewrite_device_names(source),
-        *rules.rename_nvcc_macros(source),
+        *rewrite_launches(source, syntax),
+        *register_kernel_values(source, syntax),
+        *declare_clusters(source, syntax),
+        *rewrite_shared_variables(source, syntax),
+        *rewrite_device_calls(source, syntax),
+        *register_file_variables(source, syntax),
+        *rewrite_device_names(source),
+        *rename_nvcc_macros(source),
         *tensors,
     ]
     edits += list(define_architecture(source, syntax, edits))
@@ -61,29 +63,3 @@ def rewrite(source: Source) -> str:
     prologue += NAME_PROLOGUE * any("EMULATOR_NAME" in edit.text for edit in edits)
     path = source.path.replace("\\", "\\\\").replace('"', '\\"')
     return f'{prologue}#line 1 "{path}"\n{apply(edits, source.text)}'
-
-
-def define_architecture(source: Source, syntax: Syntax, edits: list[rules.Edit]) -> Iterator[rules.Edit]:
-    """Defines `__CUDA_ARCH__` in device code. A function for host and device has its body twice."""
-    for start, end, function in find_device_regions(source, syntax):
-        before, after = define(source, start), undefine(source, end)
-        if function:
-            inner = [
-                rules.Edit(e.start - start, e.end - start, e.text) for e in edits if start <= e.start and e.end <= end
-            ]
-            host_body = apply(inner, source.text[start:end])
-            before = f" if (::emulator::is_device_code()) {{{before}"
-            after += f"}} else {{\n{line_directive(source, start)}{host_body}}}"
-        yield rules.insert(start, before)
-        yield rules.insert(end, after)
-
-
-def apply(edits: list[rules.Edit], text: str) -> str:
-    """The edited text; edits at the same place keep their order."""
-    pieces, last = [], 0
-    for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
-        between = text[last:start]
-        blank = " " * (between.endswith(":") and new.startswith("::"))
-        pieces += [between, blank, new]
-        last = end
-    return "".join([*pieces, text[last:]])

@@ -19,7 +19,7 @@ def main() -> int:
     from common.build import library
     from common.emulator import build_program
     from common.errors import UserError
-    from common.exercises.judging.target import build_folder_name
+    from common.exercises.runner.target import build_folder_name
 
     what, folder, name = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     answer = os.dup(1)

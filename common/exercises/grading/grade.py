@@ -26,7 +26,7 @@ from ...paths import ROOT, display_path
 from .. import variants, workspace
 from ..catalogue import every, find
 from ..exercise import Exercise
-from ..judging.target import exercise_targets
+from ..runner.target import exercise_targets
 from . import sandbox, submissions
 from .sandbox import Sandbox
 

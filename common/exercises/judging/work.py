@@ -22,10 +22,10 @@ from ...errors import UserError
 from ..exercise import Exercise
 from ..failures import BuildFailure, Failure, require
 from ..runner import process
+from ..runner.builds import build_work_extension
 from ..runner.process import LearnerError, Process
 from ..runner.remote import RemoteFunction, RemoteModule
 from ..variants.answers import ANSWERS, read_answers
-from .builds import build_work_extension
 from .kernels import on_current_stream, stored_once
 from .source_text import strip_comments
 

@@ -22,8 +22,8 @@ from .. import variants, workspace
 from ..catalogue import every, find
 from ..checking import Verdict, check_folder
 from ..exercise import Exercise
-from ..judging.builds import remove_builds
-from ..judging.target import exercise_targets
+from ..runner.builds import remove_builds
+from ..runner.target import exercise_targets
 from .equivalents import read_equivalents
 from .mutants import Mutant, find_mutants
 

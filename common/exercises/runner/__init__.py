@@ -1,1 +1,1 @@
-"""Runs a learner's code in a separate process."""
+"""Builds a learner's code for a target, and runs it in a separate process."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ...studies.features import Feature, read_features
+from ...studies.programs.features import Feature, read_features
 from ..markdown import markdown_table
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...results import records
-from ...studies import mistakes
+from ...studies.programs import mistakes
 from ...studies.tool_comparison import CASE_SECONDS, SANITIZER_OPTIONS, TOOL_OUTCOMES, TOOLS, has_changed
 
 

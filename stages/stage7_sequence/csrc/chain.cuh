@@ -1,4 +1,4 @@
-// The blocks of a chain: who they are, and how they wait for one another.
+// The blocks of a chain: who they are, and how results get from one to another.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -13,47 +13,134 @@ struct Chain {
   int index;  // among all chains
   int rank;   // of this block in the chain
   int blocks;
-  bool in_shared_memory;
-  unsigned* arrivals;     // in global memory, zero at launch: of the chain's blocks, in all steps
-  unsigned barriers = 0;  // that this thread has passed
+  Exchange exchange;
 
-  __device__ Chain(const Division& division, int first_chain, unsigned* arrivals_of_chains)
+  __device__ Chain(const Division& division, int first_chain)
       : index(first_chain + blockIdx.x / division.blocks),
         rank(blockIdx.x % division.blocks),
         blocks(division.blocks),
-        in_shared_memory(division.in_shared_memory),
-        arrivals(arrivals_of_chains + blockIdx.x / division.blocks * (kArrivalBytes / sizeof(unsigned))) {}
+        exchange(division.exchange) {}
+};
 
-  // The address of a block's shared memory that corresponds to an address in this block's.
-  template <typename T>
-  __device__ T* shared_memory_of(T* mine, int block) const {
-#if __CUDA_ARCH__ >= 900
-    if (blocks > 1) return cooperative_groups::this_cluster().map_shared_rank(mine, block);
-#endif
-    return mine;
-  }
+// A barrier of the chains' blocks by a counter in global memory. What a block wrote before is then visible to
+// the others.
+class GridBarrier {
+ public:
+  __device__ GridBarrier(const Chain& chain, unsigned* arrivals)
+      : blocks_(chain.blocks),
+        arrivals_(arrivals + blockIdx.x / chain.blocks * (kArrivalBytes / sizeof(unsigned))) {}
 
-  // Waits for all blocks of the chain. What they wrote before is then visible.
   __device__ void wait() {
-    if (blocks == 1) return __syncthreads();
-#if __CUDA_ARCH__ >= 900
-    if (in_shared_memory) return cooperative_groups::this_cluster().sync();
-#endif
-    wait_for_arrivals();
-  }
-
- private:
-  __device__ void wait_for_arrivals() {
-    ++barriers;
+    passed_ += blocks_;
     __syncthreads();
     if (threadIdx.x == 0) {
-      const cuda::atomic_ref<unsigned, cuda::thread_scope_device> counter(*arrivals);
+      const cuda::atomic_ref<unsigned, cuda::thread_scope_device> counter(*arrivals_);
       counter.fetch_add(1, cuda::memory_order_release);
-      while (counter.load(cuda::memory_order_acquire) < barriers * blocks) {
+      while (counter.load(cuda::memory_order_acquire) < passed_) {
       }
     }
     __syncthreads();
   }
+
+ private:
+  const unsigned blocks_;
+  unsigned* const arrivals_;  // zero at launch; counts the arrivals at all barriers
+  unsigned passed_ = 0;
+};
+
+// What the blocks of a cluster send one another in each step. A barrier of the whole cluster would also wait
+// until all results are in global memory. Instead, each store says by itself that it has arrived, and a block
+// waits for the bytes that it needs. Deliveries are numbered from 1; two buffers take turns. A block can send
+// delivery n + 2 only after it has received delivery n + 1 of all blocks, and they sent it after they had
+// read delivery n, in the same buffer.
+class Deliveries {
+ public:
+  // memory: kArrivalsBytes of shared memory. bytes: of one delivery, from all blocks.
+  __device__ Deliveries(char* memory, int bytes) : barriers_(address_of(memory)), bytes_(bytes) {}
+
+  // All threads of the cluster call this once.
+  __device__ void start() const {
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0) {
+      for (int buffer = 0; buffer < 2; ++buffer) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier(buffer)) : "memory");
+        expect(buffer);
+      }
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    cooperative_groups::this_cluster().sync();  // all blocks have started, and expect deliveries
+#endif
+  }
+
+  // All threads of the cluster call this at the end: the memory of a block that has ended may not be written to.
+  __device__ void end() const {
+#if __CUDA_ARCH__ >= 900
+    cooperative_groups::this_cluster().sync();
+#endif
+  }
+
+  // Stores 8 or 16 bytes as a part of a delivery. place: in this block's shared memory; the other block has
+  // the same.
+  template <typename Vector>
+  __device__ __forceinline__ void send(int64_t number, int block, void* place, const Vector& vector) const {
+#if __CUDA_ARCH__ >= 900
+    const uint32_t to = address_in(block, address_of(place)), counter = address_in(block, barrier(number));
+    if constexpr (sizeof(Vector) == 16) {
+      const uint4 words = reinterpret_cast<const uint4&>(vector);
+      asm volatile(
+          "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::
+              "r"(to),
+          "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w), "r"(counter)
+          : "memory");
+    } else {
+      const uint2 words = reinterpret_cast<const uint2&>(vector);
+      asm volatile(
+          "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(to),
+          "r"(words.x), "r"(words.y), "r"(counter)
+          : "memory");
+    }
+#endif
+  }
+
+  // Waits until all of a delivery has arrived, and expects the next one in its buffer.
+  __device__ __forceinline__ void wait(int64_t number) const {
+#if __CUDA_ARCH__ >= 900
+    const uint32_t parity = (number - 1) / 2 % 2;
+    uint32_t is_there = 0;
+    while (!is_there)
+      asm volatile(
+          "{.reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, "
+          "1, 0, p;}"
+          : "=r"(is_there)
+          : "r"(barrier(number)), "r"(parity)
+          : "memory");
+    if (threadIdx.x == 0) expect(number);
+#endif
+  }
+
+ private:
+  __device__ static uint32_t address_of(const void* place) {
+    return uint32_t(__cvta_generic_to_shared(place));
+  }
+  __device__ uint32_t barrier(int64_t number) const { return barriers_ + number % 2 * sizeof(uint64_t); }
+
+  __device__ static uint32_t address_in(uint32_t block, uint32_t address) {
+    uint32_t mapped = 0;
+#if __CUDA_ARCH__ >= 900
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(block));
+#endif
+    return mapped;
+  }
+
+  __device__ void expect(int64_t number) const {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier(number)), "r"(bytes_)
+                 : "memory");
+#endif
+  }
+
+  const uint32_t barriers_;
+  const int bytes_;
 };
 
 // A row of the batch and a unit of the block, for which one thread computes the gates in each step.

@@ -6,7 +6,7 @@
 #include "product.cuh"
 #include "work.h"
 
-template <typename Cell, typename Unit>
+template <typename Cell, typename Unit, int kHeldTiles>
 class ForwardBlock {
   using scalar_t = typename Unit::Scalar;
   using math_t = typename Unit::Math;
@@ -21,11 +21,17 @@ class ForwardBlock {
       : work_(work),
         division_(work.division),
         layout_(layout(work.division)),
-        chain_(work.division, work.first_chain, work.arrivals),
+        chain_(work.division, work.first_chain),
+        grid_barrier_(chain_, work.arrivals),
+        deliveries_(memory + layout_.arrivals,
+                    division_.rows * division_.units * division_.blocks * int(sizeof(scalar_t))),
         memory_(memory),
         partial_(reinterpret_cast<math_t*>(memory + layout_.partial)),
         cells_(reinterpret_cast<math_t*>(memory + layout_.cells)),
-        weights_(layout_.product, memory, [&](int row, int column) { return weight(row, column); }),
+        staged_(reinterpret_cast<scalar_t*>(memory + layout_.staged)),
+        weights_(layout_.product, memory,
+                 {static_cast<const scalar_t*>(work.arrays.weights), work.arrays.weights_stride,
+                  work.sizes.state, int64_t(chain_.rank) * division_.units, division_.units, kGates, false}),
         first_pair_(threadIdx.x, division_, chain_, work.sizes) {}
 
   __device__ void run() {
@@ -34,16 +40,18 @@ class ForwardBlock {
     for (int64_t step = 0; step < work_.sizes.steps; ++step) {
       multiply(state(step));
       __syncthreads();
-      compute(first_pair_, inputs, step);
-      if (step + 1 < work_.sizes.steps) inputs = load(first_pair_, time(step + 1));
-      for (int i = threadIdx.x + kThreads; i < round_up(division_.rows * division_.units, kWarp);
-           i += kThreads) {
-        const Pair pair(i, division_, chain_, work_.sizes);
-        compute(pair, load(pair, time(step)), step);
+      // Whole warps, because the lanes of a warp send their results together.
+      for (int i = threadIdx.x; i < round_up(division_.rows * division_.units, kWarp); i += kThreads) {
+        const bool is_first = i == threadIdx.x;
+        const Pair pair = is_first ? first_pair_ : Pair(i, division_, chain_, work_.sizes);
+        const Inputs now = is_first ? inputs : load(pair, time(step));
+        if (is_first && step + 1 < work_.sizes.steps) inputs = load(pair, time(step + 1));
+        const scalar_t h = pair.is_valid ? compute(pair, now, step) : scalar_t(0.0f);
+        if (step + 1 < work_.sizes.steps) send(pair, h, step + 1);
       }
-      chain_.wait();
-      if (!chain_.in_shared_memory) copy_state(state(step + 1), state_in_global_memory(step + 1));
+      if (step + 1 < work_.sizes.steps) receive(step + 1);
     }
+    if (chain_.exchange == Exchange::kCluster) deliveries_.end();
   }
 
  private:
@@ -67,16 +75,6 @@ class ForwardBlock {
     return reinterpret_cast<scalar_t*>(state + pair.row * layout_.product.row_bytes) + pair.s;
   }
 
-  // A row is a unit's gate, a column a unit of the state.
-  __device__ scalar_t weight(int row, int column) const {
-    const int64_t S = work_.sizes.state;
-    const int gate = row / division_.units;
-    const int64_t s = int64_t(chain_.rank) * division_.units + row % division_.units;
-    if (gate >= kGates || s >= S || column >= S) return scalar_t(0.0f);
-    const scalar_t* weights = static_cast<const scalar_t*>(work_.arrays.weights);  // [G,S,S]
-    return weights[(gate * S + s) * work_.arrays.weights_stride + column];
-  }
-
   __device__ void start() {
     const int row_numbers = layout_.product.row_bytes / int(sizeof(scalar_t));
     const int64_t first_row = int64_t(chain_.index) * division_.rows;
@@ -93,8 +91,8 @@ class ForwardBlock {
       const scalar_t* cell0 = static_cast<const scalar_t*>(work_.arrays.cell0);
       cells_[i] = Cell::kHasCell && pair.is_valid ? math_t(cell0[pair.b * sizes.state + pair.s]) : math_t(0);
     }
-    if (chain_.in_shared_memory) chain_.wait();  // the other blocks have started and may write to this one
     __syncthreads();
+    if (chain_.exchange == Exchange::kCluster) deliveries_.start();
   }
 
   __device__ Inputs load(const Pair& pair, int64_t t) const {
@@ -132,15 +130,8 @@ class ForwardBlock {
     }
   }
 
-  // Computes a pair's gates and sends its new state. All threads of a warp call it together, for pairs in a
-  // row.
-  __device__ void compute(const Pair& pair, const Inputs& inputs, int64_t step) {
-    if (pair.is_valid) compute_state(pair, inputs, step);
-    __syncwarp();
-    send_state(pair, step);
-  }
-
-  __device__ void compute_state(const Pair& pair, const Inputs& inputs, int64_t step) {
+  // Computes the gates of a pair and returns the new h.
+  __device__ scalar_t compute(const Pair& pair, const Inputs& inputs, int64_t step) {
     const auto& [T, B, S] = work_.sizes;
     const Forward& arrays = work_.arrays;
     const int64_t t = time(step);
@@ -160,12 +151,12 @@ class ForwardBlock {
     math_t& cell = cells_[pair.index];
     scalar_t h = *number_of_state(state(step), pair);
     if (t < inputs.length) h = Cell::forward(z, math_t(h), cell);
-    *number_of_state(state(step + 1), pair) = h;
     static_cast<scalar_t*>(arrays.outputs)[t * B * S + pair.of_bs] = h;
     if (Cell::kHasCell && arrays.cells) static_cast<scalar_t*>(arrays.cells)[t * B * S + pair.of_bs] = cell;
-    if (step + 1 < T) return;
+    if (step + 1 < T) return h;
     static_cast<scalar_t*>(arrays.h)[pair.of_bs] = h;
     if (Cell::kHasCell) static_cast<scalar_t*>(arrays.cell)[pair.of_bs] = cell;
+    return h;
   }
 
   // The sum of the parts of all warps that share a tile, in their order.
@@ -179,23 +170,39 @@ class ForwardBlock {
     }
   }
 
-  // A warp sends the new state of its pairs, as vectors, to the other blocks of the chain.
-  __device__ void send_state(const Pair& pair, int64_t step) const {
+  // Sends the new h of a warp's pairs to the blocks of the chain, this one included. Lanes send vectors:
+  // kVectors lanes have all of them, so that several blocks get theirs at once.
+  __device__ void send(const Pair& pair, scalar_t h, int64_t number) {
     constexpr int kVectors = kWarp * sizeof(scalar_t) / kVector, kNumbers = kVector / sizeof(scalar_t);
-    if (chain_.blocks == 1) return;
-    const int lane = threadIdx.x % kWarp, index = pair.index - lane + lane % kVectors * kNumbers;
-    const int row = index / division_.units, unit = index % division_.units;
+    char* const next = state(number);
+    if (chain_.exchange == Exchange::kNone) {
+      if (pair.is_valid) *number_of_state(next, pair) = h;
+      return;
+    }
+    __syncwarp();
+    staged_[threadIdx.x] = h;
+    __syncwarp();
+    const int lane = threadIdx.x % kWarp, first = lane % kVectors * kNumbers;
+    const uint4 vector = *reinterpret_cast<const uint4*>(staged_ + threadIdx.x - lane + first);
+    const int row = (pair.index - lane + first) / division_.units;
+    const int unit = (pair.index - lane + first) % division_.units;
     if (row >= division_.rows) return;
-    char* const next = state(step + 1);
-    const int at =
+    const int place =
         row * layout_.product.row_bytes + (chain_.rank * division_.units + unit) * int(sizeof(scalar_t));
-    const uint4 vector = *reinterpret_cast<const uint4*>(next + at);
-    if (!chain_.in_shared_memory) {
-      if (lane < kVectors) *reinterpret_cast<uint4*>(state_in_global_memory(step + 1) + at) = vector;
+    if (chain_.exchange == Exchange::kGrid) {
+      if (lane < kVectors) *reinterpret_cast<uint4*>(state_in_global_memory(number) + place) = vector;
       return;
     }
     for (int block = lane / kVectors; block < chain_.blocks; block += kWarp / kVectors)
-      if (block != chain_.rank) *reinterpret_cast<uint4*>(chain_.shared_memory_of(next, block) + at) = vector;
+      deliveries_.send(number, block, next + place, vector);
+  }
+
+  // Waits until the chain's state after so many steps is there.
+  __device__ void receive(int64_t number) {
+    if (chain_.exchange == Exchange::kNone) return __syncthreads();
+    if (chain_.exchange == Exchange::kCluster) return deliveries_.wait(number);
+    grid_barrier_.wait();
+    copy_state(state(number), state_in_global_memory(number));
   }
 
   __device__ char* state_in_global_memory(int64_t step) const {
@@ -217,10 +224,13 @@ class ForwardBlock {
   const ForwardWork& work_;
   const Division division_;
   const ForwardLayout layout_;
-  Chain chain_;
+  const Chain chain_;
+  GridBarrier grid_barrier_;
+  const Deliveries deliveries_;
   char* const memory_;
   math_t* const partial_;
   math_t* const cells_;
-  const Weights<Unit> weights_;
+  scalar_t* const staged_;
+  const Weights<Unit, kHeldTiles> weights_;
   const Pair first_pair_;
 };

@@ -3,10 +3,14 @@
 
 #include "recurrence.h"
 
-// For one cell and one type.
-struct Kernels {
+struct KernelPair {
   const void* forward;   // takes a ForwardWork
   const void* backward;  // takes a BackwardWork
+};
+
+// For one cell and one type. Pair i is for Division::held_tiles = 1 << i.
+struct Kernels {
+  KernelPair pairs[3];
   int scalar_bytes, math_bytes;
   int held;  // fragments of weights that a warp has in registers
 };

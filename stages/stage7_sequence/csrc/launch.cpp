@@ -46,7 +46,7 @@ struct Launch {
     config.attrs = &attribute;
     if (plan.division.blocks == 1) return;
     config.numAttrs = 1;
-    if (plan.division.in_shared_memory) {
+    if (plan.division.exchange == Exchange::kCluster) {
       attribute.id = cudaLaunchAttributeClusterDimension;
       attribute.val.clusterDim.x = plan.division.blocks;
       attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
@@ -59,15 +59,16 @@ struct Launch {
 };
 
 const void* kernel_of(const Plan& plan) {
-  const Kernels kernels = find_kernels(plan.scalar, plan.cell);
-  return plan.backward ? kernels.backward : kernels.forward;
+  const int held_tiles = plan.division.held_tiles;
+  const KernelPair pair = find_kernels(plan.scalar, plan.cell).pairs[held_tiles / 2];
+  return plan.backward ? pair.backward : pair.forward;
 }
 
 cudaError_t allow_resources(const Plan& plan) {
   const void* kernel = kernel_of(plan);
   const cudaError_t error =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes);
-  if (error || plan.division.blocks <= 8 || !plan.division.in_shared_memory) return error;
+  if (error || plan.division.blocks <= 8 || plan.division.exchange != Exchange::kCluster) return error;
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
 }
 
@@ -87,7 +88,7 @@ void measure(Plan& plan) {
     plan.shared_bytes = layout.bytes;
     exchange = plan.chains_at_once * int64_t(2 * plan.division.rows) * layout.product.row_bytes;
   }
-  plan.workspace_bytes = plan.division.in_shared_memory ? 0 : counters + exchange;
+  plan.workspace_bytes = plan.division.exchange == Exchange::kGrid ? counters + exchange : 0;
 }
 
 // How many chains the device holds at once, or 0 if none.
@@ -95,7 +96,7 @@ int count_chains_at_once(const Plan& plan) {
   if (allow_resources(plan) != cudaSuccess) return cudaGetLastError(), 0;
   const Launch launch(plan, 1, nullptr);
   int count = 0;
-  if (plan.division.blocks > 1 && plan.division.in_shared_memory) {
+  if (plan.division.blocks > 1 && plan.division.exchange == Exchange::kCluster) {
     if (cudaOccupancyMaxActiveClusters(&count, kernel_of(plan), &launch.config)) return cudaGetLastError(), 0;
     return count;
   }
@@ -104,17 +105,39 @@ int count_chains_at_once(const Plan& plan) {
   return count * attribute(cudaDevAttrMultiProcessorCount) / plan.division.blocks;
 }
 
-// An estimate of a step's time, in units of about a nanosecond, to compare plans with.
-double estimate_step(const Plan& plan) {
+Product product_of(const Plan& plan) {
   const Kernels kernels = find_kernels(plan.scalar, plan.cell);
-  const int gates = gates_of(plan.cell), groups = plan.division.rows / kGroup;
+  const int of_block = gates_of(plan.cell) * plan.division.units;
+  const int of_chain = plan.division.blocks * plan.division.units;
+  if (plan.backward)
+    return Product(of_chain, of_block * kernels.scalar_bytes, plan.division.held_tiles, kernels.held);
+  return Product(of_block, of_chain * kernels.scalar_bytes, plan.division.held_tiles, kernels.held);
+}
+
+// An estimate of a step's time in nanoseconds, to compare plans with.
+double estimate_step(const Plan& plan) {
   const bool uses_tensor_cores = plan.scalar != Scalar::kFloat && plan.scalar != Scalar::kDouble;
-  const int width = plan.division.blocks * plan.division.units;
-  const Product product(gates * plan.division.units, width * kernels.scalar_bytes, kernels.held);
-  const double fragments = product.fragments(product.split);
-  const double multiply = groups * (fragments * (uses_tensor_cores ? 18 : 150) + product.stored * 8.0);
-  const double exchange = plan.division.blocks == 1 ? 0 : plan.division.in_shared_memory ? 500 : 1200;
-  return 300 + exchange + multiply + 40.0 * divide_up(plan.division.rows * plan.division.units, kThreads);
+  const Product product = product_of(plan);
+  const int groups = plan.division.rows / kGroup;
+  const double multiply =
+      groups * (product.multiplied() * (uses_tensor_cores ? 18 : 75) + product.stored * 10.0);
+  const double exchange[] = {0, 500, 1200};
+  return 400 + exchange[int(plan.division.exchange)] + multiply +
+         60.0 * divide_up(plan.division.rows * plan.division.units, kThreads);
+}
+
+// Chooses which fragments of the weights are in registers: as many as possible, with as little padding as
+// possible.
+void hold_weights(Plan& plan) {
+  auto cost = [&plan](int tiles) {
+    plan.division.held_tiles = tiles;
+    const Product product = product_of(plan);
+    return 2 * product.stored + product.multiplied();
+  };
+  int best = 1;
+  for (int tiles : {2, 4})
+    if (cost(tiles) < cost(best)) best = tiles;
+  plan.division.held_tiles = best;
 }
 
 // Plans a chain of so many blocks, or returns false if it does not fit.
@@ -123,8 +146,11 @@ bool plan_chains(Plan& plan, int blocks, int shared_bytes_of_block) {
   Division& division = plan.division;
   division.blocks = blocks;
   division.units = round_up(divide_up(int(plan.sizes.state), blocks), kVector / scalar_bytes);
-  division.in_shared_memory = plan.rung == Rung::kCluster || blocks == 1;
+  division.exchange = blocks == 1                   ? Exchange::kNone
+                      : plan.rung == Rung::kCluster ? Exchange::kCluster
+                                                    : Exchange::kGrid;
   division.rows = kGroup;
+  hold_weights(plan);
   plan.chains_at_once = 1;
   measure(plan);
   if (plan.shared_bytes > shared_bytes_of_block) return false;

@@ -8,60 +8,76 @@ constexpr int kWarp = 32, kWarps = 8, kThreads = kWarps * kWarp;
 constexpr int kVector = 16;          // bytes that a thread loads at once
 constexpr int kChunk = 4 * kVector;  // bytes of a row that a warp multiplies at once
 constexpr int kTile = 16;            // rows of weights that a warp multiplies at once
+constexpr int kArrivalsBytes = 16;   // the counters of Deliveries
 constexpr int kGroup = 8;            // rows of the batch that a warp multiplies at once
 
 __host__ __device__ constexpr int divide_up(int number, int by) { return (number + by - 1) / by; }
+__host__ __device__ constexpr int min_of(int a, int b) { return a < b ? a : b; }
 __host__ __device__ constexpr int round_up(int number, int to) { return divide_up(number, to) * to; }
 
 // A product of weights [height,width], which stay on chip, and rows of the batch [rows,width]. The weights
 // are cut into fragments: kTile rows of kChunk bytes. The warps divide the tiles among them, and `split`
-// warps divide the chunks of a tile. The first `held` fragments of each warp are in registers, the others in
-// shared memory.
+// warps divide the chunks of a tile. Each warp has the first `held_chunks` fragments of its first
+// `held_tiles` tiles in registers, and the others in shared memory.
 struct Product {
   int height, tiles, chunks;
+  int held_tiles, held_chunks;
   int split = 1;  // a power of two
   int tiles_of_warp, chunks_of_warp;
   int stored;     // fragments of a warp in shared memory
   int row_bytes;  // between rows of the batch in shared memory
 
-  __host__ __device__ Product(int height, int width_bytes, int held)
-      : height(height), tiles(divide_up(height, kTile)), chunks(divide_up(width_bytes, kChunk)) {
+  __host__ __device__ Product(int height, int width_bytes, int held_tiles, int held)
+      : height(height),
+        tiles(divide_up(height, kTile)),
+        chunks(divide_up(width_bytes, kChunk)),
+        held_tiles(held_tiles),
+        held_chunks(held / held_tiles) {
     // An odd number of chunks, so that two neighbouring rows are in different banks.
     row_bytes = (chunks | 1) * kChunk;
     for (int candidate = 2; candidate <= kWarps; candidate *= 2)
       if (fragments(candidate) < fragments(split)) split = candidate;
     tiles_of_warp = divide_up(tiles, kWarps / split);
     chunks_of_warp = divide_up(chunks, split);
-    stored = fragments(split) > held ? fragments(split) - held : 0;
+    stored = fragments(split) - min_of(tiles_of_warp, held_tiles) * min_of(chunks_of_warp, held_chunks);
   }
 
   // Of a warp, if so many warps divide a tile.
   __host__ __device__ int fragments(int split) const {
     return divide_up(tiles, kWarps / split) * divide_up(chunks, split);
   }
-  __host__ __device__ int working_warps() const {
-    return (tiles < kWarps / split ? tiles : kWarps / split) * split;
+  // That a warp multiplies: the tiles in registers are padded.
+  __host__ __device__ int multiplied() const {
+    const int padding = held_chunks > chunks_of_warp ? held_chunks - chunks_of_warp : 0;
+    return fragments(split) + min_of(tiles_of_warp, held_tiles) * padding;
   }
-  __host__ __device__ int stored_bytes() const { return working_warps() * stored * kTile * kChunk; }
+  __host__ __device__ int stored_bytes() const {
+    return min_of(tiles, kWarps / split) * split * stored * kTile * kChunk;
+  }
 };
 
 // Forward: the weights of the block's units times the whole state of the chain.
 struct ForwardLayout {
   Product product;
-  int states;   // [2][rows][row_bytes]: the chain's state before and after the step
-  int partial;  // [split][rows][partial_stride]: the recurrent part of z
-  int cells;    // [rows][units]
+  int states;    // [2][rows][row_bytes]: the chain's state before and after the step
+  int partial;   // [split][rows][partial_stride]: the recurrent part of z
+  int cells;     // [rows][units]
+  int staged;    // [kWarps][kWarp]: new states before they are sent
+  int arrivals;  // what Deliveries needs
   int bytes;
   int partial_stride;
 
   __host__ __device__ ForwardLayout(const Division& division, int gates, int scalar_bytes, int math_bytes,
                                     int held)
-      : product(gates * division.units, division.blocks * division.units * scalar_bytes, held) {
+      : product(gates * division.units, division.blocks * division.units * scalar_bytes, division.held_tiles,
+                held) {
     partial_stride = product.tiles * kTile + 4;  // 4: lanes that store to different rows use different banks
     states = product.stored_bytes();
     partial = states + 2 * division.rows * product.row_bytes;
     cells = partial + round_up(product.split * division.rows * partial_stride * math_bytes, kVector);
-    bytes = cells + division.rows * division.units * math_bytes;
+    staged = cells + round_up(division.rows * division.units * math_bytes, kVector);
+    arrivals = staged + kThreads * scalar_bytes;
+    bytes = arrivals + kArrivalsBytes;
   }
 };
 
@@ -69,23 +85,26 @@ struct ForwardLayout {
 // the sums for all units of the chain; each is sent to the block that owns the unit.
 struct BackwardLayout {
   Product product;
-  int d_z;       // [rows][row_bytes]: gradients of the block's gates
+  int d_z;       // [2][rows][row_bytes]: gradients of the block's gates, in this step and the one before
   int received;  // [2][groups of rows][sources][units][kGroup]: parts of the sums, if the exchange is local
   int direct;    // [rows][units]: gradient of h that does not go through the product
   int d_cells;   // [rows][units]
+  int arrivals;  // what Deliveries needs
   int bytes;
   int sources;  // of parts of a sum: the warps of the chain that share a tile
 
   __host__ __device__ BackwardLayout(const Division& division, int gates, int scalar_bytes, int math_bytes,
                                      int held)
-      : product(division.blocks * division.units, gates * division.units * scalar_bytes, held) {
+      : product(division.blocks * division.units, gates * division.units * scalar_bytes, division.held_tiles,
+                held) {
     const int pairs = division.rows * division.units;
     sources = division.blocks * product.split;
     d_z = product.stored_bytes();
-    received = d_z + division.rows * product.row_bytes;
-    direct = received + (division.in_shared_memory ? 2 * received_size(division) * math_bytes : 0);
+    received = d_z + 2 * division.rows * product.row_bytes;
+    direct = received + (division.exchange == Exchange::kGrid ? 0 : 2 * received_size(division) * math_bytes);
     d_cells = direct + round_up(pairs * math_bytes, kVector);
-    bytes = d_cells + pairs * math_bytes;
+    arrivals = d_cells + round_up(pairs * math_bytes, kVector);
+    bytes = arrivals + kArrivalsBytes;
   }
 
   // How many numbers a block receives in a step.

@@ -12,10 +12,11 @@
 // vectors q of the rows g
 // (`top`) and g + 8 (`bottom`) of the fragment.
 //
-// result: the sums of lane 4 g + q, for the rows g and g + 8 of the tile and the rows 2 q and 2 q + 1 of the
-// batch.
+// Factor: what a lane needs of the batch for one chunk. Chunks are added to two sums in turn (`chain`), so
+// that an instruction need not wait for the one before. result: the sums of lane 4 g + q, for the rows g and
+// g + 8 of the tile and the rows 2 q and 2 q + 1 of the batch.
 
-// How many fragments of a warp are in registers. Each takes 8 of a thread's 255; sums in double need more of
+// How many fragments a warp has in registers. Each takes 8 of a thread's 255. Sums in double need more of
 // them.
 template <typename math_t>
 constexpr int kHeldFragments = sizeof(math_t) == sizeof(float) ? 16 : 4;
@@ -24,14 +25,20 @@ template <typename scalar_t>
 struct FmaUnits {
   using Scalar = scalar_t;
   using Math = scalar_t;
+  using Factor = const char*;  // its vectors are read when they are needed: they would fill the registers
   static constexpr int kHeld = kHeldFragments<Math>;
 
   Math sums[2][kGroup] = {};
 
-  // rows: the first row of the batch, at the lane's vector.
-  __device__ __forceinline__ void add(const uint4& top, const uint4& bottom, const char* rows,
+  // rows: the first of the rows of the batch, at the lane's vector. nullptr stands for zeros.
+  __device__ static __forceinline__ Factor load(const char* rows, int /*row_bytes*/, bool is_there) {
+    return is_there ? rows : nullptr;
+  }
+
+  __device__ __forceinline__ void add(int /*chain*/, const uint4& top, const uint4& bottom, Factor rows,
                                       int row_bytes) {
     constexpr int kNumbers = kVector / sizeof(scalar_t);
+    if (!rows) return;
     const scalar_t* of_top = reinterpret_cast<const scalar_t*>(&top);
     const scalar_t* of_bottom = reinterpret_cast<const scalar_t*>(&bottom);
 #pragma unroll
@@ -106,122 +113,157 @@ __device__ __forceinline__ uint4 round_to_tf32(uint4 vector) {
   return vector;
 }
 
-// A chunk takes two instructions: one for each half of the lanes' vectors. Two sums take turns, so that an
-// instruction need not wait for the one before.
+// A chunk takes two instructions: one for each half of the lanes' vectors.
 template <typename scalar_t>
 struct TensorCores {
   using Scalar = scalar_t;
   using Math = float;
+  using Factor = uint4;
   static constexpr int kHeld = kHeldFragments<Math>;
 
-  float sums[2][4] = {};
+  float sums[2][2][4] = {};
 
-  __device__ __forceinline__ void add(const uint4& top, const uint4& bottom, const char* rows,
-                                      int row_bytes) {
+  __device__ static __forceinline__ Factor load(const char* rows, int row_bytes, bool is_there) {
+    if (!is_there) return uint4{};
     const int row = threadIdx.x % kWarp / 4;
-    const uint4 vector = round_to_tf32<scalar_t>(*reinterpret_cast<const uint4*>(rows + row * row_bytes));
-    multiply(sums[0], {top.x, bottom.x, top.y, bottom.y}, {vector.x, vector.y}, scalar_t());
-    multiply(sums[1], {top.z, bottom.z, top.w, bottom.w}, {vector.z, vector.w}, scalar_t());
+    return round_to_tf32<scalar_t>(*reinterpret_cast<const uint4*>(rows + row * row_bytes));
+  }
+
+  __device__ __forceinline__ void add(int chain, const uint4& top, const uint4& bottom, const Factor& factor,
+                                      int /*row_bytes*/) {
+    multiply(sums[chain][0], {top.x, bottom.x, top.y, bottom.y}, {factor.x, factor.y}, scalar_t());
+    multiply(sums[chain][1], {top.z, bottom.z, top.w, bottom.w}, {factor.z, factor.w}, scalar_t());
   }
 
   __device__ __forceinline__ void result(Math (&top)[2], Math (&bottom)[2]) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      top[i] = sums[0][i] + sums[1][i];
-      bottom[i] = sums[0][2 + i] + sums[1][2 + i];
+      top[i] = (sums[0][0][i] + sums[0][1][i]) + (sums[1][0][i] + sums[1][1][i]);
+      bottom[i] = (sums[0][0][2 + i] + sums[0][1][2 + i]) + (sums[1][0][2 + i] + sums[1][1][2 + i]);
     }
   }
 
   __device__ static uint4 prepare(const uint4& vector) { return round_to_tf32<scalar_t>(vector); }
 };
 
-// The weights that a warp multiplies: fragments of its first tile, then of its second, and so on. The first
-// kHeld are in registers, the others in shared memory.
-template <typename Unit>
+// The weights of a block's units in global memory: rows of units' gates, or columns if they are transposed.
+// Zero outside.
+template <typename scalar_t>
+struct WeightsOfUnits {
+  const scalar_t* weights;  // [G,S,S]
+  int64_t stride, state_size, first_unit;
+  int units, gates;
+  bool is_transposed;
+
+  __device__ scalar_t number(int row, int column) const {
+    const int own = is_transposed ? column : row, other = is_transposed ? row : column;
+    const int gate = own / units;
+    const int64_t s = first_unit + own % units;
+    if (gate >= gates || s >= state_size || other >= state_size) return scalar_t(0.0f);
+    return weights[(gate * state_size + s) * stride + other];
+  }
+};
+
+// The weights that a warp multiplies. Nothing in multiply_rows depends on how many fragments there are as
+// long as they are in registers, so that the compiler can load all factors before it needs them.
+template <typename Unit, int kTiles>
 class Weights {
  public:
-  // number(row, column) is an element of the weights: zero outside of them.
-  template <typename Number>
-  __device__ __forceinline__ Weights(const Product& product, char* memory, Number number)
+  using Source = WeightsOfUnits<typename Unit::Scalar>;
+
+  __device__ __forceinline__ Weights(const Product& product, char* memory, const Source& source)
       : tiles_(product.tiles),
         tile_step_(kWarps / product.split),
         first_tile_(warp() / product.split),
         first_chunk_(warp() % product.split * product.chunks_of_warp),
-        chunks_(max(0, min(product.chunks - first_chunk_, product.chunks_of_warp))),
+        chunks_(product.chunks_of_warp),
+        chunks_there_(product.chunks - first_chunk_),
         row_bytes_(product.row_bytes),
         stored_(reinterpret_cast<uint4*>(memory) + warp() * product.stored * 2 * kWarp + lane()) {
-    Position at(*this);
+    uint4* place = stored_;
 #pragma unroll
-    for (int i = 0; i < kHeld; ++i)
-      if (at.tile < tiles_ && at.chunk < chunks_) {
-        load(held_[i], at.tile, first_chunk_ + at.chunk, number);
-        at.advance(*this);
+    for (int i = 0; i < kTiles; ++i) {
+      const int tile = first_tile_ + i * tile_step_;
+#pragma unroll
+      for (int j = 0; j < kChunks; ++j) {
+        const bool is_there = tile < tiles_ && j < chunks_;
+        const int chunk = first_chunk_ + j;
+        held_[i][j][0] = is_there ? load(source, tile, 0, chunk) : uint4{};
+        held_[i][j][1] = is_there ? load(source, tile, 1, chunk) : uint4{};
       }
-    for (uint4* place = stored_; at.tile < tiles_ && at.chunk < chunks_; place += 2 * kWarp) {
-      uint4 fragment[2];
-      load(fragment, at.tile, first_chunk_ + at.chunk, number);
-      place[0] = fragment[0];
-      place[kWarp] = fragment[1];
-      at.advance(*this);
+      if (tile < tiles_) place = store(place, tile, kChunks, source);
     }
+    for (int tile = first_tile_ + kTiles * tile_step_; tile < tiles_; tile += tile_step_)
+      place = store(place, tile, 0, source);
   }
 
   // Multiplies kGroup rows, which are in shared memory, and calls use(tile, top, bottom) with the sums of
   // each tile.
   template <typename Use>
   __device__ __forceinline__ void multiply_rows(const char* rows, Use use) const {
+    if (first_tile_ >= tiles_) return;
     rows += first_chunk_ * kChunk + lane() % 4 * kVector;
-    Position at(*this);
-    Unit unit;
-    auto add = [&](const uint4& top, const uint4& bottom) {
-      unit.add(top, bottom, rows + at.chunk * kChunk, row_bytes_);
-      if (!at.advance(*this)) return;
-      finish(unit, at.tile - tile_step_, use);
-      unit = Unit();
-    };
-    if (chunks_ == 0) {  // other warps have all chunks of the tiles
-      for (; at.tile < tiles_; at.tile += tile_step_) finish(unit, at.tile, use);
-      return;
-    }
+    Factor factors[kChunks];
 #pragma unroll
-    for (int i = 0; i < kHeld; ++i)
-      if (at.tile < tiles_) add(held_[i][0], held_[i][1]);
-    for (const uint4* place = stored_; at.tile < tiles_; place += 2 * kWarp) add(place[0], place[kWarp]);
+    for (int j = 0; j < kChunks; ++j)
+      factors[j] = Unit::load(rows + j * kChunk, row_bytes_, j < chunks_ && j < chunks_there_);
+    const uint4* place = stored_;
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) {
+      const int tile = first_tile_ + i * tile_step_;
+      if (tile >= tiles_) return;
+      Unit unit;
+#pragma unroll
+      for (int j = 0; j < kChunks; ++j)
+        unit.add(j % 2, held_[i][j][0], held_[i][j][1], factors[j], row_bytes_);
+      place = add_stored(unit, place, rows, kChunks);
+      finish(unit, tile, use);
+    }
+    for (int tile = first_tile_ + kTiles * tile_step_; tile < tiles_; tile += tile_step_) {
+      Unit unit;
+      place = add_stored(unit, place, rows, 0);
+      finish(unit, tile, use);
+    }
   }
 
  private:
   using Scalar = typename Unit::Scalar;
   using Math = typename Unit::Math;
-  static constexpr int kHeld = Unit::kHeld;
-
-  // Of a fragment, among those of the warp.
-  struct Position {
-    int tile, chunk = 0;
-
-    __device__ __forceinline__ explicit Position(const Weights& weights) : tile(weights.first_tile_) {}
-    // Returns whether this was the tile's last fragment.
-    __device__ __forceinline__ bool advance(const Weights& weights) {
-      if (++chunk < weights.chunks_) return false;
-      chunk = 0;
-      tile += weights.tile_step_;
-      return true;
-    }
-  };
+  using Factor = typename Unit::Factor;
+  static constexpr int kChunks = Unit::kHeld / kTiles;
 
   __device__ static int lane() { return threadIdx.x % kWarp; }
   __device__ static int warp() { return threadIdx.x / kWarp; }
 
-  template <typename Number>
-  __device__ __forceinline__ static void load(uint4 (&fragment)[2], int tile, int chunk, Number number) {
+  // The lane's vector of the upper or lower half of a fragment. Not inlined, because it is called for each of
+  // them.
+  __device__ __noinline__ static uint4 load(Source source, int tile, int half, int chunk) {
     constexpr int kNumbers = kVector / sizeof(Scalar);
+    alignas(kVector) Scalar numbers[kNumbers];
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      alignas(kVector) Scalar numbers[kNumbers];
-#pragma unroll
-      for (int i = 0; i < kNumbers; ++i)
-        numbers[i] = number(tile * kTile + half * 8 + lane() / 4, (chunk * 4 + lane() % 4) * kNumbers + i);
-      fragment[half] = Unit::prepare(*reinterpret_cast<const uint4*>(numbers));
+    for (int i = 0; i < kNumbers; ++i)
+      numbers[i] =
+          source.number(tile * kTile + half * 8 + lane() / 4, (chunk * 4 + lane() % 4) * kNumbers + i);
+    return Unit::prepare(*reinterpret_cast<const uint4*>(numbers));
+  }
+
+  // Stores the tile's fragments from a chunk on. Returns the place for the next tile.
+  __device__ __forceinline__ uint4* store(uint4* place, int tile, int from, const Source& source) const {
+    for (int j = from; j < chunks_; ++j, place += 2 * kWarp) {
+      place[0] = load(source, tile, 0, first_chunk_ + j);
+      place[kWarp] = load(source, tile, 1, first_chunk_ + j);
     }
+    return place;
+  }
+
+  __device__ __forceinline__ const uint4* add_stored(Unit& unit, const uint4* place, const char* rows,
+                                                     int from) const {
+#pragma unroll 4
+    for (int j = from; j < chunks_; ++j, place += 2 * kWarp) {
+      const Factor factor = Unit::load(rows + j * kChunk, row_bytes_, j < chunks_there_);
+      unit.add(0, place[0], place[kWarp], factor, row_bytes_);
+    }
+    return place;
   }
 
   template <typename Use>
@@ -231,7 +273,7 @@ class Weights {
     use(tile, top, bottom);
   }
 
-  const int tiles_, tile_step_, first_tile_, first_chunk_, chunks_, row_bytes_;
+  const int tiles_, tile_step_, first_tile_, first_chunk_, chunks_, chunks_there_, row_bytes_;
   uint4* const stored_;
-  uint4 held_[kHeld][2];
+  uint4 held_[kTiles][kChunks][2];
 };

@@ -26,12 +26,16 @@ struct Sizes {
   int64_t steps, batch, state;  // T, B, S: each at least 1
 };
 
-// How a chain's work is divided. Kernels compute their shared memory's layout from it.
+// How the blocks of a chain exchange their results: not at all, if there is only one.
+enum class Exchange { kNone, kCluster, kGrid };
+
+// How a chain's work is divided. Kernels compute the layout of their shared memory from it.
 struct Division {
-  int blocks;             // in a chain
-  int rows;               // of the batch in a chain: a multiple of 8
-  int units;              // in a block: padded, so that its rows are whole vectors of 16 bytes
-  bool in_shared_memory;  // the exchange: a chain is a cluster, or a single block
+  Exchange exchange;
+  int blocks;      // in a chain
+  int rows;        // of the batch in a chain: a multiple of 8
+  int units;       // in a block: padded, so that its rows are whole vectors of 16 bytes
+  int held_tiles;  // how many tiles of weights each warp has in registers: 1, 2 or 4, the more the narrower
 };
 
 struct Plan {

@@ -14,7 +14,7 @@ from common.exercises.mutation import run
 from common.exercises.mutation.equivalents import read_equivalents
 from common.exercises.mutation.mutants import Mutant
 from common.results import records
-from support import learner
+from support.exercises import learner
 
 CHECK = """from common.exercises.judge import require
 

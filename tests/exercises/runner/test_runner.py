@@ -21,10 +21,10 @@ from common.build import library
 from common.build import targets as build_targets
 from common.exercises import checking, variants, workspace
 from common.exercises.checking import check_folder
-from common.exercises.judging.target import build_folder_name, exercise_targets
 from common.exercises.runner import ending, process
+from common.exercises.runner.target import build_folder_name, exercise_targets
 from common.paths import ROOT
-from support import learner
+from support.exercises import learner
 
 # Writes to whatever is open; the check's pipe is one of them.
 SAY = """import contextlib

@@ -7,7 +7,7 @@ import pytest
 from common.errors import UserError
 from common.exercises import variants
 from common.exercises.variants.diffs import apply_diff, make_diff
-from support import learner
+from support.exercises import learner
 
 OLD = "one\ntwo\n\nthree\ntwo\nfour\n"
 

@@ -26,7 +26,7 @@ import pytest
 
 from support.proofs.keys import Keys
 from support.proofs.store import DamagedStore, Store
-from support.scheduling import group_of
+from support.suite.scheduling import group_of
 
 SHARE = 20  # one in this many groups of proofs on record runs anyway
 RECORD_EVERY = 50  # proofs: a long run that is killed has recorded nearly all that passed

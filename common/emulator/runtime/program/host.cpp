@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "../src/api/call.h"
-#include "../src/api/early_accesses.h"
-#include "../src/api/streams.h"
+#include "../src/api/streams/early_accesses.h"
+#include "../src/api/streams/streams.h"
 #include "../src/memory/access.h"
 #include "../src/memory/allocation.h"
 #include "../src/memory/pages.h"

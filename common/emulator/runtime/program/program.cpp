@@ -14,9 +14,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "../src/api/allocations.h"
 #include "../src/api/call.h"
-#include "../src/api/streams.h"
+#include "../src/api/memory/allocations.h"
+#include "../src/api/streams/streams.h"
 #include "../src/launch/launch_limits.h"
 #include "../src/launch/launch_state.h"
 #include "../src/report/module_image.h"

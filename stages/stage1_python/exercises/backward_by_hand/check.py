@@ -1,7 +1,7 @@
 import torch
 
 from common.exercises.judge import SMALL, agree, cases, derived_by_hand, require
-from common.exercises.repeats import backward_twice
+from common.exercises.judging.repeats import backward_twice
 
 
 def check(work):

@@ -1,5 +1,5 @@
 from common.exercises.judge import Failure, LearnerError, agree, cases
-from common.exercises.launches import large_batch, whole_warps
+from common.exercises.judging.launches import large_batch, whole_warps
 
 MISSING = {"h only": ("new_cell", "grad_cell"), "cell only": ("new_h", "grad_h")}
 

@@ -1,7 +1,7 @@
 import torch
 
 from common.exercises.judge import CALLS, BuildFailure, Failure, LearnerError, agree, cases, releases_gil, require
-from common.exercises.toolchain import commands
+from common.exercises.judging.toolchain import commands
 
 NAMES = {
     "forward": ("input", "weights", "bias", "old_h", "old_cell"),

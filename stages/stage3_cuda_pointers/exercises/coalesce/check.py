@@ -1,7 +1,7 @@
 import torch
 
 from common.exercises.judge import Failure, same
-from common.exercises.programs import printed
+from common.exercises.judging.programs import printed
 
 LOST = "this is exp(x) - 1 computed directly, which loses the digits of an x near zero"
 

@@ -3,7 +3,7 @@ import re
 import torch
 
 from common.exercises.judge import Failure, require, same, stored_once
-from common.exercises.programs import printed
+from common.exercises.judging.programs import printed
 
 # A kernel or a function for the GPU, with at most two blocks within each other.
 ON_THE_GPU = r"__(?:global|device)__[^{;]*\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"

@@ -1,7 +1,7 @@
 import torch
 
 from common.exercises.judge import agree, cases, same
-from common.exercises.launches import large_batch
+from common.exercises.judging.launches import large_batch
 
 
 def check(work):

@@ -1,7 +1,7 @@
 import torch
 
 from common.exercises.judge import require, same, stored_once
-from common.exercises.programs import printed
+from common.exercises.judging.programs import printed
 
 
 def check(work):

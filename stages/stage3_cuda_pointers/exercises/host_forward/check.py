@@ -1,8 +1,8 @@
 import re
 
 from common.exercises.judge import Failure, agree, cases, guarded, refused, require
-from common.exercises.launches import error_reported
-from common.exercises.repeats import call_in_between
+from common.exercises.judging.launches import error_reported
+from common.exercises.judging.repeats import call_in_between
 
 STRIDED = (
     "The results are right for contiguous tensors and wrong for this layout: the kernel ignores strides, so it reads "

@@ -1,7 +1,7 @@
 import torch
 
 from common.exercises.judge import Failure
-from common.exercises.programs import printed
+from common.exercises.judging.programs import printed
 
 FUNCTIONS = ("place_of", "number_of", "blocks_for")
 SMALL = (100, 3, 70, 70, 1000, 256, 256)  # upper bounds of the numbers in a question: see places.cu

@@ -3,7 +3,7 @@ import re
 import torch
 
 from common.exercises.judge import Failure, require, same, stored_once
-from common.exercises.programs import printed
+from common.exercises.judging.programs import printed
 
 
 def check(work):

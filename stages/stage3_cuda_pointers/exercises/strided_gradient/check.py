@@ -1,5 +1,5 @@
 from common.exercises.judge import Failure, LearnerError, agree, cases, guarded, require
-from common.exercises.launches import error_reported
+from common.exercises.judging.launches import error_reported
 
 ADVICE = {
     "expanded": "This gradient is that of a bare sum(): one number with strides of zero, not B*S numbers in rows",

@@ -1,5 +1,5 @@
 from common.exercises.judge import SMALL, Failure, LearnerError, agree, cases
-from common.exercises.launches import large_batch, whole_warps
+from common.exercises.judging.launches import large_batch, whole_warps
 
 
 def check(work):

@@ -1,7 +1,7 @@
 import torch
 
 from common.exercises.judge import SMALL, Failure, LearnerError, agree, cases
-from common.exercises.launches import error_reported
+from common.exercises.judging.launches import error_reported
 
 B, I, S = SMALL
 

@@ -1,5 +1,5 @@
 from common.exercises.judge import require
-from common.exercises.toolchain import commands
+from common.exercises.judging.toolchain import commands
 
 RELOCATABLE = ("-rdc=true", "-rdc true", "--relocatable-device-code=true", "-dc", "--device-c")
 

@@ -5,7 +5,7 @@ import torch
 
 from common.emulator import demangle
 from common.exercises.judge import OPERATORS, Failure, refused, require, same
-from common.exercises.toolchain import commands
+from common.exercises.judging.toolchain import commands
 
 OLDEST = 0x020B << 48
 OF_TORCH = re.compile(r"^(?:.* )?(at|c10|torch|caffe2)::")

@@ -1,7 +1,7 @@
 import torch
 
 from common.exercises.judge import require, same
-from common.exercises.programs import printed
+from common.exercises.judging.programs import printed
 
 NUMBERS = {"forward_kernel": (3, "a, b and out"), "backward_kernel": (5, "a, b, the gradient, d_a and d_b")}
 

@@ -2,7 +2,7 @@ import torch
 
 from common.cell.case import input_gradients
 from common.exercises.judge import agree, cases, require, stored_once
-from common.exercises.launches import ORDERS, count_differences
+from common.exercises.judging.launches import ORDERS, count_differences
 
 SIZES = ((4, 32, 32), (5, 3, 65), (17, 5, 33), (1, 130, 16), (3, 0, 33), (16, 7, 70))  # B, I, S
 DTYPES = (torch.float32, torch.float64)

@@ -60,14 +60,6 @@ std::size_t available_shared(int blocks, int threads);  // dynamic shared memory
 
 }  // namespace emulator
 
-cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
-                             std::size_t shared = 0, cudaStream_t stream = nullptr, EMULATOR_HERE);
-template <typename... Parameters>
-cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
-                             std::size_t shared = 0, cudaStream_t stream = nullptr, EMULATOR_HERE) {
-  const auto* address = reinterpret_cast<const void*>(emulator::kernel_address(kernel));
-  return cudaLaunchKernel(address, grid, block, arguments, shared, stream, where);
-}
 template <typename Kernel>
 cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, Kernel kernel) {
   return *function = reinterpret_cast<cudaFunction_t>(reinterpret_cast<std::uintptr_t>(kernel)), cudaSuccess;

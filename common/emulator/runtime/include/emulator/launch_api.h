@@ -1,4 +1,5 @@
-// Launches by function call: cooperative ones, and those with attributes, such as clusters.
+// Launches by function call: of a kernel's address, cooperative ones, and those with attributes, such as
+// clusters.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +42,18 @@ cudaError_t count_active_clusters(int* clusters, const void* function, const cud
 cudaError_t find_largest_cluster(int* blocks, const void* function, const cudaLaunchConfig_t* config);
 
 }  // namespace emulator
+
+inline cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                                    std::size_t shared = 0, cudaStream_t stream = nullptr, EMULATOR_HERE) {
+  return emulator::launch_by_address("cudaLaunchKernel", kernel, {grid, block, shared, stream, where},
+                                     arguments);
+}
+template <typename... Parameters>
+cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
+                             std::size_t shared = 0, cudaStream_t stream = nullptr, EMULATOR_HERE) {
+  const auto* address = reinterpret_cast<const void*>(emulator::kernel_address(kernel));
+  return cudaLaunchKernel(address, grid, block, arguments, shared, stream, where);
+}
 
 inline cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
                                                std::size_t shared = 0, cudaStream_t stream = nullptr,

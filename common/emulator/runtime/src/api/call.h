@@ -22,16 +22,17 @@ class Call {
   const Position where;
 };
 
-cudaError_t check_device(int device);  // cudaErrorInvalidDevice if there is no such device
-
 // The error of a kernel that broke the device: every later call returns it, until cudaDeviceReset.
 cudaError_t sticky_error();
 void set_sticky_error(cudaError_t error);
+cudaError_t last_error();  // of this OS thread
+void clear_last_error();
 bool has_failed_allocation();  // since the program began, because there was not enough memory
 
 // Adds a finding about the current call. `problem` is a literal that identifies its kind.
 void add_call_finding(Check check, const char* problem, const void* about, std::string what,
                       std::string detail, bool is_warning = false);
+cudaError_t no_such(const char* what);  // the call is given "a stream" or another object that does not exist
 
 // Adds a remark to the end of the report, once.
 void note(const char* remark);

@@ -1,19 +1,13 @@
-// The emulated device: its limits, and the functions that query them.
-#include <time.h>
+// CUDA's functions for one device: its properties, its settings and its reset.
+#include <strings.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
 
-#include "../report/settings.h"
-#include "allocations.h"
 #include "call.h"
 #include "devices.h"
-#include "emulator/synchronise.h"
 #include "kernels.h"
-#include "streams.h"
+#include "memory/allocations.h"
+#include "streams/streams.h"
 
 namespace emulator {
 namespace {
@@ -25,87 +19,18 @@ struct {
   cudaFuncCache cache = cudaFuncCachePreferNone;
 } configuration;
 
-cudaDeviceProp usual_device() {
-  cudaDeviceProp d = {};
-  std::snprintf(d.name, sizeof(d.name), "emulated device");
-  d.totalGlobalMem = std::size_t(8) << 30;
-  d.sharedMemPerBlock = 48 << 10;
-  d.sharedMemPerBlockOptin = 227 << 10;
-  d.sharedMemPerMultiprocessor = 228 << 10;
-  d.reservedSharedMemPerBlock = 1 << 10;
-  d.regsPerBlock = d.regsPerMultiprocessor = 65536;
-  d.warpSize = 32;
-  d.memPitch = 2147483647;
-  d.totalConstMem = 64 << 10;
-  d.textureAlignment = d.surfaceAlignment = 512;
-  d.texturePitchAlignment = 32;
-  d.maxThreadsPerBlock = 1024;
-  d.maxThreadsPerMultiProcessor = 2048;
-  d.maxBlocksPerMultiProcessor = 32;
-  d.maxThreadsDim[0] = d.maxThreadsDim[1] = 1024;
-  d.maxThreadsDim[2] = 64;
-  d.maxGridSize[0] = 2147483647;
-  d.maxGridSize[1] = d.maxGridSize[2] = 65535;
-  d.multiProcessorCount = 2;
-  d.major = 9;
-  d.minor = 0;
-  d.canMapHostMemory = d.concurrentKernels = d.ECCEnabled = 1;
-  d.asyncEngineCount = 3;
-  d.unifiedAddressing = d.managedMemory = d.concurrentManagedAccess = d.hostRegisterSupported = 1;
-  d.canUseHostPointerForRegisteredMem = 1;
-  d.memoryBusWidth = 5120;
-  d.l2CacheSize = 50 << 20;
-  d.cooperativeLaunch = d.clusterLaunch = 1;
-  d.globalL1CacheSupported = d.localL1CacheSupported = 1;
-  d.streamPrioritiesSupported = d.computePreemptionSupported = d.memoryPoolsSupported = 1;
-  d.pciBusID = 1;
-  std::memcpy(d.uuid.bytes, "emulated device", sizeof(d.uuid.bytes));
-  return d;
-}
-
-void set_limit(cudaDeviceProp& d, const std::string& name, long value) {
-  if (name == "maxThreadsPerBlock") d.maxThreadsPerBlock = int(value);
-  if (name == "maxThreadsPerMultiProcessor") d.maxThreadsPerMultiProcessor = int(value);
-  if (name == "maxBlocksPerMultiProcessor") d.maxBlocksPerMultiProcessor = int(value);
-  if (name == "multiProcessorCount") d.multiProcessorCount = int(value);
-  if (name == "sharedMemPerBlock") d.sharedMemPerBlock = std::size_t(value);
-  if (name == "sharedMemPerBlockOptin") d.sharedMemPerBlockOptin = std::size_t(value);
-  if (name == "sharedMemPerMultiprocessor") d.sharedMemPerMultiprocessor = std::size_t(value);
-  if (name == "clusterLaunch") d.clusterLaunch = int(value);
-  if (name == "totalGlobalMem") d.totalGlobalMem = std::size_t(value);
-  for (int axis = 0; axis < 3; axis++) {
-    if (name == std::string("maxGridSize.") + "xyz"[axis]) d.maxGridSize[axis] = int(value);
-    if (name == std::string("maxThreadsDim.") + "xyz"[axis]) d.maxThreadsDim[axis] = int(value);
-  }
-}
-
 }  // namespace
-
-cudaDeviceProp device() {
-  cudaDeviceProp d = usual_device();
-  const char* setting = setting_of("EMULATOR_DEVICE");
-  for (std::string rest = setting ? setting : ""; !rest.empty();) {
-    const std::string word = rest.substr(0, rest.find(' '));
-    rest.erase(0, std::min(rest.size(), word.size() + 1));
-    if (const auto equals = word.find('='); equals != std::string::npos)
-      set_limit(d, word.substr(0, equals), std::atol(word.c_str() + equals + 1));
-  }
-  return d;
-}
-
 }  // namespace emulator
 
 using namespace emulator;
 
-long long clock64() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return 1'000'000'000LL * now.tv_sec + now.tv_nsec;
-}
-
 cudaError_t cudaSetDeviceFlags(unsigned int flags) {
   if (flags & ~unsigned(cudaDeviceMask)) return fail(cudaErrorInvalidValue);
   return configuration.flags = flags | cudaDeviceMapHost, cudaSuccess;
+}
+cudaError_t cudaInitDevice(int device, unsigned int flags, unsigned int has_flags) {
+  if (check_device(device)) return cudaErrorInvalidDevice;
+  return has_flags & cudaInitDeviceFlagsAreValid ? cudaSetDeviceFlags(flags) : cudaSuccess;
 }
 cudaError_t cudaGetDeviceFlags(unsigned int* flags) { return *flags = configuration.flags, cudaSuccess; }
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
@@ -128,6 +53,22 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->pciBusID += device;
   properties->isMultiGpuBoard = device_count() > 1;
   return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  cudaDeviceProp d;
+  if (cudaGetDeviceProperties(&d, device)) return cudaErrorInvalidDevice;
+  const int needed = std::snprintf(text, length < 0 ? 0 : std::size_t(length), "%04x:%02x:%02x.0",
+                                   d.pciDomainID, d.pciBusID, d.pciDeviceID);
+  return needed < length ? cudaSuccess : fail(cudaErrorInvalidValue);
+}
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
+  for (int i = 0; text && i < device_count(); i++) {
+    char known[32];
+    cudaDeviceGetPCIBusId(known, sizeof(known), i);
+    if (strcasecmp(text, known) == 0) return *device = i, cudaSuccess;
+  }
+  return fail(cudaErrorInvalidDevice);
 }
 
 // Memory that has not been freed is lost, and counts as a leak.

@@ -1,5 +1,6 @@
 // cudaDeviceGetAttribute: each attribute is a member of cudaDeviceProp, or a constant.
 #include "call.h"
+#include "devices.h"
 
 namespace emulator {
 namespace {

@@ -1,9 +1,6 @@
 #include "devices.h"
 
-#include <strings.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -95,27 +92,7 @@ cudaError_t cudaSetValidDevices(int* wanted, int count) {
     if (check_device(wanted[i])) return cudaErrorInvalidDevice;
   return cudaSuccess;
 }
-cudaError_t cudaInitDevice(int device, unsigned int flags, unsigned int has_flags) {
-  if (check_device(device)) return cudaErrorInvalidDevice;
-  return has_flags & cudaInitDeviceFlagsAreValid ? cudaSetDeviceFlags(flags) : cudaSuccess;
-}
 cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) { return *device = 0, cudaSuccess; }
-
-cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
-  cudaDeviceProp d;
-  if (cudaGetDeviceProperties(&d, device)) return cudaErrorInvalidDevice;
-  const int needed = std::snprintf(text, length < 0 ? 0 : std::size_t(length), "%04x:%02x:%02x.0",
-                                   d.pciDomainID, d.pciBusID, d.pciDeviceID);
-  return needed < length ? cudaSuccess : fail(cudaErrorInvalidValue);
-}
-cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
-  for (int i = 0; text && i < device_count(); i++) {
-    char known[32];
-    cudaDeviceGetPCIBusId(known, sizeof(known), i);
-    if (strcasecmp(text, known) == 0) return *device = i, cudaSuccess;
-  }
-  return fail(cudaErrorInvalidDevice);
-}
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   if (check_device(device) || check_device(peer)) return cudaErrorInvalidDevice;

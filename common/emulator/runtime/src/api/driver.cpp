@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "call.h"
-#include "copies.h"
 #include "devices.h"
+#include "memory/copies.h"
 
 // A context: the device that it makes current.
 struct CUctx_st {

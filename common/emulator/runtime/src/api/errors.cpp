@@ -1,86 +1,18 @@
-// Errors of CUDA's API: their names, the last one of each OS thread, the sticky one.
-#include <algorithm>
-#include <mutex>
-
+// CUDA's functions for errors: the last one of each OS thread, and their names.
 #include "../launch/launch_limits.h"
 #include "call.h"
 #include "emulator/error_list.h"
 
-namespace emulator {
-namespace {
-
-thread_local cudaError_t last_error = cudaSuccess;
-cudaError_t sticky = cudaSuccess;
-bool allocation_failed = false;
-const Call* outermost = nullptr;
-
-std::recursive_mutex& one_call() {
-  static auto& mutex = *new std::recursive_mutex;
-  return mutex;
-}
-
-std::vector<const char*>& all_notes() {
-  static auto& all = *new std::vector<const char*>;
-  return all;
-}
-
-}  // namespace
-
-void note(const char* remark) {
-  auto& all = all_notes();
-  if (std::find(all.begin(), all.end(), remark) == all.end()) all.push_back(remark);
-}
-void note_skipped_work() {
-  note("after an error in a kernel, later launches and copies do nothing and return that error, as on a GPU");
-}
-const std::vector<const char*>& notes() { return all_notes(); }
-
-cudaError_t fail(cudaError_t error) {
-  allocation_failed |= error == cudaErrorMemoryAllocation;
-  return last_error = error;
-}
-
-bool has_failed_allocation() { return allocation_failed; }
-
-cudaError_t sticky_error() { return sticky; }
-
-void set_sticky_error(cudaError_t error) {
-  if (error == cudaSuccess || sticky == cudaSuccess) sticky = error;
-}
-
-Call::Call(const char* name, Position where) : name(name), where(where) {
-  one_call().lock();
-  if (!outermost) outermost = this;
-}
-
-Call::~Call() {
-  if (outermost == this) outermost = nullptr;
-  one_call().unlock();
-}
-
-const Call* Call::under_way() { return outermost; }
-
-void add_call_finding(Check check, const char* problem, const void* about, std::string what,
-                      std::string detail, bool is_warning) {
-  if (!is_on(check)) return;
-  const Position where = outermost ? outermost->where : Position{};
-  const Cause cause{check, problem, nullptr, about, where.line(), where.column()};
-  if (is_new(cause))
-    add(cause, {is_warning, std::move(what), where.line() ? line_at(where) : "", std::move(detail)});
-}
-
-}  // namespace emulator
-
 using namespace emulator;
 
 cudaError_t cudaPeekAtLastError() {
-  if (last_error != cudaSuccess) host_checked_error();
-  return sticky_error() ? sticky_error() : last_error;
+  if (last_error()) host_checked_error();
+  return sticky_error() ? sticky_error() : last_error();
 }
 
 cudaError_t cudaGetLastError() {
   const cudaError_t error = cudaPeekAtLastError();
-  last_error = cudaSuccess;
+  clear_last_error();
   return error;
 }
 

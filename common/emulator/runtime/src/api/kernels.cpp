@@ -5,7 +5,6 @@
 #include <set>
 
 #include "call.h"
-#include "emulator/launch_api.h"
 
 namespace emulator {
 namespace {
@@ -93,10 +92,3 @@ std::size_t available_shared(int blocks, int threads) {
 }
 
 }  // namespace emulator
-
-using namespace emulator;
-
-cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared,
-                             cudaStream_t stream, Position where) {
-  return launch_by_address("cudaLaunchKernel", kernel, {grid, block, shared, stream, where}, arguments);
-}

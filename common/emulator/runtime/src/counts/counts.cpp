@@ -8,12 +8,9 @@
 #include "counts.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
 #include "../launch/launch_state.h"
 #include "../report/module_image.h"
-#include "../report/settings.h"
 
 namespace emulator {
 
@@ -107,32 +104,7 @@ bool is_counted(const Access& access) {
 // A structure that may begin at any address is copied word by word.
 std::size_t word_of(std::size_t size) { return size % 4 == 0 ? 4 : size % 2 == 0 ? 2 : 1; }
 
-std::string& path() {
-  static auto& of_setting = *new std::string;
-  return of_setting;
-}
-
-void write_at_exit() {
-  std::FILE* file = std::fopen(path().c_str(), "w");
-  if (!file || std::fputs(counts_as_json().c_str(), file) < 0 || std::fclose(file) != 0)
-    std::fprintf(stderr, "EMULATOR_COUNTS: cannot write %s\n", path().c_str());
-}
-
-bool read_setting() {
-  const char* setting = setting_of("EMULATOR_COUNTS");
-  if (!setting || !*setting) return false;
-  path() = setting;
-  return std::atexit(write_at_exit) == 0;
-}
-
 }  // namespace
-
-bool counting = read_setting();
-
-Counts& counts() {
-  static auto& all = *new Counts;
-  return all;
-}
 
 void count_launch_begins() {
   Counts& all = counts();
@@ -189,19 +161,3 @@ void count_thread_ends(const Thread& thread) {
 }
 
 }  // namespace emulator
-
-void emulator_counts_begin(long long block, unsigned first, unsigned last) {
-  emulator::Counts& all = emulator::counts();
-  all = {};
-  all.trace.block = block;
-  all.trace.first = first;
-  all.trace.last = last;
-  emulator::counting = true;
-}
-
-const char* emulator_counts_end() {
-  static auto& text = *new std::string;
-  emulator::counting = false;
-  text = emulator::counts_as_json();
-  return text.c_str();
-}

@@ -103,7 +103,10 @@ struct Counts {
   LaunchCounts launch;
   Trace trace;
 };
-Counts& counts();
+inline Counts& counts() {
+  static auto& all = *new Counts;  // outlives every static object
+  return all;
+}
 std::string counts_as_json();
 
 }  // namespace emulator

@@ -9,8 +9,8 @@
 
 #include "../api/call.h"
 #include "../api/devices.h"
-#include "../api/early_accesses.h"
-#include "../api/streams.h"
+#include "../api/streams/early_accesses.h"
+#include "../api/streams/streams.h"
 #include "../counts/counts.h"
 #include "../device/builtin_variables.h"
 #include "../memory/bindings.h"

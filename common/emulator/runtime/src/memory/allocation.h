@@ -50,6 +50,8 @@ struct Allocation {
   std::size_t scalar = 0;  // of a variable: bytes of each element, if it is a number or a pointer
   int device = 0;          // on which it was allocated
   bool is_static = false;  // a `__managed__` variable: never freed
+  // Host memory that the program has registered: neither protected from the host nor checked for leaks.
+  bool is_registered = false;
   bool freed = false;
   Position freed_where{};
   const void* storage = nullptr;   // for tensors: which storage

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "../api/call.h"
-#include "../api/streams.h"
+#include "../api/streams/streams.h"
 #include "../launch/launch_state.h"
 #include "../report/report.h"
 #include "pages.h"

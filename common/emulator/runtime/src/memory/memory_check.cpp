@@ -3,7 +3,7 @@
 
 #include "../api/call.h"
 #include "../api/devices.h"
-#include "../api/early_accesses.h"
+#include "../api/streams/early_accesses.h"
 #include "../device/builtin_variables.h"
 #include "../launch/failure.h"
 #include "../launch/scheduler.h"

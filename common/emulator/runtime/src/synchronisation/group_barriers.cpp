@@ -10,6 +10,7 @@
 #include "../counts/counts.h"
 #include "../launch/scheduler.h"
 #include "../races/shadow_events.h"
+#include "../report/source_lines.h"
 #include "emulator/groups.h"
 
 namespace emulator {

@@ -45,10 +45,11 @@ inline void cp_async_mbarrier_arrive(std::byte* address, std::uint32_t count, EM
 }
 
 // A store to a block of the cluster, which a barrier of that block waits for.
-template <typename T>
-__forceinline__ void st_async(std::byte* address, T value, std::byte* barrier, EMULATOR_HERE) {
-  store<T, Order::weak>(address, value);
-  mbarrier_complete_tx(barrier, sizeof(T), where);
+template <typename T, std::size_t count>
+__forceinline__ void st_async(std::byte* address, const Vector<T, count>& values, std::byte* barrier,
+                              EMULATOR_HERE) {
+  *reinterpret_cast<Vector<T, count>*>(address) = values;
+  mbarrier_complete_tx(barrier, sizeof(values), where);
 }
 
 }  // namespace emulator::ptx

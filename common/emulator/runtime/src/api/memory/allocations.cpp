@@ -1,0 +1,249 @@
+// cudaMalloc and related functions: named, uninitialised memory. No address is used twice.
+#include "allocations.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+
+#include "../../memory/access.h"
+#include "../../memory/pages.h"
+#include "../../races/initialisation.h"
+#include "../../report/settings.h"
+#include "../call.h"
+#include "../devices.h"
+#include "../streams/streams.h"
+#include "memory_pools.h"
+
+namespace emulator {
+namespace {
+
+constexpr const char* kNoAllocationNodes =
+    "the emulator does not support graphs that allocate or free memory";
+
+std::size_t rounded_pitch(std::size_t width) { return (width + 511) / 512 * 512; }  // bytes
+
+// Bytes in live allocations of a device.
+std::size_t& device_bytes(int device) {
+  static auto& all = *new std::map<int, std::size_t>;
+  return all[device];
+}
+
+void fill_pattern(void* memory, std::size_t bytes) {
+  const std::size_t words = (bytes + sizeof(kUninitialised) - 1) / sizeof(kUninitialised);
+  std::fill_n(static_cast<std::uint32_t*>(memory), words, kUninitialised);
+}
+
+cudaError_t allocate_now(void** memory, std::size_t bytes, Space space, int device) {
+  if (sticky_error()) return sticky_error();
+  if (!memory) return fail(cudaErrorInvalidValue);
+  *memory = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  const Call& call = *Call::under_way();
+  const bool on_device = space != Space::pinned;
+  const std::size_t most = emulator::device().totalGlobalMem;
+  const std::size_t left = most - std::min(most, device_bytes(device));
+  std::byte* begin = on_device && bytes > left ? nullptr : take_pages(bytes, space == Space::device);
+  if (!begin) return fail(cudaErrorMemoryAllocation);
+  if (on_device) device_bytes(device) += bytes;
+  {
+    const OnDevice open;
+    fill_pattern(begin, bytes);
+  }
+  Allocation& made = new_allocation(begin, bytes, space, argument_text(call.name, call.where, 0), call.where);
+  made.device = device;
+  mark_uninitialised(made, begin, bytes);
+  *memory = begin;
+  return cudaSuccess;
+}
+
+cudaError_t allocate_from(cudaMemPool_t pool, void** memory, std::size_t bytes, cudaStream_t stream) {
+  if (!is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
+  if (is_captured(stream)) return refuse_in_capture("allocation", kNoAllocationNodes);
+  if (!is_pool(pool)) return fail(cudaErrorInvalidValue);
+  if (!has_room(pool, bytes)) return fail(cudaErrorMemoryAllocation);
+  const cudaError_t error = allocate_now(memory, bytes, Space::device, device_of(pool));
+  if (!error && bytes) take_from_pool(pool, *memory, bytes);
+  return error;
+}
+
+const char* maker(Space space) {
+  return space == Space::managed  ? "cudaMallocManaged"
+         : space == Space::pinned ? "cudaMallocHost"
+                                  : "cudaMalloc";
+}
+
+// Reports what is wrong with freeing this memory in the current call; false if nothing is.
+bool is_wrong_to_free(const void* memory, bool of_host) {
+  const Call& call = *Call::under_way();
+  const Allocation* allocation = find_allocation(memory);
+  const std::string text = argument_text(call.name, call.where, 0), name = text.empty() ? "a pointer" : text;
+  const std::string own = call.name;
+  if (!allocation || allocation->is_static)
+    add_call_finding(Check::memory, "wrong free", memory,
+                     own + " of " + name + ", which was not allocated by CUDA",
+                     of_host ? "it accepts only pointers that cudaMallocHost or cudaHostAlloc returned"
+                             : "it accepts only pointers that cudaMalloc or cudaMallocManaged returned");
+  else if (allocation->freed)
+    add_call_finding(Check::memory, "double free", allocation,
+                     own + " of " + name + ", which was already freed in " + line_at(allocation->freed_where),
+                     describe(*allocation));
+  else if ((allocation->space == Space::pinned) != of_host)
+    add_call_finding(Check::memory, "wrong free", allocation,
+                     own + " of " + name + ", which is memory from " + maker(allocation->space) + ": use " +
+                         (of_host ? "cudaFree" : "cudaFreeHost"),
+                     describe(*allocation));
+  else if (memory != allocation->begin)
+    add_call_finding(Check::memory, "wrong free", allocation,
+                     own + " of a pointer into " + allocation->name + ", not to its beginning",
+                     describe(*allocation));
+  else
+    return false;
+  return true;
+}
+
+void retire(Allocation& allocation, Position where) {
+  return_to_pool(allocation.begin);
+  if (allocation.space != Space::pinned) device_bytes(allocation.device) -= allocation.size;
+  allocation.freed = true;
+  allocation.freed_where = where;
+  allocation.shadow.reset();
+  lift_protection(&allocation);
+  retire_pages(allocation.begin, allocation.size);
+}
+
+cudaError_t free_now(void* memory, bool of_host) {
+  if (sticky_error()) return sticky_error();
+  if (const cudaError_t error = check_no_capture()) return error;
+  finish_all();
+  if (sticky_error()) return sticky_error();
+  if (!memory) return cudaSuccess;
+  if (is_wrong_to_free(memory, of_host)) return fail(cudaErrorInvalidValue);
+  retire(*find_allocation(memory), Call::under_way()->where);
+  return cudaSuccess;
+}
+
+bool is_ours(const Allocation& allocation) {
+  const Space space = allocation.space;
+  return (space == Space::device || space == Space::managed || space == Space::pinned) &&
+         !allocation.is_static;
+}
+
+}  // namespace
+
+cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
+  if (const cudaError_t error = check_no_capture()) return error;
+  return allocate_now(memory, bytes, space, current_device());
+}
+
+// Whether an allocation of a device was not freed.
+bool is_left_on(int device, const Allocation& allocation) {
+  if (device != kAllDevices && allocation.device != device) return false;
+  return is_ours(allocation) && !allocation.freed && !allocation.is_registered;
+}
+
+void report_leaks(int device) {
+  const char* setting = setting_of("EMULATOR_LEAKS");
+  const bool is_error = setting && std::string(setting) == "error";
+  for (const Allocation* allocation : all_allocations()) {
+    if (!is_left_on(device, *allocation)) continue;
+    const Cause cause{Check::leaks, "leak", nullptr, allocation};
+    const std::string name = allocation->name.empty() ? "memory" : allocation->name;
+    if (is_on(Check::leaks) && is_new(cause))
+      add(cause, {!is_error,
+                  name + " is never freed (" + std::to_string(allocation->size) + " bytes from " +
+                      maker(allocation->space) + ")" +
+                      (is_error ? "" : "; a leak alone does not make the program fail"),
+                  line_at(allocation->where), ""});
+  }
+}
+
+void forget_allocations(int device) {
+  for (Allocation* allocation : all_allocations())
+    if (is_left_on(device, *allocation)) retire(*allocation, Call::under_way()->where);
+}
+
+}  // namespace emulator
+
+using namespace emulator;
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes, Position where) {
+  const Call call("cudaMalloc", where);
+  return allocate(memory, bytes, Space::device);
+}
+cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPool_t pool, cudaStream_t stream,
+                                    Position where) {
+  const Call call("cudaMallocFromPoolAsync", where);
+  return allocate_from(pool, memory, bytes, stream);
+}
+cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaMemPool_t pool, cudaStream_t stream,
+                            Position where) {
+  const Call call("cudaMallocAsync", where);
+  return allocate_from(pool, memory, bytes, stream);
+}
+cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream, Position where) {
+  const Call call("cudaMallocAsync", where);
+  return allocate_from(current_pool(current_device()), memory, bytes, stream);
+}
+cudaError_t cudaMallocPitch(void** memory, std::size_t* pitch, std::size_t width, std::size_t height,
+                            Position where) {
+  const Call call("cudaMallocPitch", where);
+  if (!pitch) return fail(cudaErrorInvalidValue);
+  *pitch = rounded_pitch(width);
+  return allocate(memory, *pitch * height, Space::device);
+}
+cudaError_t cudaMalloc3D(cudaPitchedPtr* memory, cudaExtent extent, Position where) {
+  const Call call("cudaMalloc3D", where);
+  if (!memory) return fail(cudaErrorInvalidValue);
+  *memory = {nullptr, rounded_pitch(extent.width), extent.width, extent.height};
+  return allocate(&memory->ptr, memory->pitch * extent.height * extent.depth, Space::device);
+}
+cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned int flags, Position where) {
+  const Call call("cudaMallocManaged", where);
+  if (bytes == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
+    return fail(cudaErrorInvalidValue);
+  return allocate(memory, bytes, Space::managed);
+}
+cudaError_t cudaFree(void* memory, Position where) {
+  const Call call("cudaFree", where);
+  return free_now(memory, false);
+}
+cudaError_t cudaFreeHost(void* memory, Position where) {
+  const Call call("cudaFreeHost", where);
+  return free_now(memory, true);
+}
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream, Position where) {
+  const Call call("cudaFreeAsync", where);
+  if (sticky_error()) return sticky_error();
+  if (!memory) return cudaSuccess;
+  if (is_captured(stream)) return refuse_in_capture("allocation", kNoAllocationNodes);
+  if (is_wrong_to_free(memory, false)) return fail(cudaErrorInvalidValue);
+  Work work{"cudaFreeAsync", where, [memory, where] {
+              Allocation* allocation = find_allocation(memory);
+              if (allocation && !allocation->freed) retire(*allocation, where);
+            }};
+  work.matters = false;
+  return enqueue(stream, std::move(work));
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  if (sticky_error()) return sticky_error();
+  *total = device().totalGlobalMem;
+  *free = *total - std::min(*total, device_bytes(current_device()));
+  return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  if (sticky_error()) return sticky_error();
+  const Allocation* allocation = find_allocation(pointer);
+  void* address = const_cast<void*>(pointer);
+  if (!allocation || allocation->freed)
+    *attributes = {cudaMemoryTypeUnregistered, cudaInvalidDeviceId, nullptr, address, {}};
+  else if (allocation->space == Space::pinned)
+    *attributes = {cudaMemoryTypeHost, allocation->device, address, address, {}};
+  else if (allocation->space == Space::managed)
+    *attributes = {cudaMemoryTypeManaged, allocation->device, address, address, {}};
+  else
+    *attributes = {cudaMemoryTypeDevice, allocation->device, address, nullptr, {}};
+  return cudaSuccess;
+}

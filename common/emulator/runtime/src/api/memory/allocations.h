@@ -1,0 +1,17 @@
+// Memory from cudaMalloc and related functions, for the rest of the runtime.
+#pragma once
+
+#include "../../memory/allocation.h"
+#include "emulator/memory_api.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+// For the current call: uninitialised memory, named by the call's first argument.
+cudaError_t allocate(void** memory, std::size_t bytes, Space space);
+constexpr int kAllDevices = -1;
+void report_leaks(int device);        // as findings
+void forget_allocations(int device);  // as cudaDeviceReset frees them
+
+}  // namespace emulator
+EMULATOR_END

@@ -1,0 +1,76 @@
+"""For checks of kernels and launches: which threads store the results, and whether launch errors are reported.
+
+from common.exercises.judging.launches import count_differences, error_reported, large_batch, whole_warps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from ..failures import Failure, require
+from ..runner.process import LearnerError
+from .cell import agree
+from .work import Work
+
+ROWS = 65537  # more than the 65535 blocks that a grid may have in y
+ORDERS = ("1", "2", "3")  # seeds: in which order the emulator runs the threads
+
+
+def large_batch(work: Work, gradients: bool = True) -> None:
+    """Raises `Failure` unless the cell (and its gradients) are right for more rows than a grid has blocks in y."""
+    try:
+        agree(work.cell(), [work.case(ROWS, 1, 1)], gradients=gradients)
+    except Failure as failure:
+        raise Failure(
+            f"{failure}\nA grid has at most 65535 blocks in y: which threads compute the rows beyond that?"
+        ) from None
+
+
+def whole_warps(work: Work, kernel: str) -> None:
+    """Raises `Failure` if few threads of a warp store at the same time, for example if each computes a whole row."""
+    case = work.case(2, 3, 256)
+    inputs = list(case.inputs().values())
+    with work.counting() as counted:
+        torch.autograd.grad(work.cell()(*inputs), inputs, case.gradients())
+    if counted.kernels is None:
+        return  # on a GPU
+    requests, stored = (counted.kernels.total(what, kernel, "global store") for what in ("requests", "lanes"))
+    require(
+        2 * stored > 32 * requests,
+        f"the results are right, but when {kernel} stores, only {stored / max(1, requests):.3g} of the 32 threads of "
+        "a warp are active. Does each thread compute a unit of its own?",
+    )
+
+
+def error_reported(work: Work, name: str, *arguments: object) -> None:
+    """Raises `Failure` when `_C.name` returns although the device rejected its launch; checks nothing on a GPU."""
+    if work.target != "emulator":
+        return
+    # The device rejects every block, and the emulator does not check launches itself: the learner's code must.
+    work.restart(EMULATOR_DEVICE="maxThreadsPerBlock=1", EMULATOR_CHECKS="-launch")
+    try:
+        getattr(work.load("_C"), name)(*arguments)
+    except LearnerError as error:
+        if "the emulator found" in str(error):
+            raise
+    else:
+        raise Failure(
+            f"on a device that rejects every launch, {name} returns without an error: does the code check for errors "
+            "after the launch?"
+        )
+    finally:
+        work.restart()
+
+
+def count_differences(work: Work, compute: Callable[[], dict[str, torch.Tensor]]) -> dict[str, int]:
+    """For each result of `compute`, how many numbers change when the same threads run in other orders.
+
+    A sum whose terms are added in a fixed order has the same bits in every run, so a right answer has only zeros.
+    """
+    found = []
+    for order in ORDERS:
+        work.restart(EMULATOR_SEED=order)
+        found.append(compute())
+    return {name: sum(int((one[name] != first).sum()) for one in found[1:]) for name, first in found[0].items()}

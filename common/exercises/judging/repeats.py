@@ -1,0 +1,53 @@
+"""For checks of a cell that keeps something between its calls, or destroys what a second backward needs.
+
+from common.exercises.judging.repeats import backward_twice, call_in_between
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from ...cell.case import expected
+from ..failures import Failure
+from ..runner.process import LearnerError
+from ..runner.remote import RemoteFunction
+from .assertions import same
+from .work import SMALL, Work
+
+GRADIENTS = ("d_input", "d_weights", "d_bias", "d_old_h", "d_old_cell")
+
+
+def backward_twice(work: Work, cell: RemoteFunction) -> None:
+    """Raises `Failure` if backward destroys what forward saved: its results, or what a second backward needs."""
+    case = work.case(*SMALL, dtype=torch.float64)
+    inputs = list(case.inputs().values())
+    results = cell(*inputs)
+    words = "backward changes a tensor that forward saved, or a result that the caller has"
+    torch.autograd.grad(results, inputs, case.gradients(), retain_graph=True)
+    try:
+        found = torch.autograd.grad(results, inputs, case.gradients())
+    except LearnerError as error:
+        raise Failure(f"{words}: a second backward with retain_graph=True fails\n{error}") from None
+    want = expected(case)
+    for name, gradient in zip(GRADIENTS, found, strict=True):
+        try:
+            same(name, gradient, want[name], f"{case}, the second backward with retain_graph=True")
+        except Failure as failure:
+            raise Failure(f"{words}\n{failure}") from None
+
+
+def call_in_between(work: Work, cell: RemoteFunction) -> None:
+    """Raises `Failure` if a call changes what an earlier call keeps for its backward."""
+    case = work.case(*SMALL, dtype=torch.float64)
+    inputs = list(case.inputs().values())
+    results = cell(*inputs)
+    cell(*replace(case, seed=case.seed + 1).inputs().values())
+    want = expected(case)
+    found = torch.autograd.grad(results, inputs, case.gradients())
+    for name, gradient in zip(GRADIENTS, found, strict=True):
+        try:
+            same(name, gradient, want[name], f"{case}, with another call of the cell before this backward")
+        except Failure as failure:
+            raise Failure(f"A call overwrites what an earlier call keeps for its backward\n{failure}") from None

@@ -1,0 +1,1 @@
+"""How the test suite runs: where tests belong, what is built before them, and which process runs which."""

@@ -1,0 +1,66 @@
+"""Which tests run on one worker."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+import pytest
+
+from common.paths import ROOT
+from support.suite.scheduling import APART, group_of
+
+
+@pytest.mark.parametrize(
+    ("test", "group"),
+    [
+        ("tests/build/test_library.py::test_it", "tests/build/test_library.py"),
+        ("tests/build/test_library.py::TestIt::test_it[a::b]", "tests/build/test_library.py"),
+        ("tests/stages/test_fused.py::test_it[host-1]", "tests/stages/test_fused.py::test_it[host-1]"),
+        ("tests/emulator/test_mistakes.py::test_it[leaks-wrong_a-b]", "tests/emulator/test_mistakes.py::leaks"),
+        ("tests/emulator/test_mistakes.py::test_takes_it[leaks]", "tests/emulator/test_mistakes.py::leaks"),
+        ("tests/emulator/test_mistakes.py::test_it", "tests/emulator/test_mistakes.py::test_it"),
+        (
+            "tests/docs/troubleshooting/test_running.py::test_it",
+            "tests/docs/troubleshooting/test_running.py::test_it",
+        ),
+    ],
+)
+def test_the_group_of_a_test(test, group):
+    assert group_of(test) == group
+
+
+def test_the_files_are_there():
+    assert [path for path in APART if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.needs("xdist")
+def test_a_group_runs_on_one_worker(pytester, monkeypatch):
+    code = "import pytest\n@pytest.mark.parametrize('k', range(12))\ndef test_it(k): pass\n"
+    for name in ("tests/stages/test_fused.py", "tests/a/test_one.py", "tests/a/test_two.py"):
+        path = pytester.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    report = pytester.runpytest_subprocess(
+        "-p", "support.suite.scheduling", "-n", "2", "--no-loadscope-reorder", "-v", "tests"
+    )
+    ran = re.findall(r"\[(gw\d)\].* PASSED (\S+)::", report.stdout.str())
+    assert len(ran) == 36
+    for name in ("tests/a/test_one.py", "tests/a/test_two.py"):
+        assert len({worker for worker, file in ran if file == name}) == 1
+    assert len({worker for worker, file in ran if file == "tests/stages/test_fused.py"}) == 2
+
+
+@pytest.mark.needs("xdist")
+def test_the_test_that_crashes_its_worker_fails_once_and_the_rest_runs(pytester, monkeypatch):
+    path = pytester.path / "tests" / "test_crash.py"
+    path.parent.mkdir()
+    path.write_text(
+        "import os, pytest\n@pytest.mark.parametrize('k', range(6))\ndef test_it(k):\n    if k == 2: os._exit(1)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    report = pytester.runpytest_subprocess("-p", "support.suite.scheduling", "-n", "2", "tests")
+    report.assert_outcomes(passed=5, failed=1)
+    report.stdout.fnmatch_lines(["*worker 'gw?' crashed while running 'tests/test_crash.py::test_it?2?'*"])
