@@ -17,7 +17,7 @@ from .library import build_stage
 
 
 def load_stage(number: int, target: str | None = None) -> ModuleType:
-    """The module `lltm.py` of a stage; builds and imports its `_C` first. See `common.load`."""
+    """The module of a stage (`module_name`); builds and imports its `_C` first. See `common.load`."""
     stage = stages.get_stage(number)
     target = targets.choose_target(stage, target)
     name = module_name(stage, target)
@@ -27,9 +27,9 @@ def load_stage(number: int, target: str | None = None) -> ModuleType:
 
 
 def module_name(stage: Stage, target: str) -> str:
-    """The module that `load` returns: `lltm` of the stage's package, and for a primer the package itself."""
+    """The module that `load` returns: `lltm` of a cell's package, and for other kinds of stages the package itself."""
     package = package_name(stage, target)
-    return package if stage.kind == "primer" else f"{package}.lltm"
+    return f"{package}.lltm" if stage.kind == "cell" else package
 
 
 def package_name(stage: Stage, target: str) -> str:

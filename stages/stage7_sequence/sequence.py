@@ -1,4 +1,4 @@
-"""Whole sequences in one call. The operators, their gradients, fake kernels and autocast rules are registered in C++."""
+"""Whole sequences in one call. C++ registers the operators, their gradients, fake kernels and autocast rules."""
 
 import torch
 
@@ -24,7 +24,7 @@ def lltm_sequence(inputs, weights, bias, h0, cell0, *, lengths=None, reverse=Fal
 def lstm_sequence(
     inputs, weight_ih, weight_hh, bias_ih, bias_hh, h0, cell0, *, lengths=None, reverse=False, rung=None
 ):
-    """The LSTM over a sequence, with the weights and the order of gates of `torch.nn.LSTM`: input, forget, cell, output.
+    """The LSTM over a sequence, with the weights of `torch.nn.LSTM` (gates: input, forget, cell, output).
 
     Shapes: inputs (T, B, I), weight_ih (4S, I), weight_hh (4S, S), both biases (4S) or None, h0 and cell0 (B, S).
     Returns `(outputs, (h, cell))`. All else is as for `lltm_sequence`.
@@ -35,7 +35,7 @@ def lstm_sequence(
 
 
 def gru_sequence(inputs, weight_ih, weight_hh, bias_ih, bias_hh, h0, *, lengths=None, reverse=False, rung=None):
-    """The GRU over a sequence, with the weights and the order of gates of `torch.nn.GRU`: reset, update, candidate.
+    """The GRU over a sequence, with the weights of `torch.nn.GRU` (gates: reset, update, candidate).
 
     Shapes: inputs (T, B, I), weight_ih (3S, I), weight_hh (3S, S), both biases (3S) or None, h0 (B, S).
     Returns `(outputs, h)`. All else is as for `lltm_sequence`.

@@ -110,6 +110,7 @@ struct Sequence {
   int64_t T, B, S;
   bool reverse;
   const int64_t* lengths;  // [B], or null
+  simd::Rounding rounding;
 
   // The time of the step that is computed as number `step`, and whether a row is that long.
   int64_t time_of(int64_t step) const { return reverse ? T - 1 - step : step; }
@@ -117,11 +118,11 @@ struct Sequence {
 };
 
 // A matrix with any strides.
-template <typename scalar_t>
+template <typename math_t>
 struct Matrix {
-  const scalar_t* data;
+  const math_t* data;
   int64_t row_stride, column_stride;
-  scalar_t at(int64_t row, int64_t column) const { return data[row * row_stride + column * column_stride]; }
+  math_t at(int64_t row, int64_t column) const { return data[row * row_stride + column * column_stride]; }
 };
 
 // Forward
@@ -129,21 +130,20 @@ struct Matrix {
 
 // math_t is the type of all arithmetic, float for half and bfloat16. A block is a vector of units; `padded`
 // is the number of units in whole blocks.
-template <typename Cell, typename scalar_t>
+template <typename Cell, typename math_t>
 struct Forward : Sequence {
-  using math_t = at::opmath_type<scalar_t>;
   static constexpr int G = Cell::kGates, K = Cell::kSaved;
 
-  const scalar_t* x;         // [T,B,G,S]
-  Matrix<scalar_t> weights;  // [G*S,S]
-  const scalar_t* bias;      // [G,S], or null
-  const scalar_t* h0;        // [B,S]
-  const scalar_t* cell0;     // [B,S], or null if the cell has none
-  scalar_t* outputs;         // [T,B,S]
-  scalar_t* h;               // [B,S]
-  scalar_t* cell;            // [B,S], or null
-  scalar_t* cells;           // [T,B,S], or null if not saved
-  scalar_t* z;               // [T,B,K,S], or null if not saved
+  const math_t* x;         // [T,B,G,S]
+  Matrix<math_t> weights;  // [G*S,S]
+  const math_t* bias;      // [G,S], or null
+  const math_t* h0;        // [B,S]
+  const math_t* cell0;     // [B,S], or null if the cell has none
+  math_t* outputs;         // [T,B,S]
+  math_t* h;               // [B,S]
+  math_t* cell;            // [B,S], or null
+  math_t* cells;           // [T,B,S], or null if not saved
+  math_t* z;               // [T,B,K,S], or null if not saved
   int64_t padded;
   math_t* panel;         // [blocks][S][G][units of a block]
   math_t* states;        // [2,B,padded]: h before and after the current step
@@ -160,7 +160,7 @@ struct Forward : Sequence {
           const int64_t unit = block * size + lane;
           math_t* const to = panel + (block * S * G + gate) * size + lane;
           for (int64_t k = 0; k < S; ++k)
-            to[k * G * size] = unit < S ? math_t(weights.at(gate * S + unit, k)) : math_t(0);
+            to[k * G * size] = unit < S ? weights.at(gate * S + unit, k) : math_t(0);
         }
   }
 
@@ -218,17 +218,17 @@ struct Forward : Sequence {
       of_input[gate] = simd::load<V>(x + (of_row * G + gate) * S + unit, count);
     Cell::pre_activations(pre_activations, of_input, recurrent);
     for (int k = 0; k < K; ++k) {
-      pre_activations[k] = simd::round_to<scalar_t>(pre_activations[k]);
+      pre_activations[k] = simd::round_to(rounding, pre_activations[k]);
       if (z) simd::store(z + (of_row * K + k) * S + unit, pre_activations[k], count);
     }
 
     const V old_h = simd::load<V>(state_before(step) + at);
     V new_cell = Cell::kHasCell ? simd::load<V>(current_cell + at) : V(0);
-    V new_h = simd::round_to<scalar_t>(Cell::forward(pre_activations, old_h, new_cell));
+    V new_h = simd::round_to(rounding, Cell::forward(pre_activations, old_h, new_cell));
     if (!has(row, time)) {  // past the end of the row
       new_h = old_h;
     } else if (Cell::kHasCell) {
-      simd::store(current_cell + at, simd::round_to<scalar_t>(new_cell));
+      simd::store(current_cell + at, simd::round_to(rounding, new_cell));
     }
     simd::store(state_before(step + 1) + at, new_h);
     simd::store(outputs + of_row * S + unit, new_h, count);
@@ -237,25 +237,25 @@ struct Forward : Sequence {
   }
 };
 
-template <typename Cell, typename scalar_t>
-void run(Forward<Cell, scalar_t> pass) {
-  using math_t = typename Forward<Cell, scalar_t>::math_t;
+template <typename Cell, typename math_t>
+void run(Forward<Cell, math_t> shared) {
   constexpr int G = Cell::kGates;
-  const int64_t size = simd::vector_bytes() / sizeof(math_t), blocks = divide_up(pass.S, size);
-  const int64_t B = pass.B, S = pass.S, T = pass.T;
-  pass.padded = blocks * size;
+  const int64_t size = simd::vector_bytes() / sizeof(math_t), blocks = divide_up(shared.S, size);
+  const int64_t B = shared.B, S = shared.S, T = shared.T;
+  shared.padded = blocks * size;
   const auto options = at::TensorOptions(c10::CppTypeToScalarType<math_t>::value);
-  const Tensor panel = at::empty({T ? pass.padded : 0, S, G}, options);
-  const Tensor states = at::empty({2 + Cell::kHasCell, B, pass.padded}, options);
-  pass.panel = panel.template mutable_data_ptr<math_t>();
-  pass.states = states.template mutable_data_ptr<math_t>();
-  pass.current_cell = pass.states + 2 * B * pass.padded;
+  const Tensor panel = at::empty({T ? shared.padded : 0, S, G}, options);
+  const Tensor states = at::empty({2 + Cell::kHasCell, B, shared.padded}, options);
+  shared.panel = panel.template mutable_data_ptr<math_t>();
+  shared.states = states.template mutable_data_ptr<math_t>();
+  shared.current_cell = shared.states + 2 * B * shared.padded;
 
   in_parallel(useful_threads(double(T) * B * G * S * S), [&](int64_t thread, int64_t threads) {
     const Division division = divide(threads, B, blocks, G * S * S);
     const Share share = division.share_of(thread, B, blocks);
     simd::run([&](auto registers) __attribute__((always_inline)) {
       using Registers = decltype(registers);
+      const auto pass = shared;  // a copy of its own, so that g++ sees that no store changes it
       if (T)
         pass.template fill_panel<Registers::kBytes>(blocks * thread / threads,
                                                     blocks * (thread + 1) / threads);
@@ -274,23 +274,22 @@ void run(Forward<Cell, scalar_t> pass) {
 // --------
 
 // A block is a pair of vectors of units.
-template <typename Cell, typename scalar_t>
+template <typename Cell, typename math_t>
 struct Backward : Sequence {
-  using math_t = at::opmath_type<scalar_t>;
   static constexpr int G = Cell::kGates, K = Cell::kSaved, kVectors = 2;
 
-  const scalar_t* grad_outputs;  // [T,B,S], or null for zeros
-  const scalar_t* grad_h;        // [B,S], or null for zeros
-  const scalar_t* grad_cell;     // [B,S], or null for zeros
-  Matrix<scalar_t> weights;      // [G*S,S]
-  const scalar_t* h0;            // [B,S]
-  const scalar_t* cell0;         // [B,S], or null if the cell has none
-  const scalar_t* outputs;       // [T,B,S]
-  const scalar_t* cells;         // [T,B,S], or null
-  const scalar_t* z;             // [T,B,K,S]
-  scalar_t* d_z;                 // [T,B,K,S]
-  scalar_t* d_h0;                // [B,S]
-  scalar_t* d_cell0;             // [B,S], or null
+  const math_t* grad_outputs;  // [T,B,S], or null for zeros
+  const math_t* grad_h;        // [B,S], or null for zeros
+  const math_t* grad_cell;     // [B,S], or null for zeros
+  Matrix<math_t> weights;      // [G*S,S]
+  const math_t* h0;            // [B,S]
+  const math_t* cell0;         // [B,S], or null if the cell has none
+  const math_t* outputs;       // [T,B,S]
+  const math_t* cells;         // [T,B,S], or null
+  const math_t* z;             // [T,B,K,S]
+  math_t* d_z;                 // [T,B,K,S]
+  math_t* d_h0;                // [B,S]
+  math_t* d_cell0;             // [B,S], or null
   int64_t padded;
   math_t* panel;        // [blocks][G*S][units of a block]
   math_t* d_recurrent;  // [2,B,G*S]: the gradients of the recurrent parts, in this step and the one before
@@ -306,7 +305,7 @@ struct Backward : Sequence {
       for (int64_t k = 0; k < G * S; ++k)
         for (int64_t lane = 0; lane < size; ++lane) {
           const int64_t unit = block * size + lane;
-          panel[(block * G * S + k) * size + lane] = unit < S ? math_t(weights.at(k, unit)) : math_t(0);
+          panel[(block * G * S + k) * size + lane] = unit < S ? weights.at(k, unit) : math_t(0);
         }
   }
 
@@ -347,8 +346,8 @@ struct Backward : Sequence {
   ALWAYS_INLINE void compute_gates(int64_t step, const Share& share) const {
     using V = simd::Vector<math_t, kBytes>;
     const int64_t time = time_of(step);
-    const scalar_t* const old_h = step ? outputs + time_of(step - 1) * B * S : h0;
-    const scalar_t* const old_cell = step ? cells + time_of(step - 1) * B * S : cell0;
+    const math_t* const old_h = step ? outputs + time_of(step - 1) * B * S : h0;
+    const math_t* const old_cell = step ? cells + time_of(step - 1) * B * S : cell0;
     for_vectors<V>(share,
                    [&](int64_t row, int64_t unit, int64_t count, int64_t at) __attribute__((always_inline)) {
                      const int64_t of_row = time * B + row;
@@ -371,7 +370,7 @@ struct Backward : Sequence {
                      }
                      simd::store(d_h + at, above);
                      for (int k = 0; k < K; ++k) {
-                       d_pre_activations[k] = simd::round_to<scalar_t>(d_pre_activations[k]);
+                       d_pre_activations[k] = simd::round_to(rounding, d_pre_activations[k]);
                        simd::store(d_z + (of_row * K + k) * S + unit, d_pre_activations[k], count);
                      }
                      for (int gate = 0; gate < G; ++gate)
@@ -400,29 +399,29 @@ struct Backward : Sequence {
   }
 };
 
-template <typename Cell, typename scalar_t>
-void run(Backward<Cell, scalar_t> pass) {
-  using Pass = Backward<Cell, scalar_t>;
-  using math_t = typename Pass::math_t;
+template <typename Cell, typename math_t>
+void run(Backward<Cell, math_t> shared) {
+  using Pass = Backward<Cell, math_t>;
   constexpr int G = Cell::kGates;
   const int64_t size = Pass::kVectors * simd::vector_bytes() / sizeof(math_t),
-                blocks = divide_up(pass.S, size);
-  const int64_t B = pass.B, S = pass.S, T = pass.T;
-  pass.padded = blocks * size;
+                blocks = divide_up(shared.S, size);
+  const int64_t B = shared.B, S = shared.S, T = shared.T;
+  shared.padded = blocks * size;
   const auto options = at::TensorOptions(c10::CppTypeToScalarType<math_t>::value);
-  const Tensor panel = at::empty({T ? pass.padded : 0, G, S}, options);
+  const Tensor panel = at::empty({T ? shared.padded : 0, G, S}, options);
   const Tensor d_recurrent = at::empty({2, B, G, S}, options);
-  const Tensor d_states = at::empty({1 + Cell::kHasCell, B, pass.padded}, options);
-  pass.panel = panel.template mutable_data_ptr<math_t>();
-  pass.d_recurrent = d_recurrent.template mutable_data_ptr<math_t>();
-  pass.d_h = d_states.template mutable_data_ptr<math_t>();
-  pass.d_cell = pass.d_h + B * pass.padded;
+  const Tensor d_states = at::empty({1 + Cell::kHasCell, B, shared.padded}, options);
+  shared.panel = panel.template mutable_data_ptr<math_t>();
+  shared.d_recurrent = d_recurrent.template mutable_data_ptr<math_t>();
+  shared.d_h = d_states.template mutable_data_ptr<math_t>();
+  shared.d_cell = shared.d_h + B * shared.padded;
 
   in_parallel(useful_threads(double(T) * B * G * S * S), [&](int64_t thread, int64_t threads) {
     const Division division = divide(threads, B, blocks, G * S * S);
     const Share share = division.share_of(thread, B, blocks);
     simd::run([&](auto registers) __attribute__((always_inline)) {
       using Registers = decltype(registers);
+      const auto pass = shared;  // a copy of its own, so that g++ sees that no store changes it
       if (T)
         pass.template fill_panel<Registers::kBytes>(blocks * thread / threads,
                                                     blocks * (thread + 1) / threads);
@@ -456,32 +455,41 @@ void check_values(const OptionalTensor& lengths, int64_t T) {
   }
 }
 
-template <typename scalar_t>
-const scalar_t* pointer_to(const OptionalTensor& tensor) {
-  return tensor && tensor->defined() ? tensor->const_data_ptr<scalar_t>() : nullptr;
+// The tensors that a pass reads are contiguous and of the type in which it computes: float for half and
+// bfloat16.
+OptionalTensor to_math(const OptionalTensor& tensor, at::ScalarType math) {
+  return tensor ? OptionalTensor(tensor->to(math).contiguous()) : tensor;
 }
 
-OptionalTensor contiguous(const OptionalTensor& tensor) {
-  return tensor ? OptionalTensor(tensor->contiguous()) : tensor;
+template <typename number_t>
+const number_t* pointer_to(const OptionalTensor& tensor) {
+  return tensor ? tensor->const_data_ptr<number_t>() : nullptr;
 }
 
-template <typename scalar_t>
-Matrix<scalar_t> matrix_of(const Tensor& tensor) {
-  return {tensor.const_data_ptr<scalar_t>(), tensor.stride(0), tensor.stride(1)};
+template <typename math_t>
+Matrix<math_t> matrix_of(const Tensor& tensor) {
+  return {tensor.const_data_ptr<math_t>(), tensor.stride(0), tensor.stride(1)};
+}
+
+simd::Rounding rounding_of(at::ScalarType dtype) {
+  if (dtype == at::kHalf) return simd::Rounding::kHalf;
+  if (dtype == at::kBFloat16) return simd::Rounding::kBfloat16;
+  return simd::Rounding::kNone;
 }
 
 // Shapes as in the struct Forward.
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> recurrence(
-    const Tensor& x_any, const Tensor& weights_h, const OptionalTensor& bias_any, const Tensor& h0_any,
+    const Tensor& x_any, const Tensor& weights_any, const OptionalTensor& bias_any, const Tensor& h0_any,
     const OptionalTensor& cell0_any, const OptionalTensor& lengths_any, std::string_view cell_name,
     bool reverse, std::string_view rung, bool save) {
-  check_recurrence(x_any, weights_h, bias_any, h0_any, cell0_any, lengths_any, cell_name);
+  check_recurrence(x_any, weights_any, bias_any, h0_any, cell0_any, lengths_any, cell_name);
   check_rung(rung);
   const int64_t T = x_any.size(0), B = x_any.size(1), S = h0_any.size(1);
   check_values(lengths_any, T);
-  const Tensor x = x_any.contiguous(), h0 = h0_any.contiguous();
-  const OptionalTensor bias = contiguous(bias_any), cell0 = contiguous(cell0_any),
-                       lengths = contiguous(lengths_any);
+  const at::ScalarType dtype = x_any.scalar_type(), math = at::toOpMathType(dtype);
+  const Tensor x = *to_math(x_any, math), h0 = *to_math(h0_any, math), weights = weights_any.to(math);
+  const OptionalTensor bias = to_math(bias_any, math), cell0 = to_math(cell0_any, math);
+  const OptionalTensor lengths = to_math(lengths_any, at::kLong);
 
   const auto [gates, saved, has_cell] = constants_of(cell_name);
   auto empty_if = [&](bool wanted, at::IntArrayRef shape) {
@@ -491,11 +499,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> recurrence(
                cell = empty_if(has_cell, {B, S});
   const Tensor cells = empty_if(save && has_cell, {T, B, S}), z = empty_if(save, {T, B, saved * S});
   with_cell(cell_name, [&](auto policy) {
-    AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "lltm_recurrence", [&] {
+    AT_DISPATCH_FLOATING_TYPES(math, "lltm_recurrence", [&] {
       Forward<decltype(policy), scalar_t> pass = {};
-      static_cast<Sequence&>(pass) = {T, B, S, reverse, pointer_to<int64_t>(lengths)};
+      static_cast<Sequence&>(pass) = {T, B, S, reverse, pointer_to<int64_t>(lengths), rounding_of(dtype)};
       pass.x = x.const_data_ptr<scalar_t>();
-      pass.weights = matrix_of<scalar_t>(weights_h);
+      pass.weights = matrix_of<scalar_t>(weights);
       pass.bias = pointer_to<scalar_t>(bias);
       pass.h0 = h0.const_data_ptr<scalar_t>();
       pass.cell0 = pointer_to<scalar_t>(cell0);
@@ -509,50 +517,51 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> recurrence(
       run(pass);
     });
   });
-  return {outputs, h, cell, cells, z};
+  return {outputs.to(dtype), h.to(dtype), cell.to(dtype), cells.to(dtype), z.to(dtype)};
 }
 
 // Shapes as in the struct Backward.
 std::tuple<Tensor, Tensor, Tensor> recurrence_backward(
     const OptionalTensor& grad_outputs_any, const OptionalTensor& grad_h_any,
-    const OptionalTensor& grad_cell_any, const Tensor& weights_h, const Tensor& h0_any,
+    const OptionalTensor& grad_cell_any, const Tensor& weights_any, const Tensor& h0_any,
     const OptionalTensor& cell0_any, const OptionalTensor& lengths_any, const Tensor& outputs_any,
     const Tensor& cells_any, const Tensor& z_any, std::string_view cell_name, bool reverse,
     std::string_view rung) {
-  check_recurrence_backward(grad_outputs_any, grad_h_any, grad_cell_any, weights_h, h0_any, cell0_any,
+  check_recurrence_backward(grad_outputs_any, grad_h_any, grad_cell_any, weights_any, h0_any, cell0_any,
                             lengths_any, outputs_any, cells_any, z_any, cell_name);
   check_rung(rung);
   const int64_t T = z_any.size(0), B = z_any.size(1), S = h0_any.size(1);
   check_values(lengths_any, T);
-  const Tensor h0 = h0_any.contiguous(), outputs = outputs_any.contiguous(), z = z_any.contiguous();
-  const Tensor cells = cells_any.contiguous();
-  const OptionalTensor grad_outputs = contiguous(grad_outputs_any), grad_h = contiguous(grad_h_any);
-  const OptionalTensor grad_cell = contiguous(grad_cell_any), cell0 = contiguous(cell0_any);
-  const OptionalTensor lengths = contiguous(lengths_any);
+  const at::ScalarType dtype = z_any.scalar_type(), math = at::toOpMathType(dtype);
+  const Tensor weights = weights_any.to(math), h0 = *to_math(h0_any, math),
+               outputs = *to_math(outputs_any, math);
+  const Tensor cells = *to_math(cells_any, math), z = *to_math(z_any, math);
+  const OptionalTensor grad_outputs = to_math(grad_outputs_any, math), grad_h = to_math(grad_h_any, math);
+  const OptionalTensor grad_cell = to_math(grad_cell_any, math), cell0 = to_math(cell0_any, math);
+  const OptionalTensor lengths = to_math(lengths_any, at::kLong);
 
   const Tensor d_z = at::empty(z.sizes(), z.options()), d_h0 = at::empty(h0.sizes(), z.options());
   const Tensor d_cell0 = at::empty(cell0 ? cell0->sizes() : at::IntArrayRef{0}, z.options());
   with_cell(cell_name, [&](auto policy) {
-    AT_DISPATCH_FLOATING_TYPES_AND2(
-        at::kHalf, at::kBFloat16, z.scalar_type(), "lltm_recurrence_backward", [&] {
-          Backward<decltype(policy), scalar_t> pass = {};
-          static_cast<Sequence&>(pass) = {T, B, S, reverse, pointer_to<int64_t>(lengths)};
-          pass.grad_outputs = pointer_to<scalar_t>(grad_outputs);
-          pass.grad_h = pointer_to<scalar_t>(grad_h);
-          pass.grad_cell = pointer_to<scalar_t>(grad_cell);
-          pass.weights = matrix_of<scalar_t>(weights_h);
-          pass.h0 = h0.const_data_ptr<scalar_t>();
-          pass.cell0 = pointer_to<scalar_t>(cell0);
-          pass.outputs = outputs.const_data_ptr<scalar_t>();
-          pass.cells = cells.const_data_ptr<scalar_t>();
-          pass.z = z.const_data_ptr<scalar_t>();
-          pass.d_z = d_z.mutable_data_ptr<scalar_t>();
-          pass.d_h0 = d_h0.mutable_data_ptr<scalar_t>();
-          pass.d_cell0 = d_cell0.mutable_data_ptr<scalar_t>();
-          run(pass);
-        });
+    AT_DISPATCH_FLOATING_TYPES(math, "lltm_recurrence_backward", [&] {
+      Backward<decltype(policy), scalar_t> pass = {};
+      static_cast<Sequence&>(pass) = {T, B, S, reverse, pointer_to<int64_t>(lengths), rounding_of(dtype)};
+      pass.grad_outputs = pointer_to<scalar_t>(grad_outputs);
+      pass.grad_h = pointer_to<scalar_t>(grad_h);
+      pass.grad_cell = pointer_to<scalar_t>(grad_cell);
+      pass.weights = matrix_of<scalar_t>(weights);
+      pass.h0 = h0.const_data_ptr<scalar_t>();
+      pass.cell0 = pointer_to<scalar_t>(cell0);
+      pass.outputs = outputs.const_data_ptr<scalar_t>();
+      pass.cells = cells.const_data_ptr<scalar_t>();
+      pass.z = z.const_data_ptr<scalar_t>();
+      pass.d_z = d_z.mutable_data_ptr<scalar_t>();
+      pass.d_h0 = d_h0.mutable_data_ptr<scalar_t>();
+      pass.d_cell0 = d_cell0.mutable_data_ptr<scalar_t>();
+      run(pass);
+    });
   });
-  return {d_z, d_h0, d_cell0};
+  return {d_z.to(dtype), d_h0.to(dtype), d_cell0.to(dtype)};
 }
 
 // There is one rung for a CPU.

@@ -82,6 +82,22 @@ struct Exponential {
   V power, rest;
 };
 
+constexpr double kInverseFactorial[] = {
+    1,         1,          1. / 2,      1. / 6,        1. / 24,        1. / 120,        1. / 720,
+    1. / 5040, 1. / 40320, 1. / 362880, 1. / 3628800., 1. / 39916800., 1. / 479001600., 1. / 6227020800.};
+
+// 1/k! + r/(k+1)! + r^2/(k+2)! + ..., up to the last term that counts. The coefficients must be constants
+// when a template is compiled: g++ would fill a vector with a variable number by number.
+template <int k, typename V>
+ALWAYS_INLINE V exponential_series(V r) {
+  using scalar_t = typename V::scalar_t;
+  constexpr scalar_t coefficient = scalar_t(kInverseFactorial[k]);
+  if constexpr (k == Format<scalar_t>::terms)
+    return coefficient;
+  else
+    return exponential_series<k + 1>(r) * r + V(coefficient);
+}
+
 // NaN stays NaN: every comparison with it is false.
 template <typename V>
 ALWAYS_INLINE Exponential<V> exponential(V argument) {
@@ -93,20 +109,12 @@ ALWAYS_INLINE Exponential<V> exponential(V argument) {
 
   // Near 1.5 * 2^fraction_bits, all numbers of this type are integers, so adding it rounds x / ln 2 to n and
   // leaves n in the lowest bits.
-  const V whole = scalar_t(3LL << (F::fraction_bits - 1));
-  const V shifted = x * V(scalar_t(1.4426950408889634)) + whole;
-  const V n = shifted - whole;
+  constexpr scalar_t kWhole = scalar_t(3LL << (F::fraction_bits - 1)),
+                     kInverseLn2 = scalar_t(1.4426950408889634);
+  const V whole = kWhole, shifted = x * V(kInverseLn2) + whole, n = shifted - whole;
   const V r = (x - n * V(F::ln2_high)) - n * V(F::ln2_low);  // |r| is at most ln(2) / 2
-
-  constexpr double inverse_factorial[] = {
-      1,         1,          1. / 2,      1. / 6,        1. / 24,        1. / 120,        1. / 720,
-      1. / 5040, 1. / 40320, 1. / 362880, 1. / 3628800., 1. / 39916800., 1. / 479001600., 1. / 6227020800.};
-  V series = scalar_t(inverse_factorial[F::terms]);
-#pragma GCC unroll 16
-  for (int k = F::terms - 1; k >= 2; --k) series = series * r + V(scalar_t(inverse_factorial[k]));
-
   const typename V::bits_t exponent = shifted.bits() - whole.bits() + typename F::bits_t(F::bias);
-  return {V::of_bits(exponent << F::fraction_bits), r + r * r * series};
+  return {V::of_bits(exponent << F::fraction_bits), r + r * r * exponential_series<2>(r)};
 }
 
 template <typename scalar_t, int kBytes>
@@ -144,35 +152,59 @@ ALWAYS_INLINE Vector<scalar_t, kBytes> tanh(Vector<scalar_t, kBytes> z) {
 }
 
 // The first `count` numbers of a vector, from memory and back to it.
-template <typename V, typename scalar_t>
-ALWAYS_INLINE V load(const scalar_t* from, int64_t count = V::size) {
-  typename V::scalar_t numbers[V::size] = {};
-  if (count == V::size)
-    for (int k = 0; k < V::size; ++k) numbers[k] = from[k];
-  else
-    for (int k = 0; k < count; ++k) numbers[k] = from[k];
+template <typename V>
+ALWAYS_INLINE V load(const typename V::scalar_t* from, int64_t count = V::size) {
+  typename V::scalar_t padded[V::size];
+  if (count < V::size) {
+    std::memset(padded, 0, sizeof(padded));
+    std::memcpy(padded, from, count * sizeof(*from));
+    from = padded;
+  }
   V vector;
-  std::memcpy(&vector, numbers, sizeof(vector));
+  std::memcpy(&vector, from, sizeof(vector));
   return vector;
 }
 
-template <typename V, typename scalar_t>
-ALWAYS_INLINE void store(scalar_t* to, V vector, int64_t count = V::size) {
-  typename V::scalar_t numbers[V::size];
-  std::memcpy(numbers, &vector, sizeof(vector));
-  if (count == V::size)
-    for (int k = 0; k < V::size; ++k) to[k] = numbers[k];
+template <typename V>
+ALWAYS_INLINE void store(typename V::scalar_t* to, V vector, int64_t count = V::size) {
+  if (count < V::size)
+    std::memcpy(to, &vector, count * sizeof(*to));
   else
-    for (int k = 0; k < count; ++k) to[k] = numbers[k];
+    std::memcpy(to, &vector, sizeof(vector));
 }
 
-// The same numbers, rounded to another type.
-template <typename scalar_t, typename V>
-ALWAYS_INLINE V round_to(V vector) {
-  if constexpr (sizeof(scalar_t) == sizeof(typename V::scalar_t)) return vector;
-  scalar_t rounded[V::size];
-  store(rounded, vector);
-  return load<V>(rounded);
+// Rounds floats to numbers of 16 bits, and keeps them as floats.
+enum class Rounding { kNone, kHalf, kBfloat16 };
+
+// Drops the last kBits of each number, and rounds to nearest, ties to even. For finite numbers and infinity.
+template <int kBits, typename V>
+ALWAYS_INLINE V drop_bits(V vector) {
+  const auto bits = vector.bits();
+  return V::of_bits((bits + (1u << (kBits - 1)) - 1u + ((bits >> kBits) & 1u)) & ~((1u << kBits) - 1u));
+}
+
+template <int kBytes>
+ALWAYS_INLINE Vector<float, kBytes> round_to(Rounding rounding, Vector<float, kBytes> vector) {
+  using V = Vector<float, kBytes>;
+  if (rounding == Rounding::kNone) return vector;
+  const V size = V::of_bits(vector.bits() & ~kSign<V>), infinity = __builtin_inff();
+  V rounded;
+  if (rounding == Rounding::kBfloat16) {
+    rounded = drop_bits<16>(size);
+  } else {
+    // Below the normal numbers of half, all multiples of 2^-24 are in it, as they are in the floats around
+    // 0.75.
+    const V small = size + V(0.75f) - V(0.75f), smallest_normal = 0x1p-14f, largest = 65504;
+    rounded = if_greater(smallest_normal, size, small, drop_bits<13>(size));
+    rounded = if_greater(rounded, largest, infinity, rounded);
+  }
+  rounded = V::of_bits(rounded.bits() | (vector.bits() & kSign<V>));
+  return if_greater(infinity, size, rounded, vector);  // infinity and NaN stay as they are
+}
+
+template <int kBytes>
+ALWAYS_INLINE Vector<double, kBytes> round_to(Rounding, Vector<double, kBytes> vector) {
+  return vector;
 }
 
 // Instruction sets. kBytes: the size of a vector; kRows: how many rows a product handles at once, so that its
