@@ -23,7 +23,16 @@ NCU_RECORD = RECORDED / "ncu.json"  # Nsight Compute's counts
 WHEELS_RECORD = RECORDED / "wheels.json"  # where wheels run
 ABLATION_RECORD = RECORDED / "ablation.json"  # stage 6 without some of its optimisations
 MUTATION_RECORD = RECORDED / "mutation.json"  # mutants of each exercise's solution, and their outcomes
-STUDIES = (SANITIZER_RECORD, TOOLS_RECORD, NCU_RECORD, WHEELS_RECORD, ABLATION_RECORD, MUTATION_RECORD)
+SWEEP_RECORD = RECORDED / "sequence_sweep.json"  # stage 7's rungs and cuDNN over many sizes
+STUDIES = (
+    SANITIZER_RECORD,
+    TOOLS_RECORD,
+    NCU_RECORD,
+    WHEELS_RECORD,
+    ABLATION_RECORD,
+    MUTATION_RECORD,
+    SWEEP_RECORD,
+)
 
 
 def start_record(sources: Mapping[str, str] | str, tools: Mapping[str, str | None] | None = None) -> dict:
