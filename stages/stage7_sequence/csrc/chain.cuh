@@ -72,7 +72,8 @@ class Deliveries {
 #endif
   }
 
-  // All threads of the cluster call this at the end: the memory of a block that has ended may not be written to.
+  // All threads of the cluster call this at the end: the memory of a block that has ended may not be written
+  // to.
   __device__ void end() const {
 #if __CUDA_ARCH__ >= 900
     cooperative_groups::this_cluster().sync();
@@ -143,25 +144,52 @@ class Deliveries {
   const int bytes_;
 };
 
-// A row of the batch and a unit of the block, for which one thread computes the gates in each step.
-struct Pair {
-  int row, unit;  // in the chain and in the block
-  int index;      // row * units + unit
-  int64_t b, s;   // in the batch and in the state
-  int64_t of_bs;  // in an array [B,S]
-  bool is_valid;  // not padding
+// The gates that a thread computes in each step: those of one unit, in every rows_at_once-th row. One round
+// computes as many whole rows as the block has threads for.
+struct Share {
+  int unit, first_row;  // in the block and in the chain
+  int rows_at_once, rounds;
+  int64_t b, s;  // in the batch and in the state
+  bool has_unit;
 
-  __device__ Pair(int index, const Division& division, const Chain& chain, const Sizes& sizes)
-      : row(index / division.units),
-        unit(index % division.units),
-        index(index),
-        b(int64_t(chain.index) * division.rows + row),
+  __device__ Share(const Division& division, const Chain& chain, const Sizes& sizes)
+      : unit(threadIdx.x % division.units),
+        first_row(threadIdx.x / division.units),
+        rows_at_once(kThreads / division.units),
+        rounds(divide_up(division.rows, rows_at_once)),
+        b(int64_t(chain.index) * division.rows + first_row),
         s(int64_t(chain.rank) * division.units + unit),
-        of_bs(b * sizes.state + s),
-        is_valid(row < division.rows && b < sizes.batch && s < sizes.state) {}
+        has_unit(first_row < rows_at_once && s < sizes.state) {}
 
-  // In an array [B,numbers,S].
-  __device__ int64_t of_numbers(int numbers, const Sizes& sizes) const {
-    return b * numbers * sizes.state + s;
+  __device__ int row(int round) const { return first_row + round * rows_at_once; }
+  // Whether there is a row of the batch, not only padding.
+  __device__ bool is_valid(int round, const Division& division, const Sizes& sizes) const {
+    return has_unit && row(round) < division.rows && b + round * rows_at_once < sizes.batch;
   }
+};
+
+// A thread's numbers in an array [T,B,kNumbers,S], or [B,kNumbers,S], of which it goes through the steps.
+template <typename scalar_t, int kNumbers>
+class Cursor {
+ public:
+  // first: the first step, and direction: 1 or -1.
+  __device__ Cursor(const void* array, const Share& share, const Sizes& sizes, int64_t first = 0,
+                    int direction = 1)
+      : at_(static_cast<scalar_t*>(const_cast<void*>(array)) +
+            ((first * sizes.batch + share.b) * kNumbers * sizes.state + share.s)),
+        is_there_(array != nullptr),
+        step_(direction * sizes.batch * sizes.state),
+        round_(share.rows_at_once * sizes.state),
+        state_size_(sizes.state) {}
+
+  __device__ bool is_there() const { return is_there_; }
+  __device__ void advance() { at_ += step_ * kNumbers; }
+  __device__ scalar_t& operator()(int round, int number = 0) const {
+    return at_[round * round_ * kNumbers + number * state_size_];
+  }
+
+ private:
+  scalar_t* at_;
+  bool is_there_;
+  int64_t step_, round_, state_size_;
 };

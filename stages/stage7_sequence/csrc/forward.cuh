@@ -4,7 +4,6 @@
 #include "cells.h"
 #include "chain.cuh"
 #include "product.cuh"
-#include "work.h"
 
 template <typename Cell, typename Unit, int kHeldTiles>
 class ForwardBlock {
@@ -13,111 +12,121 @@ class ForwardBlock {
   static constexpr int kGates = Cell::kGates, kSaved = Cell::kSaved;
 
  public:
-  __device__ static ForwardLayout layout(const Division& division) {
-    return ForwardLayout(division, kGates, sizeof(scalar_t), sizeof(math_t), Unit::kHeld);
-  }
-
   __device__ ForwardBlock(const ForwardWork& work, char* memory)
-      : work_(work),
+      : arrays_(work.arrays),
+        sizes_(work.sizes),
         division_(work.division),
-        layout_(layout(work.division)),
+        layout_(work.division, kGates, sizeof(scalar_t), sizeof(math_t), Unit::kHeld),
         chain_(work.division, work.first_chain),
         grid_barrier_(chain_, work.arrivals),
         deliveries_(memory + layout_.arrivals,
                     division_.rows * division_.units * division_.blocks * int(sizeof(scalar_t))),
+        exchange_(static_cast<char*>(work.exchange)),
         memory_(memory),
-        partial_(reinterpret_cast<math_t*>(memory + layout_.partial)),
-        cells_(reinterpret_cast<math_t*>(memory + layout_.cells)),
-        staged_(reinterpret_cast<scalar_t*>(memory + layout_.staged)),
+        share_(division_, chain_, sizes_),
         weights_(layout_.product, memory,
-                 {static_cast<const scalar_t*>(work.arrays.weights), work.arrays.weights_stride,
-                  work.sizes.state, int64_t(chain_.rank) * division_.units, division_.units, kGates, false}),
-        first_pair_(threadIdx.x, division_, chain_, work.sizes) {}
+                 {static_cast<const scalar_t*>(arrays_.weights), arrays_.weights_stride, sizes_.state,
+                  int64_t(chain_.rank) * division_.units, division_.units, kGates, false}) {}
 
   __device__ void run() {
     start();
-    Inputs inputs = load(first_pair_, time(0));
-    for (int64_t step = 0; step < work_.sizes.steps; ++step) {
+    const int64_t first = arrays_.reverse ? sizes_.steps - 1 : 0;
+    const int direction = arrays_.reverse ? -1 : 1;
+    Cursor<scalar_t, kGates> x(arrays_.x, share_, sizes_, first, direction);
+    Cursor<scalar_t, kSaved> z(arrays_.z, share_, sizes_, first, direction);
+    Cursor<scalar_t, 1> outputs(arrays_.outputs, share_, sizes_, first, direction);
+    Cursor<scalar_t, 1> cells(arrays_.cells, share_, sizes_, first, direction);
+    const Cursor<scalar_t, 1> last_h(arrays_.h, share_, sizes_), last_cell(arrays_.cell, share_, sizes_);
+    const Sender sender(*this);
+
+    Inputs ahead = load(x, 0);
+    for (int64_t step = 0; step < sizes_.steps; ++step) {
+      const int64_t t = first + direction * step;
+      const bool is_last = step + 1 == sizes_.steps;
       multiply(state(step));
       __syncthreads();
-      // Whole warps, because the lanes of a warp send their results together.
-      for (int i = threadIdx.x; i < round_up(division_.rows * division_.units, kWarp); i += kThreads) {
-        const bool is_first = i == threadIdx.x;
-        const Pair pair = is_first ? first_pair_ : Pair(i, division_, chain_, work_.sizes);
-        const Inputs now = is_first ? inputs : load(pair, time(step));
-        if (is_first && step + 1 < work_.sizes.steps) inputs = load(pair, time(step + 1));
-        const scalar_t h = pair.is_valid ? compute(pair, now, step) : scalar_t(0.0f);
-        if (step + 1 < work_.sizes.steps) send(pair, h, step + 1);
+      for (int round = 0; round < share_.rounds; ++round) {
+        const Inputs inputs = round == 0 ? ahead : load(x, round);
+        if (round == share_.rounds - 1) {
+          x.advance();
+          if (!is_last) ahead = load(x, 0);
+        }
+        scalar_t h = scalar_t(0.0f);
+        if (is_valid(round)) {
+          math_t& cell = cell_of(round);
+          h = compute(inputs, z, round, t, state(step), cell);
+          outputs(round) = h;
+          if (cells.is_there()) cells(round) = cell;
+          if (is_last) last_h(round) = h;
+          if (is_last && last_cell.is_there()) last_cell(round) = cell;
+        }
+        if (!is_last) sender.send(*this, h, round, step + 1);
       }
-      if (step + 1 < work_.sizes.steps) receive(step + 1);
+      if (!is_last) receive(step + 1);
+      z.advance(), outputs.advance(), cells.advance();
     }
     if (chain_.exchange == Exchange::kCluster) deliveries_.end();
   }
 
  private:
-  // What a pair needs from global memory in a step. The numbers are converted where they are used: a
-  // conversion here would wait for them.
+  // What a thread needs from global memory for one row in a step. The numbers are converted where they are
+  // used: a conversion here would wait for them.
   struct Inputs {
     scalar_t x[kGates], bias[kGates];
     int64_t length;
   };
 
-  __device__ int64_t time(int64_t step) const {
-    return work_.arrays.reverse ? work_.sizes.steps - 1 - step : step;
+  // The chain's state after so many steps: [rows][row_bytes].
+  __device__ char* state(int64_t number) const {
+    return memory_ + layout_.states + number % 2 * division_.rows * layout_.product.row_bytes;
   }
 
-  // The chain's state before the step: [rows][row_bytes].
-  __device__ char* state(int64_t step) const {
-    return memory_ + layout_.states + step % 2 * division_.rows * layout_.product.row_bytes;
+  __device__ bool is_valid(int round) const { return share_.is_valid(round, division_, sizes_); }
+
+  __device__ scalar_t& number_of_state(char* state, int round) const {
+    return reinterpret_cast<scalar_t*>(state + share_.row(round) * layout_.product.row_bytes)[share_.s];
   }
 
-  __device__ scalar_t* number_of_state(char* state, const Pair& pair) const {
-    return reinterpret_cast<scalar_t*>(state + pair.row * layout_.product.row_bytes) + pair.s;
+  __device__ math_t& cell_of(int round) const {
+    return reinterpret_cast<math_t*>(memory_ + layout_.cells)[round * kThreads + threadIdx.x];
   }
 
   __device__ void start() {
     const int row_numbers = layout_.product.row_bytes / int(sizeof(scalar_t));
     const int64_t first_row = int64_t(chain_.index) * division_.rows;
-    const Sizes& sizes = work_.sizes;
     scalar_t* states = reinterpret_cast<scalar_t*>(state(0));
     for (int i = threadIdx.x; i < 2 * division_.rows * row_numbers; i += kThreads) {
       const int64_t b = first_row + i / row_numbers, s = i % row_numbers;
-      const bool is_there = i / row_numbers < division_.rows && b < sizes.batch && s < sizes.state;
-      states[i] =
-          is_there ? static_cast<const scalar_t*>(work_.arrays.h0)[b * sizes.state + s] : scalar_t(0.0f);
+      const bool is_there = i / row_numbers < division_.rows && b < sizes_.batch && s < sizes_.state;
+      states[i] = is_there ? static_cast<const scalar_t*>(arrays_.h0)[b * sizes_.state + s] : scalar_t(0.0f);
     }
-    for (int i = threadIdx.x; i < division_.rows * division_.units; i += kThreads) {
-      const Pair pair(i, division_, chain_, sizes);
-      const scalar_t* cell0 = static_cast<const scalar_t*>(work_.arrays.cell0);
-      cells_[i] = Cell::kHasCell && pair.is_valid ? math_t(cell0[pair.b * sizes.state + pair.s]) : math_t(0);
-    }
+    const Cursor<scalar_t, 1> cell0(arrays_.cell0, share_, sizes_);
+    for (int round = 0; round < share_.rounds; ++round)
+      cell_of(round) = cell0.is_there() && is_valid(round) ? math_t(cell0(round)) : math_t(0);
     __syncthreads();
     if (chain_.exchange == Exchange::kCluster) deliveries_.start();
   }
 
-  __device__ Inputs load(const Pair& pair, int64_t t) const {
+  __device__ Inputs load(const Cursor<scalar_t, kGates>& x, int round) const {
     Inputs inputs = {};
-    if (!pair.is_valid) return inputs;
-    const auto& [T, B, S] = work_.sizes;
-    const Forward& arrays = work_.arrays;
-    const scalar_t* x =
-        static_cast<const scalar_t*>(arrays.x) + t * B * kGates * S + pair.of_numbers(kGates, work_.sizes);
+    if (!is_valid(round)) return inputs;
 #pragma unroll
-    for (int gate = 0; gate < kGates; ++gate) inputs.x[gate] = x[gate * S];
-    if (arrays.bias) {
+    for (int gate = 0; gate < kGates; ++gate) inputs.x[gate] = x(round, gate);
+    if (arrays_.bias) {
 #pragma unroll
       for (int gate = 0; gate < kGates; ++gate)
-        inputs.bias[gate] = static_cast<const scalar_t*>(arrays.bias)[gate * S + pair.s];
+        inputs.bias[gate] = static_cast<const scalar_t*>(arrays_.bias)[gate * sizes_.state + share_.s];
     }
-    inputs.length = arrays.lengths ? arrays.lengths[pair.b] : T;
+    inputs.length = arrays_.lengths ? arrays_.lengths[share_.b + round * share_.rows_at_once] : sizes_.steps;
     return inputs;
   }
 
   // The recurrent part of the block's gates, as one part for each warp that shares a tile.
   __device__ void multiply(const char* state) {
-    const int lane = threadIdx.x % kWarp, split = threadIdx.x / kWarp % layout_.product.split;
+    const int lane = threadIdx.x % kWarp, part = threadIdx.x / kWarp % layout_.product.split;
+    math_t* const partial = reinterpret_cast<math_t*>(memory_ + layout_.partial);
     for (int row = 0; row < division_.rows; row += kGroup) {
-      math_t* const sums = partial_ + (split * division_.rows + row + lane % 4 * 2) * layout_.partial_stride;
+      math_t* const sums = partial + (part * division_.rows + row + lane % 4 * 2) * layout_.partial_stride;
       weights_.multiply_rows(state + row * layout_.product.row_bytes,
                              [&](int tile, const math_t(&top)[2], const math_t(&bottom)[2]) {
                                math_t* const place = sums + tile * kTile + lane / 4;
@@ -130,38 +139,29 @@ class ForwardBlock {
     }
   }
 
-  // Computes the gates of a pair and returns the new h.
-  __device__ scalar_t compute(const Pair& pair, const Inputs& inputs, int64_t step) {
-    const auto& [T, B, S] = work_.sizes;
-    const Forward& arrays = work_.arrays;
-    const int64_t t = time(step);
+  // Computes the gates of a row, saves z, updates the cell and returns the new h.
+  __device__ scalar_t compute(const Inputs& inputs, const Cursor<scalar_t, kSaved>& saved, int round,
+                              int64_t t, char* old_state, math_t& cell) const {
     math_t x[kGates], r[kGates], z[kSaved];
-    add_recurrent_part(r, pair, inputs);
+    add_recurrent_part(r, inputs, round);
 #pragma unroll
     for (int gate = 0; gate < kGates; ++gate) x[gate] = inputs.x[gate];
     Cell::pre_activations(z, x, r);
-    scalar_t* const saved =
-        static_cast<scalar_t*>(arrays.z) + t * B * kSaved * S + pair.of_numbers(kSaved, work_.sizes);
 #pragma unroll
     for (int i = 0; i < kSaved; ++i) {
       const scalar_t rounded = z[i];
-      if (arrays.z) saved[i * S] = rounded;
+      if (saved.is_there()) saved(round, i) = rounded;
       z[i] = rounded;  // what backward will find
     }
-    math_t& cell = cells_[pair.index];
-    scalar_t h = *number_of_state(state(step), pair);
-    if (t < inputs.length) h = Cell::forward(z, math_t(h), cell);
-    static_cast<scalar_t*>(arrays.outputs)[t * B * S + pair.of_bs] = h;
-    if (Cell::kHasCell && arrays.cells) static_cast<scalar_t*>(arrays.cells)[t * B * S + pair.of_bs] = cell;
-    if (step + 1 < T) return h;
-    static_cast<scalar_t*>(arrays.h)[pair.of_bs] = h;
-    if (Cell::kHasCell) static_cast<scalar_t*>(arrays.cell)[pair.of_bs] = cell;
-    return h;
+    const scalar_t old_h = number_of_state(old_state, round);
+    if (t >= inputs.length) return old_h;
+    return Cell::forward(z, math_t(old_h), cell);
   }
 
   // The sum of the parts of all warps that share a tile, in their order.
-  __device__ void add_recurrent_part(math_t (&r)[kGates], const Pair& pair, const Inputs& inputs) const {
-    const math_t* place = partial_ + pair.row * layout_.partial_stride + pair.unit;
+  __device__ void add_recurrent_part(math_t (&r)[kGates], const Inputs& inputs, int round) const {
+    const math_t* place = reinterpret_cast<const math_t*>(memory_ + layout_.partial) +
+                          share_.row(round) * layout_.partial_stride + share_.unit;
 #pragma unroll
     for (int gate = 0; gate < kGates; ++gate) r[gate] = inputs.bias[gate];
     for (int i = 0; i < layout_.product.split; ++i, place += division_.rows * layout_.partial_stride) {
@@ -170,32 +170,51 @@ class ForwardBlock {
     }
   }
 
-  // Sends the new h of a warp's pairs to the blocks of the chain, this one included. Lanes send vectors:
+  // Sends the new states of a warp's units to the blocks of the chain, this one included. Lanes send vectors:
   // kVectors lanes have all of them, so that several blocks get theirs at once.
-  __device__ void send(const Pair& pair, scalar_t h, int64_t number) {
-    constexpr int kVectors = kWarp * sizeof(scalar_t) / kVector, kNumbers = kVector / sizeof(scalar_t);
-    char* const next = state(number);
-    if (chain_.exchange == Exchange::kNone) {
-      if (pair.is_valid) *number_of_state(next, pair) = h;
-      return;
+  class Sender {
+   public:
+    __device__ explicit Sender(const ForwardBlock& block) {
+      const int thread = threadIdx.x - lane() + first_number(), units = block.division_.units;
+      row_ = thread / units < block.share_.rows_at_once ? thread / units : block.division_.rows;
+      place_ = row_ * block.layout_.product.row_bytes +
+               (block.chain_.rank * units + thread % units) * int(sizeof(scalar_t));
+      staged_ = reinterpret_cast<scalar_t*>(block.memory_ + block.layout_.staged) + threadIdx.x;
     }
-    __syncwarp();
-    staged_[threadIdx.x] = h;
-    __syncwarp();
-    const int lane = threadIdx.x % kWarp, first = lane % kVectors * kNumbers;
-    const uint4 vector = *reinterpret_cast<const uint4*>(staged_ + threadIdx.x - lane + first);
-    const int row = (pair.index - lane + first) / division_.units;
-    const int unit = (pair.index - lane + first) % division_.units;
-    if (row >= division_.rows) return;
-    const int place =
-        row * layout_.product.row_bytes + (chain_.rank * division_.units + unit) * int(sizeof(scalar_t));
-    if (chain_.exchange == Exchange::kGrid) {
-      if (lane < kVectors) *reinterpret_cast<uint4*>(state_in_global_memory(number) + place) = vector;
-      return;
+
+    // All lanes of a warp call this together.
+    __device__ void send(const ForwardBlock& block, scalar_t h, int round, int64_t number) const {
+      char* const next = block.state(number);
+      if (block.chain_.exchange == Exchange::kNone) {
+        if (block.is_valid(round)) block.number_of_state(next, round) = h;
+        return;
+      }
+      __syncwarp();
+      *staged_ = h;
+      __syncwarp();
+      const int rows = round * block.share_.rows_at_once;
+      if (row_ + rows >= block.division_.rows) return;
+      const uint4 vector = *reinterpret_cast<const uint4*>(staged_ - lane() + first_number());
+      const int place = place_ + rows * block.layout_.product.row_bytes;
+      if (block.chain_.exchange == Exchange::kGrid) {
+        if (lane() < kVectors)
+          *reinterpret_cast<uint4*>(block.state_in_global_memory(number) + place) = vector;
+        return;
+      }
+      for (int to = lane() / kVectors; to < block.chain_.blocks; to += kWarp / kVectors)
+        block.deliveries_.send(number, to, next + place, vector);
     }
-    for (int block = lane / kVectors; block < chain_.blocks; block += kWarp / kVectors)
-      deliveries_.send(number, block, next + place, vector);
-  }
+
+   private:
+    static constexpr int kVectors = kWarp * sizeof(scalar_t) / kVector;
+
+    __device__ static int lane() { return threadIdx.x % kWarp; }
+    // The first number of the lane's vector, among those of the warp.
+    __device__ static int first_number() { return lane() % kVectors * int(kVector / sizeof(scalar_t)); }
+
+    int row_, place_;  // of the lane's vector, in round 0
+    scalar_t* staged_;
+  };
 
   // Waits until the chain's state after so many steps is there.
   __device__ void receive(int64_t number) {
@@ -205,10 +224,10 @@ class ForwardBlock {
     copy_state(state(number), state_in_global_memory(number));
   }
 
-  __device__ char* state_in_global_memory(int64_t step) const {
+  __device__ char* state_in_global_memory(int64_t number) const {
     const int64_t bytes = division_.rows * layout_.product.row_bytes;
     const int64_t chains = gridDim.x / division_.blocks, chain = blockIdx.x / division_.blocks;
-    return static_cast<char*>(work_.exchange) + (step % 2 * chains + chain) * bytes;
+    return exchange_ + (number % 2 * chains + chain) * bytes;
   }
 
   // Copies the units of all blocks.
@@ -221,16 +240,15 @@ class ForwardBlock {
     __syncthreads();
   }
 
-  const ForwardWork& work_;
-  const Division division_;
+  const Forward& arrays_;
+  const Sizes& sizes_;
+  const Division& division_;
   const ForwardLayout layout_;
   const Chain chain_;
   GridBarrier grid_barrier_;
   const Deliveries deliveries_;
-  char* const memory_;
-  math_t* const partial_;
-  math_t* const cells_;
-  scalar_t* const staged_;
+  char* const exchange_;  // in global memory
+  char* const memory_;    // shared
+  const Share share_;
   const Weights<Unit, kHeldTiles> weights_;
-  const Pair first_pair_;
 };

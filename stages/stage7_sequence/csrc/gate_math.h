@@ -15,7 +15,8 @@
 
 #include <cmath>
 
-using std::tanh;  // and not std::tanh in cells.h, so that a type with its own gate functions gets its own tanh
+using std::tanh;  // and not std::tanh in cells.h, so that a type with its own gate functions gets its own
+                  // tanh
 
 template <typename math_t>
 __host__ __device__ __forceinline__ math_t sigmoid(math_t z) {

@@ -146,6 +146,7 @@ bool plan_chains(Plan& plan, int blocks, int shared_bytes_of_block) {
   Division& division = plan.division;
   division.blocks = blocks;
   division.units = round_up(divide_up(int(plan.sizes.state), blocks), kVector / scalar_bytes);
+  if (division.units > kThreads) return false;
   division.exchange = blocks == 1                   ? Exchange::kNone
                       : plan.rung == Rung::kCluster ? Exchange::kCluster
                                                     : Exchange::kGrid;

@@ -15,6 +15,11 @@ __host__ __device__ constexpr int divide_up(int number, int by) { return (number
 __host__ __device__ constexpr int min_of(int a, int b) { return a < b ? a : b; }
 __host__ __device__ constexpr int round_up(int number, int to) { return divide_up(number, to) * to; }
 
+// In one round, the threads of a block compute the gates of as many whole rows as there are threads for.
+__host__ __device__ inline int rounds_of(const Division& division) {
+  return divide_up(division.rows, kThreads / division.units);
+}
+
 // A product of weights [height,width], which stay on chip, and rows of the batch [rows,width]. The weights
 // are cut into fragments: kTile rows of kChunk bytes. The warps divide the tiles among them, and `split`
 // warps divide the chunks of a tile. Each warp has the first `held_chunks` fragments of its first
@@ -61,7 +66,7 @@ struct ForwardLayout {
   Product product;
   int states;    // [2][rows][row_bytes]: the chain's state before and after the step
   int partial;   // [split][rows][partial_stride]: the recurrent part of z
-  int cells;     // [rows][units]
+  int cells;     // [rounds][kThreads]: the cells of each thread's share
   int staged;    // [kWarps][kWarp]: new states before they are sent
   int arrivals;  // what Deliveries needs
   int bytes;
@@ -75,7 +80,7 @@ struct ForwardLayout {
     states = product.stored_bytes();
     partial = states + 2 * division.rows * product.row_bytes;
     cells = partial + round_up(product.split * division.rows * partial_stride * math_bytes, kVector);
-    staged = cells + round_up(division.rows * division.units * math_bytes, kVector);
+    staged = cells + rounds_of(division) * kThreads * math_bytes;
     arrivals = staged + kThreads * scalar_bytes;
     bytes = arrivals + kArrivalsBytes;
   }
@@ -87,8 +92,8 @@ struct BackwardLayout {
   Product product;
   int d_z;       // [2][rows][row_bytes]: gradients of the block's gates, in this step and the one before
   int received;  // [2][groups of rows][sources][units][kGroup]: parts of the sums, if the exchange is local
-  int direct;    // [rows][units]: gradient of h that does not go through the product
-  int d_cells;   // [rows][units]
+  int direct;    // [rounds][kThreads]: gradients of h that do not go through the product
+  int d_cells;   // [rounds][kThreads]
   int arrivals;  // what Deliveries needs
   int bytes;
   int sources;  // of parts of a sum: the warps of the chain that share a tile
@@ -97,13 +102,13 @@ struct BackwardLayout {
                                      int held)
       : product(division.blocks * division.units, gates * division.units * scalar_bytes, division.held_tiles,
                 held) {
-    const int pairs = division.rows * division.units;
+    const int pairs = rounds_of(division) * kThreads;
     sources = division.blocks * product.split;
     d_z = product.stored_bytes();
     received = d_z + 2 * division.rows * product.row_bytes;
     direct = received + (division.exchange == Exchange::kGrid ? 0 : 2 * received_size(division) * math_bytes);
-    d_cells = direct + round_up(pairs * math_bytes, kVector);
-    arrivals = d_cells + round_up(pairs * math_bytes, kVector);
+    d_cells = direct + pairs * math_bytes;
+    arrivals = d_cells + pairs * math_bytes;
     bytes = arrivals + kArrivalsBytes;
   }
 
