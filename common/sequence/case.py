@@ -74,7 +74,7 @@ class SequenceCase(Call):
         weights = uniform(rows, self.I), uniform(rows, self.S)
         biases = uniform(rows), uniform(rows)
         states = {f"{name}0": normal(self.B, self.S) for name in self.kind.states}
-        shifted = (bias + self.bias_shift * bias.sign() for bias in biases)
+        shifted = (bias + self.bias_shift * biases[0].sign() for bias in biases)  # in the same direction
         found = {"inputs": inputs} | self.kind.join(*weights, *shifted) | states
         return {name: found[name] for name in self.differentiable}
 
