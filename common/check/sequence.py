@@ -24,6 +24,15 @@ from .checks import (
     second_device,
     side_stream,
 )
+from .integration import (
+    autocast,
+    backward_outside_of_autocast,
+    chosen_rung,
+    graph_capture,
+    opcheck,
+    saved_memory,
+    whole_under_compile,
+)
 from .subject import Check, Subject
 
 # T, B, I, S: nothing of each, one of each, units that fill no vector of 16 bytes, several chains of at most 8 rows,
@@ -66,6 +75,11 @@ class SequenceSubject(Subject):
     def small_case(self, cell: str | None = None, **changes: object) -> SequenceCase:
         """A case of three rows; without a cell, of one that depends on the dtype and the rung."""
         return self.case(cell or self.cell(0), *SMALL_SIZE, **changes)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Lengths of the rows of a small case: one of no steps, one of some and one of all."""
+        return LENGTHS
 
     def cell(self, k: int) -> str:
         """The cell whose turn it is: each dtype and rung begins with another, so that together they meet all."""
@@ -112,11 +126,13 @@ class SequenceSubject(Subject):
 
     def checks(self) -> Sequence[Check]:
         """Those of every function, in one dtype where the dtype does not matter; and what sequences add."""
-        found: list[Check] = [not_finite, refusals, same_bits, side_stream, second_device]
+        found: list[Check] = [not_finite, refusals, same_bits, saved_memory, chosen_rung]
         if self.dtype == torch.float64:
             found += [gradcheck, second_derivatives]
-        if self.dtype == torch.float32 and self.target != "host":
-            found.append(tf32)
+        if self.dtype == torch.float32:
+            found += [opcheck, whole_under_compile, autocast, backward_outside_of_autocast]
+            found += [tf32] if self.target != "host" else []
+            found += [graph_capture, side_stream, second_device]
         return found
 
 

@@ -153,6 +153,22 @@ def refuses_nothing():
     return SimpleNamespace(**{f"{name}_sequence": of(cell) for name, cell in CELLS.items()})
 
 
+class Keeps(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, outputs):
+        ctx.save_for_backward(outputs * 2)
+        return outputs.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+def keeps_more(function, *arguments, **options):
+    outputs, state = function(*arguments, **options)
+    return Keeps.apply(outputs), state
+
+
 class Silent(torch.autograd.Function):
     """The outputs, with a derivative that is right the first time and zero the second."""
 
@@ -198,6 +214,8 @@ MISTAKES = {
     "not finite": [on_outputs(torch.nan_to_num)],
     "refusals": [refuses_nothing()],
     "same bits": [on_outputs(noisy)],
+    "saved memory": [changed(keeps_more)],
+    "chosen rung": [on_options(rung="ladder")],
     "gradcheck": [on_arguments(narrowed_to_float)],
     "second derivatives": [on_outputs(Silent.apply)],
 }  # fmt: skip

@@ -94,7 +94,7 @@ MISTAKES = (
     ),
     Mistake(
         "one buffer for the states of all steps", "grid", "forward.cuh",
-        "(step % 2 * chains + chain)", "chain", "races",
+        "(number % 2 * chains + chain)", "chain", "races",
     ),
     Mistake(
         "the counter is not set to zero", "grid", "launch.cpp",
@@ -103,7 +103,7 @@ MISTAKES = (
     ),
     Mistake(
         "parts of d_h go to the buffer that is read", "grid", "backward.cuh",
-        "const int64_t at = number % 2", "const int64_t at = (number + PLANTED) % 2", "initialisation|races",
+        "received_ + number % 2 *", "received_ + (number + PLANTED) % 2 *", "initialisation|races",
     ),
     Mistake(
         "a delivery is not waited for", "cluster", "forward.cuh",
@@ -139,11 +139,11 @@ MISTAKES = (
     ),
     Mistake(
         "gates are computed before the product is there", "cluster", "forward.cuh",
-        "__syncthreads();\n      // Whole warps", "if (!PLANTED) __syncthreads();\n      // Whole warps", "races",
+        "__syncthreads();\n      for (int round", "if (!PLANTED) __syncthreads();\n      for (int round", "races",
     ),
     Mistake(
         "one buffer for d_z", "cluster", "backward.cuh",
-        "d_z_ + step % 2 *", "d_z_ + (PLANTED ? 0 : step % 2) *", "races",
+        "layout_.d_z + step % 2 *", "layout_.d_z + (PLANTED ? 0 : step % 2) *", "races",
     ),
 )  # fmt: skip
 
