@@ -378,7 +378,7 @@ def test_maths_is_ieee_whatever_was_set():
 def test_the_command_writes_a_result_without_the_host_name(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(bench, "TOUR", TINY)
     monkeypatch.setattr(bench, "available_devices", lambda: ["cpu"])
-    monkeypatch.setattr(stages, "cell_stages", lambda: [stages.find_stage(1)])
+    monkeypatch.setattr(stages, "timed_stages", lambda: [stages.find_stage(1)])
     output = tmp_path / "deep" / "bench.json"
     assert bench.record_benchmark(quick=True, output=str(output)) == 0
     result = records.read_result(output)
