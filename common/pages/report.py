@@ -26,6 +26,7 @@ from ..results.records import THIS_MACHINE
 from ..results.rows import DISTURBED, device_name, is_disturbed, select, size_in_memory, size_label, unique
 from ..stages import STAGES
 from .html import html_figure, html_page, html_table, inline_svg
+from .sequence_section import sequence_section
 from .tables.ladder import LADDER
 
 PAGE = ROOT / "out" / "report.html"
@@ -57,6 +58,7 @@ def render_page(result: dict, recorded: Sequence[dict], checked: Sequence[dict])
         *coverage_section(result, checked),
         *checks_section(checked),
         *measurement_sections(result),
+        *sequence_section(result),
         *kernels_section(result, recorded),
         *emulator_section(checked),
         *counts_section(checked),
