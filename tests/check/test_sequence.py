@@ -139,14 +139,14 @@ def stale_output():
     return changed(call)
 
 
-def refuses_nothing():
-    """The plain loop, which stretches what is too short."""
+def refuses_nothing(change=lambda outputs: outputs):
+    """The plain loop, which stretches what is too short. `change` changes the outputs."""
 
     def of(cell):
         def call(*arguments, lengths=None, reverse=False, rung=None):
             given = {n: t for n, t in zip(cell.arguments, arguments, strict=True) if t is not None}
             outputs, *state = loop(cell, given, lengths, reverse).results
-            return outputs, tuple(state) if len(state) > 1 else state[0]
+            return change(outputs), tuple(state) if len(state) > 1 else state[0]
 
         return call
 
@@ -217,7 +217,7 @@ MISTAKES = {
     "saved memory": [changed(keeps_more)],
     "chosen rung": [on_options(rung="ladder")],
     "gradcheck": [on_arguments(narrowed_to_float)],
-    "second derivatives": [on_outputs(Silent.apply)],
+    "second derivatives": [refuses_nothing(Silent.apply)],
 }  # fmt: skip
 RUNNING = [pytest.param(n, module, id=f"{n}-{k}") for n, group in MISTAKES.items() for k, module in enumerate(group)]
 
@@ -253,7 +253,7 @@ def only(subject: SequenceSubject, name: str) -> Only:
 
 def test_the_stage_passes():
     rows = outcomes(load(7, "host"))
-    assert {row.outcome for row in rows.values()} == {"passed", "not run"}, rows
+    assert {row.outcome for row in rows.values()} == {"passed"}, rows
 
 
 @pytest.mark.parametrize(("name", "module"), RUNNING)

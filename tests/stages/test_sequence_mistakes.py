@@ -167,10 +167,10 @@ def program(tmp_path_factory) -> Path:
 
 
 def run(program: Path, rung: str, number: int, seed: int = 0) -> subprocess.CompletedProcess:
-    """The driver on 2 chains of 3 blocks, with the mistake of a number; 0 is none."""
+    """The driver on 2 chains of 4 blocks, with the mistake of a number; 0 is none."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("EMULATOR_")}
     settings = {"EMULATOR_DEVICE": "multiProcessorCount=16", "EMULATOR_TIMEOUT": "4", "EMULATOR_SEED": str(seed)}
-    command = [program, "lltm", "float", rung, "4", "9", "22", "2"]
+    command = [program, "lltm", "float", rung, "4", "9", "22", "4"]
     environment = {**others, **settings, "PLANTED": str(number)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
 
