@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.library import opcheck as check_operator
 
-from ..cell.call import difference, input_gradients, outputs
+from ..cell.call import difference, outputs
 from ..cell.memory import saved_storages
 from ..sequence.case import SequenceCase
 from ..sequence.cells import CELLS
@@ -23,7 +23,7 @@ SAVED = {"lltm": 4, "lstm": 5, "gru": 4}  # numbers for each unit of a step: z, 
 
 def opcheck(subject: SequenceSubject) -> None:
     """torch.library.opcheck: schemas, fake kernels, the registration of the gradient, and AOT dispatch."""
-    operators = subject.module.operators
+    operators = subject.module.sequence.operators
     for case in (subject.small_case(), subject.small_case(reverse=True, lengths=subject.lengths)):
         cell, (x, weights, bias, h0, cell0) = case.cell, recurrence_arguments(case)
         options = case.length_of_rows(), cell, case.reverse, subject.rung
@@ -70,17 +70,6 @@ def autocast(subject: SequenceSubject) -> None:
             for name, want in zip(case.results, wanted, strict=True):
                 assert torch.equal(got[name], want), f"{name} differs from that of arguments in {dtype} ({case})"
             assert {got[f"d_{name}"].dtype for name in case.differentiable} == {subject.dtype}, str(case)
-
-
-def backward_outside_of_autocast(subject: SequenceSubject) -> None:
-    """Backward computes in the dtype of its forward, even if it is called under autocast."""
-    case = subject.small_case()
-    function, inputs = subject.function(case), case.inputs()
-    results = function(*inputs.values())
-    with torch.autocast(subject.device.partition(":")[0], dtype=torch.bfloat16):
-        got = input_gradients(results, inputs, case.gradients())
-    message = difference(case, dict(zip(case.results, results, strict=True)) | got)
-    assert message is None, f"backward under autocast: {message}"
 
 
 def saved_memory(subject: SequenceSubject) -> None:

@@ -142,7 +142,7 @@ def test_the_picture_shows_who_is_fastest_and_stage_7s_own_choice():
     assert sequence_sweep.fastest_rung(group)["name"] == "stage 7, cluster"
     assert sequence_sweep.speedup_over_cudnn(group) == 2.0
     assert sequence_sweep.speedup_over_cudnn(group[:1]) is None
-    record = measurement.measurement() | {"rows": rows}
+    record = measurement.measurement(gpu="Loom 3") | {"rows": rows}
     figure = sequence_sweep.plot_sweep(record, "bfloat16")
     texts = [text.get_text() for axis in figure.axes for text in axis.texts]
     assert texts == ["2.0"] * 4

@@ -84,7 +84,7 @@ def test_more_numbers_than_an_int_can_count(cell):
     last = slice(-7, None)
 
     def run(x, h0, cell0):
-        return stage.operators.recurrence(x, weights, None, h0, cell0, None, cell, False, "", False)[:2]
+        return stage.sequence.operators.recurrence(x, weights, None, h0, cell0, None, cell, False, "", False)[:2]
 
     got = [result[..., last, :] for result in run(x, h0, cell0)]
     few = run(x[:, last].contiguous(), h0[last], None if cell0 is None else cell0[last])
