@@ -1,5 +1,7 @@
 """Whole sequences in one call. C++ registers the operators, their gradients, fake kernels and autocast rules."""
 
+from typing import NamedTuple
+
 import torch
 
 from . import _C
@@ -42,3 +44,22 @@ def gru_sequence(inputs, weight_ih, weight_hh, bias_ih, bias_hh, h0, *, lengths=
     """
     arguments = (inputs, weight_ih, weight_hh, bias_ih, bias_hh, h0, lengths, reverse, rung or "")
     return operators.gru_sequence(*arguments)
+
+
+class Choice(NamedTuple):
+    """Which rung runs, and why."""
+
+    rung: str
+    reason: str
+
+    def __str__(self):
+        return f"{self.rung}: {self.reason}"
+
+
+def explain(cell, T, B, S, dtype=torch.float32, device="cpu", *, backward=False):
+    """The rung that the library chooses for a size, forward or backward, and the reason: `print(explain(...))`.
+
+    `cell` is "lltm", "lstm" or "gru". Raises RuntimeError for another name. In C++: the operator `choose_rung`.
+    """
+    like = torch.empty(0, dtype=dtype, device=device)
+    return Choice(*operators.choose_rung(like, cell, T, B, S, backward))

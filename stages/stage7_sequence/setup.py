@@ -15,6 +15,10 @@ WITH_CUDA = os.environ.get("USE_CUDA", "1" if HAS_CUDA else "0") == "1"
 
 Extension = CUDAExtension if WITH_CUDA else CppExtension
 sources = ["csrc/sequence.cpp", "csrc/sequence_autograd.cpp", "csrc/sequence_cpu.cpp"]
+DTYPES = ("float", "tf32", "half", "bfloat16", "double")
+cuda_sources = ["csrc/sequence_cuda.cpp", "csrc/loop_kernel.cu", "csrc/launch.cpp"]
+cuda_sources += [f"csrc/recurrence_{dtype}.cu" for dtype in DTYPES]
+sources += WITH_CUDA * cuda_sources
 # No pybind11, and only the part of Python's C API that is in every version from 3.10 on: one wheel works with all.
 macros = [("LLTM_NAMESPACE", NAMESPACE), ("Py_LIMITED_API", "0x030A0000")]
 # -O3 vectorises loops. -fno-trapping-math says that no code reads floating-point exceptions, so that loops with a

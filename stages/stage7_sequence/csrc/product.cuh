@@ -256,13 +256,27 @@ class Weights {
     return place;
   }
 
+  // Adds the stored fragments of a tile, from a chunk on. Several at a time, so that their loads overlap.
   __device__ __forceinline__ const uint4* add_stored(Unit& unit, const uint4* place, const char* rows,
                                                      int from) const {
-#pragma unroll 4
-    for (int j = from; j < chunks_; ++j, place += 2 * kWarp) {
-      const Factor factor = Unit::load(rows + j * kChunk, row_bytes_, j < chunks_there_);
-      unit.add(0, place[0], place[kWarp], factor, row_bytes_);
+    constexpr int kAtOnce = 4;
+    int j = from;
+    for (; j + kAtOnce <= chunks_; j += kAtOnce, place += kAtOnce * 2 * kWarp) {
+      Factor factors[kAtOnce];
+      uint4 fragments[kAtOnce][2];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        factors[i] = Unit::load(rows + (j + i) * kChunk, row_bytes_, j + i < chunks_there_);
+        fragments[i][0] = place[i * 2 * kWarp];
+        fragments[i][1] = place[i * 2 * kWarp + kWarp];
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+        unit.add(i % 2, fragments[i][0], fragments[i][1], factors[i], row_bytes_);
     }
+    for (; j < chunks_; ++j, place += 2 * kWarp)
+      unit.add(0, place[0], place[kWarp], Unit::load(rows + j * kChunk, row_bytes_, j < chunks_there_),
+               row_bytes_);
     return place;
   }
 

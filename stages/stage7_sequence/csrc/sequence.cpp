@@ -48,6 +48,17 @@ EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
       "rung)"
       " -> (Tensor d_z, Tensor d_h0, Tensor d_cell0)",
       tags);
+  // The two operators above as CUDA graphs; graphs.py implements them.
+  m.def(
+      "graphed_recurrence(Tensor x, Tensor weights_h, Tensor? bias_h, Tensor h0, Tensor? cell0, Tensor? "
+      "lengths,"
+      " str cell, bool reverse, str rung, bool save)"
+      " -> (Tensor outputs, Tensor h, Tensor cell, Tensor cells, Tensor z)");
+  m.def(
+      "graphed_recurrence_backward(Tensor? grad_outputs, Tensor? grad_h, Tensor? grad_cell, Tensor weights_h,"
+      " Tensor h0, Tensor? cell0, Tensor? lengths, Tensor outputs, Tensor cells, Tensor z, str cell, bool "
+      "reverse,"
+      " str rung) -> (Tensor d_z, Tensor d_h0, Tensor d_cell0)");
   // Which rung runs for tensors of the dtype and on the device of `like`, and why.
   m.def("choose_rung(Tensor like, str cell, int T, int B, int S, bool backward) -> (str rung, str reason)",
         tags);
