@@ -12,6 +12,7 @@ from ..cell.call import difference, outputs
 from ..cell.memory import saved_storages
 from ..sequence.case import SequenceCase
 from ..sequence.cells import CELLS
+from ..sequence.rungs import RUNGS
 from .checks import results_of
 from .subject import needs
 
@@ -86,8 +87,14 @@ def saved_memory(subject: SequenceSubject) -> None:
 
 
 def chosen_rung(subject: SequenceSubject) -> None:
-    """Without a rung, the stage chooses one, and the results are right."""
+    """Without a rung, the stage chooses one, explains the choice, and the results are right."""
     for case in (subject.small_case(), subject.case(subject.cell(1), 2, 9, 3, 40)):
+        options = {"dtype": case.dtype, "device": case.device}
+        choice = subject.module.explain(case.cell, case.T, case.B, case.S, **options)
+        assert choice.rung in RUNGS[subject.target], choice
+        assert choice.rung in str(choice), choice
+        assert choice.reason in str(choice), choice
+        assert choice.reason, choice
         message = difference(case, outputs(case.bind(subject.module), case))
         assert message is None, f"with the rung that the stage chooses, {message}"
 

@@ -40,7 +40,7 @@ CHECKED_SIZES = (
     (0, 3, 2, 4), (3, 0, 2, 4), (3, 2, 4, 0), (2, 3, 0, 5), (1, 1, 1, 1), (4, 1, 3, 33), (3, 17, 2, 40),
     (2, 5, 7, 70), (21, 2, 1, 8),
 )  # fmt: skip
-# On real hardware, also a state that needs many blocks, and a batch of several passes.
+# On a GPU, also a state that needs many blocks, and more rows than fit at once.
 LARGE_SIZES = ((5, 70, 9, 300), (3, 9, 4, 1025), (2, 3000, 5, 64))
 SMALL_SIZE = (4, 3, 5, 22)
 LENGTHS = (3, 0, 4)  # of the rows of SMALL_SIZE
@@ -94,12 +94,16 @@ class SequenceSubject(Subject):
             self.case("gru", 3, 2, 1, 2, layout="sliced", lengths=(1, 3), **tiny),
         ]
 
+    def large_sizes(self) -> list[tuple[int, ...]]:
+        """The large sizes, with a state that the rung can hold: a persistent kernel keeps the weights on chip."""
+        is_persistent, is_double = self.rung in ("grid", "cluster"), self.dtype == torch.float64
+        largest = 128 if is_persistent and is_double else 300 if self.rung == "cluster" else 1025
+        return [(T, B, I, min(S, largest)) for T, B, I, S in LARGE_SIZES]
+
     def cases(self) -> dict[str, list[SequenceCase]]:
         """The calls whose results and gradients must agree with the reference, by the name of what they test."""
         some = [self.cell(k) for k in range(len(CELLS))]
-        small, sizes = self.small_case, list(CHECKED_SIZES)
-        if self.target == "cuda":
-            sizes += LARGE_SIZES
+        small, sizes = self.small_case, [*CHECKED_SIZES, *(self.large_sizes() if self.target == "cuda" else ())]
         some_inputs = [(cell, name) for cell in some for name in CELLS[cell].arguments]
         if self.target == "emulator":
             some_inputs = some_inputs[:: len(CELLS) + 1]
@@ -131,7 +135,8 @@ class SequenceSubject(Subject):
         if self.dtype == torch.float32:
             found += [opcheck, whole_under_compile, autocast]
             found += [tf32] if self.target != "host" else []
-            found += [graph_capture, side_stream, second_device]
+            found += [graph_capture] if self.rung != "graph" else []  # a graph cannot be captured in another
+            found += [side_stream, second_device]
         return found
 
 

@@ -29,7 +29,8 @@ def changed(change, *names: str) -> SimpleNamespace:
     def replaced(name):
         return lambda *arguments, **options: change(right(name), *arguments, **options)
 
-    return SimpleNamespace(**{name: replaced(name) if name in (names or NAMES) else right(name) for name in NAMES})
+    functions = {name: replaced(name) if name in (names or NAMES) else right(name) for name in NAMES}
+    return SimpleNamespace(explain=right("explain"), **functions)
 
 
 def on_outputs(change):
