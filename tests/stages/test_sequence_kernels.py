@@ -6,45 +6,33 @@ The driver compares every result with a loop in double, and runs each pass twice
 from __future__ import annotations
 
 import functools
-import os
-import subprocess
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
-from common import stages
-from common.emulator import build_program
-from common.paths import ROOT, build_cache, build_dir
+from common.paths import build_dir
 from support.pairwise import pairwise
 from support.proofs.files import stage_files
+from support.sequence_driver import build_driver, run_driver
 
-CSRC = stages.find_stage(7).folder.relative_to(ROOT) / "csrc"
-DRIVER = "common/studies/sequence/driver.cu"
 pytestmark = [
     pytest.mark.needs("g++"),
     pytest.mark.proof("emulated grids", files=[*stage_files(7), "common/studies/sequence/*"]),
 ]
 SIZES = ((1, 1, 1), (4, 9, 22), (3, 17, 40), (5, 8, 33))  # T, B, S
-CELLS, TYPES = ("lltm", "lstm", "gru"), ("float", "tf32", "half", "bfloat16", "double")
+CELLS, TYPES = ("lltm", "lstm", "gru"), ("float", "bfloat16")
 CASES = pairwise(CELLS, TYPES, ("grid", "cluster"), (1, 2, 4), SIZES, ("", "r", "l", "rl"))
 
 
 @functools.cache
 def built() -> Path:
-    """The driver with all kernels."""
-    folder = build_dir() / "sequence_driver"
-    folder.mkdir(parents=True, exist_ok=True)
-    kernels = sorted(str(path.relative_to(ROOT)) for path in (ROOT / CSRC).glob("recurrence_*.cu"))
-    return build_program([DRIVER, str(CSRC / "launch.cpp"), *kernels], folder, build_cache(), here=ROOT)
+    """The driver with the kernels of two types: one multiplies with FMA instructions, one on tensor cores."""
+    return build_driver(build_dir() / "sequence_driver", list(TYPES))
 
 
-def run(*arguments: object, **settings: str) -> subprocess.CompletedProcess:
-    """The driver with these arguments, on an emulated GPU with room for 16 blocks."""
-    others = {name: value for name, value in os.environ.items() if not name.startswith("EMULATOR_")}
-    environment = {**others, "EMULATOR_DEVICE": "multiProcessorCount=16", "EMULATOR_TIMEOUT": "30", **settings}
-    return subprocess.run(
-        [built(), *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=120
-    )
+def run(*arguments: object, **settings: str) -> CompletedProcess:
+    return run_driver(built(), *arguments, **settings)
 
 
 @pytest.mark.parametrize(("cell", "type", "rung", "blocks", "size", "flags"), CASES)
@@ -91,6 +79,6 @@ def test_a_grid_that_cannot_be_on_the_device_at_once_is_refused():
 
 def test_a_state_that_is_too_large_is_refused_with_the_numbers():
     for rung in ("grid", "cluster"):
-        done = run("lltm", "double", rung, 1, 1, 4096, 2, 0)
+        done = run("lltm", "float", rung, 1, 1, 4096, 2, 0)
         assert done.returncode == 2
         assert "4096 units do not fit on chip" in done.stdout

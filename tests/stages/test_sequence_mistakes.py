@@ -6,7 +6,6 @@ is in the environment variable PLANTED.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -15,27 +14,23 @@ from pathlib import Path
 
 import pytest
 
-from common import stages
-from common.emulator import build_program
-from common.paths import ROOT, build_cache
+from common.paths import ROOT
 from support.proofs.files import stage_files
+from support.sequence_driver import CSRC, DRIVER, build_driver, run_driver
 
-DRIVER = Path("common/studies/sequence/driver.cu")
-CSRC = stages.find_stage(7).folder.relative_to(ROOT) / "csrc"
 pytestmark = [
     pytest.mark.needs("g++"),
     pytest.mark.proof("stages' tests", files=[*stage_files(7), "common/studies/sequence/*"]),
 ]
 
-# The kernels of float, and the number of the mistake to make. Other types have none.
-KERNELS = """
-#include "recurrence_float.cu"
+# Sets the number of the mistake to make, before main.
+SET_NUMBER = """
 static const bool is_set = [] {
-  const char* text = std::getenv("PLANTED");
-  const int number = text ? std::atoi(text) : 0;
+  const int number = planted_on_host();
   return cudaMemcpyToSymbol(planted, &number, sizeof(number)) == cudaSuccess;
 }();
 """
+# In layout.h, which all sources of the kernels include.
 NUMBER = """#include <cstdlib>
 
 #include "recurrence.h"
@@ -158,21 +153,13 @@ def program(tmp_path_factory) -> Path:
     layout.write_text(layout.read_text().replace('#include "recurrence.h"\n', NUMBER, 1))
     instances = csrc / "instantiate.cuh"
     instances.write_text(re.sub(r"<(?:Lstm|Gru), ", "<Lltm, ", instances.read_text()))  # one cell compiles faster
-    others = re.findall(
-        r"^Kernels kernels_(?!float)\w+\(CellKind cell\)", (csrc / "kernels.h").read_text(), re.MULTILINE
-    )
-    (csrc / "planted.cu").write_text(KERNELS + "".join(f"{other} {{ return {{}}; }}\n" for other in others))
-    sources = [str(DRIVER), *(str(CSRC / name) for name in ("launch.cpp", "planted.cu"))]
-    return build_program(sources, folder / "build", build_cache(), here=folder)
+    return build_driver(folder / "build", ["float"], folder, SET_NUMBER)
 
 
 def run(program: Path, rung: str, number: int, seed: int = 0) -> subprocess.CompletedProcess:
     """The driver on 2 chains of 4 blocks, with the mistake of a number; 0 is none."""
-    others = {name: value for name, value in os.environ.items() if not name.startswith("EMULATOR_")}
-    settings = {"EMULATOR_DEVICE": "multiProcessorCount=16", "EMULATOR_TIMEOUT": "4", "EMULATOR_SEED": str(seed)}
-    command = [program, "lltm", "float", rung, "4", "9", "22", "4"]
-    environment = {**others, **settings, "PLANTED": str(number)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    settings = {"EMULATOR_TIMEOUT": "4", "EMULATOR_SEED": str(seed), "PLANTED": str(number)}
+    return run_driver(program, "lltm", "float", rung, 4, 9, 22, 4, **settings)
 
 
 @pytest.mark.parametrize("rung", ["grid", "cluster"])
