@@ -20,12 +20,12 @@ def build_driver(work: Path, types: list[str], here: Path = ROOT, start: str = "
 
     All kernels are in one source, which begins with `start` after their headers.
     """
-    csrc = here / CSRC
-    declared = re.findall(r"^Kernels kernels_(\w+)\(CellKind cell\);", (csrc / "kernels.h").read_text(), re.MULTILINE)
+    text = (here / CSRC / "kernels.h").read_text()
+    declared = re.findall(r"^Kernels kernels_(\w+)\(CellKind cell\);", text, re.MULTILINE)
     assert set(types) <= set(declared)
-    lines = [f'#include "{csrc}/instantiate.cuh"', start]
+    lines = ['#include "instantiate.cuh"', start]
     lines += [
-        f'#include "{csrc}/recurrence_{name}.cu"'
+        f'#include "recurrence_{name}.cu"'
         if name in types
         else f"Kernels kernels_{name}(CellKind) {{ return {{}}; }}"
         for name in declared
@@ -33,7 +33,8 @@ def build_driver(work: Path, types: list[str], here: Path = ROOT, start: str = "
     work.mkdir(parents=True, exist_ok=True)
     kernels = work / "kernels.cu"
     kernels.write_text("\n".join(lines) + "\n")
-    return build_program([str(DRIVER), str(CSRC / "launch.cpp"), str(kernels)], work, build_cache(), here=here)
+    sources = [str(DRIVER), str(CSRC / "launch.cpp"), str(kernels)]
+    return build_program(sources, work, build_cache(), here=here, include_dirs=[str(CSRC)])
 
 
 def run_driver(program: Path, *arguments: object, **settings: str) -> subprocess.CompletedProcess:
