@@ -158,7 +158,7 @@ def program(tmp_path_factory) -> Path:
 
 def run(program: Path, rung: str, number: int, seed: int = 0) -> subprocess.CompletedProcess:
     """The driver on 2 chains of 4 blocks, with the mistake of a number; 0 is none."""
-    settings = {"EMULATOR_TIMEOUT": "4", "EMULATOR_SEED": str(seed), "PLANTED": str(number)}
+    settings = {"EMULATOR_TIMEOUT": "10", "EMULATOR_SEED": str(seed), "PLANTED": str(number)}
     return run_driver(program, "lltm", "float", rung, 4, 9, 22, 4, **settings)
 
 
