@@ -38,6 +38,11 @@ class Stage:
         return (self.folder / "README.md").exists()
 
     @property
+    def is_timed(self) -> bool:
+        """Whether `make bench` measures the stage."""
+        return self.kind in ("cell", "sequence")
+
+    @property
     def package(self) -> str:
         """The name under which the stage is imported, here and when installed with pip."""
         return f"lltm_stage{self.number}"
@@ -89,3 +94,8 @@ def get_stage(number: int) -> Stage:
 def cell_stages() -> list[Stage]:
     """The stages that offer `lltm(...)` and have been written, in order."""
     return [stage for stage in STAGES if stage.kind == "cell" and stage.is_here]
+
+
+def timed_stages() -> list[Stage]:
+    """The stages that `make bench` measures and that have been written, in order."""
+    return [stage for stage in STAGES if stage.is_timed and stage.is_here]

@@ -30,11 +30,11 @@ def run_stage(number: int, target: str | None = None, seed: int | None = None) -
     best, *others = choose_targets(row, target)
     results = build_and_check(row, [best, *others], seed)
     if any(result.outcome == "failed" for result in results):
-        not_timed = ", so it is not timed" if row.kind == "cell" else ""
+        not_timed = ", so it is not timed" if row.is_timed else ""
         say(f"\nThe stage is wrong{not_timed}. Begin with the first FAILED line; the others often follow from it.")
         say(f"To repeat the same numbers: python -m common stage {number} --seed N, with the seed from that line.")
         return 1
-    if row.kind == "cell":
+    if row.is_timed:
         from ..measure.bench import available_devices, compare_with_eager
 
         compare_with_eager(row, best, available_devices()[-1])
@@ -104,8 +104,7 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None) -> l
     results = []
     for one in make_subjects(stage.number, target, seed):
         failed_before = any(row.outcome == "failed" for row in results)
-        dtype = str(one.dtype).removeprefix("torch.")
-        with step(f"check {dtype} on {one.device.upper()} tensors"):
+        with step(f"check {one.label} on {one.device.upper()} tensors"):
             rows = check_subject(one)
         results += rows
         counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in ("passed", "failed", "not run")}

@@ -31,6 +31,7 @@ HOLDS = {
     "measure": "the benchmark",
     "exercises": "judge, runner, grading",
     "build": "targets, library, modules, nvcc, host",
+    "sequence": "cells, reference loop, cases",
     "cell": "reference, cases",
     "results": "recorded files, rows",
     "stages": "the table",

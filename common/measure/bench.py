@@ -28,10 +28,11 @@ from .cell_times import (
     ieee_float32,
     measure_cell,
     measure_cell_on,
-    not_run_entry,
     warn_if_disturbed,
 )
 from .implementations import MODES, baselines, stage_implementation
+from .passes import not_run_entry
+from .sequence import times
 
 SMALL_SIZE, MEDIUM_SIZE = (16, 32, 128), (64, 1024, 128)  # B, I, S
 FULL = Plan(
@@ -61,7 +62,9 @@ def measure_stages(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], 
     """
     hashes = {str(stage.number): sources.hash_stage(stage) for stage in [stages.find_stage(1), *wanted]}
     result = {"schema": schema.SCHEMA, "quick": plan.rounds < FULL.rounds, **records.start_record(hashes)}
-    result |= {"rows": [], "kernels": [], "not_run": [], "repeats": []}
+    result |= {"rows": [], "kernels": [], "sequences": [], "not_run": [], "repeats": []}
+    cells = [stage for stage in wanted if stage.kind == "cell"]
+    sequences = [stage for stage in wanted if stage.kind == "sequence"]
 
     def add(function: Callable, *arguments: object) -> None:
         for part, entries in run_in_process(function, *arguments).items():
@@ -70,15 +73,18 @@ def measure_stages(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], 
             records.write_result(result, output)  # a later part may crash the machine
 
     if "cuda" in devices:
-        add(measure_cell_on, "cuda", wanted, plan)
+        add(measure_cell_on, "cuda", cells, plan)
     else:
         result["not_run"].append(
             not_run_entry("every implementation", "cuda", "all sizes", "no GPU that torch can use")
         )
     if plan.kernels and "cuda" in devices:
-        add(kernel_times.measure_kernels, [stage for stage in wanted if stage.pointwise_tensors])
+        add(kernel_times.measure_kernels, [stage for stage in cells if stage.pointwise_tensors])
     if "cpu" in devices:
-        add(measure_cell_on, "cpu", wanted, plan)
+        add(measure_cell_on, "cpu", cells, plan)
+    for stage in sequences:
+        for device in devices:
+            add(times.measure_sequences_on, device, stage, times.FULL if plan.rounds >= FULL.rounds else times.TOUR)
     for entry in result["not_run"]:
         console.say(f"  not run: {entry['name']}, {entry['what']} ({entry['device']}): {entry['reason']}")
     if "cuda" not in devices:
@@ -113,7 +119,7 @@ def record_benchmark(quick: bool = False, output: str | None = None, tuned: bool
     )
     plan = TOUR if quick else FULL
     plan = replace(plan, modes=MODES) if tuned else plan
-    result = measure_stages(plan, available_devices(), stages.cell_stages(), path)
+    result = measure_stages(plan, available_devices(), stages.timed_stages(), path)
     console.say(f"\nWritten to {display_path(path)}; `make report` plots it.")
     if drift := describe_drift(result):
         console.say(f"It cannot be recorded in docs/results/: {drift}.")
@@ -122,8 +128,8 @@ def record_benchmark(quick: bool = False, output: str | None = None, tuned: bool
 
 def measure_for_tour(wanted: Sequence[Stage]) -> dict:
     """The measurement of `make tour`: two sizes, on the GPU if there is one; kept in out/bench.json."""
-    cells = [stage for stage in wanted if stage.kind == "cell"]
-    return measure_stages(TOUR, available_devices()[-1:], cells, records.MEASURED)
+    timed = [stage for stage in wanted if stage.is_timed]
+    return measure_stages(TOUR, available_devices()[-1:], timed, records.MEASURED)
 
 
 def is_only_emulated(stage: Stage) -> bool:
@@ -132,10 +138,12 @@ def is_only_emulated(stage: Stage) -> bool:
 
 
 def compare_with_eager(stage: Stage, target: str, device: str) -> list[dict]:
-    """Times a stage against eager at the small size, in this process; `make stage-N` ends with it.
+    """Times a stage against eager or its peers at one size, in this process; `make stage-N` ends with it.
 
     On the emulator, it times nothing and shows the recorded times of other machines.
     """
+    if stage.kind == "sequence":
+        return times.compare_sequences(target, device)
     if target == "emulator":
         console.say("\n" + format_recorded_times(stage))
         return []

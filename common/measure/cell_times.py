@@ -1,8 +1,4 @@
-"""Times the cell: every implementation, one size after another. Each is checked right before it is timed.
-
-In a round each implementation makes the same number of calls, one implementation after the other. Every call takes
-the next of a few sets of inputs, so an implementation that returns an earlier result is detected.
-"""
+"""Times the cell: every implementation, one size after another."""
 
 from __future__ import annotations
 
@@ -18,21 +14,16 @@ import torch
 from .. import console
 from ..cell.case import INPUTS, Case
 from ..errors import UserError
-from ..results.formatting import PASSES
 from ..results.rows import DISTURBED, is_disturbed, size_in_memory
 from ..stages import Stage
-from . import clock
 from .implementations import (
     Implementation,
-    Run,
-    WrongResult,
     baselines,
-    compile_and_check,
     make_input_sets,
     stage_implementation,
     under_cuda_graph,
-    warm_up,
 )
+from .passes import first_line, not_run_entry, time_case
 
 REQUIRES_GRAD = {"all": INPUTS, "parameters": ("weights", "bias")}
 MATHS = "IEEE"
@@ -57,49 +48,14 @@ def measure_cell(implementations: Sequence[Implementation], case: Case, plan: Pl
 
     Raises `WrongResult` if an implementation is wrong before or after it is timed.
     """
-    torch._dynamo.reset()  # code compiled for another size must not be tried first
-    sets = make_input_sets(case)
-    console.say(f"{describe_case(case)}:")
-    able, saved, not_run = [], {}, []
-    for implementation in implementations:
-        try:
-            with console.step(f"{'compile and check' if implementation.compiled else 'check'} {implementation.name}"):
-                saved[implementation.name] = compile_and_check(implementation, sets)
-        except (WrongResult, torch.cuda.OutOfMemoryError):
-            raise
-        except Exception as error:
-            if not implementation.compiled:
-                raise
-            not_run.append(not_run_entry(implementation.name, case.device, describe_case(case), first_line(error)))
-        else:
-            able.append(implementation)
-
-    rows = []
-    for name in PASSES:
-        runs = [Run(implementation, sets, backward=name != "forward") for implementation in able]
-        warm_up(runs)
-        with (
-            console.step(f"time {name}"),
-            torch.compiler.set_stance("fail_on_recompile"),  # no sample may include compilation
-        ):
-            samples = clock.interleave(runs, case.device, plan.rounds, plan.block_seconds)
-        for run in runs:
-            run.check("after it was timed")
-        for implementation, taken in zip(able, samples, strict=True):
-            facts = case_facts(implementation, case) | {"pass": name} | saved[implementation.name]
-            q1, median, q3 = (round(value, 2) for value in taken.quartiles())
-            ratio = round(taken.ratio_to(samples[0]), 4)
-            count = len(taken.flat)
-            rows.append(facts | {"median": median, "q1": q1, "q3": q3, "samples": count, "ratio": ratio})
-    return rows, not_run
+    what = describe_case(case)
+    rows, not_run = time_case(implementations, make_input_sets(case), what, plan.rounds, plan.block_seconds)
+    return [row | case_facts(case) for row in rows], not_run
 
 
-def case_facts(implementation: Implementation, case: Case) -> dict[str, object]:
-    """The fields of a row besides its times."""
+def case_facts(case: Case) -> dict[str, object]:
+    """The fields of a row that describe its case."""
     return {
-        "name": implementation.name,
-        "stage": implementation.stage,
-        "target": implementation.target,
         "device": case.device,
         "dtype": str(case.dtype).removeprefix("torch."),
         "maths": MATHS,
@@ -108,7 +64,6 @@ def case_facts(implementation: Implementation, case: Case) -> dict[str, object]:
         "B": case.B,
         "I": case.I,
         "S": case.S,
-        "build_seconds": implementation.build_seconds,
     }
 
 
@@ -186,17 +141,6 @@ def ieee_float32() -> Iterator[None]:
             yield
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-def not_run_entry(name: str, device: str, what: str, reason: str) -> dict[str, str]:
-    """An entry of the list of what did not run."""
-    return {"name": name, "device": device, "what": what, "reason": reason}
-
-
-def first_line(error: Exception) -> str:
-    """An exception as one line of at most 200 characters."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:200]
 
 
 def describe_case(case: Case) -> str:

@@ -86,7 +86,13 @@ def estimate_seconds(call: Call, device: str) -> float:
     return min(times)
 
 
-def interleave(calls: Sequence[Call], device: str, rounds: int, block_seconds: float) -> list[Samples]:
+def interleave(
+    calls: Sequence[Call],
+    device: str,
+    rounds: int,
+    block_seconds: float,
+    warm_up_rounds: int = WARM_UP_ROUNDS,
+) -> list[Samples]:
     """The samples of each implementation, taken in rounds (A B C, C A B, ...) so that drift affects all equally.
 
     In a round each implementation makes the same number of calls, as many as fill `block_seconds` for the first of
@@ -101,7 +107,7 @@ def interleave(calls: Sequence[Call], device: str, rounds: int, block_seconds: f
     gc.collect()
     gc.disable()  # otherwise a collection might run in the middle of a sample
     try:
-        for k in range(-WARM_UP_ROUNDS, rounds):
+        for k in range(-warm_up_rounds, rounds):
             dice.shuffle(order)
             for call, taken in order:
                 call()

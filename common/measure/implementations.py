@@ -1,4 +1,7 @@
-"""The implementations that are timed: eager, torch.compile and the stages. Each pass is checked before and after."""
+"""The implementations that are timed: eager, torch.compile and the stages. Each pass is checked before and after.
+
+`Implementation`, `InputSet` and `Run` are for any function that a `Call` describes; the rest is for the cell.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,13 @@ import torch
 from ..build.library import build_stage
 from ..build.modules import load_stage
 from ..build.targets import devices_of, has_cpp
-from ..cell.case import INPUTS, Case, Cell, difference, expected, nan_in_fresh_memory
+from ..cell.call import Call, Function, difference, nan_in_fresh_memory
+from ..cell.case import Cell
 from ..cell.memory import saved_storages
 from ..errors import UserError
 from ..paths import ROOT
 from ..stages import Stage, find_stage
-from .cuda_graphs import CapturedCell
+from .cuda_graphs import CapturedFunction
 
 # Compiled code is cached for the next run, and no worker process of the compiler runs during a measurement.
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(ROOT / "build" / "inductor"))
@@ -38,44 +42,55 @@ class WrongResult(UserError):
 
 @dataclass(frozen=True)
 class Implementation:
-    """A cell to be timed.
+    """A function to be timed.
 
     `compiled` means that its first call compiles it or captures a CUDA graph.
-    `captured` is the cell whose calls a CUDA graph replays.
+    `captured` is the function whose calls a CUDA graph replays.
+    `may_fail` means that it is listed as not run if its results are wrong or its call fails.
     """
 
     name: str
-    lltm: Cell
+    function: Function
     stage: int | None = None
     target: str | None = None
     build_seconds: float | None = None
     compiled: bool = False
-    captured: Cell | None = None
+    captured: Function | None = None
+    may_fail: bool = False
 
 
 @dataclass(frozen=True)
 class InputSet:
-    """The inputs of one call: the five arguments, those that need gradients, and the upstream gradients."""
+    """The inputs of one call: its arguments, those that need gradients, and the upstream gradients.
 
-    case: Case
+    `tf32` means that products of float32 may be rounded to TF32.
+    """
+
+    case: Call
     arguments: list[torch.Tensor]
     leaves: list[torch.Tensor]
     gradients: tuple[torch.Tensor | None, ...]
+    tf32: bool = False
 
     @cached_property
-    def expected(self) -> dict[str, torch.Tensor]:
-        """The results of the reference, computed once for all implementations."""
-        return expected(self.case)
+    def reference(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        """The results of the reference and their spread, computed once for all implementations."""
+        return self.case.reference()
+
+    def difference(self, got: dict[str, torch.Tensor]) -> str | None:
+        """What differs from the reference, among the results that are there; None if nothing does."""
+        wanted, spread = self.reference
+        return difference(self.case, got, self.tf32, {name: wanted[name] for name in got}, spread)
 
 
-def make_input_sets(case: Case, count: int = 3) -> list[InputSet]:
+def make_input_sets(case: Call, count: int = 3, tf32: bool = False) -> list[InputSet]:
     """A few sets of inputs of one size, the same for all implementations."""
     sets = []
     for k in range(count):
         other = replace(case, seed=case.seed + 10 * k)
         arguments = list(other.inputs().values())
         leaves = [tensor for tensor in arguments if tensor.requires_grad]
-        sets.append(InputSet(other, arguments, leaves, other.gradients()))
+        sets.append(InputSet(other, arguments, leaves, other.gradients(), tf32))
     return sets
 
 
@@ -91,7 +106,7 @@ class Run:
         """The timed region. It also frees the result of the previous call."""
         self.turn = (self.turn + 1) % len(self.sets)
         given = self.sets[self.turn]
-        outputs = self.implementation.lltm(*given.arguments)
+        outputs = self.implementation.function(*given.arguments)
         if self.backward:
             outputs = (*outputs, *torch.autograd.grad(outputs, given.leaves, given.gradients))
         self.result = outputs
@@ -99,12 +114,11 @@ class Run:
     def check(self, when: str) -> None:
         """Raises `WrongResult` unless what the last call returned agrees with the reference."""
         given = self.sets[self.turn]
-        names = ["new_h", "new_cell"]
+        names = list(given.case.results)
         if self.backward:
-            names += [f"d_{name}" for name in INPUTS if name in given.case.requires_grad]
+            names += [f"d_{name}" for name in given.case.differentiable if name in given.case.requires_grad]
         got = {name: tensor.detach() for name, tensor in zip(names, self.result, strict=True)}
-        problem = difference(given.case, got, wanted={name: given.expected[name] for name in names})
-        if problem:
+        if problem := given.difference(got):
             raise WrongResult(f"{self.implementation.name} is not timed: {when}, {problem}")
 
     def saved_bytes(self) -> dict[str, int]:
@@ -114,8 +128,8 @@ class Run:
         anyway, are counted separately. For a CUDA graph, which has its own memory, the captured cell is counted.
         """
         arguments = self.sets[0].arguments
-        lltm = self.implementation.captured or self.implementation.lltm
-        outputs, kept = saved_storages(lambda: lltm(*arguments))
+        function = self.implementation.captured or self.implementation.function
+        outputs, kept = saved_storages(lambda: function(*arguments))
         of_inputs, of_outputs = ({t.untyped_storage().data_ptr() for t in given} for given in (arguments, outputs))
         count = {"saved_bytes": 0, "saved_input_bytes": 0, "saved_output_bytes": 0}
         for address, storage in kept.items():
@@ -194,9 +208,10 @@ def compile_in_mode(function: Cell, mode: str) -> Cell:
 
 
 def under_cuda_graph(implementation: Implementation) -> Implementation:
-    """An implementation whose launches are replayed by CUDA graphs. It is no row of its stage."""
-    lltm = implementation.lltm
-    return Implementation(f"CUDA graph of {implementation.name}", CapturedCell(lltm), compiled=True, captured=lltm)
+    """An implementation of the cell whose launches are replayed by CUDA graphs. It is no row of its stage."""
+    function = implementation.function
+    captured = CapturedFunction(function, parameters=(1, 2))  # weights and bias
+    return Implementation(f"CUDA graph of {implementation.name}", captured, compiled=True, captured=function)
 
 
 def stage_implementation(stage: Stage, device: str) -> Implementation:

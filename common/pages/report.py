@@ -26,6 +26,7 @@ from ..results.records import THIS_MACHINE
 from ..results.rows import DISTURBED, device_name, is_disturbed, select, size_in_memory, size_label, unique
 from ..stages import STAGES
 from .html import html_figure, html_page, html_table, inline_svg
+from .sequence_section import sequence_section
 from .tables.ladder import LADDER
 
 PAGE = ROOT / "out" / "report.html"
@@ -57,6 +58,7 @@ def render_page(result: dict, recorded: Sequence[dict], checked: Sequence[dict])
         *coverage_section(result, checked),
         *checks_section(checked),
         *measurement_sections(result),
+        *sequence_section(result),
         *kernels_section(result, recorded),
         *emulator_section(checked),
         *counts_section(checked),
@@ -110,17 +112,18 @@ def format_clock(now: int | None, most: int | None) -> str:
 
 def coverage_section(result: dict, checked: Sequence[dict]) -> Iterator[str]:
     """What was measured, and what was not, with the reason."""
-    measured = {row["stage"] for row in result["rows"]}
+    every = [*result["rows"], *result.get("sequences", [])]
+    measured = {row["stage"] for row in every}
     yield "<h2>What ran, and what did not</h2>"
     rows = []
     for stage in STAGES:
-        where = unique(select(result, stage=stage.number), "device")
+        where = unique([row for row in every if row["stage"] == stage.number], "device")
         if stage.number in measured:
             state = "measured on " + " and ".join(f"{device.upper()} tensors" for device in where)
         elif not stage.is_here:
             state = "not here yet"
         else:
-            state = "not measured" if stage.kind == "cell" else "not a cell: nothing to time beside eager"
+            state = "not measured" if stage.is_timed else "not a cell: nothing to time beside eager"
             if any(entry["stage"] == stage.number and entry["target"] == "emulator" for entry in checked):
                 state = "checked on the emulator, where nothing is timed"
         rows.append([f"stage {stage.number}", stage.title, state])

@@ -21,6 +21,12 @@ ROW_FIELDS = {
     "median": NUMBER, "q1": NUMBER, "q3": NUMBER, "samples": int, "ratio": (*NUMBER, NONE),
     "saved_bytes": int, "saved_input_bytes": int, "saved_output_bytes": int, "build_seconds": (*NUMBER, NONE),
 }  # fmt: skip
+SEQUENCE_FIELDS = {
+    "name": str, "stage": (int, NONE), "target": (str, NONE), "device": str, "dtype": str, "maths": str,
+    "threads": (int, NONE), "cell": str, "T": int, "B": int, "I": int, "S": int, "pass": str, "baseline": str,
+    "median": NUMBER, "q1": NUMBER, "q3": NUMBER, "samples": int, "ratio": NUMBER, "peak_bytes": int,
+    "saved_bytes": int, "saved_input_bytes": int, "saved_output_bytes": int, "build_seconds": (*NUMBER, NONE),
+}  # fmt: skip
 KERNEL_FIELDS = {
     "name": str, "stage": (int, NONE), "pass": str, "dtype": str, "B": int, "S": int, "kernels": int,
     "median": NUMBER, "q1": NUMBER, "q3": NUMBER, "samples": int, "bytes": (int, NONE),
@@ -41,7 +47,12 @@ def validate(result: object, path: Path) -> None:
     """
     try:
         validate_head(result)
-        for kind, expected, values in (("row", ROW_FIELDS, VALUES), ("kernel", KERNEL_FIELDS, KERNEL_VALUES)):
+        parts = (
+            ("row", ROW_FIELDS, VALUES),
+            ("kernel", KERNEL_FIELDS, KERNEL_VALUES),
+            ("sequence", SEQUENCE_FIELDS, VALUES),
+        )
+        for kind, expected, values in parts:
             for k, row in enumerate(result.get(f"{kind}s", [])):
                 validate_fields(f"{kind} {k}", row, expected, values)
                 validate_quartiles(f"{kind} {k}", row)
@@ -63,7 +74,7 @@ def validate_head(result: object) -> None:
             f"has schema {result['schema']}, this version reads {SCHEMA}: measure again with `make bench`"
         )
     validate_fields("the file", result, TOP_FIELDS)
-    for part in ("kernels", "repeats"):
+    for part in ("kernels", "sequences", "repeats"):
         if not isinstance(result.get(part, []), list):
             raise UserError(f"`{part}` is not a list")
 

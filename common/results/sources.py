@@ -22,7 +22,8 @@ def hash_folder(folder: Path) -> str:
     """The same hash for any folder with a stage's layout."""
     digest = hashlib.sha256()
     csrc = (path for path in (folder / "csrc").rglob("*") if path.suffix in CPP_SUFFIXES)
-    for path in [folder / "lltm.py", folder / "setup.py", *sorted(csrc)]:
+    modules = [folder / name for name in ("lltm.py", "sequence.py", "modules.py", "setup.py")]
+    for path in [*modules, *sorted(csrc)]:
         if path.is_file():
             code = python_code(path.read_text()) if path.suffix == ".py" else cpp_code(path.read_text())
             digest.update(f"{path.relative_to(folder).as_posix()}\n{code}\n".encode())

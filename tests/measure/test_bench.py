@@ -14,7 +14,7 @@ import torch
 from common import load, stages
 from common.cell.case import Case
 from common.errors import UserError
-from common.measure import bench, cell_times, clock
+from common.measure import bench, cell_times, clock, passes
 from common.measure.implementations import (
     MODES,
     Implementation,
@@ -89,7 +89,7 @@ def test_a_wrong_output_is_refused_before_timing(eager, monkeypatch):
     monkeypatch.setattr(clock, "interleave", lambda *_: pytest.fail("something was timed"))
 
     def lltm(*arguments):
-        new_h, new_cell = eager.lltm(*arguments)
+        new_h, new_cell = eager.function(*arguments)
         return new_h + 1e-3, new_cell
 
     assert refused(eager, lltm).startswith("stage 2 is not timed: before it is timed, new_h is wrong at [0, 0]")
@@ -97,7 +97,7 @@ def test_a_wrong_output_is_refused_before_timing(eager, monkeypatch):
 
 def test_a_wrong_gradient_is_refused(eager):
     def lltm(input, weights, bias, old_h, old_cell):
-        return eager.lltm(input, weights, bias + 1e-2 * (bias - bias.detach()), old_h, old_cell)
+        return eager.function(input, weights, bias + 1e-2 * (bias - bias.detach()), old_h, old_cell)
 
     assert "d_bias is wrong" in refused(eager, lltm)
 
@@ -106,7 +106,7 @@ def test_a_result_that_turns_wrong_while_timed_is_refused(eager, monkeypatch):
     timed, interleave = [], clock.interleave
 
     def lltm(*arguments):
-        new_h, new_cell = eager.lltm(*arguments)
+        new_h, new_cell = eager.function(*arguments)
         return (new_h + len(timed), new_cell)
 
     def timing(*arguments):
@@ -121,12 +121,12 @@ def test_a_remembered_result_is_refused(eager):
     memory = []
 
     def lltm(*arguments):
-        memory.append(eager.lltm(*arguments))
+        memory.append(eager.function(*arguments))
         return memory[0]
 
     def detached(*arguments):
         new_h, new_cell = lltm(*arguments)
-        fresh_h, fresh_cell = eager.lltm(*arguments)
+        fresh_h, fresh_cell = eager.function(*arguments)
         return fresh_h - fresh_h.detach() + new_h.detach(), fresh_cell - fresh_cell.detach() + new_cell.detach()
 
     assert "new_h is wrong" in refused(eager, detached)
@@ -134,7 +134,7 @@ def test_a_remembered_result_is_refused(eager):
 
 def test_an_output_that_nobody_wrote_is_refused(eager):
     def lltm(*arguments):
-        new_h, new_cell = eager.lltm(*arguments)
+        new_h, new_cell = eager.function(*arguments)
         return new_h, new_cell - new_cell.detach() + torch.empty_like(new_cell)
 
     assert "new_cell is wrong at [0, 0]: got nan" in refused(eager, lltm)
@@ -241,7 +241,7 @@ def test_a_size_shrinks_until_it_fits(eager):
     def lltm(*arguments):
         if len(arguments[0]) > 2:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        return eager.lltm(*arguments)
+        return eager.function(*arguments)
 
     rows, not_run = cell_times.measure_cell_at([replace(eager, lltm=lltm)], replace(CASE, B=11), TINY)
     assert {row["B"] for row in rows} == {2}
@@ -297,7 +297,7 @@ def test_a_stage_that_cannot_run_is_listed_with_its_reason(capfd):
     found = cell_times.measure_cell_on("cpu", [stage], replace(TINY, grads=("all",)))
     assert {row["name"] for row in found["rows"]} == {"eager"}
     assert found["not_run"] == [
-        cell_times.not_run_entry(
+        passes.not_run_entry(
             "stage 3",
             "cpu",
             "all sizes",
@@ -378,7 +378,7 @@ def test_maths_is_ieee_whatever_was_set():
 def test_the_command_writes_a_result_without_the_host_name(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(bench, "TOUR", TINY)
     monkeypatch.setattr(bench, "available_devices", lambda: ["cpu"])
-    monkeypatch.setattr(stages, "cell_stages", lambda: [stages.find_stage(1)])
+    monkeypatch.setattr(stages, "timed_stages", lambda: [stages.find_stage(1)])
     output = tmp_path / "deep" / "bench.json"
     assert bench.record_benchmark(quick=True, output=str(output)) == 0
     result = records.read_result(output)
@@ -448,7 +448,7 @@ def test_cuda_graphs_replay_the_right_cell(eager):
 @pytest.mark.needs("gpu")
 def test_a_wrong_cell_under_a_cuda_graph_is_refused(eager):
     def lltm(*arguments):
-        new_h, new_cell = eager.lltm(*arguments)
+        new_h, new_cell = eager.function(*arguments)
         return new_h, new_cell + 1e-3
 
     wrong = under_cuda_graph(Implementation("stage 2", lltm))

@@ -8,6 +8,7 @@ import pytest
 
 from common.errors import UserError
 from common.pages import report
+from common.pages.sequence_section import sequence_section
 from common.results import records
 from support.counted import counted
 from support.measurement import measurement
@@ -153,3 +154,29 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert report.write_report() == 0
     assert "No other machine is recorded yet" in report.PAGE.read_text()
     assert "opens in any browser" in capsys.readouterr().out
+
+
+def test_sequences_are_a_table_for_each_configuration():
+    facts = {
+        "stage": None,
+        "cell": "lstm",
+        "B": 2,
+        "I": 4,
+        "S": 8,
+        "dtype": "float32",
+        "maths": "TF32",
+        "device": "cpu",
+    }
+    facts |= {"saved_bytes": 2048, "peak_bytes": 2**21, "baseline": "torch.nn LSTM"}
+    rows = [
+        {**facts, "T": T, "name": name, "pass": which, "median": 1e3 * T * ratio, "ratio": ratio}
+        for T in (3, 5)
+        for which in ("forward", "forward+backward")
+        for name, ratio in (("torch.nn LSTM", 1.0), ("eager loop", 2.0))
+    ]
+    tables = list(sequence_section(measurement() | {"sequences": rows}))[2:]
+    assert len(tables) == 2
+    assert "LSTM, T3 B2 I4 S8, float32 (TF32), CPU tensors, Abacus 9000" in tables[0]
+    assert "<td>10.000 (2.00)</td>" in tables[1]
+    assert "<td>2 KiB</td><td>2.0 MiB</td>" in tables[0]
+    assert list(sequence_section(measurement())) == []

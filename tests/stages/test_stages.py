@@ -8,23 +8,14 @@ import torch
 from common import stages
 from common.build import modules, targets
 from common.cell.case import expected, outputs
-from common.check.harness import (
-    Subject,
-    agreement_cases,
-    gradcheck,
-    make_subject,
-    not_finite,
-    refusals,
-    second_derivatives,
-    second_device,
-    side_stream,
-)
+from common.check.cell import CellSubject, make_subject, refusals
+from common.check.checks import gradcheck, not_finite, second_derivatives, second_device, side_stream
 from support.proofs.files import stage_files
 
-ANY = Subject(0, "host", "cpu", torch.float32, lambda *arguments: arguments, 0)
+ANY = CellSubject(0, "host", "cpu", torch.float32, lambda *arguments: arguments, 0)
 CASES = [
     pytest.param((name, k), id=f"{name}-{str(case).partition(', seed')[0]}")
-    for name, group in agreement_cases(ANY).items()
+    for name, group in ANY.cases().items()
     for k, case in enumerate(group)
 ]
 
@@ -65,7 +56,7 @@ every_dtype = pytest.mark.parametrize(
 def test_agrees_with_the_reference(place, dtype, case):
     name, k = case
     one = make_subject(*place, dtype)
-    one.agree(agreement_cases(one)[name][k])
+    one.agree(one.cases()[name][k])
 
 
 @every_dtype
@@ -110,8 +101,8 @@ def test_gradient_by_hand(device, dtype):
     modules.load_stage(1)
     from lltm_stage1 import by_hand
 
-    one = Subject(1, "host", device, dtype, by_hand.lltm, torch.seed() % 10**6)
-    for group in agreement_cases(one).values():
+    one = CellSubject(1, "host", device, dtype, by_hand.lltm, torch.seed() % 10**6)
+    for group in one.cases().values():
         for case in group:
             # It keeps to the derivation: a gradient that does not arrive is the caller's zeros.
             one.agree(case)
@@ -126,7 +117,7 @@ def test_bias_gradient_has_the_shape_of_the_bias():
     from lltm_stage2 import _C
 
     B, I, S = 3, 5, 7
-    inputs = Subject(2, "host", "cpu", torch.float64, lambda: None, 0).case(B, I, S).inputs()
+    inputs = CellSubject(2, "host", "cpu", torch.float64, lambda: None, 0).case(B, I, S).inputs()
     inputs = {name: tensor.detach() for name, tensor in inputs.items()}
     new_h, new_cell, *saved = _C.forward(**inputs)
     gradients = _C.backward(new_h, new_cell, inputs["weights"], *saved, [True] * 5)
@@ -150,7 +141,7 @@ def test_gradients_nobody_asked_for_are_not_computed():
     modules.load_stage(2)
     from lltm_stage2 import _C
 
-    inputs = Subject(2, "host", "cpu", torch.float64, lambda: None, 0).case(3, 5, 7).inputs()
+    inputs = CellSubject(2, "host", "cpu", torch.float64, lambda: None, 0).case(3, 5, 7).inputs()
     inputs = {name: tensor.detach() for name, tensor in inputs.items()}
     new_h, _, *saved = _C.forward(**inputs)
     needs = [False, True, True, False, False]

@@ -9,7 +9,7 @@ import torch
 
 from ...cell.case import fresh_seed
 from ...console import say
-from ..harness import Result
+from ..subject import Result
 from . import autograd, conv_batchnorm, overrides
 from .checks import Check
 

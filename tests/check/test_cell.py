@@ -9,7 +9,8 @@ from torch.autograd.function import once_differentiable
 
 from common import load
 from common.cell.case import Case, difference, outputs
-from common.check.harness import Subject, agreement_cases, check_subject
+from common.check.cell import CellSubject
+from common.check.subject import check_subject
 
 equations = load(1).equations
 checked = load(1).lltm
@@ -167,8 +168,8 @@ MISTAKES = {
 }  # fmt: skip
 
 
-def subject_of(lltm) -> Subject:
-    return Subject(1, "host", "cpu", torch.float64, lltm, 1)
+def subject_of(lltm) -> CellSubject:
+    return CellSubject(1, "host", "cpu", torch.float64, lltm, 1)
 
 
 def test_a_right_cell_passes():
@@ -231,7 +232,7 @@ def test_layouts_are_what_they_say():
 
 def test_on_the_emulator_one_dtype_proves_the_loop_over_rows():
     def largest(target: str, dtype: torch.dtype) -> int:
-        return max(case.B for case in agreement_cases(Subject(3, target, "cpu", dtype, equations, 1))["sizes"])
+        return max(case.B for case in CellSubject(3, target, "cpu", dtype, equations, 1).cases()["sizes"])
 
     assert largest("emulator", torch.float32) > 65535
     assert largest("emulator", torch.float64) == 100

@@ -1,0 +1,162 @@
+"""The measurement of sequences: its rows, what is refused, what is left out, and the sweep's picture."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from common import load
+from common.errors import UserError
+from common.figures import sequence_sweep
+from common.measure.implementations import Implementation, WrongResult, make_input_sets
+from common.measure.passes import time_case
+from common.measure.sequence import peers, times
+from common.measure.sequence.times import Configuration, Plan
+from common.results import records
+from common.sequence.case import SequenceCase
+from common.studies.sequence import sweep
+from support import measurement
+
+TINY = Plan({"cpu": (), "cuda": ()}, rounds=2, block_seconds=1e-4)
+
+
+def configuration_rows(*size: object, **options: object):
+    return times.measure_configuration(Configuration(*size, **options), "cpu", "host", TINY)
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.parametrize("cell", ["lltm", "lstm", "gru"])
+def test_a_row_carries_every_fact(cell, monkeypatch):
+    monkeypatch.setattr(peers, "LONGEST_COMPILED", 0)
+    rows, not_run = configuration_rows(cell, 3, 2, 4, 5)
+    result = measurement.measurement() | {"sequences": rows, "not_run": not_run}
+    records.validate(result, records.MEASURED)
+    first = {"lltm": "eager loop", "lstm": "torch.nn LSTM", "gru": "torch.nn GRU"}[cell]
+    assert {row["baseline"] for row in rows} == {first}
+    assert rows[0]["name"] == first
+    assert rows[0]["ratio"] == 1
+    assert [(row["stage"], row["target"]) for row in rows if row["name"] == "stage 7"] == [(7, "host")] * 2
+    assert all(row["peak_bytes"] > 0 for row in rows)
+    assert [entry["name"] for entry in not_run] == ["torch.compile of the loop"]
+    assert "left out of runs of more than 0 steps" in not_run[0]["reason"]
+    assert "stage 7" in times.format_rows(rows)
+
+
+def test_a_wrong_sequence_is_not_timed():
+    case = SequenceCase("lstm", 3, 2, 4, 5)
+    right = peers.by_torch(case)
+
+    def wrong(*arguments):
+        outputs, h, cell = right(*arguments)
+        return outputs, h, cell * 1.001
+
+    sets = make_input_sets(case)
+    with pytest.raises(WrongResult, match="wrong is not timed: before it is timed, cell is wrong"):
+        time_case([Implementation("right", right), Implementation("wrong", wrong)], sets, "a case", 1, 0.0)
+    rows, not_run = time_case(
+        [Implementation("right", right), Implementation("wrong", wrong, may_fail=True)], sets, "a case", 1, 0.0
+    )
+    assert {row["name"] for row in rows} == {"right"}
+    assert "cell is wrong" in not_run[0]["reason"]
+
+
+@pytest.mark.needs("g++")
+def test_every_peer_agrees_with_the_reference(monkeypatch):
+    monkeypatch.setattr(peers, "LONGEST_COMPILED", 0)
+    for cell in ("lltm", "lstm", "gru"):
+        for reverse in (False, True) if cell == "lltm" else (False,):
+            case = SequenceCase(cell, 4, 3, 2, 5, reverse=reverse)
+            found, _ = peers.find_peers(case)
+            loops = [replace(one, may_fail=False) for one in found]
+            rows, not_run = time_case(loops, make_input_sets(case), "a case", 1, 0.0)
+            assert not not_run
+            assert {row["name"] for row in rows} == {one.name for one in loops}
+
+
+def test_a_stage_without_code_for_a_device_is_named(monkeypatch):
+    def refuse(*_):
+        raise UserError("it has no code for CPU tensors\nand more")
+
+    monkeypatch.setattr(times, "target_for", refuse)
+    found = times.measure_sequences_on("cpu", sweep.stages.find_stage(7), TINY)
+    assert found["sequences"] == []
+    assert found["not_run"][0]["reason"] == "it has no code for CPU tensors"
+
+
+def test_float32_maths_is_as_before():
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    with peers.float32_maths("TF32"):
+        assert torch.backends.cuda.matmul.allow_tf32
+        assert torch.backends.cudnn.allow_tf32
+        with peers.float32_maths("IEEE"):
+            assert not torch.backends.cuda.matmul.allow_tf32
+    assert (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32) == before
+
+
+# The sweep --------------------------------------------------------------------------------------------------------
+
+
+def test_the_sweep_has_sixty_sizes_in_each_kind_of_numbers():
+    found = list(sweep.sweep_configurations())
+    for dtype, maths in sweep.NUMBERS:
+        sizes = {(c.T, c.B, c.S) for c in found if (c.dtype, c.maths) == (dtype, maths)}
+        assert len(sizes) >= 60
+    assert [c.dtype for c in found[:60]] == ["bfloat16"] * 60
+
+
+def sweep_rows(**medians: float) -> list[dict]:
+    facts = {"B": 8, "S": 64, "dtype": "bfloat16", "maths": "IEEE"}
+    return [
+        {"name": name.replace("_", " "), "median": median, "T": T, "pass": which, **facts}
+        for T in (32, 128)
+        for which in ("forward", "forward+backward")
+        for name, median in medians.items()
+    ]
+
+
+def test_the_sweep_is_written_as_it_goes(tmp_path, monkeypatch):
+    (first, second, *_), path = sweep.sweep_configurations(), tmp_path / "sweep.json"
+    clock = iter([0.0, 1.0, 10.0])
+    monkeypatch.setattr(sweep, "load_stage", lambda *_: None)
+    monkeypatch.setattr(sweep, "sweep_configurations", lambda: [first, second])
+    monkeypatch.setattr(sweep, "measure_size", lambda *_: (sweep_rows(cuDNN_LSTM=2.0), []))
+    monkeypatch.setattr(sweep.time, "monotonic", lambda: next(clock))
+    record = sweep.measure_sweep(5.0, path)
+    assert json.loads(path.read_text()) == record
+    assert len(record["rows"]) == 4
+    assert record["not_run"][0]["reason"] == "the time was over"
+    assert {"date", "machine", "versions", "sources"} <= record.keys()
+
+
+def test_the_picture_shows_who_is_fastest_and_stage_7s_own_choice():
+    rows = sweep_rows(cuDNN_LSTM=6.0) + [
+        {**row, "name": f"stage 7, {rung}", "median": median}
+        for rung, median in (("loop", 8.0), ("cluster", 2.0))
+        for row in sweep_rows(x=0)
+    ]
+    rows += [{**row, "name": "stage 7", "median": 3.0} for row in sweep_rows(x=0)]
+    group = sequence_sweep.by_size(rows)[0]
+    assert sequence_sweep.fastest_rung(group)["name"] == "stage 7, cluster"
+    assert sequence_sweep.speedup_over_cudnn(group) == 2.0
+    assert sequence_sweep.speedup_over_cudnn(group[:1]) is None
+    record = measurement.measurement(gpu="Loom 3") | {"rows": rows}
+    figure = sequence_sweep.plot_sweep(record, "bfloat16")
+    texts = [text.get_text() for axis in figure.axes for text in axis.texts]
+    assert texts == ["2.0"] * 4
+    with pytest.raises(UserError, match="the sweep has no float64"):
+        sequence_sweep.plot_sweep(record, "float64")
+
+
+@pytest.mark.needs("g++")
+def test_make_stage_7_ends_with_a_comparison(monkeypatch, capsys):
+    glance = replace(TINY, configurations={"cpu": (Configuration("lltm", 3, 2, 4, 5),)})
+    monkeypatch.setattr(times, "GLANCE", glance)
+    monkeypatch.setattr(peers, "LONGEST_COMPILED", 0)
+    rows = times.compare_sequences("host", "cpu")
+    assert {"eager loop", "stage 7"} <= {row["name"] for row in rows}
+    assert "stage 7" in capsys.readouterr().out
+    assert times.compare_sequences("emulator", "cpu") == []
+    assert load(7, "host").lltm_sequence

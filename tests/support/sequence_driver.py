@@ -1,0 +1,45 @@
+"""The driver of stage 7's kernels (common/studies/sequence/driver.cu), built with the emulator for some types."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from common import stages
+from common.emulator import build_program
+from common.paths import ROOT, build_cache
+
+DRIVER = Path("common/studies/sequence/driver.cu")
+CSRC = stages.find_stage(7).folder.relative_to(ROOT) / "csrc"
+
+
+def build_driver(work: Path, types: list[str], here: Path = ROOT, start: str = "") -> Path:
+    """The driver with the kernels of some types, from the sources in `here`; the others have none.
+
+    All kernels are in one source, which begins with `start` after their headers.
+    """
+    text = (here / CSRC / "kernels.h").read_text()
+    declared = re.findall(r"^Kernels kernels_(\w+)\(CellKind cell\);", text, re.MULTILINE)
+    assert set(types) <= set(declared)
+    lines = ['#include "instantiate.cuh"', start]
+    lines += [
+        f'#include "recurrence_{name}.cu"'
+        if name in types
+        else f"Kernels kernels_{name}(CellKind) {{ return {{}}; }}"
+        for name in declared
+    ]
+    work.mkdir(parents=True, exist_ok=True)
+    kernels = work / "kernels.cu"
+    kernels.write_text("\n".join(lines) + "\n")
+    sources = [str(DRIVER), str(CSRC / "launch.cpp"), str(kernels)]
+    return build_program(sources, work, build_cache(), here=here, include_dirs=[str(CSRC)])
+
+
+def run_driver(program: Path, *arguments: object, **settings: str) -> subprocess.CompletedProcess:
+    """The driver with these arguments, on an emulated GPU with room for 16 blocks unless `settings` say otherwise."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("EMULATOR_")}
+    environment = {**others, "EMULATOR_DEVICE": "multiProcessorCount=16", "EMULATOR_TIMEOUT": "30", **settings}
+    command = [program, *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
