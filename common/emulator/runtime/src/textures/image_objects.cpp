@@ -4,11 +4,11 @@
 #include <deque>
 
 #include "../api/call.h"
-#include "../launch/cores.h"
-#include "../launch/scheduler.h"
 #include "../memory/access.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../scheduler/cores.h"
+#include "../scheduler/scheduler.h"
 #include "arrays.h"
 
 namespace emulator {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "launch_state.h"
+#include "../launch/launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {

@@ -8,14 +8,14 @@
 #include <utility>
 
 #include "../device/builtin_variables.h"
+#include "../launch/failure.h"
+#include "../launch/launch_limits.h"
+#include "../launch/progress.h"
 #include "../synchronisation/barrier_check.h"
 #include "../synchronisation/collectives.h"
 #include "blocks.h"
 #include "cores.h"
 #include "emulator/kernel_api.h"
-#include "failure.h"
-#include "launch_limits.h"
-#include "progress.h"
 #include "thread_order.h"
 
 namespace emulator {

@@ -19,13 +19,13 @@
 #include <thread>
 #include <vector>
 
+#include "../launch/failure.h"
+#include "../launch/signals.h"
 #include "../report/report.h"
 #include "../report/settings.h"
 #include "../synchronisation/barrier_objects.h"
-#include "failure.h"
 #include "scheduler.h"
 #include "shared_memory.h"
-#include "signals.h"
 #include "thread_order.h"
 
 namespace emulator {
