@@ -166,7 +166,7 @@ bool is_over() {
 void run_blocks() {
   try {
     while (!is_over() && step_grid()) {
-      if (can_divide()) return divide(run_blocks);
+      if (can_divide_launch()) return divide_launch(run_blocks);
       if (is_launching_core()) show_progress();
     }
   } catch (const std::bad_alloc&) {
