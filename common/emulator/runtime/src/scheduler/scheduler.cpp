@@ -158,14 +158,14 @@ bool step_grid() {
   return true;
 }
 
-bool is_over() {
+bool cannot_continue() {
   const LaunchState& launch = *running.launch;
   return has_failed() || launch.refusal || launch.schedule.is_deadlocked || is_stopped();
 }
 
 void run_blocks() {
   try {
-    while (!is_over() && step_grid()) {
+    while (!cannot_continue() && step_grid()) {
       if (can_divide_launch()) return divide_launch(run_blocks);
       if (is_launching_core()) show_progress();
     }
