@@ -122,6 +122,8 @@ cudaError_t LibraryCall::submit(cudaStream_t stream, std::function<void()> compu
 }
 
 cudaError_t LibraryCall::submit_and_wait(cudaStream_t stream, std::function<void()> compute) {
+  if (is_stream(stream) && is_captured(stream))
+    return refuse_in_capture("result on the host", "its result goes to the host; let it go to the device");
   if (const cudaError_t error = submit(stream, std::move(compute))) return error;
   return finish(stream);
 }
