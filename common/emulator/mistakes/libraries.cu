@@ -94,6 +94,20 @@ CASE(wrong_vector_of_which_half_is_uninitialised) {
   cublasDestroy(handle);
 }
 
+CASE(wrong_parts_of_a_matrix_that_overlap) {
+  cublasHandle_t handle = new_handle();
+  cudaStream_t streams[2];
+  float *A = numbers<float>(16), *C = zeros<float>(16);
+  for (int part = 0; part < 2; part++) {  // three rows each
+    check(cudaStreamCreate(&streams[part]));
+    cublasSetStream(handle, streams[part]);
+    cublasSgeam(handle, N, N, 3, 4, &one, A + part, 4, &one, C + part, 4, C + part, 4);  // BUG streams: array
+  }
+  for (int part = 1; part >= 0; part--) check(cudaStreamSynchronize(streams[part]));
+  cublasDestroy(handle);
+  for (cudaStream_t stream : streams) check(cudaStreamDestroy(stream));
+}
+
 CASE(wrong_order_of_two_streams) {
   cublasHandle_t handle = new_handle();
   cudaStream_t first, second;
@@ -238,6 +252,22 @@ CASE(right_kernels_and_calls_in_one_stream) {
   expect_each(y, 16, [](int i) { return 4 * i; });
   cublasDestroy(handle);
   check(cudaStreamDestroy(stream));
+}
+
+CASE(right_parts_of_a_matrix_in_two_streams) {
+  cublasHandle_t handle = new_handle();
+  cudaStream_t streams[2];
+  float *A = numbers<float>(16), *C = unwritten<float>(16),
+        *unit = filled<float>(4, [](int i) { return i % 3 == 0; });
+  for (int part = 0; part < 2; part++) {  // two rows each
+    check(cudaStreamCreate(&streams[part]));
+    cublasSetStream(handle, streams[part]);
+    expect(!cublasSgemm(handle, N, N, 2, 4, 2, &one, unit, 2, A + 2 * part, 4, &zero, C + 2 * part, 4));
+  }
+  for (int part = 1; part >= 0; part--) check(cudaStreamSynchronize(streams[part]));
+  expect_each(C, 16, [](int i) { return i; });
+  cublasDestroy(handle);
+  for (cudaStream_t stream : streams) check(cudaStreamDestroy(stream));
 }
 
 CASE(right_event_between_two_streams) {
