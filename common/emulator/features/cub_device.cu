@@ -81,6 +81,33 @@ int main() {
   std::reverse(expected.begin(), expected.end());
   expect("SortPairs", download(d_out, count) == expected && download(d_values, count) == expected);
 
+  cub::DoubleBuffer<int> buffers(d_out, d_values);
+  call("a double buffer",
+       [&](void* t, size_t& bytes) { return cub::DeviceRadixSort::SortKeys(t, bytes, buffers, count); });
+  expect("a double buffer", download(buffers.Current(), count) == expected);
+
+  // The sorted elements as runs, and the sums of runs.
+  int *d_lengths, *d_ends;
+  cudaMalloc(&d_lengths, count * sizeof(int));
+  cudaMalloc(&d_ends, count * sizeof(int));
+  call("Encode", [&](void* t, size_t& bytes) {
+    return cub::DeviceRunLengthEncode::Encode(t, bytes, d_in, d_out, d_lengths, d_number, count);
+  });
+  const int runs = download(d_number, 1)[0];
+  const std::vector<int> lengths = download(d_lengths, runs);
+  expect("Encode",
+         std::accumulate(lengths.begin(), lengths.end(), 0) == count && download(d_out, 1)[0] == in[0]);
+  call("InclusiveSum", [&](void* t, size_t& bytes) {
+    return cub::DeviceScan::InclusiveSum(t, bytes, d_lengths, d_ends, runs);
+  });
+  call("segments", [&](void* t, size_t& bytes) {
+    return cub::DeviceSegmentedReduce::Sum(t, bytes, d_in, d_out, runs - 1, d_ends, d_ends + 1);
+  });
+  expect("segments", download(d_out, 1)[0] ==
+                         std::accumulate(in.begin() + lengths[0], in.begin() + lengths[0] + lengths[1], 0));
+  cudaFree(d_lengths);
+  cudaFree(d_ends);
+
   call("If", [&](void* t, size_t& bytes) {
     return cub::DeviceSelect::If(t, bytes, d_in, d_out, d_number, count, IsOdd());
   });

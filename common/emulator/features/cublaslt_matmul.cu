@@ -5,7 +5,8 @@
 #include <cstdio>
 
 int main() {
-  cublasLtHandle_t handle = nullptr;
+  cublasLtHandle_t handle;
+  if (cublasLtCreate(&handle)) return fprintf(stderr, "there is no handle\n"), 1;
   cublasLtMatmulDesc_t description = nullptr;
   cublasLtMatrixLayout_t layout = nullptr;
   float one = 1, *matrix = nullptr;

@@ -17,6 +17,7 @@
 #include <thrust/iterator/permutation_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 #include <thrust/iterator/zip_iterator.h>
+#include <thrust/merge.h>
 #include <thrust/partition.h>
 #include <thrust/random.h>
 #include <thrust/reduce.h>
@@ -137,6 +138,14 @@ static void check_algorithms() {
   const auto ends =
       thrust::reduce_by_key(d_keys.begin(), d_keys.end(), places.begin(), groups.begin(), sums.begin());
   expect("reduce_by_key", ends.first - groups.begin() == 3 && sums[0] == 1 + 4 && sums[2] == 0 + 3 + 6);
+  thrust::inclusive_scan_by_key(d_keys.begin(), d_keys.end(), places.begin(), sums.begin());
+  expect_equal("inclusive_scan_by_key", sums, {1, 5, 2, 7, 0, 3, 9});
+  thrust::device_vector<int> firsts = d_keys, of_firsts = places;
+  const auto kept = thrust::unique_by_key(firsts.begin(), firsts.end(), of_firsts.begin());
+  expect("unique_by_key", kept.first - firsts.begin() == 3 && firsts[2] == 3 && of_firsts[2] == 0);
+  thrust::device_vector<int> merged(10);
+  thrust::merge(d_keys.begin(), d_keys.end(), firsts.begin(), firsts.begin() + 3, merged.begin());
+  expect_equal("merge", merged, {1, 1, 1, 2, 2, 2, 3, 3, 3, 3});
   d_keys.erase(thrust::unique(d_keys.begin(), d_keys.end()), d_keys.end());
   expect_equal("unique", d_keys, {1, 2, 3});
   thrust::sort(d_keys.begin(), d_keys.end(), thrust::greater<int>());

@@ -44,6 +44,21 @@ CASE(wrong_operand_on_the_host) {
   cublasDestroy(handle);
 }
 
+CASE(wrong_factor_on_the_host_in_device_mode) {
+  cublasHandle_t handle = new_handle();
+  float *x = numbers<float>(16), *y = zeros<float>(16), two = 2;
+  cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_DEVICE);
+  cublasSaxpy(handle, 16, &two, x, 1, y, 1);  // BUG memory: alpha
+  cublasDestroy(handle);
+}
+
+CASE(wrong_result_on_the_device_in_host_mode) {
+  cublasHandle_t handle = new_handle();
+  float *x = numbers<float>(16), *sum = unwritten<float>(1);
+  cublasSasum(handle, 16, x, 1, sum);  // BUG memory: array
+  cublasDestroy(handle);
+}
+
 CASE(wrong_batch_of_host_pointers) {
   cublasHandle_t handle = new_handle();
   float *A = numbers<float>(16), *B = numbers<float>(16), *C = unwritten<float>(16);
@@ -77,6 +92,20 @@ CASE(wrong_vector_of_which_half_is_uninitialised) {
   check(cudaMemset(x, 0, 32));
   cublasSasum(handle, 16, x, 1, &result);  // BUG initialisation: x
   cublasDestroy(handle);
+}
+
+CASE(wrong_parts_of_a_matrix_that_overlap) {
+  cublasHandle_t handle = new_handle();
+  cudaStream_t streams[2];
+  float *A = numbers<float>(16), *C = zeros<float>(16);
+  for (int part = 0; part < 2; part++) {  // three rows each
+    check(cudaStreamCreate(&streams[part]));
+    cublasSetStream(handle, streams[part]);
+    cublasSgeam(handle, N, N, 3, 4, &one, A + part, 4, &one, C + part, 4, C + part, 4);  // BUG streams: array
+  }
+  for (int part = 1; part >= 0; part--) check(cudaStreamSynchronize(streams[part]));
+  cublasDestroy(handle);
+  for (cudaStream_t stream : streams) check(cudaStreamDestroy(stream));
 }
 
 CASE(wrong_order_of_two_streams) {
@@ -193,6 +222,23 @@ CASE(right_result_that_the_host_gets_at_once) {
 
 __global__ void twice(float* x) { x[threadIdx.x] *= 2; }
 
+CASE(right_factor_and_result_on_the_device) {
+  cublasHandle_t handle = new_handle();
+  float *x = numbers<float>(16), *sum = unwritten<float>(1);
+  expect(!cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_DEVICE));
+  expect(!cublasSasum(handle, 16, x, 1, sum));
+  expect(!cublasSscal(handle, 16, sum, x, 1));
+  expect_each(x, 16, [](int i) { return i * 120; });
+  cublasDestroy(handle);
+}
+
+CASE(right_matrix_to_the_device_and_back) {
+  float host[6] = {0, 1, 2, 3, 4, 5}, back[4] = {}, *matrix = unwritten<float>(4);
+  expect(!cublasSetMatrix(2, 2, sizeof(float), host + 1, 3, matrix, 2));  // rows 1 and 2 of three
+  expect(!cublasGetMatrix(2, 2, sizeof(float), matrix, 2, back, 2));
+  expect(back[0] == 1 && back[1] == 2 && back[2] == 4 && back[3] == 5);
+}
+
 CASE(right_kernels_and_calls_in_one_stream) {
   cublasHandle_t handle = new_handle();
   cudaStream_t stream;
@@ -206,6 +252,22 @@ CASE(right_kernels_and_calls_in_one_stream) {
   expect_each(y, 16, [](int i) { return 4 * i; });
   cublasDestroy(handle);
   check(cudaStreamDestroy(stream));
+}
+
+CASE(right_parts_of_a_matrix_in_two_streams) {
+  cublasHandle_t handle = new_handle();
+  cudaStream_t streams[2];
+  float *A = numbers<float>(16), *C = unwritten<float>(16),
+        *unit = filled<float>(4, [](int i) { return i % 3 == 0; });
+  for (int part = 0; part < 2; part++) {  // two rows each
+    check(cudaStreamCreate(&streams[part]));
+    cublasSetStream(handle, streams[part]);
+    expect(!cublasSgemm(handle, N, N, 2, 4, 2, &one, unit, 2, A + 2 * part, 4, &zero, C + 2 * part, 4));
+  }
+  for (int part = 1; part >= 0; part--) check(cudaStreamSynchronize(streams[part]));
+  expect_each(C, 16, [](int i) { return i; });
+  cublasDestroy(handle);
+  for (cudaStream_t stream : streams) check(cudaStreamDestroy(stream));
 }
 
 CASE(right_event_between_two_streams) {

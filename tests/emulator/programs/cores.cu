@@ -86,6 +86,15 @@ __global__ void add_up_and_free(int** rows, int* sums) {
   delete[] rows[blockIdx.x];
 }
 
+// Kernels that blocks on different cores launch run in the order of these blocks.
+__global__ void print_launcher(int block) {
+  if (blockIdx.x == gridDim.x - 1) printf("launched by block %d\n", block);
+}
+__global__ void launch_kernels() {
+  work();
+  if (threadIdx.x == 0 && blockIdx.x % 8 == 7) print_launcher<<<4, 1>>>(blockIdx.x);
+}
+
 void print(const char* what, const int* values, int count) {
   std::printf("%s", what);
   for (int i = 0; i < count; i++) std::printf(" %d", values[i]);
@@ -129,6 +138,9 @@ int main() {
   add_up_and_free<<<kBlocks, kThreads>>>(rows, blocks);
   cudaDeviceSynchronize();
   print("rows", blocks, kBlocks);
+
+  launch_kernels<<<kBlocks, kThreads>>>();
+  cudaDeviceSynchronize();
 
   cudaFree(blocks);
   cudaFree(parts);

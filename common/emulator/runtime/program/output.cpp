@@ -2,7 +2,7 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "../src/launch/cores.h"
+#include "../src/scheduler/cores.h"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "launch/fiber.h"
+#include "scheduler/fiber.h"
 
 namespace {
 

@@ -18,7 +18,8 @@
 #define CUBLAS_VERSION (CUBLAS_VER_MAJOR * 10000 + CUBLAS_VER_MINOR * 100 + CUBLAS_VER_PATCH)
 #define CUBLASAPI
 #define CUBLASWINAPI
-#define CUBLAS_V2_H_  // programs ask for it
+#define CUBLAS_V2_H_  // programs ask for these
+#define CUBLAS_API_H_
 
 enum cublasStatus_t {
   CUBLAS_STATUS_SUCCESS = 0,
@@ -235,4 +236,33 @@ cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t op_a, cubl
 EMULATOR_CUBLAS_REAL(S, s, float)
 EMULATOR_CUBLAS_REAL(D, d, double)
 #undef EMULATOR_CUBLAS_REAL
+
+// A call of one of these is an error that names it.
+#define EMULATOR_CUBLAS_REFUSED(name)                                                               \
+  template <typename... Arguments>                                                                  \
+  __attribute__((error("the emulator does not support cublas" #name))) cublasStatus_t cublas##name( \
+      Arguments&&...);
+#define EMULATOR_CUBLAS_REFUSED_TYPES(name) \
+  EMULATOR_CUBLAS_REFUSED(S##name)          \
+  EMULATOR_CUBLAS_REFUSED(D##name) EMULATOR_CUBLAS_REFUSED(C##name) EMULATOR_CUBLAS_REFUSED(Z##name)
+EMULATOR_CUBLAS_REFUSED_TYPES(symm)
+EMULATOR_CUBLAS_REFUSED_TYPES(syrk)
+EMULATOR_CUBLAS_REFUSED_TYPES(syr2k)
+EMULATOR_CUBLAS_REFUSED_TYPES(trmm)
+EMULATOR_CUBLAS_REFUSED_TYPES(symv)
+EMULATOR_CUBLAS_REFUSED_TYPES(syr)
+EMULATOR_CUBLAS_REFUSED_TYPES(syr2)
+EMULATOR_CUBLAS_REFUSED_TYPES(trsv)
+EMULATOR_CUBLAS_REFUSED_TYPES(trmv)
+EMULATOR_CUBLAS_REFUSED_TYPES(gbmv)
+EMULATOR_CUBLAS_REFUSED_TYPES(rot)
+EMULATOR_CUBLAS_REFUSED_TYPES(rotg)
+EMULATOR_CUBLAS_REFUSED_TYPES(dgmm)
+EMULATOR_CUBLAS_REFUSED_TYPES(trsmBatched)
+EMULATOR_CUBLAS_REFUSED_TYPES(getrfBatched)
+EMULATOR_CUBLAS_REFUSED_TYPES(getrsBatched)
+EMULATOR_CUBLAS_REFUSED_TYPES(getriBatched)
+EMULATOR_CUBLAS_REFUSED_TYPES(matinvBatched)
+#undef EMULATOR_CUBLAS_REFUSED_TYPES
+#undef EMULATOR_CUBLAS_REFUSED
 EMULATOR_END

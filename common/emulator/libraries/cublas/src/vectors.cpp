@@ -16,7 +16,11 @@ cublasStatus_t submit_result(LibraryCall& call, cublasHandle_t handle, int argum
     call.writes("result", argument, elements(result, 1));
     return status_of(call.submit(handle->stream, [=] { *result = compute(); }));
   }
-  return status_of(call.submit_and_wait(handle->stream, [=] { *result = compute(); }));
+  Result value{};  // which the host stores, so that a pointer to the device is a mistake
+  if (const cudaError_t error = call.submit_and_wait(handle->stream, [&] { value = compute(); }))
+    return status_of(error);
+  *result = value;
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 template <typename T>

@@ -1,10 +1,11 @@
-// Stands for cuBLASLt's header of this name: its types, for programs that include it without using it. A call
-// of one of its functions is an error that names the function.
+// Stands for cuBLASLt's header of this name: its types and handles, for programs that include it without
+// using it. A call of another one of its functions is an error that names the function.
 #pragma once
 
 #include "cublas_v2.h"
 
-using cublasLtHandle_t = struct cublasLtContext*;
+struct cublasLtContext {};
+using cublasLtHandle_t = cublasLtContext*;
 using cublasLtMatmulDesc_t = struct cublasLtMatmulDescOpaque_t*;
 using cublasLtMatrixLayout_t = struct cublasLtMatrixLayoutOpaque_t*;
 using cublasLtMatmulPreference_t = struct cublasLtMatmulPreferenceOpaque_t*;
@@ -67,11 +68,15 @@ enum cublasLtEpilogue_t {
 };
 
 EMULATOR_BEGIN
+inline cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  return *handle = new cublasLtContext, CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  return delete handle, CUBLAS_STATUS_SUCCESS;
+}
 #define EMULATOR_CUBLASLT_REFUSED(name) \
   template <typename... Arguments>      \
   __attribute__((error("the emulator does not support " #name))) cublasStatus_t name(Arguments&&...);
-EMULATOR_CUBLASLT_REFUSED(cublasLtCreate)
-EMULATOR_CUBLASLT_REFUSED(cublasLtDestroy)
 EMULATOR_CUBLASLT_REFUSED(cublasLtMatmul)
 EMULATOR_CUBLASLT_REFUSED(cublasLtMatmulDescCreate)
 EMULATOR_CUBLASLT_REFUSED(cublasLtMatmulDescSetAttribute)

@@ -14,6 +14,7 @@
 #define CUFFT_VER_PATCH 0
 #define CUFFT_VERSION (CUFFT_VER_MAJOR * 1000 + CUFFT_VER_MINOR * 100 + CUFFT_VER_PATCH)
 #define CUFFTAPI
+#define _CUFFT_H_  // programs ask for it
 #define CUFFT_FORWARD -1
 #define CUFFT_INVERSE 1
 

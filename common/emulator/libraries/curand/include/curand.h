@@ -14,6 +14,7 @@
 #define CURAND_VER_PATCH 0
 #define CURAND_VERSION (CURAND_VER_MAJOR * 1000 + CURAND_VER_MINOR * 100 + CURAND_VER_PATCH)
 #define CURANDAPI
+#define CURAND_H_  // programs ask for it
 
 enum curandStatus_t {
   CURAND_STATUS_SUCCESS = 0,

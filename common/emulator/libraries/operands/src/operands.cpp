@@ -109,8 +109,7 @@ cudaError_t LibraryCall::submit(cudaStream_t stream, std::function<void()> compu
   if (sticky_error()) return note_skipped_work(), sticky_error();
   if (is_refused_) return cudaErrorIllegalAddress;
   std::vector<MemoryUse> uses;
-  for (const Operand& operand : operands_)
-    uses.push_back({operand.region.begin, operand.region.span(), operand.is_written});
+  for (const Operand& operand : operands_) uses.push_back(operand.region.use(operand.is_written));
   Work work{call_.name, call_.where, nullptr, std::move(uses)};
   work.type = cudaGraphNodeTypeKernel;
   work.run = [name = call_.name, where = call_.where, operands = operands_, compute = std::move(compute)] {
@@ -122,6 +121,8 @@ cudaError_t LibraryCall::submit(cudaStream_t stream, std::function<void()> compu
 }
 
 cudaError_t LibraryCall::submit_and_wait(cudaStream_t stream, std::function<void()> compute) {
+  if (is_stream(stream) && is_captured(stream))
+    return refuse_in_capture("result on the host", "its result goes to the host; let it go to the device");
   if (const cudaError_t error = submit(stream, std::move(compute))) return error;
   return finish(stream);
 }

@@ -8,12 +8,12 @@
 #include "../memory/allocation.h"
 #include "../races/known_blocks.h"
 #include "../report/report.h"
-#include "cores.h"
+#include "../scheduler/cores.h"
+#include "../scheduler/fiber.h"
+#include "../scheduler/shared_memory.h"
+#include "../scheduler/thread_order.h"
 #include "emulator/launch_api.h"
-#include "fiber.h"
 #include "launch_limits.h"
-#include "shared_memory.h"
-#include "thread_order.h"
 
 namespace emulator {
 namespace {

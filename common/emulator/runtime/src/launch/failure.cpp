@@ -10,8 +10,8 @@
 #include <string>
 
 #include "../report/report.h"
+#include "../scheduler/cores.h"
 #include "../synchronisation/barrier_check.h"
-#include "cores.h"
 #include "signals.h"
 
 namespace emulator {

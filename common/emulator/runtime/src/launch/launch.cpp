@@ -16,6 +16,8 @@
 #include "../memory/host_accesses.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../scheduler/scheduler.h"
+#include "../scheduler/thread_order.h"
 #include "../synchronisation/undefined_values.h"
 #include "child_launches.h"
 #include "emulator/kernel_api.h"
@@ -23,9 +25,7 @@
 #include "launch_limits.h"
 #include "launch_state.h"
 #include "launch_times.h"
-#include "scheduler.h"
 #include "signals.h"
-#include "thread_order.h"
 
 namespace emulator {
 

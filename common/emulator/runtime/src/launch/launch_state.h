@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "../scheduler/fiber.h"
 #include "emulator/launch.h"
 #include "emulator/state.h"
 #include "emulator/synchronise.h"
-#include "fiber.h"
 
 extern "C" std::mutex emulator_one_launch;  // of the process
 

@@ -10,7 +10,7 @@
 
 #include "../report/module_image.h"
 #include "../report/settings.h"
-#include "cores.h"
+#include "../scheduler/cores.h"
 #include "failure.h"
 #include "launch_state.h"
 

@@ -6,11 +6,11 @@
 
 #include "../counts/counts.h"
 #include "../launch/launch_state.h"
-#include "../launch/scheduler.h"
-#include "../launch/shared_memory.h"
 #include "../races/peer_accesses.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../scheduler/scheduler.h"
+#include "../scheduler/shared_memory.h"
 #include "../synchronisation/undefined_values.h"
 #include "async_copies.h"
 #include "bindings.h"

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <mutex>
 
-#include "../launch/cores.h"
 #include "../launch/launch_state.h"
 #include "../races/initialisation.h"
 #include "../report/report.h"
+#include "../scheduler/cores.h"
 #include "access.h"
 #include "allocation.h"
 #include "emulator/heap.h"

@@ -1,9 +1,9 @@
 // What g++ -fsanitize=thread calls for every load and store. Nothing links the sanitizer's own runtime: these
 // functions take its place, and pass the accesses of a kernel to the checks.
-#include "../launch/cores.h"
-#include "../launch/fiber.h"
 #include "../launch/launch_state.h"
 #include "../report/report.h"
+#include "../scheduler/cores.h"
+#include "../scheduler/fiber.h"
 #include "access.h"
 #include "emulator/atomics.h"
 #include "host_accesses.h"

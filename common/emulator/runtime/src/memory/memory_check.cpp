@@ -6,10 +6,10 @@
 #include "../api/streams/early_accesses.h"
 #include "../device/builtin_variables.h"
 #include "../launch/failure.h"
-#include "../launch/scheduler.h"
-#include "../launch/shared_memory.h"
 #include "../report/module_image.h"
 #include "../report/report.h"
+#include "../scheduler/scheduler.h"
+#include "../scheduler/shared_memory.h"
 #include "access.h"
 #include "bindings.h"
 

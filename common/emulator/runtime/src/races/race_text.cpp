@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "../launch/child_launches.h"
-#include "../launch/shared_memory.h"
+#include "../scheduler/shared_memory.h"
 
 namespace emulator {
 namespace {

@@ -4,9 +4,9 @@
 #include <bit>
 #include <cstring>
 
-#include "../launch/shared_memory.h"
 #include "../memory/bindings.h"
 #include "../report/report.h"
+#include "../scheduler/shared_memory.h"
 #include "initialisation.h"
 #include "peer_accesses.h"
 #include "release_acquire.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "../launch/launch_state.h"
-#include "../launch/thread_order.h"
+#include "../scheduler/thread_order.h"
 #include "settings.h"
 
 namespace emulator {

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "../launch/fiber.h"
+#include "../scheduler/fiber.h"
 #include "module_image.h"
 
 namespace emulator {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "../launch/failure.h"
-#include "../launch/scheduler.h"
 #include "../memory/async_copies.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../scheduler/scheduler.h"
 #include "barrier_check.h"
 #include "emulator/async.h"
 #include "emulator/atomics.h"

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "../counts/counts.h"
-#include "../launch/scheduler.h"
 #include "../memory/async_copies.h"
 #include "../races/shadow_events.h"
+#include "../scheduler/scheduler.h"
 #include "barrier_check.h"
 #include "group_barriers.h"
 #include "undefined_values.h"

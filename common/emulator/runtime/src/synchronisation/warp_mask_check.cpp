@@ -3,8 +3,8 @@
 #include <string>
 
 #include "../launch/failure.h"
-#include "../launch/scheduler.h"
 #include "../report/report.h"
+#include "../scheduler/scheduler.h"
 #include "barrier_check.h"
 #include "undefined_values.h"
 #include "warp_wide.h"

@@ -4,11 +4,11 @@
 #include <deque>
 
 #include "../api/call.h"
-#include "../launch/cores.h"
-#include "../launch/scheduler.h"
 #include "../memory/access.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../scheduler/cores.h"
+#include "../scheduler/scheduler.h"
 #include "arrays.h"
 
 namespace emulator {
@@ -16,14 +16,14 @@ namespace {
 
 constexpr unsigned long long kFirstHandle = 1ull << 32;  // an index or a size is no handle
 
-std::deque<ImageObject>& objects() {
+std::deque<ImageObject>& image_objects() {
   static auto& all = *new std::deque<ImageObject>;  // outlives every static object
   return all;
 }
 
 ImageObject* find_object(unsigned long long handle) {
   const auto number = handle - kFirstHandle;
-  return handle >= kFirstHandle && number < objects().size() ? &objects()[number] : nullptr;
+  return handle >= kFirstHandle && number < image_objects().size() ? &image_objects()[number] : nullptr;
 }
 
 std::string after_destruction(const ImageObject& object) {
@@ -104,8 +104,8 @@ cudaError_t new_object(ImageObject object, unsigned long long* handle) {
   const Call& call = *Call::under_way();
   object.name = argument_text(call.name, call.where, 0);
   if (object.name.empty()) object.name = object.is_surface ? "a surface" : "a texture";
-  objects().push_back(std::move(object));
-  return *handle = kFirstHandle + objects().size() - 1, cudaSuccess;
+  image_objects().push_back(std::move(object));
+  return *handle = kFirstHandle + image_objects().size() - 1, cudaSuccess;
 }
 
 // For the current call of the host.

@@ -6,6 +6,7 @@
 #include "../../memory/allocation.h"
 #include "allocations.h"
 #include "emulator/memory_api.h"
+#include "streams.h"
 
 EMULATOR_BEGIN
 namespace emulator {
@@ -24,6 +25,10 @@ struct Rows {
   }
   std::byte* writable(std::size_t i) const { return const_cast<std::byte*>(row(i)); }
   std::size_t span() const { return slice_pitch * (depth - 1) + pitch * (height - 1) + width; }
+  MemoryUse use(bool writes) const {
+    const bool has_gaps = depth == 1 && height > 1 && pitch > width;
+    return {begin, span(), writes, has_gaps ? pitch : 0, width};
+  }
 };
 inline Rows one_row(const void* begin, std::size_t bytes) { return {begin, bytes, bytes, 1}; }
 

@@ -22,8 +22,19 @@ Region region_of(const MemoryUse& use) {
   return {begin, std::min(use.bytes, std::size_t(allocation->end() - begin))};
 }
 
+// Whether the rows of each lie in the gaps of the other, as those of two parts of a matrix do.
+bool are_interleaved(const MemoryUse& a, const MemoryUse& b) {
+  if (!a.pitch || a.pitch != b.pitch) return false;
+  const auto pitch = std::ptrdiff_t(a.pitch);
+  const std::ptrdiff_t apart =
+      (static_cast<const std::byte*>(b.begin) - static_cast<const std::byte*>(a.begin)) % pitch;
+  const auto offset = std::size_t(apart < 0 ? apart + pitch : apart);
+  return offset >= a.width && offset + b.width <= a.pitch;
+}
+
 // Memory that both may use and that the first certainly uses; zero bytes if there is none.
 Region common(const MemoryUse& sure, bool is_exact, const MemoryUse& other) {
+  if (are_interleaved(sure, other)) return {nullptr, 0};
   const Region ours = region_of(sure), others = region_of(other);
   const std::byte* begin = std::max(ours.begin, others.begin);
   const std::byte* end = std::min(ours.begin + ours.bytes, others.begin + others.bytes);

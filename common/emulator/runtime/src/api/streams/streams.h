@@ -19,6 +19,7 @@ struct MemoryUse {
   const void* begin;
   std::size_t bytes;
   bool writes;
+  std::size_t pitch = 0, width = 0;  // of rows with gaps between them; 0: all of it is used
 };
 
 struct Work {

@@ -7,6 +7,18 @@
 
 namespace cub {
 
+// Two arrays, of which one has the data: a sort may leave its result in either.
+template <typename T>
+struct DoubleBuffer {
+  T* d_buffers[2] = {nullptr, nullptr};
+  int selector = 0;
+
+  DoubleBuffer() = default;
+  DoubleBuffer(T* current, T* alternate) : d_buffers{current, alternate} {}
+  T* Current() { return d_buffers[selector]; }
+  T* Alternate() { return d_buffers[selector ^ 1]; }
+};
+
 struct DeviceRadixSort {
   // Sorts by all bits of the keys.
   template <typename Key, typename Count>
@@ -37,6 +49,29 @@ struct DeviceRadixSort {
                                          cudaStream_t stream = nullptr, EMULATOR_HERE) {
     return pairs("cub::DeviceRadixSort::SortPairsDescending", temporary, bytes, keys_in, keys_out, values_in,
                  values_out, count, std::greater<>(), first_bit, last_bit, stream, where);
+  }
+
+  template <typename Key, typename Count>
+  static cudaError_t SortKeys(void* temporary, std::size_t& bytes, DoubleBuffer<Key>& keys, Count count,
+                              int first_bit = 0, int last_bit = 8 * sizeof(Key),
+                              cudaStream_t stream = nullptr, EMULATOR_HERE) {
+    const cudaError_t error = SortKeys(temporary, bytes, static_cast<const Key*>(keys.Current()),
+                                       keys.Alternate(), count, first_bit, last_bit, stream, where);
+    if (temporary && !error) keys.selector ^= 1;
+    return error;
+  }
+  template <typename Key, typename Value, typename Count>
+  static cudaError_t SortPairs(void* temporary, std::size_t& bytes, DoubleBuffer<Key>& keys,
+                               DoubleBuffer<Value>& values, Count count, int first_bit = 0,
+                               int last_bit = 8 * sizeof(Key), cudaStream_t stream = nullptr, EMULATOR_HERE) {
+    const cudaError_t error = SortPairs(temporary, bytes, static_cast<const Key*>(keys.Current()),
+                                        keys.Alternate(), static_cast<const Value*>(values.Current()),
+                                        values.Alternate(), count, first_bit, last_bit, stream, where);
+    if (temporary && !error) {
+      keys.selector ^= 1;
+      values.selector ^= 1;
+    }
+    return error;
   }
 
  private:

@@ -249,6 +249,115 @@ requires(!APolicy<It>) void reverse(It first, It last, EMULATOR_HERE) {
   reverse(policy_of(first), first, last, where);
 }
 
+template <APolicy Policy, typename Keys, typename Values, typename Compare = std::less<>>
+void stable_sort_by_key(const Policy& policy, Keys first, Keys last, Values values, Compare less = {},
+                        EMULATOR_HERE) {
+  sort_by_key(policy, first, last, values, less, where);
+}
+template <APolicy Policy, typename It, typename Predicate>
+It stable_partition(const Policy& policy, It first, It last, Predicate p, EMULATOR_HERE) {
+  return partition(policy, first, last, p, where);
+}
+
+// Scans that begin again where the key changes.
+template <APolicy Policy, typename Keys, typename Values, typename Out, typename Equal = std::equal_to<>,
+          typename Operator = std::plus<>>
+Out inclusive_scan_by_key(const Policy& policy, Keys first, Keys last, Values values, Out result,
+                          Equal equal = {}, Operator op = {}, EMULATOR_HERE) {
+  const std::ptrdiff_t count = last - first;
+  run(
+      policy, "thrust::inclusive_scan_by_key", "keys, values, result", where,
+      [=](auto keys, auto given, auto out) mutable {
+        iterator_value_t<Values> sum{};
+        for (std::ptrdiff_t i = 0; i < count; i++) {
+          const bool is_first = i == 0 || !equal(value_of(keys[i - 1]), value_of(keys[i]));
+          sum = is_first ? value_of(given[i]) : op(sum, value_of(given[i]));
+          out[i] = sum;
+        }
+      },
+      first, values, result);
+  return result + count;
+}
+template <typename Keys, typename Values, typename Out, typename Equal = std::equal_to<>,
+          typename Operator = std::plus<>>
+requires(!APolicy<Keys>) Out inclusive_scan_by_key(Keys first, Keys last, Values values, Out result,
+                                                   Equal equal = {}, Operator op = {}, EMULATOR_HERE) {
+  return inclusive_scan_by_key(policy_of(first, result), first, last, values, result, equal, op, where);
+}
+template <APolicy Policy, typename Keys, typename Values, typename Out>
+Out exclusive_scan_by_key(const Policy& policy, Keys first, Keys last, Values values, Out result,
+                          EMULATOR_HERE) {
+  const std::ptrdiff_t count = last - first;
+  run(
+      policy, "thrust::exclusive_scan_by_key", "keys, values, result", where,
+      [=](auto keys, auto given, auto out) {
+        iterator_value_t<Values> sum{};
+        for (std::ptrdiff_t i = 0; i < count; i++) {
+          if (i > 0 && !(value_of(keys[i - 1]) == value_of(keys[i]))) sum = iterator_value_t<Values>{};
+          const iterator_value_t<Values> own = given[i];
+          out[i] = sum;
+          sum = sum + own;
+        }
+      },
+      first, values, result);
+  return result + count;
+}
+template <typename Keys, typename Values, typename Out>
+requires(!APolicy<Keys>) Out
+    exclusive_scan_by_key(Keys first, Keys last, Values values, Out result, EMULATOR_HERE) {
+  return exclusive_scan_by_key(policy_of(first, result), first, last, values, result, where);
+}
+
+// Of adjacent elements with equal keys, the first ones stay.
+template <APolicy Policy, typename Keys, typename Values>
+std::pair<Keys, Values> unique_by_key(const Policy& policy, Keys first, Keys last, Values values,
+                                      EMULATOR_HERE) {
+  const std::ptrdiff_t count = last - first;
+  const auto kept = compute<std::ptrdiff_t>(
+      policy, "thrust::unique_by_key", "keys, values", where,
+      [=](auto keys, auto own) {
+        std::ptrdiff_t stay = 0;
+        for (std::ptrdiff_t i = 0; i < count; i++)
+          if (i == 0 || !(value_of(keys[stay - 1]) == value_of(keys[i]))) {
+            keys[stay] = value_of(keys[i]);
+            own[stay++] = value_of(own[i]);
+          }
+        return stay;
+      },
+      first, values);
+  return {first + kept, values + kept};
+}
+template <typename Keys, typename Values>
+requires(!APolicy<Keys>) std::pair<Keys, Values> unique_by_key(Keys first, Keys last, Values values,
+                                                               EMULATOR_HERE) {
+  return unique_by_key(policy_of(first), first, last, values, where);
+}
+
+// Two sorted arrays become one.
+template <APolicy Policy, typename A, typename B, typename Out, typename Compare = std::less<>>
+Out merge(const Policy& policy, A first1, A last1, B first2, B last2, Out result, Compare less = {},
+          EMULATOR_HERE) {
+  const std::ptrdiff_t count1 = last1 - first1, count2 = last2 - first2;
+  run(
+      policy, "thrust::merge", "first1, first2, result", where,
+      [=](auto a, auto b, auto out) mutable {
+        for (std::ptrdiff_t i = 0, j = 0; i + j < count1 + count2;) {
+          const std::ptrdiff_t place = i + j;
+          if (j == count2 || (i < count1 && !less(value_of(b[j]), value_of(a[i]))))
+            out[place] = a[i++];
+          else
+            out[place] = b[j++];
+        }
+      },
+      first1, first2, result);
+  return result + count1 + count2;
+}
+template <typename A, typename B, typename Out, typename Compare = std::less<>>
+requires(!APolicy<A>) Out
+    merge(A first1, A last1, B first2, B last2, Out result, Compare less = {}, EMULATOR_HERE) {
+  return merge(policy_of(first1, first2, result), first1, last1, first2, last2, result, less, where);
+}
+
 // The sums of adjacent values with equal keys.
 template <APolicy Policy, typename Keys, typename Values, typename OutKeys, typename OutValues,
           typename Equal = std::equal_to<>, typename Operator = std::plus<>>

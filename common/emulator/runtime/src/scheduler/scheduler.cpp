@@ -8,14 +8,14 @@
 #include <utility>
 
 #include "../device/builtin_variables.h"
+#include "../launch/failure.h"
+#include "../launch/launch_limits.h"
+#include "../launch/progress.h"
 #include "../synchronisation/barrier_check.h"
 #include "../synchronisation/collectives.h"
 #include "blocks.h"
 #include "cores.h"
 #include "emulator/kernel_api.h"
-#include "failure.h"
-#include "launch_limits.h"
-#include "progress.h"
 #include "thread_order.h"
 
 namespace emulator {
@@ -158,15 +158,15 @@ bool step_grid() {
   return true;
 }
 
-bool is_over() {
+bool cannot_continue() {
   const LaunchState& launch = *running.launch;
   return has_failed() || launch.refusal || launch.schedule.is_deadlocked || is_stopped();
 }
 
 void run_blocks() {
   try {
-    while (!is_over() && step_grid()) {
-      if (can_divide()) return divide(run_blocks);
+    while (!cannot_continue() && step_grid()) {
+      if (can_divide_launch()) return divide_launch(run_blocks);
       if (is_launching_core()) show_progress();
     }
   } catch (const std::bad_alloc&) {

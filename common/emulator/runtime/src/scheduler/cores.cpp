@@ -19,13 +19,13 @@
 #include <thread>
 #include <vector>
 
+#include "../launch/failure.h"
+#include "../launch/signals.h"
 #include "../report/report.h"
 #include "../report/settings.h"
 #include "../synchronisation/barrier_objects.h"
-#include "failure.h"
 #include "scheduler.h"
 #include "shared_memory.h"
-#include "signals.h"
 #include "thread_order.h"
 
 namespace emulator {
@@ -177,7 +177,7 @@ bool has_own_turn(const Division& all) {
 
 }  // namespace
 
-bool can_divide() {
+bool can_divide_launch() {
 #ifdef EMULATOR_ALL_CORES
   const LaunchState& launch = *running.launch;
   const Schedule& schedule = launch.schedule;
@@ -190,7 +190,7 @@ bool can_divide() {
 #endif
 }
 
-void divide(void (*run_blocks)()) {
+void divide_launch(void (*run_blocks)()) {
   Division& all = division();
   LaunchState& launch = *running.launch;
   const std::uint64_t clusters = launch.schedule.blocks / launch.schedule.cluster_size();

@@ -3,10 +3,10 @@
 #include <string>
 #include <utility>
 
+#include "../launch/failure.h"
+#include "../launch/launch_limits.h"
 #include "../report/report.h"
 #include "emulator/groups.h"
-#include "failure.h"
-#include "launch_limits.h"
 #include "scheduler.h"
 #include "shared_memory.h"
 

@@ -10,17 +10,17 @@
 #include <cstdint>
 #include <optional>
 
-#include "launch_state.h"
+#include "../launch/launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {
 
 // Whether other cores may take a share of the running launch. Its first cluster runs alone: it may declare
 // clusters, exceed a limit, or wait for other blocks.
-bool can_divide();
+bool can_divide_launch();
 // Runs the rest of the launch on all cores, this one included, and returns when it has ended. On each of them
 // it calls `run_blocks`, with a state of its own in `running`.
-void divide(void (*run_blocks)());
+void divide_launch(void (*run_blocks)());
 bool is_stopped();  // because another core's part has failed
 bool is_launching_core();
 

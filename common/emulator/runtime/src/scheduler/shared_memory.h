@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "launch_state.h"
+#include "../launch/launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {

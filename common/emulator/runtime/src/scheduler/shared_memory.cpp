@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "../launch/launch_limits.h"
 #include "cores.h"
-#include "launch_limits.h"
 
 namespace emulator {
 namespace {
