@@ -14,7 +14,7 @@ HAS_CUDA = CUDA_HOME and torch.version.cuda and (torch.cuda.is_available() or "T
 WITH_CUDA = os.environ.get("USE_CUDA", "1" if HAS_CUDA else "0") == "1"
 
 Extension = CUDAExtension if WITH_CUDA else CppExtension
-sources = ["csrc/sequence.cpp", "csrc/sequence_autograd.cpp", "csrc/sequence_cpu.cpp"]
+sources = [f"csrc/{name}.cpp" for name in ("sequence", "sequence_autograd", "sequence_cpu", "product_cpu")]
 DTYPES = ("float", "tf32", "half", "bfloat16", "double")
 cuda_sources = ["csrc/sequence_cuda.cpp", "csrc/loop_kernel.cu", "csrc/launch.cpp"]
 cuda_sources += [f"csrc/recurrence_{dtype}.cu" for dtype in DTYPES]

@@ -28,6 +28,8 @@ using RecurrenceBackward = std::tuple<at::Tensor, at::Tensor, at::Tensor>(
     const OptionalTensor& lengths, const at::Tensor& outputs, const at::Tensor& cells, const at::Tensor& z,
     std::string_view cell, bool reverse, std::string_view rung);
 
+using Product = at::Tensor(const at::Tensor& left, const at::Tensor& right, const OptionalTensor& bias);
+
 // An operator of this library, called through torch's dispatcher, which selects the kernel for the given
 // tensors, also for fake ones.
 template <typename Signature>
@@ -52,6 +54,10 @@ struct CellConstants {
 };
 CellConstants constants_of(std::string_view cell);
 
+// left @ right + bias: by the operator `product`, or by torch on a GPU.
+at::Tensor matrix_product(const at::Tensor& left, const at::Tensor& right,
+                          const OptionalTensor& bias = std::nullopt);
+
 // Raise an error that names the argument, the shape it has and the shape it should have.
 void check_recurrence(const at::Tensor& x, const at::Tensor& weights_h, const OptionalTensor& bias_h,
                       const at::Tensor& h0, const OptionalTensor& cell0, const OptionalTensor& lengths,
@@ -61,3 +67,4 @@ void check_recurrence_backward(const OptionalTensor& grad_outputs, const Optiona
                                const at::Tensor& h0, const OptionalTensor& cell0,
                                const OptionalTensor& lengths, const at::Tensor& outputs,
                                const at::Tensor& cells, const at::Tensor& z, std::string_view cell);
+void check_product(const at::Tensor& left, const at::Tensor& right, const OptionalTensor& bias);

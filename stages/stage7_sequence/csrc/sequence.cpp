@@ -3,8 +3,9 @@
 #include <Python.h>
 
 #include <ATen/ops/add.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
 
 #include "operators.h"
 
@@ -48,7 +49,9 @@ EXPAND_TORCH_LIBRARY(LLTM_NAMESPACE, m) {
       "rung)"
       " -> (Tensor d_z, Tensor d_h0, Tensor d_cell0)",
       tags);
-  // The two operators above as CUDA graphs; graphs.py implements them.
+  // left (M,K) @ right (K,N) + bias (N), for tensors on a CPU.
+  m.def("product(Tensor left, Tensor right, Tensor? bias=None) -> Tensor", tags);
+  // recurrence and recurrence_backward as CUDA graphs; graphs.py implements them.
   m.def(
       "graphed_recurrence(Tensor x, Tensor weights_h, Tensor? bias_h, Tensor h0, Tensor? cell0, Tensor? "
       "lengths,"
@@ -184,8 +187,30 @@ void check_recurrence_backward(const OptionalTensor& grad_outputs, const Optiona
   if (has_cell) from.check("grad_cell", grad_cell, {B, S});
 }
 
+void check_product(const Tensor& left, const Tensor& right, const OptionalTensor& bias) {
+  check_floating("left", left);
+  check_dimensions("left", left, 2, "(M, K)");
+  check_dimensions("right", right, 2, "(K, N)");
+  const auto from = origin(left, "left", "left of shape ", left.sym_sizes(), " calls");
+  from.check("right", right, {left.sym_size(1), right.sym_size(1)});
+  from.check("bias", bias, {right.sym_size(1)});
+}
+
 // The sequences of the cells
 // --------------------------
+
+Tensor matrix_product(const Tensor& left, const Tensor& right, const OptionalTensor& bias) {
+  static const auto product = find_operator<Product>(LLTM_OPERATOR("product"));
+  if (!left.is_cuda()) return product.call(left, right, bias);
+  return bias ? at::addmm(*bias, left, right) : left.mm(right);
+}
+
+// The input parts of the gates for all steps: inputs (T,B,I), weights (G*S,I), bias (G*S).
+Tensor input_parts(const Tensor& inputs, const Tensor& weights, const OptionalTensor& bias) {
+  const auto shape = inputs.sym_sizes();
+  return matrix_product(inputs.flatten(0, 1), weights.t(), bias)
+      .view_symint({shape[0], shape[1], weights.sym_size(0)});
+}
 
 std::tuple<Tensor, Tensor, Tensor> run_recurrence(const Tensor& x, const Tensor& weights_h,
                                                   const OptionalTensor& bias_h, const Tensor& h0,
@@ -217,7 +242,7 @@ std::tuple<Tensor, Tensor, Tensor> lltm_sequence(const Tensor& inputs,          
   from.check_lengths(lengths, B);
 
   const auto columns = weights.split_with_sizes_symint({S, I}, 1);  // of h and of the inputs
-  return run_recurrence(at::linear(inputs, columns[1], bias), columns[0], std::nullopt, h0, cell0, lengths,
+  return run_recurrence(input_parts(inputs, columns[1], bias), columns[0], std::nullopt, h0, cell0, lengths,
                         "lltm", reverse, rung);
 }
 
@@ -254,7 +279,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm_sequence(const Tensor& inputs,          
   const OptionalTensor bias = bias_ih && bias_hh ? OptionalTensor(at::add(*bias_ih, *bias_hh))
                               : bias_ih          ? bias_ih
                                                  : bias_hh;
-  return run_recurrence(at::linear(inputs, weight_ih, bias), weight_hh, std::nullopt, h0, cell0, lengths,
+  return run_recurrence(input_parts(inputs, weight_ih, bias), weight_hh, std::nullopt, h0, cell0, lengths,
                         "lstm", reverse, rung);
 }
 
@@ -268,7 +293,7 @@ std::tuple<Tensor, Tensor> gru_sequence(const Tensor& inputs,           // [T,B,
                                         bool reverse, std::string_view rung) {
   check_sequence(inputs, weight_ih, weight_hh, bias_ih, bias_hh, h0, std::nullopt, lengths, "gru");
   // The reset gate multiplies the recurrent part of the candidate with its bias, so this bias stays separate.
-  const auto results = run_recurrence(at::linear(inputs, weight_ih, bias_ih), weight_hh, bias_hh, h0,
+  const auto results = run_recurrence(input_parts(inputs, weight_ih, bias_ih), weight_hh, bias_hh, h0,
                                       std::nullopt, lengths, "gru", reverse, rung);
   return {std::get<0>(results), std::get<1>(results)};
 }
@@ -309,9 +334,15 @@ std::tuple<Tensor, Tensor, Tensor> recurrence_backward_meta(
           at::empty_symint(cell0 ? h0.sym_sizes() : c10::SymIntArrayRef(zero), z.options())};
 }
 
+Tensor product_meta(const Tensor& left, const Tensor& right, const OptionalTensor& bias) {
+  check_product(left, right, bias);
+  return at::empty_symint({left.sym_size(0), right.sym_size(1)}, left.options());
+}
+
 EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, Meta, m) {
   m.impl("recurrence", &recurrence_meta);
   m.impl("recurrence_backward", &recurrence_backward_meta);
+  m.impl("product", &product_meta);
 }
 
 // `from . import _C` loads this library, which registers the operators; _C.NAMESPACE is their namespace.

@@ -3,7 +3,7 @@
 // key, so that fake tensors reach the fake kernels.
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/addmm.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -32,9 +32,9 @@ Tensor product_with_states(const Tensor& d_recurrent, const Tensor& outputs, con
   if (T == 0) return at::zeros_symint({columns, S}, h0.options());
   const c10::SymInt first = reverse ? T - 1 : c10::SymInt(0), later = reverse ? 0 : 1,
                     earlier = reverse ? 1 : 0;
-  const Tensor of_first = d_recurrent.select_symint(0, first).t().mm(h0);  // [columns,S]
+  const Tensor of_first = matrix_product(d_recurrent.select_symint(0, first).t(), h0);  // [columns,S]
   const Tensor d_later = d_recurrent.narrow_symint(0, later, T - 1).flatten(0, 1);
-  return at::addmm(of_first, d_later.t(), outputs.narrow_symint(0, earlier, T - 1).flatten(0, 1));
+  return of_first + matrix_product(d_later.t(), outputs.narrow_symint(0, earlier, T - 1).flatten(0, 1));
 }
 
 // The columns of d_z that are the gradients of the recurrent parts, as one or two ranges: {first gate,
@@ -132,6 +132,33 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> recurrence_autograd(
   return {results[0], results[1], results[2], saved(results[3]), saved(results[4])};
 }
 
+// Its gradient calls the operator with autograd, so it has further derivatives.
+struct ProductFunction : torch::autograd::Function<ProductFunction> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& left, const Tensor& right,
+                        const OptionalTensor& bias) {
+    static const auto product = find_operator<Product>(LLTM_OPERATOR("product"));
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    ctx->save_for_backward({left, right});
+    ctx->saved_data["has_bias"] = bias.has_value();
+    return product.call(left, right, bias);
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const variable_list saved = ctx->get_saved_variables();
+    const Tensor &left = saved[0], &right = saved[1], &grad = grads[0];
+    variable_list gradients(3);
+    if (ctx->needs_input_grad(0)) gradients[0] = matrix_product(grad, right.t());
+    if (ctx->needs_input_grad(1)) gradients[1] = matrix_product(left.t(), grad);
+    if (ctx->saved_data["has_bias"].toBool() && ctx->needs_input_grad(2)) gradients[2] = grad.sum(0);
+    return gradients;
+  }
+};
+
+Tensor product_autograd(const Tensor& left, const Tensor& right, const OptionalTensor& bias) {
+  return ProductFunction::apply(left, right, bias);
+}
+
 // The identity, whose derivative raises an error.
 struct Refusal : torch::autograd::Function<Refusal> {
   static Tensor forward(AutogradContext* ctx, const Tensor& tensor, const std::string& name) {
@@ -168,6 +195,7 @@ void without_derivative(const c10::OperatorHandle& op, torch::jit::Stack* stack)
 
 EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, Autograd, m) {
   m.impl("recurrence", &recurrence_autograd);
+  m.impl("product", &product_autograd);
   m.impl("recurrence_backward", torch::CppFunction::makeFromBoxedFunction<&without_derivative>());
 }
 

@@ -7,24 +7,17 @@
 // threads.
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <type_traits>
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "operators.h"
+#include "product_cpu.h"
 #include "simd.h"
 
 namespace {  // each library has its own, as in sequence_autograd.cpp
 
 using at::Tensor;
-
-int64_t divide_up(int64_t number, int64_t by) { return (number + by - 1) / by; }
 
 // Threads
 // -------
@@ -56,55 +49,6 @@ Division divide(int64_t threads, int64_t rows, int64_t blocks, int64_t work) {
   return {groups, std::clamp<int64_t>(threads / groups, 1, std::max<int64_t>(1, std::min(blocks, useful)))};
 }
 
-// Calls work(thread, threads) in each of at most `threads` threads. work may call barrier(), which waits for
-// all.
-template <typename Work>
-void in_parallel(int64_t threads, const Work& work) {
-#ifdef _OPENMP
-#pragma omp parallel num_threads(threads) if (threads > 1)
-  work(omp_get_thread_num(), omp_get_num_threads());
-#else
-  work(0, 1);
-#endif
-}
-
-void barrier() {
-#pragma omp barrier
-}
-
-// How many threads are worth their start: `work` is the number of multiplications of all steps.
-int64_t useful_threads(double work) {
-  constexpr double kWorkOfThread = 1 << 17;
-  return std::clamp<int64_t>(work / kWorkOfThread, 1, at::get_num_threads());
-}
-
-// The product of a step
-// ---------------------
-
-// sums[row][v] += rows[row][k] * panel[k][v], over all k. kRows * kVectors sums are in registers.
-template <int kRows, int kVectors, typename V>
-ALWAYS_INLINE void add_product(V (&sums)[kRows][kVectors], const typename V::scalar_t* rows,
-                               int64_t row_stride, const typename V::scalar_t* panel, int64_t depth) {
-  for (int64_t k = 0; k < depth; ++k) {
-    V right[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) right[v] = simd::load<V>(panel + (k * kVectors + v) * V::size);
-#pragma GCC unroll 8
-    for (int row = 0; row < kRows; ++row) {
-      const V left = rows[row * row_stride + k];
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[row][v] += left * right[v];
-    }
-  }
-}
-
-// Calls tile(kRows, row) for each kRows rows, and for the last ones with smaller powers of two.
-template <int kRows, typename Tile>
-ALWAYS_INLINE void for_tiles(int64_t row, int64_t last, const Tile& tile) {
-  for (; row + kRows <= last; row += kRows) tile(std::integral_constant<int, kRows>(), row);
-  if constexpr (kRows > 1) for_tiles<kRows / 2>(row, last, tile);
-}
-
 // What forward and backward share: sizes, the order of steps, and how long each row is.
 struct Sequence {
   int64_t T, B, S;
@@ -115,14 +59,6 @@ struct Sequence {
   // The time of the step that is computed as number `step`, and whether a row is that long.
   int64_t time_of(int64_t step) const { return reverse ? T - 1 - step : step; }
   bool has(int64_t row, int64_t time) const { return !lengths || time < lengths[row]; }
-};
-
-// A matrix with any strides.
-template <typename math_t>
-struct Matrix {
-  const math_t* data;
-  int64_t row_stride, column_stride;
-  math_t at(int64_t row, int64_t column) const { return data[row * row_stride + column * column_stride]; }
 };
 
 // Forward
@@ -197,14 +133,16 @@ struct Forward : Sequence {
       if (bias)
         for (int gate = 0; gate < G; ++gate)
           start[gate] = simd::load<V>(bias + gate * S + unit, std::min<int64_t>(V::size, S - unit));
-      for_tiles<Registers::kRows>(
-          share.first_row, share.last_row, [&](auto rows, int64_t row) __attribute__((always_inline)) {
-            V sums[rows][G];
-            for (int r = 0; r < rows; ++r)
-              for (int gate = 0; gate < G; ++gate) sums[r][gate] = start[gate];
-            add_product<rows, G, V>(sums, old_h + row * padded, padded, panel + block * S * G * V::size, S);
-            for (int r = 0; r < rows; ++r) compute_units(step, row + r, unit, sums[r]);
-          });
+      for_tiles<Registers::kRows>(share.first_row, share.last_row,
+                                  [&](auto rows, int64_t row) __attribute__((always_inline)) {
+                                    V sums[rows][G];
+                                    for (int r = 0; r < rows; ++r)
+                                      for (int gate = 0; gate < G; ++gate) sums[r][gate] = start[gate];
+                                    add_product<rows, G, V>(sums, {old_h + row * padded, padded, 1},
+                                                            panel + block * S * G * V::size, S);
+                                    for (int r = 0; r < rows; ++r)
+                                      compute_units(step, row + r, unit, sums[r]);
+                                  });
     }
   }
 
@@ -388,7 +326,7 @@ struct Backward : Sequence {
       for_tiles<2 * Registers::kRows>(
           share.first_row, share.last_row, [&](auto rows, int64_t row) __attribute__((always_inline)) {
             V sums[rows][kVectors] = {};
-            add_product<rows, kVectors, V>(sums, rows_in + row * G * S, G * S,
+            add_product<rows, kVectors, V>(sums, {rows_in + row * G * S, G * S, 1},
                                            panel + block * G * S * kVectors * V::size, G * S);
             for (int r = 0; r < rows; ++r)
               for (int v = 0; v < kVectors; ++v) {
