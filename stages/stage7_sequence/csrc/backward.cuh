@@ -29,7 +29,6 @@ class BackwardBlock {
         deliveries_(memory + layout_.arrivals, layout_.received_size(division_) * int(sizeof(math_t))),
         memory_(memory),
         received_(received(static_cast<math_t*>(work.exchange))),
-        one_by_units_(1.0f / division_.units),
         share_(division_, chain_, sizes_),
         weights_(layout_.product, memory,
                  {static_cast<const scalar_t*>(arrays_.weights), arrays_.weights_stride, sizes_.state,
@@ -41,19 +40,24 @@ class BackwardBlock {
     const int64_t first = arrays_.reverse ? 0 : sizes_.steps - 1;
     const int direction = arrays_.reverse ? 1 : -1;
     Cursors cursors(*this, first, direction);
+    Destination destinations[kHeldTiles][2];
+#pragma unroll
+    for (int i = 0; i < kHeldTiles; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) destinations[i][half] = destination(weights_.tile(i), half);
     Inputs ahead = load(cursors, 0, sizes_.steps == 1);
     for (int64_t step = 0; step < sizes_.steps; ++step) {
       const bool is_last = step + 1 == sizes_.steps;
       char* const gradients = gate_gradients(step);
-      for (int round = 0; round < share_.rounds; ++round) {
-        if (!is_valid(round)) continue;
-        const Inputs inputs = round == 0 ? ahead : load(cursors, round, is_last);
-        compute(inputs, cursors.d_z, round, first + direction * step, step, gradients);
-      }
+      const int64_t t = first + direction * step;
+      // Round 0 is apart: its inputs are loaded a step ahead, and its indices are known to the compiler.
+      if (is_valid(0)) compute(ahead, cursors.d_z, 0, t, step, gradients);
+      for (int round = 1; round < share_.rounds; ++round)
+        if (is_valid(round)) compute(load(cursors, round, is_last), cursors.d_z, round, t, step, gradients);
       __syncthreads();
       cursors.advance();
       if (!is_last) ahead = load(cursors, 0, step + 2 == sizes_.steps);
-      multiply_and_send(gradients, step + 1);
+      multiply_and_send(gradients, step + 1, destinations);
       receive(step + 1);
     }
     finish();
@@ -86,7 +90,7 @@ class BackwardBlock {
   // What a thread needs from global memory for one row in a step. The numbers are converted where they are
   // used: a conversion here would wait for them.
   struct Inputs {
-    scalar_t z[kSaved], old_h, old_cell, new_cell, grad_output;
+    Loaded<scalar_t> z[kSaved], old_h, old_cell, new_cell, grad_output;
     int64_t length;
   };
 
@@ -135,13 +139,13 @@ class BackwardBlock {
     Inputs inputs = {};
     if (!is_valid(round)) return inputs;
 #pragma unroll
-    for (int i = 0; i < kSaved; ++i) inputs.z[i] = cursors.z(round, i);
-    inputs.old_h = is_last ? cursors.h0(round) : cursors.outputs(round);
+    for (int i = 0; i < kSaved; ++i) inputs.z[i].load(cursors.z(round, i));
+    inputs.old_h.load(is_last ? cursors.h0(round) : cursors.outputs(round));
     if (Cell::kHasCell) {
-      inputs.old_cell = is_last ? cursors.cell0(round) : cursors.old_cells(round);
-      inputs.new_cell = cursors.cells(round);
+      inputs.old_cell.load(is_last ? cursors.cell0(round) : cursors.old_cells(round));
+      inputs.new_cell.load(cursors.cells(round));
     }
-    if (cursors.grad_outputs.is_there()) inputs.grad_output = cursors.grad_outputs(round);
+    if (cursors.grad_outputs.is_there()) inputs.grad_output.load(cursors.grad_outputs(round));
     inputs.length = arrays_.lengths ? arrays_.lengths[share_.b + round * share_.rows_at_once] : sizes_.steps;
     return inputs;
   }
@@ -162,13 +166,13 @@ class BackwardBlock {
 
   __device__ void compute(const Inputs& inputs, const Cursor<scalar_t, kSaved>& to, int round, int64_t t,
                           int64_t step, char* gradients) const {
-    const math_t d_new_h = d_h(round, step) + math_t(inputs.grad_output);
+    const math_t d_new_h = d_h(round, step) + math_t(scalar_t(inputs.grad_output));
     math_t z[kSaved], d_z[kSaved] = {}, past_product = d_new_h;
 #pragma unroll
-    for (int i = 0; i < kSaved; ++i) z[i] = inputs.z[i];
+    for (int i = 0; i < kSaved; ++i) z[i] = scalar_t(inputs.z[i]);
     if (t < inputs.length)
-      past_product = Cell::backward(d_z, z, math_t(inputs.old_h), math_t(inputs.old_cell),
-                                    math_t(inputs.new_cell), d_new_h, d_cell(round));
+      past_product = Cell::backward(d_z, z, math_t(scalar_t(inputs.old_h)), math_t(scalar_t(inputs.old_cell)),
+                                    math_t(scalar_t(inputs.new_cell)), d_new_h, d_cell(round));
     direct(round) = past_product;
 #pragma unroll
     for (int i = 0; i < kSaved; ++i) to(round, i) = d_z[i];
@@ -178,34 +182,51 @@ class BackwardBlock {
     for (int gate = 0; gate < kGates; ++gate) row[gate * division_.units] = d_z[Cell::recurrent(gate)];
   }
 
-  // This block's part of d_h of all units: each number goes to the block that owns the unit.
-  __device__ void multiply_and_send(const char* gradients, int64_t number) const {
-    const int lane = threadIdx.x % kWarp, split = layout_.product.split;
+  // Where a lane's sums of half a tile go: to the block that owns the unit.
+  struct Destination {
+    int block;        // not one of the chain's for padding
+    uint32_t memory;  // of the block, for `send`
+    int place;        // among the numbers from one source
+  };
+
+  __device__ Destination destination(int tile, int half) const {
+    const int unit_of_chain = tile * kTile + half * 8 + threadIdx.x % kWarp / 4;
+    const int block = unit_of_chain / division_.units, unit = unit_of_chain % division_.units;
+    const bool is_remote = chain_.exchange == Exchange::kCluster && block < chain_.blocks;
+    return {block, is_remote ? deliveries_.memory_of(block) : 0,
+            unit * kGroup + place_of(threadIdx.x % 4 * 2, unit)};
+  }
+
+  // This block's part of d_h of all units.
+  __device__ void multiply_and_send(const char* gradients, int64_t number,
+                                    const Destination (&destinations)[kHeldTiles][2]) const {
+    const int split = layout_.product.split;
     const int source = chain_.rank * split + threadIdx.x / kWarp % split;
     const int size = division_.units * kGroup;
     for (int row = 0; row < division_.rows; row += kGroup) {
       math_t* const to = received_ + number % 2 * layout_.received_size(division_) +
                          (row / kGroup * layout_.sources + source) * size;
-      weights_.multiply_rows(gradients + row * layout_.product.row_bytes,
-                             [&](int tile, const math_t(&top)[2], const math_t(&bottom)[2]) {
-                               const int unit = tile * kTile + lane / 4;
-                               send(number, unit, to, lane % 4 * 2, top);
-                               send(number, unit + 8, to, lane % 4 * 2, bottom);
-                             });
+      weights_.multiply_rows(
+          gradients + row * layout_.product.row_bytes,
+          [&](int i, const math_t(&top)[2], const math_t(&bottom)[2]) {
+            send(number, destinations[i][0], to, top);
+            send(number, destinations[i][1], to, bottom);
+          },
+          [&](int tile, const math_t(&top)[2], const math_t(&bottom)[2]) {
+            send(number, destination(tile, 0), to, top);
+            send(number, destination(tile, 1), to, bottom);
+          });
     }
   }
 
-  __device__ __forceinline__ void send(int64_t number, int unit_of_chain, math_t* to, int row,
+  __device__ __forceinline__ void send(int64_t number, const Destination& destination, math_t* to,
                                        const math_t (&sums)[2]) const {
-    // A division of small whole numbers by way of float, which is exact here and takes fewer instructions.
-    const int block = int((unit_of_chain + 0.5f) * one_by_units_);
-    const int unit = unit_of_chain - block * division_.units;
-    if (block >= chain_.blocks) return;  // padding of the last tile
-    to += unit * kGroup + place_of(row, unit);
+    if (destination.block >= chain_.blocks) return;
+    to += destination.place;
     const TwoRows<math_t> two{sums[0], sums[1]};
-    if (chain_.exchange == Exchange::kCluster) return deliveries_.send(number, block, to, two);
+    if (chain_.exchange == Exchange::kCluster) return deliveries_.send(number, destination.memory, to, two);
     if (chain_.exchange == Exchange::kGrid)
-      to += (block - chain_.rank) * int64_t(2 * layout_.received_size(division_));
+      to += (destination.block - chain_.rank) * int64_t(2 * layout_.received_size(division_));
     *reinterpret_cast<TwoRows<math_t>*>(to) = two;
   }
 
@@ -234,7 +255,6 @@ class BackwardBlock {
   const Deliveries deliveries_;
   char* const memory_;
   math_t* const received_;  // in shared memory, or in global memory if the exchange is there
-  const float one_by_units_;
   const Share share_;
   const Weights<Unit, kHeldTiles> weights_;
 };

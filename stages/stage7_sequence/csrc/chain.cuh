@@ -4,6 +4,7 @@
 #include <cooperative_groups.h>
 
 #include <cuda/atomic>
+#include <type_traits>
 
 #include "layout.h"
 #include "work.h"
@@ -62,7 +63,7 @@ class Deliveries {
   __device__ void start() const {
 #if __CUDA_ARCH__ >= 900
     if (threadIdx.x == 0) {
-      for (int buffer = 0; buffer < 2; ++buffer) {
+      for (int64_t buffer = 0; buffer < 2; ++buffer) {
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier(buffer)) : "memory");
         expect(buffer);
       }
@@ -80,12 +81,22 @@ class Deliveries {
 #endif
   }
 
+  // The shared memory of another block, as an address that `send` takes. It is worth keeping.
+  __device__ uint32_t memory_of(int block) const {
+    uint32_t mapped = 0;
+#if __CUDA_ARCH__ >= 900
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(barriers_), "r"(block));
+#endif
+    return mapped;
+  }
+
   // Stores 8 or 16 bytes as a part of a delivery. place: in this block's shared memory; the other block has
   // the same.
   template <typename Vector>
-  __device__ __forceinline__ void send(int64_t number, int block, void* place, const Vector& vector) const {
+  __device__ __forceinline__ void send(int64_t number, uint32_t memory, const void* place,
+                                       const Vector& vector) const {
 #if __CUDA_ARCH__ >= 900
-    const uint32_t to = address_in(block, address_of(place)), counter = address_in(block, barrier(number));
+    const uint32_t to = memory + (address_of(place) - barriers_), counter = memory + offset(number);
     if constexpr (sizeof(Vector) == 16) {
       const uint4 words = reinterpret_cast<const uint4&>(vector);
       asm volatile(
@@ -106,7 +117,7 @@ class Deliveries {
   // Waits until all of a delivery has arrived, and expects the next one in its buffer.
   __device__ __forceinline__ void wait(int64_t number) const {
 #if __CUDA_ARCH__ >= 900
-    const uint32_t parity = (number - 1) / 2 % 2;
+    const uint32_t parity = uint32_t(number - 1) / 2 % 2;
     uint32_t is_there = 0;
     while (!is_there)
       asm volatile(
@@ -123,15 +134,8 @@ class Deliveries {
   __device__ static uint32_t address_of(const void* place) {
     return uint32_t(__cvta_generic_to_shared(place));
   }
-  __device__ uint32_t barrier(int64_t number) const { return barriers_ + number % 2 * sizeof(uint64_t); }
-
-  __device__ static uint32_t address_in(uint32_t block, uint32_t address) {
-    uint32_t mapped = 0;
-#if __CUDA_ARCH__ >= 900
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(block));
-#endif
-    return mapped;
-  }
+  __device__ static uint32_t offset(int64_t number) { return uint32_t(number) % 2 * sizeof(uint64_t); }
+  __device__ uint32_t barrier(int64_t number) const { return barriers_ + offset(number); }
 
   __device__ void expect(int64_t number) const {
 #if __CUDA_ARCH__ >= 900
@@ -166,6 +170,30 @@ struct Share {
   __device__ bool is_valid(int round, const Division& division, const Sizes& sizes) const {
     return has_unit && row(round) < division.rows && b + round * rows_at_once < sizes.batch;
   }
+};
+
+// A number as it was loaded. Numbers of 16 bits have a register of their own: to pack two of them into one,
+// the thread would have to wait for both.
+template <typename scalar_t>
+class Loaded {
+ public:
+  __device__ __forceinline__ void load(const scalar_t& from) {
+    if constexpr (sizeof(scalar_t) == sizeof(uint16_t))
+      bits_ = reinterpret_cast<const uint16_t&>(from);
+    else
+      bits_ = from;
+  }
+  __device__ __forceinline__ operator scalar_t() const {
+    if constexpr (sizeof(scalar_t) == sizeof(uint16_t)) {
+      const uint16_t bits = bits_;
+      return reinterpret_cast<const scalar_t&>(bits);
+    } else {
+      return bits_;
+    }
+  }
+
+ private:
+  std::conditional_t<sizeof(scalar_t) == sizeof(uint16_t), uint32_t, scalar_t> bits_ = 0;
 };
 
 // A thread's numbers in an array [T,B,kNumbers,S], or [B,kNumbers,S], of which it goes through the steps.

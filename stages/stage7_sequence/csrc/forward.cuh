@@ -39,18 +39,14 @@ class ForwardBlock {
     const Cursor<scalar_t, 1> last_h(arrays_.h, share_, sizes_), last_cell(arrays_.cell, share_, sizes_);
     const Sender sender(*this);
 
+    // Round 0 is apart: its inputs are loaded a step ahead, and its indices are known to the compiler.
     Inputs ahead = load(x, 0);
     for (int64_t step = 0; step < sizes_.steps; ++step) {
       const int64_t t = first + direction * step;
       const bool is_last = step + 1 == sizes_.steps;
       multiply(state(step));
       __syncthreads();
-      for (int round = 0; round < share_.rounds; ++round) {
-        const Inputs inputs = round == 0 ? ahead : load(x, round);
-        if (round == share_.rounds - 1) {
-          x.advance();
-          if (!is_last) ahead = load(x, 0);
-        }
+      auto compute_round = [&](int round, const Inputs& inputs) __attribute__((always_inline)) {
         scalar_t h = scalar_t(0.0f);
         if (is_valid(round)) {
           math_t& cell = cell_of(round);
@@ -61,7 +57,13 @@ class ForwardBlock {
           if (is_last && last_cell.is_there()) last_cell(round) = cell;
         }
         if (!is_last) sender.send(*this, h, round, step + 1);
-      }
+      };
+      const Inputs inputs = ahead;
+      const Cursor<scalar_t, kGates> now = x;
+      x.advance();
+      if (!is_last) ahead = load(x, 0);
+      compute_round(0, inputs);
+      for (int round = 1; round < share_.rounds; ++round) compute_round(round, load(now, round));
       if (!is_last) receive(step + 1);
       z.advance(), outputs.advance(), cells.advance();
     }
@@ -72,7 +74,7 @@ class ForwardBlock {
   // What a thread needs from global memory for one row in a step. The numbers are converted where they are
   // used: a conversion here would wait for them.
   struct Inputs {
-    scalar_t x[kGates], bias[kGates];
+    Loaded<scalar_t> x[kGates], bias[kGates];
     int64_t length;
   };
 
@@ -111,11 +113,11 @@ class ForwardBlock {
     Inputs inputs = {};
     if (!is_valid(round)) return inputs;
 #pragma unroll
-    for (int gate = 0; gate < kGates; ++gate) inputs.x[gate] = x(round, gate);
+    for (int gate = 0; gate < kGates; ++gate) inputs.x[gate].load(x(round, gate));
     if (arrays_.bias) {
 #pragma unroll
       for (int gate = 0; gate < kGates; ++gate)
-        inputs.bias[gate] = static_cast<const scalar_t*>(arrays_.bias)[gate * sizes_.state + share_.s];
+        inputs.bias[gate].load(static_cast<const scalar_t*>(arrays_.bias)[gate * sizes_.state + share_.s]);
     }
     inputs.length = arrays_.lengths ? arrays_.lengths[share_.b + round * share_.rows_at_once] : sizes_.steps;
     return inputs;
@@ -127,15 +129,20 @@ class ForwardBlock {
     math_t* const partial = reinterpret_cast<math_t*>(memory_ + layout_.partial);
     for (int row = 0; row < division_.rows; row += kGroup) {
       math_t* const sums = partial + (part * division_.rows + row + lane % 4 * 2) * layout_.partial_stride;
-      weights_.multiply_rows(state + row * layout_.product.row_bytes,
-                             [&](int tile, const math_t(&top)[2], const math_t(&bottom)[2]) {
-                               math_t* const place = sums + tile * kTile + lane / 4;
+      auto store = [&](int tile, const math_t(&top)[2], const math_t(&bottom)[2]) {
+        math_t* const place = sums + tile * kTile + lane / 4;
 #pragma unroll
-                               for (int i = 0; i < 2; ++i) {
-                                 place[i * layout_.partial_stride] = top[i];
-                                 place[i * layout_.partial_stride + 8] = bottom[i];
-                               }
-                             });
+        for (int i = 0; i < 2; ++i) {
+          place[i * layout_.partial_stride] = top[i];
+          place[i * layout_.partial_stride + 8] = bottom[i];
+        }
+      };
+      weights_.multiply_rows(
+          state + row * layout_.product.row_bytes,
+          [&](int i, const math_t(&top)[2], const math_t(&bottom)[2]) {
+            store(weights_.tile(i), top, bottom);
+          },
+          store);
     }
   }
 
@@ -145,7 +152,7 @@ class ForwardBlock {
     math_t x[kGates], r[kGates], z[kSaved];
     add_recurrent_part(r, inputs, round);
 #pragma unroll
-    for (int gate = 0; gate < kGates; ++gate) x[gate] = inputs.x[gate];
+    for (int gate = 0; gate < kGates; ++gate) x[gate] = scalar_t(inputs.x[gate]);
     Cell::pre_activations(z, x, r);
 #pragma unroll
     for (int i = 0; i < kSaved; ++i) {
@@ -163,7 +170,7 @@ class ForwardBlock {
     const math_t* place = reinterpret_cast<const math_t*>(memory_ + layout_.partial) +
                           share_.row(round) * layout_.partial_stride + share_.unit;
 #pragma unroll
-    for (int gate = 0; gate < kGates; ++gate) r[gate] = inputs.bias[gate];
+    for (int gate = 0; gate < kGates; ++gate) r[gate] = scalar_t(inputs.bias[gate]);
     for (int i = 0; i < layout_.product.split; ++i, place += division_.rows * layout_.partial_stride) {
 #pragma unroll
       for (int gate = 0; gate < kGates; ++gate) r[gate] += place[gate * division_.units];
@@ -180,6 +187,8 @@ class ForwardBlock {
       place_ = row_ * block.layout_.product.row_bytes +
                (block.chain_.rank * units + thread % units) * int(sizeof(scalar_t));
       staged_ = reinterpret_cast<scalar_t*>(block.memory_ + block.layout_.staged) + threadIdx.x;
+#pragma unroll
+      for (int i = 0; i < kTargets; ++i) memories_[i] = block.deliveries_.memory_of(target(i));
     }
 
     // All lanes of a warp call this together.
@@ -201,18 +210,25 @@ class ForwardBlock {
           *reinterpret_cast<uint4*>(block.state_in_global_memory(number) + place) = vector;
         return;
       }
-      for (int to = lane() / kVectors; to < block.chain_.blocks; to += kWarp / kVectors)
-        block.deliveries_.send(number, to, next + place, vector);
+#pragma unroll
+      for (int i = 0; i < kTargets; ++i)
+        if (target(i) < block.chain_.blocks)
+          block.deliveries_.send(number, memories_[i], next + place, vector);
     }
 
    private:
     static constexpr int kVectors = kWarp * sizeof(scalar_t) / kVector;
+    static constexpr int kTargets = divide_up(kBlocksOfCluster, kWarp / kVectors);
 
     __device__ static int lane() { return threadIdx.x % kWarp; }
     // The first number of the lane's vector, among those of the warp.
     __device__ static int first_number() { return lane() % kVectors * int(kVector / sizeof(scalar_t)); }
 
+    // The blocks to which a lane sends.
+    __device__ static int target(int i) { return lane() / kVectors + i * (kWarp / kVectors); }
+
     int row_, place_;  // of the lane's vector, in round 0
+    uint32_t memories_[kTargets];
     scalar_t* staged_;
   };
 

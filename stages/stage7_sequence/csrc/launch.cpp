@@ -211,7 +211,7 @@ std::optional<Plan> make_plan(Rung rung, CellKind cell, Scalar scalar, Sizes siz
   const int shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   std::optional<Plan> best;
   double shortest = 0;
-  for (int count = 1; count <= (rung == Rung::kCluster ? 16 : 128); count *= 2) {
+  for (int count = 1; count <= (rung == Rung::kCluster ? kBlocksOfCluster : 128); count *= 2) {
     if ((blocks && count != blocks) || count > sizes.state) continue;
     Plan plan{rung, cell, scalar, backward, sizes, {}, 0, 0, 0, 0};
     if (!plan_chains(plan, count, shared_bytes)) continue;

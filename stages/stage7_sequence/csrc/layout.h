@@ -5,11 +5,12 @@
 #include "recurrence.h"
 
 constexpr int kWarp = 32, kWarps = 8, kThreads = kWarps * kWarp;
-constexpr int kVector = 16;          // bytes that a thread loads at once
-constexpr int kChunk = 4 * kVector;  // bytes of a row that a warp multiplies at once
-constexpr int kTile = 16;            // rows of weights that a warp multiplies at once
-constexpr int kArrivalsBytes = 16;   // the counters of Deliveries
-constexpr int kGroup = 8;            // rows of the batch that a warp multiplies at once
+constexpr int kVector = 16;           // bytes that a thread loads at once
+constexpr int kChunk = 4 * kVector;   // bytes of a row that a warp multiplies at once
+constexpr int kTile = 16;             // rows of weights that a warp multiplies at once
+constexpr int kBlocksOfCluster = 16;  // at most
+constexpr int kArrivalsBytes = 16;    // the counters of Deliveries
+constexpr int kGroup = 8;             // rows of the batch that a warp multiplies at once
 
 __host__ __device__ constexpr int divide_up(int number, int by) { return (number + by - 1) / by; }
 __host__ __device__ constexpr int min_of(int a, int b) { return a < b ? a : b; }

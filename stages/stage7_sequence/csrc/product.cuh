@@ -199,8 +199,8 @@ class Weights {
 
   // Multiplies kGroup rows, which are in shared memory, and calls use(tile, top, bottom) with the sums of
   // each tile.
-  template <typename Use>
-  __device__ __forceinline__ void multiply_rows(const char* rows, Use use) const {
+  template <typename UseHeld, typename Use>
+  __device__ __forceinline__ void multiply_rows(const char* rows, UseHeld use_held, Use use) const {
     if (first_tile_ >= tiles_) return;
     rows += first_chunk_ * kChunk + lane() % 4 * kVector;
     Factor factors[kChunks];
@@ -217,14 +217,21 @@ class Weights {
       for (int j = 0; j < kChunks; ++j)
         unit.add(j % 2, held_[i][j][0], held_[i][j][1], factors[j], row_bytes_);
       place = add_stored(unit, place, rows, kChunks);
-      finish(unit, tile, use);
+      Math top[2], bottom[2];
+      unit.result(top, bottom);
+      use_held(i, top, bottom);
     }
     for (int tile = first_tile_ + kTiles * tile_step_; tile < tiles_; tile += tile_step_) {
       Unit unit;
       place = add_stored(unit, place, rows, 0);
-      finish(unit, tile, use);
+      Math top[2], bottom[2];
+      unit.result(top, bottom);
+      use(tile, top, bottom);
     }
   }
+
+  // The warp's tile number i.
+  __device__ int tile(int i) const { return first_tile_ + i * tile_step_; }
 
  private:
   using Scalar = typename Unit::Scalar;
@@ -278,13 +285,6 @@ class Weights {
       unit.add(0, place[0], place[kWarp], Unit::load(rows + j * kChunk, row_bytes_, j < chunks_there_),
                row_bytes_);
     return place;
-  }
-
-  template <typename Use>
-  __device__ __forceinline__ static void finish(Unit& unit, int tile, Use use) {
-    Math top[2], bottom[2];
-    unit.result(top, bottom);
-    use(tile, top, bottom);
   }
 
   const int tiles_, tile_step_, first_tile_, first_chunk_, chunks_, chunks_there_, row_bytes_;
