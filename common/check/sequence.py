@@ -129,7 +129,9 @@ class SequenceSubject(Subject):
 
     def checks(self) -> Sequence[Check]:
         """Those of every function, in one dtype where the dtype does not matter; and what sequences add."""
-        found: list[Check] = [not_finite, refusals, same_bits, saved_memory, chosen_rung]
+        found: list[Check] = [not_finite, refusals, same_bits, saved_memory]
+        if self.rung == RUNGS[self.target][0]:
+            found.append(chosen_rung)
         if self.dtype == torch.float64:
             found += [gradcheck, second_derivatives]
         if self.dtype == torch.float32:

@@ -125,12 +125,13 @@ MISTAKES = (
         "races|initialisation|barriers",
     ),
     Mistake(
-        "a step reads the state that it computes", "cluster", "forward.cuh",
-        "multiply(state(step));", "multiply(state(step + 1));", "races",
+        "gates are computed before the product is there", "cluster", "forward.cuh",
+        "multiply(state(step));\n      __syncthreads();", "multiply(state(step));\n      if (!PLANTED) __syncthreads();",
+        "races",
     ),
     Mistake(
-        "gates are computed before the product is there", "cluster", "forward.cuh",
-        "__syncthreads();\n      for (int round", "if (!PLANTED) __syncthreads();\n      for (int round", "races",
+        "a step reads the state that it computes", "cluster", "forward.cuh",
+        "multiply(state(step));", "multiply(state(step + 1));", "races",
     ),
     Mistake(
         "one buffer for d_z", "cluster", "backward.cuh",

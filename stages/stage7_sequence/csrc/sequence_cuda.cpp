@@ -123,6 +123,7 @@ Choice find_rung(std::string_view rung, std::string_view cell, at::ScalarType dt
   if (rung == "loop") return {"loop", "", nullptr};
   for (const auto& [name, persistent] : kPersistent) {
     if (rung != name) continue;
+    if (!sizes.steps || !sizes.batch || !sizes.state) return {"loop", "", nullptr};  // nothing to compute
     const Answer& answer = find_plan(persistent, cell, dtype, sizes, backward);
     TORCH_CHECK(answer.plan, "lltm: rung '", rung, "' cannot run: ", answer.reason);
     return {name, "", &*answer.plan};
