@@ -1,6 +1,7 @@
 import torch
 
-from common.exercises.judge import Failure, LearnerError, agree, no_idle_block, require
+from common.cell.case import input_gradients
+from common.exercises.judge import Failure, LearnerError, agree, no_idle_block, on_current_stream, require
 
 EMPTY = "An empty grid is an error, so do not launch if there is nothing to do"
 TALL = "A grid has at most 65535 blocks in y; the kernels loop over the rows"
@@ -28,6 +29,7 @@ def check(work):
         raise Failure(f"B=3, I=5, S=0: {first(error)}\n{EMPTY}") from None
     check_launch(work, work.case(65537, 1, 1), TALL, gradients=False)
     work.by_kernels()
+    without_a_gradient(work)
     a_block_for_each_row(work)
     full_blocks(work)
     require("Synchronize" not in work.code("csrc/lltm_kernel.cu"), WAITS)
@@ -39,6 +41,17 @@ def check(work):
             except LearnerError:
                 continue
             raise Failure(f"{which}: {LOST}")
+
+
+def without_a_gradient(work):
+    """Checks that the backward launch uses the stream when one of its gradients is missing, too."""
+    for grads in ("h only", "cell only"):
+        case = work.case(3, 5, 70, grads=grads)
+        inputs = case.inputs()
+        results = work.cell()(*inputs.values())
+        with work.counting() as counted:
+            input_gradients(results, inputs, case.gradients())
+        on_current_stream(counted.kernels, f"backward, gradient of {grads}")
 
 
 def a_block_for_each_row(work):
