@@ -1,6 +1,6 @@
 // Stands for cuRAND's header of this name: random numbers in kernels.
 //
-// The words and uniform numbers of both generators are those of a GPU. Logarithms and angles of the normal
+// The words and uniform numbers of the generators are those of a GPU. Logarithms and angles of the normal
 // ones are rounded by the C library. Poisson numbers have the right distribution, but are others than on a
 // GPU.
 #pragma once
@@ -19,11 +19,13 @@
   };
 EMULATOR_CURAND_STATE(curandStateXORWOW, Xorwow)
 EMULATOR_CURAND_STATE(curandStatePhilox4_32_10, Philox)
+EMULATOR_CURAND_STATE(curandStateMRG32k3a, Mrg32k3a)
 #undef EMULATOR_CURAND_STATE
 using curandStateXORWOW_t = curandStateXORWOW;
 using curandState = curandStateXORWOW;
 using curandState_t = curandStateXORWOW;
 using curandStatePhilox4_32_10_t = curandStatePhilox4_32_10;
+using curandStateMRG32k3a_t = curandStateMRG32k3a;
 
 EMULATOR_BEGIN
 namespace emulator::curand {
@@ -115,6 +117,29 @@ inline double4 curand_normal4_double(curandStatePhilox4_32_10* state) {
   const double2 first = curand_normal2_double(state), second = curand_normal2_double(state);
   return double4{first.x, first.y, second.x, second.y};
 }
+// MRG32k3a makes numbers that are no words of 32 bits.
+inline void skipahead_subsequence(unsigned long long count, curandStateMRG32k3a* state) {
+  state->random.skip_subsequences(count);
+}
+inline double curand_uniform_double(curandStateMRG32k3a* state) {
+  auto random = state->random;
+  const double number = random.uniform();
+  state->random = random;
+  return number;
+}
+inline float curand_uniform(curandStateMRG32k3a* state) { return float(curand_uniform_double(state)); }
+inline float2 curand_normal2(curandStateMRG32k3a* state) {
+  const float radius = curand_uniform(state), angle = curand_uniform(state) * 6.2831855f;
+  const float length = std::sqrt(-2.0f * std::log(radius));
+  return float2{std::sin(angle) * length, std::cos(angle) * length};
+}
+inline double2 curand_normal2_double(curandStateMRG32k3a* state) {
+  const double radius = curand_uniform_double(state);
+  const double angle = curand_uniform_double(state) * 6.2831853071795860;
+  const double length = std::sqrt(-2 * std::log(radius));
+  return double2{std::sin(angle) * length, std::cos(angle) * length};
+}
+
 // One number at a time: the second of a pair is kept for the next call.
 template <emulator::curand::AState State>
 float curand_normal(State* state) {

@@ -2,6 +2,8 @@
 //
 // Philox: Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (2011).
 // XORWOW: Marsaglia: Xorshift RNGs (2003).
+// MRG32k3a: L'Ecuyer: Good parameters and implementations for combined multiple recursive random number
+// generators (1999).
 #pragma once
 
 #include <cmath>
@@ -27,6 +29,9 @@ inline uint4 philox(uint4 counter, uint2 key) {
 
 // The five words of XORWOW's shift register after more steps: 2^67 for each sequence, and `steps`.
 void jump(unsigned (&words)[5], unsigned long long sequences, unsigned long long steps);
+
+// The state of MRG32k3a after count * 2^doublings more steps.
+void jump(unsigned (&first)[3], unsigned (&second)[3], unsigned long long count, int doublings);
 
 }  // namespace emulator::curand
 EMULATOR_END
@@ -115,6 +120,47 @@ struct Xorwow {
     unsigned copy[5] = {words[0], words[1], words[2], words[3], words[4]};
     if (sequences || steps) jump(copy, sequences, steps);
     for (int i = 0; i < 5; i++) words[i] = copy[i];
+  }
+};
+
+// Two linear recurrences, modulo two primes. The sequences of a seed have 2^76 numbers.
+struct Mrg32k3a {
+  static constexpr unsigned long long kFirst = 4294967087u, kSecond = 4294944443u;
+  unsigned first[3], second[3];
+
+  static Mrg32k3a start(unsigned long long seed, unsigned long long sequence) {
+    const unsigned long long low = seed ? unsigned(seed) ^ 0x55555555u : 1;
+    const unsigned long long high = seed ? unsigned(seed >> 32) ^ 0xaaaaaaaau : 1;
+    Mrg32k3a made;
+    for (int i = 0; i < 3; i++) {
+      made.first[i] = unsigned((i == 1 ? high : low) % kFirst * 12345 % kFirst);
+      made.second[i] = unsigned((i == 1 ? low : high) % kSecond * 12345 % kSecond);
+    }
+    made.move(sequence, 76);
+    return made;
+  }
+  void skip(unsigned long long count) { move(count, 0); }
+  void skip_subsequences(unsigned long long count) { move(count, 76); }
+  void skip_sequences(unsigned long long count) { move(count, 127); }
+  unsigned next_number() {  // from 1 to kFirst
+    const unsigned long long a = (1403580ull * first[1] + 810728ull * (kFirst - first[0])) % kFirst;
+    const unsigned long long b = (527612ull * second[2] + 1370589ull * (kSecond - second[0])) % kSecond;
+    first[0] = first[1], first[1] = first[2], first[2] = unsigned(a);
+    second[0] = second[1], second[1] = second[2], second[2] = unsigned(b);
+    return unsigned(a > b ? a - b : a + kFirst - b);
+  }
+  unsigned next() { return unsigned(next_number() * 1.000000048662); }
+  uint4 next4() {
+    const unsigned x = next(), y = next(), z = next();
+    return uint4{x, y, z, next()};
+  }
+  double uniform() { return next_number() * 2.3283065498378288e-10; }  // in (0, 1]
+
+ private:
+  void move(unsigned long long count, int doublings) {
+    unsigned a[3] = {first[0], first[1], first[2]}, b[3] = {second[0], second[1], second[2]};
+    if (count) jump(a, b, count, doublings);
+    for (int i = 0; i < 3; i++) first[i] = a[i], second[i] = b[i];
   }
 };
 
