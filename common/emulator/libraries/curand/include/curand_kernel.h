@@ -32,8 +32,17 @@ namespace emulator::curand {
 
 template <typename State>
 concept AState = requires(State & state) {
-  state.random.next4();
+  state.random.normals();
 };
+
+// Uses a generator, which is loaded and stored as a whole.
+template <AState State, typename Use>
+auto use(State* state, Use use) {
+  auto random = state->random;
+  const auto result = use(random);
+  state->random = random;
+  return result;
+}
 
 }  // namespace emulator::curand
 
@@ -54,36 +63,30 @@ void skipahead_sequence(unsigned long long count, State* state) {
   state->random.skip_sequences(count);
 }
 
-// Each call loads and stores the generator as a whole.
+inline void skipahead_subsequence(unsigned long long count, curandStateMRG32k3a* state) {
+  state->random.skip_subsequences(count);
+}
+
 template <emulator::curand::AState State>
 unsigned int curand(State* state) {
-  auto random = state->random;
-  const unsigned int word = random.next();
-  state->random = random;
-  return word;
+  return emulator::curand::use(state, [](auto& random) { return random.next(); });
 }
 inline uint4 curand4(curandStatePhilox4_32_10* state) {
-  auto random = state->random;
-  const uint4 words = random.next4();
-  state->random = random;
-  return words;
+  return emulator::curand::use(state, [](auto& random) { return random.next4(); });
 }
 
 template <emulator::curand::AState State>
 float curand_uniform(State* state) {
-  return emulator::curand::uniform(curand(state));
+  return emulator::curand::use(state, [](auto& random) { return random.uniform(); });
+}
+template <emulator::curand::AState State>
+double curand_uniform_double(State* state) {
+  return emulator::curand::use(state, [](auto& random) { return random.uniform_double(); });
 }
 inline float4 curand_uniform4(curandStatePhilox4_32_10* state) {
   using emulator::curand::uniform;
   const uint4 words = curand4(state);
   return float4{uniform(words.x), uniform(words.y), uniform(words.z), uniform(words.w)};
-}
-inline double curand_uniform_double(curandStateXORWOW* state) {
-  const unsigned low = curand(state);
-  return emulator::curand::uniform_double(low, curand(state));
-}
-inline double curand_uniform_double(curandStatePhilox4_32_10* state) {
-  return emulator::curand::uniform_double(curand(state));
 }
 inline double2 curand_uniform2_double(curandStatePhilox4_32_10* state) {
   using emulator::curand::uniform_double;
@@ -97,49 +100,20 @@ inline double4 curand_uniform4_double(curandStatePhilox4_32_10* state) {
 
 template <emulator::curand::AState State>
 float2 curand_normal2(State* state) {
-  const unsigned radius = curand(state);
-  return emulator::curand::normal(radius, curand(state));
-}
-inline float4 curand_normal4(curandStatePhilox4_32_10* state) {
-  const uint4 words = curand4(state);
-  const float2 first = emulator::curand::normal(words.x, words.y),
-               second = emulator::curand::normal(words.z, words.w);
-  return float4{first.x, first.y, second.x, second.y};
+  return emulator::curand::use(state, [](auto& random) { return random.normals(); });
 }
 template <emulator::curand::AState State>
 double2 curand_normal2_double(State* state) {
-  auto random = state->random;
-  const uint4 words = random.next4();
-  state->random = random;
-  return emulator::curand::normal_double(words);
+  return emulator::curand::use(state, [](auto& random) { return random.normals_double(); });
+}
+inline float4 curand_normal4(curandStatePhilox4_32_10* state) {
+  const float2 first = curand_normal2(state), second = curand_normal2(state);
+  return float4{first.x, first.y, second.x, second.y};
 }
 inline double4 curand_normal4_double(curandStatePhilox4_32_10* state) {
   const double2 first = curand_normal2_double(state), second = curand_normal2_double(state);
   return double4{first.x, first.y, second.x, second.y};
 }
-// MRG32k3a makes numbers that are no words of 32 bits.
-inline void skipahead_subsequence(unsigned long long count, curandStateMRG32k3a* state) {
-  state->random.skip_subsequences(count);
-}
-inline double curand_uniform_double(curandStateMRG32k3a* state) {
-  auto random = state->random;
-  const double number = random.uniform();
-  state->random = random;
-  return number;
-}
-inline float curand_uniform(curandStateMRG32k3a* state) { return float(curand_uniform_double(state)); }
-inline float2 curand_normal2(curandStateMRG32k3a* state) {
-  const float radius = curand_uniform(state), angle = curand_uniform(state) * 6.2831855f;
-  const float length = std::sqrt(-2.0f * std::log(radius));
-  return float2{std::sin(angle) * length, std::cos(angle) * length};
-}
-inline double2 curand_normal2_double(curandStateMRG32k3a* state) {
-  const double radius = curand_uniform_double(state);
-  const double angle = curand_uniform_double(state) * 6.2831853071795860;
-  const double length = std::sqrt(-2 * std::log(radius));
-  return double2{std::sin(angle) * length, std::cos(angle) * length};
-}
-
 // One number at a time: the second of a pair is kept for the next call.
 template <emulator::curand::AState State>
 float curand_normal(State* state) {

@@ -17,15 +17,23 @@ Matrix product(const Matrix& a, const Matrix& b, unsigned long long modulus) {
   return result;
 }
 
-void move(unsigned (&state)[3], Matrix step, unsigned long long modulus, unsigned long long count,
+// The powers of a matrix: 2^i steps, for each i.
+using Powers = std::array<Matrix, 127 + 64>;
+
+Powers powers_of(const Matrix& step, unsigned long long modulus) {
+  Powers powers{step};
+  for (std::size_t i = 1; i < powers.size(); i++) powers[i] = product(powers[i - 1], powers[i - 1], modulus);
+  return powers;
+}
+
+void move(unsigned (&state)[3], const Powers& powers, unsigned long long modulus, unsigned long long count,
           int doublings) {
-  for (; doublings > 0; doublings--) step = product(step, step, modulus);
-  for (; count > 0; count /= 2, step = product(step, step, modulus)) {
+  for (; count > 0; count /= 2, doublings++) {
     if (count % 2 == 0) continue;
     const Row old = {state[0], state[1], state[2]};
     for (int i = 0; i < 3; i++) {
       unsigned long long sum = 0;
-      for (int k = 0; k < 3; k++) sum = (sum + step[i][k] * old[k] % modulus) % modulus;
+      for (int k = 0; k < 3; k++) sum = (sum + powers[doublings][i][k] * old[k] % modulus) % modulus;
       state[i] = unsigned(sum);
     }
   }
@@ -35,8 +43,10 @@ void move(unsigned (&state)[3], Matrix step, unsigned long long modulus, unsigne
 
 void jump(unsigned (&first)[3], unsigned (&second)[3], unsigned long long count, int doublings) {
   constexpr auto m1 = Mrg32k3a::kFirst, m2 = Mrg32k3a::kSecond;
-  move(first, {{{0, 1, 0}, {0, 0, 1}, {m1 - 810728, 1403580, 0}}}, m1, count, doublings);
-  move(second, {{{0, 1, 0}, {0, 0, 1}, {m2 - 1370589, 0, 527612}}}, m2, count, doublings);
+  static const Powers of_first = powers_of({{{0, 1, 0}, {0, 0, 1}, {m1 - 810728, 1403580, 0}}}, m1);
+  static const Powers of_second = powers_of({{{0, 1, 0}, {0, 0, 1}, {m2 - 1370589, 0, 527612}}}, m2);
+  move(first, of_first, m1, count, doublings);
+  move(second, of_second, m2, count, doublings);
 }
 
 }  // namespace emulator::curand

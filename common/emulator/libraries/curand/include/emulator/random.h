@@ -33,9 +33,42 @@ void jump(unsigned (&words)[5], unsigned long long sequences, unsigned long long
 // The state of MRG32k3a after count * 2^doublings more steps.
 void jump(unsigned (&first)[3], unsigned (&second)[3], unsigned long long count, int doublings);
 
+// In (0, 1]: of 32 bits, and of 53 bits.
+inline float uniform(unsigned word) { return float(word) * 0x1p-32f + 0x1p-33f; }
+inline double uniform_double(unsigned low, unsigned high) {
+  return double(low ^ (unsigned long long)(high) << 21) * 0x1p-53 + 0x1p-54;
+}
+inline double uniform_double(unsigned word) { return word * 0x1p-32 + 0x1p-32; }
+
+// Two independent numbers of the standard normal distribution, by Box and Muller.
+inline float2 normal(unsigned radius, unsigned angle) {
+  constexpr float kTurn = 0x1p-32f * 6.2831855f;
+  const float length = std::sqrt(-2.0f * std::log(uniform(radius))),
+              turned = float(angle) * kTurn + kTurn / 2;
+  return float2{std::sin(turned) * length, std::cos(turned) * length};
+}
+inline double2 normal_double(uint4 words) {
+  const double length = std::sqrt(-2 * std::log(uniform_double(words.x, words.y)));
+  const double turned = uniform_double(words.z, words.w) * 6.2831853071795860;
+  return double2{std::sin(turned) * length, std::cos(turned) * length};
+}
+
+// A number of the Poisson distribution. The sum of two such numbers has the sum of their means, so large
+// means are divided: the product of uniform numbers must not underflow.
+template <typename Next>
+unsigned poisson(double mean, Next next) {
+  unsigned count = 0;
+  for (; mean > 0; mean -= 500) {
+    const double limit = std::exp(-(mean < 500 ? mean : 500));
+    for (double product = uniform_double(next()); product > limit; product *= uniform_double(next())) count++;
+  }
+  return count;
+}
+
 }  // namespace emulator::curand
 EMULATOR_END
 
+// Each generator is a type of state. Its members make words, uniform numbers, and pairs of normal numbers.
 namespace emulator::curand {
 
 // A generator with 2^64 sequences of 2^64 words for each seed. `used` words of the block at the counter are
@@ -82,6 +115,14 @@ struct Philox {
     return uint4{x, y, z, next()};
   }
 
+  float uniform() { return curand::uniform(next()); }
+  double uniform_double() { return curand::uniform_double(next()); }
+  float2 normals() {
+    const unsigned radius = next();
+    return normal(radius, next());
+  }
+  double2 normals_double() { return normal_double(next4()); }
+
  private:
   void encrypt() { words = philox(uint4{block.x, block.y, sequence.x, sequence.y}, key); }
 };
@@ -114,6 +155,17 @@ struct Xorwow {
     const unsigned x = next(), y = next(), z = next();
     return uint4{x, y, z, next()};
   }
+
+  float uniform() { return curand::uniform(next()); }
+  double uniform_double() {
+    const unsigned low = next();
+    return curand::uniform_double(low, next());
+  }
+  float2 normals() {
+    const unsigned radius = next();
+    return normal(radius, next());
+  }
+  double2 normals_double() { return normal_double(next4()); }
 
  private:
   void move(unsigned long long sequences, unsigned long long steps) {
@@ -150,11 +202,18 @@ struct Mrg32k3a {
     return unsigned(a > b ? a - b : a + kFirst - b);
   }
   unsigned next() { return unsigned(next_number() * 1.000000048662); }
-  uint4 next4() {
-    const unsigned x = next(), y = next(), z = next();
-    return uint4{x, y, z, next()};
+  double uniform_double() { return next_number() * 2.3283065498378288e-10; }
+  float uniform() { return float(uniform_double()); }
+  float2 normals() {
+    const float radius = uniform(), angle = uniform() * 6.2831855f;
+    const float length = std::sqrt(-2.0f * std::log(radius));
+    return float2{std::sin(angle) * length, std::cos(angle) * length};
   }
-  double uniform() { return next_number() * 2.3283065498378288e-10; }  // in (0, 1]
+  double2 normals_double() {
+    const double radius = uniform_double(), angle = uniform_double() * 6.2831853071795860;
+    const double length = std::sqrt(-2 * std::log(radius));
+    return double2{std::sin(angle) * length, std::cos(angle) * length};
+  }
 
  private:
   void move(unsigned long long count, int doublings) {
@@ -165,41 +224,3 @@ struct Mrg32k3a {
 };
 
 }  // namespace emulator::curand
-
-EMULATOR_BEGIN
-namespace emulator::curand {
-
-// In (0, 1]: of 32 bits, and of 53 bits.
-inline float uniform(unsigned word) { return float(word) * 0x1p-32f + 0x1p-33f; }
-inline double uniform_double(unsigned low, unsigned high) {
-  return double(low ^ (unsigned long long)(high) << 21) * 0x1p-53 + 0x1p-54;
-}
-inline double uniform_double(unsigned word) { return word * 0x1p-32 + 0x1p-32; }
-
-// Two independent numbers of the standard normal distribution, by Box and Muller.
-inline float2 normal(unsigned radius, unsigned angle) {
-  constexpr float kTurn = 0x1p-32f * 6.2831855f;
-  const float length = std::sqrt(-2.0f * std::log(uniform(radius))),
-              turned = float(angle) * kTurn + kTurn / 2;
-  return float2{std::sin(turned) * length, std::cos(turned) * length};
-}
-inline double2 normal_double(uint4 words) {
-  const double length = std::sqrt(-2 * std::log(uniform_double(words.x, words.y)));
-  const double turned = uniform_double(words.z, words.w) * 6.2831853071795860;
-  return double2{std::sin(turned) * length, std::cos(turned) * length};
-}
-
-// A number of the Poisson distribution. The sum of two such numbers has the sum of their means, so large
-// means are divided: the product of uniform numbers must not underflow.
-template <typename Next>
-unsigned poisson(double mean, Next next) {
-  unsigned count = 0;
-  for (; mean > 0; mean -= 500) {
-    const double limit = std::exp(-(mean < 500 ? mean : 500));
-    for (double product = uniform_double(next()); product > limit; product *= uniform_double(next())) count++;
-  }
-  return count;
-}
-
-}  // namespace emulator::curand
-EMULATOR_END
