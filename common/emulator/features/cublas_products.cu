@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <vector>
 
-constexpr int m = 19, n = 23, k = 31, lda = 35, ldb = 36, ldc = 21, batch = 3;
-constexpr size_t stride_a = lda * 35, stride_b = ldb * 36, stride_c = ldc * n;
+constexpr int m = 19, n = 23, k = 31, lda = 36, ldb = 32, ldc = 21, batch = 3;
+constexpr size_t stride_a = lda * 31, stride_b = ldb * 31, stride_c = ldc * n;
 
 static int wrong = 0;
 

@@ -1,4 +1,4 @@
-// Libraries: cuRAND in kernels (curand_kernel.h), with XORWOW and Philox
+// Libraries: cuRAND in kernels (curand_kernel.h), with XORWOW, MRG32k3a and Philox
 // Support: approximate: normal numbers may differ in their last bits, Poisson numbers are others
 #include <curand_kernel.h>
 
@@ -114,8 +114,10 @@ __global__ void compare_fours(int* differences) {
 int main() {
   check_words<curandState>("XORWOW", {0x13593106, 0xb226ea94, 0x848acb3c, 0xaca76c70});
   check_words<curandStatePhilox4_32_10_t>("Philox", {0x1debf147, 0x324cbeba, 0xacba3cf8, 0x53b37067});
+  check_words<curandStateMRG32k3a_t>("MRG32k3a", {0x755e2583, 0x3dbecb9f, 0x34cc77dc, 0x8bd0aac8});
   check_distributions<curandState>("a distribution of XORWOW");
   check_distributions<curandStatePhilox4_32_10_t>("a distribution of Philox");
+  check_distributions<curandStateMRG32k3a_t>("a distribution of MRG32k3a");
   int *d_differences, differences[8];
   cudaMalloc(&d_differences, sizeof(differences));
   compare_fours<<<1, 8>>>(d_differences);

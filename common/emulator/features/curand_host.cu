@@ -1,5 +1,5 @@
 // Libraries: cuRAND, arrays of uniform, normal, log-normal and Poisson numbers (curand.h)
-// Support: approximate: XORWOW and Philox give a GPU's words, other generators give other numbers
+// Support: approximate: XORWOW, MRG32k3a and Philox give a GPU's words, others give other numbers
 #include <curand.h>
 
 #include <cmath>
@@ -31,8 +31,8 @@ std::vector<T> numbers(size_t count, Generate generate) {
   return host;
 }
 
-// What a GPU gives for the seed 1234 in the default order: 4096 sequences of XORWOW in turn, and four words
-// of each sequence of Philox.
+// What a GPU gives for the seed 1234 in the default order: 4096 sequences of XORWOW in turn, 81920 of
+// MRG32k3a, and four words of each sequence of Philox.
 static void check_values() {
   const size_t count = 5000;
   curandGenerator_t xorwow = new_generator(CURAND_RNG_PSEUDO_DEFAULT);
@@ -52,6 +52,15 @@ static void check_values() {
   expect("uniform numbers in double",
          uniform[0] == 0x1.bd561cb7abc2bp-2 && uniform[4095] == 0x1.f9f6378fcbadap-1);
   curandDestroyGenerator(xorwow);
+
+  curandGenerator_t mrg = new_generator(CURAND_RNG_PSEUDO_MRG32K3A);
+  words = numbers<unsigned>(81921, [&](unsigned* x) { return curandGenerate(mrg, x, 81921); });
+  expect("MRG32k3a", words[0] == 0xc96891f0 && words[1] == 0x26f0d612 && words[81920] == 0x9650c684);
+  curandSetGeneratorOffset(mrg, 0);
+  normal = numbers<float>(4, [&](float* x) { return curandGenerateNormal(mrg, x, 4, 0, 1); });
+  expect("normal numbers of MRG32k3a",
+         std::fabs(normal[0] + 0.36065355f) < 1e-5f && std::fabs(normal[3] + 0.90161204f) < 1e-5f);
+  curandDestroyGenerator(mrg);
 
   curandGenerator_t philox = new_generator(CURAND_RNG_PSEUDO_PHILOX4_32_10);
   words = numbers<unsigned>(count, [&](unsigned* x) { return curandGenerate(philox, x, count); });

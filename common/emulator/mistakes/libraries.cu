@@ -79,6 +79,15 @@ CASE(wrong_operand_after_it_was_freed) {
   cublasDestroy(handle);
 }
 
+__constant__ float table[16];
+CASE(wrong_result_in_constant_memory) {
+  cublasHandle_t handle = new_handle();
+  float *x = numbers<float>(16), *y;
+  check(cudaGetSymbolAddress(reinterpret_cast<void**>(&y), table));
+  cublasScopy(handle, 16, x, 1, y, 1);  // BUG memory: y
+  cublasDestroy(handle);
+}
+
 CASE(wrong_sum_with_an_uninitialised_matrix) {
   cublasHandle_t handle = new_handle();
   float *A = numbers<float>(9), *B = numbers<float>(9), *C = unwritten<float>(9);

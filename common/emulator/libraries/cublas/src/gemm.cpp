@@ -138,6 +138,7 @@ bool is_supported(cublasComputeType_t compute, cudaDataType ab, cudaDataType c) 
 cublasStatus_t run(const Gemm& gemm) {
   if (const cublasStatus_t status = check_sizes(gemm)) return status;
   const cudaDataType type = gemm.a.type;
+  if (type == CUDA_R_8I && (gemm.a.leading % 4 || gemm.b.leading % 4)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (gemm.b.type != type || !is_supported(gemm.compute, type, gemm.c.type))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   switch (gemm.compute) {

@@ -1,6 +1,6 @@
 // Stands for cuRAND's header of this name: arrays of random numbers, in memory of the device or of the host.
 //
-// XORWOW and Philox give the words and uniform numbers that a GPU gives in the default order; other
+// XORWOW, MRG32k3a and Philox give the words and uniform numbers that a GPU gives in the default order; other
 // generators give other numbers, of the same distribution.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Stands for cuRAND's header of this name: random numbers in kernels.
 //
-// The words and uniform numbers of both generators are those of a GPU. Logarithms and angles of the normal
+// The words and uniform numbers of the generators are those of a GPU. Logarithms and angles of the normal
 // ones are rounded by the C library. Poisson numbers have the right distribution, but are others than on a
 // GPU.
 #pragma once
@@ -19,19 +19,30 @@
   };
 EMULATOR_CURAND_STATE(curandStateXORWOW, Xorwow)
 EMULATOR_CURAND_STATE(curandStatePhilox4_32_10, Philox)
+EMULATOR_CURAND_STATE(curandStateMRG32k3a, Mrg32k3a)
 #undef EMULATOR_CURAND_STATE
 using curandStateXORWOW_t = curandStateXORWOW;
 using curandState = curandStateXORWOW;
 using curandState_t = curandStateXORWOW;
 using curandStatePhilox4_32_10_t = curandStatePhilox4_32_10;
+using curandStateMRG32k3a_t = curandStateMRG32k3a;
 
 EMULATOR_BEGIN
 namespace emulator::curand {
 
 template <typename State>
 concept AState = requires(State & state) {
-  state.random.next4();
+  state.random.normals();
 };
+
+// Uses a generator, which is loaded and stored as a whole.
+template <AState State, typename Use>
+auto use(State* state, Use use) {
+  auto random = state->random;
+  const auto result = use(random);
+  state->random = random;
+  return result;
+}
 
 }  // namespace emulator::curand
 
@@ -52,36 +63,30 @@ void skipahead_sequence(unsigned long long count, State* state) {
   state->random.skip_sequences(count);
 }
 
-// Each call loads and stores the generator as a whole.
+inline void skipahead_subsequence(unsigned long long count, curandStateMRG32k3a* state) {
+  state->random.skip_subsequences(count);
+}
+
 template <emulator::curand::AState State>
 unsigned int curand(State* state) {
-  auto random = state->random;
-  const unsigned int word = random.next();
-  state->random = random;
-  return word;
+  return emulator::curand::use(state, [](auto& random) { return random.next(); });
 }
 inline uint4 curand4(curandStatePhilox4_32_10* state) {
-  auto random = state->random;
-  const uint4 words = random.next4();
-  state->random = random;
-  return words;
+  return emulator::curand::use(state, [](auto& random) { return random.next4(); });
 }
 
 template <emulator::curand::AState State>
 float curand_uniform(State* state) {
-  return emulator::curand::uniform(curand(state));
+  return emulator::curand::use(state, [](auto& random) { return random.uniform(); });
+}
+template <emulator::curand::AState State>
+double curand_uniform_double(State* state) {
+  return emulator::curand::use(state, [](auto& random) { return random.uniform_double(); });
 }
 inline float4 curand_uniform4(curandStatePhilox4_32_10* state) {
   using emulator::curand::uniform;
   const uint4 words = curand4(state);
   return float4{uniform(words.x), uniform(words.y), uniform(words.z), uniform(words.w)};
-}
-inline double curand_uniform_double(curandStateXORWOW* state) {
-  const unsigned low = curand(state);
-  return emulator::curand::uniform_double(low, curand(state));
-}
-inline double curand_uniform_double(curandStatePhilox4_32_10* state) {
-  return emulator::curand::uniform_double(curand(state));
 }
 inline double2 curand_uniform2_double(curandStatePhilox4_32_10* state) {
   using emulator::curand::uniform_double;
@@ -95,21 +100,15 @@ inline double4 curand_uniform4_double(curandStatePhilox4_32_10* state) {
 
 template <emulator::curand::AState State>
 float2 curand_normal2(State* state) {
-  const unsigned radius = curand(state);
-  return emulator::curand::normal(radius, curand(state));
-}
-inline float4 curand_normal4(curandStatePhilox4_32_10* state) {
-  const uint4 words = curand4(state);
-  const float2 first = emulator::curand::normal(words.x, words.y),
-               second = emulator::curand::normal(words.z, words.w);
-  return float4{first.x, first.y, second.x, second.y};
+  return emulator::curand::use(state, [](auto& random) { return random.normals(); });
 }
 template <emulator::curand::AState State>
 double2 curand_normal2_double(State* state) {
-  auto random = state->random;
-  const uint4 words = random.next4();
-  state->random = random;
-  return emulator::curand::normal_double(words);
+  return emulator::curand::use(state, [](auto& random) { return random.normals_double(); });
+}
+inline float4 curand_normal4(curandStatePhilox4_32_10* state) {
+  const float2 first = curand_normal2(state), second = curand_normal2(state);
+  return float4{first.x, first.y, second.x, second.y};
 }
 inline double4 curand_normal4_double(curandStatePhilox4_32_10* state) {
   const double2 first = curand_normal2_double(state), second = curand_normal2_double(state);

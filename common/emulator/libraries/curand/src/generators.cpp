@@ -10,45 +10,45 @@
 namespace emulator::curand {
 namespace {
 
-// A stream of groups of words, as the threads of a GPU take turns.
+// Random numbers, as the threads of a GPU take turns to write them.
 class Source {
  public:
   virtual ~Source() = default;
   virtual unsigned next() = 0;
-  virtual uint2 pair() = 0;   // for two normal numbers in float
-  virtual uint2 next2() = 0;  // for one uniform number in double
-  virtual uint4 next4() = 0;  // for two normal numbers in double
+  virtual float uniform() = 0;
+  virtual double uniform_double() = 0;
+  virtual float2 normals() = 0;
+  virtual double2 normals_double() = 0;
   virtual void skip(unsigned long long words) = 0;
 };
 
-// 4096 threads, each with a sequence of its own, write one after another.
-class XorwowSource : public Source {
+// Each thread has a sequence of its own, and writes one word, number or pair at a time.
+template <typename Random, std::size_t thread_count>
+class SourceOfThreads : public Source {
  public:
-  explicit XorwowSource(unsigned long long seed) {
-    threads_.push_back(Xorwow::start(seed, 0));
-    while (threads_.size() < kThreads) {
+  explicit SourceOfThreads(unsigned long long seed) {
+    threads_.push_back(Random::start(seed, 0));
+    while (threads_.size() < thread_count) {
       threads_.push_back(threads_.back());
-      threads_.back().skip_sequences(1);
+      skip_sequence(threads_.back());
     }
   }
   unsigned next() override { return turn().next(); }
-  uint2 pair() override {
-    Xorwow& random = turn();
-    const unsigned x = random.next();
-    return uint2{x, random.next()};
-  }
-  uint2 next2() override { return pair(); }
-  uint4 next4() override { return turn().next4(); }
+  float uniform() override { return turn().uniform(); }
+  double uniform_double() override { return turn().uniform_double(); }
+  float2 normals() override { return turn().normals(); }
+  double2 normals_double() override { return turn().normals_double(); }
   void skip(unsigned long long words) override {
-    for (Xorwow& random : threads_) random.skip(words / kThreads);
-    for (words %= kThreads; words > 0; words--) next();
+    for (Random& random : threads_) random.skip(words / thread_count);
+    for (words %= thread_count; words > 0; words--) next();
   }
 
  private:
-  static constexpr std::size_t kThreads = 4096;
-  Xorwow& turn() { return threads_[turn_++ % kThreads]; }
+  static void skip_sequence(Xorwow& random) { random.skip_sequences(1); }
+  static void skip_sequence(Mrg32k3a& random) { random.skip_subsequences(1); }
+  Random& turn() { return threads_[turn_++ % thread_count]; }
 
-  std::vector<Xorwow> threads_;
+  std::vector<Random> threads_;
   std::size_t turn_ = 0;
 };
 
@@ -61,20 +61,21 @@ class PhiloxSource : public Source {
     if (random_.used == 0) next_thread();
     return word;
   }
-  uint2 pair() override {
-    const unsigned x = next();
-    return uint2{x, next()};
-  }
-  uint2 next2() override {
-    const unsigned x = random_.next();
-    const uint2 words{x, random_.next()};
+  float uniform() override { return curand::uniform(next()); }
+  double uniform_double() override {
+    const unsigned low = random_.next();
+    const double number = curand::uniform_double(low, random_.next());
     if (random_.block.x == 2) next_thread();
-    return words;
+    return number;
   }
-  uint4 next4() override {
-    const uint4 words = random_.next4();
+  float2 normals() override {
+    const unsigned radius = next();
+    return normal(radius, next());
+  }
+  double2 normals_double() override {
+    const double2 pair = random_.normals_double();
     if (random_.block.x >= 2) next_thread();
-    return words;
+    return pair;
   }
   void skip(unsigned long long words) override {
     random_.skip_sequences(words / 4);
@@ -92,8 +93,9 @@ class PhiloxSource : public Source {
 };
 
 std::unique_ptr<Source> new_source(curandRngType_t type, unsigned long long seed) {
-  if (type == CURAND_RNG_PSEUDO_XORWOW) return std::make_unique<XorwowSource>(seed);
-  // The other generators have sequences of their own, but not those of a GPU.
+  if (type == CURAND_RNG_PSEUDO_XORWOW) return std::make_unique<SourceOfThreads<Xorwow, 4096>>(seed);
+  if (type == CURAND_RNG_PSEUDO_MRG32K3A) return std::make_unique<SourceOfThreads<Mrg32k3a, 81920>>(seed);
+  // The Mersenne twisters have sequences of their own, but not those of a GPU.
   const bool is_other = type != CURAND_RNG_PSEUDO_PHILOX4_32_10;
   return std::make_unique<PhiloxSource>(is_other ? seed + ((unsigned long long)(type) << 48) : seed);
 }
@@ -163,12 +165,10 @@ curandStatus_t generate_normal(const char* name, Position where, curandGenerator
     return CURAND_STATUS_LENGTH_NOT_MULTIPLE;
   return generate(name, where, generator, numbers, count, [=](Source& source) {
     const auto pair = [&] {
-      if constexpr (sizeof(T) == sizeof(double)) {
-        return normal_double(source.next4());
-      } else {
-        const uint2 words = source.pair();
-        return normal(words.x, words.y);
-      }
+      if constexpr (sizeof(T) == sizeof(double))
+        return source.normals_double();
+      else
+        return source.normals();
     };
     for (std::size_t i = 0; i < count; i += 2) {
       const auto both = pair();
@@ -245,16 +245,13 @@ curandStatus_t curandGenerate(curandGenerator_t generator, unsigned int* numbers
 curandStatus_t curandGenerateUniform(curandGenerator_t generator, float* numbers, std::size_t count,
                                      Position where) {
   return generate("curandGenerateUniform", where, generator, numbers, count, [=](Source& source) {
-    for (std::size_t i = 0; i < count; i++) numbers[i] = uniform(source.next());
+    for (std::size_t i = 0; i < count; i++) numbers[i] = source.uniform();
   });
 }
 curandStatus_t curandGenerateUniformDouble(curandGenerator_t generator, double* numbers, std::size_t count,
                                            Position where) {
   return generate("curandGenerateUniformDouble", where, generator, numbers, count, [=](Source& source) {
-    for (std::size_t i = 0; i < count; i++) {
-      const uint2 words = source.next2();
-      numbers[i] = uniform_double(words.x, words.y);
-    }
+    for (std::size_t i = 0; i < count; i++) numbers[i] = source.uniform_double();
   });
 }
 curandStatus_t curandGenerateNormal(curandGenerator_t generator, float* numbers, std::size_t count,

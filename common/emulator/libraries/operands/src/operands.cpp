@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "../../../runtime/src/api/devices.h"
 #include "../../../runtime/src/races/initialisation.h"
 #include "../../../runtime/src/report/report.h"
 
@@ -96,6 +97,13 @@ void LibraryCall::add_operand(const char* parameter, int argument, const Rows& r
   if (allocation->freed)
     return refuse("after free", operand,
                   operand.name + " after it was freed in " + line_at(allocation->freed_where), "");
+  if (allocation->space == Space::device && !may_access(current_device(), allocation->device))
+    return refuse("other device", operand,
+                  operand.name + ", which is memory of device " + std::to_string(allocation->device) +
+                      ", but the call runs on device " + std::to_string(current_device()),
+                  "");
+  if (is_written && allocation->read_only)
+    return refuse("read-only", operand, operand.name + ", which is read-only memory", "");
   const auto left = std::size_t(allocation->end() - region.row(0));
   if (region.span() > left)
     return refuse("past the end of", operand, "past the end of " + operand.name,

@@ -141,7 +141,6 @@ bool step_grid() {
     Fiber::take().resume();
   } else if (!all.at_activemask.empty()) {
     release_activemask(all.at_activemask);
-    all.at_activemask.clear();
   } else if (open_next_cluster()) {
     // its threads start in the next steps
   } else if (!all.yielded.empty()) {

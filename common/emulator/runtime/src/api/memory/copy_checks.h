@@ -4,9 +4,9 @@
 #include <string>
 
 #include "../../memory/allocation.h"
+#include "../streams/streams.h"
 #include "allocations.h"
 #include "emulator/memory_api.h"
-#include "streams.h"
 
 EMULATOR_BEGIN
 namespace emulator {
