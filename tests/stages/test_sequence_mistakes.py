@@ -126,8 +126,8 @@ MISTAKES = (
     ),
     Mistake(
         "gates are computed before the product is there", "cluster", "forward.cuh",
-        "multiply(state(step));\n      __syncthreads();", "multiply(state(step));\n      if (!PLANTED) __syncthreads();",
-        "races",
+        "multiply(state(step));\n      __syncthreads();",
+        "multiply(state(step));\n      if (!PLANTED) __syncthreads();", "races",
     ),
     Mistake(
         "a step reads the state that it computes", "cluster", "forward.cuh",
