@@ -27,7 +27,7 @@ def load_stage(number: int, target: str | None = None) -> ModuleType:
 
 
 def module_name(stage: Stage, target: str) -> str:
-    """The module that `load` returns: `lltm` of a cell's package, and for other kinds of stages the package itself."""
+    """The module that `load` returns: `lltm` of a cell's package, the package itself of other stages."""
     package = package_name(stage, target)
     return f"{package}.lltm" if stage.kind == "cell" else package
 
