@@ -1,8 +1,10 @@
-// The product of two matrices on a CPU. torch calls a library for it, which on many CPUs does not use their widest
-// vectors; and the shapes here are long and narrow: one product has the rows of all steps, and few columns.
+// The product of two matrices on a CPU. torch calls a library for it, which on many CPUs does not use their
+// widest vectors; and the shapes here are long and narrow: one product has the rows of all steps, and few
+// columns.
 //
-// A tile of 8 rows and two vectors of columns has its sums in registers. The right matrix is copied into panels, block
-// after block of its rows, so that a panel stays in the cache while all tiles of a thread use it.
+// A tile of 8 rows and two vectors of columns has its sums in registers. The right matrix is copied into
+// panels, block after block of its rows, so that a panel stays in the cache while all tiles of a thread use
+// it.
 #include <ATen/Dispatch.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
@@ -35,7 +37,8 @@ struct Product {
           panel[c] = column + c < N ? right.at(first_k + k, column + c) : math_t(0);
   }
 
-  // The numbers of `left` that a tile needs, copied if those of one column are closer together than those of one row.
+  // The numbers of `left` that a tile needs, copied if those of one column are closer together than those of
+  // one row.
   template <int kRows>
   ALWAYS_INLINE Matrix<math_t> tile_of_left(math_t* copy, int64_t row, int64_t first_k, int64_t depth) const {
     const math_t* const from = left.data + row * left.row_stride + first_k * left.column_stride;
@@ -54,35 +57,36 @@ struct Product {
     for (int64_t first_k = 0; first_k < std::max<int64_t>(K, 1); first_k += kDepth) {
       const int64_t depth = std::min(kDepth, K - first_k);
       fill_panel<kColumns>(panel, first_k, depth);
-      for_tiles<kRowsOfTile>(
-          first_row, last_row, [&](auto rows, int64_t row) __attribute__((always_inline)) {
-            const Matrix<math_t> tile = tile_of_left<rows>(copy, row, first_k, depth);
-            for (int64_t column = 0; column < N; column += kColumns) {
-              const math_t* const start = first_k ? nullptr : bias;
-              V sums[rows][kVectors] = {};
-              add_product<rows, kVectors, V>(sums, tile, panel + column * depth, depth);
-              for (int v = 0; v < kVectors; ++v) {
-                const int64_t first = column + v * V::size, count = std::min<int64_t>(V::size, N - first);
-                if (count <= 0) break;
-                for (int r = 0; r < rows; ++r) {
-                  math_t* const to = out + (row + r) * N + first;
-                  if (first_k) sums[r][v] += simd::load<V>(to, count);
-                  if (start) sums[r][v] += simd::load<V>(start + first, count);
-                  simd::store(to, sums[r][v], count);
-                }
-              }
+      for_tiles<kRowsOfTile>(first_row, last_row, [&](auto rows, int64_t row) __attribute__((always_inline)) {
+        const Matrix<math_t> tile = tile_of_left<rows>(copy, row, first_k, depth);
+        for (int64_t column = 0; column < N; column += kColumns) {
+          const math_t* const start = first_k ? nullptr : bias;
+          V sums[rows][kVectors] = {};
+          add_product<rows, kVectors, V>(sums, tile, panel + column * depth, depth);
+          for (int v = 0; v < kVectors; ++v) {
+            const int64_t first = column + v * V::size, count = std::min<int64_t>(V::size, N - first);
+            if (count <= 0) break;
+            for (int r = 0; r < rows; ++r) {
+              math_t* const to = out + (row + r) * N + first;
+              if (first_k) sums[r][v] += simd::load<V>(to, count);
+              if (start) sums[r][v] += simd::load<V>(start + first, count);
+              simd::store(to, sums[r][v], count);
             }
-          });
+          }
+        }
+      });
     }
   }
 };
 
 template <typename math_t>
 void run(const Product<math_t>& shared) {
-  const int64_t threads = std::min(useful_threads(double(shared.M) * shared.N * shared.K), divide_up(shared.M, 8));
+  const int64_t threads =
+      std::min(useful_threads(double(shared.M) * shared.N * shared.K), divide_up(shared.M, 8));
   const int64_t columns = kVectors * simd::vector_bytes() / sizeof(math_t);
   const int64_t size = std::min(kDepth, shared.K) * divide_up(shared.N, columns) * columns;
-  const Tensor panels = at::empty({threads, size}, at::TensorOptions(c10::CppTypeToScalarType<math_t>::value));
+  const Tensor panels =
+      at::empty({threads, size}, at::TensorOptions(c10::CppTypeToScalarType<math_t>::value));
   math_t* const first_panel = panels.template mutable_data_ptr<math_t>();
   in_parallel(threads, [&](int64_t thread, int64_t count) {
     simd::run([&](auto registers) __attribute__((always_inline)) {
@@ -96,8 +100,8 @@ void run(const Product<math_t>& shared) {
   });
 }
 
-Tensor product(const Tensor& left,              // [M,K]
-               const Tensor& right,             // [K,N]
+Tensor product(const Tensor& left,                // [M,K]
+               const Tensor& right,               // [K,N]
                const OptionalTensor& bias_any) {  // [N]
   check_product(left, right, bias_any);
   const int64_t M = left.size(0), K = left.size(1), N = right.size(1);
@@ -109,8 +113,9 @@ Tensor product(const Tensor& left,              // [M,K]
     auto matrix_of = [](const Tensor& tensor) {
       return Matrix<scalar_t>{tensor.const_data_ptr<scalar_t>(), tensor.stride(0), tensor.stride(1)};
     };
-    run(Product<scalar_t>{matrix_of(left), matrix_of(right), bias ? bias->const_data_ptr<scalar_t>() : nullptr,
-                          out.mutable_data_ptr<scalar_t>(), M, N, K});
+    run(Product<scalar_t>{matrix_of(left), matrix_of(right),
+                          bias ? bias->const_data_ptr<scalar_t>() : nullptr, out.mutable_data_ptr<scalar_t>(),
+                          M, N, K});
   });
   return out;
 }
