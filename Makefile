@@ -52,7 +52,7 @@ start: torch
 	@$(python) -m common start $(if $(TEXT),--text)
 
 new: torch
-	@$(python) -m common new "$(given_name)" --folder "$(DIR)"
+	@$(python) -m common new "$(given_name)" --folder "$(DIR)" $(if $(KIND),--kind "$(KIND)")
 
 # Status 3 says that the work does not pass yet. This is not an error of make, which would print an extra line for it.
 # A script that needs the status calls `python -m common check`.

@@ -83,10 +83,11 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         ),
         Command(
             "new",
-            "start your own operator from a copy of stage 5 in work/: NAME=mycell; DIR=~/code for another folder",
+            "start your own operator in work/: NAME=mycell; KIND=elementwise for y = f(x); DIR=~/code for elsewhere",
             "new:new",
             (
                 argument("name", help="name of the package, the function and the operators' namespace"),
+                argument("--kind", default="cell", help="cell (stage 5's, the default) or elementwise, for y = f(x)"),
                 argument("--folder", dest="parent", help="the folder to create it in; by default work/"),
             ),
         ),

@@ -37,7 +37,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         *("-std", "--std"), dest="standard", choices=STANDARDS, default=STANDARD, help="the version of C++"
     )
     run.add_argument("--counts", action="store_true", help="show how each line of the kernels accesses memory")
-    run.add_argument("--fast", action="store_true", help="without the checks: the results are the same")
+    run.add_argument("--fast", action="store_true", help="without the checks, on all cores: the results are the same")
     own, after = list(words), []
     if "--" in own:
         own, after = own[: own.index("--")], own[own.index("--") + 1 :]

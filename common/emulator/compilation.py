@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from .rewrite import read, rewrite
+from .rewrite import Kernels, find_kernels, read, rewrite
 from .toolchain.compiler import has_cpp20
 from .toolchain.objects import Job, find_includes, find_own_headers
 
@@ -42,10 +42,11 @@ RUNTIME_FLAGS = (
 # Sources of the runtime that must be fast: they run at every load and store, or at every switch between threads.
 OPTIMISED = (
     *("access", "access_sites", "allocation", "async_copies", "barrier_check", "barrier_objects", "bindings"),
-    *("blocks", "collectives", "fiber", "group_barriers", "happens_before", "hooks", "known_blocks", "matrix"),
-    *("memory_check", "peer_accesses", "races", "release_acquire", "release_search", "scheduler", "shadow"),
-    *("shadow_pages", "shared_memory", "small_floats", "thread_order", "undefined_values"),
+    *("blocks", "collectives", "cores", "fiber", "group_barriers", "happens_before", "hooks", "known_blocks"),
+    *("matrix", "memory_check", "peer_accesses", "races", "release_acquire", "release_search", "scheduler"),
+    *("shadow", "shadow_pages", "shared_memory", "small_floats", "thread_order", "undefined_values"),
 )
+HEADER_SUFFIXES = (".h", ".hpp", ".cuh", ".inl")
 
 
 def why_unavailable() -> str | None:
@@ -84,11 +85,15 @@ def rewrite_sources(
     files = dict.fromkeys(path for source in sources for path in find_includes(source, include_dirs))
     folders = [*(path.parent for path in files), *include_dirs, *([root] if root else [])]
     copies = SourceCopies(Path(os.path.commonpath(folders)), folder, here)
-    for path in files:
+    read_sources = [read(path, os.path.relpath(path, here), find_own_headers(path, include_dirs)) for path in files]
+    kernels: Kernels = {}  # that headers declare for the files that include them
+    for path, source in zip(files, read_sources, strict=True):
+        if path.suffix in HEADER_SUFFIXES:
+            kernels |= find_kernels(source)
+    for path, source in zip(files, read_sources, strict=True):
         copy = copies.copy_of(path)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        own_headers = find_own_headers(path, include_dirs)
-        copy.write_text(rewrite(read(path, os.path.relpath(path, here), own_headers)), encoding="utf-8")
+        copy.write_text(rewrite(source, kernels), encoding="utf-8")
     return copies
 
 
@@ -97,7 +102,12 @@ def is_usable(include_dir: Path) -> bool:
     return include_dir.exists() and not (include_dir / "cuda_runtime.h").exists()
 
 
-def runtime_jobs(temp: Path, *folders: str) -> list[Job]:
+def optimised_flags(macros: Sequence[str] = ()) -> list[str]:
+    """The flags for sources that must be fast, and that include the emulator's headers."""
+    return [*_runtime_flags(macros), "-O2"]
+
+
+def runtime_jobs(temp: Path, *folders: str, macros: Sequence[str] = ()) -> list[Job]:
     """The jobs that compile the runtime: its sources in `src`, and those in other folders beside it.
 
     The sources share headers and templates. Compiled together, as one file for each of two cores, they take a third
@@ -108,13 +118,17 @@ def runtime_jobs(temp: Path, *folders: str) -> list[Job]:
         "fast": [source for source in sources if source.stem in OPTIMISED],
         "slow": [source for source in sources if source.stem not in (*OPTIMISED, "builtin_variables")],
     }
-    flags = [f"-I{INCLUDE_DIR}", *RUNTIME_FLAGS]
+    flags = _runtime_flags(macros)
     jobs = [Job(RUNTIME / "src" / "device" / "builtin_variables.cpp", [*flags, "-O1"], PACKAGE)]
     for name, bundle in bundles.items():
         source = temp / f"{name}.cpp"
         source.write_text("".join(f'#include "{path}"\n' for path in bundle))
         jobs.append(Job(source, [*flags, "-O2" if name == "fast" else "-O0"], PACKAGE))
     return jobs
+
+
+def _runtime_flags(macros: Sequence[str]) -> list[str]:
+    return [f"-I{INCLUDE_DIR}", *RUNTIME_FLAGS, *(f"-D{macro}" for macro in macros)]
 
 
 def add_versions(jobs: Iterable[Job]) -> list[Job]:

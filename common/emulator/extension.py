@@ -27,6 +27,7 @@ from .compilation import (
     add_versions,
     fingerprint,
     is_usable,
+    optimised_flags,
     rewrite_sources,
     runtime_jobs,
     why_unavailable,
@@ -35,6 +36,7 @@ from .errors import UserError
 from .toolchain.cache import Cache, build_once, default_cache, prune_cache
 from .toolchain.compiler import compiler_command, compiler_version
 from .toolchain.hints import find_hints
+from .toolchain.libraries import find_libraries, hash_libraries, library_dirs, library_jobs, library_names
 from .toolchain.messages import demangle, first_errors
 from .toolchain.objects import Job, compile_objects, find_includes, precompile_headers, torch_version
 from .toolchain.setup_py import Extension, read_setup
@@ -91,7 +93,8 @@ def build_extension(
     temp.mkdir(exist_ok=True)
     sources, own_dirs = _sources_of(folder, extension), _own_include_dirs(folder, extension)
     copies = rewrite_sources(sources, own_dirs, folder, temp / "source", root=folder)
-    copied_dirs = [copies.copy_of(path) for path in own_dirs]
+    used = find_libraries(sources, own_dirs)
+    copied_dirs = [*(copies.copy_of(path) for path in own_dirs), *library_dirs(used)]
     others = [*(folder / path for path in extension.include_dirs), Path(sysconfig.get_paths()["include"])]
     include_dirs = [*copied_dirs, INCLUDE_DIR, *filter(is_usable, others)]
     common = [*extension.defines, *(f"-I{path}" for path in include_dirs)]
@@ -101,7 +104,7 @@ def build_extension(
         own = _preprocessor_flags(extension.nvcc) if source.suffix == ".cu" else extension.cxx
         flags = [*common, *own, "-std=c++20", *KERNEL_FLAGS, *copies.prefix_maps]
         jobs.append(Job(copies.copy_of(source), flags, folder, f"torch {torch_version()}"))
-    jobs = add_versions([*jobs, *runtime_jobs(temp)])
+    jobs = add_versions([*jobs, *library_jobs(used, optimised_flags()), *runtime_jobs(temp)])
     if use_compiled_headers:
         jobs = [precompile_headers(job, cache, lock) for job in jobs]
     compiled = compile_objects(jobs, copied_dirs, cache, temp, lock)
@@ -109,7 +112,8 @@ def build_extension(
         log.write(output)
     if any(path is None for path, _ in compiled):
         return False
-    libraries = [f"-l{name}" for name in extension.libraries if name not in CUDA_LIBRARIES]
+    emulated = (*CUDA_LIBRARIES, *library_names())
+    libraries = [f"-l{name}" for name in extension.libraries if name not in emulated]
     paths = [f"-L{path}" for path in extension.library_dirs if (folder / path).exists()]
     objects = [str(path) for path, _ in reversed(compiled)]  # the runtime comes first, so its constructors run first
     command = [*compiler_command(), "-shared", *objects, "-o", str(work / f"{extension.module}.so")]
@@ -161,6 +165,9 @@ def _key_of(folder: Path, extension: Extension) -> str:
     """A hash of everything that a build depends on."""
     parts = [json.dumps(asdict(extension)), torch_version(), sys.version, *compiler_command(), compiler_version()]
     digest = hashlib.sha256("\0".join(parts).encode() + fingerprint())
+    digest.update(
+        hash_libraries(find_libraries(_sources_of(folder, extension), _own_include_dirs(folder, extension)))
+    )
     for path in find_sources(folder, extension):
         if not path.is_file():
             raise UserError(f"{extension.name} does not build: there is no file {os.path.relpath(path, folder)}")

@@ -12,12 +12,22 @@ from ..cell.case import Case
 from .failures import BuildFailure, Failure, require
 from .judging.assertions import derived_by_hand, made_by, refused, releases_gil, same, unchanged
 from .judging.cell import SIZES, agree, cases, once_differentiable
-from .judging.kernels import guarded, no_idle_block, on_current_stream, stored_once
+from .judging.kernels import (
+    enough_threads,
+    guarded,
+    launched_once,
+    no_idle_block,
+    on_current_stream,
+    stored_once,
+    wide_indices,
+)
+from .judging.source_text import find_host_calls
 from .judging.work import CALLS, OPERATORS, SMALL, Work
 from .runner.process import LearnerError, Stopped
 
 __all__ = [
     "CALLS", "OPERATORS", "SIZES", "SMALL", "BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work",
-    "agree", "cases", "derived_by_hand", "guarded", "made_by", "no_idle_block", "on_current_stream",
-    "once_differentiable", "refused", "releases_gil", "require", "same", "stored_once", "unchanged",
+    "agree", "cases", "derived_by_hand", "enough_threads", "find_host_calls", "guarded", "launched_once", "made_by",
+    "no_idle_block", "on_current_stream", "once_differentiable", "refused", "releases_gil", "require", "same",
+    "stored_once", "unchanged", "wide_indices",
 ]  # fmt: skip

@@ -1,7 +1,9 @@
-"""`make new NAME=mycell`: creates a project of your own with stage 5's operators under another name, and their tests.
+"""`make new NAME=mycell`: creates a project of your own, with operators under another name, and their tests.
 
-It copies stage 5's package and csrc/, and `folder/` beside this file, which has the rest of a project. In all files,
-`lltm` is replaced by the name. The project does not depend on the workbook.
+There are two kinds. A `cell` is a copy of stage 5's package and csrc/, with the rest of a project from `cell/` beside
+this file. An `elementwise` function is the smallest operator that has all parts: a copy of `elementwise/`. Both get
+the files of `project/`. In all files, the name of the copied operator is replaced. The project does not depend on the
+workbook.
 """
 
 from __future__ import annotations
@@ -22,16 +24,20 @@ from ..errors import UserError
 from ..exercises.workspace import root
 from ..paths import display_path
 
-FOLDER = Path(__file__).parent / "folder"
+FOLDER = Path(__file__).parent
 STAGE = stages.get_stage(5).folder
+KINDS = {"cell": "lltm", "elementwise": "softsign"}  # the name that the copied files use
 
 
-def new(name: str, parent: str | None = None) -> int:
+def new(name: str, parent: str | None = None, kind: str = "cell") -> int:
     """Makes the folder `parent`/`name`, by default in work/, and says how to continue.
 
-    Raises `UserError` if the name cannot be a package and a namespace of operators, or if the folder exists.
+    Raises `UserError` if there is no such kind, if the name cannot be a package and a namespace of operators, or if
+    the folder exists.
     """
-    demand_usable(name)
+    if kind not in KINDS:
+        raise UserError(f"KIND={kind} is not a kind of operator; choose {' or '.join(KINDS)}")
+    demand_usable(name, kind)
     place = (Path(parent).expanduser().resolve() if parent else root()) / name
     if place.exists():
         raise UserError(
@@ -40,7 +46,7 @@ def new(name: str, parent: str | None = None) -> int:
     unfinished = place.with_name(f".{name}.unfinished")
     try:
         shutil.rmtree(unfinished, ignore_errors=True)  # left by an interrupted run
-        for path, text in files(name).items():
+        for path, text in files(name, kind).items():
             (unfinished / path).parent.mkdir(parents=True, exist_ok=True)
             (unfinished / path).write_text(text, encoding="utf-8")
         unfinished.rename(place)
@@ -48,16 +54,17 @@ def new(name: str, parent: str | None = None) -> int:
         raise UserError(f"cannot write in {display_path(place.parent)}: {error.strerror or error}") from None
     on_path = shutil.which("python")
     python = "python" if on_path and Path(on_path).samefile(sys.executable) else shlex.quote(sys.executable)
-    print(f"Made {display_path(place)}: stage 5 as a package of your own. Build it and run its tests:\n")
-    print(f"    cd {shlex.quote(display_path(place))}")
-    print(f"    {python} setup.py build_ext --inplace && {python} -m pytest\n")
-    print("Without a GPU, that builds the C++ code only. This also runs the CUDA kernels, on the emulator:\n")
-    print(f"    make emulate FILE={shlex.quote(display_path(place))}\n")
-    print("Its README.md says which lines to change for a cell of your own.")
+    shown = shlex.quote(display_path(place))
+    print(f"Made {display_path(place)}. Its README.md says which lines to change for an operator of your own.\n")
+    print("Run its tests, with the CUDA kernels on the emulator, which needs no GPU:\n")
+    print(f"    make emulate FILE={shown}\n")
+    print("Build it for this machine and run its tests; without a GPU, this leaves out the CUDA kernels:\n")
+    print(f"    cd {shown}")
+    print(f"    {python} setup.py build_ext --inplace && {python} -m pytest")
     return 0
 
 
-def demand_usable(name: str) -> None:
+def demand_usable(name: str, kind: str) -> None:
     """Raises `UserError`, with the reason, if the name is invalid for a package and a namespace of operators."""
     if not name:
         raise UserError("a name is missing: make new NAME=mycell")
@@ -72,7 +79,7 @@ def demand_usable(name: str) -> None:
         why = f"is taken: {found}"
     elif is_namespace(name):
         why = f"is taken: torch.ops.{name} is torch's own"
-    elif found := word_in_sources(name):
+    elif found := word_in_sources(name, kind):
         why = f"occurs as a word in the copied files ({found})"
     else:
         return
@@ -97,39 +104,46 @@ def is_namespace(name: str) -> bool:
     return name in registered or hasattr(type(torch.ops), name)
 
 
-def word_in_sources(name: str) -> str | None:
+def word_in_sources(name: str, kind: str) -> str | None:
     """The place where the copied files use the name as a word, which would be ambiguous; None if there is none."""
-    for path, text in source_files():
-        if name in re.findall(r"\w+", str(path)):
+    for path, text in source_files(kind):
+        if name in words(str(path), kind):
             return str(path)
         for number, line in enumerate(text.splitlines(), start=1):
-            if path.suffix != ".md" and name in re.findall(r"\w+", line):
+            if path.suffix != ".md" and name in words(line, kind):
                 return f"{path}, line {number}"
     return None
 
 
-def source_files() -> Iterator[tuple[Path, str]]:
+def words(text: str, kind: str) -> list[str]:
+    """The words of a text, without the name that is replaced."""
+    return re.findall(r"\w+", text.replace(KINDS[kind], ""))
+
+
+def source_files(kind: str) -> Iterator[tuple[Path, str]]:
     """The files to copy, each with its path in the new folder."""
-    for name in ("__init__.py", "lltm.py"):
-        yield Path("lltm", name), (STAGE / name).read_text(encoding="utf-8")
-    for path in sorted((STAGE / "csrc").iterdir()):
-        if path.is_file():
-            yield Path("csrc", path.name), path.read_text(encoding="utf-8")
-    for path in sorted(FOLDER.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            yield path.relative_to(FOLDER), path.read_text(encoding="utf-8")
+    if kind == "cell":
+        for name in ("__init__.py", "lltm.py"):
+            yield Path("lltm", name), (STAGE / name).read_text(encoding="utf-8")
+        for path in sorted((STAGE / "csrc").iterdir()):
+            if path.is_file():
+                yield Path("csrc", path.name), path.read_text(encoding="utf-8")
+    for folder in (FOLDER / kind, FOLDER / "project"):
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path.relative_to(folder), path.read_text(encoding="utf-8")
 
 
-def files(name: str) -> dict[str, str]:
-    """The files under the new name, by path. Prose still says LLTM: the cell is one until the user changes it."""
-    made = {str(path).replace("lltm", name): renamed(text, name) for path, text in source_files()}
+def files(name: str, kind: str = "cell") -> dict[str, str]:
+    """The files under the new name, by path. A cell's prose still says LLTM, until the user changes the cell."""
+    made = {renamed(str(path), name, kind): renamed(text, name, kind) for path, text in source_files(kind)}
     made["README.md"] = with_lines(made["README.md"], made)
     return made
 
 
-def renamed(text: str, name: str) -> str:
-    """The text with `lltm` replaced by the name, also in macros that begin with LLTM_."""
-    return text.replace("lltm", name).replace("LLTM_", f"{name.upper()}_")
+def renamed(text: str, name: str, kind: str) -> str:
+    """The text with the copied operator's name replaced, also in macros, which begin with it in capitals."""
+    return text.replace(KINDS[kind], name).replace(f"{KINDS[kind].upper()}_", f"{name.upper()}_")
 
 
 def with_lines(page: str, made: dict[str, str]) -> str:

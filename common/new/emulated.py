@@ -16,6 +16,7 @@ from ..paths import build_dir
 def test_on_emulator(folder: Path, options: list[str]) -> int:
     """Builds the folder's library for the emulator and runs its tests in a copy that has it; pytest's exit status.
 
+    The tests stop at the first failure, because one mistake in a kernel fails many of them with the same report.
     The folder itself is not changed. Raises `UserError` if it does not build or was not made by `make new`.
     """
     package = next((path.parent for path in folder.glob("*/__init__.py") if (folder / "built.py").exists()), None)
@@ -30,5 +31,5 @@ def test_on_emulator(folder: Path, options: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix=f"{package.name}-", dir=build_dir()) as place:
         copy = Path(place) / folder.resolve().name
         shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("_C*.so", "build", "dist", ".*", "__pycache__"))
-        shutil.copyfile(library, copy / package.name / "_C.so")
-        return subprocess.run([sys.executable, "-m", "pytest", *options], cwd=copy).returncode
+        shutil.copyfile(library, copy / package.name / "_C.abi3.so")
+        return subprocess.run([sys.executable, "-m", "pytest", "--exitfirst", *options], cwd=copy).returncode

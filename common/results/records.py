@@ -23,6 +23,7 @@ NCU_RECORD = RECORDED / "ncu.json"  # Nsight Compute's counts
 WHEELS_RECORD = RECORDED / "wheels.json"  # where wheels run
 ABLATION_RECORD = RECORDED / "ablation.json"  # stage 6 without some of its optimisations
 MUTATION_RECORD = RECORDED / "mutation.json"  # mutants of each exercise's solution, and their outcomes
+SPEED_RECORD = RECORDED / "emulator_speed.json"  # how long the emulator takes
 SWEEP_RECORD = RECORDED / "sequence_sweep.json"  # stage 7's rungs and cuDNN over many sizes
 STUDIES = (
     SANITIZER_RECORD,
@@ -31,6 +32,7 @@ STUDIES = (
     WHEELS_RECORD,
     ABLATION_RECORD,
     MUTATION_RECORD,
+    SPEED_RECORD,
     SWEEP_RECORD,
 )
 

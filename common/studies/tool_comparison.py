@@ -40,6 +40,7 @@ TOOL_OUTCOMES = {
     "hang": "no end",
     "not run": "the tool refused the machine",
 }
+LIBRARIES = ("-lcublas", "-lcufft", "-lcurand")  # that some programs use
 CASE_SECONDS = 20  # for one case under one tool
 JOBS = 8
 # The mistakes that notebook 03 shows: the complete output of the tools is recorded for these.
@@ -62,7 +63,9 @@ def record_tool_comparison() -> int:
     sanitizer_path = sanitizer.require_tools()
     programs = mistakes.mistake_programs()
     with console.step(f"build {len(programs)} programs"), ThreadPoolExecutor(JOBS) as pool:
-        for_gpu = list(pool.map(lambda program: sanitizer.compile_program(program, "-g"), programs))
+        for_gpu = list(
+            pool.map(lambda program: sanitizer.compile_program(program, "-g", "-rdc=true", *LIBRARIES), programs)
+        )
         emulated = [build_mistakes(programs[0]), *pool.map(build_mistakes, programs[1:])]
     rows = []
     for tool in TOOLS:

@@ -14,7 +14,9 @@ from common.emulator import UserError, build_program
 from common.paths import ROOT, build_cache
 from common.studies.programs import features
 
-pytestmark = pytest.mark.proof("features of CUDA", files=["common/emulator/features/*"])
+pytestmark = pytest.mark.proof(
+    "features of CUDA", files=["common/emulator/features/*", "common/emulator/libraries/**/*"]
+)
 FEATURES = features.read_features()
 SEEDS = ("", "1", "20")  # orders of blocks and threads; the first is the usual one
 
@@ -33,7 +35,8 @@ def build(feature: features.Feature, work: Path) -> Path:
 @pytest.mark.needs("g++")
 @of_support("yes", "approximate")
 def test_a_supported_feature_computes_what_it_should(feature, tmp_path):
-    """The programs compare their results themselves; the emulator finds no mistake in them, in any order."""
+    """The programs compare their results themselves: the emulator finds no mistake in them, in any order, and without
+    checks the results are right on one core and on several."""
     program = build(feature, tmp_path)
     others = {name: value for name, value in os.environ.items() if not name.startswith("EMULATOR_")}
     for seed in SEEDS:
@@ -41,6 +44,10 @@ def test_a_supported_feature_computes_what_it_should(feature, tmp_path):
         done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stdout) == (0, ""), f"seed {seed!r}: {done.stderr}"
         assert re.fullmatch(r"emulator: .*(no problem found|no kernel was launched).*\n", done.stderr), done.stderr
+    for cores in ("1", "4"):
+        environment = others | {"EMULATOR_CHECKS": "none", "EMULATOR_CORES": cores}
+        done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stdout) == (0, ""), f"without checks, {cores} cores: {done.stderr}"
 
 
 @pytest.mark.needs("g++")
@@ -55,6 +62,6 @@ def test_a_refused_feature_is_named(feature, tmp_path):
 @pytest.mark.needs("nvcc")
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda one: one.program.stem)
 def test_nvcc_takes_it(feature, tmp_path):
-    options = ["-std=c++17", "-arch=sm_90a", "-c", "-o", str(tmp_path / "object")]
+    options = ["-std=c++17", "-arch=sm_90a", "-dc", "-o", str(tmp_path / "object")]
     done = subprocess.run([nvcc.find_nvcc(), *options, str(feature.program)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -20,7 +20,9 @@ from common.studies import tool_comparison
 from common.studies.programs import mistakes
 from common.studies.programs.mistakes import Mistake, ReportEntry
 
-pytestmark = pytest.mark.proof("programs with mistakes", files=["common/emulator/mistakes/*"])
+pytestmark = pytest.mark.proof(
+    "programs with mistakes", files=["common/emulator/mistakes/*", "common/emulator/libraries/**/*"]
+)
 
 
 CHECKS = ("memory", "initialisation", "races", "barriers", "launch", "streams", "leaks")
@@ -169,7 +171,7 @@ def test_a_program_knows_its_cases(program):
 @every_program
 def test_nvcc_takes_it(program, tmp_path):
     architecture = "sm_90" if "__cluster_dims__" in program.read_text() else "sm_80"
-    command = [nvcc.find_nvcc(), f"-arch={architecture}", "-c", str(program), "-o", str(tmp_path / "object")]
+    command = [nvcc.find_nvcc(), f"-arch={architecture}", "-dc", str(program), "-o", str(tmp_path / "object")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

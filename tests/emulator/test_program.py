@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from common.emulator import Cache, build_program
-from common.paths import ROOT
+from common.paths import ROOT, build_cache
 
 PROGRAMS = ROOT / "tests" / "emulator" / "programs"
 WRONG = PROGRAMS / "wrong"
@@ -31,6 +31,7 @@ RIGHT = [
     ("queries", [], 3, "as it should be"),
     ("headers", [], 0, ""),
     ("own_names", [], 0, ""),
+    ("reference_in_header", [], 0, "42"),
 ]
 # Name, exit status, and the findings: the message, the text of the source line, and the check. The text is None if
 # the message itself names the line.
@@ -313,11 +314,76 @@ def test_an_error_that_the_program_handles_is_a_warning():
     assert "error:" not in done.stderr
 
 
+def test_functions_without_a_mask_work_with_a_warning():
+    done = emulate("old_shuffles")
+    assert (done.returncode, done.stdout) == (0, "496 aaaa 2\n")
+    for name, text in (("__shfl_down", "step /= 2"), ("__ballot", "__ballot"), ("__any", "__all")):
+        old = f"{name} has no mask, and devices since Volta do not have it: use {name}_sync"
+        assert f"  warning: {old}, in {line('old_shuffles', text)} (barriers)\n" in done.stderr
+    assert "error:" not in done.stderr
+
+
+def test_a_long_launch_shows_its_progress():
+    shown, times, seconds = [], 2000, 0
+    while not shown and seconds < 20:  # more work until the launch takes longer than five seconds
+        times, began = 3 * times, time.monotonic()
+        done = emulate("slow", str(times), EMULATOR_PROGRESS="1")
+        shown = re.findall(r"\x1b\[Kemulator: kernel write_often, (\d+) of 10000 blocks, (\d+) s", done.stderr)
+        seconds = time.monotonic() - began
+    assert shown
+    assert [int(blocks) for blocks, _ in shown] == sorted(int(blocks) for blocks, _ in shown)
+    assert int(shown[0][1]) >= 5
+    assert done.stderr.endswith("\x1b[Kemulator: 1 launch, no problem found\n")  # nothing is left of it
+    assert emulate("slow", str(times)).stderr == "emulator: 1 launch, no problem found\n"
+
+
 def test_checks_can_be_switched_off():
     done = emulate("wrong/leaks", EMULATOR_CHECKS="-leaks")
     assert (done.returncode, done.stderr) == (0, "emulator: no kernel was launched, so there was nothing to check\n")
     done = emulate("add", EMULATOR_CHECKS="-races,-leaks")
     assert done.stderr == "emulator: 1 launch, no problem found; checks switched off: races, leaks\n"
+
+
+def test_without_checks_blocks_run_on_all_cores_with_the_same_results(tmp_path):
+    program = build_program(str((PROGRAMS / "cores.cu").relative_to(ROOT)), tmp_path, build_cache(), here=ROOT)
+
+    def output(**settings: str) -> str:
+        done = subprocess.run([program], env=os.environ | settings, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    checked = output()
+    assert checked.splitlines()[-1] == "no error"
+    for cores in ("1", "2", "5", "5"):
+        assert output(EMULATOR_CHECKS="none", EMULATOR_CORES=cores) == checked, f"{cores} cores"
+
+
+def test_the_first_block_that_fails_is_named_on_several_cores(tmp_path):
+    name = "tests/emulator/programs/wrong/late_blocks_fail.cu"
+    program = build_program(name, tmp_path, build_cache(), here=ROOT)
+    for mistake in ("trap", "fault", "overflow", "deadlock", "shared memory"):
+        reports = set()
+        for cores in ("1", "4", "4"):
+            settings = {"EMULATOR_CHECKS": "none", "EMULATOR_CORES": cores}
+            done = subprocess.run(
+                [program, mistake], env=os.environ | settings, capture_output=True, text=True, timeout=60
+            )
+            assert done.returncode == FOUND_WRONG, done.stderr
+            reports.add(done.stderr)
+        [report] = reports
+        assert "block (40, 0, 0), thread (0, 0, 0)" in report or mistake == "deadlock", report
+
+
+def test_a_kernel_that_does_not_end_on_another_core_is_ended():
+    done = emulate("wrong/late_block_is_endless", EMULATOR_CHECKS="none", EMULATOR_CORES="4", EMULATOR_TIMEOUT="2")
+    assert done.returncode == TIME_IS_UP
+    assert "kernel endless" in done.stderr
+
+
+@pytest.mark.parametrize("cores", ["0", "-1", "two", "2000"])
+def test_a_number_of_cores_that_is_none_is_refused(cores):
+    done = emulate("add", "40000", EMULATOR_CHECKS="none", EMULATOR_CORES=cores)
+    assert f'EMULATOR_CORES is "{cores}": it must be a number of cores from 1 to 1024' in done.stderr
 
 
 def test_a_report_carries_the_nonce_of_a_judge_which_the_program_cannot_read(tmp_path):
@@ -448,7 +514,7 @@ def test_a_program_without_main():
         ("folder", "folder is a folder; name one CUDA program: make emulate FILE=x.cu"),
         ("notes.txt", "notes.txt does not end in .cu: is it a CUDA program?"),
         ("binary.cu", "binary.cu is not text in UTF-8"),
-        ("texture.cu", "texture.cu:1: the emulator does not support textures and surfaces (cudaTextureObject_t)"),
+        ("texture.cu", "texture.cu:1: CUDA 12 has no texture references: use a texture object (cudaTextureObject_t)"),
         ("", "FILE is missing: make emulate FILE=x.cu"),
     ],
 )
@@ -456,7 +522,7 @@ def test_what_is_no_program_gives_one_line(file, words, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "notes.txt").write_text("int main() {}")
     (tmp_path / "binary.cu").write_bytes(bytes(range(256)))
-    (tmp_path / "texture.cu").write_text("__global__ void k(cudaTextureObject_t t) {}\nint main() {}\n")
+    (tmp_path / "texture.cu").write_text("texture<float> t;\nint main() {}\n")
     done = emulate(file, folder=tmp_path)
     assert (done.returncode, done.stderr) == (1, f"error: {words}\n")
 
@@ -481,7 +547,7 @@ def test_a_bare_python_is_enough(tmp_path):
 
 @pytest.mark.needs("nvcc")
 def test_nvcc_takes_the_same_programs(tmp_path):
-    broken = ("not_cuda", "missing_header", "syntax")
+    broken = ("not_cuda", "missing_header", "syntax", "old_shuffles")
     sources = [path for path in sorted(PROGRAMS.rglob("*.cu")) if path.stem not in broken]
     assert len(sources) > 30
     # One compilation of all programs: each in its own namespace, with all #include lines first.
@@ -499,6 +565,6 @@ def test_nvcc_takes_the_same_programs(tmp_path):
         )
     whole = tmp_path / "all.cu"
     whole.write_text("\n".join([*includes, *bodies]) + "\nint main() {}\n")
-    command = [shutil.which("nvcc"), "-std=c++17", "-arch=sm_75", "-c", str(whole), "-o", str(tmp_path / "all.o")]
+    command = [shutil.which("nvcc"), "-std=c++17", "-arch=sm_75", "-dc", str(whole), "-o", str(tmp_path / "all.o")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -140,7 +140,7 @@ def test_a_library_older_than_its_sources_is_not_tested(fresh: Path, tmp_path: P
         )
         assert says in done.stdout + done.stderr
     library.unlink()
-    assert "mycell/ contains no library yet. Build it: " in python(folder, "bench.py").stderr
+    assert "nothing is built yet. Build it: " in python(folder, "bench.py").stderr
 
 
 # Its page, followed to another cell ---------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def test_a_package_that_pip_would_replace_is_refused(tmp_path: Path, monkeypatch
     (tmp_path / "other_name-2.0.dist-info" / "METADATA").write_text("Name: other_name\nVersion: 2.0\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(UserError, match=r"NAME=other_name is taken: pip has installed version 2\.0"):
-        new.demand_usable("other_name")
+        new.demand_usable("other_name", "cell")
 
 
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

@@ -1,5 +1,5 @@
 // Graphs: capture of one stream or of several that events connect, updates of whole graphs
-// Support: approximate: memory cannot be allocated in a captured stream
+// Support: yes
 #include <cuda_runtime.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // Graphs: nodes for kernels, copies, memsets and host functions; updates, clones, child graphs
-// Support: approximate: independent nodes run one after another, and graphs cannot allocate memory
+// Support: approximate: independent nodes run one after another
 #include <cuda_runtime.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // Runtime API: launches by address (cudaLaunchKernel), attributes of kernels, occupancy
-// Support: approximate: kernels use no registers, and cudaFuncSetAttribute applies to all kernels
+// Support: approximate: kernels use no registers; cudaFuncSetAttribute applies to a template as a whole
 #include <cuda_runtime.h>
 
 #include <cstdio>

@@ -107,6 +107,25 @@ CASE(right_more_when_asked_for) {
   expect_each(out, 64, [](int i) { return 63 - i; });
 }
 
+__global__ void reverse_too(int* out, int n) {
+  extern __shared__ int space[];
+  space[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  out[threadIdx.x] = space[n - 1 - threadIdx.x];
+}
+CASE(wrong_more_asked_for_another_kernel) {
+  check(cudaFuncSetAttribute(reverse, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 * 1024));
+  reverse_too<<<1, 64, 64 * 1024>>>(unwritten<int>(64), 64);  // BUG launch: reverse_too
+}
+
+CASE(right_more_for_a_kernel_in_a_variable) {
+  int* out = unwritten<int>(64);
+  const auto kernel = reverse_too;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 * 1024));
+  kernel<<<1, 64, 64 * 1024>>>(out, 64);
+  expect_each(out, 64, [](int i) { return 63 - i; });
+}
+
 CASE(right_static_and_dynamic) {
   int* out = unwritten<int>(64);
   reverse_with_table<<<1, 64, 16 * 1024>>>(out, 64);

@@ -24,10 +24,10 @@ from .rules.device_code import rewrite_assembly, rewrite_device_calls
 from .rules.edits import apply
 from .rules.host_code import register_tensors, rename_nvcc_macros, rewrite_device_names
 from .rules.launches import declare_clusters, register_kernel_values, rewrite_launches
-from .syntax import parse
+from .syntax import Kernels, find_kernels, parse
 from .tokens import Source, read
 
-__all__ = ["Source", "read", "rewrite"]
+__all__ = ["Kernels", "Source", "find_kernels", "read", "rewrite"]
 
 # nvcc includes cuda_runtime.h by itself, and defines macros.
 CUDA_PROLOGUES = {".cu": '#include "emulator/nvcc.h"\n', ".cuh": "#include <cuda_runtime.h>\n"}
@@ -37,12 +37,13 @@ TENSOR_PROLOGUE = '#include "emulator/tensor.h"\n'
 NAME_PROLOGUE = "#undef EMULATOR_NAME\n#define EMULATOR_NAME(...) #__VA_ARGS__\n"
 
 
-def rewrite(source: Source) -> str:
+def rewrite(source: Source, other_kernels: Kernels | None = None) -> str:
     """The text for g++. Raises `UserError` with file and line for code that the emulator cannot run.
 
+    `other_kernels` are the parameters of kernels that headers of the program declare (`find_kernels`).
     After the lines that must come first, `#line 1 "FILE"` makes messages and debuggers point to the original.
     """
-    syntax = parse(source)
+    syntax = parse(source, other_kernels or {})
     tensors = list(register_tensors(source, syntax))
     assembly = list(rewrite_assembly(source, syntax))
     edits = [

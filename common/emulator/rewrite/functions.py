@@ -49,6 +49,16 @@ def find_qualifier_words(source: Source, *qualifiers: str) -> set[str]:
     return words
 
 
+def is_for_host(source: Source, function: Function, host_words: set[str]) -> bool:
+    """Whether a device function is for the host, too."""
+    start, end = function.qualifier, function.qualifier + 1
+    while source.is_name(start - 1) and not source.tokens[start - 1].directive:
+        start -= 1
+    while source.is_name(end) and end < function.opener:
+        end += 1
+    return any(source.is_(k, *host_words) for k in range(start, end))
+
+
 def find_body(source: Source, index: int) -> int | None:
     """The `{` of the function whose qualifiers end before a token; None for other declarations."""
     _, stop = source.bounds(index - 1)

@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .expressions import find_operand, find_template_opener, split_list
-from .functions import Function, Signature, find_body, find_qualifier_words, read_signature
+from .functions import Function, Signature, find_body, find_qualifier_words, is_for_host, read_signature
 from .kernels import ClusterAttribute, KernelValue, find_clusters, find_kernel_values
 from .tokens import Source
 from .variables import FileVariables, SharedDeclaration, find_file_variables, read_shared_declaration
 
-TEXTURES = re.compile(r"(tex|surf)(1D|2D|3D|Cubemap)\w*|(texture|surface)|cuda(Texture|Surface)Object_t")
+# Functions that the emulator does not have: of mipmaps, cube maps and gathers, and of conditional nodes.
+OTHER_FUNCTIONS = re.compile(
+    r"tex\dD\w*(Lod|Grad|gather)|(tex|surf)Cubemap\w*|cudaMallocMipmappedArray"
+    r"|cudaGraphConditionalHandleCreate\w*|cudaGraphSetConditional"
+)
 # Headers of the CUDA Toolkit. The emulator cannot use them, even on machines that have them. A program may have
 # headers of its own with such names, except those of the libraries.
 LIBRARY_HEADERS = re.compile(r"(cub|thrust|cute|cutlass|cooperative_groups)/.*")
@@ -47,7 +51,11 @@ REMOVED = {
 LOADERS = re.compile(
     r"cuModuleLoad\w*|cuLink(Create|AddData|AddFile)|c(u|uda)LibraryLoad\w*|cuLaunchKernel(Ex)?|nvrtcCreateProgram"
 )
-INCLUDE = Path(__file__).parents[1] / "runtime" / "include"
+DEVICE_COPIES = ("cudaMemcpyAsync", "cudaMemcpy2DAsync", "cudaMemcpy3DAsync", "cudaMemsetAsync", "cudaMemset2DAsync")
+EMULATED = ("runtime/include", "libraries/*/include")  # folders in the package, as globs
+
+
+Kernels = dict[str, list[Signature]]  # the parameters of each declaration, by the kernel's name
 
 
 class LaunchExpression(NamedTuple):
@@ -76,19 +84,23 @@ class Syntax:
     device_code: bytearray  # for each token, whether it is in the body of a device function
 
 
-def parse(source: Source) -> Syntax:
+def find_kernels(source: Source) -> Kernels:
+    """The parameters of each kernel that a source declares, by its name."""
+    return find_functions(source)[1]
+
+
+def parse(source: Source, other_kernels: Kernels) -> Syntax:
     """Recognises declarations and launches. Raises `UserError` for the first part that the emulator cannot run."""
-    functions, kernels = find_functions(source)
+    functions, own_kernels = find_functions(source)
+    kernels = {**other_kernels, **own_kernels}
     device_code = bytearray(len(source.tokens))
     for function in functions:
         body = range(function.opener + 1, function.closer)
         device_code[body.start : body.stop] = b"\1" * len(body)
-    unsupported = min(find_unsupported(source), default=None)
+    unsupported = min([*find_unsupported(source), *find_device_calls(source, functions)], default=None)
     if unsupported:
         raise source.error(*unsupported)
-    launches = [
-        read_launch(source, index, kernels, device_code) for index in source.find("<") if is_launch(source, index)
-    ]
+    launches = [read_launch(source, index, kernels) for index in source.find("<") if is_launch(source, index)]
     variables = list(find_file_variables(source))
     refuse_other_managed_variables(source, variables)
     shared = [read_shared_declaration(source, index) for index in source.find("__shared__") if source.is_code(index)]
@@ -105,10 +117,10 @@ def refuse_other_managed_variables(source: Source, variables: list[FileVariables
             raise source.error(index, "the emulator supports __managed__ only for variables at file scope")
 
 
-def find_functions(source: Source) -> tuple[list[Function], dict[str, list[Signature]]]:
+def find_functions(source: Source) -> tuple[list[Function], Kernels]:
     """The device functions that have a body, and the parameters of each kernel's declarations by its name."""
     functions: list[Function] = []
-    kernels: dict[str, list[Signature]] = defaultdict(list)
+    kernels: Kernels = defaultdict(list)
     global_words = find_qualifier_words(source, "__global__")
     for index in source.find(*find_qualifier_words(source, "__global__", "__device__")):
         if not source.is_code(index):
@@ -128,9 +140,9 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
         if source.is_(index - 1, "#") and source.tokens[index].directive and index not in source.skipped:
             header = source.rest_of_line(index).strip('<>" ')
             is_other = CUDA_HEADERS.fullmatch(header) and header not in source.own_headers
-            if (is_other or LIBRARY_HEADERS.fullmatch(header)) and not (INCLUDE / header).exists():
+            if (is_other or LIBRARY_HEADERS.fullmatch(header)) and not is_emulated(header):
                 yield index, f"the emulator does not support <{header}>"
-    textures = [text for text in source.positions if TEXTURES.fullmatch(text)]
+    others = [text for text in source.positions if OTHER_FUNCTIONS.fullmatch(text)]
     for index in source.find(*REMOVED):
         if source.is_(index + 1, "(") and index not in source.skipped:
             yield index, f"CUDA 13 has no {source.tokens[index].text}: use {REMOVED[source.tokens[index].text]}"
@@ -138,12 +150,41 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
     for index in source.find(*loaders):
         if source.is_(index + 1, "(") and index not in source.skipped:
             yield index, f"the emulator cannot load compiled kernels ({source.tokens[index].text})"
-    for index in source.find(*textures):
-        text = source.tokens[index].text
-        if index in source.skipped:
+    for index in source.find(*others):
+        if source.is_(index + 1, "<", "(") and index not in source.skipped:
+            yield index, f"the emulator does not support {source.tokens[index].text}"
+    for index in source.find("texture", "surface"):
+        if is_texture_reference(source, index):
+            name = source.tokens[index].text
+            yield index, f"CUDA 12 has no {name} references: use a {name} object (cuda{name.title()}Object_t)"
+
+
+def find_device_calls(source: Source, functions: list[Function]) -> Iterator[tuple[int, str]]:
+    """The calls in device code that would wait for kernels, which CUDA 12 has removed, and copies by kernels."""
+    host_words = find_qualifier_words(source, "__host__")
+    bodies = [(f.opener, f.closer) for f in functions if not is_for_host(source, f, host_words)]
+    for index in source.find("cudaDeviceSynchronize", *DEVICE_COPIES):
+        if index in source.skipped or not any(opener < index < closer for opener, closer in bodies):
             continue
-        if text.startswith("cuda") or source.is_(index + 1, "<", "("):
-            yield index, f"the emulator does not support textures and surfaces ({text})"
+        if source.is_(index, *DEVICE_COPIES):
+            yield index, f"the emulator does not support {source.tokens[index].text} in a kernel"
+        else:
+            reason = "a kernel cannot wait for the kernels that it launches (since CUDA 12): launch the work that"
+            yield index, f"{reason} comes after them with cudaStreamTailLaunch"
+
+
+def is_texture_reference(source: Source, index: int) -> bool:
+    """Whether `texture<float, 2> t` or `surface<void, 2> s` begins here, and not a template of the program's own."""
+    is_type = source.is_(index + 1, "<") and not source.is_(index - 1, ".", "->", "::", "struct", "class")
+    name = source.tokens[index].text
+    is_own = any(source.is_(k - 1, "struct", "class", "using") for k in source.find(name))
+    return is_type and not is_own and index not in source.skipped
+
+
+def is_emulated(header: str) -> bool:
+    """Whether the emulator or one of its libraries has a header of this name."""
+    package = Path(__file__).parents[1]
+    return any((folder / header).is_file() for pattern in EMULATED for folder in package.glob(pattern))
 
 
 def is_launch(source: Source, index: int) -> bool:
@@ -155,12 +196,8 @@ def is_launch(source: Source, index: int) -> bool:
     return not source.is_(index - 1, "<", "operator") and not source.is_(index + 3, "<")
 
 
-def read_launch(
-    source: Source, opener: int, kernels: dict[str, list[Signature]], device_code: bytearray
-) -> LaunchExpression:
+def read_launch(source: Source, opener: int, kernels: Kernels) -> LaunchExpression:
     """Reads the launch with its `<<<` at a token. Raises `UserError` if the emulator cannot run it."""
-    if device_code[opener] and opener not in source.skipped:
-        raise source.error(opener, "the emulator cannot launch a kernel from a kernel (dynamic parallelism)")
     start, closer = find_operand(source, opener), find_configuration_end(source, opener + 3, 0)
     if start is None:
         raise source.error(opener, "there is no kernel before this <<<")

@@ -146,14 +146,17 @@ def test_no_mark_is_beyond_the_end_of_its_line(folder, cuemu):
         (["nothing.cu"], "there is no file nothing.cu"),
         (["include"], "include is a folder, not a CUDA program"),
         (["notes.txt"], "notes.txt does not end in .cu: is it a CUDA program?"),
-        (["texture.cu"], "texture.cu:1: the emulator does not support textures and surfaces (cudaTextureObject_t)"),
+        (
+            ["texture.cu"],
+            "texture.cu:1: CUDA 12 has no texture references: use a texture object (cudaTextureObject_t)",
+        ),
         (["fill.cu", "-Iinclude", "-DFIRST=0", "-DTHREADS=1"], "fill.cu does not link: it has no main()"),
         (["main.cu", "-Iinclude", "-DFIRST=0"], "main.cu does not link: nothing defines filled(int)"),
     ],
 )
 def test_what_is_no_program_gives_one_line(folder, cuemu, words, message):
     (folder / "notes.txt").write_text("int main() {}")
-    (folder / "texture.cu").write_text("__global__ void k(cudaTextureObject_t t) {}\nint main() {}\n")
+    (folder / "texture.cu").write_text("texture<float> t;\nint main() {}\n")
     done = cuemu("run", *words)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error: {message}\n")
 

@@ -109,6 +109,10 @@ def find_suspects(case: Case, name: str, before: Mapping[str, Tensor]) -> dict[s
     ):
         swapped = inputs | {key: torch.cat([inputs[key].chunk(3)[k] for k in order]) for key in ("weights", "bias")}
         found[words] = dict(zip(("new_h", "new_cell"), reference.forward(**swapped), strict=True)).get(name)
+    turns = torch.arange(3 * case.S, device=case.device).view(case.S, 3).t().flatten()
+    in_turns = inputs | {key: inputs[key][turns] for key in ("weights", "bias")}
+    words = "the gates take z's columns in turns, but each gate has a third of the columns, side by side"
+    found[words] = dict(zip(("new_h", "new_cell"), reference.forward(**in_turns), strict=True)).get(name)
     if name.startswith("d_"):
         for words, given in (
             ("grad_cell is not used, but new_cell is an output, too", (grad_h, torch.zeros_like(grad_cell))),

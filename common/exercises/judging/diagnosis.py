@@ -73,6 +73,11 @@ def recognise_mistake(
             if not got.any()
             else f"the same number, {_shown(got.flatten()[0])}, everywhere"
         )
+    if some and _is(got, want):
+        return (
+            f"right to {_digits(got, want)} digits: perhaps a constant is not exact, a formula is an approximation, "
+            "or something is computed in a type with fewer digits"
+        )
     if some and want.numel() > 2:
         factor = float((got * want).sum() / (want * want).sum())
         if abs(factor) > 1e-6 and _is(got, factor * want):
@@ -98,6 +103,11 @@ def _nan(got: Tensor, wrong: Tensor) -> str:
     if torch.equal(nan, wrong) and (part := _part(got, wrong, "NaN")):
         return f"{part} Perhaps {unwritten}" if part.endswith("?") else f"{part}: perhaps {unwritten}"
     return f"{int(nan.sum())} of {nan.numel()} are NaN: {unwritten}, or they are 0/0, inf/inf or 0*inf"
+
+
+def _digits(got: Tensor, want: Tensor) -> int:
+    """To how many digits the tensors agree, relative to the largest expected number."""
+    return int(-torch.log10((got - want).abs().max() / want.abs().max()))
 
 
 def _factor(factor: float) -> str:

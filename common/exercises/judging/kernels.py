@@ -5,10 +5,14 @@ All accept None, which is what `work.counting()` yields on a GPU.
 
 from __future__ import annotations
 
+import math
 import re
 
 from ...emulator import Counted, Launch, matches_kernel
 from ..failures import Failure, require
+from .source_text import find_narrow_products
+
+WARP = 32  # threads
 
 
 def stored_once(counted: Counted | None, size: int, case: object, kernel: str = "") -> None:
@@ -23,7 +27,7 @@ def stored_once(counted: Counted | None, size: int, case: object, kernel: str = 
     require(
         stored >= size,
         f"{case}: {names} stores {stored:,} of the {size:,} bytes of the results: the rest is computed on the "
-        "host, or by no thread",
+        "host, or no thread stores it (a result that is zero must be stored, too)",
     )
     for launch in launches:
         if launch.repeated_stores:
@@ -32,6 +36,32 @@ def stored_once(counted: Counted | None, size: int, case: object, kernel: str = 
                 f"elements that another thread has already stored, first {launch.first_repeated}. "
                 f"{_likely_cause(launch)}"
             )
+
+
+def launched_once(counted: Counted | None, case: object) -> None:
+    """Raises `Failure` if a kernel was launched more than once."""
+    for launch in counted.launches if counted else ():
+        require(
+            launch.launches == 1,
+            f"{case}: the results are right, but {launch.kernel} is launched {launch.launches:,} times where one "
+            "launch is enough: each launch takes time, and a grid can have a block for every row",
+        )
+
+
+def enough_threads(counted: Counted | None, elements: int, case: object) -> None:
+    """Raises `Failure` if a launch has fewer threads than results, or blocks that are smaller than a warp."""
+    for launch in counted.launches if counted else ():
+        in_block, blocks = math.prod(launch.block), math.prod(launch.grid)
+        require(
+            in_block >= WARP,
+            f"{case}: the results are right, but {launch.kernel} is launched in blocks of {in_block} threads. The "
+            f"threads of a block run in warps of {WARP}: the rest of each warp does nothing",
+        )
+        require(
+            in_block * blocks >= elements,
+            f"{case}: the results are right, but {launch.kernel} is launched with {in_block * blocks:,} threads for "
+            f"{elements:,} results. Is there a block for every row?",
+        )
 
 
 def on_current_stream(counted: Counted | None, case: object) -> None:
@@ -65,8 +95,19 @@ def no_idle_block(counted: Counted | None, case: object) -> None:
         )
 
 
+def wide_indices(code: str, *factors: str) -> None:
+    """Raises `Failure` if a kernel's source, without comments, computes an index with these factors in 32 bits."""
+    narrow = find_narrow_products(code, *factors)
+    require(
+        not narrow,
+        f"the results are right, but {' and '.join(narrow)} has 32 bits, and holds a product that exceeds 2**31 for "
+        "a large tensor: use int64_t, as in 3/index_of_64_bits",
+    )
+
+
 def _likely_cause(launch: Launch) -> str:
     blocks = re.findall(r"block (\(.*?\))", launch.first_repeated)
-    if len(set(blocks)) == 1:
+    rows = {block.split(", ", 1)[1] for block in blocks}  # of blocks that differ in x at most
+    if len(rows) == 1:
         return "Threads beyond the last element must store nothing: is there a guard?"
     return "Does each block also compute the rows of others? The step from one of its rows to the next is gridDim.y"

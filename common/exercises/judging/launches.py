@@ -5,6 +5,7 @@ from common.exercises.judging.launches import count_differences, error_reported,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import torch
@@ -62,6 +63,17 @@ def error_reported(work: Work, name: str, *arguments: object) -> None:
         )
     finally:
         work.restart()
+
+
+def stream_under_guard(work: Work, file: str, function: str) -> None:
+    """Raises `Failure` if a host function asks for the current stream before it creates its device guard."""
+    body = re.search(rf"\b{function}\(.*?^}}", work.code(file), re.DOTALL | re.MULTILINE)
+    guard, stream = (body[0].find(text) if body else -1 for text in ("Guard", "getCurrentCUDAStream()"))
+    require(
+        not 0 <= stream < guard,
+        f"{function} asks for the current stream before it creates the device guard: this is the stream of another "
+        "device if the tensors are not on the current one. Create the guard first",
+    )
 
 
 def count_differences(work: Work, compute: Callable[[], dict[str, torch.Tensor]]) -> dict[str, int]:

@@ -39,14 +39,15 @@ def printed(
     """
     ran = work.program(file, *format_arguments(arguments), counting=True, **variables)
     text = require_clean_run(ran, case)
+    read, exact = (float, torch.float64) if dtype.is_floating_point else (int, torch.int64)
     try:
-        numbers = [float(word) for word in text.split()]
+        numbers = [read(word) for word in text.split()]
     except ValueError:
         lines = "\n".join(f"  | {line}" for line in text.splitlines()[:OUTPUT])
         raise Failure(f"{case}: the program prints something other than numbers:\n{lines}") from None
     if len(numbers) != math.prod(shape):
         raise Failure(f"{case}: the program prints {len(numbers)} numbers, expected {math.prod(shape)}")
-    return torch.tensor(numbers, dtype=torch.float64).to(dtype).view(*shape), ran.counted
+    return torch.tensor(numbers, dtype=exact).to(dtype).view(*shape), ran.counted
 
 
 def require_clean_run(ran: ProgramRun, case: str) -> str:

@@ -26,7 +26,7 @@ from ..runner.builds import build_work_extension
 from ..runner.process import LearnerError, Process
 from ..runner.remote import RemoteFunction, RemoteModule
 from ..variants.answers import ANSWERS, read_answers
-from .kernels import on_current_stream, stored_once
+from .kernels import enough_threads, launched_once, on_current_stream, stored_once
 from .source_text import strip_comments
 
 if TYPE_CHECKING:
@@ -211,8 +211,11 @@ class Work:
         inputs = list(case.inputs().values())
         with self.counting() as forward:
             results = cell(*inputs)
+        grads = case.gradients()
+        for grad in grads:
+            grad[0] = 0  # zeros must be stored, too
         with self.counting() as back:
-            torch.autograd.grad(results, inputs, case.gradients())
+            torch.autograd.grad(results, inputs, grads)
         unit = case.B * case.S * case.dtype.itemsize
         # new_h and new_cell; d_z and d_old_cell.
         for name, counted, enough, units in zip(("forward", "backward"), (forward, back), most, (2, 4), strict=True):
@@ -223,6 +226,8 @@ class Work:
                 "the pointwise part belongs in one kernel",
             )
             stored_once(counted.kernels, units * unit, name)
+            launched_once(counted.kernels, name)
+            enough_threads(counted.kernels, case.B * case.S, name)
             on_current_stream(counted.kernels, name)
 
     def ours(self, folder: Path | None = None) -> Work:

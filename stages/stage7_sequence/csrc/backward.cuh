@@ -40,7 +40,7 @@ class BackwardBlock {
     const int64_t first = arrays_.reverse ? 0 : sizes_.steps - 1;
     const int direction = arrays_.reverse ? 1 : -1;
     Cursors cursors(*this, first, direction);
-    Destination destinations[kHeldTiles][2];
+    Destinations destinations;
 #pragma unroll
     for (int i = 0; i < kHeldTiles; ++i)
 #pragma unroll
@@ -184,22 +184,36 @@ class BackwardBlock {
 
   // Where a lane's sums of half a tile go: to the block that owns the unit.
   struct Destination {
-    int block;        // not one of the chain's for padding
-    uint32_t memory;  // of the block, for `send`
-    int place;        // among the numbers from one source
+    uint32_t block;  // in a cluster: the block's memory, for Deliveries::send
+    int place;       // among the numbers from one source; negative for padding
   };
 
   __device__ Destination destination(int tile, int half) const {
     const int unit_of_chain = tile * kTile + half * 8 + threadIdx.x % kWarp / 4;
     const int block = unit_of_chain / division_.units, unit = unit_of_chain % division_.units;
-    const bool is_remote = chain_.exchange == Exchange::kCluster && block < chain_.blocks;
-    return {block, is_remote ? deliveries_.memory_of(block) : 0,
+    if (block >= chain_.blocks) return {0, -1};
+    return {chain_.exchange == Exchange::kCluster ? deliveries_.memory_of(block) : block,
             unit * kGroup + place_of(threadIdx.x % 4 * 2, unit)};
   }
 
+  using Destinations = Destination[kHeldTiles][2];
+
   // This block's part of d_h of all units.
   __device__ void multiply_and_send(const char* gradients, int64_t number,
-                                    const Destination (&destinations)[kHeldTiles][2]) const {
+                                    const Destinations& destinations) const {
+    switch (chain_.exchange) {
+      case Exchange::kNone:
+        return multiply_and_send<Exchange::kNone>(gradients, number, destinations);
+      case Exchange::kCluster:
+        return multiply_and_send<Exchange::kCluster>(gradients, number, destinations);
+      case Exchange::kGrid:
+        return multiply_and_send<Exchange::kGrid>(gradients, number, destinations);
+    }
+  }
+
+  template <Exchange kExchange>
+  __device__ __forceinline__ void multiply_and_send(const char* gradients, int64_t number,
+                                                    const Destinations& destinations) const {
     const int split = layout_.product.split;
     const int source = chain_.rank * split + threadIdx.x / kWarp % split;
     const int size = division_.units * kGroup;
@@ -209,24 +223,26 @@ class BackwardBlock {
       weights_.multiply_rows(
           gradients + row * layout_.product.row_bytes,
           [&](int i, const math_t(&top)[2], const math_t(&bottom)[2]) {
-            send(number, destinations[i][0], to, top);
-            send(number, destinations[i][1], to, bottom);
+            send<kExchange>(number, destinations[i][0], to, top);
+            send<kExchange>(number, destinations[i][1], to, bottom);
           },
           [&](int tile, const math_t(&top)[2], const math_t(&bottom)[2]) {
-            send(number, destination(tile, 0), to, top);
-            send(number, destination(tile, 1), to, bottom);
+            send<kExchange>(number, destination(tile, 0), to, top);
+            send<kExchange>(number, destination(tile, 1), to, bottom);
           });
     }
   }
 
+  template <Exchange kExchange>
   __device__ __forceinline__ void send(int64_t number, const Destination& destination, math_t* to,
                                        const math_t (&sums)[2]) const {
-    if (destination.block >= chain_.blocks) return;
+    if (destination.place < 0) return;
     to += destination.place;
     const TwoRows<math_t> two{sums[0], sums[1]};
-    if (chain_.exchange == Exchange::kCluster) return deliveries_.send(number, destination.memory, to, two);
-    if (chain_.exchange == Exchange::kGrid)
-      to += (destination.block - chain_.rank) * int64_t(2 * layout_.received_size(division_));
+    if constexpr (kExchange == Exchange::kCluster)
+      return deliveries_.send(number, destination.block, to, two);
+    if constexpr (kExchange == Exchange::kGrid)
+      to += (int(destination.block) - chain_.rank) * int64_t(2 * layout_.received_size(division_));
     *reinterpret_cast<TwoRows<math_t>*>(to) = two;
   }
 

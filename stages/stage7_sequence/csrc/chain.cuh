@@ -114,14 +114,15 @@ class Deliveries {
 #endif
   }
 
-  // Waits until all of a delivery has arrived, and expects the next one in its buffer.
+  // Waits until all of a delivery has arrived, and expects the next one in its buffer. Acquires for the block
+  // only: for the cluster, the compiler would also empty the L1 cache, and nothing here goes through it.
   __device__ __forceinline__ void wait(int64_t number) const {
 #if __CUDA_ARCH__ >= 900
     const uint32_t parity = uint32_t(number - 1) / 2 % 2;
     uint32_t is_there = 0;
     while (!is_there)
       asm volatile(
-          "{.reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, "
+          "{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, "
           "1, 0, p;}"
           : "=r"(is_there)
           : "r"(barrier(number)), "r"(parity)

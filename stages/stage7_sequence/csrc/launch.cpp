@@ -1,6 +1,6 @@
 // How the work of a sequence is divided among chains and blocks, and the launches.
 #include <algorithm>
-#include <sstream>
+#include <string>
 
 #include "kernels.h"
 #include "layout.h"
@@ -201,11 +201,9 @@ std::optional<Plan> make_plan(Rung rung, CellKind cell, Scalar scalar, Sizes siz
                               std::string& reason, int blocks) {
   const int capability = attribute(cudaDevAttrComputeCapabilityMajor);
   const int needed = rung == Rung::kCluster ? 9 : 8;
-  std::ostringstream why;
   if (capability < needed) {
-    why << "it needs a GPU of compute capability " << needed << ".0, and this one has " << capability << '.'
-        << attribute(cudaDevAttrComputeCapabilityMinor);
-    reason = why.str();
+    reason = "it needs a GPU of compute capability " + std::to_string(needed) + ".0, and this one has " +
+             std::to_string(capability) + '.' + std::to_string(attribute(cudaDevAttrComputeCapabilityMinor));
     return std::nullopt;
   }
   const int shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
@@ -221,13 +219,11 @@ std::optional<Plan> make_plan(Rung rung, CellKind cell, Scalar scalar, Sizes siz
     shortest = time;
   }
   if (best) return best;
-  why << "the recurrent weights of " << sizes.state << " units do not fit on chip: ";
-  if (blocks)
-    why << "a chain of " << blocks << " blocks";
-  else
-    why << "no chain of up to " << (rung == Rung::kCluster ? "16 blocks" : "128 blocks");
-  why << " can hold them, with " << shared_bytes / 1024 << " KB of shared memory a block";
-  reason = why.str();
+  const std::string chain = blocks ? "a chain of " + std::to_string(blocks) + " blocks cannot"
+                            : rung == Rung::kCluster ? "no chain of up to 16 blocks can"
+                                                     : "no chain of up to 128 blocks can";
+  reason = "the recurrent weights of " + std::to_string(sizes.state) + " units do not fit on chip: " + chain +
+           " hold them, with " + std::to_string(shared_bytes / 1024) + " KB of shared memory a block";
   return std::nullopt;
 }
 

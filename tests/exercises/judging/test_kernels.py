@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from common.emulator import Counted, Launch
-from common.exercises.judge import Failure, guarded, no_idle_block, on_current_stream, stored_once
+from common.exercises.judge import (
+    Failure,
+    enough_threads,
+    guarded,
+    launched_once,
+    no_idle_block,
+    on_current_stream,
+    stored_once,
+)
 
 
 def counted(**changes: object) -> Counted:
@@ -17,13 +25,13 @@ def counted(**changes: object) -> Counted:
 def test_what_is_right_passes():
     stored_once(counted(), 840, "B=3")
     stored_once(counted(), 840, "B=3", "scale")
-    for check in (on_current_stream, guarded, no_idle_block):
+    for check in (on_current_stream, guarded, no_idle_block, launched_once):
         check(counted(), "B=3")
 
 
 def test_a_gpu_counts_nothing():
     stored_once(None, 840, "B=3")
-    for check in (on_current_stream, guarded, no_idle_block):
+    for check in (on_current_stream, guarded, no_idle_block, launched_once):
         check(None, "B=3")
 
 
@@ -41,6 +49,7 @@ def between(first: str, second: str) -> dict:
             "B=3: scale<float> stores 0 of the 840 bytes of the results: the rest is computed on",
         ),
         (between("(0, 0, 0)", "(0, 1, 0)"), "The step from one of its rows to the next is gridDim.y"),
+        (between("(0, 2, 0)", "(1, 2, 0)"), "Threads beyond the last element must store nothing: is there a guard?"),
         (between("(1, 0, 0)", "(1, 0, 0)"), "Threads beyond the last element must store nothing: is there a guard?"),
     ],
 )
@@ -59,6 +68,7 @@ def test_no_kernel_at_all():
     ("check", "changes", "message"),
     [
         (on_current_stream, {"on_other_streams": 1}, "B=3: scale<float> is not launched on the current stream"),
+        (launched_once, {"launches": 3}, "scale<float> is launched 3 times where one launch is enough"),
         (guarded, {"unguarded": 1}, "B=3: scale<float> is launched without a device guard"),
         (no_idle_block, {"idle_blocks": 3}, "3 blocks of scale<float><<<(2, 3, 1), (64, 1, 1)>>> access no memory"),
     ],
@@ -66,4 +76,19 @@ def test_no_kernel_at_all():
 def test_how_it_was_launched(check, changes, message):
     with pytest.raises(Failure) as failure:
         check(counted(**changes), "B=3")
+    assert message in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"block": (1, 1, 1)}, "scale<float> is launched in blocks of 1 threads"),
+        ({"grid": (1, 1, 1)}, "is launched with 64 threads for 210 results. Is there a block for every row?"),
+    ],
+)
+def test_there_are_enough_threads(changes, message):
+    enough_threads(counted(), 210, "B=3")
+    enough_threads(None, 210, "B=3")
+    with pytest.raises(Failure) as failure:
+        enough_threads(counted(**changes), 210, "B=3")
     assert message in str(failure.value)

@@ -34,6 +34,11 @@ def test_printed_numbers_become_a_tensor():
     assert got[1, 1].isnan()
 
 
+def test_whole_numbers_above_the_digits_of_a_double_are_exact():
+    got, _ = printed(Fake(f"{2**53 + 1}\n{CONTENT}"), "x.cu", [], (1,), "B=1", torch.int64)
+    assert got.tolist() == [2**53 + 1]
+
+
 @pytest.mark.parametrize(
     ("output", "says"),
     [(f"1\n{CONTENT}", "prints 1 numbers, expected 4"), (f"here\n1 2 3\n{CONTENT}", "| here")],

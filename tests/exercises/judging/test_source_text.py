@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.exercises.judging.source_text import strip_comments
+from common.exercises.judging.source_text import find_host_calls, find_narrow_products, strip_comments
 
 CODE = {
     "a line": ("a.cpp", "x();  // y()\nz();", "x();   \nz();"),
@@ -37,3 +37,26 @@ def test_comments_go(name):
 )
 def test_literals_go(file, text, code):
     assert strip_comments(text, file, strings=False) == code
+
+
+def test_calls_in_kernels_are_not_the_hosts():
+    kernel = "__global__ void k(float* x) {\n  if (a) { for (;;) { x[0] = std::exp(1.f); } }\n}\n"
+    host = "int main() { x[0] = tanhf(2) + tanhf(3); my_exp(4); }"
+    assert find_host_calls(kernel + host, "exp", "tanh") == ["tanhf"]
+    assert find_host_calls(kernel, "exp") == []
+    assert find_host_calls("__device__ float e(float x) { return expm1(x); }" + host, "expm1") == []
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("const int at = row * S + unit;", ["at"]),
+        ("unsigned at = 3 * int(row) * int(S);", ["at"]),
+        ("const int64_t at = row * S + unit;", []),
+        ("const int unit = blockIdx.x * blockDim.x + threadIdx.x;", []),
+        ("for (int row = blockIdx.y; row < B; row += gridDim.y) y = row * S;", []),
+        ("int gate = 0; int64_t at = row * S;", []),
+    ],
+)
+def test_products_in_32_bits(code, names):
+    assert find_narrow_products(code, "row", "S") == names

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 NOT_SOURCES = ("__pycache__", ".ipynb_checkpoints")
-NOT_DATA = (*NOT_SOURCES, "tests", "mistakes", "features")  # folders in a package that no code of the package reads
+# Folders in a package that are no part of it for most proofs. A proof that needs one names its files.
+NOT_DATA = (*NOT_SOURCES, "tests", "mistakes", "features", "libraries")
 
 
 class Keys:

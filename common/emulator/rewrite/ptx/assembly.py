@@ -147,7 +147,9 @@ def declare(number: int, operand: Operand) -> str:
 
 
 def check_numbers(source: Source, index: int, text: str, count: int) -> None:
-    """Refuses `%3` if the statement has only three operands."""
+    """Refuses `%3` if the statement has only three operands, and `%%0`, which is not an operand."""
+    if escaped := re.search(r"%%(\d+)", text):
+        raise source.error(index, f"inline PTX uses %%{escaped[1]}, which is not an operand: write %{escaped[1]}")
     for number in re.findall(r"(?<!%)%(\d+)", text):
         if int(number) >= count:
             raise source.error(index, f"inline PTX uses %{number}, but the asm statement has {count} operands")

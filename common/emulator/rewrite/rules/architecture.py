@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..conditions import ARCHITECTURE, ARCHITECTURE_VALUE
-from ..functions import Function, find_qualifier_words
+from ..functions import Function, find_qualifier_words, is_for_host
 from ..syntax import Syntax
 from ..tokens import Source
 from .edits import Edit, apply, insert
@@ -76,16 +76,6 @@ def find_asking_words(source: Source) -> set[str]:
 def asks(source: Source, index: int, words: set[str]) -> bool:
     """Whether a token uses one of the words, or begins an `#if`, which may use a macro from another file."""
     return source.is_(index, *words) or (source.is_(index, "#") and source.is_(index + 1, *CONDITIONS))
-
-
-def is_for_host(source: Source, function: Function, host_words: set[str]) -> bool:
-    """Whether a device function is for the host, too."""
-    start, end = function.qualifier, function.qualifier + 1
-    while source.is_name(start - 1) and not source.tokens[start - 1].directive:
-        start -= 1
-    while source.is_name(end) and end < function.opener:
-        end += 1
-    return any(source.is_(k, *host_words) for k in range(start, end))
 
 
 def find_groups(source: Source) -> Iterator[tuple[int, int]]:

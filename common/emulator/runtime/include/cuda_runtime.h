@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "emulator/array_api.h"
 #include "emulator/atomics.h"
 #include "emulator/graph_api.h"
 #include "emulator/groups.h"
@@ -21,6 +22,7 @@
 #include "emulator/runtime_api.h"
 #include "emulator/shared_address.h"
 #include "emulator/synchronise.h"
+#include "emulator/textures.h"
 #include "emulator/types.h"
 
 // Programs ask for these to know which of CUDA's headers are included.

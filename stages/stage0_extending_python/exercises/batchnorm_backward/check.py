@@ -67,5 +67,8 @@ def suspects(x, gamma, eps, outside, d_output):
         "the sums are not divided by n": d_x_hat - sum_d - slope * x_hat * sum_dx,
     }
     if outside:
+        named["slope belongs to the term with x_hat alone: it is the derivative of root, not of mean"] = (
+            d_x_hat - slope * (sum_d + x_hat * sum_dx) / n
+        )
         named["slope is not used, although epsilon is outside the root here"] = d_x_hat - (sum_d + x_hat * sum_dx) / n
     return {mistake: term / root for mistake, term in named.items()}

@@ -17,6 +17,7 @@ WANT = {
     "torch.max(a, dim=0)": (lambda a, b, plain: tuple(a.max(dim=0)), "a"),
     "torch.max(a, dim=0).values": (lambda a, b, plain: a.max(dim=0).values, "a"),
     "torch.cat([a, a, plain, b])": (lambda a, b, plain: torch.cat([a, a, plain, b]), "ab"),
+    "torch.cat([a, b, a])": (lambda a, b, plain: torch.cat([a, b, a]), "ab"),
     "torch.cat(sounds), a second time with the list sounds = [a, b]": (lambda a, b, plain: torch.cat([a, b]), "ab"),
     "torch.split(b, 1)": (lambda a, b, plain: b.split(1), "b"),
     "torch.numel(a)": (lambda a, b, plain: a.numel(), "a"),

@@ -1,10 +1,11 @@
 import torch
 
-from common.exercises.judge import made_by, require, same
+from common.exercises.judge import Failure, LearnerError, made_by, require, same
 
 
 def check(work):
-    cube, numbers = work.load("functions").cube, work.numbers()
+    functions, numbers = work.load("functions"), work.numbers()
+    cube = functions.cube
     for shape in ((7,), (3, 4), (1,)):
         x = torch.randn(shape, generator=numbers, dtype=torch.float64, requires_grad=True)
         grad = torch.randn(shape, generator=numbers, dtype=torch.float64)
@@ -20,6 +21,7 @@ def check(work):
         (second,) = cube.second_derivatives(grad)
         suspects = {
             "slope is treated as a constant: grad_slope is not used": torch.zeros_like(at),
+            "6x has the sign of x, but this is positive everywhere": 36 * at.abs() ** 3 * grad**2,
             "the derivative of 3x² is not 3x": 18 * at**3 * grad**2,
             "the derivative of 3x² is 6x, not 2 * slope: backward needs x, too": 36 * at**4 * grad**2,
         }
@@ -27,8 +29,24 @@ def check(work):
         same(
             "the second derivative", second, 36 * at**3 * grad**2, f"shape {shape}", torch.float64, suspects=suspects
         )
+        of_both_outputs(functions, x, grad, shape)
         require(
             counted.saved >= 2 * x.nbytes,
             f"only {counted.saved} bytes are saved for backward, but x and slope have {2 * x.nbytes}: backward "
             "computes the derivative again instead of using slope",
         )
+
+
+def of_both_outputs(functions, x, grad, shape):
+    """Checks the gradient of both outputs, and that backward changes neither upstream gradient."""
+    try:
+        (both,) = torch.autograd.grad(getattr(functions, "Cube.apply")(x), x, [grad, grad])
+    except LearnerError as error:
+        if "modifies the gradient" not in str(error):
+            raise
+        raise Failure(
+            "backward writes into grad_y or grad_slope: the same memory may be the gradient of another tensor. "
+            "Compute a new tensor"
+        ) from None
+    at = x.detach()
+    same("the gradient of both outputs", both, (3 * at**2 + 6 * at) * grad, f"shape {shape}", torch.float64)

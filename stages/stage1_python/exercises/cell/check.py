@@ -41,7 +41,8 @@ def mistakes(input, weights, bias, old_h, old_cell):
     S = old_cell.size(1)
     swapped = torch.cat([weights[:, -S:], weights[:, :-S]], dim=1)
     _, last = reference.forward(input, swapped, bias, old_h, old_cell)
-    z_i, z_o, z_g = (torch.cat([old_h, input], dim=1) @ weights.T + bias).chunk(3, dim=1)
+    z = torch.cat([old_h, input], dim=1) @ weights.T + bias
+    z_i, z_o, z_g = z.chunk(3, dim=1)
     input_gate, elu = torch.sigmoid(z_i), torch.nn.functional.elu
     _, right = reference.forward(input, weights, bias, old_h, old_cell)
     forgets = "old_cell is multiplied by something, as with the forget gate of an LSTM; this cell only adds to it"
@@ -52,6 +53,8 @@ def mistakes(input, weights, bias, old_h, old_cell):
         "old_cell is missing": right - old_cell,
         "the bias is missing": reference.forward(input, weights, torch.zeros_like(bias), old_h, old_cell)[1],
         "the candidate cell is tanh(z_g), expected elu(z_g)": old_cell + torch.tanh(z_g) * input_gate,
+        "the gates take z's columns in turns, but z_i is its first third": old_cell
+        + elu(z[:, 2::3]) * torch.sigmoid(z[:, ::3]),
         "z_i and z_o are exchanged": old_cell + elu(z_g) * torch.sigmoid(z_o),
         "z_i and z_g are exchanged": old_cell + elu(z_i) * torch.sigmoid(z_g),
         "z_o and z_g are exchanged": old_cell + elu(z_o) * input_gate,

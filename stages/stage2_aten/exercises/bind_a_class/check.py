@@ -23,7 +23,7 @@ def check(work):
     signature = trial.doc().partition("\n")[0]  # which pybind11 writes
     require("x: " in signature, f"help(RunningMean.add) shows {signature}: name its argument")
     require(len(trial.doc().strip().splitlines()) > 1, "help(RunningMean.add) shows no docstring")
-    x, more = (torch.randn(4, 7, generator=numbers, dtype=torch.float64) for _ in range(2))
+    x, more = (torch.randn(rows, 7, generator=numbers, dtype=torch.float64) for rows in (300, 4))
     for how in ("deepcopy", "pickle"):
         copies(trial, how, x, more)
         copies(trial, how, x[:0], more)

@@ -44,7 +44,7 @@ def threads(work):
 
 
 def saved(work, cell):
-    """Checks that tensors are saved where autograd notices changes."""
+    """Checks that the tensors that backward needs are saved where autograd notices changes, and no others."""
     B, I, S = 3, 5, 70
     with work.counting() as counted:
         cell(*work.case(B, I, S).inputs().values())
@@ -53,6 +53,12 @@ def saved(work, cell):
         counted.saved >= least,
         f"save_for_backward got {counted.saved} bytes, but X, gates and tanh_new_cell alone have {least}. "
         "Autograd does not notice changes to a tensor that is kept as an attribute of ctx",
+    )
+    most = least + 4 * 3 * S * (S + I)
+    require(
+        counted.saved <= most,
+        f"save_for_backward got {counted.saved} bytes, but weights, X, gates and tanh_new_cell, which are all that "
+        f"backward reads, have {most}. Every other tensor stays in memory until backward for nothing",
     )
 
 

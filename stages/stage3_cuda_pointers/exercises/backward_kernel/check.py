@@ -1,4 +1,4 @@
-from common.exercises.judge import Failure, LearnerError, agree, cases
+from common.exercises.judge import Failure, LearnerError, agree, cases, wide_indices
 from common.exercises.judging.launches import large_batch, whole_warps
 
 MISSING = {"h only": ("new_cell", "grad_cell"), "cell only": ("new_h", "grad_h")}
@@ -13,6 +13,7 @@ def check(work):
     work.by_kernels()
     whole_warps(work, "backward_kernel")
     large_batch(work)
+    wide_indices(work.code("csrc/lltm_kernel.cu"), "row", "state_size")
 
 
 def with_a_null_pointer(cell, case):

@@ -48,6 +48,7 @@ def check(work):
         if "incompatible function arguments" not in str(error):
             raise
         raise Failure(SAVED) from None
+    check_saved(work, case)
     on_ctx = work.beside(CALLS).attributes("lltm", "lltm", *work.case(3, 5, 70).inputs().values())
     require(
         not on_ctx,
@@ -55,6 +56,19 @@ def check(work):
         "autograd then notices changes, and frees an output that is not needed any more",
     )
     check_other_threads(work, extension)
+
+
+def check_saved(work, case):
+    """Checks that forward saves what backward needs, and nothing else."""
+    B, I, S = case.B, case.I, case.S
+    with work.counting() as counted:
+        work.cell()(*case.inputs().values())
+    enough = case.dtype.itemsize * (3 * S * (S + I) + B * (S + I) + 3 * B * S + B * S)
+    require(
+        counted.saved <= enough,
+        f"lltm.py saves {counted.saved} bytes, but weights, X, gates and new_cell, which are all that backward "
+        f"reads, have {enough}. Every other tensor stays in memory until backward for nothing",
+    )
 
 
 def check_commands(asked):

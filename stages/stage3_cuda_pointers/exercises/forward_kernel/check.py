@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import agree, cases, same
+from common.exercises.judge import agree, cases, same, wide_indices
 from common.exercises.judging.launches import large_batch
 
 
@@ -15,3 +15,4 @@ def check(work):
         same("gates", gates, want, case, suspects={"this is z, but backward needs the activated gates": z})
     work.by_kernels()
     large_batch(work, gradients=False)
+    wide_indices(work.code("csrc/lltm_kernel.cu"), "row", "state_size")

@@ -6,7 +6,7 @@ from common.exercises.judging.programs import printed
 
 def check(work):
     numbers = work.numbers()
-    for B, S, device in ((3, 70, ""), (1, 33, ""), (70, 2, "maxGridSize.y=63")):
+    for B, S, device in ((3, 70, ""), (1, 33, ""), (70, 2, "maxGridSize.y=3")):
         case = f"B={B}, S={S}" + (f", a device with {device}" if device else "")
         shapes = ((B, 3 * S), (B, 3 * S), (B, S), (B, S))
         from_input, from_h, h, grad_h = (
@@ -50,5 +50,5 @@ def compare_gates(name, got, want, case, suspects):
     except Failure as failure:
         gates = ("reset", "update", "candidate")
         parts = zip(gates, got.chunk(3, 1), want.chunk(3, 1), strict=True)
-        wrong = [gate for gate, g, w in parts if not torch.allclose(g, w)]
+        wrong = [gate for gate, g, w in parts if not torch.allclose(g, w, rtol=1e-9, atol=1e-12)]
         raise Failure(f"{failure}\nWrong for these gates: {', '.join(wrong)}") from None

@@ -1,6 +1,14 @@
 import torch
 
-from common.exercises.judge import no_idle_block, require, same, stored_once
+from common.exercises.judge import (
+    enough_threads,
+    launched_once,
+    no_idle_block,
+    require,
+    same,
+    stored_once,
+    wide_indices,
+)
 from common.exercises.judging.programs import printed
 
 I = 5
@@ -8,7 +16,7 @@ I = 5
 
 def check(work):
     numbers = work.numbers()
-    for B, S, device in ((3, 70, ""), (1, 33, ""), (2, 128, ""), (70, 2, "maxGridSize.y=63")):
+    for B, S, device in ((3, 70, ""), (1, 33, ""), (2, 128, ""), (70, 2, "maxGridSize.y=3")):
         case = f"B={B}, S={S}" + (f", a device with {device}" if device else "")
         cell = torch.nn.GRUCell(I, S, dtype=torch.float64)
         for parameter in cell.parameters():
@@ -23,12 +31,16 @@ def check(work):
         )
         same("new_h", got, want, case, torch.float64, suspects=suspects(from_input, from_h, h))
         stored_once(counted, got.nbytes, case)
+        launched_once(counted, case)
+        if not device:
+            enough_threads(counted, B * S, case)
         no_idle_block(counted, case)
         read = counted.total("bytes", space="global load")
         require(
             read >= 7 * 8 * B * S,
             f"{case}: each element of new_h depends on seven numbers, but the kernel reads fewer",
         )
+    wide_indices(work.code("gru.cu"), "row", "S")
 
 
 def suspects(from_input, from_h, h):

@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import require, same, stored_once
+from common.exercises.judge import launched_once, require, same, stored_once
 from common.exercises.judging.programs import printed
 
 
@@ -12,6 +12,7 @@ def check(work):
         got, counted = printed(work, "scale_rows.cu", [B, S, factor, x], (B, S), case)
         same("out", got, factor[:, None] * x, case, suspects={"this is x, unchanged": x})
         stored_once(counted, got.nbytes, case)
+        launched_once(counted, case)
         require(
             S == 1 or all(one.block[0] > 1 for one in counted.launches),
             "main launches blocks of one thread, which need no guard; leave main as it was, and fix the kernel",

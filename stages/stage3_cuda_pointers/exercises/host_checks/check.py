@@ -48,7 +48,7 @@ def expect_rejection(work, arguments, names, given, value=""):
         said = str(error).strip().partition("\n")[0]
         if said.startswith("the emulator found"):
             raise Failure(f"{given} is accepted, with this result:\n{error}") from None
-        if not any(name in said for name in names) or value not in said:
+        if not any(name in said for name in names) or value.lower() not in said.lower():
             named = names[0] if len(names) == 1 else "the argument"
             raise Failure(
                 f"{given} is rejected, but the message does not help:\n  {said}\n"

@@ -1,7 +1,7 @@
 import re
 
 from common.exercises.judge import Failure, agree, cases, guarded, refused, require
-from common.exercises.judging.launches import error_reported
+from common.exercises.judging.launches import error_reported, stream_under_guard
 from common.exercises.judging.repeats import call_in_between
 
 STRIDED = (
@@ -28,6 +28,12 @@ def check(work):
     copies = [name for name in counted.calls if re.match(r"clone|copy_|contiguous", name)]
     require(not copies, f"contiguous tensors are copied ({', '.join(copies)}): contiguous() copies only if necessary")
     guarded(counted.kernels, "forward")
+    require(
+        not re.search(r"\bgates\s*[=({]\s*z\s*[;)}]", work.code("csrc/lltm.cpp")),
+        "gates has the memory of z, but the kernel's parameters are __restrict__: they promise that it does not read "
+        "what it writes. Allocate gates",
+    )
+    stream_under_guard(work, "csrc/lltm.cpp", "forward")
     check_mismatched_arguments(work, {name: tensor.detach() for name, tensor in inputs.items()})
     work.by_kernels()
     error_reported(work, "forward", *(tensor.detach() for tensor in inputs.values()))

@@ -8,6 +8,7 @@ SMALL = (100, 3, 70, 70, 1000, 256, 256)  # upper bounds of the numbers in a que
 LARGE = (2_000_000, 3, 40_000, 40_000, 2**31 - 1, 1024, 1024)
 WIDE = (3, 3, 2**31 - 1, 2**31 - 1, 1000, 4, 4)  # gate * S alone exceeds 2**31
 TALL = (2**31 - 2, 3, 4, 4, 1000, 256, 256)  # 3 * B alone exceeds 2**31
+HUGE = (2**31 - 2, 3, 2**30, 2**30, 2**31 - 1, 1024, 1024)  # products above 2**53, which double rounds
 MIDDLE = (100_000, 3, 13_000, 13_000, 2**23, 600, 256)  # many results lie between 2**31 and 2**32
 
 
@@ -15,7 +16,7 @@ ENDS = "The largest int is 2,147,483,647, and the largest unsigned int is 4,294,
 
 
 def check(work):
-    questions = torch.cat([draw(work.numbers(), most) for most in (SMALL, WIDE, TALL, MIDDLE, LARGE)])
+    questions = torch.cat([draw(work.numbers(), most) for most in (SMALL, WIDE, TALL, MIDDLE, LARGE, HUGE)])
     row, gate, unit, S, block, threads, thread = questions.T
     want = torch.stack(
         [(row * 3 + gate) * S + unit, block * threads + thread, ((row + 1) * 3 * S + threads - 1) // threads], dim=1
@@ -48,7 +49,7 @@ def explained(name, questions, got, want):
     ]
     off = got - want
     if name == "blocks_for":
-        lines.append(f"The {(row + 1) * 3 * S:,} elements are counted in 32 bits. {ENDS}")
+        lines.append(wrong_blocks((row + 1) * 3 * S, int(off[k]), int(want[k])))
     elif (off % 2**32 == 0).all():
         lines.append(
             f"It is off by {abs(int(off[k])) // 2**32} times 2**32: a product is computed in 32 bits. {ENDS}"
@@ -56,3 +57,12 @@ def explained(name, questions, got, want):
     else:
         lines.append("The error is not a multiple of 2**32, so this is not an overflow. Is the result rounded?")
     return "\n".join(lines)
+
+
+def wrong_blocks(elements, off, want):
+    """The cause of a wrong number of blocks."""
+    if elements < 2**31 or (abs(off) == 1 and elements < 2**53):
+        return "This is not an overflow. Is the number of elements divided by the threads of a block, and rounded up?"
+    if abs(off) < 1e-6 * want:
+        return "The result is rounded: a float has 24 significant bits, and a double 53. Compute in int64_t"
+    return f"The {elements:,} elements are counted in 32 bits. {ENDS}"

@@ -1,9 +1,14 @@
 import torch
 
-from common.exercises.judge import Failure, LearnerError, agree, no_idle_block
+from common.cell.case import input_gradients
+from common.exercises.judge import Failure, LearnerError, agree, no_idle_block, on_current_stream, require
 
 EMPTY = "An empty grid is an error, so do not launch if there is nothing to do"
 TALL = "A grid has at most 65535 blocks in y; the kernels loop over the rows"
+WAITS = (
+    "a launcher waits for its kernel, and the host with it. Only report whether the launch was accepted: an error of "
+    "the running kernel is reported by the next call that waits"
+)
 NONE = "Is there a block for every unit, even if the last block is not full?"
 LOST = "a launch that the device rejected went unnoticed: return the error of cudaGetLastError() to the caller"
 
@@ -24,7 +29,10 @@ def check(work):
         raise Failure(f"B=3, I=5, S=0: {first(error)}\n{EMPTY}") from None
     check_launch(work, work.case(65537, 1, 1), TALL, gradients=False)
     work.by_kernels()
+    without_a_gradient(work)
+    a_block_for_each_row(work)
     full_blocks(work)
+    require("Synchronize" not in work.code("csrc/lltm_kernel.cu"), WAITS)
     if work.target == "emulator":  # its grids can be limited to fewer blocks than the launchers expect
         work.restart(EMULATOR_DEVICE="maxGridSize.y=2", EMULATOR_CHECKS="-launch")
         for which in ("forward", "backward"):
@@ -33,6 +41,30 @@ def check(work):
             except LearnerError:
                 continue
             raise Failure(f"{which}: {LOST}")
+
+
+def without_a_gradient(work):
+    """Checks that the backward launch uses the stream when one of its gradients is missing, too."""
+    for grads in ("h only", "cell only"):
+        case = work.case(3, 5, 70, grads=grads)
+        inputs = case.inputs()
+        results = work.cell()(*inputs.values())
+        with work.counting() as counted:
+            input_gradients(results, inputs, case.gradients())
+        on_current_stream(counted.kernels, f"backward, gradient of {grads}")
+
+
+def a_block_for_each_row(work):
+    """Checks that the grid is as high as the batch, if a grid may be that high."""
+    case = work.case(300, 1, 3)
+    with work.counting() as counted:
+        work.cell()(*case.inputs().values())
+    for launch in counted.kernels.launches if counted.kernels else ():
+        require(
+            launch.grid[1] == case.B,
+            f"{case}: the results are right, but {launch.kernel} is launched with {launch.grid[1]} blocks in y for "
+            f"{case.B} rows. {TALL}, but up to that limit each row gets a block of its own",
+        )
 
 
 def full_blocks(work):

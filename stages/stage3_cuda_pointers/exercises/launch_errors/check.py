@@ -7,8 +7,15 @@ from common.exercises.judge import Failure, require, same, stored_once
 
 def check(work):
     numbers = work.numbers()
-    limit = 32 * draw(numbers, 8, 30)  # of this emulated device only
-    good = [draw(numbers, 1, limit) for _ in range(3)]
+    for limit in (32 * draw(numbers, 8, 15), 32 * draw(numbers, 26, 30)):  # of this emulated device only
+        launches(work, numbers, limit)
+    after_another_error(work)
+    too_many_blocks(work)
+
+
+def launches(work, numbers, limit):
+    """Launches with allowed and with rejected numbers of threads, in turn."""
+    good = [limit, draw(numbers, 1, limit), draw(numbers, 1, limit)]
     bad = [draw(numbers, limit + 1, 1024), draw(numbers, 1025, 5000)]
     for count, threads in ((70, [good[0], *bad, *good[1:]]), (1, [bad[1], good[0]]), (0, [good[1]])):
         case = (
@@ -34,8 +41,6 @@ def check(work):
         if count:
             stored_once(ran.counted, done * got.nbytes, case)
         require(ran.status == 0, f"{case}:\n{ran.output}")
-    after_another_error(work)
-    too_many_blocks(work)
 
 
 def after_another_error(work):
@@ -72,8 +77,15 @@ def draw(numbers, least, most):
 
 def explained(count, is_refused, refused_before):
     """The likely cause of a wrong return value."""
+    if is_refused and refused_before:
+        return (
+            "The launch before it was rejected with the same error. Clear that error before the launch: a comparison "
+            "of the two errors hides this one"
+        )
     if is_refused:
         return "A rejected launch reports its error at once: there is no kernel to wait for"
     if count == 0:
         return "An empty grid is rejected. If there is nothing to do, do not launch"
-    return "This is the error of the previous launch, which was not cleared" if refused_before else ""
+    if refused_before:
+        return "This is the error of the previous launch, which was not cleared"
+    return "Only the device knows its limits: let it decide, and return what it says about this launch"

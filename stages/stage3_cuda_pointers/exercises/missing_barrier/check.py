@@ -27,9 +27,24 @@ def check(work):
             "there is a barrier outside block_sum, but block_sum itself still cannot be called twice in a row: "
             "the next kernel that does so has the same race",
         )
+        kernels = [kernel_of(text) for text in (work.text("statistics.cu"), given(work))]
+        require(
+            kernels[0] == kernels[1],
+            "statistics_kernel has been changed. Fix block_sum itself: any kernel may then call it twice in a row",
+        )
         require(
             counted.total("lanes", space="shared") > 0, f"{case}: the threads of a block no longer use shared memory"
         )
+
+
+def given(work):
+    """The program as it was handed out."""
+    return (work.exercise.folder / "files" / "statistics.cu").read_text(encoding="utf-8")
+
+
+def kernel_of(text):
+    """The kernel's words, without comments."""
+    return re.findall(r"__global__ .*", outside_block_sum(text).partition("int main(")[0], flags=re.DOTALL)[0].split()
 
 
 def outside_block_sum(text):

@@ -1,5 +1,5 @@
 from common.exercises.judge import Failure, LearnerError, agree, cases, guarded, require
-from common.exercises.judging.launches import error_reported
+from common.exercises.judging.launches import error_reported, stream_under_guard
 
 ADVICE = {
     "expanded": "This gradient is that of a bare sum(): one number with strides of zero, not B*S numbers in rows",
@@ -32,5 +32,6 @@ def check(work):
     with work.counting() as counted:
         extension.backward(*given)
     guarded(counted.kernels, "backward")
+    stream_under_guard(work, "csrc/lltm.cpp", "backward")
     work.by_kernels()
     error_reported(work, "backward", *given)

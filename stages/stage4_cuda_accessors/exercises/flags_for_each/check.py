@@ -3,6 +3,8 @@ from common.exercises.judging.toolchain import commands
 
 FOR_CPP = ("-fopenmp", "-march=native", "-Wall")
 FOR_NVCC = ("--use_fast_math", "-lineinfo")
+# Other names that nvcc has for the same flags.
+ALSO_CALLED = {"-use_fast_math": "--use_fast_math", "--generate-line-info": "-lineinfo"}
 PASSES_ON = ("-Xcompiler", "--compiler-options")
 
 
@@ -45,5 +47,5 @@ def split_flags(words):
         if name in PASSES_ON:
             host += (value if equals else next(words, "")).replace("'", "").split(",")
         else:
-            own.append(word)
+            own.append(ALSO_CALLED.get(word, word))
     return own, host

@@ -67,7 +67,10 @@ def with_opcheck(work, probe):
     arguments = [tensor.requires_grad_() for tensor in (z, old_cell)]
     for test in ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic"):
         said = probe.opcheck("pointwise", test, *arguments)
-        require(not said, f"opcheck's {test}: {said}")
+        shared = "\nTwo results share memory, but the real kernel allocates each of its own" * (
+            "alias_each_other" in said
+        )
+        require(not said, f"opcheck's {test}: {said}{shared}")
 
 
 def compiled(work, probe):

@@ -1,6 +1,8 @@
 from common.cell.case import input_gradients
 from common.exercises.judge import CALLS, OPERATORS, SMALL, agree, cases, once_differentiable, require
 
+COPIES = ("clone", "contiguous", "copy_", "_to_copy")
+
 
 def check(work):
     cell = work.cell()
@@ -9,6 +11,7 @@ def check(work):
     gates_are_not_differentiable(work, probe)
     saved(work, probe)
     missing_gradient(work, cell)
+    strided_gradients(work, cell)
     once_differentiable(work, cell, "Raise an error that names once_differentiable")
     with_opcheck(work, probe)
     case = work.case(*SMALL)
@@ -52,7 +55,7 @@ def saved(work, probe):
 
 
 def missing_gradient(work, cell):
-    """No zeros are created for an output that was not used."""
+    """No zeros are created for an output that was not used, and nothing is computed twice."""
     found = {}
     for grads in ("both", "cell only"):
         case = work.case(*SMALL, grads=grads)
@@ -60,11 +63,30 @@ def missing_gradient(work, cell):
         results = cell(*inputs.values())
         with work.counting() as counted:
             input_gradients(results, inputs, case.gradients())
+        require(
+            not any(name.endswith("::pointwise") for name in counted.calls),
+            "backward calls pointwise again. gates and new_cell, which forward has computed, are all that "
+            "pointwise_backward reads: save these two",
+        )
         found[grads] = sum(number for name, number in counted.calls.items() if name.startswith("zeros"))
     require(
         found["cell only"] <= found["both"],
         f"when new_h is not used, autograd creates zeros for its gradient (calls of zeros: {found['cell only']}), "
         "but the operator accepts None: call ctx.set_materialize_grads(False)",
+    )
+
+
+def strided_gradients(work, cell):
+    """Gradients are passed on as they are, whatever their strides."""
+    case = work.case(*SMALL, layout="transposed")
+    inputs = case.inputs()
+    results = cell(*inputs.values())
+    with work.counting() as counted:
+        input_gradients(results, inputs, case.gradients())
+    copies = [name for name in counted.calls if name.partition(".")[0] in COPIES]
+    require(
+        not copies,
+        f"backward copies transposed gradients: it calls ATen's {', '.join(copies)}. The operator reads any strides",
     )
 
 

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "launch/fiber.h"
+#include "scheduler/fiber.h"
 
 namespace {
 
@@ -209,9 +209,9 @@ TEST(Failures, ThreadsThatWaitForEachOther) {
 
 __global__ void launching_kernel(void (*launch)()) { launch(); }
 void launch_from_kernel() { trap_kernel<<<1, 1>>>(); }
-TEST(Failures, LaunchInsideAKernel) {
+TEST(Failures, AKernelThatAKernelLaunched) {
   expect_failure(failure_of([] { launching_kernel<<<1, 1>>>(launch_from_kernel); }),
-                 {"kernel launching_kernel, ", "not supported"});
+                 {"kernel trap_kernel, ", "stops at __trap()"});
 }
 
 TEST(Failures, DeviceFunctionsOutsideOfKernels) {

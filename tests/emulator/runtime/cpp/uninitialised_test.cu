@@ -33,6 +33,20 @@ TEST(Unwritten, SharedMemory) {
   expect_half<byte>();
 }
 
+// A store of a structure that lies on two pages of shadow memory, of which none was accessed before.
+__global__ void points_kernel(float* out, int stored) {
+  __shared__ float3 points[128];
+  const float3 point{1, 2, 3};
+  const int t = threadIdx.x + 42;
+  if (t < stored) points[t] = point;
+  __syncthreads();
+  out[threadIdx.x] = points[t].x + points[t].y + points[t].z;
+}
+TEST(Unwritten, StructureAcrossPagesOfSharedMemory) {
+  EXPECT_EQ(report_of([] { points_kernel<<<1, 1>>>(fresh<float>("out", 1), 128); }), "");
+  expect_report([] { points_kernel<<<1, 1>>>(fresh<float>("out", 1), 42); }, {"reads points[42]"});
+}
+
 // The next block does not see values that one block wrote.
 __global__ void once_kernel(int* out) {
   __shared__ int value;

@@ -1381,6 +1381,46 @@ typedef enum CUDAlogLevel_enum {
 } cudaLogLevel;
 typedef struct CUlogsCallbackEntry_st *cudaLogsCallbackHandle;
 typedef unsigned int cudaLogIterator;
+enum cudaTextureAddressMode {
+  cudaAddressModeWrap = 0,
+  cudaAddressModeClamp = 1,
+  cudaAddressModeMirror = 2,
+  cudaAddressModeBorder = 3,
+};
+enum cudaTextureFilterMode {
+  cudaFilterModePoint = 0,
+  cudaFilterModeLinear = 1,
+};
+enum cudaTextureReadMode {
+  cudaReadModeElementType = 0,
+  cudaReadModeNormalizedFloat = 1,
+};
+struct cudaTextureDesc {
+  enum cudaTextureAddressMode addressMode[3];
+  enum cudaTextureFilterMode filterMode;
+  enum cudaTextureReadMode readMode;
+  int sRGB;
+  float borderColor[4];
+  int normalizedCoords;
+  unsigned int maxAnisotropy;
+  enum cudaTextureFilterMode mipmapFilterMode;
+  float mipmapLevelBias;
+  float minMipmapLevelClamp;
+  float maxMipmapLevelClamp;
+  int disableTrilinearOptimization;
+  int seamlessCubemap;
+};
+typedef unsigned long long cudaTextureObject_t;
+enum cudaSurfaceBoundaryMode {
+  cudaBoundaryModeZero = 0,
+  cudaBoundaryModeClamp = 1,
+  cudaBoundaryModeTrap = 2,
+};
+enum cudaSurfaceFormatMode {
+  cudaFormatModeForced = 0,
+  cudaFormatModeAuto = 1,
+};
+typedef unsigned long long cudaSurfaceObject_t;
 typedef enum cudaDataType_t {
   CUDA_R_16F = 2,
   CUDA_C_16F = 6,
@@ -1517,4 +1557,18 @@ typedef enum libraryPropertyType_t {
 #define cudaKernelNodeAttributeDeviceUpdatableKernelNode cudaLaunchAttributeDeviceUpdatableKernelNode
 #define cudaKernelNodeAttributeNvlinkUtilCentricScheduling cudaLaunchAttributeNvlinkUtilCentricScheduling
 #define cudaKernelNodeAttrValue cudaLaunchAttributeValue
+#define cudaTextureType1D 1
+#define cudaTextureType2D 2
+#define cudaTextureType3D 3
+#define cudaTextureTypeCubemap 12
+#define cudaTextureType1DLayered 241
+#define cudaTextureType2DLayered 242
+#define cudaTextureTypeCubemapLayered 252
+#define cudaSurfaceType1D 1
+#define cudaSurfaceType2D 2
+#define cudaSurfaceType3D 3
+#define cudaSurfaceTypeCubemap 12
+#define cudaSurfaceType1DLayered 241
+#define cudaSurfaceType2DLayered 242
+#define cudaSurfaceTypeCubemapLayered 252
 // clang-format on

@@ -1,4 +1,4 @@
-// Atomics. Threads take turns only where they wait, so a plain read and write between two turns is one step.
+// Atomics. Of one core, threads take turns only where they wait; other cores may run other blocks meanwhile.
 // CUDA has one function a type, not a template: an int literal must convert to the pointer's type.
 #pragma once
 
@@ -18,27 +18,50 @@ void check_atomic_store(void* address, std::size_t size, const void* pc);
 // One that is atomic only on the device: the host must not access the element at the same time.
 void check_atomic_of_device(void* address, std::size_t size, const void* pc);
 
+// An unsigned number of as many bytes as a T has.
+template <typename T>
+using BitsOf =
+    std::conditional_t<sizeof(T) == 1, std::uint8_t,
+                       std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                          std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+
+template <typename T>
+T from_bits(BitsOf<T> bits) {
+  T value;
+  std::memcpy(static_cast<void*>(&value), &bits, sizeof(T));
+  return value;
+}
+template <typename T>
+BitsOf<T> to_bits(const T& value) {
+  BitsOf<T> bits;
+  std::memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+
 // Its own load and store are not looked at, but it as a whole.
 template <bool is_exchange = false, bool is_system = false, typename T, typename Update>
 __attribute__((no_sanitize("thread"), noinline)) T atomic(T* address, Update update) {
   count_poll();
   if (!is_system) check_atomic_of_device(address, sizeof(T), __builtin_return_address(0));
   check_atomic(address, sizeof(T), is_exchange, __builtin_return_address(0));
-  const T old = *address;
-  *address = update(old);
-  return old;
+  auto* memory = reinterpret_cast<BitsOf<T>*>(address);
+  auto bits = __atomic_load_n(memory, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(memory, &bits, to_bits<T>(update(from_bits<T>(bits))), false,
+                                      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+  }
+  return from_bits<T>(bits);
 }
 
 template <typename T>
 __attribute__((no_sanitize("thread"), noinline)) T atomic_load(const T* address) {
   count_poll();
   check_atomic_load(address, sizeof(T), __builtin_return_address(0));
-  return *address;
+  return from_bits<T>(__atomic_load_n(reinterpret_cast<const BitsOf<T>*>(address), __ATOMIC_ACQUIRE));
 }
 template <typename T>
 __attribute__((no_sanitize("thread"), noinline)) void atomic_store(T* address, T value) {
   check_atomic_store(address, sizeof(T), __builtin_return_address(0));
-  *address = value;
+  __atomic_store_n(reinterpret_cast<BitsOf<T>*>(address), to_bits(value), __ATOMIC_RELEASE);
 }
 
 template <typename T>

@@ -30,6 +30,11 @@ cudaError_t cudaGraphAddMemcpyNode1D(EMULATOR_NEW_NODE, void* to, const void* fr
 cudaError_t cudaGraphAddMemsetNode(EMULATOR_NEW_NODE, const cudaMemsetParams* parameters, EMULATOR_HERE);
 cudaError_t cudaGraphAddHostNode(EMULATOR_NEW_NODE, const cudaHostNodeParams* parameters, EMULATOR_HERE);
 cudaError_t cudaGraphAddEmptyNode(EMULATOR_NEW_NODE, EMULATOR_HERE);
+cudaError_t cudaGraphAddEventRecordNode(EMULATOR_NEW_NODE, cudaEvent_t event, EMULATOR_HERE);
+cudaError_t cudaGraphAddEventWaitNode(EMULATOR_NEW_NODE, cudaEvent_t event, EMULATOR_HERE);
+// `parameters->dptr` is the memory that each launch of the graph allocates.
+cudaError_t cudaGraphAddMemAllocNode(EMULATOR_NEW_NODE, cudaMemAllocNodeParams* parameters, EMULATOR_HERE);
+cudaError_t cudaGraphAddMemFreeNode(EMULATOR_NEW_NODE, void* memory, EMULATOR_HERE);
 cudaError_t cudaGraphAddChildGraphNode(EMULATOR_NEW_NODE, cudaGraph_t child, EMULATOR_HERE);
 #undef EMULATOR_NEW_NODE
 cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node, EMULATOR_HERE);
@@ -44,6 +49,11 @@ cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const cudaMemsetP
                                          EMULATOR_HERE);
 cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const cudaHostNodeParams* parameters,
                                        EMULATOR_HERE);
+
+cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t* event, EMULATOR_HERE);
+cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event, EMULATOR_HERE);
+cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t* event, EMULATOR_HERE);
+cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event, EMULATOR_HERE);
 
 // CUDA 12 has these functions also without the data of edges.
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from,
@@ -88,6 +98,10 @@ cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t executable, cudaGra
                                              const cudaMemsetParams* parameters, EMULATOR_HERE);
 cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                            const cudaHostNodeParams* parameters, EMULATOR_HERE);
+cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                                 cudaEvent_t event, EMULATOR_HERE);
+cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                               cudaEvent_t event, EMULATOR_HERE);
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t executable, cudaGraphNode_t node, unsigned int is_enabled,
                                     EMULATOR_HERE);
 cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t executable, cudaGraphNode_t node,

@@ -52,7 +52,7 @@ decltype(auto) kernel_address(Other&& other, const char*, const char*) {
   return std::forward<Other>(other);
 }
 
-cudaFuncAttributes function_attributes();
+cudaFuncAttributes function_attributes(const void* kernel);
 cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value);
 bool allows_any_cluster_size(const void* kernel);       // null: whether any kernel does
 int resident_blocks(int threads, std::size_t shared);   // on one multiprocessor at once
@@ -71,14 +71,13 @@ cudaError_t cudaFuncGetName(const char** name, Kernel kernel) {
                                  : emulator::fail(cudaErrorInvalidDeviceFunction);
 }
 
-// CUDA keeps the limit of shared memory for each kernel; here it is raised for all of them.
 template <typename Kernel>
 cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute attribute, int value) {
   return emulator::set_function_attribute(reinterpret_cast<const void*>(kernel), attribute, value);
 }
 template <typename Kernel>
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel) {
-  return *attributes = emulator::function_attributes(), cudaSuccess;
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel kernel) {
+  return *attributes = emulator::function_attributes(reinterpret_cast<const void*>(kernel)), cudaSuccess;
 }
 template <typename Kernel>
 cudaError_t cudaFuncSetCacheConfig(Kernel, cudaFuncCache) {

@@ -31,6 +31,10 @@
 #include "emulator/runtime_api.h"
 #include "emulator/state.h"
 
+// Streams for launches by kernels.
+#define cudaStreamTailLaunch ((cudaStream_t)0x3)
+#define cudaStreamFireAndForget ((cudaStream_t)0x4)
+
 EMULATOR_BEGIN
 namespace emulator {
 
@@ -42,6 +46,7 @@ struct Configuration {
   dim3 cluster{0, 0, 0};                 // blocks; all zero: as the kernel declares it
   bool is_cooperative = false;           // all blocks run at the same time
   bool allows_any_cluster_size = false;  // more than eight blocks, which not every device has
+  std::size_t allowed_shared = 0;        // dynamic, of this kernel
 };
 
 inline Configuration config(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr,
@@ -63,7 +68,18 @@ struct LaunchInfo {
 // Runs the body once for each thread of the grid. A kernel that fails is raised as std::runtime_error.
 void run(const LaunchInfo& info);
 
-void refuse_in_kernels();  // a kernel cannot launch another
+void refuse_in_kernels();  // calls that a kernel cannot use to launch another
+
+// While a kernel launches another with <<< >>>, its accesses are those of the runtime.
+class LaunchCall {
+ public:
+  LaunchCall();
+  ~LaunchCall();
+  LaunchCall(const LaunchCall&) = delete;
+
+ private:
+  const bool is_in_kernel_;
+};
 
 // Gives a launch to its stream, and the closure away. One that a
 // device would refuse sets the error that cudaGetLastError returns.
@@ -122,11 +138,16 @@ template <typename Kernel, typename... Arguments>
 LaunchInfo prepare_launch(const char* name, const char* names, Kernel kernel,
                           const Configuration& configuration, std::tuple<Arguments...> arguments) {
   using Own = Closure<Kernel, Arguments...>;
+  // What the rewriter makes of a launch captures nothing if it names a kernel.
+  constexpr bool is_variable = !std::is_empty_v<Kernel> && !std::is_function_v<std::remove_pointer_t<Kernel>>;
   auto* closure = new Own{std::move(kernel), std::move(arguments)};
   auto described = std::apply([](const auto&... each) { return std::vector<Argument>{argument(each)...}; },
                               closure->arguments);
   name_arguments(described, names);
-  return {name, configuration, std::move(described), &Own::thread, closure, sizeof(Own), &Own::destroy};
+  LaunchInfo info{name,    configuration, std::move(described), &Own::thread,
+                  closure, sizeof(Own),   &Own::destroy};
+  info.configuration.allowed_shared = allowed_dynamic_shared(name, is_variable);
+  return info;
 }
 
 template <typename Kernel>
@@ -136,8 +157,8 @@ class Launch {
       : name_(name), names_(names), kernel_(std::move(kernel)), configuration_(configuration) {}
 
   template <typename... Arguments>
-  void operator()(Arguments&&... arguments) {
-    refuse_in_kernels();
+  __attribute__((noinline)) void operator()(Arguments&&... arguments) {
+    const LaunchCall call;
     submit(prepare_launch(name_, names_, std::move(kernel_), configuration_,
                           std::tuple<std::decay_t<Arguments>...>(std::forward<Arguments>(arguments)...)));
   }

@@ -23,3 +23,11 @@
 // libraries, live side by side in a process. Types that a kernel's own structures may hold stay outside.
 #define EMULATOR_BEGIN _Pragma("GCC visibility push(hidden)")
 #define EMULATOR_END _Pragma("GCC visibility pop")
+
+// State that each core of the host has of its own while it runs blocks. A program runs blocks on all cores.
+// An extension runs them on one: it is loaded late, and there is little room for such state.
+#ifdef EMULATOR_ALL_CORES
+#define EMULATOR_OF_CORE __attribute__((tls_model("initial-exec"))) __thread
+#else
+#define EMULATOR_OF_CORE
+#endif

@@ -93,9 +93,11 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
 
 namespace emulator {
 
-cudaError_t fail(cudaError_t error);   // the last error of this OS thread, from now on; returns it
-cudaDeviceProp device();               // as EMULATOR_DEVICE says now
-std::size_t allowed_dynamic_shared();  // for every kernel, by cudaFuncSetAttribute
+cudaError_t fail(cudaError_t error);  // the last error of this OS thread, from now on; returns it
+cudaDeviceProp device();              // as EMULATOR_DEVICE says now
+// By cudaFuncSetAttribute, for all instances of the kernel that a launch names. If it names a variable, for
+// any.
+std::size_t allowed_dynamic_shared(const char* kernel, bool is_variable);
 // torch's current stream: the default one; while an extension's kernels are counted another, so that a launch
 // that was not given it shows.
 cudaStream_t current_stream();

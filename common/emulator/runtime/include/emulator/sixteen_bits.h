@@ -55,7 +55,7 @@ struct alignas(2) SixteenBits {
   friend SixteenBits operator*(SixteenBits a, SixteenBits b) { return float(a) * float(b); }
   friend SixteenBits operator/(SixteenBits a, SixteenBits b) { return float(a) / float(b); }
   SixteenBits operator+() const { return *this; }
-  SixteenBits operator-() const { return from_bits(bits ^ 0x8000); }
+  SixteenBits operator-() const { return -float(*this); }
   SixteenBits& operator+=(SixteenBits other) { return *this = *this + other; }
   SixteenBits& operator-=(SixteenBits other) { return *this = *this - other; }
   SixteenBits& operator*=(SixteenBits other) { return *this = *this * other; }

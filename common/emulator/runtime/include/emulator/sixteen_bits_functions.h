@@ -19,7 +19,7 @@
 inline bool __hisnan(T a) { return std::isnan(float(a)); }
 inline int __hisinf(T a) { return std::isinf(float(a)) ? (float(a) > 0 ? 1 : -1) : 0; }
 EMULATOR_ONE(__hneg, -a)
-inline T __habs(T a) { return T::from_bits(a.bits & 0x7fff); }
+EMULATOR_ONE(__habs, std::fabs(float(a)))
 EMULATOR_TWO(__hadd, a + b)
 EMULATOR_TWO(__hsub, a - b)
 EMULATOR_TWO(__hmul, a* b)

@@ -34,7 +34,7 @@ std::uint32_t round_to_format(double value, FloatFormat format, int mode = FE_TO
 std::uint32_t round_to_finite(double value, FloatFormat format);  // the largest number if it is too large
 float read_format(std::uint32_t bits, FloatFormat format);
 
-float round_to_tf32(float value);  // as cvt.rna.tf32.f32
+float round_to_tf32(float value);  // as cvt.rna.tf32.f32, which keeps the upper bits of NaN
 
 // a * b + c with the last bit set if anything was cut off, so that rounding it again is like rounding once.
 // The product must be exact.

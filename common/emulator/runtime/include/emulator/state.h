@@ -1,8 +1,9 @@
 // What runs and where: this header has everything that a check of running kernels needs.
 //
-// One launch runs at a time in a process's copy of the runtime, on the OS
-// thread that asked for it. Inside it blocks are opened one after another, or cluster after cluster;
-// only when every thread of the open ones waits are more of them resident at once.
+// One launch runs at a time in a process's copy of the runtime, on the OS thread that asked for it and, in a
+// program without checks, on threads of the runtime for the other cores. On each of them, blocks are opened
+// one after another, or cluster after cluster; only when every thread of the open ones waits are more of them
+// resident at once.
 #pragma once
 
 #include <cstddef>

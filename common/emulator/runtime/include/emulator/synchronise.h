@@ -25,12 +25,14 @@ std::uint64_t warp_collective(Operation operation, std::uint32_t mask, std::uint
                               Position where);
 
 std::uint32_t active_lanes(Position where);
+// The active lanes, for a function that has no mask: a warning names the function that takes its place.
+std::uint32_t old_mask(const char* function, Position where);
 unsigned current_lane();
 void fence();
 void yield_thread();  // lets other threads, also those of blocks not yet open, run first
 
 // Reads that may wait for other threads' writes: a thread that polls often enough gives others a turn.
-extern int polls_left;
+extern EMULATOR_OF_CORE int polls_left;
 __attribute__((no_sanitize("thread"))) inline void count_poll() {
   if (--polls_left < 0) yield_thread();
 }
@@ -146,4 +148,26 @@ EMULATOR_MATCHES(unsigned long long)
 EMULATOR_MATCHES(float)
 EMULATOR_MATCHES(double)
 #undef EMULATOR_MATCHES
+
+// The functions without a mask, which devices since Volta do not have: their mask is that of the active
+// lanes. As templates, they leave functions of these names to programs that have their own.
+#define EMULATOR_OLD_SHUFFLE(name, T_lane)                                           \
+  template <typename T>                                                              \
+  T name(T value, T_lane lane, int width = 32, EMULATOR_HERE) {                      \
+    return name##_sync(emulator::old_mask(#name, where), value, lane, width, where); \
+  }
+#define EMULATOR_OLD_VOTE(name, Result)                                     \
+  template <typename Predicate>                                             \
+  Result name(Predicate predicate, EMULATOR_HERE) {                         \
+    return name##_sync(emulator::old_mask(#name, where), predicate, where); \
+  }
+EMULATOR_OLD_SHUFFLE(__shfl, int)
+EMULATOR_OLD_SHUFFLE(__shfl_up, unsigned)
+EMULATOR_OLD_SHUFFLE(__shfl_down, unsigned)
+EMULATOR_OLD_SHUFFLE(__shfl_xor, int)
+EMULATOR_OLD_VOTE(__ballot, unsigned)
+EMULATOR_OLD_VOTE(__any, int)
+EMULATOR_OLD_VOTE(__all, int)
+#undef EMULATOR_OLD_VOTE
+#undef EMULATOR_OLD_SHUFFLE
 EMULATOR_END

@@ -89,7 +89,7 @@ struct dim3 {
 
 // Constant for the code of one thread, and so declared: a compiler may keep them over a barrier.
 EMULATOR_BEGIN
-extern const uint3 threadIdx, blockIdx;
+extern EMULATOR_OF_CORE const uint3 threadIdx, blockIdx;
 extern const dim3 blockDim, gridDim;
 extern const int warpSize;
 EMULATOR_END

@@ -138,7 +138,7 @@ bool find_attribute(const cudaDeviceProp& d, cudaDeviceAttr attribute, std::size
       EMULATOR_ATTRIBUTE(HostNumaMultinodeIpcSupported, hostNumaMultinodeIpcSupported)
       {cudaDevAttrClockRate, kClockRate}, {cudaDevAttrMemoryClockRate, kMemoryClockRate},
       {cudaDevAttrGpuOverlap, d.asyncEngineCount > 0}, {cudaDevAttrKernelExecTimeout, 0},
-      {cudaDevAttrComputeMode, cudaComputeModeDefault}, {cudaDevAttrMaxTexture1DLinearWidth, 0},
+      {cudaDevAttrComputeMode, cudaComputeModeDefault}, {cudaDevAttrMaxTexture1DLinearWidth, 1 << 28},
       {cudaDevAttrSingleToDoublePrecisionPerfRatio, kSingleToDouble}, {cudaDevAttrCanFlushRemoteWrites, 0},
       {cudaDevAttrMemSyncDomainCount, 1}, {cudaDevAttrD3D12CigSupported, 0}, {cudaDevAttrVulkanCigSupported, 0},
       {cudaDevAttrHostNumaMemoryPoolsSupported, 0}, {cudaDevAttrHostMemoryPoolsSupported, 0},

@@ -26,6 +26,17 @@ cudaDeviceProp usual_device() {
   d.totalConstMem = 64 << 10;
   d.textureAlignment = d.surfaceAlignment = 512;
   d.texturePitchAlignment = 32;
+  d.maxTexture1D = d.maxTexture2D[0] = d.maxTexture2DLinear[0] = 131072;
+  d.maxTexture2D[1] = d.maxTexture2DLinear[1] = 65000;
+  d.maxTexture2DLinear[2] = 2097120;
+  d.maxTexture3D[0] = d.maxTexture3D[1] = d.maxTexture3D[2] = 16384;
+  d.maxTexture1DLayered[0] = d.maxTexture2DLayered[0] = d.maxTexture2DLayered[1] = 32768;
+  d.maxTexture1DLayered[1] = d.maxTexture2DLayered[2] = 2048;
+  d.maxSurface1D = d.maxSurface2D[0] = d.maxSurface1DLayered[0] = 32768;
+  d.maxSurface2D[1] = 65536;
+  d.maxSurface3D[0] = d.maxSurface3D[1] = d.maxSurface3D[2] = 16384;
+  d.maxSurface2DLayered[0] = d.maxSurface2DLayered[1] = 32768;
+  d.maxSurface1DLayered[1] = d.maxSurface2DLayered[2] = 2048;
   d.maxThreadsPerBlock = 1024;
   d.maxThreadsPerMultiProcessor = 2048;
   d.maxBlocksPerMultiProcessor = 32;

@@ -1,15 +1,16 @@
 #include "kernels.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
+#include <string>
 
 #include "call.h"
 
 namespace emulator {
 namespace {
 
-std::size_t dynamic_shared_allowed = 0;
 int shared_carveout = -1;  // percent; -1: the driver's choice
 
 std::set<const void*>& kernels_with_any_cluster_size() {
@@ -20,6 +21,25 @@ std::set<const void*>& kernels_with_any_cluster_size() {
 std::map<const void*, KnownKernel>& known_kernels() {
   static auto& all = *new std::map<const void*, KnownKernel>;  // outlives every static object
   return all;
+}
+
+// By cudaFuncSetAttribute, and by the name of the kernel; those whose names are unknown have none.
+std::map<std::string, std::size_t>& allowed_by_name() {
+  static auto& all = *new std::map<std::string, std::size_t>;  // outlives every static object
+  return all;
+}
+
+// "scale" of "ns::scale<float, 4>".
+std::string base_name(std::string name) {
+  name = name.substr(0, name.find('<'));
+  const auto is_of_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  const auto last = std::find_if(name.rbegin(), name.rend(), is_of_name);
+  return {std::find_if_not(last, name.rend(), is_of_name).base(), last.base()};
+}
+
+std::string name_of_kernel(const void* kernel) {
+  const KnownKernel* known = find_kernel(kernel);
+  return known ? base_name(known->name) : "";
 }
 
 }  // namespace
@@ -34,10 +54,16 @@ const KnownKernel* find_kernel(const void* kernel) {
   return found == known_kernels().end() ? nullptr : &found->second;
 }
 
-std::size_t allowed_dynamic_shared() { return dynamic_shared_allowed; }
+std::size_t allowed_dynamic_shared(const char* kernel, bool is_variable) {
+  const std::string launched = base_name(kernel);
+  std::size_t most = 0;
+  for (const auto& [name, bytes] : allowed_by_name())
+    if (is_variable || name.empty() || name == launched) most = std::max(most, bytes);
+  return most;
+}
 
 void forget_function_attributes() {
-  dynamic_shared_allowed = 0;
+  allowed_by_name().clear();
   shared_carveout = -1;
   kernels_with_any_cluster_size().clear();
 }
@@ -48,11 +74,12 @@ bool allows_any_cluster_size(const void* kernel) {
 }
 
 // Registers, static shared memory and local memory are a compiler's choice: 0 here.
-cudaFuncAttributes function_attributes() {
+cudaFuncAttributes function_attributes(const void* kernel) {
   const cudaDeviceProp d = device();
   cudaFuncAttributes attributes = {};
   attributes.maxThreadsPerBlock = d.maxThreadsPerBlock;
-  attributes.maxDynamicSharedSizeBytes = int(std::max(d.sharedMemPerBlock, dynamic_shared_allowed));
+  attributes.maxDynamicSharedSizeBytes = int(std::max(
+      d.sharedMemPerBlock, allowed_dynamic_shared(name_of_kernel(kernel).c_str(), !find_kernel(kernel))));
   attributes.preferredShmemCarveout = shared_carveout;
   attributes.ptxVersion = attributes.binaryVersion = 10 * d.major + d.minor;
   return attributes;
@@ -72,8 +99,7 @@ cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute attribu
   }
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
   if (value < 0 || std::size_t(value) > device().sharedMemPerBlockOptin) return fail(cudaErrorInvalidValue);
-  dynamic_shared_allowed = std::max(dynamic_shared_allowed, std::size_t(value));
-  return cudaSuccess;
+  return allowed_by_name()[name_of_kernel(kernel)] = std::size_t(value), cudaSuccess;
 }
 
 int resident_blocks(int threads, std::size_t shared) {

@@ -1,6 +1,6 @@
 // Records which thread accesses which element: every access of a few threads of one block.
 #include "../launch/launch_state.h"
-#include "../launch/shared_memory.h"
+#include "../scheduler/shared_memory.h"
 #include "counts.h"
 
 namespace emulator {

@@ -12,7 +12,7 @@ CountedKernel& kernel_now() { return counts().kernels[counts().kernel]; }
 
 std::string place_in_grid(const CountedThread& thread) {
   const Configuration& launch = running.launch->configuration;
-  return "block " + text_of(index_at(launch.grid, thread.block)) + ", thread " +
+  return "block " + text_of(index_at(launch.grid, thread.block - running.launch->first_block)) + ", thread " +
          text_of(index_at(launch.block, thread.rank));
 }
 

@@ -14,7 +14,7 @@
 #include "builtin_variables.h"
 
 EMULATOR_BEGIN
-uint3 threadIdx, blockIdx;
+EMULATOR_OF_CORE uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 extern const int warpSize = 32;
 EMULATOR_END

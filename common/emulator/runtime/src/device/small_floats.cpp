@@ -73,7 +73,9 @@ float read_format(std::uint32_t bits, FloatFormat format) {
 }
 
 float round_to_tf32(float value) {
-  return std::bit_cast<float>(round_to_format(value, kTF32, kNearestAway) << 13);
+  const std::uint32_t bits = std::isnan(value) ? std::bit_cast<std::uint32_t>(value) >> 13
+                                               : round_to_format(value, kTF32, kNearestAway);
+  return std::bit_cast<float>(bits << 13);
 }
 
 double multiply_add_to_odd(double a, double b, double c) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "../report/report.h"
+#include "../scheduler/cores.h"
 #include "../synchronisation/barrier_check.h"
 #include "signals.h"
 
@@ -19,6 +20,7 @@ namespace {
 struct Failure {
   char reason[8192] = "";  // empty until the message of a fault is written
   Fault fault = {};
+  const Running* core = nullptr;  // that has recorded the fault, and writes the message
 };
 Failure launch_failure;
 
@@ -78,7 +80,9 @@ void describe_fault(const Fault& fault) {
 
 }  // namespace
 
-bool launch_has_failed = false;
+std::atomic<bool> launch_has_failed = false;
+
+bool has_failed_here() { return has_failed() && launch_failure.core == &running; }
 
 void clear_failure() {
   launch_has_failed = false;
@@ -87,13 +91,14 @@ void clear_failure() {
 }
 
 void record_fault(const Fault& fault) {
+  if (is_stopped() || launch_has_failed.exchange(true)) return;
   launch_failure.fault = fault;
-  launch_has_failed = true;
+  launch_failure.core = &running;
 }
 
 const char* failure() {
   if (!launch_has_failed) return nullptr;
-  if (!launch_failure.reason[0]) describe_fault(launch_failure.fault);
+  if (!launch_failure.reason[0] && launch_failure.core == &running) describe_fault(launch_failure.fault);
   return launch_failure.reason;
 }
 
@@ -102,7 +107,7 @@ void set_error(cudaError_t error) {
 }
 
 void set_failure(const char* what, ...) {
-  launch_has_failed = true;
+  if (!launch_has_failed.exchange(true)) launch_failure.core = &running;
   set_error(cudaErrorLaunchFailure);
   char* reason = launch_failure.reason;
   if (reason[0]) return;
@@ -123,6 +128,7 @@ void abandon(const char* what, ...) {
   std::vsnprintf(text, sizeof(text), what, arguments);
   va_end(arguments);
   if (!Fiber::running()) throw std::runtime_error(text);
+  take_turn();
   set_failure("%s", text);
   Fiber::leave();
 }

@@ -1,6 +1,8 @@
 // Why a launch failed: its kernel was stopped by a signal, by an assertion, or by the runtime.
 #pragma once
 
+#include <atomic>
+
 #include "../report/source_lines.h"
 #include "launch_state.h"
 
@@ -15,8 +17,9 @@ struct Fault {
   const void* pcs[kMostCalls];  // where it was, and the calls that led there
 };
 
-extern bool launch_has_failed;
+extern std::atomic<bool> launch_has_failed;
 inline bool has_failed() { return launch_has_failed; }  // also for signal handlers
+bool has_failed_here();                                 // on the core that asks
 void clear_failure();                                   // at the start of a launch
 void record_fault(const Fault& fault);  // the launch fails for this reason; for signal handlers
 

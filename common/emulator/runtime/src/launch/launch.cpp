@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -17,15 +16,16 @@
 #include "../memory/host_accesses.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../scheduler/scheduler.h"
+#include "../scheduler/thread_order.h"
 #include "../synchronisation/undefined_values.h"
+#include "child_launches.h"
 #include "emulator/kernel_api.h"
 #include "failure.h"
 #include "launch_limits.h"
 #include "launch_state.h"
 #include "launch_times.h"
-#include "scheduler.h"
 #include "signals.h"
-#include "thread_order.h"
 
 namespace emulator {
 
@@ -80,7 +80,7 @@ LaunchState state_of(const LaunchInfo& info) {
                std::max(1, resident_blocks(int(schedule.threads_per_block), info.configuration.shared)));
   launch.device = working_device();
   launch.shared.allowed =
-      allowed_dynamic_shared() ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
+      info.configuration.allowed_shared ? properties.sharedMemPerBlockOptin : properties.sharedMemPerBlock;
   return launch;
 }
 
@@ -91,29 +91,45 @@ struct Cleanup {
     forget_store();
     unbind();
     running.launch = nullptr;
+    is_launch_running = false;
     running.thread = nullptr;
     running.in_kernel = false;
   }
 };
+
+// Runs a launch, and then the launches by its threads.
+void run_tree(LaunchState& launch, const std::vector<Argument>& arguments) {
+  running.launch = &launch;
+  set_launch(launch.configuration.grid, launch.configuration.block);
+  bind(arguments);
+  if (counting) count_launch_begins();
+  run_grid();
+  while (!has_failed() && launch.error == cudaSuccess) {
+    const auto child = next_child(launch);
+    if (!child) return;
+    forget_bindings();
+    LaunchState state = state_of(child->info);
+    begin_child(state, launch, *child);
+    run_tree(state, child->info.arguments);
+    running.launch = &launch;
+    end_child(*child, state);
+    if (state.refusal) refuse_late(state.kernel, *state.refusal, state.configuration.where);
+    launch.error = state.error;
+  }
+}
 
 void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
   running.observes_accesses = any_check() || counting || has_concurrent_host || has_early_accesses();
   running.last_pc = nullptr;
   running.os_thread = pthread_self();
   running.launch = &launch;
+  is_launch_running = true;
   const Cleanup cleanup;
   const LaunchTimer timer;
   const SignalGuard guard;
-  set_launch(launch.configuration.grid, launch.configuration.block);
-  bind(arguments);
+  begin_launch_tree(launch);
   shadow_launch_begins();
-  if (counting) count_launch_begins();
-  try {
-    run_grid();
-  } catch (const std::bad_alloc&) {
-    set_failure("has %zu threads that wait at the same time: there is no memory for the stack of another",
-                Fiber::count());
-  }
+  run_tree(launch, arguments);
   shadow_launch_ends();
   deliver(failure() ? failure() : "", launch.configuration.where);
 }
@@ -121,8 +137,15 @@ void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
 }  // namespace
 
 void refuse_in_kernels() {
-  if (running.launch && pthread_equal(running.os_thread, pthread_self()))
-    abandon("launches another kernel: a launch inside a kernel is not supported");
+  if (is_launched_by_kernel())
+    abandon("launches another kernel by a function: inside a kernel, the emulator supports only <<< >>>");
+}
+
+LaunchCall::LaunchCall() : is_in_kernel_(runs_in_kernel()) {
+  if (is_in_kernel_) running.in_kernel = false;
+}
+LaunchCall::~LaunchCall() {
+  if (is_in_kernel_) running.in_kernel = true;
 }
 
 cudaError_t prepare_work(LaunchInfo info, Work& work) {
@@ -138,11 +161,13 @@ cudaError_t prepare_work(LaunchInfo info, Work& work) {
   }
   work = {"kernel " + std::string(info.kernel), info.configuration.where, nullptr, uses_of(info.arguments)};
   work.type = cudaGraphNodeTypeKernel;
+  work.uses_are_exact = false;
   work.run = [info = std::move(info), closure] { run(info); };
   return cudaSuccess;
 }
 
 cudaError_t submit(LaunchInfo info) {
+  if (is_launched_by_kernel()) return launch_child(std::move(info));
   const Call call("a launch", info.configuration.where);
   const cudaStream_t stream = info.configuration.stream;
   Work work;

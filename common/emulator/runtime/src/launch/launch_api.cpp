@@ -68,19 +68,16 @@ cudaError_t count_active_clusters(int* clusters, const void* function, const cud
   const Configuration configuration = configuration_of(*config, function, {});
   const auto refusal = refusal_of_clusters(configuration, device());
   if (refusal && std::string(refusal->problem) != "no room for a cluster") return fail(refusal->error);
-  const dim3 block = config->blockDim;
-  const int resident = resident_blocks(int(block.x * block.y * block.z), config->dynamicSmemBytes);
-  *clusters = resident * device().multiProcessorCount / int(count_blocks(configuration.cluster));
+  const unsigned most = most_blocks_in_clusters(config->blockDim, config->dynamicSmemBytes, device());
+  *clusters = int(most / count_blocks(configuration.cluster));
   return cudaSuccess;
 }
 
 cudaError_t find_largest_cluster(int* blocks, const void* function, const cudaLaunchConfig_t* config) {
   if (const cudaError_t error = check_launch_config(config)) return error;
-  const dim3 block = config->blockDim;
-  const int resident = resident_blocks(int(block.x * block.y * block.z), config->dynamicSmemBytes) *
-                       device().multiProcessorCount;
+  const auto most = int(most_blocks_in_clusters(config->blockDim, config->dynamicSmemBytes, device()));
   int size = int(allows_any_cluster_size(function) ? kLargestCluster : kPortableCluster);
-  while (size > 1 && size > resident) size /= 2;
+  while (size > 1 && size > most) size /= 2;
   return *blocks = size, cudaSuccess;
 }
 

@@ -59,7 +59,7 @@ std::optional<Refusal> refusal_of_sizes(const Configuration& c, const cudaDevice
   for (int axis = 0; axis < 3; axis++)
     if (block[axis] > unsigned(device.maxThreadsDim[axis]))
       return Refusal{error, "large block", of_axis("block", axis, block[axis], device.maxThreadsDim[axis])};
-  const std::size_t shared = std::max(device.sharedMemPerBlock, allowed_dynamic_shared());
+  const std::size_t shared = std::max(device.sharedMemPerBlock, c.allowed_shared);
   if (c.shared > shared)
     return Refusal{error, "dynamic shared memory",
                    "it asks for " + std::to_string(c.shared) +
@@ -82,7 +82,8 @@ std::optional<Refusal> refusal_of_cooperation(const Configuration& c, std::size_
                  "it is cooperative and has " + std::to_string(blocks) +
                      " blocks; the device can run at most " + std::to_string(most) +
                      " of these at the same time, " + std::to_string(per_processor) + " on each of its " +
-                     std::to_string(device.multiProcessorCount) + " multiprocessors"};
+                     std::to_string(device.multiProcessorCount) +
+                     " multiprocessors (EMULATOR_DEVICE=multiProcessorCount=N changes that)"};
 }
 
 void add(const Refused& one, bool is_warning, const std::string& detail) {
@@ -126,11 +127,16 @@ void wait_until_checked(const Refused& one) {
 
 }  // namespace
 
-cudaError_t refuse_early(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
-                         Position where) {
+std::optional<Refusal> refusal_of_launch(const Configuration& configuration, const cudaDeviceProp& device) {
   auto refusal = refusal_of_sizes(configuration, device);
   if (!refusal) refusal = refusal_of_clusters(configuration, device);
   if (!refusal) refusal = refusal_of_cooperation(configuration, 0, device);
+  return refusal;
+}
+
+cudaError_t refuse_early(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
+                         Position where) {
+  const auto refusal = refusal_of_launch(configuration, device);
   if (!refusal) return cudaSuccess;
   if (is_on(Check::launch)) wait_until_checked(refused(kernel, *refusal, where));
   return fail(refusal->error);
@@ -144,6 +150,11 @@ std::optional<Refusal> refusal_of_shared(const Configuration& configuration, std
                  "it needs " + std::to_string(static_size) + " bytes of static and " +
                      std::to_string(dynamic_size) + " of dynamic shared memory, " + std::to_string(both) +
                      " together; a block may have " + std::to_string(allowed)};
+}
+
+unsigned most_blocks_in_clusters(dim3 block, std::size_t shared, const cudaDeviceProp& device) {
+  const auto resident = unsigned(resident_blocks(int(block.x * block.y * block.z), shared));
+  return resident ? std::max(resident * unsigned(device.multiProcessorCount), kLargestCluster) : 0;
 }
 
 std::optional<Refusal> refusal_of_clusters(const Configuration& c, const cudaDeviceProp& device) {
@@ -163,12 +174,11 @@ std::optional<Refusal> refusal_of_clusters(const Configuration& c, const cudaDev
   if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
     return Refusal{error, "divided cluster",
                    "its grid " + text_of(grid) + " is not a multiple of its clusters " + text_of(cluster)};
-  const auto resident = unsigned(resident_blocks(int(c.block.x * c.block.y * c.block.z), c.shared));
-  if (blocks > resident * unsigned(device.multiProcessorCount))
+  const unsigned room = most_blocks_in_clusters(c.block, c.shared, device);
+  if (blocks > room)
     return Refusal{error, "no room for a cluster",
                    "its clusters have " + std::to_string(blocks) + " blocks, but the device can run only " +
-                       std::to_string(resident * unsigned(device.multiProcessorCount)) +
-                       " of these at the same time"};
+                       std::to_string(room) + " of these at the same time"};
   return std::nullopt;
 }
 

@@ -15,6 +15,7 @@
 EMULATOR_BEGIN
 namespace emulator {
 
+std::optional<Refusal> refusal_of_launch(const Configuration& configuration, const cudaDeviceProp& device);
 // The error with which a GPU refuses a launch of these sizes; cudaSuccess if it does not.
 cudaError_t refuse_early(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
                          Position where);
@@ -23,6 +24,9 @@ cudaError_t refuse_early(const char* kernel, const Configuration& configuration,
 std::optional<Refusal> refusal_of_shared(const Configuration& configuration, std::size_t static_size,
                                          std::size_t allowed, const cudaDeviceProp& device);
 std::optional<Refusal> refusal_of_clusters(const Configuration& configuration, const cudaDeviceProp& device);
+// How many blocks run at once in clusters. There is always room for one cluster, however large its blocks
+// are: a GPU that has clusters has enough multiprocessors for it.
+unsigned most_blocks_in_clusters(dim3 block, std::size_t shared, const cudaDeviceProp& device);
 // The launch asks for other clusters than the kernel declares.
 Refusal refusal_of_two_clusters(dim3 asked, dim3 declared);
 void refuse_late(const char* kernel, const Refusal& refusal, Position where);

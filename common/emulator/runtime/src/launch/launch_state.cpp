@@ -12,7 +12,8 @@ asm(".type emulator_one_launch, %gnu_unique_object");
 
 namespace emulator {
 
-Running running;
+EMULATOR_OF_CORE Running running;
+bool is_launch_running = false;
 
 uint3 index_at(dim3 size, std::uint64_t number) {
   return {unsigned(number % size.x), unsigned(number / size.x % size.y), unsigned(number / size.x / size.y)};

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "../scheduler/fiber.h"
 #include "emulator/launch.h"
 #include "emulator/state.h"
 #include "emulator/synchronise.h"
-#include "fiber.h"
 
 extern "C" std::mutex emulator_one_launch;  // of the process
 
@@ -57,7 +57,7 @@ struct SharedShadow;
 struct PeerAccesses;
 
 struct Block {
-  std::uint64_t number = 0;  // in the grid, x fastest
+  std::uint64_t number = 0;  // in the grid, x fastest, behind those of earlier launches of the same tree
   uint3 index{};
   Cluster* cluster = nullptr;  // that of its first block:
   Cluster own_cluster;
@@ -123,6 +123,8 @@ struct Refusal {
 struct BarrierObjects;
 struct NamedBarriers;
 struct AsyncCopies;
+struct ChildLaunches;
+struct KnownBlocks;
 
 struct LaunchState {
   const char* kernel;
@@ -139,24 +141,30 @@ struct LaunchState {
   std::shared_ptr<AsyncCopies> copies;            // that have not arrived
   int device = 0;                                 // that runs it
   cudaError_t error = cudaSuccess;                // the error that a GPU would return for the kernel
+  std::shared_ptr<ChildLaunches> children;        // launches by its threads that have not run
+  std::shared_ptr<const KnownBlocks> known;       // of a child: what all its threads know from the start
+  int depth = 0;                                  // 0: the host has launched it
+  std::uint64_t first_block = 0;                  // the number of its first block
 };
 
 constexpr std::size_t kArena = 256 << 10;  // of static variables; more than any device has
 constexpr std::size_t kArenaGap = 256;     // before the dynamic part, and its alignment
 constexpr std::size_t kArenaSpan = 2 * kArena;
 
-// All state that changes while a launch runs. `run` sets the launch, under emulator_one_launch, and clears
-// it; the scheduler sets the thread; the others are set where their comments say.
+// All state that changes while a launch runs, on each core that runs its blocks. `run` sets the launch, under
+// emulator_one_launch, and clears it; the scheduler sets the thread; the others are set where their comments
+// say.
 struct Running {
   LaunchState* launch = nullptr;
-  pthread_t os_thread{};              // that runs the launch
+  pthread_t os_thread{};              // that runs blocks of the launch
   Thread* thread = nullptr;           // null between two threads, and outside of launches
   bool observes_accesses = true;      // whether a check or the counts need the kernel's accesses
   const void* last_pc = nullptr;      // of the last access, set by on_access
   volatile bool in_kernel = false;    // only in a kernel's own code: a signal may abandon the kernel there
   volatile bool stop_wanted = false;  // set by a signal that came inside the runtime
 };
-extern Running running;
+extern EMULATOR_OF_CORE Running running;
+extern bool is_launch_running;  // on whatever core
 
 void stop_launch();  // because `running.stop_wanted` is set
 

@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include "progress.h"
+
 namespace emulator {
 namespace {
 
@@ -22,6 +24,7 @@ double seconds_of_running_launch() { return running.launch ? seconds_now() - tim
 LaunchTimer::LaunchTimer() { times.began = seconds_now(); }
 
 LaunchTimer::~LaunchTimer() {
+  clear_progress();
   const double seconds = seconds_of_running_launch();
   times.ended++;
   times.total += seconds;

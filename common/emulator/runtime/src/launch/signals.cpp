@@ -10,6 +10,7 @@
 
 #include "../report/module_image.h"
 #include "../report/settings.h"
+#include "../scheduler/cores.h"
 #include "failure.h"
 #include "launch_state.h"
 
@@ -44,7 +45,13 @@ Handling handling;
   Fiber::leave();
 }
 
-bool is_on_launching_thread() { return pthread_equal(pthread_self(), running.os_thread); }
+[[noreturn]] void leave_kernel_in_turn(int signal, const Fault& fault) {
+  running.in_kernel = false;
+  wait_for_turn();
+  leave_kernel(signal, fault);
+}
+
+bool runs_blocks() { return running.launch && pthread_equal(pthread_self(), running.os_thread); }
 
 void call(const struct sigaction& action, int signal, siginfo_t* info, void* context) {
   if (action.sa_flags & SA_SIGINFO)
@@ -55,16 +62,16 @@ void call(const struct sigaction& action, int signal, siginfo_t* info, void* con
 
 void on_fault(int signal, siginfo_t* info, void* context) {
   Fiber* fiber = Fiber::running();
-  if (is_on_launching_thread() && fiber && !has_failed()) {
+  if (runs_blocks() && fiber) {
     const bool is_overflow = signal == SIGSEGV && fiber->guards(info->si_addr);
     Fault fault{is_overflow ? Fault::overflow : Fault::fault, signal, info->si_addr, {}};
     if (is_overflow) {
       fault.pcs[0] = pc_of(context);
-      leave_kernel(signal, fault);
+      leave_kernel_in_turn(signal, fault);
     }
     if (running.in_kernel) {
       calls_in_kernel(context, fault.pcs);
-      leave_kernel(signal, fault);
+      leave_kernel_in_turn(signal, fault);
     }
   }
   // Not the kernel's fault: the previous handler decides,
@@ -83,10 +90,8 @@ void arm_timer(long seconds, long nanoseconds) {
   if (handling.has_timer) timer_settime(handling.timer, 0, &when, nullptr);
 }
 
-int stop_signal() { return SIGRTMIN + 7; }
-
 void on_stop(int signal, siginfo_t*, void* context) {
-  if (!is_on_launching_thread() || has_failed()) return;
+  if (!runs_blocks()) return;
   if (handling.stop_reason == Fault::none) handling.stop_reason = Fault::timeout;
   running.stop_wanted = true;
   if (!running.in_kernel || !Fiber::running()) return;
@@ -129,12 +134,13 @@ void restore(int signal, Handler handler) {
 }
 
 // Handlers run on a stack of their own: the kernel's may be full.
-void use_signal_stack() {
-  static char* memory = static_cast<char*>(std::malloc(kSignalStack));
+void use_signal_stack(stack_t* previous) {
+  static EMULATOR_OF_CORE void* memory = nullptr;
+  if (!memory) memory = std::malloc(kSignalStack);
   stack_t stack = {};
   stack.ss_sp = memory;
   stack.ss_size = kSignalStack;
-  sigaltstack(&stack, &handling.previous_stack);
+  sigaltstack(&stack, previous);
 }
 
 void install_handlers() {
@@ -165,7 +171,7 @@ SignalGuard::SignalGuard() {
   handling.stop_reason = Fault::none;
   handling.stops = 0;
   find_own_code();
-  use_signal_stack();
+  use_signal_stack(&handling.previous_stack);
   install_handlers();
   start_timer();
 }
@@ -181,11 +187,21 @@ SignalGuard::~SignalGuard() {
   sigaltstack(&stack, nullptr);
 }
 
+int stop_signal() { return SIGRTMIN + 7; }
+
+void handle_signals_of_core() {
+  use_signal_stack(nullptr);
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (int signal : kFaults) sigdelset(&blocked, signal);
+  sigdelset(&blocked, stop_signal());
+  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+}
+
 double launch_time_limit() { return handling.limit; }
 
 void stop_launch() {
   running.in_kernel = false;
-  if (has_failed()) return;
   record_fault({handling.stop_reason, 0, nullptr, {}});
   if (Fiber::running()) Fiber::leave();
 }

@@ -6,11 +6,11 @@
 
 #include "../counts/counts.h"
 #include "../launch/launch_state.h"
-#include "../launch/scheduler.h"
-#include "../launch/shared_memory.h"
 #include "../races/peer_accesses.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../scheduler/scheduler.h"
+#include "../scheduler/shared_memory.h"
 #include "../synchronisation/undefined_values.h"
 #include "async_copies.h"
 #include "bindings.h"
@@ -53,6 +53,41 @@ void find_peer(Access& access) {
     }
 }
 
+// The checks of memory have passed: what else may the instruction access without them?
+void remember(const Access& access, const SharedVariable* variable) {
+  LastAccess& last = last_access_of(access.pc);
+  if (variable) {
+    const std::byte* begin = access.arena + variable->offset;
+    last = {access.pc, nullptr, access.arena, access.owner, begin, begin + variable->size};
+    return;
+  }
+  if (!access.allocation || !may_access_all(*access.allocation, access.is_write)) return;
+  const auto [begin, end] = given_around(*access.allocation, access.address, access.size);
+  if (is_closure_in(begin, end)) return;
+  last = {access.pc, access.allocation, nullptr, nullptr, begin, end};
+}
+
+// Whether the checks of memory would pass, because they have passed for the same instruction.
+bool is_known(const LastAccess& last, const std::byte* address, std::size_t size, const void* pc,
+              const Block* own) {
+  return last.pc == pc && address >= last.begin && address + size <= last.end &&
+         (reinterpret_cast<std::uintptr_t>(address) & (size - 1)) == 0 && (!last.block || last.block == own);
+}
+
+void check_place(Access& access, bool is_copy) {
+  Block* const own = access.owner;
+  access.arena = arena_part(*own, access.address);
+  if (!access.arena && own->cluster->blocks.size() > 1) find_peer(access);
+  const SharedVariable* variable = nullptr;
+  if (!access.arena) {
+    check_memory(access, is_copy);
+  } else if (is_on(Check::memory)) {
+    variable = check_shared_bounds(access);
+    if (!is_copy) check_alignment(access, variable);
+  }
+  if (is_on(Check::memory) && !is_copy && access.owner == own) remember(access, variable);
+}
+
 }  // namespace
 
 void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, const void* pc,
@@ -65,13 +100,12 @@ void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, 
   const InRuntime inside;
   Block* const own = running.thread->block;
   Access access{static_cast<std::byte*>(address), size, is_write, kind, pc, nullptr, nullptr, own};
-  access.arena = arena_part(*own, access.address);
-  if (!access.arena && own->cluster->blocks.size() > 1) find_peer(access);
-  if (!access.arena) {
-    check_memory(access, is_copy);
-  } else if (is_on(Check::memory)) {
-    const SharedVariable* variable = check_shared_bounds(access);
-    if (!is_copy) check_alignment(access, variable);
+  const LastAccess& last = last_access_of(pc);
+  if (!is_copy && is_known(last, access.address, size, pc, own)) {
+    access.allocation = last.allocation;
+    access.arena = last.arena;
+  } else {
+    check_place(access, is_copy);
   }
   check_undefined_stores(access);
   if (is_on(Check::initialisation) || is_on(Check::races)) check_shadow(access);

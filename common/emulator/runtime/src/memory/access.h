@@ -41,6 +41,8 @@ void check_copy(void* to, const void* from, std::size_t bytes, const void* pc);
 // Checks an access to global memory before it happens, and sets `allocation`. Does not return
 // if the thread must not continue.
 void check_memory(Access& access, bool is_copy);
+// Whether every access to what the launch was given of an allocation passes, if one has.
+bool may_access_all(const Allocation& allocation, bool is_write);
 void check_alignment(const Access& access, const SharedVariable* variable = nullptr);
 // Whether it would be an access to one number or pointer in a `__device__` or `__constant__` variable.
 bool is_scalar_in_variable(const void* address, std::size_t size);

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "../launch/launch_state.h"
-#include "../launch/scheduler.h"
 #include "../report/report.h"
+#include "../scheduler/scheduler.h"
 #include "access.h"
 #include "allocation.h"
 

@@ -14,13 +14,13 @@ std::map<const std::byte*, Allocation>& table() {
   return all;
 }
 
-void forget_last_found() { std::fill(std::begin(last_found), std::end(last_found), LastFound{}); }
-
 const std::byte* first_byte(const void* address) { return static_cast<const std::byte*>(address); }
 
 }  // namespace
 
-LastFound last_found[64];
+LastAccess last_accesses[128];
+
+void forget_last_accesses() { std::fill(std::begin(last_accesses), std::end(last_accesses), LastAccess{}); }
 
 Allocation& new_allocation(const void* begin, std::size_t size, Space space, std::string name,
                            Position where) {
@@ -29,7 +29,7 @@ Allocation& new_allocation(const void* begin, std::size_t size, Space space, std
   auto next = all.lower_bound(first);
   if (next != all.begin() && std::prev(next)->second.end() > first) --next;
   while (next != all.end() && (next->first < end || next->first == first)) next = all.erase(next);
-  forget_last_found();
+  forget_last_accesses();
   Allocation& made = all[first];
   made.begin = const_cast<std::byte*>(first);
   made.size = size;
@@ -40,7 +40,7 @@ Allocation& new_allocation(const void* begin, std::size_t size, Space space, std
 }
 
 void forget(Allocation& allocation) {
-  forget_last_found();
+  forget_last_accesses();
   table().erase(allocation.begin);
 }
 

@@ -19,6 +19,7 @@ class Shadow;
 enum class Space : std::uint8_t {
   tensor,    // the storage of a tensor
   device,    // cudaMalloc
+  array,     // cudaMallocArray
   managed,   // cudaMallocManaged
   pinned,    // cudaMallocHost, cudaHostAlloc
   variable,  // `__device__` or `__constant__` at file scope
@@ -52,6 +53,8 @@ struct Allocation {
   bool is_static = false;  // a `__managed__` variable: never freed
   // Host memory that the program has registered: neither protected from the host nor checked for leaks.
   bool is_registered = false;
+  bool is_of_graph = false;  // allocated anew by each launch of a graph, at the same address
+  bool is_allocated = true;  // of a graph: by a launch that has run, and not freed since
   bool freed = false;
   Position freed_where{};
   const void* storage = nullptr;   // for tensors: which storage
@@ -69,23 +72,31 @@ Allocation& new_allocation(const void* begin, std::size_t size, Space space, std
 void forget(Allocation& allocation);
 Allocation* find_allocation(const void* address);  // that contains it, freed ones included; or null
 
-// The same for an instruction, which most likely accesses the allocation that it accessed last.
-struct LastFound {
+// The memory that an instruction accessed last, and most likely accesses again.
+struct LastAccess {
   const void* pc;
-  Allocation* allocation;
+  Allocation* allocation;        // null for shared memory
+  std::byte* arena;              // first byte of the part of shared memory; null for global memory
+  const Block* block;            // whose shared memory it is
+  const std::byte *begin, *end;  // the instruction may access what lies between, and needs no other check
 };
-extern LastFound last_found[64];  // no entry outlives its allocation
+extern LastAccess last_accesses[128];  // no entry outlives its allocation or the launch
+inline LastAccess& last_access_of(const void* pc) {
+  return last_accesses[reinterpret_cast<std::uintptr_t>(pc) / 4 % 128];
+}
+void forget_last_accesses();
+
 inline Allocation* find_allocation(const void* address, const void* pc) {
-  LastFound& last = last_found[reinterpret_cast<std::uintptr_t>(pc) / 4 % 64];
+  LastAccess& last = last_access_of(pc);
   Allocation* known = last.pc == pc ? last.allocation : nullptr;
   if (known && address >= known->begin && address < known->end()) return known;
   Allocation* found = find_allocation(address);
-  if (found) last = {pc, found};
+  if (found) last = {pc, found, nullptr, nullptr, nullptr, nullptr};
   return found;
 }
 // The allocation that an instruction accessed last, even if the access is out of bounds now; null: unknown.
 inline const Allocation* last_allocation_of(const void* pc) {
-  const LastFound& last = last_found[reinterpret_cast<std::uintptr_t>(pc) / 4 % 64];
+  const LastAccess& last = last_access_of(pc);
   return last.pc == pc ? last.allocation : nullptr;
 }
 // An allocation of this kind that ends less than `bytes` before the address, or begins after it.

@@ -111,6 +111,7 @@ std::vector<BoundArgument>& bound_arguments() {
 }
 
 void bind(const std::vector<Argument>& arguments) {
+  forget_last_accesses();
   for (const Argument& argument : arguments) {
     for (const void* word : argument.words) bind_word(word);
     if (!argument.is_pointer) continue;
@@ -121,10 +122,14 @@ void bind(const std::vector<Argument>& arguments) {
   forget_dead_tensors();
 }
 
-void unbind() {
+void forget_bindings() {
   for (BoundArgument& one : bound_arguments())
     if (one.allocation) one.allocation->used.clear();
   bound_arguments().clear();
+}
+
+void unbind() {
+  forget_bindings();
   release_tensors();
 }
 
@@ -138,6 +143,15 @@ std::string null_arguments() {
 bool is_in_given_view(const Allocation& allocation, const std::byte* address, std::size_t size) {
   return std::any_of(allocation.used.begin(), allocation.used.end(),
                      [&](const View& view) { return contains(view, address, size); });
+}
+
+std::pair<const std::byte*, const std::byte*> given_around(const Allocation& allocation,
+                                                           const std::byte* address, std::size_t size) {
+  if (allocation.used.empty() || running.launch->structure_pointers.has_any)
+    return {allocation.begin, allocation.end()};
+  for (const View& view : allocation.used)
+    if (!view.has_holes && contains(view, address, size)) return {view.begin, view.begin + view.span};
+  return {address, address};
 }
 
 // Whether the launch received only pointers to const for it. The contents of structures are unknown.

@@ -21,11 +21,16 @@ std::string null_arguments();  // "out", or "x or y"
 // Called around a launch: records what its arguments point to, by the names of the kernel's parameters.
 void bind(const std::vector<Argument>& arguments);
 void unbind();
+void forget_bindings();  // before another launch of the same tree
 
 // The host's copy of the arguments, and what a launch captured.
 inline bool is_closure(const std::byte* address) {
   const auto* begin = static_cast<const std::byte*>(running.launch->closure);
   return address >= begin && address < begin + running.launch->closure_size;
+}
+inline bool is_closure_in(const std::byte* begin, const std::byte* end) {
+  const auto* closure = static_cast<const std::byte*>(running.launch->closure);
+  return closure >= begin && closure < end;
 }
 // Whether the bytes belong to what the launch was given of an allocation.
 bool is_in_given_view(const Allocation& allocation, const std::byte* address, std::size_t size);
@@ -34,6 +39,9 @@ inline bool is_given(const Allocation& allocation, const std::byte* address, std
   return allocation.used.empty() || running.launch->structure_pointers.has_any ||
          is_in_given_view(allocation, address, size);
 }
+// Around an access to what the launch was given: the bytes without gaps that it was given there.
+std::pair<const std::byte*, const std::byte*> given_around(const Allocation& allocation,
+                                                           const std::byte* address, std::size_t size);
 bool is_given_to_read(const Allocation& allocation);
 // Whether its elements are known to be numbers or pointers of a size: structures may contain padding.
 bool holds_scalars(const Allocation& allocation, std::size_t size);

@@ -3,10 +3,12 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "../launch/launch_state.h"
 #include "../races/initialisation.h"
 #include "../report/report.h"
+#include "../scheduler/cores.h"
 #include "access.h"
 #include "allocation.h"
 #include "emulator/heap.h"
@@ -17,6 +19,8 @@ namespace {
 
 constexpr std::size_t kRoomBehind =
     64;  // bytes behind an allocation that belong to none, so that an overrun is found
+
+std::mutex heap_mutex;  // for blocks on several cores that have given their order up
 
 void refuse_free(const char* problem, const Allocation* allocation, Position where) {
   const Cause cause{Check::memory, problem, nullptr, where.file_name(), where.line(), where.column()};
@@ -47,6 +51,8 @@ clock_t clock() { return running.in_kernel ? clock_t(clock64()) : std::clock(); 
 void* malloc(std::size_t bytes, Position where) {
   if (!running.in_kernel) return std::malloc(bytes);
   const InRuntime inside;
+  take_turn();
+  const std::lock_guard lock(heap_mutex);
   void* memory = std::aligned_alloc(16, (bytes + kRoomBehind + 15) / 16 * 16);
   if (!memory || bytes == 0) return memory;
   Allocation& made = new_allocation(memory, bytes, Space::heap, "memory from malloc", where);
@@ -60,6 +66,8 @@ void free(void* memory, Position where) {
   if (!running.in_kernel) return std::free(memory);
   if (!memory) return;
   const InRuntime inside;
+  take_turn();
+  const std::lock_guard lock(heap_mutex);
   Allocation* allocation = find_allocation(memory);
   if (!allocation || allocation->space != Space::heap)
     return refuse_free("was not returned by malloc in a kernel", allocation, where);
@@ -67,6 +75,7 @@ void free(void* memory, Position where) {
     return refuse_free("is not the address that malloc returned", allocation, where);
   if (allocation->freed) return refuse_free("was already freed", allocation, where);
   allocation->freed = true;
+  forget_last_accesses();
   allocation->freed_where = where;
 }
 

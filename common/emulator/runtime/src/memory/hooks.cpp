@@ -1,8 +1,9 @@
 // What g++ -fsanitize=thread calls for every load and store. Nothing links the sanitizer's own runtime: these
 // functions take its place, and pass the accesses of a kernel to the checks.
-#include "../launch/fiber.h"
 #include "../launch/launch_state.h"
 #include "../report/report.h"
+#include "../scheduler/cores.h"
+#include "../scheduler/fiber.h"
 #include "access.h"
 #include "emulator/atomics.h"
 #include "host_accesses.h"
@@ -21,7 +22,7 @@ inline bool is_checked(const void* address) {
 
 inline void hook_on_host(void* address, std::size_t size, bool is_write, AccessKind kind,
                          const void* caller) {
-  if (emulator::collect_until_exit && !emulator::running.launch &&
+  if (emulator::collect_until_exit && !emulator::is_launch_running &&
       (kind != AccessKind::plain || emulator::has_open_page))
     emulator::access_from_host(address, size, is_write, kind, static_cast<const char*>(caller) - 1);
 }
@@ -29,6 +30,8 @@ inline void hook_on_host(void* address, std::size_t size, bool is_write, AccessK
 inline void hook(void* address, std::size_t size, bool is_write, AccessKind kind, const void* caller,
                  bool is_copy = false) {
   if (!emulator::running.in_kernel) return hook_on_host(address, size, is_write, kind, caller);
+  if (kind != AccessKind::plain && emulator::needs_turn && is_checked(address))
+    emulator::take_turn_at(address);
   if ((!emulator::running.observes_accesses && kind != AccessKind::is_volatile) || !is_checked(address))
     return;
   if (emulator::has_concurrent_host && kind == AccessKind::plain)

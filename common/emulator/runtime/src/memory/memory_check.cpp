@@ -6,10 +6,10 @@
 #include "../api/streams/early_accesses.h"
 #include "../device/builtin_variables.h"
 #include "../launch/failure.h"
-#include "../launch/scheduler.h"
-#include "../launch/shared_memory.h"
 #include "../report/module_image.h"
 #include "../report/report.h"
+#include "../scheduler/scheduler.h"
+#include "../scheduler/shared_memory.h"
 #include "access.h"
 #include "bindings.h"
 
@@ -165,7 +165,8 @@ void check_not_freed(const Access& access, const Allocation& allocation) {
 
 void check_device_access(const Access& access, const Allocation& allocation) {
   const int device = running.launch->device;
-  if (allocation.device == device || allocation.space != Space::device ||
+  if (allocation.device == device ||
+      (allocation.space != Space::device && allocation.space != Space::array) ||
       may_access(device, allocation.device))
     return;
   const std::string here = std::to_string(device), there = std::to_string(allocation.device);
@@ -224,6 +225,10 @@ void check_memory(Access& access, bool is_copy) {
   if (!is_copy) check_alignment(access);
   if (!is_given(allocation, access.address, access.size)) refuse_outside(access, allocation);
   check_writable(access, allocation);
+}
+
+bool may_access_all(const Allocation& allocation, bool is_write) {
+  return !allocation.is_static && !(is_write && is_given_to_read(allocation));
 }
 
 bool is_scalar_in_variable(const void* address, std::size_t size) {

@@ -23,19 +23,16 @@ std::vector<SiteInfo>& site_table() {
 
 }  // namespace
 
-Site site_of(const Access& access) {
+RecentSite recent_sites[1024];
+
+Site find_site(const Access& access) {
   static auto& sites = *new std::unordered_map<const void*, Site>;
-  static struct {
-    const void* pc;
-    Site site;
-  } cache[1024];
-  auto& recent = cache[reinterpret_cast<std::uintptr_t>(access.pc) % std::size(cache)];
-  if (recent.pc == access.pc) return recent.site;
   if (sites.size() + kAccessKinds >= kMostSites) return Site(access.kind);
   const auto [known, is_new] = sites.try_emplace(access.pc, Site(site_table().size()));
   if (is_new) site_table().push_back({access.pc, access.kind, false, nullptr, ""});
-  recent = {access.pc, known->second};
-  return recent.site;
+  recent_sites[reinterpret_cast<std::uintptr_t>(access.pc) % std::size(recent_sites)] = {access.pc,
+                                                                                         known->second};
+  return known->second;
 }
 
 SiteInfo& info_of(Site site) { return site_table()[site]; }

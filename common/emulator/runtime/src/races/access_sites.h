@@ -19,7 +19,16 @@ struct SiteInfo {
   std::string text;  // "block_sum.cu:11"; may be empty
 };
 
-Site site_of(const Access& access);
+struct RecentSite {
+  const void* pc;
+  Site site;
+};
+extern RecentSite recent_sites[1024];
+Site find_site(const Access& access);
+inline Site site_of(const Access& access) {
+  const RecentSite& recent = recent_sites[reinterpret_cast<std::uintptr_t>(access.pc) % 1024];
+  return recent.pc == access.pc ? recent.site : find_site(access);
+}
 SiteInfo& info_of(Site site);
 const void* line_of(Site site);  // looks it up; then `text` is known, too
 int line_number_of(Site site);

@@ -9,7 +9,7 @@
 
 namespace emulator {
 
-ThreadClock thread_clock;
+EMULATOR_OF_CORE ThreadClock thread_clock = {};
 
 namespace {
 
@@ -44,7 +44,7 @@ void begin_clock(Block& block) {
   clock.warps.assign(block.warps.size(), 0);
   clock.lane_clocks.resize(block.warps.size());
   for (auto& clocks : clock.lane_clocks) clocks.clear();
-  clock.known = clock.known_before = nullptr;
+  clock.known = clock.known_before = running.launch->known;
   begin_releases(clock);
   thread_clock.thread = nullptr;
 }
@@ -65,6 +65,7 @@ void look_up_thread_clock() {
 }
 
 void shadow_block_barrier(Block& block) {
+  if (!running.observes_accesses) return;
   BlockClock& clock = clock_of(block);
   const Time before = clock.barrier;
   clock.barrier = tick(clock);
@@ -74,6 +75,7 @@ void shadow_block_barrier(Block& block) {
 
 // Lanes that the mask names and that have returned count as having clocks, too.
 void shadow_warp_synchronised(Block& block, unsigned warp, std::uint32_t mask) {
+  if (!running.observes_accesses) return;
   BlockClock& clock = clock_of(block);
   const std::size_t size = std::min<std::size_t>(32, block.threads.size() - 32 * warp);
   const std::uint32_t all = 0xffffffffu >> (32 - size), lanes = mask & all;

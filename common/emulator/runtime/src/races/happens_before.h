@@ -53,10 +53,16 @@ struct KnownBlock {
   BlockHistory* history;      // and its
   std::uint32_t acquisitions;
 };
+struct BlockRange {
+  std::uint64_t begin, end;  // numbers
+};
 struct KnownBlocks {
   std::unordered_map<std::uint32_t, KnownBlock> blocks;  // by number
+  std::vector<BlockRange> ended;                         // all of what they did is known
 
   bool covers(Epoch earlier) const {
+    for (const BlockRange& range : ended)
+      if (earlier.block() >= range.begin && earlier.block() < range.end) return true;
     const auto found = blocks.find(earlier.block());
     if (found == blocks.end()) return false;
     const KnownBlock& block = found->second;
@@ -87,7 +93,7 @@ struct ThreadClock {
   BlockClock* block;
   const std::shared_ptr<const KnownBlocks>* known;  // of other blocks; may point to null
 };
-extern ThreadClock thread_clock;
+extern EMULATOR_OF_CORE ThreadClock thread_clock;
 void look_up_thread_clock();
 
 inline Epoch epoch_now() {

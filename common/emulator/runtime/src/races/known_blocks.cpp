@@ -24,6 +24,7 @@ std::shared_ptr<KnownBlocks> join_known(const std::vector<Block*>& blocks) {
       const auto [place, is_new] = all->blocks.emplace(number, one);
       if (!is_new && place->second.before < one.before) place->second = one;
     }
+    all->ended.insert(all->ended.end(), known->ended.begin(), known->ended.end());
     last = known;
   }
   return all;
@@ -60,6 +61,24 @@ KnownBlock synchronise(Block& block, Scope scope) {
 
 }  // namespace
 
+std::shared_ptr<const KnownBlocks> known_to_thread() {
+  if (!epoch_now()) return nullptr;
+  const Thread& thread = *running.thread;
+  const ThreadClock now = thread_clock;
+  auto known = *now.known ? std::make_shared<KnownBlocks>(**now.known) : std::make_shared<KnownBlocks>();
+  KnownBlock own{0, std::vector<Time>(thread.block->threads.size(), now.barrier), nullptr, 0};
+  const unsigned first = 32 * thread.warp();
+  for (unsigned lane = 0; lane < 32 && first + lane < own.arrived.size(); lane++)
+    own.arrived[first + lane] = std::max({now.barrier, now.warp, now.lanes ? now.lanes[lane] : 0});
+  own.arrived[thread.rank] = now.block->threads[thread.rank] = tick(*now.block);
+  if (now.block->fences && now.block->fences->history) {
+    own.history = now.block->fences->history;
+    own.acquisitions = std::uint32_t(own.history->acquisitions.size());
+  }
+  known->blocks.insert_or_assign(std::uint32_t(thread.block->number), std::move(own));
+  return known;
+}
+
 bool is_behind(const Thread& thread) {
   for (const Scope scope : {Scope::block, Scope::cluster, Scope::grid})
     if (thread.has_arrived[int(scope)] &&
@@ -77,6 +96,7 @@ void share_known(const Block& block) {
 }
 
 void shadow_arrives(Thread& thread, Scope scope) {
+  if (!running.observes_accesses) return;
   BlockClock& clock = clock_of(*thread.block);
   thread.arrived_time[int(scope)] = clock.threads[thread.rank] = tick(clock);
 }
@@ -84,6 +104,7 @@ void shadow_arrives(Thread& thread, Scope scope) {
 void shadow_waits() { thread_clock.thread = nullptr; }
 
 void shadow_blocks_synchronised(const std::vector<Block*>& blocks, Scope scope) {
+  if (!running.observes_accesses) return;
   const auto all = join_known(blocks);
   for (Block* block : blocks)
     all->blocks.insert_or_assign(std::uint32_t(block->number), synchronise(*block, scope));

@@ -8,6 +8,10 @@ namespace emulator {
 
 // Whether a thread has arrived at a barrier that has completed since, and has not waited there.
 bool is_behind(const Thread& thread);
+// What the running thread knows when it launches a kernel: of its block what came before the last barrier, of
+// its warp what came before their last common step, and all that it has done itself. Null: it is not
+// followed.
+std::shared_ptr<const KnownBlocks> known_to_thread();
 // At a barrier of the block, threads that have not waited learn what those that have waited know.
 void share_known(const Block& block);
 

@@ -2,7 +2,8 @@
 
 #include <bit>
 
-#include "../launch/shared_memory.h"
+#include "../launch/child_launches.h"
+#include "../scheduler/shared_memory.h"
 
 namespace emulator {
 namespace {
@@ -11,10 +12,18 @@ const SharedVariable* shared_variable_of(const Access& access) {
   return variable_at(*access.owner, access.arena, access.address);
 }
 
-std::string thread_text(Epoch epoch, bool with_block) {
-  const Configuration& launch = running.launch->configuration;
-  const std::string thread = "thread " + text_of(index_at(launch.block, epoch.rank()));
-  return with_block ? "block " + text_of(index_at(launch.grid, epoch.block())) + ", " + thread : thread;
+const TracedLaunch& launch_of(Epoch epoch) { return launch_of_block(epoch.block()); }
+bool is_same_launch(const Conflict& conflict) {
+  return &launch_of(conflict.now) == &launch_of(conflict.earlier);
+}
+
+// "kernel sum, block (0, 0, 0), thread (3, 0, 0)", with as much as is needed to tell the threads apart.
+std::string thread_text(const Conflict& conflict, Epoch epoch) {
+  const TracedLaunch& launch = launch_of(epoch);
+  std::string text = "thread " + text_of(index_at(launch.block, epoch.rank()));
+  if (!conflict.now.same_block(conflict.earlier))
+    text = "block " + text_of(index_at(launch.grid, epoch.block() - launch.first_block)) + ", " + text;
+  return is_same_launch(conflict) ? text : std::string("kernel ") + launch.kernel + ", " + text;
 }
 
 const char* verb_of(AccessKind kind, bool writes, bool before) {
@@ -46,10 +55,20 @@ const char* between_blocks(const Access& access, bool is_one_line) {
          "only an atomic after a __threadfence, or a separate launch, orders two blocks";
 }
 
+const char* between_launches(const Conflict& conflict) {
+  if (launch_of(conflict.now).parent == launch_of(conflict.earlier).first_block)
+    return "a kernel sees what the thread that launched it did before, and what that thread knew of by a "
+           "barrier;"
+           "\nno kernel can wait for one that it launches: use cudaStreamTailLaunch for what comes after "
+           "both";
+  return "kernels that are launched by different blocks, or in different streams, run in any order";
+}
+
 std::string what_is_missing(const Conflict& conflict) {
   const AccessKind now = conflict.access->kind, before = info_of(conflict.earlier_site).kind;
   const bool is_one_line = line_of(conflict.site) == line_of(conflict.earlier_site);
   const bool both_write = conflict.access->is_write && conflict.earlier_writes;
+  if (!is_same_launch(conflict)) return between_launches(conflict);
   if (are_two_stores(conflict)) return of_two_stores(is_one_line, conflict.now.same_block(conflict.earlier));
   if (!conflict.now.same_block(conflict.earlier)) return between_blocks(*conflict.access, is_one_line);
   if (now == AccessKind::is_volatile && before == AccessKind::is_volatile)
@@ -89,14 +108,13 @@ std::string element_at(const Access& access, const std::byte* address) {
 
 Finding finding_of(const Conflict& conflict) {
   const Access& access = *conflict.access;
-  const bool blocks_differ = !conflict.now.same_block(conflict.earlier);
   const auto first = conflict.word + std::countr_zero(conflict.bytes);
   const std::string& earlier_line = info_of(conflict.earlier_site).text;
-  std::string detail =
-      thread_text(conflict.now, blocks_differ) + verb_of(access.kind, access.is_write, false) + ", " +
-      thread_text(conflict.earlier, blocks_differ) +
-      verb_of(info_of(conflict.earlier_site).kind, conflict.earlier_writes, true) +
-      (earlier_line.empty() ? "" : " in " + earlier_line) + ";\n" + what_is_missing(conflict);
+  std::string detail = thread_text(conflict, conflict.now) + verb_of(access.kind, access.is_write, false) +
+                       ", " + thread_text(conflict, conflict.earlier) +
+                       verb_of(info_of(conflict.earlier_site).kind, conflict.earlier_writes, true) +
+                       (earlier_line.empty() ? "" : " in " + earlier_line) + ";\n" +
+                       what_is_missing(conflict);
   if (access.allocation) detail += "\n" + describe(*access.allocation);
   return {false, "race on " + element_at(access, first), info_of(conflict.site).text, detail};
 }

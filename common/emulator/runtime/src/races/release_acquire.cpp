@@ -81,6 +81,7 @@ void begin_releases(BlockClock& clock) {
 }
 
 void shadow_fence(const Thread& thread) {
+  if (!running.observes_accesses) return;
   const InRuntime inside;
   if (!is_on(Check::races) || !epoch_now()) return;
   BlockClock& clock = *thread_clock.block;

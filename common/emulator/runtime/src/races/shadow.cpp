@@ -4,9 +4,9 @@
 #include <bit>
 #include <cstring>
 
-#include "../launch/shared_memory.h"
 #include "../memory/bindings.h"
 #include "../report/report.h"
+#include "../scheduler/shared_memory.h"
 #include "initialisation.h"
 #include "peer_accesses.h"
 #include "release_acquire.h"
@@ -104,6 +104,18 @@ void Shadow::mark(const void* begin, std::size_t size, bool is_uninitialised) {
   }
 }
 
+bool Shadow::has_writes(const void* begin, std::size_t size) const {
+  const auto first = std::size_t(static_cast<const std::byte*>(begin) - begin_);
+  for (std::size_t at = first; at < first + size; at++) {
+    const ShadowWord* page = pages_[at / 4 / kWords];
+    if (!page) continue;
+    const ShadowWord& word = page[at / 4 % kWords];
+    for (int i = 0; i < 3; i++)
+      if (word.writes(i) && word.bytes(i) >> at % 4 & 1) return true;
+  }
+  return false;
+}
+
 bool Shadow::is_untouched() const {
   if (uninitialised_.empty()) return false;
   const std::size_t whole = size_ / 64, rest = size_ % 64;
@@ -116,13 +128,19 @@ void Shadow::check(const Access& access) {
   const auto at = std::size_t(access.address - begin_);
   if (at + access.size > size_) return;  // possible where the check of bounds is off
   if (writers_ == block)
-    for (std::size_t word = at / 4; word <= (at + access.size - 1) / 4; word += kWords) page_of(word);
-  if (!uninitialised_.empty()) {
+    for (std::size_t page = at / kPageBytes; page <= (at + access.size - 1) / kPageBytes; page++)
+      if (!pages_[page]) new_page(page);
+  if (may_be_uninitialised(at, access.size)) {
     const bool reads = !access.is_write || access.kind == AccessKind::atomic;
     if (reads && checks_initialisation) check_initialised(access);
     if (access.is_write) mark(access.address, access.size, false);
   }
   if (checks_races && thread_clock.epoch) check_order(access);
+}
+
+inline bool Shadow::may_be_uninitialised(std::size_t at, std::size_t size) const {
+  if (uninitialised_.empty()) return false;
+  return at % 64 + size > 64 || uninitialised_[at / 64] & byte_bits(at, size);
 }
 
 // Copies of structures also read the padding between members. So only an uninitialised unit counts that is
@@ -152,6 +170,8 @@ void Shadow::check_order(const Access& access) {
     ShadowWord& shadow = page_of(at / 4)[at / 4 % kWords];
     if (!shadow.bits)
       shadow.put(0, thread_clock.epoch, site, bytes, access.is_write);
+    else if (!access.is_write && !shadow.any_writes() && access.kind == AccessKind::plain)
+      add_read(shadow, site, bytes);
     else
       compare(shadow, access, site, begin_ + at - first, bytes);
     at += count;
@@ -159,16 +179,29 @@ void Shadow::check_order(const Access& access) {
   if (access.kind != AccessKind::plain) record_synchronising(access);
 }
 
+// A read of a word that has only been read before.
+inline void Shadow::add_read(ShadowWord& shadow, Site site, unsigned bytes) {
+  int place = -1;
+  for (int i = 0; i < 3; i++)
+    if (shadow.epochs[i] == thread_clock.epoch && shadow.bytes(i) == bytes) {  // it reads the word again
+      shadow.sites[i] = site;
+      return;
+    }
+  for (int i = 0; i < 3; i++) {
+    const Epoch earlier = shadow.epochs[i];
+    const bool is_superseded =
+        !earlier || is_past(earlier) || ((shadow.bytes(i) & ~bytes) == 0 && is_after(earlier));
+    if (!is_superseded) continue;
+    if (earlier) shadow.drop(i);
+    if (place < 0) place = i;
+  }
+  shadow.put(place < 0 ? 2 : place, thread_clock.epoch, site, bytes, false);
+}
+
 // An access to a word that has been accessed before.
 void Shadow::compare(ShadowWord& shadow, const Access& access, Site site, const std::byte* word,
                      unsigned bytes) {
   const bool writes = access.is_write;
-  if (!shadow.any_writes() && !writes && access.kind == AccessKind::plain)
-    for (int i = 0; i < 3; i++)
-      if (shadow.epochs[i] == thread_clock.epoch && shadow.bytes(i) == bytes) {  // it reads the word again
-        shadow.sites[i] = site;
-        return;
-      }
   int place = -1;
   for (int i = 0; i < 3; i++) {
     const Epoch earlier = shadow.epochs[i];
@@ -184,8 +217,7 @@ void Shadow::compare(ShadowWord& shadow, const Access& access, Site site, const 
       is_known = true;
     }
     const bool is_covered = (shadow.bytes(i) & ~bytes) == 0 && (writes || !shadow.writes(i));
-    const bool is_past = writers_ == block && !has_peers_ && earlier.time() < thread_clock.barrier;
-    if (!(is_known && is_covered) && !is_past) continue;
+    if (!(is_known && is_covered) && !is_past(earlier)) continue;
     shadow.drop(i);
     if (place < 0) place = i;
   }
@@ -221,6 +253,7 @@ void shadow_launch_ends() {
 }
 
 void shadow_block_begins(Block& block) {
+  if (!running.observes_accesses) return;
   begin_clock(block);
   if (!block.shadow) block.shadow = std::make_shared<SharedShadow>(block.arena);
   const bool has_peers = running.launch->schedule.cluster_size() > 1;
@@ -232,6 +265,7 @@ void shadow_block_begins(Block& block) {
 }
 
 void shadow_thread_ends(Thread& thread) {
+  if (!running.observes_accesses) return;
   if (has_suspects) settle_suspects();
   if (thread.block->peers) settle_peer_accesses(thread);
 }
@@ -259,6 +293,9 @@ UninitialisedBytes uninitialised_in(const Allocation& allocation, const void* be
       found.longest = std::max(found.longest, count);
     });
   return found;
+}
+bool is_written_in_launch(const Allocation& allocation, const void* begin, std::size_t size) {
+  return allocation.shadow && allocation.shadow->has_writes(begin, size);
 }
 bool is_untouched(const Allocation& allocation) {
   return allocation.shadow && allocation.shadow->is_untouched();

@@ -40,12 +40,14 @@ static_assert(sizeof(ShadowWord) == 32);  // eight times the memory that it desc
 class Shadow {
  public:
   static constexpr std::size_t kWords = 128;  // in a page: half a kilobyte of memory
-  enum Writers { kernels, block, others };    // others write it unseen
+  static constexpr std::size_t kPageBytes = 4 * kWords;
+  enum Writers { kernels, block, others };  // others write it unseen
   Shadow(const std::byte* begin, std::size_t size, Writers writers);
   ~Shadow();
   Shadow(const Shadow&) = delete;
 
   void check(const Access& access);
+  bool has_writes(const void* begin, std::size_t size) const;  // of the running launch
   void mark(const void* begin, std::size_t size, bool is_uninitialised);
   bool is_untouched() const;                                  // all of the memory is uninitialised
   void forget();                                              // the accesses of the previous launch or block
@@ -60,8 +62,14 @@ class Shadow {
     return page ? page : new_page(word / kWords);
   }
   ShadowWord* new_page(std::size_t number);
+  bool may_be_uninitialised(std::size_t at, std::size_t size) const;  // any of these bytes
   void check_initialised(const Access& access);
   void check_order(const Access& access);
+  // An access of the same block, before its last barrier, that can collide with no later one.
+  bool is_past(Epoch earlier) const {
+    return writers_ == block && !has_peers_ && earlier.time() < thread_clock.barrier;
+  }
+  void add_read(ShadowWord& shadow, Site site, unsigned bytes);
   void compare(ShadowWord& shadow, const Access& access, Site site, const std::byte* word, unsigned bytes);
 
   const std::byte* begin_;  // of a word

@@ -10,8 +10,12 @@ EMULATOR_BEGIN
 namespace emulator {
 
 struct Access;
+struct Allocation;
 
 void check_shadow(const Access& access);  // of global or shared memory
+// Whether a thread of the running launch has written any of these bytes. After check_shadow was called for
+// it.
+bool is_written_in_launch(const Allocation& allocation, const void* begin, std::size_t size);
 void shadow_launch_begins();
 void shadow_launch_ends();
 void shadow_block_begins(Block& block);

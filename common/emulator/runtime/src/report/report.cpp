@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "../launch/launch_state.h"
-#include "../launch/thread_order.h"
+#include "../scheduler/thread_order.h"
 #include "settings.h"
 
 namespace emulator {
@@ -27,6 +27,7 @@ constexpr std::size_t kMostThreads = 100000;
 struct Entry {
   Finding finding;
   std::string kernel, first;  // "block (0, 1, 0), thread (3, 0, 0)"; empty outside kernels
+  Position launched{};        // of the kernel
   unsigned long count;
   std::set<std::uint64_t> blocks;
   std::set<std::pair<std::uint64_t, unsigned>> threads;  // block and rank; no more than kMostThreads
@@ -131,7 +132,10 @@ bool is_new(const Cause& cause) {
 void add(const Cause& cause, Finding finding) {
   Entry entry = {};
   entry.finding = std::move(finding);
-  if (running.launch) entry.kernel = running.launch->kernel;
+  if (running.launch) {
+    entry.kernel = running.launch->kernel;
+    entry.launched = running.launch->configuration.where;
+  }
   if (running.thread) {
     const uint3 b = running.thread->block->index, t = running.thread->index;
     char text[128];
@@ -180,9 +184,11 @@ std::string take_report() {
   for (const Cause* cause : all.in_order) {
     const Entry& one = entry(cause);
     std::string lines = one.finding.is_warning ? "  warning: " : "  error: ";
-    const std::string where = !one.finding.where.empty() ? one.finding.where
-                              : cause->pc                ? line_of(cause->pc).text
-                                                         : "";
+    std::string where = one.finding.where;
+    if (where.empty() && cause->pc) where = line_of(cause->pc).text;
+    // A kernel of a library has no line of the program.
+    if (where.empty() && cause->pc && !one.first.empty() && one.launched.line())
+      where = line_at(one.launched);
     lines += one.finding.what + (where.empty() ? "" : ", in " + where) + " (" + name_of(cause->check) + ")\n";
     indent(lines, one.finding.detail);
     indent(lines,

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "../launch/fiber.h"
+#include "../scheduler/fiber.h"
 #include "module_image.h"
 
 namespace emulator {
@@ -42,7 +42,8 @@ Library library_of(const void* pc) {
 
 // Whether a line is in the learner's own code, and not inlined from a header.
 bool is_own_line(const char* text) {
-  for (const char* theirs : {"/runtime/include/", "/torch/include/", "/include/c++/", "/usr/include/"})
+  for (const char* theirs : {"/runtime/include/", "/emulator/libraries/", "/cuemu/libraries/",
+                             "/torch/include/", "/include/c++/", "/usr/include/"})
     if (std::strstr(text, theirs)) return false;
   return text[0] != '?' && !std::strstr(text, ":?");
 }

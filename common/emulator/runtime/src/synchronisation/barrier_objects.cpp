@@ -2,18 +2,20 @@
 // An arrival is a release, and a wait that ends is an acquisition, of the object's first word.
 #include "barrier_objects.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "../launch/failure.h"
-#include "../launch/scheduler.h"
 #include "../memory/async_copies.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../scheduler/scheduler.h"
 #include "barrier_check.h"
 #include "emulator/async.h"
 #include "emulator/atomics.h"
+#include "emulator/groups.h"
 #include "group_barriers.h"
 
 namespace emulator {
@@ -22,6 +24,7 @@ struct BarrierObject {
   std::uint32_t expected, missing;  // arrivals of each phase, and still of this one
   std::uint32_t phase = 0;
   std::int64_t bytes = 0;  // that are still expected in this phase
+  bool is_shared = true;   // in shared memory
   std::vector<Thread*> waiting;
 };
 struct BarrierObjects {
@@ -58,7 +61,13 @@ __attribute__((noinline)) void init_barrier(AsyncBarrier* barrier, std::uint32_t
   check_copy(barrier, nullptr, sizeof(AsyncBarrier), __builtin_return_address(0));
   const InRuntime inside;
   if (!running.thread) abandon("initialises a barrier outside of a kernel, in %s", line_at(where).c_str());
-  objects().all.insert_or_assign(barrier, BarrierObject{expected, expected, 0, 0, {}});
+  objects().all.insert_or_assign(barrier, BarrierObject{expected, expected, 0, 0, is_shared(barrier), {}});
+}
+
+bool has_global_barrier_objects() {
+  const auto is_global = [](const auto& entry) { return !entry.second.is_shared; };
+  const auto& all = running.launch->barriers;
+  return all && std::any_of(all->all.begin(), all->all.end(), is_global);
 }
 
 void drop_barrier(AsyncBarrier* barrier) {

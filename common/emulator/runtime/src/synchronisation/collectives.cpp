@@ -1,13 +1,15 @@
 #include "collectives.h"
 
 #include <bit>
+#include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "../counts/counts.h"
-#include "../launch/scheduler.h"
 #include "../memory/async_copies.h"
 #include "../races/shadow_events.h"
+#include "../scheduler/scheduler.h"
 #include "barrier_check.h"
 #include "group_barriers.h"
 #include "undefined_values.h"
@@ -152,8 +154,32 @@ std::uint32_t active_lanes(Position where) {
   return std::uint32_t(running.thread->result);
 }
 
-void release_activemask(const std::vector<Thread*>& threads) {
-  for (Thread* thread : threads) {
+namespace {
+
+// Whether a lane of the same warp waits at an earlier call of the same function: it may come to this one,
+// too.
+bool has_lane_behind(const Thread& thread) {
+  const Thread* lanes = &thread - thread.lane();
+  const std::uint32_t alive = thread.block->warps[thread.warp()].alive;
+  for (unsigned lane = 0; lane < 32; lane++) {
+    const Thread& other = lanes[lane];
+    if (!(alive >> lane & 1) || other.operation != Operation::activemask) continue;
+    const bool is_same_function =
+        std::strcmp(other.where.function_name(), thread.where.function_name()) == 0 &&
+        std::strcmp(other.where.file_name(), thread.where.file_name()) == 0;
+    if (is_same_function && std::pair(other.where.line(), other.where.column()) <
+                                std::pair(thread.where.line(), thread.where.column()))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void release_activemask(std::vector<Thread*>& threads) {
+  std::vector<Thread*> released, waiting;
+  for (Thread* thread : threads) (has_lane_behind(*thread) ? waiting : released).push_back(thread);
+  for (Thread* thread : released) {
     const Thread* lanes = thread - thread->lane();
     thread->result = 0;
     for (unsigned lane = 0; lane < 32; lane++)
@@ -162,9 +188,11 @@ void release_activemask(const std::vector<Thread*>& threads) {
         thread->result |= 1u << lane;
     make_ready(thread);
   }
+  threads = std::move(waiting);
 }
 
 void fence() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (running.thread) shadow_fence(*running.thread);
   count_poll();
 }

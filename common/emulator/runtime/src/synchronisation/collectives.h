@@ -9,8 +9,9 @@ EMULATOR_BEGIN
 namespace emulator {
 
 void drop_from_barriers(Thread& thread);  // it has ended: threads that wait for it continue
-// Each thread gets the mask of the lanes of its warp that are at the same call.
-void release_activemask(const std::vector<Thread*>& threads);
+// Each thread gets the mask of the lanes of its warp that are at the same call. Lanes at an earlier call of
+// the same function go first, because they may come to this one: the rest stay in `threads`.
+void release_activemask(std::vector<Thread*>& threads);
 
 }  // namespace emulator
 EMULATOR_END

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "../launch/failure.h"
-#include "../launch/scheduler.h"
+#include "../scheduler/scheduler.h"
 #include "barrier_check.h"
 #include "group_barriers.h"
 

@@ -8,9 +8,9 @@
 #include <stdexcept>
 
 #include "../counts/counts.h"
-#include "../launch/scheduler.h"
 #include "../races/shadow_events.h"
 #include "../report/source_lines.h"
+#include "../scheduler/scheduler.h"
 #include "emulator/groups.h"
 
 namespace emulator {

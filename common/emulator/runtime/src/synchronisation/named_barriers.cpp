@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "../launch/failure.h"
-#include "../launch/scheduler.h"
 #include "../memory/access.h"
 #include "../races/happens_before.h"
 #include "../races/release_acquire.h"
 #include "../report/report.h"
+#include "../scheduler/scheduler.h"
 #include "barrier_check.h"
 #include "emulator/named_barriers.h"
 #include "group_barriers.h"

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "../launch/failure.h"
-#include "../launch/scheduler.h"
 #include "../report/report.h"
+#include "../scheduler/scheduler.h"
 #include "barrier_check.h"
 #include "undefined_values.h"
 #include "warp_wide.h"
@@ -127,6 +127,20 @@ void refuse_mask(Operation operation, std::uint32_t mask, const Position& where)
          at(where), "the mask is " + in_hex(mask) + ", " + (mask ? lanes_text(mask) : "no lane at all")});
   set_error(cudaErrorIllegalInstruction);
   end_thread();
+}
+
+std::uint32_t old_mask(const char* function, Position where) {
+  const Cause cause = cause_at("without a mask", where);
+  {
+    const InRuntime inside;
+    const AboutThread none(nullptr);
+    if (is_on(Check::barriers) && is_new(cause))
+      add(cause, {true,
+                  std::string(function) + " has no mask, and devices since Volta do not have it: use " +
+                      function + "_sync",
+                  line_at(where), ""});
+  }
+  return active_lanes(where);
 }
 
 }  // namespace emulator

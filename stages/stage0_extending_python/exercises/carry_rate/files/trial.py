@@ -26,6 +26,7 @@ CALLS = {
     "torch.max(a, dim=0)": lambda a, b, plain: torch.max(a, dim=0),
     "torch.max(a, dim=0).values": lambda a, b, plain: torch.max(a, dim=0).values,
     "torch.cat([a, a, plain, b])": lambda a, b, plain: torch.cat([a, a, plain, b]),
+    "torch.cat([a, b, a])": lambda a, b, plain: torch.cat([a, b, a]),
     "torch.cat(sounds), a second time with the list sounds = [a, b]": twice,
     "torch.split(b, 1)": lambda a, b, plain: torch.split(b, 1),
     "torch.numel(a)": lambda a, b, plain: torch.numel(a),

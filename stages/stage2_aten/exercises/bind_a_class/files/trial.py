@@ -25,6 +25,8 @@ def can_be_set(name):
         setattr(_C.RunningMean(2), name, 1)
     except AttributeError:
         return False
+    except TypeError:  # there is a function that sets it, but not to a number
+        pass
     return True
 
 

@@ -68,6 +68,7 @@ Pair convert_pair(float a, float b) {
 // cvt.rna.tf32.f32, or .rn and .rz
 template <int mode>
 std::uint32_t convert_to_tf32(float value) {
+  if constexpr (mode == kNearestAway) return __builtin_bit_cast(std::uint32_t, round_to_tf32(value));
   return round_to_format(value, kTF32, mode) << 13;
 }
 

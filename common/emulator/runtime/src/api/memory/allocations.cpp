@@ -18,9 +18,6 @@
 namespace emulator {
 namespace {
 
-constexpr const char* kNoAllocationNodes =
-    "the emulator does not support graphs that allocate or free memory";
-
 std::size_t rounded_pitch(std::size_t width) { return (width + 511) / 512 * 512; }  // bytes
 
 // Bytes in live allocations of a device.
@@ -43,7 +40,9 @@ cudaError_t allocate_now(void** memory, std::size_t bytes, Space space, int devi
   const bool on_device = space != Space::pinned;
   const std::size_t most = emulator::device().totalGlobalMem;
   const std::size_t left = most - std::min(most, device_bytes(device));
-  std::byte* begin = on_device && bytes > left ? nullptr : take_pages(bytes, space == Space::device);
+  std::byte* begin = on_device && bytes > left
+                         ? nullptr
+                         : take_pages(bytes, space == Space::device || space == Space::array);
   if (!begin) return fail(cudaErrorMemoryAllocation);
   if (on_device) device_bytes(device) += bytes;
   {
@@ -57,10 +56,37 @@ cudaError_t allocate_now(void** memory, std::size_t bytes, Space space, int devi
   return cudaSuccess;
 }
 
+}  // namespace
+
+cudaError_t prepare_allocation(void** memory, std::size_t bytes, int device, Work& work) {
+  if (!bytes) return fail(cudaErrorInvalidValue);
+  if (const cudaError_t error = allocate_now(memory, bytes, Space::device, device)) return error;
+  Allocation& made = *find_allocation(*memory);
+  made.is_of_graph = true;
+  made.is_allocated = false;
+  const Call& call = *Call::under_way();
+  work = {std::string(call.name) + " of " + made.name, call.where, nullptr, {{*memory, bytes, true}}};
+  work.type = cudaGraphNodeTypeMemAlloc;
+  work.run = [memory = *memory, bytes] {
+    Allocation& allocation = *find_allocation(memory);
+    allocation.is_allocated = true;
+    allocation.freed = false;
+    fill_pattern(memory, bytes);
+    mark_uninitialised(allocation, memory, bytes);
+  };
+  return cudaSuccess;
+}
+
+namespace {
+
 cudaError_t allocate_from(cudaMemPool_t pool, void** memory, std::size_t bytes, cudaStream_t stream) {
   if (!is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
-  if (is_captured(stream)) return refuse_in_capture("allocation", kNoAllocationNodes);
   if (!is_pool(pool)) return fail(cudaErrorInvalidValue);
+  if (is_captured(stream)) {
+    Work work;
+    const cudaError_t error = prepare_allocation(memory, bytes, device_of(pool), work);
+    return error ? error : enqueue(stream, std::move(work));
+  }
   if (!has_room(pool, bytes)) return fail(cudaErrorMemoryAllocation);
   const cudaError_t error = allocate_now(memory, bytes, Space::device, device_of(pool));
   if (!error && bytes) take_from_pool(pool, *memory, bytes);
@@ -70,11 +96,23 @@ cudaError_t allocate_from(cudaMemPool_t pool, void** memory, std::size_t bytes, 
 const char* maker(Space space) {
   return space == Space::managed  ? "cudaMallocManaged"
          : space == Space::pinned ? "cudaMallocHost"
+         : space == Space::array  ? "cudaMallocArray"
                                   : "cudaMalloc";
 }
 
+struct FreeFunction {
+  const char *name, *makers;
+};
+constexpr FreeFunction kFree{"cudaFree", "cudaMalloc or cudaMallocManaged"},
+    kFreeHost{"cudaFreeHost", "cudaMallocHost or cudaHostAlloc"},
+    kFreeArray{"cudaFreeArray", "cudaMallocArray or cudaMalloc3DArray"};
+
+const FreeFunction& free_function_of(Space space) {
+  return space == Space::pinned ? kFreeHost : space == Space::array ? kFreeArray : kFree;
+}
+
 // Reports what is wrong with freeing this memory in the current call; false if nothing is.
-bool is_wrong_to_free(const void* memory, bool of_host) {
+bool is_wrong_to_free(const void* memory, const FreeFunction& function) {
   const Call& call = *Call::under_way();
   const Allocation* allocation = find_allocation(memory);
   const std::string text = argument_text(call.name, call.where, 0), name = text.empty() ? "a pointer" : text;
@@ -82,16 +120,15 @@ bool is_wrong_to_free(const void* memory, bool of_host) {
   if (!allocation || allocation->is_static)
     add_call_finding(Check::memory, "wrong free", memory,
                      own + " of " + name + ", which was not allocated by CUDA",
-                     of_host ? "it accepts only pointers that cudaMallocHost or cudaHostAlloc returned"
-                             : "it accepts only pointers that cudaMalloc or cudaMallocManaged returned");
+                     std::string("it accepts only pointers that ") + function.makers + " returned");
   else if (allocation->freed)
     add_call_finding(Check::memory, "double free", allocation,
                      own + " of " + name + ", which was already freed in " + line_at(allocation->freed_where),
                      describe(*allocation));
-  else if ((allocation->space == Space::pinned) != of_host)
+  else if (&free_function_of(allocation->space) != &function)
     add_call_finding(Check::memory, "wrong free", allocation,
                      own + " of " + name + ", which is memory from " + maker(allocation->space) + ": use " +
-                         (of_host ? "cudaFree" : "cudaFreeHost"),
+                         free_function_of(allocation->space).name,
                      describe(*allocation));
   else if (memory != allocation->begin)
     add_call_finding(Check::memory, "wrong free", allocation,
@@ -103,6 +140,12 @@ bool is_wrong_to_free(const void* memory, bool of_host) {
 }
 
 void retire(Allocation& allocation, Position where) {
+  if (allocation.is_of_graph) {  // its address stays reserved for the next launch of the graph
+    allocation.freed = true;
+    allocation.freed_where = where;
+    allocation.is_allocated = false;
+    return;
+  }
   return_to_pool(allocation.begin);
   if (allocation.space != Space::pinned) device_bytes(allocation.device) -= allocation.size;
   allocation.freed = true;
@@ -112,21 +155,22 @@ void retire(Allocation& allocation, Position where) {
   retire_pages(allocation.begin, allocation.size);
 }
 
-cudaError_t free_now(void* memory, bool of_host) {
+cudaError_t free_now(void* memory, const FreeFunction& function) {
   if (sticky_error()) return sticky_error();
   if (const cudaError_t error = check_no_capture()) return error;
   finish_all();
   if (sticky_error()) return sticky_error();
   if (!memory) return cudaSuccess;
-  if (is_wrong_to_free(memory, of_host)) return fail(cudaErrorInvalidValue);
+  if (is_wrong_to_free(memory, function)) return fail(cudaErrorInvalidValue);
   retire(*find_allocation(memory), Call::under_way()->where);
   return cudaSuccess;
 }
 
 bool is_ours(const Allocation& allocation) {
   const Space space = allocation.space;
-  return (space == Space::device || space == Space::managed || space == Space::pinned) &&
-         !allocation.is_static;
+  const bool is_from_call =
+      space == Space::device || space == Space::array || space == Space::managed || space == Space::pinned;
+  return is_from_call && !allocation.is_static;
 }
 
 }  // namespace
@@ -136,10 +180,24 @@ cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
   return allocate_now(memory, bytes, space, current_device());
 }
 
+cudaError_t prepare_free(void* memory, Work& work) {
+  if (is_wrong_to_free(memory, kFree)) return fail(cudaErrorInvalidValue);
+  const Call& call = *Call::under_way();
+  work = {call.name, call.where, [memory, where = call.where] {
+            Allocation* allocation = find_allocation(memory);
+            if (allocation && !allocation->freed) retire(*allocation, where);
+          }};
+  work.type = cudaGraphNodeTypeMemFree;
+  work.matters = false;
+  return cudaSuccess;
+}
+
+cudaError_t free_array_memory(void* memory) { return free_now(memory, kFreeArray); }
+
 // Whether an allocation of a device was not freed.
 bool is_left_on(int device, const Allocation& allocation) {
   if (device != kAllDevices && allocation.device != device) return false;
-  return is_ours(allocation) && !allocation.freed && !allocation.is_registered;
+  return is_ours(allocation) && allocation.is_allocated && !allocation.freed && !allocation.is_registered;
 }
 
 void report_leaks(int device) {
@@ -206,24 +264,19 @@ cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned int fla
 }
 cudaError_t cudaFree(void* memory, Position where) {
   const Call call("cudaFree", where);
-  return free_now(memory, false);
+  return free_now(memory, kFree);
 }
 cudaError_t cudaFreeHost(void* memory, Position where) {
   const Call call("cudaFreeHost", where);
-  return free_now(memory, true);
+  return free_now(memory, kFreeHost);
 }
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream, Position where) {
   const Call call("cudaFreeAsync", where);
   if (sticky_error()) return sticky_error();
   if (!memory) return cudaSuccess;
-  if (is_captured(stream)) return refuse_in_capture("allocation", kNoAllocationNodes);
-  if (is_wrong_to_free(memory, false)) return fail(cudaErrorInvalidValue);
-  Work work{"cudaFreeAsync", where, [memory, where] {
-              Allocation* allocation = find_allocation(memory);
-              if (allocation && !allocation->freed) retire(*allocation, where);
-            }};
-  work.matters = false;
-  return enqueue(stream, std::move(work));
+  Work work;
+  const cudaError_t error = prepare_free(memory, work);
+  return error ? error : enqueue(stream, std::move(work));
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {

@@ -43,8 +43,6 @@ std::shared_ptr<std::byte[]> stage(Side& from) {
   return bytes;
 }
 
-MemoryUse use_of(const Side& side, bool writes) { return {side.region.begin, side.region.span(), writes}; }
-
 void fill(const Side& to, unsigned int value, std::size_t element) {
   for (std::size_t y = 0; y < to.region.count(); y++) {
     for (std::size_t x = 0; x < to.region.width; x += element)
@@ -64,7 +62,7 @@ cudaError_t prepare_set(const Rows& region, unsigned int value, std::size_t elem
   if (!to.allocation && collect_until_exit)
     return refuse_copy("direction", to, " is given " + to.called() + ", which is ordinary host memory", "");
   const Call& call = *Call::under_way();
-  work = {std::string(call.name) + " of " + to.called(), call.where, nullptr, {use_of(to, true)}};
+  work = {std::string(call.name) + " of " + to.called(), call.where, nullptr, {to.region.use(true)}};
   work.type = cudaGraphNodeTypeMemset;
   work.run = [to, value, element, name = call.name, where = call.where] {
     if (!to.allocation || !to.allocation->freed) return fill(to, value, element);
@@ -91,7 +89,7 @@ Work work_of(const PreparedCopy& copy) {
   Work work{std::string(call.name) + " to " + copy.to.called(),
             call.where,
             nullptr,
-            {use_of(copy.to, true), use_of(copy.from, false)}};
+            {copy.to.region.use(true), copy.from.region.use(false)}};
   work.type = cudaGraphNodeTypeMemcpy;
   work.run = [copy, name = call.name, where = call.where] { move(copy.to, copy.from, name, where); };
   return work;

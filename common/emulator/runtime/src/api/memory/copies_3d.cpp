@@ -1,4 +1,5 @@
 // cudaMemcpy3D, cudaMemset3D, and copies between devices.
+#include "../../textures/arrays.h"
 #include "../call.h"
 #include "../devices.h"
 #include "copies.h"
@@ -21,17 +22,31 @@ bool fits(const cudaPitchedPtr& memory, const cudaPos& at, const cudaExtent& ext
   return at.x + extent.width <= memory.pitch && (!has_slices || at.y + extent.height <= memory.ysize);
 }
 
+// One side of a copy: positions in an array are elements, positions in other memory bytes.
+cudaError_t side_box(const cudaArray* array, const cudaPitchedPtr& memory, cudaPos at,
+                     const cudaExtent& extent, Rows& box) {
+  if (array) {
+    at.x *= image_of(*array).texel_bytes();
+    return rows_in_array(array, at, extent, box);
+  }
+  if (!fits(memory, at, extent)) return fail(cudaErrorInvalidValue);
+  return box = box_of(memory, at, extent), cudaSuccess;
+}
+
 }  // namespace
 
 cudaError_t boxes_of(const cudaMemcpy3DParms* copy, Rows& to, Rows& from) {
-  if (!copy) return fail(cudaErrorInvalidValue);
-  if (copy->srcArray || copy->dstArray) return fail(cudaErrorNotSupported);
-  const cudaExtent& extent = copy->extent;
-  if (!fits(copy->srcPtr, copy->srcPos, extent) || !fits(copy->dstPtr, copy->dstPos, extent))
+  if (!copy || (copy->srcArray && copy->srcPtr.ptr) || (copy->dstArray && copy->dstPtr.ptr))
     return fail(cudaErrorInvalidValue);
-  to = box_of(copy->dstPtr, copy->dstPos, extent);
-  from = box_of(copy->srcPtr, copy->srcPos, extent);
-  return cudaSuccess;
+  cudaExtent extent = copy->extent;
+  for (const cudaArray_t array : {copy->srcArray, copy->dstArray}) {
+    if (!array) continue;
+    if (const cudaError_t error = check_array(array)) return error;
+    extent.width = copy->extent.width * image_of(*array).texel_bytes();
+  }
+  if (const cudaError_t error = side_box(copy->dstArray, copy->dstPtr, copy->dstPos, extent, to))
+    return error;
+  return side_box(copy->srcArray, copy->srcPtr, copy->srcPos, extent, from);
 }
 
 namespace {

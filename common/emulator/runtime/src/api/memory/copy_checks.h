@@ -4,6 +4,7 @@
 #include <string>
 
 #include "../../memory/allocation.h"
+#include "../streams/streams.h"
 #include "allocations.h"
 #include "emulator/memory_api.h"
 
@@ -24,6 +25,10 @@ struct Rows {
   }
   std::byte* writable(std::size_t i) const { return const_cast<std::byte*>(row(i)); }
   std::size_t span() const { return slice_pitch * (depth - 1) + pitch * (height - 1) + width; }
+  MemoryUse use(bool writes) const {
+    const bool has_gaps = depth == 1 && height > 1 && pitch > width;
+    return {begin, span(), writes, has_gaps ? pitch : 0, width};
+  }
 };
 inline Rows one_row(const void* begin, std::size_t bytes) { return {begin, bytes, bytes, 1}; }
 
@@ -37,7 +42,8 @@ struct Side {
   Space space() const { return allocation->space; }
   bool on_device() const { return allocation != nullptr; }
   bool on_host() const {
-    return !allocation || (space() != Space::device && space() != Space::variable && space() != Space::heap);
+    return !allocation || (space() != Space::device && space() != Space::array &&
+                           space() != Space::variable && space() != Space::heap);
   }
   bool is_pageable() const { return !allocation || space() == Space::tensor || allocation->is_registered; }
   std::string called() const { return name.empty() ? role : name; }

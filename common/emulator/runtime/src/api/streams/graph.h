@@ -61,6 +61,7 @@ cudaError_t prepare_node_work(void* to, const void* from, std::size_t bytes, cud
                               int to_argument, Work& work);
 cudaError_t prepare_node_work(const cudaMemsetParams* parameters, Work& work);
 cudaError_t prepare_node_work(const cudaHostNodeParams* parameters, Work& work);
+cudaError_t prepare_node_work(cudaEvent_t event, cudaGraphNodeType type, Work& work);
 
 // Capture: what a captured stream does with work and events.
 cudaError_t capture_work(CUstream_st& stream, Work work);

@@ -78,6 +78,19 @@ std::vector<std::size_t> latest_first(const std::vector<ExecutableNode>& nodes) 
   return order;
 }
 
+// A node that records an event, or waits for what the event was last recorded behind.
+void use_event(const Work& work, const std::shared_ptr<Step>& step) {
+  CUevent_st* event = find_event(work.event);
+  if (!event) {
+    no_such("an event");
+  } else if (work.type == cudaGraphNodeTypeEventRecord) {
+    event->recorded = step;
+    event->capture.reset();
+  } else if (event->recorded && !event->recorded->done) {
+    step->after.push_back(event->recorded);
+  }
+}
+
 void launch_in(CUstream_st& stream, const CUgraphExec_st& graph, Position where) {
   const Steps ends = ends_of(stream);
   Steps steps;
@@ -87,6 +100,7 @@ void launch_in(CUstream_st& stream, const CUgraphExec_st& graph, Position where)
     Work work = node.work;
     if (!node.is_enabled) work = {"a disabled node", where, nullptr, {}, false};
     steps.push_back(append_after(std::move(after), std::move(work), stream.device));
+    if (node.work.event && node.is_enabled) use_event(node.work, steps.back());
   }
   const auto order = latest_first(graph.nodes);
   for (std::size_t i = 0; i < order.size(); i++) steps[order[i]]->turn = steps.front()->number + i;
@@ -231,6 +245,16 @@ cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t executable, cudaGraph
                                            const cudaHostNodeParams* parameters, Position where) {
   const Call call("cudaGraphExecHostNodeSetParams", where);
   return set_parameters(executable, node, parameters);
+}
+cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                                 cudaEvent_t event, Position where) {
+  const Call call("cudaGraphExecEventRecordNodeSetEvent", where);
+  return set_parameters(executable, node, event, cudaGraphNodeTypeEventRecord);
+}
+cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                               cudaEvent_t event, Position where) {
+  const Call call("cudaGraphExecEventWaitNodeSetEvent", where);
+  return set_parameters(executable, node, event, cudaGraphNodeTypeWaitEvent);
 }
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t executable, cudaGraphNode_t node, unsigned int is_enabled,
                                     Position where) {

@@ -2,7 +2,9 @@
 #include <cstring>
 
 #include "../call.h"
+#include "../devices.h"
 #include "../kernels.h"
+#include "../memory/allocations.h"
 #include "../memory/copies.h"
 #include "graph.h"
 
@@ -109,6 +111,24 @@ cudaError_t prepare_node_work(const cudaHostNodeParams* parameters, Work& work) 
   return cudaSuccess;
 }
 
+// What it does to the event happens when the graph is launched.
+cudaError_t prepare_node_work(cudaEvent_t event, cudaGraphNodeType type, Work& work) {
+  if (!find_event(event)) return no_such("an event");
+  const Call& call = *Call::under_way();
+  work = {call.name, call.where, nullptr, {}, false};
+  work.type = type;
+  work.event = event;
+  return cudaSuccess;
+}
+
+namespace {
+
+cudaError_t event_of_node(cudaGraphNode_t node, cudaGraphNodeType type, cudaEvent_t* event) {
+  if (!event || !find_node(node) || node->work.type != type) return fail(cudaErrorInvalidValue);
+  return *event = node->work.event, cudaSuccess;
+}
+
+}  // namespace
 }  // namespace emulator
 
 using namespace emulator;
@@ -150,6 +170,36 @@ cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph,
   const Call call("cudaGraphAddEmptyNode", where);
   return add_node(node, graph, dependencies, count, {call.name, where, nullptr, {}, false});
 }
+cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                        const cudaGraphNode_t* dependencies, std::size_t count,
+                                        cudaEvent_t event, Position where) {
+  const Call call("cudaGraphAddEventRecordNode", where);
+  return add_node_of(node, graph, dependencies, count, event, cudaGraphNodeTypeEventRecord);
+}
+cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                      const cudaGraphNode_t* dependencies, std::size_t count,
+                                      cudaEvent_t event, Position where) {
+  const Call call("cudaGraphAddEventWaitNode", where);
+  return add_node_of(node, graph, dependencies, count, event, cudaGraphNodeTypeWaitEvent);
+}
+cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                     const cudaGraphNode_t* dependencies, std::size_t count,
+                                     cudaMemAllocNodeParams* parameters, Position where) {
+  const Call call("cudaGraphAddMemAllocNode", where);
+  if (!parameters || check_device(parameters->poolProps.location.id)) return fail(cudaErrorInvalidValue);
+  Work work;
+  const cudaError_t error =
+      prepare_allocation(&parameters->dptr, parameters->bytesize, parameters->poolProps.location.id, work);
+  return error ? error : add_node(node, graph, dependencies, count, std::move(work));
+}
+cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                    const cudaGraphNode_t* dependencies, std::size_t count, void* memory,
+                                    Position where) {
+  const Call call("cudaGraphAddMemFreeNode", where);
+  Work work;
+  const cudaError_t error = prepare_free(memory, work);
+  return error ? error : add_node(node, graph, dependencies, count, std::move(work));
+}
 cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                        const cudaGraphNode_t* dependencies, std::size_t count,
                                        cudaGraph_t child, Position where) {
@@ -189,4 +239,20 @@ cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const cudaHostNodeP
                                        Position where) {
   const Call call("cudaGraphHostNodeSetParams", where);
   return set_parameters(node, parameters);
+}
+cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t* event, Position where) {
+  const Call call("cudaGraphEventRecordNodeGetEvent", where);
+  return event_of_node(node, cudaGraphNodeTypeEventRecord, event);
+}
+cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event, Position where) {
+  const Call call("cudaGraphEventRecordNodeSetEvent", where);
+  return set_parameters(node, event, cudaGraphNodeTypeEventRecord);
+}
+cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t* event, Position where) {
+  const Call call("cudaGraphEventWaitNodeGetEvent", where);
+  return event_of_node(node, cudaGraphNodeTypeWaitEvent, event);
+}
+cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event, Position where) {
+  const Call call("cudaGraphEventWaitNodeSetEvent", where);
+  return set_parameters(node, event, cudaGraphNodeTypeWaitEvent);
 }

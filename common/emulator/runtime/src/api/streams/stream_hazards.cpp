@@ -14,8 +14,7 @@ struct Region {
   std::size_t bytes;
 };
 
-// The memory that a step uses. For a launch this is a guess: it is unknown how far past a pointer it
-// accesses.
+// The memory that a step uses. For a kernel this is a guess.
 Region region_of(const MemoryUse& use) {
   const Allocation* allocation = find_allocation(use.begin);
   const auto* begin = static_cast<const std::byte*>(use.begin);
@@ -23,12 +22,23 @@ Region region_of(const MemoryUse& use) {
   return {begin, std::min(use.bytes, std::size_t(allocation->end() - begin))};
 }
 
+// Whether the rows of each lie in the gaps of the other, as those of two parts of a matrix do.
+bool are_interleaved(const MemoryUse& a, const MemoryUse& b) {
+  if (!a.pitch || a.pitch != b.pitch) return false;
+  const auto pitch = std::ptrdiff_t(a.pitch);
+  const std::ptrdiff_t apart =
+      (static_cast<const std::byte*>(b.begin) - static_cast<const std::byte*>(a.begin)) % pitch;
+  const auto offset = std::size_t(apart < 0 ? apart + pitch : apart);
+  return offset >= a.width && offset + b.width <= a.pitch;
+}
+
 // Memory that both may use and that the first certainly uses; zero bytes if there is none.
-Region common(const MemoryUse& sure, bool is_launch, const MemoryUse& other) {
+Region common(const MemoryUse& sure, bool is_exact, const MemoryUse& other) {
+  if (are_interleaved(sure, other)) return {nullptr, 0};
   const Region ours = region_of(sure), others = region_of(other);
   const std::byte* begin = std::max(ours.begin, others.begin);
   const std::byte* end = std::min(ours.begin + ours.bytes, others.begin + others.bytes);
-  const bool certain = !is_launch || begin == ours.begin;
+  const bool certain = is_exact || begin == ours.begin;
   return {begin, certain && end > begin ? std::size_t(end - begin) : 0};
 }
 
@@ -83,11 +93,11 @@ void run_and_find_hazards(Step& step, const std::map<std::uint64_t, std::shared_
     for (const MemoryUse& ours : step.work.uses)
       for (const MemoryUse& its : earlier->work.uses) {
         if (its.writes)
-          if (const Region region = common(ours, step.work.is_launch(), its); region.bytes)
+          if (const Region region = common(ours, step.work.uses_are_exact, its); region.bytes)
             earlier->watched.push_back(
                 {region.begin, region.bytes, step.work.what, step.work.where, step.graph_launch});
         if (ours.writes)
-          if (const Region region = common(its, earlier->work.is_launch(), ours); region.bytes)
+          if (const Region region = common(its, earlier->work.uses_are_exact, ours); region.bytes)
             affected.push_back({earlier, region.begin, bytes_of(region.begin, region.bytes)});
       }
   }

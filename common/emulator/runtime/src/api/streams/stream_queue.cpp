@@ -94,7 +94,7 @@ bool is_whole(const Allocation& allocation, const void* begin) {
   in_pieces.push_back(&allocation);
   for (auto& [number, step] : streams().waiting)
     for (const MemoryUse& use : step->work.uses)
-      if (step->work.is_launch() && use.begin == allocation.begin) lift_protection(step.get());
+      if (!step->work.uses_are_exact && use.begin == allocation.begin) lift_protection(step.get());
   return false;
 }
 
@@ -103,7 +103,7 @@ void protect_used_memory(const Step& step) {
     const Allocation* allocation = find_allocation(use.begin);
     if (!allocation || allocation->freed || allocation->is_registered) continue;
     if (allocation->space != Space::managed && allocation->space != Space::pinned) continue;
-    if (step.work.is_launch() && !is_whole(*allocation, use.begin)) continue;
+    if (!step.work.uses_are_exact && !is_whole(*allocation, use.begin)) continue;
     const auto* begin = static_cast<const std::byte*>(use.begin);
     const std::size_t bytes = std::min(use.bytes, std::size_t(allocation->end() - begin));
     protect_from_host({const_cast<std::byte*>(begin), bytes, !use.writes, &step});
@@ -112,7 +112,7 @@ void protect_used_memory(const Step& step) {
 
 // It is unknown which `__managed__` variables a kernel uses.
 void protect_managed_variables(const Step& step) {
-  if (!step.work.is_launch()) return;
+  if (step.work.uses_are_exact) return;
   for (const Allocation* allocation : all_allocations())
     if (allocation->is_static) protect_from_host({allocation->begin, allocation->size, false, &step});
 }

@@ -62,7 +62,8 @@ struct CUevent_st {
 
 namespace emulator {
 
-CUstream_st* find(cudaStream_t stream);  // null when there is no such stream
+CUstream_st* find(cudaStream_t stream);     // null when there is no such stream
+CUevent_st* find_event(cudaEvent_t event);  // null when there is no such event
 CUstream_st* new_stream(unsigned int flags, int priority);
 bool is_default(const CUstream_st& stream);
 std::vector<CUstream_st*> all_streams();  // but the default ones

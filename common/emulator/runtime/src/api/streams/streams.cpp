@@ -20,11 +20,6 @@ std::vector<CUevent_st*>& events() {
   return all;
 }
 
-CUevent_st* find(cudaEvent_t event) {
-  const auto found = std::find(events().begin(), events().end(), event);
-  return found == events().end() ? nullptr : *found;
-}
-
 // The first query of unfinished work is answered with "not ready", because a host may poll.
 cudaError_t query(const Steps& ends) {
   if (sticky_error()) return sticky_error();
@@ -51,6 +46,11 @@ cudaError_t refuse_other_device(const CUstream_st& stream) {
 }
 
 }  // namespace
+
+CUevent_st* find_event(cudaEvent_t event) {
+  const auto found = std::find(events().begin(), events().end(), event);
+  return found == events().end() ? nullptr : *found;
+}
 
 cudaError_t enqueue(cudaStream_t stream, Work work) {
   if (sticky_error()) return sticky_error();
@@ -173,7 +173,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const Call call("cudaStreamWaitEvent", where);
   if (sticky_error()) return sticky_error();
   CUstream_st* found = find(stream);
-  const CUevent_st* known = find(event);
+  const CUevent_st* known = find_event(event);
   if (!found) return no_such("a stream");
   if (!known) return no_such("an event");
   if (known->capture || found->capture) return join_capture(*found, *known);
@@ -210,7 +210,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned int flags) {
 cudaError_t cudaEventDestroy(cudaEvent_t event, Position where) {
   const Call call("cudaEventDestroy", where);
   if (sticky_error()) return sticky_error();
-  CUevent_st* found = find(event);
+  CUevent_st* found = find_event(event);
   if (!found) return no_such("an event");
   std::erase(events(), found);
   delete found;
@@ -219,7 +219,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event, Position where) {
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int, Position where) {
   const Call call("cudaEventRecord", where);
   if (sticky_error()) return sticky_error();
-  CUevent_st* known = find(event);
+  CUevent_st* known = find_event(event);
   CUstream_st* found = find(stream);
   if (!known) return no_such("an event");
   if (!found) return no_such("a stream");
@@ -235,7 +235,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream, Position whe
 }
 cudaError_t cudaEventQuery(cudaEvent_t event, Position where) {
   const Call call("cudaEventQuery", where);
-  const CUevent_st* known = find(event);
+  const CUevent_st* known = find_event(event);
   if (!known) return no_such("an event");
   if (known->capture) return refuse_in_capture("captured event", kCapturedEvent);
   if (sticky_error() || !known->recorded || known->recorded->done) return sticky_error();
@@ -243,7 +243,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event, Position where) {
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event, Position where) {
   const Call call("cudaEventSynchronize", where);
-  const CUevent_st* known = find(event);
+  const CUevent_st* known = find_event(event);
   if (!known) return no_such("an event");
   if (known->capture) return refuse_in_capture("captured event", kCapturedEvent);
   if (known->recorded && !sticky_error()) finish_steps({known->recorded});
@@ -252,7 +252,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event, Position where) {
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end, Position where) {
   const Call call("cudaEventElapsedTime", where);
   if (sticky_error()) return sticky_error();
-  const CUevent_st *first = find(begin), *last = find(end);
+  const CUevent_st *first = find_event(begin), *last = find_event(end);
   if (!first || !last) return no_such("an event");
   if (!first->recorded || !last->recorded || (first->flags | last->flags) & cudaEventDisableTiming)
     return fail(cudaErrorInvalidResourceHandle);

@@ -19,6 +19,7 @@ struct MemoryUse {
   const void* begin;
   std::size_t bytes;
   bool writes;
+  std::size_t pitch = 0, width = 0;  // of rows with gaps between them; 0: all of it is used
 };
 
 struct Work {
@@ -28,6 +29,9 @@ struct Work {
   std::vector<MemoryUse> uses = {};
   bool matters = true;  // whether the host must wait for it before the program ends
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;  // of the node that it becomes in a graph
+  cudaEvent_t event = nullptr;                      // that a node of a graph records or waits for
+  // Of a kernel it is unknown how far past a pointer it accesses, and which variables it uses.
+  bool uses_are_exact = true;
 
   bool is_launch() const { return type == cudaGraphNodeTypeKernel; }
 };

@@ -1,0 +1,17 @@
+// Stands for Thrust's header of this name.
+#pragma once
+
+#include <complex>
+
+namespace thrust {
+
+using std::abs;
+using std::arg;
+using std::complex;
+using std::conj;
+using std::exp;
+using std::norm;
+using std::polar;
+using std::sqrt;
+
+}  // namespace thrust

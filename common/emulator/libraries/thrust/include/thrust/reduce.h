@@ -1,0 +1,5 @@
+// Stands for Thrust's header of this name.
+#pragma once
+
+#include "emulator/thrust/orderings.h"
+#include "emulator/thrust/reductions.h"

@@ -1,0 +1,4 @@
+// Stands for Thrust's header of this name.
+#pragma once
+
+#include "emulator/thrust/orderings.h"

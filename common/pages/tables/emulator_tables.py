@@ -1,0 +1,53 @@
+"""The tables of docs/emulator.md: the features of CUDA that the emulator supports, and how long it takes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from ...measure import emulator_speed
+from ...results import records
+from ...studies.programs.features import Feature, read_features
+from ..markdown import markdown_table
+
+
+def features_table(page: Path) -> str:
+    """A row for each program of common/emulator/features; each topic stands in its first row only."""
+    rows: list[list[str]] = []
+    topic = ""
+    for feature in read_features():
+        name = os.path.relpath(feature.program, page.parent)
+        title = feature.title.replace("_", r"\_")
+        rows.append(["" if feature.topic == topic else feature.topic, f"[{title}]({name})", support(feature)])
+        topic = feature.topic
+    return markdown_table(["topic", "feature", "support"], rows, left=3)
+
+
+def support(feature: Feature) -> str:
+    """What the table says about the support of a feature."""
+    if feature.support == "refused":
+        return f"refused: `{feature.detail}`"
+    return f"{feature.support}: {feature.detail}" if feature.detail else feature.support
+
+
+def speed_table() -> str:
+    """The time of each operation, by mode; below it the machine and the date."""
+    if not records.SPEED_RECORD.exists():
+        return "Not measured yet: `python -m common.measure.emulator_speed`."
+    record = json.loads(records.SPEED_RECORD.read_text())
+    rows = [
+        [row["name"], *(time_text(row["seconds"].get(mode), row["operations"]) for mode in emulator_speed.MODES)]
+        for row in record["rows"]
+    ]
+    table = markdown_table(["operation", *emulator_speed.MODES], rows)
+    stale = "" if record["sources"] == emulator_speed.hash_source() else " The program has changed since."
+    machine = f"{record['machine']['cores']} cores, g++ {record['versions']['g++']}, {record['date'][:10]}."
+    return f"{table}\n\n{machine}{stale}"
+
+
+def time_text(seconds: float | None, operations: float) -> str:
+    """The time of one operation: "12.3 ns", or "15.2 s" for a whole program."""
+    if seconds is None:
+        return "not measured"
+    return f"{seconds:.1f} s" if operations == 1 else f"{seconds / operations * 1e9:.1f} ns"

@@ -1,0 +1,3 @@
+#pragma once
+
+__global__ void count_up(int& counter, int by) { counter += by; }
