@@ -24,9 +24,9 @@ macros = [("LLTM_NAMESPACE", NAMESPACE), ("Py_LIMITED_API", "0x030A0000")]
 # -O3 vectorises loops. -fno-trapping-math says that no code reads floating-point exceptions, so that loops with a
 # selection are vectorised, too. Threads need -fopenmp. The linker does not get this flag: torch has already loaded an
 # OpenMP runtime, and a second one would start a second set of threads.
-# torch turns off nvcc's conversions of half and bfloat16, because its own types have others. The kernels use nvcc's.
-conversions = ["-U__CUDA_NO_HALF_CONVERSIONS__", "-U__CUDA_NO_BFLOAT16_CONVERSIONS__"]
-flags = {"cxx": ["-O3", "-fno-trapping-math", "-fopenmp"], "nvcc": conversions}
+# torch turns off the conversions and operators of half and bfloat16 in CUDA's own headers, which the kernels use.
+TURNED_OFF = ("HALF_OPERATORS", "HALF_CONVERSIONS", "HALF2_OPERATORS", "BFLOAT16_CONVERSIONS")
+flags = {"cxx": ["-O3", "-fno-trapping-math", "-fopenmp"], "nvcc": [f"-U__CUDA_NO_{name}__" for name in TURNED_OFF]}
 
 setup(
     name=PACKAGE,
