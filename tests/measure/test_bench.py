@@ -243,7 +243,7 @@ def test_a_size_shrinks_until_it_fits(eager):
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return eager.function(*arguments)
 
-    rows, not_run = cell_times.measure_cell_at([replace(eager, lltm=lltm)], replace(CASE, B=11), TINY)
+    rows, not_run = cell_times.measure_cell_at([replace(eager, function=lltm)], replace(CASE, B=11), TINY)
     assert {row["B"] for row in rows} == {2}
     assert [entry["reason"] for entry in not_run] == ["the GPU's memory is too small; measured with B2 instead"]
     assert not_run[0]["what"].startswith("B11 I3 S4")
@@ -362,7 +362,7 @@ def test_torch_compile_is_compiled_before_it_is_timed():
         torch.compiler.set_stance("fail_on_recompile"),
         pytest.raises(RuntimeError, match="fail_on_recompile"),
     ):
-        baselines("cpu")[1].lltm(*Case(3, 3, 4).inputs().values())
+        baselines("cpu")[1].function(*Case(3, 3, 4).inputs().values())
 
 
 def test_maths_is_ieee_whatever_was_set():

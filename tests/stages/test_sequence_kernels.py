@@ -62,19 +62,11 @@ def test_more_chains_than_the_device_holds_at_once():
 
 
 def test_a_grid_that_cannot_be_on_the_device_at_once_is_refused():
-    done = run(
-        "lltm",
-        "float",
-        "grid",
-        2,
-        8,
-        64,
-        4,
-        0,
-        EMULATOR_DEVICE="multiProcessorCount=1 maxThreadsPerMultiProcessor=1024",
-    )
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "no plan: " in done.stdout
+    """One multiprocessor holds a few blocks, but not 32."""
+    for blocks, S, status in ((2, 64, 0), (32, 256, 2)):
+        done = run("lltm", "float", "grid", 2, 8, S, blocks, 0, EMULATOR_DEVICE="multiProcessorCount=1")
+        assert done.returncode == status, done.stdout + done.stderr
+        assert ("no plan: " in done.stdout) == (status == 2)
 
 
 def test_a_state_that_is_too_large_is_refused_with_the_numbers():
