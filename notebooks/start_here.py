@@ -188,8 +188,8 @@ LadderChart()
 # | learn to write extensions step by step | open the notebook `01_python`, then one notebook per stage |
 # | learn to write an `autograd.Function` first | open the notebook `00a_autograd` before `01_python` |
 # | practise | `make next` names an exercise, `make check` says what is wrong with your answer |
-# | build an operator y = f(x) from your own kernel | `make new NAME=gelu KIND=elementwise` creates a package with tests and a benchmark, where you change three lines |
-# | build another operator of your own | `make new NAME=mycell` creates such a package from the cell of stage 5 |
+# | make an operator of your own function y = f(x) | `make new NAME=gelu KIND=elementwise`: you change three lines |
+# | make any other operator of your own | `make new NAME=mycell` creates a package with tests and a benchmark |
 # | find a mistake like this one yourself | `make next EX=3/guard`, then `make check` |
 # | debug a CUDA program | `make emulate FILE=mine.cu` runs the program on the CPU under all checks |
 # | see every stage measured on your machine | `make tour` |

@@ -24,7 +24,7 @@ from ..errors import UserError
 from ..exercises.workspace import root
 from ..paths import display_path
 
-FOLDER = Path(__file__).parent
+HERE = Path(__file__).parent
 STAGE = stages.get_stage(5).folder
 KINDS = {"cell": "lltm", "elementwise": "softsign"}  # the name that the copied files use
 
@@ -128,7 +128,7 @@ def source_files(kind: str) -> Iterator[tuple[Path, str]]:
         for path in sorted((STAGE / "csrc").iterdir()):
             if path.is_file():
                 yield Path("csrc", path.name), path.read_text(encoding="utf-8")
-    for folder in (FOLDER / kind, FOLDER / "project"):
+    for folder in (HERE / kind, HERE / "project"):
         for path in sorted(folder.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path.relative_to(folder), path.read_text(encoding="utf-8")

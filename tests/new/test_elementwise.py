@@ -145,7 +145,7 @@ def test_a_mistake_in_a_kernel_is_reported_once_at_its_line(tmp_path: Path) -> N
     [line] = [n for n, text in enumerate(kernels.splitlines(), start=1) if "if (i < n) y[i]" in text]
     done = emulate(write(tmp_path / "gelu", made), "-k", "values or gradcheck")
     assert done.returncode == 1
-    assert done.stdout.count(f"past the end of x, in gelu_kernel.cu:{line} (memory)") == 1
+    assert done.stdout.count(f"past the end of x, in csrc/gelu_kernel.cu:{line} (memory)") == 1
     assert "1 failed" in done.stdout
 
 
@@ -160,7 +160,6 @@ def test_names_and_kinds_are_checked(tmp_path: Path) -> None:
         new.new("gelu", str(tmp_path), "matrix")
     with pytest.raises(UserError, match=r"^NAME=derivative occurs as a word .* \(csrc/softsign\.h, line 1\)"):
         new.demand_usable("derivative", "elementwise")
-    new.demand_usable("derivative", "cell")
     new.demand_usable("softsign", "elementwise")  # the name that the copied files have already
     assert not list(tmp_path.iterdir())
 

@@ -1,4 +1,4 @@
-"""Times the operator and reference.py, eager and compiled: `python bench.py`, or with sizes: `python bench.py 1000`."""
+"""Times the operator and reference.py, eager and compiled: `python bench.py`; or `python bench.py 1000` elements."""
 
 import sys
 
