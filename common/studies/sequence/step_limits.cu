@@ -76,8 +76,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   float total = 0;
   for (int i = 0; i < kRepetitions; ++i)
     held.multiply_rows(
-        rows, [&](int, const float(&top)[2], const float(&bottom)[2]) { total += top[0] + bottom[1]; },
-        [](int, const float(&)[2], const float(&)[2]) {});
+        rows, [&](int, const float (&top)[2], const float (&bottom)[2]) { total += top[0] + bottom[1]; },
+        [](int, const float (&)[2], const float (&)[2]) {});
   out[blockIdx.x * kThreads + threadIdx.x] = total;
 }
 
