@@ -41,14 +41,14 @@ def plot_sweep(record: dict, dtype: str) -> Figure:
     rows = [row for row in record["rows"] if row["dtype"] == dtype]
     if not rows:
         raise UserError(f"the sweep has no {dtype}")
-    steps = sorted(unique(rows, "T"))
+    steps, batches, states = (sorted(unique(rows, size)) for size in "TBS")
     with pyplot.rc_context(STYLE | {"axes.grid": False}):
         figure = pyplot.figure(figsize=(WIDTH, 2.9 * len(PASSES) + 0.9), layout="constrained")
         axes = figure.subplots(len(PASSES), len(steps), sharex=True, sharey=True, squeeze=False)
     pyplot.close(figure)  # otherwise a notebook would show it twice
     for line, name in zip(axes, PASSES, strict=True):
         for axis, T in zip(line, steps, strict=True):
-            draw_panel(axis, [row for row in rows if row["T"] == T and row["pass"] == name])
+            draw_panel(axis, [row for row in rows if row["T"] == T and row["pass"] == name], batches, states)
             axis.set_title(f"{name}, {T} steps", loc="left")
     for axis in axes[-1]:
         axis.set_xlabel("state size S")
@@ -62,14 +62,16 @@ def plot_sweep(record: dict, dtype: str) -> Figure:
         x=0.01, ha="left",
     )  # fmt: skip
     fastest = {fastest_rung(group)["name"] for group in by_size(rows)}
-    keys = [Patch(color=colour, label=name) for name, colour in COLOURS.items() if name in fastest]
-    figure.legend(handles=keys, loc="outside lower left", frameon=False, ncols=len(keys), title="fastest")
+    keys = [Patch(color=colour, label=f"fastest: {name}") for name, colour in COLOURS.items() if name in fastest]
+    figure.legend(handles=keys, loc="outside lower left", frameon=False, ncols=len(keys))
     return figure
 
 
-def draw_panel(axis: Axes, rows: Sequence[dict]) -> None:
-    """The sizes of one number of steps and one pass as coloured squares, with stage 7's speed-up in each."""
-    batches, states = sorted(unique(rows, "B")), sorted(unique(rows, "S"))
+def draw_panel(axis: Axes, rows: Sequence[dict], batches: list[int], states: list[int]) -> None:
+    """The sizes of one number of steps and one pass as coloured squares, with stage 7's speed-up in each.
+
+    The panels share their axes: those of all batches and states, also of sizes that were not measured here.
+    """
     for group in by_size(rows):
         x, y = states.index(group[0]["S"]), batches.index(group[0]["B"])
         axis.add_patch(
