@@ -1,9 +1,9 @@
 """`make new NAME=mycell`: creates a project of your own, with operators under another name, and their tests.
 
 There are two kinds. A `cell` is a copy of stage 5's package and csrc/, with the rest of a project from `cell/` beside
-this file. An `elementwise` function is the smallest operator that has all parts: a copy of `elementwise/`. Both get
-the files of `project/`. In all files, the name of the copied operator is replaced. The project does not depend on the
-workbook.
+this file. An `elementwise` function is a copy of `elementwise/`, a small operator with a kernel for each device and a
+gradient. Both get the files of `project/`. In all files, the name of the copied operator is replaced. The project
+does not depend on the workbook.
 """
 
 from __future__ import annotations
