@@ -6,8 +6,8 @@ import json
 import os
 from pathlib import Path
 
-from ...measure import emulator_speed
 from ...results import records
+from ...studies import emulator_speed
 from ...studies.programs.features import Feature, read_features
 from ..markdown import markdown_table
 
@@ -34,7 +34,7 @@ def support(feature: Feature) -> str:
 def speed_table() -> str:
     """The time of each operation, by mode; below it the machine and the date."""
     if not records.SPEED_RECORD.exists():
-        return "Not measured yet: `python -m common.measure.emulator_speed`."
+        return "Not measured yet: `python -m common.studies.emulator_speed`."
     record = json.loads(records.SPEED_RECORD.read_text())
     rows = [
         [row["name"], *(time_text(row["seconds"].get(mode), row["operations"]) for mode in emulator_speed.MODES)]
