@@ -99,10 +99,10 @@ def test_other_files_are_refused(tmp_path, text, message):
 
 
 def test_later_versions_may_say_more(tmp_path, made):
-    made["sequences"] = [{"gigabytes_per_second": 4300}]
+    made["copies"] = [{"gigabytes_per_second": 4300}]
     made["rows"][0]["note"] = "more"
     records.write_result(made, tmp_path / "more.json")
-    assert records.read_result(tmp_path / "more.json")["sequences"] == made["sequences"]
+    assert records.read_result(tmp_path / "more.json")["copies"] == made["copies"]
 
 
 def test_selecting_rows():

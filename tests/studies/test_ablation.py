@@ -26,8 +26,8 @@ proof = pytest.mark.proof("ablations", files=[*stage_files(6), "stages/stage6_fu
 SMALL = Case(3, 5, 7)
 CASES = [
     SMALL,
-    Case(70, 9, 33, torch.float64, layout="transposed"),
-    Case(5, 4, 40, torch.bfloat16, grads="h only"),
+    Case(70, 9, 33, dtype=torch.float64, layout="transposed"),
+    Case(5, 4, 40, dtype=torch.bfloat16, grads="h only"),
     Case(2, 3, 5, layout="sliced", grads="cell only"),
     Case(16, 32, 128, grads="expanded", requires_grad=("bias", "old_h")),
 ]

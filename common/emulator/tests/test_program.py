@@ -112,16 +112,6 @@ def test_a_compile_error_names_the_file_and_the_line(folder, cuemu):
             "has no member named",
             "CUDA 13's cudaDeviceProp has no clockRate: use cudaDeviceGetAttribute with cudaDevAttrClockRate",
         ),
-        (
-            "__global__ void k(int* x) { *x = __shfl(*x, 0); }",
-            "was not declared",
-            "CUDA 13 has no __shfl: use __shfl_s",
-        ),
-        (
-            "template <typename T> __global__ void k(T* x) { if (__all(*x > 0)) *x = 0; }\ntemplate void k(float*);",
-            "__all",
-            "CUDA 13 has no __all: use __all_sync; its first argument is the mask",
-        ),
     ],
 )
 def test_a_hint_says_what_to_do_about_an_error(folder, cuemu, text, error, hint):

@@ -1,4 +1,4 @@
-"""What to do about common errors of the compiler: missing headers, and functions that CUDA no longer has."""
+"""What to do about common errors of the compiler: missing headers, and members that CUDA no longer has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 MISSING_HEADER = re.compile(r"fatal error: ([^\s:]+): No such file or directory")
 UNKNOWN_MEMBER = re.compile(r"cudaDeviceProp[’'] has no member named [‘'](\w+)[’']")
-UNKNOWN_NAME = re.compile(r"error: (?:there are no arguments to )?[‘'](\w+)[’'] (?:was not declared|that depend)")
 # The beginning of a header's name, and where the header comes from.
 PACKAGES = {
     "helper_": "a header of NVIDIA's CUDA samples: pass its folder, cuda-samples/Common, with -I",
@@ -27,10 +26,6 @@ PACKAGES = {
     "ATen/": "a header of PyTorch: a program cannot use it. Build it as an extension, with setup.py",
     "c10/": "a header of PyTorch: a program cannot use it. Build it as an extension, with setup.py",
 }
-# Warp functions without a mask, which CUDA 13 no longer has for any device.
-WARP_FUNCTIONS = ("shfl", "shfl_up", "shfl_down", "shfl_xor", "any", "all", "ballot")
-REPLACED = {f"__{name}": f"__{name}_sync" for name in WARP_FUNCTIONS}
-
 # Members that cudaDeviceProp no longer has, and the attributes that replace them.
 ATTRIBUTES = {
     "clockRate": "cudaDevAttrClockRate",
@@ -50,10 +45,6 @@ def find_hints(output: str) -> str:
 def _hints(output: str) -> Iterator[str]:
     for name in MISSING_HEADER.findall(output):
         yield from (f"{name} is {package}" for begin, package in PACKAGES.items() if name.startswith(begin))
-    for name in UNKNOWN_NAME.findall(output):
-        if name in REPLACED:
-            mask = "its first argument is the mask of the lanes that take part, such as 0xffffffff"
-            yield f"CUDA 13 has no {name}: use {REPLACED[name]}; {mask}"
     for name in UNKNOWN_MEMBER.findall(output):
         if name in ATTRIBUTES:
             yield f"CUDA 13's cudaDeviceProp has no {name}: use cudaDeviceGetAttribute with {ATTRIBUTES[name]}"
