@@ -112,13 +112,13 @@ def module(seen):
         )
         shown = f"Linear(in_features={sizes[0]}, out_features={sizes[1]}, bias={'bias' in shapes})"
         require(layer["shown"] == shown, f"{made} is printed as {layer['shown']}, expected {shown}")
+    spread(seen["spread"])  # first: zeros are the same in every layer, too
     repeated = " and ".join(seen["repeats"])
     require(
         not repeated,
         f"two layers made one after the other have the same {repeated}: each layer needs random numbers of its own. "
         "Do not set a seed, which would also repeat the random numbers of the rest of the program",
     )
-    spread(seen["spread"])
     message = "Linear(16, 3, bias=False) accepts a plain tensor as its bias, which an optimizer would not find"
     require(seen["refused"], message)
 

@@ -43,7 +43,7 @@ def defined(probe, expected):
 
 def given(case):
     """z (B, 2S) and old_h (B, S) in the layout of the case, and the gradient of new_h."""
-    other = type(case)(case.B, 1, 2 * case.S, case.dtype, layout=case.layout, seed=case.seed + 1)
+    other = type(case)(case.B, 1, 2 * case.S, dtype=case.dtype, layout=case.layout, seed=case.seed + 1)
     return other.inputs()["old_h"].detach(), case.inputs()["old_h"].detach(), case.gradients()[0]
 
 
