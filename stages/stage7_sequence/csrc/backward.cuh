@@ -26,7 +26,7 @@ class BackwardBlock {
         layout_(work.division, kGates, sizeof(scalar_t), sizeof(math_t), Unit::kHeld),
         chain_(work.division, work.first_chain),
         grid_barrier_(chain_, work.arrivals),
-        deliveries_(memory + layout_.arrivals, layout_.received_size(division_) * int(sizeof(math_t))),
+        deliveries_(memory + layout_.deliveries, layout_.received_size(division_) * int(sizeof(math_t))),
         memory_(memory),
         received_(received(static_cast<math_t*>(work.exchange))),
         share_(division_, chain_, sizes_),

@@ -56,7 +56,7 @@ class GridBarrier {
 // read delivery n, in the same buffer.
 class Deliveries {
  public:
-  // memory: kArrivalsBytes of shared memory. bytes: of one delivery, from all blocks.
+  // memory: kDeliveriesBytes of shared memory. bytes: of one delivery, from all blocks.
   __device__ Deliveries(char* memory, int bytes) : barriers_(address_of(memory)), bytes_(bytes) {}
 
   // All threads of the cluster call this once.

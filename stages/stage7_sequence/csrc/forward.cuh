@@ -19,7 +19,7 @@ class ForwardBlock {
         layout_(work.division, kGates, sizeof(scalar_t), sizeof(math_t), Unit::kHeld),
         chain_(work.division, work.first_chain),
         grid_barrier_(chain_, work.arrivals),
-        deliveries_(memory + layout_.arrivals,
+        deliveries_(memory + layout_.deliveries,
                     division_.rows * division_.units * division_.blocks * int(sizeof(scalar_t))),
         exchange_(static_cast<char*>(work.exchange)),
         memory_(memory),

@@ -170,7 +170,7 @@ bool plan_chains(Plan& plan, int blocks, int shared_bytes_of_block) {
   return true;
 }
 
-template <typename Work, typename Arrays>
+template <typename Arrays>
 cudaError_t launch_chains(const Plan& plan, const Arrays& arrays, cudaStream_t stream) {
   if (const cudaError_t error = allow_resources(plan)) return error;
   // Clusters that the device cannot hold at once wait their turn. The blocks of a cooperative launch all run
@@ -182,7 +182,7 @@ cudaError_t launch_chains(const Plan& plan, const Arrays& arrays, cudaStream_t s
       if (const cudaError_t error =
               cudaMemsetAsync(arrays.workspace, 0, plan.chains_at_once * size_t(kArrivalBytes), stream))
         return error;
-    Work work{arrays, plan.sizes, plan.division, first, nullptr, nullptr};
+    Work<Arrays> work{arrays, plan.sizes, plan.division, first, nullptr, nullptr};
     if (plan.workspace_bytes) {
       work.arrivals = static_cast<unsigned*>(arrays.workspace);
       work.exchange = static_cast<char*>(arrays.workspace) + plan.chains_at_once * size_t(kArrivalBytes);
@@ -228,9 +228,9 @@ std::optional<Plan> make_plan(Rung rung, CellKind cell, Scalar scalar, Sizes siz
 }
 
 cudaError_t launch(const Plan& plan, const Forward& arrays, cudaStream_t stream) {
-  return launch_chains<ForwardWork>(plan, arrays, stream);
+  return launch_chains(plan, arrays, stream);
 }
 
 cudaError_t launch(const Plan& plan, const Backward& arrays, cudaStream_t stream) {
-  return launch_chains<BackwardWork>(plan, arrays, stream);
+  return launch_chains(plan, arrays, stream);
 }

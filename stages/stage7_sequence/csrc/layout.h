@@ -9,7 +9,7 @@ constexpr int kVector = 16;           // bytes that a thread loads at once
 constexpr int kChunk = 4 * kVector;   // bytes of a row that a warp multiplies at once
 constexpr int kTile = 16;             // rows of weights that a warp multiplies at once
 constexpr int kBlocksOfCluster = 16;  // at most
-constexpr int kArrivalsBytes = 16;    // the counters of Deliveries
+constexpr int kDeliveriesBytes = 16;  // the counters of Deliveries
 constexpr int kGroup = 8;             // rows of the batch that a warp multiplies at once
 
 __host__ __device__ constexpr int divide_up(int number, int by) { return (number + by - 1) / by; }
@@ -26,7 +26,7 @@ __host__ __device__ inline int rounds_of(const Division& division) {
 // warps divide the chunks of a tile. Each warp has the first `held_chunks` fragments of its first
 // `held_tiles` tiles in registers, and the others in shared memory.
 struct Product {
-  int height, tiles, chunks;
+  int tiles, chunks;
   int held_tiles, held_chunks;
   int split = 1;  // a power of two
   int tiles_of_warp, chunks_of_warp;
@@ -34,8 +34,7 @@ struct Product {
   int row_bytes;  // between rows of the batch in shared memory
 
   __host__ __device__ Product(int height, int width_bytes, int held_tiles, int held)
-      : height(height),
-        tiles(divide_up(height, kTile)),
+      : tiles(divide_up(height, kTile)),
         chunks(divide_up(width_bytes, kChunk)),
         held_tiles(held_tiles),
         held_chunks(held / held_tiles) {
@@ -65,11 +64,11 @@ struct Product {
 // Forward: the weights of the block's units times the whole state of the chain.
 struct ForwardLayout {
   Product product;
-  int states;    // [2][rows][row_bytes]: the chain's state before and after the step
-  int partial;   // [split][rows][partial_stride]: the recurrent part of z
-  int cells;     // [rounds][kThreads]: the cells of each thread's share
-  int staged;    // [kWarps][kWarp]: new states before they are sent
-  int arrivals;  // what Deliveries needs
+  int states;      // [2][rows][row_bytes]: the chain's state before and after the step
+  int partial;     // [split][rows][partial_stride]: the recurrent part of z
+  int cells;       // [rounds][kThreads]: the cells of each thread's share
+  int staged;      // [kWarps][kWarp]: new states before they are sent
+  int deliveries;  // what Deliveries needs
   int bytes;
   int partial_stride;
 
@@ -82,8 +81,8 @@ struct ForwardLayout {
     partial = states + 2 * division.rows * product.row_bytes;
     cells = partial + round_up(product.split * division.rows * partial_stride * math_bytes, kVector);
     staged = cells + rounds_of(division) * kThreads * math_bytes;
-    arrivals = staged + kThreads * scalar_bytes;
-    bytes = arrivals + kArrivalsBytes;
+    deliveries = staged + kThreads * scalar_bytes;
+    bytes = deliveries + kDeliveriesBytes;
   }
 };
 
@@ -91,11 +90,11 @@ struct ForwardLayout {
 // the sums for all units of the chain; each is sent to the block that owns the unit.
 struct BackwardLayout {
   Product product;
-  int d_z;       // [2][rows][row_bytes]: gradients of the block's gates, in this step and the one before
-  int received;  // [2][groups of rows][sources][units][kGroup]: parts of the sums, if the exchange is local
-  int direct;    // [rounds][kThreads]: gradients of h that do not go through the product
-  int d_cells;   // [rounds][kThreads]
-  int arrivals;  // what Deliveries needs
+  int d_z;         // [2][rows][row_bytes]: gradients of the block's gates, in this step and the one before
+  int received;    // [2][groups of rows][sources][units][kGroup]: parts of the sums, if the exchange is local
+  int direct;      // [rounds][kThreads]: gradients of h that do not go through the product
+  int d_cells;     // [rounds][kThreads]
+  int deliveries;  // what Deliveries needs
   int bytes;
   int sources;  // of parts of a sum: the warps of the chain that share a tile
 
@@ -109,8 +108,8 @@ struct BackwardLayout {
     received = d_z + 2 * division.rows * product.row_bytes;
     direct = received + (division.exchange == Exchange::kGrid ? 0 : 2 * received_size(division) * math_bytes);
     d_cells = direct + pairs * math_bytes;
-    arrivals = d_cells + pairs * math_bytes;
-    bytes = arrivals + kArrivalsBytes;
+    deliveries = d_cells + pairs * math_bytes;
+    bytes = deliveries + kDeliveriesBytes;
   }
 
   // How many numbers a block receives in a step.

@@ -3,23 +3,20 @@
 
 #include "recurrence.h"
 
-struct ForwardWork {
-  Forward arrays;
+// `exchange` is for chains that exchange in global memory:
+//   forward   [2][chains at once][rows][row_bytes]: states
+//   backward  [chains at once][blocks][2][received_size]: parts of sums
+template <typename Arrays>
+struct Work {
+  Arrays arrays;
   Sizes sizes;
   Division division;
   int first_chain;
   unsigned* arrivals;  // [chains at once]: counters, kArrivalBytes apart, if the exchange is in global memory
-  void* exchange;      // [2][chains at once][rows][row_bytes]: states, if the exchange is in global memory
+  void* exchange;
 };
 
-struct BackwardWork {
-  Backward arrays;
-  Sizes sizes;
-  Division division;
-  int first_chain;
-  unsigned* arrivals;
-  void* exchange;  // [chains at once][blocks][2][received_size]: parts of sums, if the exchange is in global
-                   // memory
-};
+using ForwardWork = Work<Forward>;
+using BackwardWork = Work<Backward>;
 
 constexpr int kArrivalBytes = 128;  // apart, so that chains do not count in the same sector
