@@ -1,5 +1,6 @@
 // The kernels, and their instances of one type for all cells. Each type has a source of its own: they are
-// compiled in parallel.
+// compiled in parallel. Older GPUs lack instructions that the kernels use: for them, the kernels are empty, and
+// make_plan refuses to launch them.
 #pragma once
 
 #include "backward.cuh"
@@ -8,14 +9,18 @@
 
 template <typename Cell, typename Unit, int kHeldTiles>
 __global__ void __launch_bounds__(kThreads, 1) forward_kernel(const __grid_constant__ ForwardWork work) {
+#if __CUDA_ARCH__ >= 800
   extern __shared__ uint4 memory[];
   ForwardBlock<Cell, Unit, kHeldTiles>(work, reinterpret_cast<char*>(memory)).run();
+#endif
 }
 
 template <typename Cell, typename Unit, int kHeldTiles>
 __global__ void __launch_bounds__(kThreads, 1) backward_kernel(const __grid_constant__ BackwardWork work) {
+#if __CUDA_ARCH__ >= 800
   extern __shared__ uint4 memory[];
   BackwardBlock<Cell, Unit, kHeldTiles>(work, reinterpret_cast<char*>(memory)).run();
+#endif
 }
 
 template <typename Cell, typename Unit, int kHeldTiles>
