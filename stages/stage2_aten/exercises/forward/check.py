@@ -59,6 +59,8 @@ def refusals(work, cell):
         ("weights", right["weights"][:, :-1]),
         ("input", right["input"][0]),
         ("input", right["input"].detach().long()),
+        ("input", right["input"].detach().bool()),
+        ("input", right["input"].detach().to(torch.complex64)),
     ):
         shown = f"{name} of shape {tuple(wrong.shape)}, {wrong.dtype}, on {wrong.device}"
         try:

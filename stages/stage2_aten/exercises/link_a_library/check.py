@@ -11,11 +11,10 @@ def check(work):
     checksum = work.load("_C").checksum
     numbers = work.numbers()
     for dtype in DTYPES:
-        x = torch.randint(0, 256, (5, 33), generator=numbers).to(dtype)
-        wide = torch.randint(0, 256, (7, 66), generator=numbers).to(dtype)
+        x, wide = random(5, 33, dtype, numbers), random(7, 66, dtype, numbers)
         layouts = {"contiguous": x, "transposed": x.t(), "a slice": wide[1:-1, 3:40], "every other": wide[:, ::2]}
         layouts["two rows of a larger tensor"] = wide[1:3]
-        images = torch.randint(0, 256, (2, 3, 4, 5), generator=numbers).to(dtype)
+        images = random(6, 20, dtype, numbers).view(2, 3, 4, 5)
         layouts["channels_last"] = images.to(memory_format=torch.channels_last)
         for name, tensor in layouts.items():
             compare(checksum, tensor, f"x {name}, {dtype}")
@@ -29,6 +28,14 @@ def check(work):
     )
 
 
+def random(rows, columns, dtype, numbers):
+    """Random elements; converting those of 8 bytes to a smaller dtype and back changes them."""
+    if dtype.is_floating_point:
+        return torch.randn(rows, columns, generator=numbers, dtype=torch.float64).to(dtype)
+    largest = min(torch.iinfo(dtype).max, 2**62)
+    return torch.randint(0, largest, (rows, columns), generator=numbers, dtype=dtype)
+
+
 def compare(checksum, x, name):
     got, want = checksum(x), crc(x)
     require(isinstance(got, int), f"checksum(x) is {got!r}, expected a whole number")
@@ -38,6 +45,8 @@ def compare(checksum, x, name):
         "an element of this dtype has more than one byte",
         0: "this is the start value 0: no bytes were added to it",
         zlib.crc32(x.contiguous().numpy().tobytes(), 1): "the checksum starts with 1, expected 0",
+        crc(x.float().to(x.dtype)): "the elements were converted to torch.float32 and back, which loses digits: read "
+        "the bytes of x itself, or of a copy with x's dtype",
     }
     why = suspects.get(got, "")
     require(got == want, f"checksum(x) is {got}, expected {want} ({name})" + (f"\n{why}" if why else ""))

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import torch
 
 from common.exercises.judge import CALLS, LearnerError, require, same
@@ -13,6 +15,7 @@ def check(work):
     doubled(extension.doubled, numbers)
     corners(extension.corners, numbers)
     no_copy(work, numbers)
+    nothing_left(work.beside(Path(__file__).with_name("after_call.py")), numbers)
     for name in ("row_sums", "doubled", "corners"):
         require(refuses(getattr(extension, name)), f"{name} reads float64 as float32: do not remove check(x)")
 
@@ -72,6 +75,23 @@ def no_copy(work, numbers):
         require(
             not made, f"corners copies x to read two of its elements (x {name}): it calls ATen's {', '.join(made)}"
         )
+
+
+def nothing_left(after_call, numbers):
+    """A call must not change x, which belongs to the caller, or keep memory."""
+    for function in ("row_sums", "doubled", "corners"):
+        for name, x in layouts(numbers).items():
+            require(
+                after_call.is_argument_unchanged(function, x),
+                f"{function}(x) changes the memory or the strides of x itself (x {name}). It is the caller's: make a "
+                "second tensor instead",
+            )
+        for name, is_transposed in (("contiguous", False), ("transposed", True)):
+            require(
+                after_call.is_memory_free(function, N, M, is_transposed),
+                f"after {function}(x), memory of x or of its copy is never freed (x {name}): a static or global "
+                "variable still holds it. A local variable holds it until the function returns, which is enough",
+            )
 
 
 def refuses(function):

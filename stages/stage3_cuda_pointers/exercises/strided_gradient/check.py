@@ -1,4 +1,6 @@
-from common.exercises.judge import Failure, LearnerError, agree, cases, guarded, require
+import torch
+
+from common.exercises.judge import SMALL, Failure, LearnerError, agree, cases, guarded, require
 from common.exercises.judging.launches import error_reported, stream_under_guard
 
 ADVICE = {
@@ -12,14 +14,18 @@ ADVICE = {
 
 def check(work):
     extension, inputs = work.load("_C"), [tensor.detach() for tensor in work.case(3, 5, 70).inputs().values()]
-    for case in sorted(cases(work), key=lambda case: case.layout != "contiguous"):  # contiguous ones come first
+    these = sorted(cases(work), key=lambda case: case.layout != "contiguous")  # contiguous ones come first
+    for k, grads in enumerate(("h only", "cell only")):
+        changes = {"dtype": torch.float64, "layout": "transposed", "grads": grads, "seed": work.seed + 1000 + k}
+        these.append(work.case(*SMALL, **changes))
+    for case in these:
         try:
             agree(work.cell(), [case])
         except (Failure, LearnerError) as error:
-            advice = ADVICE.get(case.grads) or ADVICE.get(case.layout)
+            advice = "\n".join(ADVICE[key] for key in (case.layout, case.grads) if key in ADVICE)
             if "freed" in str(error):
                 advice = "contiguous() had to copy this one, and the copy was freed before the launch: give it a name"
-            if advice is None:
+            if not advice:
                 raise
             raise Failure(f"{str(error).strip()}\n{advice}") from None
     _, new_cell, X, gates = extension.forward(*inputs)
@@ -33,5 +39,10 @@ def check(work):
         extension.backward(*given)
     guarded(counted.kernels, "backward")
     stream_under_guard(work, "csrc/lltm.cpp", "backward")
-    work.by_kernels()
+    try:
+        work.by_kernels()
+    except Failure as error:
+        if "clone" not in str(error):
+            raise
+        raise Failure(f"{error}\nclone copies a gradient even if it is contiguous; contiguous() does not") from None
     error_reported(work, "backward", *given)
