@@ -1,0 +1,37 @@
+import random
+
+from common.exercises.judge import require
+
+SIZES = [(1, 1), (4, 64), (16, 70), (7, 69), (132, 100), (132, 1024), (16, 1)]
+
+
+def check(work):
+    units_of = work.load("slices").units_of
+    chance = random.Random(work.seed)
+    for blocks, units in [*SIZES, *((chance.randint(2, 40), chance.randint(1, 200)) for _ in range(4))]:
+        owned = [tuple(units_of(block, blocks, units)) for block in range(blocks)]
+        compare(owned, blocks, units)
+
+
+def compare(owned, blocks, units):
+    """Raises `Failure` unless the slices cover the units once, in order, and as evenly as possible."""
+    case = f"{units} units, {blocks} blocks"
+    owners = [0] * units
+    for block, (first, count) in enumerate(owned):
+        require(count >= 0, f"{case}: block {block} owns {count} units")
+        past = f"{case}: block {block} owns units {first} to {first + count - 1}, past the end of the state"
+        require(count == 0 or (first >= 0 and first + count <= units), past)
+        for unit in range(first, first + count):
+            owners[unit] += 1
+    for unit, count in enumerate(owners):
+        require(count > 0, f"{case}: no block owns unit {unit}, so its state is never written")
+        require(count == 1, f"{case}: {count} blocks own unit {unit}. Each unit has one owner")
+    counts = [count for _, count in owned]
+    require(
+        max(counts) - min(counts) <= 1,
+        f"{case}: one block owns {max(counts)} units and another {min(counts)}. All blocks wait for the slowest "
+        "at each step",
+    )
+    require(counts == sorted(counts, reverse=True), f"{case}: blocks with lower numbers should own one unit more")
+    begins = [first for first, count in owned if count]
+    require(begins == sorted(begins), f"{case}: the slices are not in the order of the blocks")

@@ -1,0 +1,57 @@
+import json
+import random
+
+from common.exercises.judge import require
+from common.paths import ROOT
+
+SWEEP = ROOT / "docs" / "results" / "sequence_sweep.json"
+FITTED, PREDICTED = (32, 128), 512
+
+
+def check(work):
+    model = work.load("model")
+    chance = random.Random(work.seed)
+    for fixed, step in ((100, 1.5), (0, 2), (chance.uniform(50, 200), chance.uniform(0.5, 3))):
+        agree(model, fixed, step, chance)
+    return "; ".join(compare(model, *one) for one in measured())
+
+
+def agree(model, fixed, step, chance):
+    """Raises `Failure` unless the functions follow the model with these two parts."""
+    short, long = chance.randint(8, 40), chance.randint(60, 200)
+    times = {T: fixed + T * step for T in (long, short)}
+    case = f"{fixed:.4g} us and {step:.4g} us a step, measured at {short} and {long} steps"
+    got = model.fit(times)
+    close = all(abs(one - want) < 1e-6 * (fixed + step) for one, want in zip(got, (fixed, step), strict=True))
+    require(close, f"{case}: fit gives {got[0]:.4g} us and {got[1]:.4g} us a step")
+    for T in (1, short, 700):
+        want, found = fixed + T * step, model.predict(times, T)
+        require(abs(found - want) < 1e-6 * want, f"{case}: predict gives {found:.5g} us for {T} steps, not {want:.5g}")
+    for share in (0.5, 0.1, 0.03):
+        found = model.steps_until_small(times, share)
+        require(isinstance(found, int) and found >= 1, f"{case}: steps_until_small gives {found!r}, not a number >= 1")
+        slack = 1e-6 * (fixed + step)
+        small = fixed <= share * (fixed + found * step) + slack
+        require(small, f"{case}: at {found} steps the fixed part still takes more than {share} of the time")
+        fewer = found > 1 and fixed <= share * (fixed + (found - 1) * step) - slack
+        require(not fewer, f"{case}: fewer than {found} steps are enough for a share of {share}")
+
+
+def compare(model, name, sizes, times):
+    """Raises `Failure` unless the prediction is near the recorded time. Returns the line for the learner."""
+    fitted = {T: times[T] for T in FITTED}
+    found, recorded = model.predict(fitted, PREDICTED), times[PREDICTED]
+    error = found / recorded - 1
+    require(abs(error) < 0.25, f"{name}, {sizes}: {found:.4g} us predicted for {PREDICTED} steps, {recorded} recorded")
+    return f"{name}, {sizes}: {found:.0f} us predicted, {recorded:.0f} recorded ({100 * error:+.0f}%)"
+
+
+def measured():
+    """The recorded forward times of the persistent kernels at sizes with all three numbers of steps."""
+    found = {}
+    for row in json.loads(SWEEP.read_text(encoding="utf-8"))["rows"]:
+        if row["pass"] == "forward" and row["name"] in ("stage 7, grid", "stage 7, cluster"):
+            found.setdefault((row["name"], f"B={row['B']}, S={row['S']}"), {})[row["T"]] = row["median"]
+    chosen = [(*key, times) for key, times in found.items() if {*FITTED, PREDICTED} <= times.keys()]
+    require(chosen, "the recorded sweep has no size with 32, 128 and 512 steps")
+    return chosen
