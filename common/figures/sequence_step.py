@@ -54,7 +54,14 @@ def plot_step() -> Figure:
         ("exchange", EXCHANGE, ORANGE),
     ):
         axis.barh(2, time, left=start, color=colour, ec="white")
-        axis.text(start + time / 2, 2, f"{name}\n{time:.2f}", ha="center", va="center", color="white")
+        axis.text(
+            start + time / 2,
+            2,
+            f"{name}\n{'about 1' if name == 'pointwise' else f'{time:.2f}'}",
+            ha="center",
+            va="center",
+            color="white",
+        )
         start += time
     for y, time in ((1, CLUSTER_BARRIER), (0, COUNTER_BARRIER)):
         axis.barh(y, time, color=VERMILION, ec="white")
