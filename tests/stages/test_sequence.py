@@ -54,6 +54,7 @@ def make(target: str, rung: str, dtype: str) -> SequenceSubject:
     return SequenceSubject(7, target, device, getattr(torch, dtype), module, rung, fresh_seed())
 
 
+@pytest.mark.syllabus("7.1b", "7.2a", "7.2c")
 @pytest.mark.parametrize(("target", "rung", "dtype", "name"), places(cases=True))
 def test_agrees_with_the_reference(target, rung, dtype, name):
     one = make(target, rung, dtype)

@@ -35,6 +35,7 @@ def run(*arguments: object, **settings: str) -> CompletedProcess:
     return run_driver(built(), *arguments, **settings)
 
 
+@pytest.mark.syllabus("7.1d")
 @pytest.mark.parametrize(("cell", "type", "rung", "blocks", "size", "flags"), CASES)
 def test_a_chain_of_blocks(cell, type, rung, blocks, size, flags):
     T, B, S = size

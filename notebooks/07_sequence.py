@@ -1,0 +1,327 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 07: the whole sequence in one call
+#
+# A recurrent network calls its cell once for each step of a sequence. With stage 6, a sequence of T steps needs
+# T calls, and each call launches kernels. In this notebook, one call computes all steps, and on a suitable GPU
+# one kernel launch does. You see what a step costs then, how the blocks of a kernel exchange the state, what
+# goes wrong if they do it without a barrier, and for which sizes the effort is worth it.
+#
+# You need notebook 06 and a C++ compiler. A GPU is not necessary: times of a CPU are measured here, and those
+# of a GPU are read from a recorded measurement. The notebook takes about an hour. In its first run, it also
+# compiles for a few minutes.
+
+# %%
+import sys
+from pathlib import Path
+
+here = Path.cwd()
+root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f / "common").is_dir())
+sys.path.insert(0, str(root))
+
+# %%
+# %matplotlib inline
+import importlib
+import json
+import os
+import subprocess
+import tempfile
+
+import matplotlib.pyplot as plt
+import torch
+
+from common import load
+from common.figures import sequence_step
+from common.figures.plots import BLUE, STYLE, VERMILION
+from common.figures.sequence_sweep import plot_sweep
+from common.measure.clock import interleave
+from common.results import records
+
+plt.rcParams.update(STYLE)
+torch.manual_seed(0)
+torch.set_num_threads(1)
+stage6, stage7 = load(6, "host"), load(7, "host")
+sweep = json.loads(records.SWEEP_RECORD.read_text())
+print("torch", torch.__version__, "- recorded results:", sweep["machine"]["gpu"], sweep["date"][:10])
+
+# %% [markdown] syllabus="7.1a 7.1b"
+# ## One call for all steps
+#
+# The input of every step is known from the beginning, and only h depends on the step before. So the part of the
+# pre-activations that depends on the inputs is one matrix product for all steps. Only the product with h remains in
+# the loop, and this loop is in C++. The next cell compares T calls of stage 6 with one call of stage 7.
+
+
+# %%
+def milliseconds(calls):
+    """The time of each call of a dict, taken in turns: the first quartile."""
+    samples = interleave(list(calls.values()), "cpu", 7, 0.01)
+    return {name: sample.quartiles()[0] / 1e3 for name, sample in zip(calls, samples, strict=True)}
+
+
+def step_by_step(inputs, weights, bias, h, cell):
+    outputs = []
+    for step in inputs:
+        h, cell = stage6.lltm(step, weights, bias, h, cell)
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+B, I, S = 16, 32, 128
+weights, bias = torch.randn(3 * S, S + I) / S**0.5, torch.randn(3 * S)
+h0, cell0 = torch.zeros(B, S), torch.zeros(B, S)
+STEPS, TIMES = (8, 32, 128), []
+with torch.no_grad():
+    for T in STEPS:
+        arguments = torch.randn(T, B, I), weights, bias, h0, cell0
+        torch.testing.assert_close(
+            stage7.lltm_sequence(*arguments)[0], step_by_step(*arguments), rtol=1e-4, atol=1e-4
+        )
+        TIMES.append(
+            milliseconds(
+                {
+                    "stage 6, T calls": lambda a=arguments: step_by_step(*a),
+                    "stage 7, one call": lambda a=arguments: stage7.lltm_sequence(*a),
+                }
+            )
+        )
+        print(f"T={T:4d}", *(f"{name}: {time:6.2f} ms" for name, time in TIMES[-1].items()), sep="   ")
+
+# %%
+figure, axis = plt.subplots(figsize=(6, 3), layout="constrained")
+for name, colour in (("stage 6, T calls", VERMILION), ("stage 7, one call", BLUE)):
+    axis.loglog(STEPS, [times[name] for times in TIMES], "o-", color=colour, label=name)
+axis.set_xticks(STEPS, [str(T) for T in STEPS], minor=False)
+axis.set(xlabel="steps T", ylabel="milliseconds", title=f"LLTM on this CPU, one thread, B{B} I{I} S{S}")
+axis.minorticks_off()
+axis.legend(frameon=False)
+plt.show()
+
+# %% [markdown] syllabus="7.1c 7.1d"
+# ## The rungs
+#
+# A *rung* is one implementation of the loop over steps. On a CPU there is one, `cpu`. On a GPU there are four.
+# `loop` launches a matrix product and a kernel in every step. `graph` records these launches in a CUDA graph,
+# and the GPU replays them all at once. `grid` and `cluster` are *persistent* kernels: one launch runs all
+# steps, and each block keeps its part of the weights on chip. The blocks of `grid` exchange h through global
+# memory, and those of `cluster` write it directly into the shared memory of the other blocks.
+#
+# `explain` says which rung the library chooses, and why:
+
+# %%
+for cell, T, B, S in (("lltm", 128, 16, 128), ("lstm", 128, 64, 512), ("gru", 1024, 16, 768)):
+    print(f"{cell} T{T} B{B} S{S}, CPU: {stage7.explain(cell, T, B, S)}")
+
+# %% [markdown]
+# This is what a step cost on the recorded GPU, for the forward pass of an LSTM in bfloat16. The time of the call is
+# divided by T, so it contains the product for the inputs, too.
+
+
+# %%
+def recorded(T, B, S, which="forward"):
+    """The recorded microseconds of each implementation at one size."""
+    return {
+        row["name"]: row["median"]
+        for row in sweep["rows"]
+        if (row["T"], row["B"], row["S"], row["pass"]) == (T, B, S, which)
+    }
+
+
+for B in (8, 32, 128):
+    print(f"{sweep['machine']['gpu']}, T128 B{B} S512, us for one step")
+    for name, time in recorded(128, B, 512).items():
+        print(f"   {name:18s}{time / 128:6.2f}")
+
+# %% [markdown]
+# Some sizes cannot run on a rung. The record contains the reason, which is the text of the error:
+
+# %%
+print(
+    next(entry["reason"] for entry in sweep["not_run"] if "cluster" in entry["what"] or "cluster" in entry["reason"])
+)
+
+# %% [markdown]
+# ## Who computes which units
+#
+# Each block computes one slice of the units. It needs only the rows of the weights that belong to its units,
+# and these stay on chip for all steps. But it needs all of h. So in each step, each block sends its slice of
+# the new h to all blocks. The picture shows 4 blocks.
+
+# %%
+sequence_step.plot_exchange()
+
+# %% [markdown]
+# The next picture shows where the time of a step goes. The parts were measured separately on an H100: the
+# product, the exchange and the barriers with `common/studies/sequence/step_limits.cu`, and the pointwise part,
+# which is about 1 us, with the driver beside it. The exchange uses asynchronous stores (`st.async`) of 512
+# bytes to each of 16 blocks. The receiver counts the bytes that arrive, so this rung needs no barrier.
+
+# %%
+sequence_step.plot_step()
+
+# %% [markdown]
+# ## A missing barrier, and a wrong parity (!)
+#
+# A block must not overwrite h while another block still reads it. So there are two arrays for h: a step reads from
+# one and writes to the other, and the *parity* of the step, `step % 2`, says which is which. A barrier of the grid
+# ends a step. The program below has both, and a macro takes away either.
+
+# %%
+PROGRAM = r"""
+#include <cooperative_groups.h>
+#include <cuda_runtime.h>
+
+#include <cstdio>
+
+__global__ void steps_kernel(int* h, int n) {
+  const auto grid = cooperative_groups::this_grid();
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int step = 0; step < 3; ++step) {
+#ifdef WRONG_PARITY
+    const int from = n, to = n;
+#else
+    const int from = step % 2 * n, to = (step + 1) % 2 * n;
+#endif
+    const int other = h[from + (i + 32) % n];
+    h[to + i] = other + 1;
+#ifndef NO_BARRIER
+    grid.sync();
+#endif
+  }
+}
+
+int main() {
+  int n = 128, result[256];
+  int* h;
+  cudaMalloc(&h, sizeof result);
+  cudaMemset(h, 0, sizeof result);
+  void* arguments[] = {&h, &n};
+  cudaLaunchCooperativeKernel((const void*)steps_kernel, dim3(4), dim3(32), arguments, 0, nullptr);
+  cudaDeviceSynchronize();
+  cudaMemcpy(result, h, sizeof result, cudaMemcpyDeviceToHost);
+  printf("h[0] after 3 steps: %d\n", result[n]);
+  cudaFree(h);
+}
+"""
+
+
+def emulate(*macros):
+    """What the emulator prints for the program with these macros."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "steps.cu").write_text(PROGRAM)
+        command = [sys.executable, "-m", "common.emulator", "run", *(f"-D{macro}" for macro in macros), "steps.cu"]
+        done = subprocess.run(
+            command, cwd=folder, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True
+        )
+        return (done.stdout + done.stderr).replace(folder + "/", "")
+
+
+print(emulate())
+
+# %%
+print(emulate("NO_BARRIER"))
+
+# %%
+print(emulate("WRONG_PARITY"))
+
+# %% [markdown]
+# The result of a race depends on which block is first, so on a GPU the number can change from run to run, and it can
+# be right. The emulator reports the race whatever the number is.
+
+# %% [markdown] syllabus="7.2a 7.2c"
+# ## Three cells from one kernel
+#
+# `csrc/cells.h` has a small struct for each cell, a *policy*: its number of gates, and forward and backward of
+# one unit. Everything else is the same source. The LSTM and the GRU take the weights of torch's modules, so you
+# can compare their values and gradients with those of `torch.nn.LSTM` and `torch.nn.GRU`:
+
+# %%
+T, B, I, S = 20, 5, 7, 24
+for theirs, ours in ((torch.nn.LSTM(I, S), stage7.FastLSTM(I, S)), (torch.nn.GRU(I, S), stage7.FastGRU(I, S))):
+    ours.load_state_dict(theirs.state_dict())
+    inputs, upstream = torch.randn(T, B, I), torch.randn(T, B, S)
+    results = []
+    for module in (theirs, ours):
+        x = inputs.clone().requires_grad_()
+        outputs, _ = module(x)
+        results.append([outputs, *torch.autograd.grad(outputs, [x, *module.parameters()], upstream)])
+    largest = max((a - b).abs().max().item() for a, b in zip(*results, strict=True))
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+    print(f"{type(ours).__name__}: outputs and {len(results[0]) - 1} gradients differ by at most {largest:.1e}")
+
+# %% [markdown] syllabus="7.2d"
+# ### The gradient of the weights
+#
+# Backward goes through the steps from the last to the first and computes `d_z`, the gradients of the
+# pre-activations. The gradient of the recurrent weights is the sum over all steps of `d_z[t].T @ h[t-1]`. With
+# all steps and rows in one dimension, this sum is one matrix product. If the inputs have as many numbers as
+# there are pre-activations, and their weights are the identity, then the gradient of the inputs is `d_z`:
+
+# %%
+S = 24
+identity = torch.eye(4 * S)
+weight_hh = (torch.randn(4 * S, S) / S**0.5).requires_grad_()
+x = torch.randn(T, B, 4 * S, requires_grad=True)
+start = torch.zeros(B, S)
+outputs, _ = stage7.lstm_sequence(x, identity, weight_hh, None, None, start, start)
+d_z, d_weights = torch.autograd.grad(outputs, [x, weight_hh], torch.randn_like(outputs))
+h_before = torch.cat([start[None], outputs[:-1]]).detach()
+one_product = d_z.flatten(0, 1).T @ h_before.flatten(0, 1)
+torch.testing.assert_close(one_product, d_weights, rtol=1e-4, atol=1e-4)
+print(f"one product of {tuple(d_z.flatten(0, 1).T.shape)} and {tuple(h_before.flatten(0, 1).shape)}: equal")
+
+# %% [markdown]
+# ## Train with FastLSTM
+#
+# `example_fast_lstm.py` trains a small network twice, from the same weights and data: with `torch.nn.LSTM`,
+# then with `FastLSTM`. One line differs.
+
+# %%
+train = importlib.import_module(f"{stage7.__name__}.example_fast_lstm").train
+
+figure, axis = plt.subplots(figsize=(6, 3), layout="constrained")
+for lstm_class, colour, style in ((torch.nn.LSTM, VERMILION, "-"), (stage7.FastLSTM, BLUE, "--")):
+    losses, seconds = train(lstm_class, updates=60)
+    axis.plot(losses, style, color=colour, label=f"{lstm_class.__name__}, {seconds:.1f} s")
+    print(f"{lstm_class.__name__:10s} last loss {losses[-1]:.6f}, {seconds:.1f} s")
+axis.set(xlabel="update", ylabel="loss", yscale="log")
+axis.legend(frameon=False)
+plt.show()
+
+# %% [markdown]
+# ## When it is faster, and when not
+#
+# The chart compares stage 7 with cuDNN's LSTM on the recorded GPU. The number in a square says how many times
+# as fast as cuDNN the stage is, and the colour says which implementation was fastest. An empty square was not
+# measured: the time of that run was over before most sizes of 512 steps.
+
+# %%
+plot_sweep(sweep, "bfloat16")
+
+# %%
+sizes = {(row["T"], row["B"], row["S"], row["pass"]) for row in sweep["rows"]}
+speedups = {size: recorded(*size)["cuDNN LSTM"] / recorded(*size)["stage 7"] for size in sizes}
+print(f"faster than cuDNN at {sum(value > 1 for value in speedups.values())} of {len(speedups)} sizes and passes")
+for (T, B, S, which), value in sorted(speedups.items(), key=lambda item: item[1])[:4]:
+    print(f"   least: T{T} B{B} S{S} {which}: {value:.2f} times as fast")
+
+# %% [markdown]
+# ## Summary
+#
+# - Compute what does not depend on h in one product for all steps. Move the loop out of Python.
+# - A persistent kernel keeps the weights on chip. A step then costs its exchange, its barrier and its pointwise part.
+# - Two arrays and a barrier keep steps apart. The emulator reports a race if either is wrong.
+# - With the cell as a policy, the same kernels compute LLTM, LSTM and GRU.
+#
+# Next: `make stage-7` checks the stage and measures it on your machine.
