@@ -1,6 +1,6 @@
 // The kernels, and their instances of one type for all cells. Each type has a source of its own: they are
-// compiled in parallel. Older GPUs lack instructions that the kernels use: for them, the kernels are empty, and
-// make_plan refuses to launch them.
+// compiled in parallel. Older GPUs lack instructions that the kernels use: for them, the kernels are empty,
+// and make_plan refuses to launch them.
 #pragma once
 
 #include "backward.cuh"

@@ -26,10 +26,14 @@ def agree(model, fixed, step, chance):
     require(close, f"{case}: fit gives {got[0]:.4g} us and {got[1]:.4g} us a step")
     for T in (1, short, 700):
         want, found = fixed + T * step, model.predict(times, T)
-        require(abs(found - want) < 1e-6 * want, f"{case}: predict gives {found:.5g} us for {T} steps, not {want:.5g}")
+        require(
+            abs(found - want) < 1e-6 * want, f"{case}: predict gives {found:.5g} us for {T} steps, not {want:.5g}"
+        )
     for share in (0.5, 0.1, 0.03):
         found = model.steps_until_small(times, share)
-        require(isinstance(found, int) and found >= 1, f"{case}: steps_until_small gives {found!r}, not a number >= 1")
+        require(
+            isinstance(found, int) and found >= 1, f"{case}: steps_until_small gives {found!r}, not a number >= 1"
+        )
         slack = 1e-6 * (fixed + step)
         small = fixed <= share * (fixed + found * step) + slack
         require(small, f"{case}: at {found} steps the fixed part still takes more than {share} of the time")
@@ -42,7 +46,9 @@ def compare(model, name, sizes, times):
     fitted = {T: times[T] for T in FITTED}
     found, recorded = model.predict(fitted, PREDICTED), times[PREDICTED]
     error = found / recorded - 1
-    require(abs(error) < 0.25, f"{name}, {sizes}: {found:.4g} us predicted for {PREDICTED} steps, {recorded} recorded")
+    require(
+        abs(error) < 0.25, f"{name}, {sizes}: {found:.4g} us predicted for {PREDICTED} steps, {recorded} recorded"
+    )
     return f"{name}, {sizes}: {found:.0f} us predicted, {recorded:.0f} recorded ({100 * error:+.0f}%)"
 
 
