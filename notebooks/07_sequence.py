@@ -171,6 +171,15 @@ sequence_step.plot_exchange()
 sequence_step.plot_step()
 
 # %% [markdown]
+# **Your turn:** `7/slices`. In a terminal, `make check EX=7/slices` gives you the files and checks what you wrote.
+# The next cell runs the check here.
+
+# %%
+from common.exercises import show
+
+show("7/slices")
+
+# %% [markdown]
 # ## A missing barrier, and a wrong parity (!)
 #
 # A block must not overwrite h while another block still reads it. So there are two arrays for h: a step reads from
@@ -315,6 +324,9 @@ speedups = {size: recorded(*size)["cuDNN LSTM"] / recorded(*size)["stage 7"] for
 print(f"faster than cuDNN at {sum(value > 1 for value in speedups.values())} of {len(speedups)} sizes and passes")
 for (T, B, S, which), value in sorted(speedups.items(), key=lambda item: item[1])[:4]:
     print(f"   least: T{T} B{B} S{S} {which}: {value:.2f} times as fast")
+
+# %% [markdown]
+# **Your turn:** `7/cluster_size` and `7/step_time`.
 
 # %% [markdown]
 # ## Summary

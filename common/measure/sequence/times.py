@@ -53,8 +53,8 @@ class Plan:
 
 MEDIUM, WIDE, LONG = (128, 64, 256, 512), (128, 64, 512, 512), (1024, 16, 768, 768)  # T, B, I, S
 SMALL = (128, 16, 32, 128)
-# The LLTM has no forget gate: at this width, the gradients of 128 steps grow so much that they amplify the rounding of
-# float32, the plain loop's as well, beyond the bound of the check.
+# The LLTM has no forget gate: at this width, the gradients of 128 steps grow so much that they amplify float32's
+# rounding, the plain loop's as well, beyond the bound of the check.
 ON_CPU = (Configuration("lltm", 64, *SMALL[1:]), Configuration("lstm", *SMALL), Configuration("gru", *SMALL))
 ON_GPU = (
     *(Configuration(cell, *MEDIUM, maths=maths) for maths in ("IEEE", "TF32") for cell in ("lltm", "lstm")),
