@@ -1,0 +1,23 @@
+import torch
+
+from common.exercises.judge import enough_threads, launched_once, require, same
+from common.exercises.judging.programs import printed
+
+
+def check(work):
+    numbers = work.numbers()
+    for S, T in ((70, 4), (64, 3), (33, 1)):
+        case = f"S={S}, T={T}"
+        h = torch.randn(S, generator=numbers)
+        weights = torch.randn(S, S, generator=numbers) / S**0.5
+        got, counted = printed(work, "steps.cu", [S, T, h, weights], (S,), case)
+        states = [h.double()]
+        for _ in range(T):
+            states.append(torch.tanh(weights.double() @ states[-1]))
+        suspects = {f"this is the state after {t} steps, not after {T}": states[t] for t in range(T)}
+        same("the state", got, states[T], case, torch.float32, 1e-5, suspects)
+        launched_once(counted, case)
+        enough_threads(counted, S, case)
+        read = counted.total("bytes", space="global load")
+        least = 4 * T * S * S
+        require(read >= least, f"{case}: the kernel reads {read:,} bytes, but {T} steps read at least {least:,}")
