@@ -248,6 +248,9 @@ print(emulate("WRONG_PARITY"))
 # The result of a race depends on which block is first, so on a GPU the number can change from run to run, and it can
 # be right. The emulator reports the race whatever the number is.
 
+# %% [markdown]
+# **Your turn:** `7/parity` and `7/barrier`.
+
 # %% [markdown] syllabus="7.2a 7.2c"
 # ## Three cells from one kernel
 #

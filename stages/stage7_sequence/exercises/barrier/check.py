@@ -1,0 +1,42 @@
+import re
+
+import torch
+
+from common.exercises.judge import launched_once, require, same
+from common.exercises.judging.programs import printed
+
+THREADS = 64
+ARRIVAL = r"(?:fetch_add|atomicAdd|atomicInc|\+\+|\+=|red\.)[^;]*;"
+RELAXED = r"memory_order_relaxed|\batomic[A-Z]\w+\(|\bvolatile\b|\.relaxed"
+ACQUIRES = r"memory_order_(?:acquire|acq_rel|seq_cst)|_fence|__threadfence|\.acquire"
+
+
+def check(work):
+    code = work.code("barrier.cu")
+    require("cooperative_groups" not in code, "the barrier uses cooperative groups: write it with the counter")
+    numbers = work.numbers()
+    for S, T in ((150, 4), (70, 3), (33, 2)):
+        case = f"S={S}, T={T}"
+        h = torch.randn(S, generator=numbers)
+        weights = torch.randn(S, S, generator=numbers) / S**0.5
+        got, counted = printed(work, "barrier.cu", [S, T, h, weights], (S + 1,), case)
+        want = h.double()
+        for _ in range(T):
+            want = torch.tanh(weights.double() @ want)
+        same("the state", got[:S], want, case, torch.float32, 1e-5)
+        launched_once(counted, case)
+        blocks = -(-S // THREADS)
+        require(
+            int(got[S]) == T * blocks,
+            f"{case}: the counter ends at {int(got[S])}. {blocks} blocks arrive once at each of {T} barriers, which "
+            f"makes {T * blocks}",
+        )
+    # The emulator takes every atomic load as an acquisition, so only the source shows this. An arrival without release
+    # order is a race that it reports.
+    before_the_kernel, _ = code.split("__global__", 1)
+    wait = re.split(ARRIVAL, before_the_kernel, maxsplit=1)[-1]
+    require(
+        not re.search(RELAXED, wait) or re.search(ACQUIRES, wait),
+        "the results are right here, but no load has acquire order, and no fence follows the loop: on a GPU, the reads "
+        "of the next step may come before the wait",
+    )
