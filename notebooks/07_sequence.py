@@ -34,7 +34,6 @@ sys.path.insert(0, str(root))
 # %matplotlib inline
 import importlib
 import json
-import os
 import subprocess
 import tempfile
 
@@ -44,8 +43,9 @@ import torch
 from common import load
 from common.figures import sequence_step
 from common.figures.plots import BLUE, STYLE, VERMILION
-from common.figures.sequence_sweep import plot_sweep
+from common.figures.sequence_sweep import by_size, plot_sweep, speedup_over_cudnn
 from common.measure.clock import interleave
+from common.paths import ROOT
 from common.results import records
 
 plt.rcParams.update(STYLE)
@@ -225,24 +225,23 @@ int main() {
 """
 
 
-def emulate(*macros):
-    """What the emulator prints for the program with these macros."""
+def emulate(program, *macros):
+    """What the emulator prints for a program with these macros."""
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "steps.cu").write_text(PROGRAM)
-        command = [sys.executable, "-m", "common.emulator", "run", *(f"-D{macro}" for macro in macros), "steps.cu"]
-        done = subprocess.run(
-            command, cwd=folder, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True
-        )
+        source = Path(folder, "steps.cu")
+        source.write_text(program)
+        command = [sys.executable, "-m", "common.emulator", "run", *(f"-D{macro}" for macro in macros), str(source)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         return (done.stdout + done.stderr).replace(folder + "/", "")
 
 
-print(emulate())
+print(emulate(PROGRAM))
 
 # %%
-print(emulate("NO_BARRIER"))
+print(emulate(PROGRAM, "NO_BARRIER"))
 
 # %%
-print(emulate("WRONG_PARITY"))
+print(emulate(PROGRAM, "WRONG_PARITY"))
 
 # %% [markdown]
 # The result of a race depends on which block is first, so on a GPU the number can change from run to run, and it can
@@ -322,11 +321,11 @@ plt.show()
 plot_sweep(sweep, "bfloat16")
 
 # %%
-sizes = {(row["T"], row["B"], row["S"], row["pass"]) for row in sweep["rows"]}
-speedups = {size: recorded(*size)["cuDNN LSTM"] / recorded(*size)["stage 7"] for size in sizes}
-print(f"faster than cuDNN at {sum(value > 1 for value in speedups.values())} of {len(speedups)} sizes and passes")
-for (T, B, S, which), value in sorted(speedups.items(), key=lambda item: item[1])[:4]:
-    print(f"   least: T{T} B{B} S{S} {which}: {value:.2f} times as fast")
+groups = by_size([row for row in sweep["rows"] if row["dtype"] == "bfloat16"])
+speedups = [(speedup, group[0]) for group in groups if (speedup := speedup_over_cudnn(group)) is not None]
+print(f"faster than cuDNN at {sum(speedup > 1 for speedup, _ in speedups)} of {len(speedups)} sizes and passes")
+for speedup, row in sorted(speedups, key=lambda pair: pair[0])[:4]:
+    print(f"   least: T{row['T']} B{row['B']} S{row['S']} {row['pass']}: {speedup:.2f} times as fast")
 
 # %% [markdown]
 # **Your turn:** `7/cluster_size` and `7/step_time`.

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 
 from common import load
-from common.paths import ROOT
-from support.labs import texts
+from support.labs import definitions, texts
 from support.proofs.files import notebook_files, stage_files
 
 pytestmark = [
@@ -22,12 +17,9 @@ pytestmark = [
 
 @pytest.mark.syllabus("7.1d")
 @pytest.mark.parametrize("macro", [None, "NO_BARRIER", "WRONG_PARITY"])
-def test_the_emulator_reports_steps_that_are_not_kept_apart(macro, tmp_path):
-    (tmp_path / "steps.cu").write_text(texts("07_sequence")["PROGRAM"])
-    command = [sys.executable, "-m", "common.emulator", "run", *([f"-D{macro}"] if macro else []), "steps.cu"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    report = done.stdout + done.stderr
+def test_the_emulator_reports_steps_that_are_not_kept_apart(macro):
+    macros = [macro] if macro else []
+    report = definitions("07_sequence").emulate(texts("07_sequence")["PROGRAM"], *macros)
     if macro:
         assert "race on element" in report, report
         assert "of h" in report

@@ -2,9 +2,8 @@ import json
 import random
 
 from common.exercises.judge import require
-from common.paths import ROOT
+from common.results.records import SWEEP_RECORD
 
-SWEEP = ROOT / "docs" / "results" / "sequence_sweep.json"
 FITTED, PREDICTED = (32, 128), 512
 
 
@@ -55,7 +54,7 @@ def compare(model, name, sizes, times):
 def measured():
     """The recorded forward times of the persistent kernels at sizes with all three numbers of steps."""
     found = {}
-    for row in json.loads(SWEEP.read_text(encoding="utf-8"))["rows"]:
+    for row in json.loads(SWEEP_RECORD.read_text(encoding="utf-8"))["rows"]:
         if row["pass"] == "forward" and row["name"] in ("stage 7, grid", "stage 7, cluster"):
             found.setdefault((row["name"], f"B={row['B']}, S={row['S']}"), {})[row["T"]] = row["median"]
     chosen = [(*key, times) for key, times in found.items() if {*FITTED, PREDICTED} <= times.keys()]
