@@ -34,6 +34,7 @@ sys.path.insert(0, str(root))
 # %matplotlib inline
 import importlib
 import json
+import os
 import subprocess
 import tempfile
 
@@ -228,11 +229,11 @@ int main() {
 def emulate(program, *macros):
     """What the emulator prints for a program with these macros."""
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder, "steps.cu")
-        source.write_text(program)
-        command = [sys.executable, "-m", "common.emulator", "run", *(f"-D{macro}" for macro in macros), str(source)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        return (done.stdout + done.stderr).replace(folder + "/", "")
+        Path(folder, "steps.cu").write_text(program)
+        command = [sys.executable, "-m", "common.emulator", "run", *(f"-D{macro}" for macro in macros), "steps.cu"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        return done.stdout + done.stderr
 
 
 print(emulate(PROGRAM))
