@@ -36,8 +36,9 @@ from .subject import Check, Subject
 
 # T, B, I, S: nothing of each, one of each, units that fill no vector of 16 bytes, several chains of at most 8 rows,
 # sizes that are no multiple of anything, and many steps.
+ONE_OF_EACH = (1, 1, 1, 1)
 CHECKED_SIZES = (
-    (0, 3, 2, 4), (3, 0, 2, 4), (3, 2, 4, 0), (2, 3, 0, 5), (1, 1, 1, 1), (4, 1, 3, 33), (3, 17, 2, 40),
+    (0, 3, 2, 4), (3, 0, 2, 4), (3, 2, 4, 0), (2, 3, 0, 5), ONE_OF_EACH, (4, 1, 3, 33), (3, 17, 2, 40),
     (2, 5, 7, 70), (21, 2, 1, 8),
 )  # fmt: skip
 # On a GPU, also a state that needs many blocks, and more rows than fit at once.
@@ -109,7 +110,7 @@ class SequenceSubject(Subject):
             some_inputs = some_inputs[:: len(CELLS) + 1]
         return {
             "cells": [small(cell) for cell in CELLS],
-            "sizes": [self.case(self.cell(k), *size) for k, size in enumerate(sizes)],
+            "sizes": [self.case(self.cell(k), *size, **fixed_seed(size)) for k, size in enumerate(sizes)],
             "layouts of inputs and gradients": [
                 small(self.cell(k), layout=layout) for k, layout in enumerate(LAYOUTS)
             ],
@@ -140,6 +141,14 @@ class SequenceSubject(Subject):
             found += [graph_capture] if self.rung != "graph" else []  # a graph cannot be captured in another
             found += [side_stream, second_device]
         return found
+
+
+def fixed_seed(size: tuple[int, ...]) -> dict[str, int]:
+    """A seed for a size of which 1 % of all seeds fail even the plain loop in torch, for the field of `Call`.
+
+    The error of a sum that cancels is allowed relative to the mean of a tensor: a single number has no other's mean.
+    """
+    return {"seed": 0} if size == ONE_OF_EACH else {}
 
 
 def tf32(subject: SequenceSubject) -> None:
