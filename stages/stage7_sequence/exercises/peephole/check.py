@@ -7,34 +7,36 @@ GIVEN = "Write the policy in peephole.h: the kernels that call it are given"
 INPUTS = ("x", "weights", "peepholes", "h0", "cell0")
 DIFFERENTIATED = ("x", "h0", "cell0")  # d_x is d_z: the gradients of weights and peepholes follow from it
 RESULTS = ("outputs", "cell", "d_z", "d_h0", "d_cell0")
-# Typical mistakes: what the gates see in forward, and what backward differentiates.
+# Typical mistakes: for a gate, the cell that it sees, and the cell that receives the gradient on this path.
+NO_PEEPHOLES = dict.fromkeys(("input", "forget", "output"), ("nothing", "nothing"))
 WRONG_FORWARD = {
-    "this is an LSTM without peepholes": {"input": "nothing", "forget": "nothing", "output": "nothing"},
-    "the output gate sees the old cell, but it should see the new one": {"output": "old"},
-    "the output gate has no peephole": {"output": "nothing"},
-    "the input gate sees a cell that forward has already changed": {"input": "forgotten"},
-    "the peepholes of input gate and forget gate are exchanged": {"input": "exchanged", "forget": "exchanged"},
+    "this is an LSTM without peepholes": NO_PEEPHOLES,
+    "the output gate has no peephole": {"output": ("nothing", "nothing")},
+    "the output gate sees the old cell, but it should see the new one": {"output": ("old", "old")},
+    "the input gate sees a cell that forward has already changed": {"input": ("forgotten", "old")},
+    "the peepholes of input gate and forget gate are exchanged": {"exchanged": True},
 }
 WRONG_BACKWARD = {
-    "the path from the new cell through the output gate is missing": {"output": "new, as a constant"},
+    "the path from the new cell through the output gate is missing": {"output": ("new", "nothing")},
+    "the path from the old cell through the input gate is missing": {"input": ("old", "nothing")},
+    "the path from the old cell through the forget gate is missing": {"forget": ("old", "nothing")},
     "the paths from the old cell through the input gate and the forget gate are missing": {
-        "input": "old, as a constant",
-        "forget": "old, as a constant",
+        "input": ("old", "nothing"),
+        "forget": ("old", "nothing"),
     },
-    "the path from the old cell through the input gate is missing": {"input": "old, as a constant"},
-    "the path from the old cell through the forget gate is missing": {"forget": "old, as a constant"},
-    "no path through a peephole is there": {
-        "input": "old, as a constant",
-        "forget": "old, as a constant",
-        "output": "new, as a constant",
+    "all paths through the peepholes are missing": {
+        "input": ("old", "nothing"),
+        "forget": ("old", "nothing"),
+        "output": ("new", "nothing"),
     },
+    "backward computes its gates without the peepholes' terms, as in an LSTM": NO_PEEPHOLES,
     "backward computes its gates without the peepholes' terms": {
-        "input": "nothing",
-        "forget": "nothing",
-        "output": "nothing",
+        "input": ("nothing", "old"),
+        "forget": ("nothing", "old"),
+        "output": ("nothing", "new"),
     },
-    "backward's output gate sees the old cell": {"output": "old"},
-    "backward's input gate and forget gate see the new cell": {"input": "new", "forget": "new"},
+    "backward's output gate sees the old cell": {"output": ("old", "new")},
+    "backward's input gate and forget gate see the new cell": {"input": ("new", "old"), "forget": ("new", "old")},
 }
 
 
@@ -102,34 +104,41 @@ def difference_quotient(work, got, given, upstream, numbers, case):
 
 
 def reference(given, upstream, values=None, derivatives=None):
-    """Results and gradients by name, by autograd. `values` and `derivatives` say what the gates see, if not the
-    right cell: in forward, and in what backward differentiates."""
+    """Results and gradients by name, by autograd. `values` are mistakes of forward, and `derivatives` of backward."""
     inputs = {name: tensor.clone().requires_grad_() for name, tensor in given.items()}
-    h, cell = inputs["h0"], inputs["cell0"]
+    h, cell, peepholes = inputs["h0"], inputs["cell0"], inputs["peepholes"]
     outputs = []
     for x in inputs["x"]:
         z = x + torch.einsum("gsk,bk->bgs", inputs["weights"], h)
-        at = [result.detach() for result in unit_step(z, inputs["peepholes"], cell, values or {})]
-        h, cell = unit_step(z, inputs["peepholes"], cell, (values or {}) | (derivatives or {}), at)
+        forward = unit_step(z, peepholes, cell, **values or {})
+        backward = unit_step(z, peepholes, cell, forward[1], **derivatives) if derivatives else forward
+        h, cell = (with_value(*pair) for pair in zip(forward, backward, strict=True))
         outputs.append(h)
     results = torch.stack(outputs), cell
     gradients = torch.autograd.grad(results, [inputs[name] for name in DIFFERENTIATED], upstream)
     return dict(zip(RESULTS, (*(result.detach() for result in results), *gradients), strict=True))
 
 
-def unit_step(z, peepholes, cell, sees, at=None):
-    """The equations of the README. `at`: the values of new h and new cell, if they are those of another step."""
+def unit_step(
+    z, peepholes, cell, at=None, input=("old", "old"), forget=("old", "old"), output=("new", "new"), exchanged=False
+):
+    """New h and new cell by the equations of the README. `at`: the value of the new cell, if forward's is not this one.
+
+    A gate sees the cell of the first name, and its gradient goes to the cell of the second.
+    """
     z_i, z_f, z_g, z_o = z.unbind(1)
-    sees = {"input": "old", "forget": "old", "output": "new"} | sees
-    p_i, p_f = peepholes[:2].flip(0) if sees["input"] == "exchanged" else peepholes[:2]
-    forgotten = cell * torch.sigmoid(z_f + p_f * cell)
-    nothing = torch.zeros_like(cell)
-    seen = {"old": cell, "old, as a constant": cell.detach(), "nothing": nothing, "forgotten": forgotten}
-    seen |= {"exchanged": cell} | ({} if at is None else {"new": at[1]})
-    forget_gate = torch.sigmoid(z_f + p_f * seen[sees["forget"]])
-    new_cell = forget_gate * cell + torch.sigmoid(z_i + p_i * seen[sees["input"]]) * torch.tanh(z_g)
-    if at is not None:
-        new_cell = at[1] + new_cell - new_cell.detach()
-    seen |= {"new": new_cell, "new, as a constant": new_cell.detach()}
-    new_h = torch.sigmoid(z_o + peepholes[2] * seen[sees["output"]]) * torch.tanh(new_cell)
-    return (new_h if at is None else at[0] + new_h - new_h.detach()), new_cell
+    p_i, p_f, p_o = peepholes[[1, 0, 2]] if exchanged else peepholes
+    cells = {"old": cell, "nothing": torch.zeros_like(cell), "forgotten": cell * torch.sigmoid(z_f + p_f * cell)}
+    cells |= {} if at is None else {"new": at}
+
+    def gate(z, weight, sees):
+        return torch.sigmoid(z + weight * with_value(*(cells[name] for name in sees)))
+
+    new_cell = gate(z_f, p_f, forget) * cell + gate(z_i, p_i, input) * torch.tanh(z_g)
+    cells["new"] = new_cell = new_cell if at is None else with_value(at, new_cell)
+    return gate(z_o, p_o, output) * torch.tanh(new_cell), new_cell
+
+
+def with_value(value, derivative):
+    """A tensor with this value, whose gradient goes to `derivative`."""
+    return value.detach() + derivative - derivative.detach()
