@@ -122,7 +122,7 @@ def reference(given, upstream, values=None, derivatives=None):
 def unit_step(
     z, peepholes, cell, at=None, input=("old", "old"), forget=("old", "old"), output=("new", "new"), exchanged=False
 ):
-    """New h and new cell by the equations of the README. `at`: the value of the new cell, if forward's is not this one.
+    """New h and new cell by the equations of the README. `at`: the value that the new cell has in forward.
 
     A gate sees the cell of the first name, and its gradient goes to the cell of the second.
     """
