@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import require, same, unchanged
+from common.exercises.judge import require, same, stored_once, unchanged
 from common.exercises.judging.programs import printed
 
 RESULTS = ("outputs", "d_x", "d_h0")
@@ -34,8 +34,8 @@ def compare(work, case, x, weights, h0, grad_outputs, lengths):
     T, B, S = x.shape
     sizes = [T * B * S, T * B * S, B * S]
     arguments = [T, B, S, x, weights, h0, grad_outputs, lengths]
-    got, _ = printed(work, "sequence.cu", arguments, (sum(sizes),), case)
-    got = dict(zip(RESULTS, got.split(sizes), strict=True))
+    results, counted = printed(work, "sequence.cu", arguments, (sum(sizes),), case)
+    got = dict(zip(RESULTS, results.split(sizes), strict=True))
     for name in RESULTS if x.isnan().any() else ():
         require(
             not got[name].isnan().any(),
@@ -47,6 +47,7 @@ def compare(work, case, x, weights, h0, grad_outputs, lengths):
     for name in RESULTS:
         suspects = {words: results[name] for words, results in mistakes.items() if name in results}
         same(name, got[name].view(want[name].shape), want[name], case, torch.float32, 1e-5, suspects)
+    stored_once(counted, results.nbytes, case)
 
 
 def reference(x, weights, h0, grad_outputs, lengths):
