@@ -44,7 +44,7 @@ import torch
 from common import load
 from common.figures import sequence_step
 from common.figures.plots import BLUE, STYLE, VERMILION
-from common.figures.sequence_sweep import by_size, plot_sweep, speedup_over_cudnn
+from common.figures.sequence_sweep import by_size, fastest_rung, plot_sweep, speedup_over_cudnn
 from common.measure.clock import interleave
 from common.paths import ROOT
 from common.results import records
@@ -226,13 +226,18 @@ int main() {
 """
 
 
+def run_emulator(folder, *words, **settings):
+    """Builds and runs a program with the emulator: the words are those of `cuemu run`."""
+    command = [sys.executable, "-m", "common.emulator", "run", *map(str, words)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
 def emulate(program, *macros):
     """What the emulator prints for a program with these macros."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "steps.cu").write_text(program)
-        command = [sys.executable, "-m", "common.emulator", "run", *(f"-D{macro}" for macro in macros), "steps.cu"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        done = run_emulator(folder, *(f"-D{macro}" for macro in macros), "steps.cu")
         return done.stdout + done.stderr
 
 
@@ -258,19 +263,54 @@ print(emulate(PROGRAM, "WRONG_PARITY"))
 # one unit. Everything else is the same source. The LSTM and the GRU take the weights of torch's modules, so you
 # can compare their values and gradients with those of `torch.nn.LSTM` and `torch.nn.GRU`:
 
+
 # %%
-T, B, I, S = 20, 5, 7, 24
-for theirs, ours in ((torch.nn.LSTM(I, S), stage7.FastLSTM(I, S)), (torch.nn.GRU(I, S), stage7.FastGRU(I, S))):
+def compare_modules(theirs, ours, T=20, B=5):
+    """The largest difference between two recurrent modules with the same weights: outputs and all gradients."""
     ours.load_state_dict(theirs.state_dict())
-    inputs, upstream = torch.randn(T, B, I), torch.randn(T, B, S)
+    like = theirs.weight_hh_l0
+    inputs = torch.randn(T, B, theirs.input_size, dtype=like.dtype, device=like.device)
+    upstream = torch.randn(T, B, theirs.hidden_size, dtype=like.dtype, device=like.device)
     results = []
     for module in (theirs, ours):
         x = inputs.clone().requires_grad_()
         outputs, _ = module(x)
         results.append([outputs, *torch.autograd.grad(outputs, [x, *module.parameters()], upstream)])
-    largest = max((a - b).abs().max().item() for a, b in zip(*results, strict=True))
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
-    print(f"{type(ours).__name__}: outputs and {len(results[0]) - 1} gradients differ by at most {largest:.1e}")
+    return max((a - b).abs().max().item() for a, b in zip(*results, strict=True))
+
+
+I, S = 7, 24
+for theirs, ours in ((torch.nn.LSTM, stage7.FastLSTM), (torch.nn.GRU, stage7.FastGRU)):
+    print(f"{ours.__name__}: the largest difference is {compare_modules(theirs(I, S), ours(I, S)):.1e}")
+
+# %% [markdown]
+# **Your turn:** `7/peephole`. You write the policy of a cell that torch does not have.
+
+# %% [markdown] syllabus="7.2b"
+# ### Equal to cuDNN
+#
+# On a GPU, `torch.nn.LSTM` and `torch.nn.GRU` call cuDNN. If you have a GPU, the next cell compares the modules
+# there, in float64, with the same function as before.
+
+# %%
+if torch.cuda.is_available():
+    like = {"dtype": torch.float64, "device": "cuda"}
+    on_gpu = load(7, "cuda")
+    for theirs, ours in ((torch.nn.LSTM, on_gpu.FastLSTM), (torch.nn.GRU, on_gpu.FastGRU)):
+        difference = compare_modules(theirs(I, S, **like), ours(I, S, **like))
+        print(f"{ours.__name__} and cuDNN: the largest difference is {difference:.1e}")
+else:
+    print("no GPU here")
+
+# %% [markdown]
+# The recorded measurement also compares values. Before and after an implementation is timed, its outputs and
+# gradients are compared with those of a loop in float64, and an implementation that is wrong is not timed. So at
+# each of these sizes, the results of cuDNN and of stage 7 agreed with the loop, as closely as bfloat16 allows:
+
+# %%
+timed = [{row["name"] for row in group} for group in by_size(sweep["rows"])]
+print(f"cuDNN and stage 7 at {sum({'cuDNN LSTM', 'stage 7'} <= names for names in timed)} sizes and passes")
 
 # %% [markdown] syllabus="7.2d"
 # ### The gradient of the weights
@@ -281,7 +321,7 @@ for theirs, ours in ((torch.nn.LSTM(I, S), stage7.FastLSTM(I, S)), (torch.nn.GRU
 # there are pre-activations, and their weights are the identity, then the gradient of the inputs is `d_z`:
 
 # %%
-S = 24
+T, B, S = 20, 5, 24
 identity = torch.eye(4 * S)
 weight_hh = (torch.randn(4 * S, S) / S**0.5).requires_grad_()
 x = torch.randn(T, B, 4 * S, requires_grad=True)
@@ -292,6 +332,48 @@ h_before = torch.cat([start[None], outputs[:-1]]).detach()
 one_product = d_z.flatten(0, 1).T @ h_before.flatten(0, 1)
 torch.testing.assert_close(one_product, d_weights, rtol=1e-4, atol=1e-4)
 print(f"one product of {tuple(d_z.flatten(0, 1).T.shape)} and {tuple(h_before.flatten(0, 1).shape)}: equal")
+
+# %% [markdown]
+# ### Rows of different lengths
+#
+# With `lengths`, each row of the batch takes only its own number of steps, and then keeps its state while the other
+# rows continue. So the state after the last step is the last state of every row, and a row has the same results as in
+# a batch of its own:
+
+# %%
+lengths = torch.tensor([20, 3, 11, 20, 7])
+with torch.no_grad():
+    outputs, (h, _) = stage7.lstm_sequence(x, identity, weight_hh, None, None, start, start, lengths=lengths)
+    for row, steps in enumerate(lengths):
+        alone = x[:steps, row : row + 1], identity, weight_hh, None, None, start[:1], start[:1]
+        torch.testing.assert_close(h[row], stage7.lstm_sequence(*alone)[1][0][0])
+print("each row ends with the state that it has alone; row 1 after step 3 and after step 20:")
+print(outputs[2, 1, :3], outputs[19, 1, :3])
+
+# %% [markdown]
+# ### Backward between blocks
+#
+# In forward, each block sends its units to all blocks. In backward, a block has `d_z` of its own units and multiplies
+# it by its own rows of the weights. The result is a part of the gradient of *all* units of h, and the parts of all
+# blocks must be added. Each block needs only the sums of its own units. This exchange is a *reduce-scatter*.
+
+# %%
+blocks = 4
+rows_of_block = torch.arange(4 * S).view(4, blocks, S // blocks).transpose(0, 1).flatten(1)  # [blocks,4*S/blocks]
+step = d_z[10]  # [B,4*S]
+with torch.no_grad():
+    parts = torch.stack([step[:, rows] @ weight_hh[rows] for rows in rows_of_block])  # [blocks,B,S]
+    in_order, reverse = parts[0] + parts[1] + parts[2] + parts[3], parts[3] + parts[2] + parts[1] + parts[0]
+    torch.testing.assert_close(in_order, step @ weight_hh)
+print(f"the sum of {blocks} parts is the gradient of h")
+print(f"added in the other order, {(in_order != reverse).sum()} of {in_order.numel()} numbers have other bits")
+
+# %% [markdown]
+# With atomics, the order is that of arrival, and the last bits of a gradient can change from run to run. The kernels
+# of this stage add the parts in a fixed order, so they return the same bits in every run.
+
+# %% [markdown]
+# **Your turn:** `7/lengths` and `7/reduce_scatter`.
 
 # %% [markdown]
 # ## Train with FastLSTM
@@ -311,22 +393,67 @@ axis.set(xlabel="update", ylabel="loss", yscale="log")
 axis.legend(frameon=False)
 plt.show()
 
-# %% [markdown]
+# %% [markdown] syllabus="7.3a"
 # ## When it is faster, and when not
 #
-# The chart compares stage 7 with cuDNN's LSTM on the recorded GPU. The number in a square says how many times
-# as fast as cuDNN the stage is, and the colour says which implementation was fastest. An empty square was not
-# measured: the time of that run was over before most sizes of 512 steps.
+# The chart compares stage 7 with cuDNN's LSTM on the recorded GPU, for combinations of T, B and S. The number in a
+# square says how many times as fast as cuDNN the stage is, and the colour says which implementation was fastest. An
+# empty square was not measured: the time of that run was over before most sizes of 512 steps. The GRU and float32
+# were not measured either.
 
 # %%
 plot_sweep(sweep, "bfloat16")
 
 # %%
 groups = by_size([row for row in sweep["rows"] if row["dtype"] == "bfloat16"])
-speedups = [(speedup, group[0]) for group in groups if (speedup := speedup_over_cudnn(group)) is not None]
+speedups = [(speedup, group) for group in groups if (speedup := speedup_over_cudnn(group)) is not None]
+speedups.sort(key=lambda pair: pair[0])
 print(f"faster than cuDNN at {sum(speedup > 1 for speedup, _ in speedups)} of {len(speedups)} sizes and passes")
-for speedup, row in sorted(speedups, key=lambda pair: pair[0])[:4]:
-    print(f"   least: T{row['T']} B{row['B']} S{row['S']} {row['pass']}: {speedup:.2f} times as fast")
+for speedup, group in [*speedups[:4], *speedups[-2:]]:
+    row = group[0]
+    print(
+        f"   T{row['T']} B{row['B']} S{row['S']} {row['pass']}: {speedup:.2f} times as fast; "
+        f"fastest: {fastest_rung(group)['name']}"
+    )
+
+# %% [markdown]
+# The gain is largest for many steps of a batch of 1, and smallest for the largest batch and the largest state. The
+# weights of 1024 units do not fit in a cluster, as the error above says, so the library chooses `grid` there. But
+# `graph` is faster than `grid` at a batch of 128. The library never chooses `graph` by itself: you must name it.
+
+# %% [markdown] syllabus="7.3c"
+# ### GPUs with 100 KB of shared memory
+#
+# On the recorded GPU, a block can use 227 KB of shared memory. GPUs of compute capability 8.6, 8.9 and 12.0 have
+# 100 KB per multiprocessor, and a block can use 99 KB of them. Those before 9.0 have no clusters either. The
+# registers are the same, and a persistent kernel keeps weights in them, too: nvcc gives a thread of the kernels for
+# bfloat16 246 to 255 registers, so one block takes all registers of a multiprocessor.
+#
+# `plans.cu` prints what the library chooses on a device. It runs on the emulator, which can have the limits of
+# another device. Such a choice is not a measurement: this stage has not been measured on a GPU with 100 KB.
+
+# %%
+LARGE = "multiProcessorCount=132 maxBlocksPerMultiProcessor=1"
+SMALL = (
+    "multiProcessorCount=84 maxBlocksPerMultiProcessor=1 "
+    "sharedMemPerBlockOptin=101376 sharedMemPerMultiprocessor=102400 clusterLaunch=0"
+)
+
+
+def plans(device, batch):
+    """Where an LSTM in bfloat16 runs on this device, by state size."""
+    csrc = ROOT / "stages" / "stage7_sequence" / "csrc"
+    sources = ROOT / "common" / "studies" / "sequence" / "plans.cu", csrc / "launch.cpp"
+    return run_emulator(ROOT, "-I", csrc, *sources, "--", batch, EMULATOR_DEVICE=device).stdout
+
+
+print("227 KB for a block, clusters, 132 multiprocessors\n", plans(LARGE, 16), sep="")
+print("99 KB for a block, no clusters, 84 multiprocessors\n", plans(SMALL, 16), sep="")
+
+# %% [markdown]
+# Up to 1024 units, the weights stay on chip on both. Without clusters, the blocks exchange the state through global
+# memory, and a barrier of the grid costs more than one of a cluster (see the picture of a step above). Larger states
+# need `loop` on the smaller GPU, which loads the weights again in each step.
 
 # %% [markdown]
 # **Your turn:** `7/cluster_size` and `7/step_time`.

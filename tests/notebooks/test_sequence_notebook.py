@@ -1,16 +1,28 @@
-"""What notebook 07 says of a missing barrier, a wrong parity, and the gradient of the recurrent weights."""
+"""What notebook 07 says of barriers, gradients, cuDNN, the recorded sweep, and GPUs with less shared memory."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 import torch
 
 from common import load
+from common.figures.sequence_sweep import by_size, speedup_over_cudnn
+from common.results import records
 from support.labs import definitions, texts
 from support.proofs.files import notebook_files, stage_files
 
 pytestmark = [
-    pytest.mark.proof("claims of notebooks", files=[*notebook_files("07_sequence"), *stage_files()]),
+    pytest.mark.proof(
+        "claims of notebooks",
+        files=[
+            *notebook_files("07_sequence"),
+            *stage_files(),
+            "docs/results/sequence_sweep.json",
+            "common/studies/sequence/*",
+        ],
+    ),
     pytest.mark.needs("g++"),
 ]
 
@@ -39,3 +51,92 @@ def test_the_gradient_of_the_recurrent_weights_is_one_product():
     d_z, d_weights = torch.autograd.grad(outputs, [x, weight_hh], torch.randn_like(outputs))
     h_before = torch.cat([start[None], outputs[:-1]]).detach()
     torch.testing.assert_close(d_z.flatten(0, 1).T @ h_before.flatten(0, 1), d_weights)
+
+
+@pytest.mark.syllabus("7.2d")
+def test_the_parts_of_all_blocks_add_up_to_the_gradient_of_h():
+    """Each block multiplies d_z of its own units by its own rows of the weights."""
+    torch.manual_seed(0)
+    B, S, blocks = 3, 8, 4
+    d_z, weight_hh = torch.randn(B, 4 * S, dtype=torch.float64), torch.randn(4 * S, S, dtype=torch.float64)
+    owner = torch.arange(4 * S) % S // (S // blocks)
+    parts = [d_z[:, owner == block] @ weight_hh[owner == block] for block in range(blocks)]
+    torch.testing.assert_close(sum(parts), d_z @ weight_hh)
+
+
+@pytest.mark.syllabus("7.2b")
+@pytest.mark.parametrize(
+    "target", ["host", pytest.param("cuda", marks=pytest.mark.needs("gpu", "nvcc"))], ids=["torch", "cuDNN"]
+)
+def test_the_modules_equal_torchs(target):
+    """On a GPU, torch's modules call cuDNN."""
+    stage, compare = load(7, target), definitions("07_sequence").compare_modules
+    like = {"dtype": torch.float64, "device": "cuda" if target == "cuda" else "cpu"}
+    for official, fast in ((torch.nn.LSTM, stage.FastLSTM), (torch.nn.GRU, stage.FastGRU)):
+        if target == "cuda":
+            assert torch.backends.cudnn.is_acceptable(torch.zeros(1, **like))
+        assert compare(official(7, 24, **like), fast(7, 24, **like)) < 1e-10
+
+
+def test_the_comparison_of_modules_finds_a_difference():
+    class Other(torch.nn.LSTM):
+        def forward(self, inputs):
+            outputs, state = super().forward(inputs)
+            return outputs * 1.001, state
+
+    with pytest.raises(AssertionError):
+        definitions("07_sequence").compare_modules(torch.nn.LSTM(7, 24), Other(7, 24))
+
+
+# The record -------------------------------------------------------------------------------------------------------
+
+
+def recorded_speedups() -> list[tuple[float, dict, dict[str, float]]]:
+    """The speed-up over cuDNN at each size and pass, smallest first, with the size and the times by name."""
+    found = []
+    rows = json.loads(records.SWEEP_RECORD.read_text())["rows"]
+    for group in by_size([row for row in rows if row["dtype"] == "bfloat16"]):
+        speedup = speedup_over_cudnn(group)
+        assert speedup is not None, f"cuDNN or stage 7 is missing at {group[0]}"
+        found.append((speedup, group[0], {row["name"]: row["median"] for row in group}))
+    return sorted(found, key=lambda one: one[0])
+
+
+@pytest.mark.syllabus("7.2b", "7.3a")
+def test_the_sweep_compares_with_cudnn_at_every_size():
+    sizes = [row for _, row, _ in recorded_speedups()]
+    assert len({(row["T"], row["B"], row["S"]) for row in sizes}) >= 40
+    assert all(len({row[size] for row in sizes}) >= least for size, least in (("T", 2), ("B", 4), ("S", 5)))
+
+
+@pytest.mark.syllabus("7.3a")
+def test_where_the_notebook_says_that_the_gain_is_smallest_and_largest():
+    speedups = recorded_speedups()
+    sizes = [row for _, row, _ in speedups]
+    batch, state, steps = (max(row[size] for row in sizes) for size in "BST")
+    for speedup, row, times in speedups:
+        if (row["B"], row["S"]) == (batch, state):
+            assert speedup <= speedups[3][0]  # the four smallest
+            assert times["stage 7, graph"] < times["stage 7, grid"]
+            assert "stage 7, cluster" not in times
+    assert all((row["T"], row["B"]) == (steps, 1) for _, row, _ in speedups[-2:])
+
+
+# GPUs with less shared memory -------------------------------------------------------------------------------------
+
+
+def planned(device: str) -> dict[int, str]:
+    """The notebook's table for a device: the choices for forward and backward, by state size."""
+    table = definitions("07_sequence").plans(texts("07_sequence")[device], 16)
+    rows = [line.split(maxsplit=1) for line in table.splitlines()[1:]]
+    return {int(state): choices for state, choices in rows}
+
+
+@pytest.mark.syllabus("7.3c")
+def test_the_weights_of_1024_units_stay_on_chip_with_100_kb_too():
+    large, small = planned("LARGE"), planned("SMALL")
+    assert not any("cluster" in choices for choices in small.values())
+    assert "loop" not in "".join(large.values())
+    for state in large:
+        assert ("loop" in small[state]) == (state > 1024), (state, small[state])
+    assert large[768].count("cluster") == small[768].count("grid") == 2
