@@ -44,13 +44,23 @@ class Checkpoints:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 for unfinished in self.folder.glob("step-*.writing"):
                     shutil.rmtree(unfinished)
-                answer = [next(filter(None, map(read_manifest, reversed(self.complete()))), None)]
+                answer = [self._first_undamaged()]
             except OSError as error:
                 answer = [f"--checkpoint {self.folder}: {error.strerror}"]
         dist.broadcast_object_list(answer, group=self.group)
         if isinstance(answer[0], str):
             raise TrainingError(answer[0])
         return answer[0]
+
+    def _first_undamaged(self):
+        """The notes of the newest checkpoint whose files fit their checksums. Newer ones get another name."""
+        for folder in reversed(self.complete()):
+            try:
+                return read_manifest(folder)
+            except (OSError, ValueError, KeyError) as error:
+                print(f"{folder} is damaged and is not used: {error}", flush=True)
+                folder.rename(folder.with_suffix(".damaged"))
+        return None
 
     def complete(self):
         """The folders of all checkpoints that were written to their end, the oldest first."""
@@ -61,7 +71,7 @@ class Checkpoints:
         dcp.load(tensors, checkpoint_id=self.folder / name_of(step), process_group=self.group)
 
     def save(self, step, tensors, notes):
-        """Copies the tensors and returns; a thread writes them, with `notes` as JSON. At most one is being written."""
+        """Copies the tensors and returns. A thread writes them, and `notes` as JSON, after the checkpoint before."""
         self.wait()
         writing = self.folder / f"{name_of(step)}.writing"
         copied = dcp.async_save(tensors, checkpoint_id=writing, process_group=self.group)
@@ -113,16 +123,11 @@ def write_manifest(folder, notes):
 
 
 def read_manifest(folder):
-    """The notes of a checkpoint; None, with a line of output, if a file of it is missing or damaged."""
-    try:
-        notes = json.loads((folder / MANIFEST).read_text())
-        if notes.pop("sha256") == checksums(folder):
-            return notes
-        reason = "its files differ from their checksums"
-    except (OSError, ValueError, KeyError) as error:
-        reason = f"{type(error).__name__}: {error}"
-    print(f"{folder} is damaged and is not used: {reason}", flush=True)
-    return None
+    """The notes of a checkpoint. Raises an exception if a file of it is missing or damaged."""
+    notes = json.loads((folder / MANIFEST).read_text())
+    if notes.pop("sha256") != checksums(folder):
+        raise ValueError("its files do not fit their checksums")
+    return notes
 
 
 def checksums(folder):

@@ -77,7 +77,8 @@ class Processes:
             if "EADDRINUSE" in str(error):
                 raise TrainingError(f"port {address} is in use; `torchrun --standalone` takes a free one") from None
             raise TrainingError(f"no connection to {address} within {self.timeout:g} s") from None
-        return store
+        # torchrun keeps its store when it restarts the processes: these must not read what their predecessors wrote.
+        return dist.PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
 
     def _compare(self, store, facts):
         """Writes this process's facts into the store, reads those of all, and raises `TrainingError` if they differ.

@@ -1,8 +1,10 @@
-"""What the network learns: handwritten digits, read as sequences, and the adding problem, which needs a long memory."""
+"""What the network learns: handwritten digits, read as sequences, and the adding problem."""
 
-import zipfile
+import importlib.util
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy
@@ -16,7 +18,7 @@ CLOSE = 0.1  # a sum counts as correct if it is off by less; always answering 1 
 
 
 class Samples(NamedTuple):
-    """Inputs (N, T, I), and targets (N): the class, or the number to predict."""
+    """Inputs (N, T, I), and targets (N): the label, or the number to predict."""
 
     inputs: torch.Tensor
     targets: torch.Tensor
@@ -50,27 +52,23 @@ class Task:
 
 
 def make_task(name, *, length, seed, data):
-    """The task of that name. Raises `TrainingError` if its data cannot be read.
+    """The task of that name. Raises `TrainingError` if its samples cannot be read.
 
-    `length` is the number of steps of the adding problem. `data` is None or an .npz file that replaces the digits of
-    scikit-learn.
+    `length` is the number of steps of the adding problem, `data` a file of digits, or None for scikit-learn's.
     """
-    if name == "adding":
-        return adding(length, seed)
-    return classification(*(read_digits() if data is None else read_arrays(data)), by_pixel=name == "digits")
+    return adding(length, seed) if name == "adding" else digits(data, pixels_a_step=1 if name == "digits" else 8)
 
 
-def classification(images, labels, by_pixel):
-    """Sequences (N, T, I) with a class each. `by_pixel`: one number a step, so T*I steps instead of T."""
-    N, T, I = images.shape
-    inputs = images.reshape(N, T * I, 1) if by_pixel else images
-    order = torch.randperm(N, generator=torch.Generator().manual_seed(0))  # one split into train and test for all
+def digits(path, pixels_a_step):
+    """Images of 8 x 8 pixels, read from left to right and from top to bottom: 64 steps of a pixel, or 8 of a row."""
+    pixels, labels = read_digits(path or scikit_learn_digits())
+    inputs = pixels.reshape(len(pixels), -1, pixels_a_step) / 16
+    order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(0))  # the same split in every run
     samples = Samples(inputs, labels)[order]
-    train, test = samples[: N * 4 // 5], samples[N * 4 // 5 :]
     return Task(
-        train,
-        test,
-        output_size=int(labels.max()) + 1,
+        samples[: len(order) * 4 // 5],
+        samples[len(order) * 4 // 5 :],
+        output_size=10,
         loss=lambda outputs, labels: cross_entropy(outputs, labels, reduction="sum"),
         is_correct=lambda outputs, labels: outputs.argmax(dim=1) == labels,
     )
@@ -95,26 +93,25 @@ def adding(length, seed):
     )
 
 
-def read_digits():
-    """Scikit-learn's 1797 handwritten digits: images (N, 8, 8) between 0 and 1, and labels (N)."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise TrainingError("the digits are a part of scikit-learn: pip install scikit-learn") from None
-    digits = load_digits()
-    return torch.tensor(digits.images, dtype=torch.float32) / 16, torch.tensor(digits.target)
-
-
-def read_arrays(path):
-    """The arrays `inputs` (N, T, I) and `labels` (N) of an .npz file."""
-    try:
-        with numpy.load(path) as arrays:
-            inputs, labels = arrays["inputs"], arrays["labels"]
-    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise TrainingError(f"--data {path}: {error}") from None
-    if inputs.ndim != 3 or labels.shape != inputs.shape[:1] or labels.dtype.kind not in "iu":
+def scikit_learn_digits():
+    """The file of the 1797 handwritten digits in scikit-learn. To import scikit-learn instead takes seconds."""
+    found = importlib.util.find_spec("sklearn")
+    if found is None:
         raise TrainingError(
-            f"--data {path}: inputs of shape {inputs.shape} and labels of shape {labels.shape}, {labels.dtype}; "
-            "expected (N, T, I) and (N) integers"
+            "the digits are a file of scikit-learn: pip install scikit-learn, or name one with --data"
         )
-    return torch.tensor(inputs, dtype=torch.float32), torch.tensor(labels, dtype=torch.int64)
+    return Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
+
+
+def read_digits(path):
+    """Pixels (N, 64) from 0 to 16, and labels (N), from a file in scikit-learn's format: a line for each digit."""
+    try:
+        table = numpy.loadtxt(path, delimiter=",", ndmin=2)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise TrainingError(f"cannot read digits from {path}: {str(error).splitlines()[0]}") from None
+    if table.shape[1] != 65 or len(table) < 10:
+        raise TrainingError(f"cannot read digits from {path}: {table.shape} numbers, expected 65 in each line")
+    labels = torch.tensor(table[:, 64]).long()
+    if not torch.equal(labels.double(), torch.tensor(table[:, 64])) or labels.min() < 0 or labels.max() > 9:
+        raise TrainingError(f"cannot read digits from {path}: the last number of a line must be a digit from 0 to 9")
+    return torch.tensor(table[:, :64], dtype=torch.float32), labels

@@ -1,13 +1,10 @@
 """Trains a small network with the cell of any stage, in one process or in many.
 
-    python stages/stage9_distributed/train.py --task rows --cell lltm --stage 1
-    torchrun --standalone --nproc-per-node 2 --max-restarts 3 stages/stage9_distributed/train.py \
-        --task digits --cell lstm --stage nn --checkpoint out/digits
+In one process:   python stages/stage9_distributed/train.py --task rows --cell lltm --stage 1
+In two:           torchrun --standalone --nproc-per-node 2 stages/stage9_distributed/train.py --task rows
 """
 
 import argparse
-import contextlib
-import os
 import sys
 from pathlib import Path
 
@@ -42,7 +39,7 @@ def parse(arguments):
     add("--stage", choices=STAGES, default="1", help="whose cell; nn is torch.nn.LSTM or torch.nn.GRU")
     add("--state-size", type=positive, default=64)
     add("--length", type=positive, default=50, help="steps of the adding problem")
-    add("--data", metavar="FILE", help="an .npz file with inputs (N, T, I) and labels (N), instead of the digits")
+    add("--data", metavar="FILE", help="another file of digits in the format of scikit-learn's digits.csv.gz")
     add("--steps", type=positive, default=1000, help="updates of the parameters")
     add("--batch-size", type=positive, default=64, help="samples of an update, in all processes together")
     add("--learning-rate", type=float, default=3e-3)

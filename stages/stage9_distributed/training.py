@@ -26,6 +26,11 @@ class Training:
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=learning_rate)
         self.step = 0
         self.history = []  # of {"step", "loss", "test_loss", "accuracy"}
+        # DistributedDataParallel averages gradients in buckets, and after its first pass it fills them in another
+        # order. With three processes or more, the order decides how the sums are rounded. Without this pass, whose
+        # gradients are not used, the first step after a restart would round differently.
+        self.gradients(self.sampler.batch(0))
+        self.optimizer.zero_grad()  # get_state_dict initialises the optimizer's state only if there are no gradients
 
     def run(self, steps, every, checkpoints=None):
         """Trains up to a number of steps. Every `every` steps it evaluates, prints a line and saves a checkpoint.
@@ -47,7 +52,7 @@ class Training:
         return checkpoints is None or checkpoints.wait()
 
     def gradients(self, batch):
-        """Sets the gradients to those of the mean loss of a batch. Returns the sum of the losses of our share of it."""
+        """Sets the gradients to those of the mean loss of a batch. Returns the sum of the losses of our share."""
         rows = share(batch, self.processes.rank, self.processes.world_size)
         samples = self.train[rows.to(self.device)]
         self.optimizer.zero_grad()
