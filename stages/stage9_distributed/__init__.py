@@ -1,5 +1,6 @@
 """Training with the cell of any stage, in one process or in many that average their gradients."""
 
+from . import checkpoint, train
 from .checkpoint import Checkpoints
 from .errors import TrainingError
 from .model import LLTM, Network, make_network
@@ -18,7 +19,9 @@ __all__ = [
     "Task",
     "Training",
     "TrainingError",
+    "checkpoint",
     "make_network",
     "make_task",
     "share",
+    "train",
 ]
