@@ -44,8 +44,8 @@ class Training:
             count += len(batch)
             self.step += 1
             if self.step % every == 0 or self.step == steps:
-                seconds = time.perf_counter() - start
-                self.report(loss, count, seconds)
+                loss = float(loss)  # waits for the GPU, if there is one
+                self.report(loss, count, time.perf_counter() - start)
                 if checkpoints:
                     checkpoints.save(self.step, self.state(), {"history": self.history})
                 loss, count, start = 0.0, 0, time.perf_counter()
@@ -81,7 +81,7 @@ class Training:
 
     def report(self, loss, count, seconds):
         """Adds a row to the history and prints it. `loss` is the sum over our shares, `count` over whole batches."""
-        (loss,) = self.processes.sum(float(loss))
+        (loss,) = self.processes.sum(loss)
         test_loss, accuracy = self.evaluate()
         row = {"step": self.step, "loss": loss / count, "test_loss": test_loss, "accuracy": accuracy}
         steps = self.step - (self.history[-1]["step"] if self.history else 0)

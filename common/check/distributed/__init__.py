@@ -18,7 +18,8 @@ from .launching import launch, read_output
 from .workers import evaluation, gradients, train
 
 ROUNDING = 1e-12  # of sums in float64, relative to the largest gradient
-SHORT = ["--steps", "60", "--every", "10", "--state-size", "32", "--timeout", "60"]
+SHORT = ["--steps", "200", "--every", "20", "--state-size", "16", "--timeout", "60"]
+LONGEST_LIFE = 0.5  # seconds; a training of this many steps takes longer
 
 
 @contextmanager
@@ -58,10 +59,11 @@ def resumes_after_kills() -> str:
     seed = int(torch.randint(10**6, ()))
     with scratch() as folder:
         launch(train, 2, str(folder / "undisturbed"), SHORT, logs=folder / "logs")
-        moments = train_and_kill(folder / "killed", 2, seed, SHORT)
+        moments = train_and_kill(folder / "killed", 2, seed, SHORT, LONGEST_LIFE)
+        assert moments, "the training ended before a process was killed"
         different = differences(folder / "killed", folder / "undisturbed")
         assert not different, f"after {len(moments)} kills, these differ: {', '.join(different)}"
-    return f"{len(moments)} kills; weights, optimizer and losses are equal, bit for bit"
+    return f"{len(moments)} killed; weights, optimizer and losses are equal, bit for bit"
 
 
 def damaged_checkpoint() -> str:

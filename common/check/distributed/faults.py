@@ -17,8 +17,6 @@ from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 from .launching import launch
 from .workers import stage9, train
 
-LONGEST_LIFE = 1.5  # seconds that a process lives at most
-
 
 @dataclass
 class Killer:
@@ -27,6 +25,7 @@ class Killer:
     folder: Path
     kills: int
     numbers: random.Random
+    longest_life: float  # seconds from a restart to the next kill
     moments: list[dict] = field(default_factory=list)  # of each kill
     is_over: threading.Event = field(default_factory=threading.Event)
 
@@ -35,7 +34,7 @@ class Killer:
         for attempt in range(self.kills):
             if not (process := self._await_process(attempt)):
                 return
-            self.is_over.wait(self.numbers.uniform(0, LONGEST_LIFE))
+            self.is_over.wait(self.numbers.uniform(0, self.longest_life))
             if self.is_over.is_set():
                 return
             complete = list_steps(self.folder / "checkpoints")
@@ -55,13 +54,13 @@ class Killer:
         return int(path.read_text())
 
 
-def train_and_kill(folder: Path, kills: int, seed: int, arguments: list[str], count: int = 2) -> list[dict]:
-    """Trains in `count` processes, and kills one of them up to `kills` times. Returns the moments of the kills."""
-    killer = Killer(folder, kills, random.Random(seed))
+def train_and_kill(folder: Path, kills: int, seed: int, arguments: list[str], longest_life: float) -> list[dict]:
+    """Trains in two processes, and kills one of them up to `kills` times. Returns the moments of the kills."""
+    killer = Killer(folder, kills, random.Random(seed), longest_life)
     thread = threading.Thread(target=killer.run)
     thread.start()
     try:
-        launch(train, count, str(folder), arguments, logs=folder / "logs", restarts=kills)
+        launch(train, 2, str(folder), arguments, logs=folder / "logs", restarts=kills)
     finally:
         killer.is_over.set()
         thread.join()
