@@ -74,8 +74,8 @@ class Checkpoints:
         """Copies the tensors and returns. A thread writes them, and `notes` as JSON, after the checkpoint before."""
         self.wait()
         writing = self.folder / f"{name_of(step)}.writing"
-        copied = dcp.async_save(tensors, checkpoint_id=writing, process_group=self.group)
-        self.pending = step, self.thread.submit(self._publish, copied, {"step": step, **notes}, writing)
+        written = dcp.async_save(tensors, checkpoint_id=writing, process_group=self.group)
+        self.pending = step, self.thread.submit(self._publish, written, {"step": step, **notes}, writing)
 
     def wait(self):
         """Waits until the last checkpoint is written. Returns whether it is; if not, the first process says why."""
@@ -84,23 +84,27 @@ class Checkpoints:
         (step, written), self.pending = self.pending, None
         try:
             written.result()
-        except (dcp.CheckpointException, OSError, RuntimeError) as error:
+        except TrainingError as error:
             if self.is_first:
-                kept = self.complete()
-                last = kept[-1].name if kept else "none"
-                print(f"error: the checkpoint of step {step} was not written: {reason_of(error)}; "
-                      f"the last one is {last}", flush=True)  # fmt: skip
+                last = next((path.name for path in reversed(self.complete())), "none")
+                print(
+                    f"error: the checkpoint of step {step} was not written: {error}; the last is {last}", flush=True
+                )
             return False
         return True
 
-    def _publish(self, copied, notes, writing):
+    def _publish(self, written, notes, writing):
         """Runs in the thread: waits until all processes have written their files; then the first one renames."""
         try:
-            copied.result()
+            written.result()
             if self.is_first:
                 write_manifest(writing, notes)
                 writing.rename(writing.with_suffix(""))
                 sync(self.folder)
+        except (dcp.CheckpointException, OSError, RuntimeError) as error:
+            # torch's own message for a full disk does not say that the disk is full.
+            free = shutil.disk_usage(self.folder).free / 2**20
+            raise TrainingError(f"{reason_of(error)} ({free:.1f} MiB are free in {self.folder})") from None
         finally:
             if self.is_first:
                 shutil.rmtree(writing, ignore_errors=True)  # after a rename, there is nothing of that name

@@ -9,7 +9,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from .errors import TrainingError
+from .errors import LostContact, TrainingError
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,19 @@ class Processes:
     def connected(self, facts, problem=None):
         """Connects the processes, if none has a `problem` and all have the same `facts` (a flat dictionary).
 
-        The default process group is gloo's, which can also exchange Python objects and files' names. Raises
-        `TrainingError` with the same message in every process.
+        The default process group is gloo's, which can also exchange Python objects. Raises `TrainingError`, with the
+        same message in every process, and `LostContact` if another process dies or hangs afterwards.
         """
         store = self._store()
         self._compare(store, {"problem": problem, **facts})
         dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.world_size, timeout=self.limit)
         try:
             yield
+        except (dist.DistError, RuntimeError) as error:
+            if not isinstance(error, dist.DistError) and "gloo" not in str(error):
+                raise
+            reason = str(error).rpartition("] ")[2].splitlines()[0]
+            raise LostContact(f"process {self.rank} lost contact with another process: {reason}") from None
         finally:
             dist.destroy_process_group()
 

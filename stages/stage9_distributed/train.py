@@ -16,7 +16,7 @@ import torch
 
 from .checkpoint import Checkpoints
 from .curves import write_history
-from .errors import TrainingError
+from .errors import LostContact, TrainingError
 from .model import CELLS, STAGES, make_network
 from .processes import Processes
 from .tasks import make_task
@@ -99,13 +99,13 @@ def train(options, processes):
 
 
 def main(arguments=None):
-    """Runs the program. An error that the user can correct becomes one line, which the first process prints."""
+    """Runs the program. An error that the user can correct becomes a line, which the first process prints."""
     options = parse(arguments)
     processes = Processes.from_environment(options.timeout)
     try:
         return train(options, processes)
     except TrainingError as error:
-        if processes.rank == 0:
+        if processes.rank == 0 or isinstance(error, LostContact):
             print(f"error: {error}", file=sys.stderr, flush=True)
         return 1
 
