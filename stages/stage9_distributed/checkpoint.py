@@ -87,9 +87,7 @@ class Checkpoints:
         except TrainingError as error:
             if self.is_first:
                 last = next((path.name for path in reversed(self.complete())), "none")
-                print(
-                    f"error: the checkpoint of step {step} was not written: {error}; the last is {last}", flush=True
-                )
+                print(f"error: step {step} has no checkpoint: {error}; the last one is {last}", flush=True)
             return False
         return True
 

@@ -66,7 +66,7 @@ class Processes:
         except (dist.DistError, RuntimeError) as error:
             if not isinstance(error, dist.DistError) and "gloo" not in str(error):
                 raise
-            reason = str(error).rpartition("] ")[2].splitlines()[0]
+            reason = str(error).rpartition("] ")[2].splitlines()[0].partition(". ")[0]
             raise LostContact(f"process {self.rank} lost contact with another process: {reason}") from None
         finally:
             dist.destroy_process_group()
@@ -81,7 +81,9 @@ class Processes:
         except (dist.DistNetworkError, dist.DistStoreError) as error:
             if "EADDRINUSE" in str(error):
                 raise TrainingError(f"port {address} is in use; `torchrun --standalone` takes a free one") from None
-            raise TrainingError(f"no connection to {address} within {self.timeout:g} s") from None
+            raise LostContact(
+                f"process {self.rank} of {self.world_size} waited {self.timeout:g} s for the others at {address}"
+            ) from None
         # torchrun keeps its store when it restarts the processes: these must not read what their predecessors wrote.
         return dist.PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
 
@@ -92,6 +94,7 @@ class Processes:
         """
         store.set(f"facts of {self.rank}", json.dumps(facts))
         everyone = [self._read(store, rank) for rank in range(self.world_size)]
+        # The first process may hold the store, so it leaves only after all have read it.
         problems = {rank: facts["problem"] for rank, facts in enumerate(everyone) if facts["problem"]}
         if problems:
             same = len(problems) == self.world_size and len({*problems.values()}) == 1
