@@ -94,7 +94,6 @@ class Processes:
         """
         store.set(f"facts of {self.rank}", json.dumps(facts))
         everyone = [self._read(store, rank) for rank in range(self.world_size)]
-        # The first process may hold the store, so it leaves only after all have read it.
         problems = {rank: facts["problem"] for rank, facts in enumerate(everyone) if facts["problem"]}
         if problems:
             same = len(problems) == self.world_size and len({*problems.values()}) == 1
