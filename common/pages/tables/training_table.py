@@ -19,10 +19,9 @@ def training_summary() -> str:
         stale * (source != sources.hash_modules(get_stage(9).folder))
         for source in (trained["sources"]["9"], killed["sources"])
     ]
-    return "\n".join(
-        [
-            f"- Training ({trained['date'][:10]}): stage 7 is {ratios} times as fast as stage 1 or `torch.nn`.{marks[0]}",
-            f"- Kills ({killed['date'][:10]}): {killed['kills']} at random moments, {killed['while_writing']} of them while "
-            f"a checkpoint was written. Weights, optimizer and losses are those of the undisturbed run.{marks[1]}",
-        ]
+    dates = [record["date"][:10] for record in (trained, killed)]
+    return (
+        f"- Training ({dates[0]}): stage 7 is {ratios} times as fast as stage 1 or `torch.nn`.{marks[0]}\n"
+        f"- Kills ({dates[1]}): {killed['kills']} at random moments, {killed['while_writing']} of them while a "
+        f"checkpoint was written. Weights, optimizer and losses are those of the undisturbed run.{marks[1]}"
     )
