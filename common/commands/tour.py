@@ -135,7 +135,8 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None, work
 def what_to_read_next(stage: Stage) -> str:
     """Says what to read after a stage."""
     names = [source.stem for source in notebooks.notebook_sources() if source.stem.startswith(f"{stage.number:02}")]
-    lines = [f"Read stages/{stage.folder_name}/README.md, and in `make lab` {', '.join(names) or 'its notebook'}."]
+    in_lab = f", and in `make lab` {', '.join(names)}" if names else ""
+    lines = [f"Read stages/{stage.folder_name}/README.md{in_lab}."]
     later = [other for other in stages.cell_stages() if other.number > stage.number]
     if stage.kind == "primer":
         lines.append(f"Next: `make stage-{later[0].number}`, the first stage with the cell.")
