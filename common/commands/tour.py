@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
+from importlib import import_module
 
 from .. import stages
 from ..build import library
@@ -20,6 +21,8 @@ from ..paths import ROOT
 from ..stages import STAGES, Stage
 
 CHECKED = ROOT / "out" / "check.json"
+# The checks of each stage that is a program: a module and its function of a seed.
+PROGRAM_CHECKS = {9: "common.check.distributed:check_distributed"}
 
 
 def run_stage(number: int, target: str | None = None, seed: int | None = None) -> int:
@@ -97,8 +100,11 @@ def architectures_of_tour() -> Iterator[None]:
 def check_with_progress(stage: Stage, target: str, seed: int | None = None, workers: Executor | None = None) -> list:
     """Checks a stage on every device and dtype and prints a line for each; shows the first failures in full.
 
-    A primer has its own checks, with a line for each.
+    A primer and a program have their own checks, with a line for each.
     """
+    if stage.kind == "program":
+        module, _, function = PROGRAM_CHECKS[stage.number].partition(":")
+        return getattr(import_module(module), function)(seed)
     if stage.kind == "primer":
         from ..check.primer import check_primer
 
@@ -129,10 +135,13 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None, work
 def what_to_read_next(stage: Stage) -> str:
     """Says what to read after a stage."""
     names = [source.stem for source in notebooks.notebook_sources() if source.stem.startswith(f"{stage.number:02}")]
-    lines = [f"Read stages/{stage.folder_name}/README.md, and in `make lab` {', '.join(names) or 'its notebook'}."]
+    in_lab = f", and in `make lab` {', '.join(names)}" if names else ""
+    lines = [f"Read stages/{stage.folder_name}/README.md{in_lab}."]
     later = [other for other in stages.cell_stages() if other.number > stage.number]
     if stage.kind == "primer":
         lines.append(f"Next: `make stage-{later[0].number}`, the first stage with the cell.")
+    elif stage.kind == "program":
+        lines.append("Next: `make tour` compares all stages.")
     elif later:
         lines.append(f"Next: `make diff-{stage.number}-{later[0].number}`, then `make stage-{later[0].number}`.")
     else:

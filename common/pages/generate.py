@@ -25,6 +25,7 @@ from .tables.ncu_table import ncu_table
 from .tables.published_table import published_table
 from .tables.sanitizer_table import sanitizer_table
 from .tables.tool_comparison_table import tool_comparison_table
+from .tables.training_table import training_summary
 from .tables.wheels_table import wheels_table
 
 Generator = Callable[[Path], str]
@@ -95,6 +96,7 @@ GENERATORS: dict[str, Generator] = {
     "published": ignoring_page(published_table),
     "ncu": ncu_table,
     "wheels": ignoring_page(wheels_table),
+    "training": ignoring_page(training_summary),
     "ablation": ignoring_page(lambda: ablation_table(ablation.read_recorded_ablation())),
     "ablation-summary": lambda page: ablation_summary(ablation.read_recorded_ablation(), page),
     "syllabus": ignoring_page(syllabus_table),

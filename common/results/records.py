@@ -25,6 +25,8 @@ ABLATION_RECORD = RECORDED / "ablation.json"  # stage 6 without some of its opti
 MUTATION_RECORD = RECORDED / "mutation.json"  # mutants of each exercise's solution, and their outcomes
 SPEED_RECORD = RECORDED / "emulator_speed.json"  # how long the emulator takes
 SWEEP_RECORD = RECORDED / "sequence_sweep.json"  # stage 7's rungs and cuDNN over many sizes
+TRAINING_RECORD = RECORDED / "training.json"  # what each stage learns in stage 9, and how long it takes
+KILLS_RECORD = RECORDED / "kills.json"  # stage 9's training with processes that are killed
 STUDIES = (
     SANITIZER_RECORD,
     TOOLS_RECORD,
@@ -34,6 +36,8 @@ STUDIES = (
     MUTATION_RECORD,
     SPEED_RECORD,
     SWEEP_RECORD,
+    TRAINING_RECORD,
+    KILLS_RECORD,
 )
 
 

@@ -30,6 +30,14 @@ def hash_folder(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def hash_modules(folder: Path) -> str:
+    """A hash of all Python modules of a folder, without comments and blank lines."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        digest.update(f"{path.name}\n{python_code(path.read_text())}\n".encode())
+    return digest.hexdigest()
+
+
 def is_stale(row: dict, result: dict) -> bool:
     """Whether the sources behind a row have changed since. Eager and torch.compile run stage 1's code."""
     stage = stages.find_stage(1 if row["stage"] is None else row["stage"])

@@ -24,7 +24,6 @@ def common(*arguments: str, cwd=ROOT) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["stage", "9"], "error: stage 9 (Training on many GPUs) does not exist yet; the stages that do: "),
         (["stage", "99"], "error: there is no stage 99; the stages are 0 to 9"),
         (["stage", "0", "--target", "cuda"], "error: stage 0 has no target 'cuda'; it has host"),
         (
@@ -43,6 +42,13 @@ def test_a_mistake_is_one_line(arguments, message):
     assert result.stderr.startswith(message)
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr + result.stdout
+
+
+def test_a_stage_that_is_not_written_yet(monkeypatch):
+    row = stages.Stage(77, "stage77_absent", "cell", "Absent", stages.HOST)
+    monkeypatch.setattr(stages, "STAGES", (*stages.STAGES, row))
+    with pytest.raises(UserError, match=r"^stage 77 \(Absent\) does not exist yet; the stages that do: 0, 1, "):
+        stages.get_stage(77)
 
 
 @pytest.mark.parametrize("arguments", [["progress"], ["next"], ["help"], ["check", "1/cell"]])

@@ -73,7 +73,7 @@ def test_every_target_is_a_command_and_every_command_a_target() -> None:
     assert set(commands) == offered
 
 
-@pytest.mark.parametrize("target", ["stage-9", "stage-x", "stage-99", "diff-1-99", "diff-x", "diff-1", "diff-1-2-0"])
+@pytest.mark.parametrize("target", ["stage-x", "stage-99", "diff-1-99", "diff-x", "diff-1", "diff-1-2-0"])
 def test_bad_targets_give_one_clear_line(target: str) -> None:
     done = make(target, f"PYTHON={sys.executable}")
     assert done.returncode != 0

@@ -200,7 +200,7 @@ def test_the_report_fails_when_stage_2_cannot_run(capsys: pytest.CaptureFixture)
     assert "  lacks  compiler     none\n                      fix: sudo apt install g++" in shown
     assert "host: cannot run (see compiler above)" in shown
     assert shown.rstrip().endswith(
-        "Stages 0, 1 can run here: make tour\nThe other stages need the fixes above first."
+        "Stages 0, 1, 9 can run here: make tour\nThe other stages need the fixes above first."
     )
 
 

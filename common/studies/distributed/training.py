@@ -1,0 +1,109 @@
+"""Trains stage 9's network with every cell and stage that runs here, and records losses, accuracy and time.
+
+    python -m common.studies.distributed.training [--task rows] [--steps 1500] [--output docs/results/training.json]
+
+The trainings of a cell begin with the same numbers and read the same samples, so their losses agree until rounding
+makes them differ. They run one after the other, three times; the time is the median.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import statistics
+import time
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import torch
+
+from ... import console, stages
+from ...build import modules
+from ...errors import UserError
+from ...paths import display_path
+from ...results import records, sources
+
+ROUNDS = 3
+EVERY = 100  # steps from one evaluation to the next
+IMPLEMENTATIONS = (
+    *(("lltm", number) for number in ("1", "2", "3", "4", "5", "6", "7")),
+    *(("lstm", number) for number in ("nn", "7")),
+    *(("gru", number) for number in ("nn", "7")),
+)
+
+
+def measure_training(task: str, steps: int, path: Path) -> dict:
+    """Trains with everything that runs here and writes the record."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    possible = [(cell, stage) for cell, stage in IMPLEMENTATIONS if runs_on(stage, device)]
+    found: dict[tuple[str, str], list[dict]] = {one: [] for one in possible}
+    for turn in range(ROUNDS):
+        for cell, stage in possible:
+            with console.step(f"{task}, {cell} of stage {stage}, round {turn + 1}"):
+                found[cell, stage].append(train_once(task, cell, stage, steps, device))
+    record = records.start_record(
+        {"9": sources.hash_modules(stages.get_stage(9).folder)}
+        | {stage: sources.hash_stage(stages.find_stage(int(stage))) for _, stage in possible if stage != "nn"}
+    ) | {
+        "task": task,
+        "steps": steps,
+        "device": device,
+        "threads": torch.get_num_threads() if device == "cpu" else None,
+        "rows": [
+            {
+                "cell": cell,
+                "stage": stage,
+                "seconds": statistics.median(row["seconds"] for row in rows),
+                "history": rows[0]["history"],
+            }
+            for (cell, stage), rows in found.items()
+        ],
+        "not_run": [{"cell": c, "stage": s} for c, s in IMPLEMENTATIONS if (c, s) not in possible],
+    }
+    records.save(record, path)
+    return record
+
+
+def runs_on(stage: str, device: str) -> bool:
+    """Whether a stage computes on a device. Without a GPU, stages 3 and 4 would run on the emulator for hours."""
+    return stage == "nn" or device == "cuda" or "host" in stages.find_stage(int(stage)).targets
+
+
+def train_once(task: str, cell: str, stage: str, steps: int, device: str) -> dict:
+    """One training in this process: its seconds, and its history."""
+    stage9 = modules.load_stage(9)
+    processes = stage9.Processes(0, 1, 0, 1, 300.0)
+    with processes.connected({}):
+        samples = stage9.make_task(task, length=50, seed=0, data=None)
+        torch.manual_seed(0)
+        network = stage9.make_network(samples, cell, stage, 64)
+        training = stage9.Training(
+            samples, network, processes, processes.device(device), batch_size=64, learning_rate=3e-3, seed=0
+        )
+        start = time.perf_counter()
+        with redirect_stdout(io.StringIO()):
+            training.run(steps, EVERY)
+        return {"seconds": time.perf_counter() - start, "history": training.history}
+
+
+def main() -> int:
+    """Records the study."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--task", choices=("rows", "digits", "adding"), default="rows")
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--output", type=Path, default=records.TRAINING_RECORD, help="the record to write")
+    given = parser.parse_args()
+    if given.steps < EVERY:
+        raise UserError(f"--steps {given.steps}: at least {EVERY}")
+    record = measure_training(given.task, given.steps, given.output)
+    rows = [
+        [row["cell"], row["stage"], f"{row['seconds']:.1f}", f"{row['history'][-1]['accuracy']:.1%}"]
+        for row in record["rows"]
+    ]
+    console.say(console.table(["cell", "stage", "seconds", "correct"], rows))
+    console.say(f"Written to {display_path(given.output.absolute())}.")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
