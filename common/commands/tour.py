@@ -52,7 +52,9 @@ def build_and_check(stage: Stage, targets: list[str], seed: int | None = None) -
 
 
 def build_with_progress(stage: Stage, target: str) -> None:
-    """Builds a stage and prints how long it takes, or took if it was built before."""
+    """Builds a stage and prints how long it takes, or took if it was built before. A program's checks build it."""
+    if stage.kind == "program":
+        return
     if not has_cpp(stage):
         say("  nothing to build: Python only")
         return
@@ -93,8 +95,12 @@ def architectures_of_tour() -> Iterator[None]:
 def check_with_progress(stage: Stage, target: str, seed: int | None = None) -> list:
     """Checks a stage on every device and dtype and prints a line for each; shows the first failures in full.
 
-    A primer has its own checks, with a line for each.
+    A primer and a program have their own checks, with a line for each.
     """
+    if stage.kind == "program":
+        from ..check.deploy import check_deploy
+
+        return check_deploy(seed)
     if stage.kind == "primer":
         from ..check.primer import check_primer
 
@@ -124,6 +130,8 @@ def what_to_read_next(stage: Stage) -> str:
     later = [other for other in stages.cell_stages() if other.number > stage.number]
     if stage.kind == "primer":
         lines.append(f"Next: `make stage-{later[0].number}`, the first stage with the cell.")
+    elif stage.kind == "program":
+        lines.append("Next: `make tour` compares all stages.")
     elif later:
         lines.append(f"Next: `make diff-{stage.number}-{later[0].number}`, then `make stage-{later[0].number}`.")
     else:

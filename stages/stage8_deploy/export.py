@@ -17,7 +17,7 @@ PACKAGE, OPERATORS, WEIGHTS = "model.pt2", "lltm_operators.so", "weights.pt"
 MAX_BATCH, MAX_LENGTH = 64, 1024
 
 
-def export(model: SequenceClassifier, operators: Path, folder: Path) -> Path:
+def export_model(model: SequenceClassifier, operators: Path, folder: Path) -> Path:
     """Writes the package, the library of its operators, and the weights for Python; returns the package's path.
 
     `operators` is the library that Python imported for `lltm_sequence`. A program that runs the package loads it.
@@ -66,11 +66,11 @@ def main(folder: str) -> None:
     import lltm_stage7
     import lltm_stage7._C
 
-    from .train import accuracy, train
+    from .train import measure_accuracy, train_model
 
-    model = train(lltm_stage7.lltm_sequence)
-    print(f"accuracy on the test images: {accuracy(model):.1%}")
-    print(export(model, Path(lltm_stage7._C.__file__), Path(folder)))
+    model = train_model(lltm_stage7.lltm_sequence)
+    print(f"accuracy on the test images: {measure_accuracy(model):.1%}")
+    print(export_model(model, Path(lltm_stage7._C.__file__), Path(folder)))
 
 
 if __name__ == "__main__":

@@ -26,12 +26,12 @@ class SequenceClassifier(nn.Module):
         Shapes: steps (B, T, I), lengths (B) int64 from 0 to T, h and cell (B, S) before the first step.
         """
         features = torch.relu(self.features(steps))  # (B, T, features)
-        _, (h, cell) = self.lltm_sequence(
-            features.transpose(0, 1), self.weights, self.bias, h, cell, lengths=lengths
-        )
+        _, (h, cell) = self.lltm_sequence(features.transpose(0, 1), self.weights, self.bias, h, cell, lengths=lengths)
         return self.head(h), h, cell
 
     def first_state(self, B: int) -> tuple[Tensor, Tensor]:
-        """The state before the first step of B sequences: zeros."""
-        zeros = torch.zeros(B, self.head.in_features)
-        return zeros, zeros
+        """The state before the first step of B sequences: zeros, in two tensors."""
+        # Not one tensor twice: torch.export would take h and cell of the example for the same input, and the package
+        # would read h for both, without an error.
+        S = self.head.in_features
+        return torch.zeros(B, S), torch.zeros(B, S)

@@ -7,10 +7,11 @@ import torch
 from sklearn.datasets import load_digits
 from torch import Tensor
 from torch.nn.functional import cross_entropy
+from torch.optim.lr_scheduler import OneCycleLR
 
 from .model import SequenceClassifier
 
-TEST_SIZE = 297
+TEST_SIZE, BATCH_SIZE = 297, 25  # 1500 images for training, in 60 batches
 
 
 def load_data() -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -21,24 +22,31 @@ def load_data() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return images[:-TEST_SIZE], labels[:-TEST_SIZE], images[-TEST_SIZE:], labels[-TEST_SIZE:]
 
 
-def train(lltm_sequence: Callable, epochs: int = 20, seed: int = 0) -> SequenceClassifier:
+def make_model(lltm_sequence: Callable) -> SequenceClassifier:
+    """An untrained model for the digits."""
+    return SequenceClassifier(lltm_sequence, I=8, S=64, C=10)
+
+
+def train_model(lltm_sequence: Callable, epochs: int = 30, seed: int = 0) -> SequenceClassifier:
     """A trained model. It learns from beginnings of 1 to 8 rows, so that it has scores after each row."""
     torch.manual_seed(seed)
     images, labels, _, _ = load_data()
-    model = SequenceClassifier(lltm_sequence, I=8, S=64, C=10)
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    model = make_model(lltm_sequence)
+    optimizer = torch.optim.Adam(model.parameters())
+    schedule = OneCycleLR(optimizer, max_lr=0.01, total_steps=epochs * (len(images) // BATCH_SIZE))
     for _ in range(epochs):
-        for rows in torch.randperm(len(images)).split(50):
-            lengths = torch.randint(1, 9, (len(rows),))
-            scores, _, _ = model(images[rows], lengths, *model.first_state(len(rows)))
+        for rows in torch.randperm(len(images)).split(BATCH_SIZE):
+            lengths = torch.randint(1, 9, (BATCH_SIZE,))
+            scores, _, _ = model(images[rows], lengths, *model.first_state(BATCH_SIZE))
             optimizer.zero_grad()
             cross_entropy(scores, labels[rows]).backward()
             optimizer.step()
+            schedule.step()
     return model.eval()
 
 
 @torch.no_grad()
-def accuracy(model: SequenceClassifier, rows: int = 8) -> float:
+def measure_accuracy(model: SequenceClassifier, rows: int = 8) -> float:
     """The share of the test images that the model classifies correctly after a number of rows."""
     _, _, images, labels = load_data()
     lengths = torch.full((len(images),), rows)

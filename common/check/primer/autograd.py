@@ -10,7 +10,8 @@ from torch import Tensor
 
 from ...build import modules
 from ...cell.memory import saved_bytes
-from .checks import Check, agrees, leaf, passes, refuses
+from ..lines import Check
+from .checks import agrees, leaf, passes, refuses
 
 functions, linear = modules.load_stage(0).functions, modules.load_stage(0).linear
 

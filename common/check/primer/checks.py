@@ -1,24 +1,12 @@
-"""Code that the parts of the primer's checks share: the class `Check` and assertions."""
+"""The assertions that the parts of the primer's checks share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
-
-
-class Check(NamedTuple):
-    """One line of `make stage-0`.
-
-    `run` returns a summary of what was checked, such as "gradcheck of 5 arguments", and raises AssertionError with a
-    message if something is wrong. It uses torch's generator, which is seeded before each check.
-    """
-
-    what: str
-    run: Callable[[], str]
 
 
 def leaf(*shape: int) -> Tensor:

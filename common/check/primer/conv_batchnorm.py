@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from ...build import modules
 from ...cell.memory import peak_bytes, saved_bytes
-from .checks import Check, agrees, leaf, passes, refuses
+from ..lines import Check
+from .checks import agrees, leaf, passes, refuses
 
 fused = modules.load_stage(0).conv_batchnorm
 

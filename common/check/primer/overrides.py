@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ...build import modules
+from ..lines import Check
 from . import checks
-from .checks import Check
 
 stage = modules.load_stage(0)
 identity, likes, coverage = stage.scaled_identity, stage.tensor_likes, stage.coverage

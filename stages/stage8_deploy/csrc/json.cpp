@@ -27,8 +27,8 @@ float parse_number(const json& value, size_t step, size_t feature) {
 // A list of T lists of I numbers as a tensor [T,I].
 at::Tensor parse_steps(const json& steps, int64_t features) {
   if (!steps.is_array() || steps.empty())
-    throw Failure(kBadRequest, "steps is ", shown(steps), "; expected a list of steps, each a list of ", features,
-                  " numbers");
+    throw Failure(kBadRequest, "steps is ", shown(steps), "; expected a list of steps, each a list of ",
+                  features, " numbers");
   std::vector<float> numbers;
   for (size_t step = 0; step < steps.size(); ++step) {
     const json& values = steps[step];
@@ -50,7 +50,8 @@ bool parse_flag(const json& value, const std::string& name) {
 std::string parse_name(const json& value) {
   if (!value.is_string() || value.get_ref<const std::string&>().empty() ||
       value.get_ref<const std::string&>().size() > kLongestName)
-    throw Failure(kBadRequest, "stream is ", shown(value), "; expected a name of 1 to ", kLongestName, " bytes");
+    throw Failure(kBadRequest, "stream is ", shown(value), "; expected a name of 1 to ", kLongestName,
+                  " bytes");
   return value;
 }
 
@@ -58,8 +59,9 @@ json parse_object(const std::string& text) {
   json object;
   try {
     object = json::parse(text);
-  } catch (const json::exception& error) {  // a syntax error, or a number that no double can hold
-    throw Failure(kBadRequest, "the request is not JSON: ", error.what());
+  } catch (const json::exception& error) {          // a syntax error, or a number that no double can hold
+    const std::string_view message = error.what();  // after the name of the exception in brackets
+    throw Failure(kBadRequest, "the request is not JSON: ", message.substr(message.find("] ") + 2));
   }
   if (!object.is_object())
     throw Failure(kBadRequest, "the request is ", shown(object), "; expected an object with the field steps");
@@ -81,7 +83,8 @@ Request parse_request(const std::string& text, const Package& package) {
     else if (name == "end")
       request.end = parse_flag(value, name);
     else
-      throw Failure(kBadRequest, "there is no field ", shown(name), "; the fields are steps, stream, start and end");
+      throw Failure(kBadRequest, "there is no field ", shown(name),
+                    "; the fields are steps, stream, start and end");
   }
   if (!request.steps.defined()) throw Failure(kBadRequest, "the request has no field steps");
   if (request.stream.empty() && (request.start || request.end))

@@ -45,8 +45,9 @@ int run(const std::vector<std::string>& arguments) {
 ServerLimits limits_of(const Options& options, const Package& package) {
   using std::chrono::milliseconds, std::chrono::seconds;
   ServerLimits limits;
-  limits.batcher = {size_t(std::min(options["--max-batch"], package.max_batch)), size_t(options["--max-queue"]),
-                    milliseconds(options["--max-delay-ms"]), milliseconds(options["--timeout-ms"])};
+  limits.batcher = {size_t(std::min(options["--max-batch"], package.max_batch)),
+                    size_t(options["--max-queue"]), milliseconds(options["--max-delay-ms"]),
+                    milliseconds(options["--timeout-ms"])};
   limits.streams = {size_t(options["--max-streams"]), seconds(options["--stream-expiry-s"])};
   limits.body_bytes = options["--max-body-kb"] * 1024;
   limits.connections = options["--connections"];

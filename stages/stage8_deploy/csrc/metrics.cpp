@@ -9,7 +9,10 @@ void write_head(std::ostream& out, const std::string& name, const std::string& h
 }  // namespace
 
 Histogram::Histogram(std::string name, std::string help, std::vector<double> bounds)
-    : name_(std::move(name)), help_(std::move(help)), bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
+    : name_(std::move(name)),
+      help_(std::move(help)),
+      bounds_(std::move(bounds)),
+      counts_(bounds_.size() + 1) {}
 
 void Histogram::observe(double value) {
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -8,7 +8,8 @@
 
 #include "sequence.h"
 
-// Options with whole numbers as values. Throws Failure for unknown names and for values outside of their bounds.
+// Options with whole numbers as values. Throws Failure for unknown names and for values outside of their
+// bounds.
 class Options {
  public:
   struct Range {
@@ -26,7 +27,8 @@ class Options {
       int64_t value = 0;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
       if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
-        throw Failure(kBadRequest, arguments[k], " is '", text, "', expected a number from ", least, " to ", most);
+        throw Failure(kBadRequest, arguments[k], " is '", text, "', expected a number from ", least, " to ",
+                      most);
       values_[arguments[k]] = value;
     }
   }

@@ -17,20 +17,19 @@ constexpr const char* kFormat = "1";
 
 // Calls a function of torch. Its errors are long: the first line says what happened.
 template <typename Function>
-auto with_short_errors(int status, const std::string& what, const Function& function) {
+auto with_short_errors(const std::string& what, const Function& function) {
   try {
     return function();
-  } catch (const c10::Error& error) {
-    throw Failure(status, what, ": ", error.what_without_backtrace());
   } catch (const Failure&) {
     throw;
   } catch (const std::exception& error) {
     const std::string_view message = error.what();
-    throw Failure(status, what, ": ", message.substr(0, message.find('\n')));
+    throw Failure(kBadRequest, what, ": ", message.substr(0, message.find('\n')));
   }
 }
 
-// Whether this CPU has the vector instructions that the package was compiled for, such as "AVX512 AVX512_VNNI".
+// Whether this CPU has the vector instructions that the package was compiled for, such as "AVX512
+// AVX512_VNNI".
 bool has_instructions(const std::string& names) {
 #if defined(__x86_64__)
   if (names.find("AVX2") != std::string::npos && !__builtin_cpu_supports("avx2")) return false;
@@ -56,7 +55,7 @@ Package::Package(const std::filesystem::path& path) : path_(path) {
 void Package::read_metadata() {
   if (!std::filesystem::is_regular_file(path_)) throw Failure(kNotFound, path_.string(), " does not exist");
   const std::string what = path_.string() + " is not a package that torch " TORCH_VERSION " can read";
-  metadata_ = with_short_errors(kBadRequest, what, [&] {
+  metadata_ = with_short_errors(what, [&] {
     return torch::inductor::AOTIModelPackageLoader::load_metadata_from_package(path_.string(), "model");
   });
   auto refuse_unless = [&](bool fits, const auto&... reason) {
@@ -86,30 +85,34 @@ int64_t Package::number(const char* name) const {
 
 void Package::load_operators() {
   const auto library = path_.parent_path() / std::filesystem::path(metadata_["operators"]).filename();
-  // The library is also a module of Python, so one of its functions, PyInit__C, calls Python. RTLD_LAZY looks up a
-  // function when it is first called, and the program never calls this one.
+  // The library is also a module of Python, so one of its functions, PyInit__C, calls Python. RTLD_LAZY looks
+  // up a function when it is first called, and the program never calls this one.
   if (!dlopen(std::filesystem::absolute(library).c_str(), RTLD_LAZY | RTLD_LOCAL))
     throw Failure(kBadRequest, "the operators of ", path_.string(), " cannot be loaded: ", dlerror());
 }
 
 void Package::load_model() {
-  with_short_errors(kBadRequest, path_.string() + " cannot be loaded", [&] {
+  with_short_errors(path_.string() + " cannot be loaded", [&] {
     loader_ = std::make_unique<torch::inductor::AOTIModelPackageLoader>(path_.string(), "model");
     const auto shape = predict({{at::zeros({1, features}), first_state()}})[0].scores.sizes();
     if (shape != at::IntArrayRef{classes})
-      throw Failure(kBadRequest, path_.string(), " returns scores of shape ", shape, ", expected [", classes, "]");
+      throw Failure(kBadRequest, path_.string(), " returns scores of shape ", shape, ", expected [", classes,
+                    "]");
   });
 }
 
 State Package::first_state() const { return {at::zeros({state_size}), at::zeros({state_size})}; }
 
-// AOTInductor compiles no checks of sizes into the model: it would read past the end of a step that is too short.
+// AOTInductor compiles no checks of sizes into the model: it would read past the end of a step that is too
+// short.
 void Package::check(const at::Tensor& steps) const {
   const auto shape = steps.sizes();
   if (shape.size() != 2 || shape[0] < 1 || shape[1] != features)
-    throw Failure(kBadRequest, "steps has shape ", shape, ", expected [T, ", features, "] with T of 1 or more");
+    throw Failure(kBadRequest, "steps has shape ", shape, ", expected [T, ", features,
+                  "] with T of 1 or more");
   if (shape[0] > max_length)
-    throw Failure(kBadRequest, "steps has ", shape[0], " steps; the model was exported for at most ", max_length);
+    throw Failure(kBadRequest, "steps has ", shape[0], " steps; the model was exported for at most ",
+                  max_length);
   const auto numbers = steps.accessor<float, 2>();
   for (int64_t step = 0; step < shape[0]; ++step)
     for (int64_t feature = 0; feature < features; ++feature)

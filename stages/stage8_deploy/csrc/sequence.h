@@ -29,5 +29,5 @@ struct Failure : std::runtime_error {
   int status;
 };
 
-constexpr int kBadRequest = 400, kNotFound = 404, kTooSlow = 408, kConflict = 409, kInternalError = 500,
-              kUnavailable = 503, kTimeout = 504;
+constexpr int kBadRequest = 400, kNotFound = 404, kTooSlow = 408, kConflict = 409, kTooLarge = 413,
+              kInternalError = 500, kUnavailable = 503, kTimeout = 504;

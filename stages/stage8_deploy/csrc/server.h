@@ -11,8 +11,8 @@
 struct ServerLimits {
   Batcher::Limits batcher;
   Streams::Limits streams;
-  size_t body_bytes;                 // the largest body of a request
-  size_t connections;                // at a time; each has a thread
+  size_t body_bytes;                  // the largest body of a request
+  size_t connections;                 // at a time; each has a thread
   std::chrono::seconds receive_time;  // for the body of a request, and between two bytes of its head
 };
 

@@ -4,7 +4,8 @@ Streams::Turn Streams::begin(const std::string& id) {
   const std::lock_guard<std::mutex> lock(mutex_);
   remove_expired();
   if (!entries_.contains(id) && entries_.size() >= limits_.count)
-    throw Failure(kUnavailable, "there are ", entries_.size(), " streams already; end one, or try again later");
+    throw Failure(kUnavailable, "there are ", entries_.size(),
+                  " streams already; end one, or try again later");
   Entry& entry = entries_[id];
   if (entry.is_in_use) throw Failure(kConflict, "stream '", id, "' is in use by another request");
   entry.is_in_use = true;
@@ -16,8 +17,8 @@ Streams::Turn Streams::resume(const std::string& id) {
   remove_expired();
   const auto found = entries_.find(id);
   if (found == entries_.end())
-    throw Failure(kNotFound, "there is no stream '", id, "', or it has expired after ", limits_.expiry.count(),
-                  " s without a request; begin it with \"start\": true");
+    throw Failure(kNotFound, "there is no stream '", id, "', or it has expired after ",
+                  limits_.expiry.count(), " s without a request; begin it with \"start\": true");
   Entry& entry = found->second;
   if (entry.is_in_use) throw Failure(kConflict, "stream '", id, "' is in use by another request");
   entry.is_in_use = true;
@@ -31,9 +32,8 @@ size_t Streams::count() const {
 
 void Streams::remove_expired() {
   const auto oldest = Clock::now() - limits_.expiry;
-  std::erase_if(entries_, [&](const auto& named) {
-    return !named.second.is_in_use && named.second.last_use < oldest;
-  });
+  std::erase_if(entries_,
+                [&](const auto& named) { return !named.second.is_in_use && named.second.last_use < oldest; });
 }
 
 void Streams::Turn::keep(const State& state, int64_t steps) {

@@ -15,8 +15,8 @@ class Streams {
     std::chrono::seconds expiry;  // how long a stream is kept after its last request
   };
 
-  // A stream during one request; no other request can use it meanwhile. Without a call of `keep` or `end`, the stream
-  // is as before, so the client may repeat a request that failed.
+  // A stream during one request; no other request can use it meanwhile. Without a call of `keep` or `end`,
+  // the stream is as before, so the client may repeat a request that failed.
   class Turn {
    public:
     Turn(const Turn&) = delete;

@@ -7,8 +7,8 @@ import torch
 
 from common import load, stages
 from common.check import primer
+from common.check.lines import Check
 from common.check.primer import autograd
-from common.check.primer.checks import Check
 from common.commands import tour
 from common.errors import UserError
 from common.exercises import every
