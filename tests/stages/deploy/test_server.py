@@ -285,7 +285,7 @@ def resident_megabytes(server: Server) -> float:
 
 
 def test_the_memory_does_not_grow(server):
-    sequence = {"steps": torch.rand(50, 8).tolist()}
+    sequence = {"steps": torch.rand(20, 8).tolist()}
 
     def ask(many: int) -> None:
         connection = fast.connect()
@@ -294,7 +294,7 @@ def test_the_memory_does_not_grow(server):
             fast.post({"steps": k}, connection)
 
     with start_server(max_delay_ms=0) as fast:
-        ask(300)
+        ask(200)
         before = resident_megabytes(fast)
-        ask(1000)
+        ask(600)
         assert resident_megabytes(fast) - before < 5
