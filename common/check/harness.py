@@ -7,7 +7,12 @@ a stage offers decides which: see cell.py and sequence.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import NamedTuple
 
 import torch
 
@@ -47,3 +52,29 @@ def make_subjects(number: int, target: str | None = None, seed: int | None = Non
 def check_stage(number: int, target: str | None = None) -> list[Result]:
     """Runs every check on every subject of a stage; returns one row for each."""
     return [result for one in make_subjects(number, target) for result in check_subject(one)]
+
+
+class Checked(NamedTuple):
+    """The rows of one subject, and the seconds that its checks took."""
+
+    rows: list[Result]
+    seconds: float
+
+
+def check_nth(number: int, target: str, seed: int, n: int) -> Checked:
+    """Runs every check on one of the stage's subjects, in the order of `make_subjects`."""
+    start = time.perf_counter()
+    rows = check_subject(make_subjects(number, target, seed)[n])
+    return Checked(rows, time.perf_counter() - start)
+
+
+@contextmanager
+def two_processes() -> Iterator[Executor]:
+    """Runs checks in two processes at a time. They start with torch already imported.
+
+    Not more: torch's operations use several threads themselves.
+    """
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    with ProcessPoolExecutor(2, mp_context=context) as workers:
+        yield workers

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 
 from .. import stages
 from ..build import library
@@ -42,12 +44,14 @@ def run_stage(number: int, target: str | None = None, seed: int | None = None) -
     return 0
 
 
-def build_and_check(stage: Stage, targets: list[str], seed: int | None = None) -> list:
-    """Runs every check of a stage on each of these targets; returns one row for each."""
+def build_and_check(
+    stage: Stage, targets: list[str], seed: int | None = None, workers: Executor | None = None
+) -> list:
+    """Runs every check of a stage on each of these targets, by default in this process; returns one row for each."""
     results = []
     for target in targets:
         build_with_progress(stage, target)
-        results += check_with_progress(stage, target, seed)
+        results += check_with_progress(stage, target, seed, workers)
     return results
 
 
@@ -92,7 +96,7 @@ def architectures_of_tour() -> Iterator[None]:
             os.environ["TORCH_CUDA_ARCH_LIST"] = given
 
 
-def check_with_progress(stage: Stage, target: str, seed: int | None = None) -> list:
+def check_with_progress(stage: Stage, target: str, seed: int | None = None, workers: Executor | None = None) -> list:
     """Checks a stage on every device and dtype and prints a line for each; shows the first failures in full.
 
     A primer and a program have their own checks, with a line for each.
@@ -105,13 +109,18 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None) -> l
         from ..check.primer import check_primer
 
         return check_primer(seed)
-    from ..check.harness import check_subject, make_subjects
+    from ..cell.call import fresh_seed
+    from ..check import harness
 
+    seed = fresh_seed() if seed is None else seed
+    subjects = harness.make_subjects(stage.number, target, seed)
+    calls = [partial(harness.check_nth, stage.number, target, seed, n) for n in range(len(subjects))]
+    pending = [workers.submit(call).result for call in calls] if workers else calls
     results = []
-    for one in make_subjects(stage.number, target, seed):
+    for subject, check in zip(subjects, pending, strict=True):
         failed_before = any(row.outcome == "failed" for row in results)
-        with step(f"check {one.label} on {one.device.upper()} tensors"):
-            rows = check_subject(one)
+        with step(f"check {subject.label} on {subject.device.upper()} tensors") as shown:
+            rows, shown.seconds = check()
         results += rows
         counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in ("passed", "failed", "not run")}
         say("    " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count))
@@ -141,23 +150,7 @@ def what_to_read_next(stage: Stage) -> str:
 
 def run_tour() -> int:
     """Builds, checks, times and plots every stage that this machine can run. Names the others, with the reason."""
-    ready, failed, results = [], [], []
-    for row in STAGES:
-        say(f"\nStage {row.number}: {row.title}")
-        if not row.is_here:
-            say("  not here yet")
-            continue
-        try:
-            targets = choose_targets(row, None)
-            rows = build_and_check(row, targets)
-            if "emulator" in targets:
-                compile_only(row)
-        except UserError as error:
-            say(f"  not run: {error}")
-            failed.append(row)
-            continue
-        results += rows
-        (failed if any(result.outcome == "failed" for result in rows) else ready).append(row)
+    ready, failed, results = build_and_check_all()
     CHECKED.parent.mkdir(exist_ok=True)
     CHECKED.write_text(json.dumps([asdict(result) for result in results], indent=1))
 
@@ -170,3 +163,28 @@ def run_tour() -> int:
     if failed:
         say("\nWithout: " + "; ".join(f"stage {row.number} ({row.title})" for row in failed) + ": see above.")
     return 1 if failed else status
+
+
+def build_and_check_all() -> tuple[list[Stage], list[Stage], list]:
+    """The stages that passed, those that failed or could not be built, and one row for each check."""
+    from ..check.harness import two_processes
+
+    ready, failed, results = [], [], []
+    with two_processes() as workers:
+        for row in STAGES:
+            say(f"\nStage {row.number}: {row.title}")
+            if not row.is_here:
+                say("  not here yet")
+                continue
+            try:
+                targets = choose_targets(row, None)
+                rows = build_and_check(row, targets, workers=workers)
+                if "emulator" in targets:
+                    compile_only(row)
+            except UserError as error:
+                say(f"  not run: {error}")
+                failed.append(row)
+                continue
+            results += rows
+            (failed if any(result.outcome == "failed" for result in rows) else ready).append(row)
+    return ready, failed, results

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -63,28 +64,17 @@ def measure_stages(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], 
     hashes = {str(stage.number): sources.hash_stage(stage) for stage in [stages.find_stage(1), *wanted]}
     result = {"schema": schema.SCHEMA, "quick": plan.rounds < FULL.rounds, **records.start_record(hashes)}
     result |= {"rows": [], "kernels": [], "sequences": [], "not_run": [], "repeats": []}
-    cells = [stage for stage in wanted if stage.kind == "cell"]
-    sequences = [stage for stage in wanted if stage.kind == "sequence"]
-
-    def add(function: Callable, *arguments: object) -> None:
-        for part, entries in run_in_process(function, *arguments).items():
-            result[part] += entries
-        if output:
-            records.write_result(result, output)  # a later part may crash the machine
-
-    if "cuda" in devices:
-        add(measure_cell_on, "cuda", cells, plan)
-    else:
+    if "cuda" not in devices:
         result["not_run"].append(
             not_run_entry("every implementation", "cuda", "all sizes", "no GPU that torch can use")
         )
-    if plan.kernels and "cuda" in devices:
-        add(kernel_times.measure_kernels, [stage for stage in cells if stage.pointwise_tensors])
-    if "cpu" in devices:
-        add(measure_cell_on, "cpu", cells, plan)
-    for stage in sequences:
-        for device in devices:
-            add(times.measure_sequences_on, device, stage, times.FULL if plan.rounds >= FULL.rounds else times.TOUR)
+    for device in reversed(devices):  # a GPU first
+        with new_process() as run:
+            for function, *arguments in parts_of(plan, device, wanted):
+                for part, entries in run(function, *arguments).items():
+                    result[part] += entries
+                if output:
+                    records.write_result(result, output)  # a later part may crash the machine
     for entry in result["not_run"]:
         console.say(f"  not run: {entry['name']}, {entry['what']} ({entry['device']}): {entry['reason']}")
     if "cuda" not in devices:
@@ -94,13 +84,39 @@ def measure_stages(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], 
     return result
 
 
+def parts_of(plan: Plan, device: str, wanted: Sequence[Stage]) -> Iterator[tuple]:
+    """The functions that measure the stages on a device, each with its arguments: cells, kernels, then sequences."""
+    cells = [stage for stage in wanted if stage.kind == "cell"]
+    yield measure_cell_on, device, cells, plan
+    if plan.kernels and device == "cuda":
+        yield kernel_times.measure_kernels, [stage for stage in cells if stage.pointwise_tensors]
+    for stage in wanted:
+        if stage.kind == "sequence":
+            is_full = plan.rounds >= FULL.rounds
+            yield times.measure_sequences_on, device, stage, times.FULL if is_full else times.TOUR
+
+
+@contextmanager
+def new_process() -> Iterator[Callable]:
+    """A function that calls `function(*arguments)` in a new process, always the same one.
+
+    It raises `UserError` if the process is killed.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+
+        def run(function: Callable, *arguments: object) -> Any:
+            try:
+                return pool.submit(function, *arguments).result()
+            except BrokenProcessPool:
+                raise UserError("the measuring process was killed; the usual cause is too little memory") from None
+
+        yield run
+
+
 def run_in_process(function: Callable, *arguments: object) -> Any:
     """Calls `function(*arguments)` in a new process. Raises `UserError` if the process is killed."""
-    try:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            return pool.submit(function, *arguments).result()
-    except BrokenProcessPool:
-        raise UserError("the measuring process was killed; the usual cause is too little memory") from None
+    with new_process() as run:
+        return run(function, *arguments)
 
 
 def available_devices() -> list[str]:

@@ -2,13 +2,16 @@
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
 from common import stages
 from common.build import library
 from common.build.library import Build
+from common.check import harness
 from common.commands import tour
+from common.errors import UserError
 from common.measure import bench
 from common.pages import report
 
@@ -62,3 +65,18 @@ def test_the_primer_is_checked_and_not_timed(tmp_path, monkeypatch):
     rows = json.loads((tmp_path / "out" / "check.json").read_text())
     assert {(row["stage"], row["outcome"]) for row in rows} == {(0, "passed")}
     assert "stage 0" in "".join(report.checks_section(rows))
+
+
+def test_checks_in_two_processes_are_those_of_one(capsys):
+    stage = stages.find_stage(1)
+    alone = tour.check_with_progress(stage, "host", seed=3)
+    with harness.two_processes() as workers:
+        together = tour.check_with_progress(stage, "host", seed=3, workers=workers)
+    assert [replace(row, seconds=0) for row in together] == [replace(row, seconds=0) for row in alone]
+    printed = capsys.readouterr().out
+    assert printed.count("check float32 on CPU tensors") == printed.count("check float64 on CPU tensors") == 2
+
+
+def test_a_check_in_another_process_fails_with_its_message():
+    with harness.two_processes() as workers, pytest.raises(UserError, match="there is no stage 70"):
+        workers.submit(harness.check_nth, 70, "host", 0, 0).result()

@@ -49,6 +49,7 @@ class Plan:
     configurations: dict[str, tuple[Configuration, ...]]
     rounds: int
     block_seconds: float = 0.005
+    repeats: bool = False  # whether to time eager's cell before and after, to see that the machine was quiet
 
 
 MEDIUM, WIDE, LONG = (128, 64, 256, 512), (128, 64, 512, 512), (1024, 16, 768, 768)  # T, B, I, S
@@ -64,13 +65,13 @@ ON_GPU = (
     Configuration("lstm", *WIDE, "float16"),
     Configuration("lltm", 32, 16, 32, 128),  # short enough for torch.compile of the loop
 )
-FULL = Plan({"cpu": (*ON_CPU, Configuration("lltm", 32, *SMALL[1:])), "cuda": ON_GPU}, rounds=30)
+FULL = Plan({"cpu": (*ON_CPU, Configuration("lltm", 32, *SMALL[1:])), "cuda": ON_GPU}, rounds=30, repeats=True)
 TOUR = Plan({"cpu": ON_CPU[:2], "cuda": ON_GPU[:2]}, rounds=10)
 GLANCE = replace(TOUR, configurations={"cpu": ON_CPU[:1], "cuda": ON_GPU[:1]})
 
 
 def measure_sequences_on(device: str, stage: Stage, plan: Plan) -> dict[str, list[dict]]:
-    """The rows of all configurations on a device, what could not run, and eager's times before and after them."""
+    """The rows of all configurations on a device, what could not run, and the repeats of eager's cell."""
     found: dict[str, list[dict]] = {"sequences": [], "not_run": [], "repeats": []}
     if device == "cuda":  # on a GPU, only the core that launches kernels affects the times
         torch._inductor.config.compile_threads = os.cpu_count()
@@ -80,13 +81,15 @@ def measure_sequences_on(device: str, stage: Stage, plan: Plan) -> dict[str, lis
     except UserError as error:
         found["not_run"].append(not_run_entry(f"stage {stage.number}", device, "all sequences", first_line(error)))
         return found
-    found["repeats"].append(repeat_cell(device))
+    if plan.repeats:
+        found["repeats"].append(repeat_cell(device))
     for configuration in plan.configurations[device]:
         rows, not_run = measure_configuration(configuration, device, target, plan)
         console.say(f"\n{format_rows(rows)}{cell_times.warn_if_disturbed(rows)}\n")
         found["sequences"] += rows
         found["not_run"] += not_run
-    found["repeats"].append(repeat_cell(device))
+    if plan.repeats:
+        found["repeats"].append(repeat_cell(device))
     return found
 
 
