@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
+from importlib import import_module
 
 from .. import stages
 from ..build import library
@@ -20,6 +21,8 @@ from ..paths import ROOT
 from ..stages import STAGES, Stage
 
 CHECKED = ROOT / "out" / "check.json"
+# The checks of each stage that is a program: a module and its function of a seed.
+PROGRAM_CHECKS = {8: "common.check.deploy:check_deploy"}
 
 
 def run_stage(number: int, target: str | None = None, seed: int | None = None) -> int:
@@ -102,9 +105,8 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None, work
     A primer and a program have their own checks, with a line for each.
     """
     if stage.kind == "program":
-        from ..check.deploy import check_deploy
-
-        return check_deploy(seed)
+        module, _, function = PROGRAM_CHECKS[stage.number].partition(":")
+        return getattr(import_module(module), function)(seed)
     if stage.kind == "primer":
         from ..check.primer import check_primer
 
@@ -135,7 +137,8 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None, work
 def what_to_read_next(stage: Stage) -> str:
     """Says what to read after a stage."""
     names = [source.stem for source in notebooks.notebook_sources() if source.stem.startswith(f"{stage.number:02}")]
-    lines = [f"Read stages/{stage.folder_name}/README.md, and in `make lab` {', '.join(names) or 'its notebook'}."]
+    in_lab = f", and in `make lab` {', '.join(names)}" if names else ""
+    lines = [f"Read stages/{stage.folder_name}/README.md{in_lab}."]
     later = [other for other in stages.cell_stages() if other.number > stage.number]
     if stage.kind == "primer":
         lines.append(f"Next: `make stage-{later[0].number}`, the first stage with the cell.")
