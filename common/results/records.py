@@ -25,6 +25,7 @@ ABLATION_RECORD = RECORDED / "ablation.json"  # stage 6 without some of its opti
 MUTATION_RECORD = RECORDED / "mutation.json"  # mutants of each exercise's solution, and their outcomes
 SPEED_RECORD = RECORDED / "emulator_speed.json"  # how long the emulator takes
 SWEEP_RECORD = RECORDED / "sequence_sweep.json"  # stage 7's rungs and cuDNN over many sizes
+SERVING_RECORD = RECORDED / "serving.json"  # stage 8's server and the same model in Python
 STUDIES = (
     SANITIZER_RECORD,
     TOOLS_RECORD,
@@ -34,6 +35,7 @@ STUDIES = (
     MUTATION_RECORD,
     SPEED_RECORD,
     SWEEP_RECORD,
+    SERVING_RECORD,
 )
 
 

@@ -24,7 +24,7 @@ constexpr const char* kUsage = R"(lltm_serve: predictions of a packaged model, w
 const std::map<std::string, Options::Range> kServeOptions = {
     {"--port", {8080, 0, 65535}},              // 0: one that is free
     {"--max-batch", {32, 1, 1024}},            // sequences in a call of the model
-    {"--max-delay-ms", {2, 0, 10000}},         // how long the first sequence of a batch waits for others
+    {"--max-delay-ms", {0, 0, 10000}},         // how long the first sequence of a batch waits for others
     {"--max-queue", {256, 1, 100000}},         // sequences that wait; one more is refused with 503
     {"--timeout-ms", {2000, 1, 600000}},       // from a request to its prediction, else 504
     {"--max-streams", {1000, 1, 1000000}},     // streams at a time
@@ -32,7 +32,7 @@ const std::map<std::string, Options::Range> kServeOptions = {
     {"--max-body-kb", {1024, 1, 1000000}},     // of a request, else 413
     {"--receive-s", {5, 1, 600}},              // for the body of a request, else 408
     {"--connections", {1024, 1, 100000}},      // at a time; others wait
-    {"--threads", {0, 0, 1024}},               // of the model; 0: as many as cores
+    {"--threads", {1, 1, 1024}},               // of the model
 };
 
 int run(const std::vector<std::string>& arguments) {
@@ -74,7 +74,7 @@ int serve(const std::vector<std::string>& arguments) {
   sigaddset(&stop_signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
   raise_file_limit();
-  if (options["--threads"]) at::set_num_threads(options["--threads"]);
+  at::set_num_threads(options["--threads"]);
 
   Package package(arguments[0]);
   PredictionServer server(package, limits_of(options, package));
