@@ -21,7 +21,7 @@ given_name = $(if $(filter command,$(firstword $(origin NAME))),$(NAME))
 cpp_sources = $(shell find stages common tests docs -not -path '*/wrong/*' -not -path '*/right/*' '(' -name '*.h' -o -name '*.cpp' \
 	-o -name '*.cu' -o -name '*.cuh' ')')
 
-.PHONY: help start tour lab report doctor progress clean next sanitize compare-tools emulate new check watch answers mutate \
+.PHONY: help start tour lab report doctor progress clean next sanitize compare-tools serving emulate new check watch answers mutate \
 	hint reset solution grade bench test prove setup format lint tables notebooks ncu ablation wheels python any-python torch
 .DELETE_ON_ERROR:
 
@@ -36,7 +36,7 @@ tour lab report: setup
 doctor progress clean: any-python
 	@$(any_python) -m common $@
 
-sanitize compare-tools: torch
+sanitize compare-tools serving: torch
 	@$(python) -m common $@
 
 stage-%: torch

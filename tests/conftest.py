@@ -30,6 +30,8 @@ PROGRAMS = {
 HEADERS = {
     "googletest": ("gtest/gtest.h", "GoogleTest: sudo apt install libgtest-dev"),
     "zlib": ("zlib.h", "zlib's header: sudo apt install zlib1g-dev"),
+    "cpp-httplib": ("httplib.h", "cpp-httplib: sudo apt install libcpp-httplib-dev"),
+    "nlohmann-json": ("nlohmann/json.hpp", "JSON for Modern C++: sudo apt install nlohmann-json3-dev"),
 }
 pytest_plugins = ["pytester", "support.suite.scheduling", "support.proofs.plugin"]
 NEEDS = "needs "  # the beginning of the skip reason; pytest puts "Skipped: " before it

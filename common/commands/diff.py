@@ -16,11 +16,11 @@ LESSON = ("lltm.py", "csrc", "setup.py")
 def show_diff(old: int, new: int) -> int:
     """Shows lltm.py, csrc/ and setup.py of two stages as one diff; the status is 0 whether they differ or not.
 
-    Raises `UserError` for a stage that has none of these.
+    Raises `UserError` for a stage without a cell.
     """
     sides = [stages.get_stage(old), stages.get_stage(new)]
     for stage in sides:
-        if not any((stage.folder / name).exists() for name in LESSON):
+        if stage.kind not in ("cell", "sequence"):
             raise UserError(f"stage {stage.number} ({stage.title}) has no cell to compare; read its README")
     print(diff_text(*sides, colour=sys.stdout.isatty()), end="")
     return 0

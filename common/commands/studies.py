@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..console import say
+from ..pages.tables.serving_table import serving_table
 from ..pages.tables.tool_comparison_table import tool_comparison_table
 from ..pages.tables.wheels_table import wheels_table
-from ..studies import tool_comparison, wheels
+from ..studies import serving, tool_comparison, wheels
 
 
 def compare_tools() -> int:
@@ -21,4 +22,11 @@ def try_wheels(pythons: Sequence[str], torches: Sequence[str] | None) -> int:
     """Records which wheel runs with which Python and torch; always 0."""
     status = wheels.record_wheels(pythons, torches)
     say(wheels_table())
+    return status
+
+
+def measure_serving() -> int:
+    """Records the times of stage 8's server; always 0."""
+    status = serving.record_serving()
+    say(serving_table())
     return status

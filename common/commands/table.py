@@ -231,6 +231,11 @@ GROUPS: dict[str, tuple[Command, ...]] = {
             ),
         ),
         Command(
+            "serving",
+            "time stage 8's server against the same model in Python; writes docs/results/serving.json",
+            "commands.studies:measure_serving",
+        ),
+        Command(
             "compare-tools",
             "record which tool finds which mistake, on a GPU; writes docs/results/checks.json",
             "commands.studies:compare_tools",

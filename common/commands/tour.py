@@ -22,7 +22,7 @@ from ..stages import STAGES, Stage
 
 CHECKED = ROOT / "out" / "check.json"
 # The checks of each stage that is a program: a module and its function of a seed.
-PROGRAM_CHECKS = {9: "common.check.distributed:check_distributed"}
+PROGRAM_CHECKS = {8: "common.check.deploy:check_deploy", 9: "common.check.distributed:check_distributed"}
 
 
 def run_stage(number: int, target: str | None = None, seed: int | None = None) -> int:
@@ -59,7 +59,9 @@ def build_and_check(
 
 
 def build_with_progress(stage: Stage, target: str) -> None:
-    """Builds a stage and prints how long it takes, or took if it was built before."""
+    """Builds a stage and prints how long it takes, or took if it was built before. A program's checks build it."""
+    if stage.kind == "program":
+        return
     if not has_cpp(stage):
         say("  nothing to build: Python only")
         return

@@ -30,6 +30,7 @@ HOLDS = {
     "check": "the harness",
     "measure": "the benchmark",
     "exercises": "judge, runner, grading",
+    "deploy": "stage 8's program",
     "build": "targets, library, modules, nvcc, host",
     "sequence": "cells, reference loop, cases",
     "cell": "reference, cases",

@@ -24,6 +24,7 @@ from .tables.ladder import ladder_table, results_table, stage_table, stages_tabl
 from .tables.ncu_table import ncu_table
 from .tables.published_table import published_table
 from .tables.sanitizer_table import sanitizer_table
+from .tables.serving_table import serving_table
 from .tables.tool_comparison_table import tool_comparison_table
 from .tables.training_table import training_summary
 from .tables.wheels_table import wheels_table
@@ -105,4 +106,5 @@ GENERATORS: dict[str, Generator] = {
     "exercises": exercises_table,
     "wrong-answers": wrong_answers_table,
     "mutation": ignoring_page(mutation_table),
+    "serving": ignoring_page(serving_table),
 }

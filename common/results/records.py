@@ -27,6 +27,7 @@ SPEED_RECORD = RECORDED / "emulator_speed.json"  # how long the emulator takes
 SWEEP_RECORD = RECORDED / "sequence_sweep.json"  # stage 7's rungs and cuDNN over many sizes
 TRAINING_RECORD = RECORDED / "training.json"  # what each stage learns in stage 9, and how long it takes
 KILLS_RECORD = RECORDED / "kills.json"  # stage 9's training with processes that are killed
+SERVING_RECORD = RECORDED / "serving.json"  # stage 8's server and the same model in Python
 STUDIES = (
     SANITIZER_RECORD,
     TOOLS_RECORD,
@@ -38,6 +39,7 @@ STUDIES = (
     SWEEP_RECORD,
     TRAINING_RECORD,
     KILLS_RECORD,
+    SERVING_RECORD,
 )
 
 

@@ -204,6 +204,16 @@ def probe_cpp_tests(machine: Machine) -> Finding:
     return Finding("ok", "C++ tests", f"CMake {machine.programs['cmake'].version}, GoogleTest")
 
 
+def probe_server(machine: Machine) -> Finding:
+    """CMake and two libraries, which build the program of stage 8."""
+    here = {"CMake": "cmake" in machine.programs, "cpp-httplib or nlohmann-json": machine.server_headers}
+    absent = [name for name, there in here.items() if not there]
+    if absent:
+        detail = f"no {' and no '.join(absent)}: optional, only stage 8 needs them"
+        return Finding("note", "lltm_serve", detail, "sudo apt install cmake libcpp-httplib-dev nlohmann-json3-dev")
+    return Finding("ok", "lltm_serve", "CMake, cpp-httplib, nlohmann-json")
+
+
 def probe_grading(machine: Machine) -> Finding:
     """Bubblewrap, which isolates submissions from the teacher's files in `make grade`."""
     found = machine.programs.get("bwrap")
@@ -235,15 +245,17 @@ PROBES = (
         probe_compiler,
         probe_build_tools,
     ),
-    *(probe_gpu, probe_nvcc, probe_extras, probe_cpp_tests, probe_grading, probe_variables),
+    *(probe_gpu, probe_nvcc, probe_extras, probe_cpp_tests, probe_server, probe_grading, probe_variables),
 )
 NEEDS_OF_A_BUILD = (probe_torch, probe_folders, probe_disk, probe_python, probe_compiler)
 
 
 def obstacles(stage: Stage, target: str, machine: Machine) -> list[Finding]:
     """Why an existing stage cannot run on a target here, each reason with its fix; empty if it can."""
-    needs = NEEDS_OF_A_BUILD if has_cpp(stage) else (probe_torch,)
+    needs = NEEDS_OF_A_BUILD if has_cpp(stage) or stage.number == 8 else (probe_torch,)
     found = [finding for finding in (probe(machine) for probe in needs) if finding.verdict == "lacks"]
+    if stage.number == 8 and probe_server(machine).verdict != "ok":
+        found.append(probe_server(machine))
     if target == "cuda":
         # A GPU and nvcc are optional for a machine, but this target needs both.
         if not (machine.torch and machine.torch.gpus) or probe_gpu(machine).verdict == "lacks":

@@ -31,7 +31,7 @@ def common(*arguments: str, cwd=ROOT) -> subprocess.CompletedProcess:
             "error: stage 0 (Extending PyTorch from Python) has no cell to compare; read its README",
         ),
         (["diff", "1", "99"], "error: there is no stage 99; the stages are 0 to 9"),
-        (["diff", "1", "8"], "error: stage 8 (Deployment without Python) does not exist yet"),
+        (["diff", "1", "8"], "error: stage 8 (Deployment without Python) has no cell to compare; read its README"),
         (["stage", "2", "--target", "tpu"], "error: stage 2 has no target 'tpu'; it has host"),
         (["stage", "2", "--target", "cuda"], "error: stage 2 has no target 'cuda'; it has host"),
     ],

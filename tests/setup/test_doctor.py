@@ -34,6 +34,7 @@ HEALTHY = Machine(
     gpu_names=("NVIDIA H200",),
     shares_cxx_library=True,
     googletest=True,
+    server_headers=True,
     cores=8,
     memory=32 * 2**30,
     disk_free=100 * 10**9,
@@ -153,6 +154,8 @@ def test_nothing_is_lacking_on_a_healthy_machine() -> None:
         (doctor.probe_nvcc, replace(HEALTHY, nvcc_on_path=False), "note", "not on PATH", "/usr/local/cuda/bin:$PATH"),
         (doctor.probe_extras, without("ncu"), "note", "no ncu: optional", "CUDA Toolkit"),
         (doctor.probe_cpp_tests, replace(HEALTHY, googletest=False), "note", "no GoogleTest", "libgtest-dev"),
+        (doctor.probe_server, replace(HEALTHY, server_headers=False), "note", "no cpp-httplib", "libcpp-httplib-dev"),
+        (doctor.probe_server, without("cmake"), "note", "no CMake: optional, only stage 8", "sudo apt install cmake"),
         (doctor.probe_variables, replace(HEALTHY, variables={"MAX_JOBS": "1"}), "note", "MAX_JOBS=1", ""),
     ],
 )
@@ -183,6 +186,12 @@ def test_a_cuda_stage_needs_a_gpu_and_nvcc(monkeypatch: pytest.MonkeyPatch) -> N
     assert names(doctor.obstacles(stage, "cuda", without("nvcc", machine=NO_GPU))) == ["GPU", "nvcc"]
     assert names(doctor.obstacles(stage, "cuda", having("nvcc", "12.8"))) == ["nvcc"]
     assert doctor.obstacles(stage, "cuda", having("nvcc", "13.0")) == []
+
+
+def test_stage_8_needs_libraries_of_its_own() -> None:
+    stage = stages.find_stage(8)
+    assert doctor.obstacles(stage, "host", HEALTHY) == []
+    assert names(doctor.obstacles(stage, "host", replace(HEALTHY, server_headers=False))) == ["lltm_serve"]
 
 
 def test_the_report_ends_with_where_each_stage_runs(capsys: pytest.CaptureFixture) -> None:

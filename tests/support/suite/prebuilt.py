@@ -15,7 +15,7 @@ from typing import IO
 
 import pytest
 
-from common import inline, paths, stages
+from common import deploy, inline, paths, stages
 from common.build import library, targets
 from common.errors import UserError
 
@@ -66,4 +66,6 @@ def wanted() -> list[tuple[str, Callable[[], object]]]:
     ]
     if not targets.why_unavailable("emulator"):
         found.append(("torch's headers", lambda: inline.inline("prebuilt", CPP, CUDA, ["same"], target="emulator")))
+    if not deploy.why_unavailable():
+        found += [("lltm_serve", deploy.build_program), ("the package of lltm_serve", deploy.build_package)]
     return found

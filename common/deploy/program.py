@@ -1,0 +1,73 @@
+"""Builds stage 8's program with CMake and caches it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from .. import stages
+from ..emulator import build_once, describe_compiler, first_errors
+from ..errors import UserError
+from ..paths import build_cache, display_path
+
+NAME = "lltm_serve"
+FOLDER = stages.find_stage(8).folder
+
+
+def why_unavailable() -> str | None:
+    """Why the program cannot be built here, with the fix; None if it can. CMake finds missing headers by itself."""
+    if not shutil.which("cmake"):
+        return "no cmake: sudo apt install cmake"
+    return None if describe_compiler() else "no C++ compiler; `make doctor` says what to install"
+
+
+def build_program(folder: Path = FOLDER) -> Path:
+    """The program that a folder's CMakeLists.txt describes. Raises `UserError` if it does not build."""
+    if reason := why_unavailable():
+        raise UserError(f"cannot build {NAME}: {reason}")
+    final = build_cache().find(NAME, program_key(folder))
+    build_once(final, lambda work, lock: _build_into(folder, work, lock))
+    return final / NAME
+
+
+def program_key(folder: Path) -> str:
+    """A hash of everything that the program depends on."""
+    import torch
+
+    flags = [f"{name}={os.environ.get(name)}" for name in ("CXX", "CXXFLAGS", "LDFLAGS")]
+    parts = [torch.__version__, torch.__file__, describe_compiler() or "", *flags]
+    digest = hashlib.sha256("\0".join(parts).encode())
+    for path in sorted([folder / "CMakeLists.txt", *(folder / "csrc").rglob("*")]):
+        if path.is_file():
+            digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:20]
+
+
+def _build_into(folder: Path, work: Path, lock: int) -> None:
+    """Builds in `work/temp`, and copies the program to `work`. The compilers hold the lock, too."""
+    import torch
+
+    temp, log_path = work / "temp", work / "log.txt"
+    commands = [
+        ["cmake", "-S", str(folder), "-B", str(temp), f"-DCMAKE_PREFIX_PATH={torch.__path__[0]}"],
+        ["cmake", "--build", str(temp), "--parallel", str(min(4, os.cpu_count() or 1))],
+    ]
+    with log_path.open("w") as log:
+        built = all(
+            subprocess.run(command, stdout=log, stderr=log, pass_fds=[lock]).returncode == 0 for command in commands
+        )
+    if not built:
+        failed = work.parent / "failed.log"
+        log_path.replace(failed)
+        raise UserError(f"{NAME} does not build.\n{_reason(failed.read_text())}\nAll of it: {display_path(failed)}")
+    shutil.copy(temp / NAME, work / NAME)
+
+
+def _reason(log: str) -> str:
+    """What is missing, as CMakeLists.txt says it, or else the compiler's first errors."""
+    needs = re.search(rf"{NAME} needs .*(?:\n\s+\S.*)*", log)
+    return " ".join(needs[0].split()) if needs else first_errors(log)

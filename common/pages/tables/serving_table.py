@@ -1,0 +1,42 @@
+"""The times of stage 8's server beside those of the same model in Python."""
+
+from __future__ import annotations
+
+import json
+
+from ...results import records
+from ...results.rows import unique
+from ...studies import serving
+from ..markdown import markdown_table
+
+NOTHING = "Nothing is recorded yet: `make serving`."
+STALE = "\n\nStale: the sources have changed since this was measured."
+
+
+def serving_table() -> str:
+    """A line for each way to call the model, with columns for each number of clients."""
+    if not records.SERVING_RECORD.exists():
+        return NOTHING
+    record = json.loads(records.SERVING_RECORD.read_text())
+    rows, machine = record["rows"], record["machine"]
+    clients = unique(rows, "clients")
+    found = {(row["name"], row["clients"]): row for row in rows}
+    header = [""]
+    for count in clients:
+        who = f"{count} client{'s' * (count > 1)}"
+        header += [f"{who}: median", "99 %", "per second"]
+    lines = [
+        [name, *(cell for count in clients for cell in cells(found.get((name, count))))]
+        for name in unique(rows, "name")
+    ]
+    origin = (
+        f"{machine['cpu']}, {machine['cores']} cores, torch {record['versions']['torch']}, {record['date'][:10]}. "
+        f"Sequences of {record['steps']} steps; the times are milliseconds."
+    )
+    stale = STALE if record["sources"] != serving.hash_sources() else ""
+    return f"{origin}\n\n{markdown_table(header, lines)}{stale}"
+
+
+def cells(row: dict | None) -> list[str]:
+    """The median, the 99th percentile and the rate of a row; empty if it was not measured."""
+    return [f"{row['p50_ms']:.2f}", f"{row['p99_ms']:.2f}", str(row["per_second"])] if row else [""] * 3

@@ -1,0 +1,53 @@
+"""A minimal server in Python with the same model and requests as stage 8's, to compare it with.
+
+`python -m common.studies.python_server` prints its port. Each connection has a thread; there are no batches, no
+limits and no streams.
+"""
+
+from __future__ import annotations
+
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import torch
+
+from .. import deploy
+
+
+def make_handler(model: torch.nn.Module) -> type[BaseHTTPRequestHandler]:
+    """A handler that calls the model for each request."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # connections for several requests
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            """Answers one request, a whole sequence."""
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            steps = torch.tensor(request["steps"])[None]  # (1, T, I)
+            with torch.inference_mode():
+                scores, _, _ = model(steps, torch.tensor([steps.size(1)]), *model.first_state(1))
+            answer = {"label": scores.argmax().item(), "scores": scores[0].tolist(), "steps": steps.size(1)}
+            content = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *arguments: object) -> None:
+            """Prints nothing."""
+
+    return Handler
+
+
+def main() -> None:
+    """Serves until the process is terminated."""
+    torch.set_num_threads(1)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), make_handler(deploy.build_package().model))
+    server.daemon_threads = True
+    print(server.server_port, flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+#include "package.h"
+
+#include <ATen/ops/pad_sequence.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
+#include <dlfcn.h>
+#include <torch/headeronly/version.h>
+
+#include <charconv>
+
+namespace {
+
+// The metadata that export.py writes. The number grows when a program cannot read older packages.
+constexpr const char* kFormat = "1";
+
+// Calls a function of torch. Its errors are long: the first line says what happened.
+template <typename Function>
+auto with_short_errors(const std::string& what, const Function& function) {
+  try {
+    return function();
+  } catch (const Failure&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string_view message = error.what();
+    throw Failure(kBadRequest, what, ": ", message.substr(0, message.find('\n')));
+  }
+}
+
+// Whether this CPU has the vector instructions that the package was compiled for, such as "AVX512
+// AVX512_VNNI".
+bool has_instructions(const std::string& names) {
+#if defined(__x86_64__)
+  if (names.find("AVX2") != std::string::npos && !__builtin_cpu_supports("avx2")) return false;
+  if (names.find("AVX512") != std::string::npos && !__builtin_cpu_supports("avx512f")) return false;
+  if (names.find("VNNI") != std::string::npos && !__builtin_cpu_supports("avx512vnni")) return false;
+#endif
+  return true;
+}
+
+}  // namespace
+
+Package::Package(const std::filesystem::path& path) : path_(path) {
+  read_metadata();
+  features = number("features");
+  state_size = number("state_size");
+  classes = number("classes");
+  max_batch = number("max_batch");
+  max_length = number("max_length");
+  load_operators();
+  load_model();
+}
+
+void Package::read_metadata() {
+  if (!std::filesystem::is_regular_file(path_)) throw Failure(kNotFound, path_.string(), " does not exist");
+  const std::string what = path_.string() + " is not a package that torch " TORCH_VERSION " can read";
+  metadata_ = with_short_errors(what, [&] {
+    return torch::inductor::AOTIModelPackageLoader::load_metadata_from_package(path_.string(), "model");
+  });
+  auto refuse_unless = [&](bool fits, const auto&... reason) {
+    if (!fits) throw Failure(kBadRequest, path_.string(), " ", reason...);
+  };
+  const std::string format = metadata_["format"], version = metadata_["torch"];
+  refuse_unless(!format.empty(), "was not written by export.py of this stage: its metadata has no format");
+  refuse_unless(format == kFormat, "has format ", format, ", but this program reads format ", kFormat,
+                ": export it again");
+  refuse_unless(version == TORCH_VERSION, "is for torch ", version, ", but this program has " TORCH_VERSION,
+                ": export it again, or build the program with torch ", version);
+  const std::string device = metadata_["AOTI_DEVICE_KEY"], instructions = metadata_["AOTI_CPU_ISA"];
+  refuse_unless(device == "cpu", "is for the device '", device, "', but this program runs on CPUs");
+  refuse_unless(has_instructions(instructions), "was compiled for a CPU with ", instructions,
+                ", which this one lacks");
+}
+
+int64_t Package::number(const char* name) const {
+  const auto found = metadata_.find(name);
+  const std::string text = found == metadata_.end() ? "" : found->second;
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1)
+    throw Failure(kBadRequest, path_.string(), " has '", text, "' for ", name, " in its metadata");
+  return value;
+}
+
+void Package::load_operators() {
+  const auto library = path_.parent_path() / std::filesystem::path(metadata_["operators"]).filename();
+  // The library is also a module of Python, so one of its functions, PyInit__C, calls Python. RTLD_LAZY looks
+  // up a function when it is first called, and the program never calls this one.
+  if (!dlopen(std::filesystem::absolute(library).c_str(), RTLD_LAZY | RTLD_LOCAL))
+    throw Failure(kBadRequest, "the operators of ", path_.string(), " cannot be loaded: ", dlerror());
+}
+
+void Package::load_model() {
+  with_short_errors(path_.string() + " cannot be loaded", [&] {
+    loader_ = std::make_unique<torch::inductor::AOTIModelPackageLoader>(path_.string(), "model");
+    const auto shape = predict({{at::zeros({1, features}), first_state()}})[0].scores.sizes();
+    if (shape != at::IntArrayRef{classes})
+      throw Failure(kBadRequest, path_.string(), " returns scores of shape ", shape, ", expected [", classes,
+                    "]");
+  });
+}
+
+State Package::first_state() const { return {at::zeros({state_size}), at::zeros({state_size})}; }
+
+// AOTInductor compiles no checks of sizes into the model: it would read past the end of a step that is too
+// short.
+void Package::check(const at::Tensor& steps) const {
+  const auto shape = steps.sizes();
+  if (shape.size() != 2 || shape[0] < 1 || shape[1] != features)
+    throw Failure(kBadRequest, "steps has shape ", shape, ", expected [T, ", features,
+                  "] with T of 1 or more");
+  if (shape[0] > max_length)
+    throw Failure(kBadRequest, "steps has ", shape[0], " steps; the model was exported for at most ",
+                  max_length);
+  const auto numbers = steps.accessor<float, 2>();
+  for (int64_t step = 0; step < shape[0]; ++step)
+    for (int64_t feature = 0; feature < features; ++feature)
+      if (const float value = numbers[step][feature]; !std::isfinite(value))
+        throw Failure(kBadRequest, "steps has the value ", value, " in step ", step, ", feature ", feature,
+                      "; the numbers must be finite in float32");
+}
+
+std::vector<Prediction> Package::predict(const std::vector<Sequence>& batch) {
+  const c10::InferenceMode no_gradients;
+  std::vector<at::Tensor> steps, h, cell;
+  std::vector<int64_t> lengths;
+  for (const auto& sequence : batch) {
+    steps.push_back(sequence.steps);
+    lengths.push_back(sequence.steps.size(0));
+    h.push_back(sequence.state.h);
+    cell.push_back(sequence.state.cell);
+  }
+  // (B,T,I) with the longest T; the operator keeps the state of a row past its length.
+  const auto padded = at::pad_sequence(steps, /*batch_first=*/true);
+  const auto results = loader_->run({padded, at::tensor(lengths), at::stack(h), at::stack(cell)});
+  std::vector<Prediction> predictions;
+  for (int64_t row = 0; row < int64_t(batch.size()); ++row)
+    predictions.push_back({results[0][row], {results[1][row], results[2][row]}});
+  return predictions;
+}

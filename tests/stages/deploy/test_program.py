@@ -1,0 +1,196 @@
+"""`lltm_serve run`, and what the program says about packages, files and arguments that do not fit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from common import deploy
+from common.check.deploy import scores_in_python
+from common.deploy.program import FOLDER
+from common.errors import UserError
+from support.serving import DEPLOY_MARKS
+
+pytestmark = DEPLOY_MARKS
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return deploy.run_program(deploy.build_program(), *arguments)
+
+
+def refusal(*arguments: object) -> str:
+    """The one line that the program prints before it ends with status 1."""
+    done = run(*arguments)
+    assert done.returncode == 1, done
+    lines = [line for line in done.stderr.splitlines() if line]
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("lltm_serve: ")
+    return lines[0].removeprefix("lltm_serve: ")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the package with its operators; returns the package's path."""
+    folder = shutil.copytree(deploy.build_package().path.parent, tmp_path / "copy")
+    return folder / deploy.build_package().path.name
+
+
+def change_metadata(package: Path, **changes: str) -> None:
+    """Rewrites a package with other metadata."""
+    with zipfile.ZipFile(package) as old:
+        contents = {name: old.read(name) for name in old.namelist()}
+    [name] = [name for name in contents if name.endswith("wrapper_metadata.json")]
+    contents[name] = json.dumps({**json.loads(contents[name]), **changes}).encode()
+    with zipfile.ZipFile(package, "w") as new:
+        for path, content in contents.items():
+            new.writestr(path, content)
+
+
+def test_an_array_of_numpy(tmp_path):
+    images = np.random.default_rng(0).random((100, 8, 8), dtype=np.float32)
+    np.save(tmp_path / "images.npy", images)
+    done = run("run", deploy.build_package().path, tmp_path / "images.npy", tmp_path / "out.jsonl")
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert len(lines) == 100
+    for image, line in zip(images, lines, strict=True):
+        want = scores_in_python(torch.from_numpy(image))
+        torch.testing.assert_close(torch.tensor(json.loads(line)["scores"]), want, rtol=0, atol=1e-5)
+        assert json.loads(line)["label"] == want.argmax()
+        assert json.loads(line)["steps"] == 8
+
+
+def test_no_sequences_no_predictions(tmp_path):
+    (tmp_path / "in.jsonl").write_text("\n")
+    assert run("run", deploy.build_package().path, tmp_path / "in.jsonl", tmp_path / "out.jsonl").returncode == 0
+    assert (tmp_path / "out.jsonl").read_text() == ""
+
+
+ROW = [0.0] * 8
+LINES = {
+    "not JSON": ("nonsense", "line 2: the request is not JSON: parse error"),
+    "a step too short": ('{"steps": [[1, 2]]}', "line 2: step 0 is a list of 2; expected a list of 8 numbers"),
+    "NaN": ('{"steps": [[NaN]]}', "line 2: the request is not JSON"),
+    "too large": (json.dumps({"steps": [[1e39, *ROW[1:]]]}), "line 2: steps has the value inf in step 0, feature 0"),
+    "a stream": (json.dumps({"steps": [ROW], "stream": "a"}), "line 2: streams are for the server only"),
+    "too long": (json.dumps({"steps": [ROW] * 1025}), "line 2: steps has 1025 steps; the model was exported for"),
+}
+
+
+@pytest.mark.parametrize(("line", "message"), LINES.values(), ids=LINES)
+def test_a_bad_line_is_named(line, message, tmp_path):
+    (tmp_path / "in.jsonl").write_text(json.dumps({"steps": [ROW]}) + "\n" + line + "\n")
+    assert message in refusal("run", deploy.build_package().path, tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+
+
+def with_nan() -> np.ndarray:
+    array = np.zeros((3, 8, 8), np.float32)
+    array[1, 2, 3] = np.nan
+    return array
+
+
+ARRAYS = {
+    "NaN": (with_nan(), "sequence 1: steps has the value nan in step 2, feature 3"),
+    "two dimensions": (np.zeros((8, 8), np.float32), "has shape [8, 8], expected (N, T, I)"),
+    "double": (np.zeros((2, 8, 8)), "holds numbers of type <f8; expected <f4, which is float32"),
+    "Fortran": (np.zeros((2, 8, 8), np.float32, order="F"), "is in Fortran order"),
+    "seven features": (np.zeros((2, 8, 7), np.float32), "steps has shape [8, 7], expected [T, 8]"),
+    "no steps": (np.zeros((2, 0, 8), np.float32), "steps has shape [0, 8], expected [T, 8] with T of 1 or more"),
+}
+
+
+@pytest.mark.parametrize(("array", "message"), ARRAYS.values(), ids=ARRAYS)
+def test_a_bad_array(array, message, tmp_path):
+    np.save(tmp_path / "in.npy", array)
+    assert message in refusal("run", deploy.build_package().path, tmp_path / "in.npy", tmp_path / "out.jsonl")
+
+
+TORN = {0: "is not a file of numpy.save", 40: "is not a file of numpy.save", 1000: "do not fit its shape [10, 8, 8]"}
+
+
+@pytest.mark.parametrize(("size", "message"), TORN.items())
+def test_a_torn_array(size, message, tmp_path):
+    np.save(tmp_path / "in.npy", np.zeros((10, 8, 8), np.float32))
+    (tmp_path / "in.npy").write_bytes((tmp_path / "in.npy").read_bytes()[:size])
+    assert message in refusal("run", deploy.build_package().path, tmp_path / "in.npy", tmp_path / "out.jsonl")
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    package = deploy.build_package().path
+    assert refusal("run", package, tmp_path / "in.jsonl", tmp_path / "o").endswith("in.jsonl cannot be read")
+    (tmp_path / "in.jsonl").write_text("")
+    assert refusal("run", package, tmp_path / "in.jsonl", tmp_path / "no" / "o").endswith("cannot be written")
+    assert refusal("run", tmp_path / "none.pt2", "a", "b").endswith("none.pt2 does not exist")
+
+
+METADATA = {
+    "format": ({"format": "2"}, "has format 2, but this program reads format 1: export it again"),
+    "torch": ({"torch": "2.9.1"}, "is for torch 2.9.1, but this program has"),
+    "device": ({"AOTI_DEVICE_KEY": "cuda"}, "is for the device 'cuda', but this program runs on CPUs"),
+    "no number": ({"features": "eight"}, "has 'eight' for features in its metadata"),
+    "operators": ({"operators": "nowhere.so"}, "nowhere.so: cannot open shared object file"),
+    "classes": ({"classes": "11"}, "returns scores of shape [10], expected [11]"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), METADATA.values(), ids=METADATA)
+def test_a_package_for_another_program_is_refused_in_one_line(changes, message, copy):
+    change_metadata(copy, **changes)
+    assert message in refusal("serve", copy)
+
+
+def test_a_package_that_is_only_rewritten_is_accepted(copy, tmp_path):
+    change_metadata(copy)
+    (tmp_path / "in.jsonl").write_text("")
+    assert run("run", copy, tmp_path / "in.jsonl", tmp_path / "out.jsonl").returncode == 0
+
+
+def test_the_operators_are_taken_from_the_folder_of_the_package_only(copy):
+    change_metadata(copy, operators="/usr/lib/libc.so.6")
+    assert f"{copy.parent}/libc.so.6: cannot open" in refusal("serve", copy)
+
+
+@pytest.mark.parametrize("size", [0, 100, 100_000])
+def test_a_torn_package(size, copy):
+    copy.write_bytes(copy.read_bytes()[:size])
+    assert "is not a package that torch" in refusal("serve", copy)
+
+
+def test_a_package_of_another_program(copy):
+    with zipfile.ZipFile(copy, "w") as package:
+        package.writestr("hello", "world")
+    assert "Failed to find wrapper metadata for model 'model'" in refusal("serve", copy)
+
+
+def test_arguments():
+    done = run()
+    assert done.returncode == 2
+    assert "lltm_serve serve PACKAGE" in done.stderr
+    assert refusal("run", "a") == "run takes PACKAGE INPUT OUTPUT"
+    assert refusal("serve") == "serve takes PACKAGE and options"
+    assert refusal("serve", "a", "--prot", "1") == "there is no option --prot"
+    for value in ("", "x", "-1", "65536", "1.5"):
+        assert refusal("serve", "a", "--port", value) == f"--port is '{value}', expected a number from 0 to 65535"
+
+
+@pytest.mark.parametrize("header", ["httplib.h", "nlohmann/json.hpp"])
+def test_a_missing_header_is_named_in_one_line(header, tmp_path):
+    """The build of a copy that looks for a header that does not exist."""
+    folder = shutil.copytree(FOLDER, tmp_path / "stage8", ignore=shutil.ignore_patterns("exercises"))
+    lists = folder / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace(f" {header} ", " not_there/header.h "))
+    with pytest.raises(UserError, match=r"lltm_serve needs not_there/header.h: sudo apt install .*-dev"):
+        deploy.build_program(folder)
+
+
+def test_a_missing_cmake_is_named(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UserError, match="no cmake: sudo apt install cmake"):
+        deploy.build_program()

@@ -1,0 +1,69 @@
+"""The record of stage 8's server, its table and its picture; and the server in Python that it is compared with."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from common import deploy
+from common.check.deploy import scores_in_python
+from common.figures import serving_chart
+from common.pages.tables.serving_table import serving_table
+from common.results import records
+from common.studies import serving
+from support.serving import DEPLOY_MARKS
+
+
+@pytest.fixture
+def record() -> dict:
+    return json.loads(records.SERVING_RECORD.read_text())
+
+
+def test_the_record_has_every_implementation(record):
+    calls = [serving.EAGER, serving.COMPILED, serving.PACKAGED]
+    servers = [serving.PYTHON_SERVER, serving.PROGRAM, serving.DELAYED]
+    wanted = [(name, 1) for name in calls] + [(name, count) for name in servers for count in serving.CLIENTS]
+    assert [(row["name"], row["clients"]) for row in record["rows"]] == wanted
+    assert all(0 < row["p50_ms"] <= row["p99_ms"] and row["per_second"] > 0 for row in record["rows"])
+
+
+def test_the_readme_says_what_was_measured(record):
+    """Batches without a delay answer most requests; a delay makes each slower."""
+    rate = {(row["name"], row["clients"]): row["per_second"] for row in record["rows"]}
+    assert rate[serving.PROGRAM, 16] > 2 * rate[serving.PYTHON_SERVER, 16]
+    assert rate[serving.DELAYED, 16] < rate[serving.PROGRAM, 16]
+    assert rate[serving.PACKAGED, 1] < 1.2 * rate[serving.EAGER, 1]
+
+
+def test_the_table(record, tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "SERVING_RECORD", tmp_path / "serving.json")
+    assert serving_table() == "Nothing is recorded yet: `make serving`."
+    current = record | {"sources": serving.hash_sources()}
+    records.save(current, records.SERVING_RECORD)
+    text = serving_table()
+    assert "Stale" not in text
+    row = next(row for row in record["rows"] if row["name"] == serving.PROGRAM)
+    assert f"| lltm_serve | {row['p50_ms']:.2f} | {row['p99_ms']:.2f} | {row['per_second']} |" in text
+    records.save(current | {"sources": "others"}, records.SERVING_RECORD)
+    assert serving_table().endswith("Stale: the sources have changed since this was measured.")
+
+
+def test_the_picture_shows_the_record(tmp_path):
+    drawn = serving_chart.write_chart(tmp_path / "serving.svg")
+    assert drawn.read_text() == serving_chart.PICTURE.read_text(), "run python -m common.figures.serving_chart"
+
+
+@pytest.mark.needs("cmake", "g++", "cpp-httplib", "nlohmann-json")
+@DEPLOY_MARKS[1]
+def test_both_servers_give_the_scores_of_the_model(monkeypatch):
+    monkeypatch.setattr(serving, "SECONDS", 0.2)
+    monkeypatch.setattr(serving, "WARM_UP", 0.1)
+    sequence = torch.rand(serving.STEPS, 8)
+    with serving.python_server() as port, serving.Client(port, sequence) as client:
+        torch.testing.assert_close(torch.tensor(client.ask()["scores"]), scores_in_python(sequence))
+        row = serving.measure_server("python", port, 2, sequence)
+    assert row["per_second"] > 0
+    with deploy.Server(deploy.build_program(), deploy.build_package().path) as server:
+        assert serving.measure_server("program", server.port, 2, sequence)["p50_ms"] > 0
