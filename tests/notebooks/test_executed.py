@@ -8,7 +8,11 @@ from common.pages import notebooks
 from common.paths import ROOT
 from support.proofs.files import notebook_files, stage_files
 
-NEEDS = {"00c_conv_batchnorm": ("sklearn",), "02c_other_code": ("zlib",)}  # beside what all of them need
+NEEDS = {
+    "00c_conv_batchnorm": ("sklearn",),
+    "02c_other_code": ("zlib",),
+    "09_distributed": ("sklearn",),
+}  # beside what all of them need
 # What any of them may load or show, and the commands that some of them start.
 READ = [*stage_files(), "stages/*/exercises/*/exercise.ini", "docs/results/*.json"]
 STARTED = {"03_cuda_pointers": ["common.commands.emulate"]}

@@ -1,0 +1,175 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 09: training in many processes
+#
+# This notebook trains a network with the cells of the earlier stages, first in one process, then in two that average
+# their gradients, and then in two that are killed while they train. On a machine with several GPUs, each process has
+# a GPU of its own. Here, the processes use the CPU, so a GPU is not necessary. The notebook takes about half an hour.
+
+# %%
+import sys
+from pathlib import Path
+
+here = Path.cwd()
+root = next(f for f in [here, *here.parents] if (f / "stages").is_dir() and (f / "common").is_dir())
+sys.path.insert(0, str(root))
+
+# %%
+# %matplotlib inline
+import subprocess
+
+import torch
+
+from common import load
+
+stage9 = load(9)
+torch.set_num_threads(1)
+
+# %% [markdown] syllabus="9.1a"
+# ## Handwritten digits as sequences
+#
+# An image of 8 × 8 pixels is a sequence of 8 rows. The network reads a row a step, and a linear layer computes ten
+# scores from the last h. `make_network` takes the cell from a stage: here stage 1's LLTM in Python, then stage 2's in
+# C++. Both trainings begin with the same numbers.
+
+
+# %%
+def train(task, cell, stage, steps, every):
+    """The history of a training in this process."""
+    processes = stage9.Processes(rank=0, world_size=1, local_rank=0, local_world_size=1, timeout=60.0)
+    with processes.connected({}):
+        samples = stage9.make_task(task, length=20, seed=0, data=None)
+        torch.manual_seed(0)
+        network = stage9.make_network(samples, cell, stage, 64)
+        device = torch.device("cpu")
+        training = stage9.Training(samples, network, processes, device, batch_size=64, learning_rate=3e-3, seed=0)
+        training.run(steps, every)
+    return training.history
+
+
+in_python = train("rows", "lltm", "1", steps=400, every=100)
+in_cpp = train("rows", "lltm", "2", steps=400, every=100)
+
+# %% [markdown]
+# The losses agree, because the stages compute the same function: only their rounding and their time differ.
+
+# %% [markdown] syllabus="9.1b"
+# ## A task that needs a memory
+#
+# In the adding problem, each step has a number and a mark, and the target is the sum of the two marked numbers. The
+# network must keep the first one until the second one comes. The mean of all sums is 1. A network that always answers
+# 1 has a loss of 1/6 = 0.167:
+
+# %%
+adding = train("adding", "gru", "nn", steps=600, every=60)
+
+# %% [markdown]
+# For some time, the loss is about 0.167: the network has learned only the mean. Then it learns to remember.
+
+# %% [markdown] syllabus="9.2a"
+# ## Two processes
+#
+# `torchrun` starts a program several times, and tells each process its number (its *rank*) in environment variables.
+# The network and the seed are the same in all processes. Each takes its share of every batch, and
+# `DistributedDataParallel` replaces each gradient by the mean over the processes:
+
+# %%
+program = root / "stages" / "stage9_distributed" / "train.py"
+torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+options = ["--cell", "lltm", "--stage", "1", "--steps", "200", "--device", "cpu"]
+done = subprocess.run([*torchrun, program, *options], capture_output=True, text=True)
+print(done.stdout or done.stderr)
+
+# %% [markdown]
+# The losses are those of one process with the whole batch (the first two lines above). The next cell compares the
+# gradients of one batch of 5 samples, of which one process has 3 and the other 2. Each process says whether they are
+# equal, bit for bit, to the sum of the gradients of both shares, and how far they are from those of the whole batch.
+
+# %%
+from common.check.distributed import scratch
+from common.check.distributed.faults import differences, train_and_kill
+from common.check.distributed.launching import launch
+from common.check.distributed.workers import gradients
+from common.check.distributed.workers import train as train_in_process
+
+with scratch() as folder:
+    print(launch(gradients, 2, "lltm", "1", 5, logs=folder))
+
+# %% [markdown]
+# They are not equal to those of the whole batch in every bit: one matrix product over five samples adds in another
+# order than two products whose results are added. The shares of a batch follow from a seed that all processes share:
+
+# %%
+sampler = stage9.Sampler(samples=11, batch_size=4, seed=0)
+for step in range(4):
+    batch = sampler.batch(step)
+    print(step, [stage9.share(batch, rank, world_size=2).tolist() for rank in range(2)])
+
+# %% [markdown]
+# Three batches contain every sample once, the last of them with 3 samples. Step 3 begins the next epoch.
+
+# %% [markdown]
+# **Your turn:** `9/shares`, `9/average` and `9/metrics`. In a terminal, `make check EX=9/shares` gives you the files
+# and checks what you wrote. The next cell runs the check here.
+
+# %%
+from common.exercises import show
+
+show("9/shares")
+
+# %% [markdown] syllabus="9.2c"
+# ## Processes that are killed
+#
+# With `--checkpoint`, the program saves a checkpoint at every evaluation, and continues with the newest one when it
+# starts. A checkpoint is written to a folder with another name, synchronised with the disk, and renamed. If a process
+# dies, `torchrun --max-restarts 3` starts all of them again. The next cell trains twice: undisturbed, and with three
+# kills (signal SIGKILL) at random moments.
+
+# %%
+short = ["--steps", "300", "--every", "20", "--timeout", "60"]
+with scratch() as folder:
+    launch(train_in_process, 2, str(folder / "undisturbed"), short, logs=folder / "logs")
+    moments = train_and_kill(folder / "killed", 3, 1, short, longest_life=0.6)
+    print(f"{len(moments)} kills:", moments)
+    print("different numbers in the last checkpoints:", differences(folder / "killed", folder / "undisturbed"))
+
+# %% [markdown]
+# `newest` is the step of the newest checkpoint at the moment of a kill, and `is_writing` says whether another one was
+# being written. No weight, no number of the optimizer and no loss differs.
+
+# %% [markdown]
+# **Your turn:** `9/atomic`.
+
+# %% [markdown]
+# ## The recorded trainings
+#
+# [Stage 9's README](../stages/stage9_distributed/README.md) describes each fault. This is the record of trainings
+# with all cells that run on a CPU:
+
+# %%
+import json
+
+from common.figures.training_chart import plot_training
+from common.results.records import TRAINING_RECORD
+
+plot_training(json.loads(TRAINING_RECORD.read_text()))
+
+# %% [markdown]
+# ## Summary
+#
+# - Each process trains on its share of a batch. The gradients are averaged, so that each sample counts once.
+# - Metrics are added over the processes first, and divided afterwards.
+# - A checkpoint is complete or absent, and a resumed run computes the same numbers as an undisturbed one.
+#
+# Next: `make stage-9` repeats these checks on your machine.

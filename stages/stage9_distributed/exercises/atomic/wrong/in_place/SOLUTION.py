@@ -1,0 +1,3 @@
+disk.write("checkpoint", data)
+disk.sync("checkpoint")
+disk.sync_folder()

@@ -1,0 +1,3 @@
+disk.write("checkpoint.new", data)
+disk.rename("checkpoint.new", "checkpoint")
+disk.sync_folder()

@@ -1,0 +1,63 @@
+"""Processes that add tensors, as threads. Do not change this file; edit average.py."""
+
+import threading
+
+import torch
+from torch import nn
+
+from .average import average_gradients
+
+
+class Meeting:
+    """Where the processes meet: `all_reduce` waits until all have called it."""
+
+    def __init__(self, world_size):
+        self.barrier = threading.Barrier(world_size, timeout=3)
+        self.given = [None] * world_size
+
+    def all_reduce(self, rank, tensor):
+        """Replaces a tensor by the sum of the tensors of all processes."""
+        self.given[rank] = tensor.detach().clone()
+        self.barrier.wait()
+        total = sum(self.given[1:], self.given[0])
+        self.barrier.wait()
+        with torch.no_grad():
+            tensor.copy_(total)
+
+
+def run_processes(world_size, function):
+    """Calls `function(rank, all_reduce)` in every process; the results by rank, or a text with an error."""
+    meeting, results, errors = Meeting(world_size), [None] * world_size, []
+
+    def process(rank):
+        try:
+            results[rank] = function(rank, lambda tensor: meeting.all_reduce(rank, tensor))
+        except threading.BrokenBarrierError:
+            errors.append("waits")
+        except Exception as error:
+            errors.append(f"{type(error).__name__}: {error}")
+            meeting.barrier.abort()
+
+    threads = [threading.Thread(target=process, args=(rank,)) for rank in range(world_size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return next((error for error in errors if error != "waits"), errors[0]) if errors else results
+
+
+def trial(weights, inputs, targets, sizes):
+    """The gradients of each process; the samples are divided into shares of these sizes."""
+    shares = list(zip(inputs.split(sizes), targets.split(sizes), strict=True))
+
+    def process(rank, all_reduce):
+        network = nn.Sequential(nn.Linear(inputs.size(1), 4), nn.Tanh(), nn.Linear(4, 1)).double()
+        with torch.no_grad():
+            for parameter, value in zip(network.parameters(), weights, strict=True):
+                parameter.copy_(value)
+        numbers, wanted = shares[rank]
+        loss = (network(numbers)[:, 0] - wanted).square().sum()
+        average_gradients(network, loss, len(numbers), all_reduce)
+        return [parameter.grad for parameter in network.parameters()]
+
+    return run_processes(len(sizes), process)

@@ -1,0 +1,60 @@
+"""Processes that add tensors, as threads. Do not change this file; edit metrics.py."""
+
+import threading
+
+import torch
+
+from .metrics import evaluate
+
+
+class Meeting:
+    """Where the processes meet: `all_reduce` waits until all have called it."""
+
+    def __init__(self, world_size):
+        self.barrier = threading.Barrier(world_size, timeout=3)
+        self.given = [None] * world_size
+
+    def all_reduce(self, rank, tensor):
+        """Replaces a tensor by the sum of the tensors of all processes."""
+        self.given[rank] = tensor.detach().clone()
+        self.barrier.wait()
+        total = sum(self.given[1:], self.given[0])
+        self.barrier.wait()
+        with torch.no_grad():
+            tensor.copy_(total)
+
+
+def run_processes(world_size, function):
+    """Calls `function(rank, all_reduce)` in every process; the results by rank, or a text with an error."""
+    meeting, results, errors = Meeting(world_size), [None] * world_size, []
+
+    def process(rank):
+        try:
+            results[rank] = function(rank, lambda tensor: meeting.all_reduce(rank, tensor))
+        except threading.BrokenBarrierError:
+            errors.append("waits")
+        except Exception as error:
+            errors.append(f"{type(error).__name__}: {error}")
+            meeting.barrier.abort()
+
+    threads = [threading.Thread(target=process, args=(rank,)) for rank in range(world_size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return next((error for error in errors if error != "waits"), errors[0]) if errors else results
+
+
+def trial(shares):
+    """The results of the processes, and how often each has called all_reduce; a share is loss, correct and count."""
+    calls = [0] * len(shares)
+
+    def process(rank, all_reduce):
+        def counted(tensor):
+            calls[rank] += 1
+            all_reduce(tensor)
+
+        return evaluate(*shares[rank], counted)
+
+    found = run_processes(len(shares), process)
+    return found if isinstance(found, str) else [found, calls]

@@ -1,0 +1,58 @@
+import random
+from collections import Counter
+
+import torch
+
+from common.exercises.judge import Failure, require
+
+EPOCHS = 3
+
+
+def check(work):
+    rows_of = work.load("shares").rows_of
+    chance = random.Random(work.seed)
+    for world_size in (2, 3, 1, 4):
+        samples, batch_size, seed = chance.randrange(40, 60), chance.randrange(7, 12), chance.randrange(10**6)
+        samples += samples % batch_size == 0  # the last batch is smaller
+        epochs = [one_epoch(rows_of, samples, batch_size, seed, epoch, world_size) for epoch in range(EPOCHS)]
+        require(epochs[0] != epochs[1] != epochs[2], "two epochs have the same order: does it depend on the epoch?")
+        require(sorted(epochs[0]) != epochs[0], "the samples come in their own order, expected a random one")
+        again = one_epoch(rows_of, samples, batch_size, seed, 1, world_size)
+        require(
+            again == epochs[1],
+            "the same arguments give other rows in a second call, so a resumed run would train on other samples: "
+            "use a generator of your own, with a seed",
+        )
+        other = one_epoch(rows_of, samples, batch_size, seed + 1000, 0, world_size)
+        require(other != epochs[0], "another seed gives the same order")
+
+
+def one_epoch(rows_of, samples, batch_size, seed, epoch, world_size):
+    """The rows of an epoch in the order of their steps. Raises `Failure` unless each sample comes once."""
+    where = f"{samples} samples, batches of {batch_size}, {world_size} processes, epoch {epoch}"
+    batches = -(-samples // batch_size)
+    found = []
+    for k in range(batches):
+        shares = [
+            as_list(rows_of(samples, batch_size, seed, epoch * batches + k, rank, world_size))
+            for rank in range(world_size)
+        ]
+        sizes = [len(share) for share in shares]
+        require(max(sizes) - min(sizes) <= 1, f"the shares of batch {k} have {sizes} rows ({where})")
+        found += [row for share in shares for row in share]
+    counts = Counter(found)
+    twice = sum(count > 1 for count in counts.values())
+    missing = samples - len(counts)
+    require(
+        not twice and not missing,
+        f"{twice} samples come more than once in an epoch and {missing} never ({where}): do the "
+        "processes draw the same order, and is the last, smaller batch among theirs?",
+    )
+    require(set(counts) == set(range(samples)), f"there are rows that are not samples ({where})")
+    return found
+
+
+def as_list(rows):
+    if not isinstance(rows, torch.Tensor) or rows.dim() != 1:
+        raise Failure(f"rows_of returns {rows!r:.60}, expected a tensor of one dimension")
+    return rows.tolist()
