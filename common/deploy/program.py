@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .. import stages
 from ..emulator import build_once, describe_compiler, first_errors
-from ..errors import UserError
+from ..errors import MissingPackage, UserError
 from ..paths import build_cache, display_path
 
 NAME = "lltm_serve"
@@ -26,9 +26,12 @@ def why_unavailable() -> str | None:
 
 
 def build_program(folder: Path = FOLDER) -> Path:
-    """The program that a folder's CMakeLists.txt describes. Raises `UserError` if it does not build."""
+    """The program that a folder's CMakeLists.txt describes.
+
+    Raises `UserError` if it does not build, and `MissingPackage` if CMake, a compiler or a library is not installed.
+    """
     if reason := why_unavailable():
-        raise UserError(f"cannot build {NAME}: {reason}")
+        raise MissingPackage(f"cannot build {NAME}: {reason}")
     final = build_cache().find(NAME, program_key(folder))
     build_once(final, lambda work, lock: _build_into(folder, work, lock))
     return final / NAME
@@ -63,11 +66,14 @@ def _build_into(folder: Path, work: Path, lock: int) -> None:
     if not built:
         failed = work.parent / "failed.log"
         log_path.replace(failed)
-        raise UserError(f"{NAME} does not build.\n{_reason(failed.read_text())}\nAll of it: {display_path(failed)}")
+        log_text = failed.read_text()
+        if missing := _missing(log_text):
+            raise MissingPackage(missing)
+        raise UserError(f"{NAME} does not build.\n{first_errors(log_text)}\nAll of it: {display_path(failed)}")
     shutil.copy(temp / NAME, work / NAME)
 
 
-def _reason(log: str) -> str:
-    """What is missing, as CMakeLists.txt says it, or else the compiler's first errors."""
+def _missing(log: str) -> str | None:
+    """What is missing, and how to install it, in the words of CMakeLists.txt; None if nothing is."""
     needs = re.search(rf"{NAME} needs .*(?:\n\s+\S.*)*", log)
-    return " ".join(needs[0].split()) if needs else first_errors(log)
+    return " ".join(needs[0].split()) if needs else None

@@ -11,7 +11,7 @@ from common.build import library
 from common.build.library import Build
 from common.check import harness
 from common.commands import tour
-from common.errors import UserError
+from common.errors import MissingPackage, UserError
 from common.measure import bench
 from common.pages import report
 
@@ -80,3 +80,13 @@ def test_checks_in_two_processes_are_those_of_one(capsys):
 def test_a_check_in_another_process_fails_with_its_message():
     with harness.two_processes() as workers, pytest.raises(UserError, match="there is no stage 70"):
         workers.submit(harness.check_nth, 70, "host", 0, 0).result()
+
+
+def test_a_stage_whose_package_is_missing_is_left_out(monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise MissingPackage("lltm_serve needs httplib.h: sudo apt install libcpp-httplib-dev")
+
+    monkeypatch.setattr(tour, "STAGES", (stages.find_stage(8),))
+    monkeypatch.setattr(tour, "build_and_check", refuse)
+    assert tour.build_and_check_all() == ([], [], [])
+    assert "not run: lltm_serve needs httplib.h: sudo apt install" in capsys.readouterr().out

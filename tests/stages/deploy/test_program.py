@@ -15,7 +15,7 @@ import torch
 from common import deploy
 from common.check.deploy import scores_in_python
 from common.deploy.program import FOLDER
-from common.errors import UserError
+from common.errors import MissingPackage
 from support.serving import DEPLOY_MARKS
 
 pytestmark = DEPLOY_MARKS
@@ -186,11 +186,11 @@ def test_a_missing_header_is_named_in_one_line(header, tmp_path):
     folder = shutil.copytree(FOLDER, tmp_path / "stage8", ignore=shutil.ignore_patterns("exercises"))
     lists = folder / "CMakeLists.txt"
     lists.write_text(lists.read_text().replace(f" {header} ", " not_there/header.h "))
-    with pytest.raises(UserError, match=r"lltm_serve needs not_there/header.h: sudo apt install .*-dev"):
+    with pytest.raises(MissingPackage, match=r"lltm_serve needs not_there/header.h: sudo apt install .*-dev"):
         deploy.build_program(folder)
 
 
 def test_a_missing_cmake_is_named(monkeypatch):
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(UserError, match="no cmake: sudo apt install cmake"):
+    with pytest.raises(MissingPackage, match="no cmake: sudo apt install cmake"):
         deploy.build_program()

@@ -48,17 +48,16 @@ def saved(work, cell):
     B, I, S = 3, 5, 70
     with work.counting() as counted:
         cell(*work.case(B, I, S).inputs().values())
-    least = 4 * (B * (S + I) + 3 * B * S + B * S)
+    needed = 4 * (3 * S * (S + I) + B * (S + I) + 3 * B * S + B * S)
+    what = f"save_for_backward got {counted.saved} bytes, but weights, X, gates and tanh_new_cell"
     require(
-        counted.saved >= least,
-        f"save_for_backward got {counted.saved} bytes, but X, gates and tanh_new_cell alone have {least}. "
-        "Autograd does not notice changes to a tensor that is kept as an attribute of ctx",
+        counted.saved >= needed,
+        f"{what} have {needed}. Autograd does not notice changes to a tensor that is kept as an attribute of ctx",
     )
-    most = least + 4 * 3 * S * (S + I)
     require(
-        counted.saved <= most,
-        f"save_for_backward got {counted.saved} bytes, but weights, X, gates and tanh_new_cell, which are all that "
-        f"backward reads, have {most}. Every other tensor stays in memory until backward for nothing",
+        counted.saved <= needed,
+        f"{what}, which are all that backward reads, have {needed}. "
+        "Every other tensor stays in memory until backward for nothing",
     )
 
 

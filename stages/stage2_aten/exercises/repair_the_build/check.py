@@ -1,11 +1,13 @@
 import torch
 
-from common.exercises.judge import same
+from common.exercises.judge import require, same
 
 
 def check(work):
     mix = work.load("_C").mix
-    numbers = work.numbers()
+    signature, numbers = mix.doc.partition("\n")[0], work.numbers()  # pybind11 writes it
+    for name in ("a", "b", "share"):
+        require(f"{name}: " in signature, f"help(_C.mix) shows no argument {name}: py::arg gives it its name")
     for shape in ((3, 7), (1, 33)):
         for dtype in (torch.float32, torch.float64):
             a, b = (torch.randn(shape, generator=numbers, dtype=dtype) for _ in "ab")

@@ -26,6 +26,7 @@ def check(work):
         compare(probe, work.case(3, 1, 70, dtype=torch.float64, layout=layout))
     compare(probe, work.case(3, 1, 70, dtype=torch.float64, grads="expanded"))
     registered(work, probe)
+    gates_without_gradient(work, probe)
     kept_by_autograd(work)
     compiled(work, probe)
 
@@ -126,6 +127,17 @@ def shown(described):
     """The description of a result, as text."""
     shape, strides, dtype, device = described
     return f"shape {tuple(shape)}, strides {tuple(strides)}, {dtype}, {device}"
+
+
+def gates_without_gradient(work, probe):
+    """The gates, which only backward reads, cannot be differentiated."""
+    z, old_h, _ = given(work.case(3, 1, 70))
+    _, gates = probe.call("unit::step", z.requires_grad_(), old_h.requires_grad_())
+    require(
+        not gates.requires_grad,
+        "gates requires a gradient, but the gradient of a loss that uses it would be wrong: backward takes only the "
+        "gradient of new_h. Mark gates with ctx.mark_non_differentiable",
+    )
 
 
 def kept_by_autograd(work):

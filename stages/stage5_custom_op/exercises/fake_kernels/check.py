@@ -23,7 +23,8 @@ def check(work):
         truthful(probe, case, "pointwise", z, old_cell)
         _, new_cell, gates = probe.call("pointwise", z, old_cell)
         for heads in (grads, (grads[0], None)):
-            truthful(probe, case, "pointwise_backward", *heads, gates, new_cell)
+            for saved in (new_cell, new_cell.t().contiguous().t()):
+                truthful(probe, case, "pointwise_backward", *heads, gates, saved)
     with_opcheck(work, probe)
     compiled(work, probe)
 
