@@ -20,24 +20,17 @@ def say(text: str = "") -> None:
     print(text, flush=True)
 
 
-class Step:
-    """A step of a command; `seconds` are those that it took if they are not those until its end."""
-
-    seconds: float | None = None
-
-
 @contextmanager
-def step(text: str) -> Iterator[Step]:
+def step(text: str) -> Iterator[None]:
     """Shows `text` during the work, and afterwards the seconds that it took."""
     on_terminal = sys.stdout.isatty()
     if on_terminal:
         print(f"  {text} ...", end="", flush=True)
     start = time.perf_counter()
-    work, outcome = Step(), "failed"
+    outcome = "failed"
     try:
-        yield work
-        seconds = time.perf_counter() - start if work.seconds is None else work.seconds
-        outcome = f"{seconds:.1f} s"
+        yield
+        outcome = f"{time.perf_counter() - start:.1f} s"
     finally:
         print(f"{chr(13) if on_terminal else ''}  {text} {'.' * max(3, 60 - len(text))} {outcome}", flush=True)
 

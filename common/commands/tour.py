@@ -15,7 +15,7 @@ from .. import stages
 from ..build import library
 from ..build.targets import choose_targets, has_cpp, why_unavailable
 from ..console import say, step
-from ..errors import MissingPackage, UserError
+from ..errors import UserError
 from ..pages import notebooks
 from ..paths import ROOT
 from ..stages import STAGES, Stage
@@ -102,7 +102,8 @@ def architectures_of_tour() -> Iterator[None]:
 def check_with_progress(stage: Stage, target: str, seed: int | None = None, workers: Executor | None = None) -> list:
     """Checks a stage on every device and dtype and prints a line for each; shows the first failures in full.
 
-    A primer and a program have their own checks, with a line for each.
+    A primer and a program have their own checks, with a line for each. With workers, several subjects are checked at
+    the same time, and the time in a line is how long it had to be waited for.
     """
     if stage.kind == "program":
         module, _, function = PROGRAM_CHECKS[stage.number].partition(":")
@@ -121,8 +122,8 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None, work
     results = []
     for subject, check in zip(subjects, pending, strict=True):
         failed_before = any(row.outcome == "failed" for row in results)
-        with step(f"check {subject.label} on {subject.device.upper()} tensors") as shown:
-            rows, shown.seconds = check()
+        with step(f"check {subject.label} on {subject.device.upper()} tensors"):
+            rows = check()
         results += rows
         counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in ("passed", "failed", "not run")}
         say("    " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count))
@@ -171,6 +172,7 @@ def run_tour() -> int:
 def build_and_check_all() -> tuple[list[Stage], list[Stage], list]:
     """The stages that passed, those that failed or could not be built, and one row for each check."""
     from ..check.harness import two_processes
+    from ..deploy import MissingPackage
 
     ready, failed, results = [], [], []
     with two_processes() as workers:

@@ -1,11 +1,12 @@
 """Stage 8 for checks, measurements and tests: its program, its package, and the program as a running server."""
 
 from .package import Deployed, build_package, stage_module
-from .program import build_program, why_unavailable
+from .program import MissingPackage, build_program, why_unavailable
 from .server import Server, json_line, run_program, scores_of, wait_until
 
 __all__ = [
     "Deployed",
+    "MissingPackage",
     "Server",
     "build_package",
     "build_program",

@@ -11,11 +11,15 @@ from pathlib import Path
 
 from .. import stages
 from ..emulator import build_once, describe_compiler, first_errors
-from ..errors import MissingPackage, UserError
+from ..errors import UserError
 from ..paths import build_cache, display_path
 
 NAME = "lltm_serve"
 FOLDER = stages.find_stage(8).folder
+
+
+class MissingPackage(UserError):
+    """What builds the program is not installed. Only this stage needs it, so the tour goes on without the stage."""
 
 
 def why_unavailable() -> str | None:

@@ -11,7 +11,8 @@ from common.build import library
 from common.build.library import Build
 from common.check import harness
 from common.commands import tour
-from common.errors import MissingPackage, UserError
+from common.deploy import MissingPackage
+from common.errors import UserError
 from common.measure import bench
 from common.pages import report
 

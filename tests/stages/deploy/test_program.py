@@ -14,8 +14,8 @@ import torch
 
 from common import deploy
 from common.check.deploy import scores_in_python
+from common.deploy import MissingPackage
 from common.deploy.program import FOLDER
-from common.errors import MissingPackage
 from support.serving import DEPLOY_MARKS
 
 pytestmark = DEPLOY_MARKS
