@@ -140,15 +140,13 @@ def what_to_read_next(stage: Stage) -> str:
     names = [source.stem for source in notebooks.notebook_sources() if source.stem.startswith(f"{stage.number:02}")]
     in_lab = f", and in `make lab` {', '.join(names)}" if names else ""
     lines = [f"Read stages/{stage.folder_name}/README.md{in_lab}."]
-    later = [other for other in stages.cell_stages() if other.number > stage.number]
-    if stage.kind == "primer":
-        lines.append(f"Next: `make stage-{later[0].number}`, the first stage with the cell.")
-    elif stage.kind == "program":
+    later = next((other for other in STAGES if other.number > stage.number and other.is_here), None)
+    if later is None:
         lines.append("Next: `make tour` compares all stages.")
-    elif later:
-        lines.append(f"Next: `make diff-{stage.number}-{later[0].number}`, then `make stage-{later[0].number}`.")
+    elif stage.kind == later.kind == "cell":
+        lines.append(f"Next: `make diff-{stage.number}-{later.number}`, then `make stage-{later.number}`.")
     else:
-        lines.append("Next: `make tour` compares all stages; the stages after this one are not here yet.")
+        lines.append(f"Next: `make stage-{later.number}`: {later.title}.")
     return "\n".join(lines)
 
 

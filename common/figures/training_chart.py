@@ -46,7 +46,7 @@ def plot_training(record: dict) -> Figure:
     for y, row in enumerate(record["rows"]):
         text = f" {row['seconds']:.1f} s, {row['history'][-1]['accuracy']:.1%} correct"
         right.text(row["seconds"], y, text, va="center")
-    right.set_xlim(0, 1.5 * max(seconds))
+    right.set_xlim(0, 1.8 * max(seconds))
     right.set_title(f"time of {record['steps']:,} steps", loc="left")
     right.set_xlabel("seconds")
     where = record["machine"]["gpu"] or f"{record['machine']['cpu']}, {record['threads']} threads"

@@ -91,3 +91,16 @@ def test_a_stage_whose_package_is_missing_is_left_out(monkeypatch, capsys):
     monkeypatch.setattr(tour, "build_and_check", refuse)
     assert tour.build_and_check_all() == ([], [], [])
     assert "not run: lltm_serve needs httplib.h: sudo apt install" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (0, "Next: `make stage-1`: The LLTM in Python."),
+        (5, "Next: `make diff-5-6`, then `make stage-6`."),
+        (6, "Next: `make stage-7`: The whole sequence in one call."),
+        (9, "Next: `make tour` compares all stages."),
+    ],
+)
+def test_each_stage_names_the_next(number, says):
+    assert says in tour.what_to_read_next(stages.find_stage(number))

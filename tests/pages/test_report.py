@@ -10,6 +10,7 @@ from common.errors import UserError
 from common.pages import report
 from common.pages.sequence_section import sequence_section
 from common.results import records
+from common.stages import Stage
 from support.counted import counted
 from support.measurement import measurement
 
@@ -64,10 +65,15 @@ def test_the_page_is_whole_and_needs_no_network(page):
     assert dict(reader.tags)["html"] == {"lang": "en"}
 
 
+def test_a_stage_without_a_readme_is_not_here_yet(monkeypatch):
+    monkeypatch.setattr(Stage, "is_here", property(lambda stage: stage.number < 9))
+    text = Reader("".join(report.coverage_section(measurement(), []))).text
+    assert text.count("not here yet") == 1
+
+
 def test_it_says_what_ran_and_what_did_not(page):
     text = Reader(page).text
     assert "measured on CPU tensors" in text
-    assert "not here yet" in text
     assert "no <compiler>" in text
     assert "second device" in text
     assert "needs 2 GPUs" in text
