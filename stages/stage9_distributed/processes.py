@@ -2,7 +2,7 @@
 
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -94,6 +94,10 @@ class Processes:
         """
         store.set(f"facts of {self.rank}", json.dumps(facts))
         everyone = [self._read(store, rank) for rank in range(self.world_size)]
+        store.set(f"read by {self.rank}", "")
+        if self.rank == 0:  # the store may end with this process, so the others must have read first
+            with suppress(dist.DistError, RuntimeError):
+                store.wait([f"read by {rank}" for rank in range(self.world_size)], self.limit)
         problems = {rank: facts["problem"] for rank, facts in enumerate(everyone) if facts["problem"]}
         if problems:
             same = len(problems) == self.world_size and len({*problems.values()}) == 1
