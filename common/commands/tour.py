@@ -117,8 +117,11 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None, work
 
     seed = fresh_seed() if seed is None else seed
     subjects = harness.make_subjects(stage.number, target, seed)
-    calls = [partial(harness.check_nth, stage.number, target, seed, n) for n in range(len(subjects))]
-    pending = [workers.submit(call).result for call in calls] if workers else calls
+    if workers:
+        given = stage.number, target, seed
+        pending = [workers.submit(harness.check_nth, *given, n).result for n in range(len(subjects))]
+    else:
+        pending = [partial(harness.check_subject, subject) for subject in subjects]
     results = []
     for subject, check in zip(subjects, pending, strict=True):
         failed_before = any(row.outcome == "failed" for row in results)

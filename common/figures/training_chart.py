@@ -13,6 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from ..paths import ROOT, display_path
 from ..results import records
+from .cell_diagram import write_svg
 from .plots import BLUE, GREEN, STYLE, VERMILION, WIDTH
 
 PICTURE = ROOT / "docs" / "pictures" / "training.svg"
@@ -62,9 +63,7 @@ def describe_stage(stage: str) -> str:
 
 def main() -> int:
     """Writes the picture."""
-    figure = plot_training(json.loads(records.TRAINING_RECORD.read_text()))
-    with pyplot.rc_context({"svg.hashsalt": "training"}):
-        figure.savefig(PICTURE, metadata={"Date": None})
+    write_svg(plot_training(json.loads(records.TRAINING_RECORD.read_text())), PICTURE)
     print(f"{display_path(PICTURE)} written")
     return 0
 

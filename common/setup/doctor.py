@@ -184,34 +184,34 @@ def probe_nvcc(machine: Machine) -> Finding:
     return Finding("ok", "nvcc", detail)
 
 
+def optional(what: str, here: dict[str, bool], why: str, fix: str, found: str) -> Finding:
+    """A note that names what is not here and says why that is no obstacle; "ok" with `found` if all is here."""
+    absent = [name for name, there in here.items() if not there]
+    if absent:
+        return Finding("note", what, f"no {' and no '.join(absent)}: {why}", fix)
+    return Finding("ok", what, found)
+
+
 def probe_extras(machine: Machine) -> Finding:
     """Tools that some lessons show but none requires."""
-    absent = [name for name in ("compute-sanitizer", "ncu") if name not in machine.programs]
-    if absent:
-        return Finding(
-            "note", "CUDA tools", f"no {' and no '.join(absent)}: optional", "they come with the CUDA Toolkit"
-        )
-    return Finding("ok", "CUDA tools", "compute-sanitizer, ncu")
+    here = {name: name in machine.programs for name in ("compute-sanitizer", "ncu")}
+    return optional("CUDA tools", here, "optional", "they come with the CUDA Toolkit", "compute-sanitizer, ncu")
 
 
 def probe_cpp_tests(machine: Machine) -> Finding:
     """CMake and GoogleTest, which build the tests in C++."""
     here = {"CMake": "cmake" in machine.programs, "GoogleTest": machine.googletest}
-    absent = [name for name, there in here.items() if not there]
-    if absent:
-        detail = f"no {' and no '.join(absent)}: optional"
-        return Finding("note", "C++ tests", detail, "sudo apt install cmake libgtest-dev")
-    return Finding("ok", "C++ tests", f"CMake {machine.programs['cmake'].version}, GoogleTest")
+    cmake = machine.programs.get("cmake")
+    found = f"CMake {cmake and cmake.version}, GoogleTest"
+    return optional("C++ tests", here, "optional", "sudo apt install cmake libgtest-dev", found)
 
 
 def probe_server(machine: Machine) -> Finding:
     """CMake and two libraries, which build the program of stage 8."""
     here = {"CMake": "cmake" in machine.programs, "cpp-httplib or nlohmann-json": machine.server_headers}
-    absent = [name for name, there in here.items() if not there]
-    if absent:
-        detail = f"no {' and no '.join(absent)}: optional, only stage 8 needs them"
-        return Finding("note", "lltm_serve", detail, "sudo apt install cmake libcpp-httplib-dev nlohmann-json3-dev")
-    return Finding("ok", "lltm_serve", "CMake, cpp-httplib, nlohmann-json")
+    fix = "sudo apt install cmake libcpp-httplib-dev nlohmann-json3-dev"
+    found = "CMake, cpp-httplib, nlohmann-json"
+    return optional("lltm_serve", here, "optional, only stage 8 needs them", fix, found)
 
 
 def probe_grading(machine: Machine) -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,11 +24,8 @@ LONGEST_LIFE = 0.5  # seconds; a training of this many steps takes longer
 @contextmanager
 def scratch() -> Iterator[Path]:
     """An empty folder, which is removed afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="lltm-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="lltm-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def equal_gradients() -> str:

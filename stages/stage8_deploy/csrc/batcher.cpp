@@ -80,7 +80,7 @@ void Batcher::answer_one(Job& job) {
   }
 }
 
-// Nobody waits for these any more: `run` has thrown.
+// The calls of `run` for these have timed out and thrown.
 void Batcher::drop_expired(std::vector<Job>& batch) const {
   const auto now = Clock::now();
   std::erase_if(batch, [&](const Job& job) { return job.arrival + limits_.timeout <= now; });

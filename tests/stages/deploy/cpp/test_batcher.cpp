@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "batcher.h"
+#include "status.h"
 
 namespace {
 
@@ -29,15 +30,6 @@ double score(const Prediction& prediction) { return prediction.scores.item<doubl
 // The prediction's score of a request in a thread of its own.
 std::future<double> ask(Batcher& batcher, int64_t steps) {
   return std::async(std::launch::async, [&batcher, steps] { return score(batcher.run(sequence_of(steps))); });
-}
-
-int status_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Failure& failure) {
-    return failure.status;
-  }
-  return 200;
 }
 
 void wait_for(const Batcher& batcher, size_t count) {

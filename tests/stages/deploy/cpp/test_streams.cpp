@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "status.h"
 #include "streams.h"
 
 namespace {
@@ -13,15 +14,6 @@ using namespace std::chrono_literals;
 State state_of(double value) { return {at::full({2}, value), at::full({2}, -value)}; }
 
 double value_of(const State& state) { return state.h[0].item<double>(); }
-
-int status_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Failure& failure) {
-    return failure.status;
-  }
-  return 200;
-}
 
 TEST(Streams, KeepTheStateBetweenTurns) {
   Streams streams(state_of(0), {10, 60s});
