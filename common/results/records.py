@@ -24,8 +24,10 @@ WHEELS_RECORD = RECORDED / "wheels.json"  # where wheels run
 ABLATION_RECORD = RECORDED / "ablation.json"  # stage 6 without some of its optimisations
 MUTATION_RECORD = RECORDED / "mutation.json"  # mutants of each exercise's solution, and their outcomes
 SPEED_RECORD = RECORDED / "emulator_speed.json"  # how long the emulator takes
+LIMITS_RECORD = RECORDED / "step_limits.json"  # what bounds a step of a sequence on a GPU
 SWEEP_RECORD = RECORDED / "sequence_sweep.json"  # stage 7's rungs and cuDNN over many sizes
 TRAINING_RECORD = RECORDED / "training.json"  # what each stage learns in stage 9, and how long it takes
+SCALING_RECORD = RECORDED / "scaling.json"  # stage 9's step on several GPUs
 KILLS_RECORD = RECORDED / "kills.json"  # stage 9's training with processes that are killed
 SERVING_RECORD = RECORDED / "serving.json"  # stage 8's server and the same model in Python
 STUDIES = (
@@ -36,8 +38,10 @@ STUDIES = (
     ABLATION_RECORD,
     MUTATION_RECORD,
     SPEED_RECORD,
+    LIMITS_RECORD,
     SWEEP_RECORD,
     TRAINING_RECORD,
+    SCALING_RECORD,
     KILLS_RECORD,
     SERVING_RECORD,
 )

@@ -1,0 +1,208 @@
+"""How stage 9 scales: the time of a training step on 1, 2, 4, ... GPUs, and the share of it that is communication.
+
+    python -m common.studies.distributed.scaling [--output docs/results/scaling.json]
+
+Weak scaling gives each process the same number of samples, strong scaling divides the same batch among them. The
+network has several layers, so that gradients of one can travel while backward computes those of another. A step is
+also recorded as torch.profiler saw it: when kernels computed, and when NCCL's moved gradients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise, product
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.profiler import ProfilerActivity, profile
+
+from ... import console, stages
+from ...build import library, modules, targets
+from ...check.distributed.launching import launch
+from ...errors import UserError
+from ...measure.gpu_trace import read_events
+from ...paths import display_path
+from ...results import records, sources
+
+STEPS = 64  # of each sample: digits are read pixel by pixel
+TRACED = 3  # training steps under the profiler; the last is recorded
+KINDS = {"kernel", "gpu_memcpy", "gpu_memset"}
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The network; the samples of a process (weak scaling) and of all together (strong); and how often to measure."""
+
+    layers: int = 4
+    state: int = 512
+    weak_batch: int = 128
+    strong_batch: int = 256
+    warm_up: int = 10
+    rounds: int = 7
+    calls: int = 10
+
+
+class Stack(nn.Module):
+    """Layers of a recurrent module, one above the other, with the call of one."""
+
+    def __init__(self, layers: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, inputs: torch.Tensor) -> tuple[torch.Tensor, object]:
+        """Shapes: inputs (T, B, I), outputs (T, B, S)."""
+        state: object = None
+        for layer in self.layers:
+            inputs, state = layer(inputs)
+        return inputs, state
+
+
+def measure_scaling(device: str, counts: Sequence[int], path: Path, plan: Plan) -> dict:
+    """Measures weak and strong scaling with these numbers of processes, and writes the record."""
+    stage = stages.get_stage(7)
+    library.build_stage(stage, targets.choose_target(stage, None))
+    rows, traces = [], {}
+    for kind, count in product(("weak", "strong"), counts):
+        batch = plan.weak_batch * count if kind == "weak" else plan.strong_batch
+        with console.step(f"{kind} scaling, {count} processes, batch {batch}"), tempfile.TemporaryDirectory() as logs:
+            found = launch(measure_steps, count, device, batch, plan, logs=Path(logs))[0]
+        traces[f"{kind} {count}"] = found.pop("trace")
+        rows.append({"scaling": kind, "processes": count, "batch": batch, **found})
+    record = records.start_record(
+        {"9": sources.hash_modules(stages.get_stage(9).folder), "7": sources.hash_stage(stage)}
+    )
+    record |= {"device": device, "steps": STEPS, "plan": asdict(plan), "rows": rows, "traces": traces}
+    records.save(record, path)
+    return record
+
+
+def measure_steps(device: str, batch: int, plan: Plan) -> dict:
+    """Runs in each process: the time of a step, and what communication adds to it. All times in microseconds."""
+    stage9, stage7 = modules.load_stage(9), modules.load_stage(7)
+    processes = stage9.Processes.from_environment(120.0)
+    place = processes.device(device)
+    with processes.connected({}):
+        samples = stage9.make_task("digits", length=STEPS, seed=0, data=None)
+        torch.manual_seed(0)
+        sizes = [samples.input_size, *[plan.state] * plan.layers]
+        stack = Stack([stage9.LLTM(stage7, I, S) for I, S in pairwise(sizes)])
+        network = stage9.Network(stack, plan.state, samples.output_size)
+        training = stage9.Training(samples, network, processes, place, batch_size=batch, learning_rate=1e-3, seed=0)
+        rows = torch.arange(batch) % len(training.train.inputs)
+        for _ in range(plan.warm_up):
+            training.update(rows)
+        step_times = [time_of_step(training, rows, plan.calls) for _ in range(plan.rounds)]
+        intervals = trace_step(training, rows) if place.type == "cuda" else []
+    return {
+        "step": round(statistics.median(step_times), 1),
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        **communication_of(intervals),
+        "trace": [[kind, round(start, 1), round(end, 1)] for kind, start, end in intervals],
+    }
+
+
+def time_of_step(training: object, rows: torch.Tensor, calls: int) -> float:
+    """The time of a step in microseconds, from a number of them."""
+    wait_for(training.device)
+    start = time.perf_counter()
+    for _ in range(calls):
+        training.update(rows)
+    wait_for(training.device)
+    return (time.perf_counter() - start) / calls * 1e6
+
+
+def wait_for(place: torch.device) -> None:
+    """Waits until a GPU has finished; a CPU has."""
+    if place.type == "cuda":
+        torch.cuda.synchronize(place)
+
+
+def trace_step(training: object, rows: torch.Tensor) -> list[tuple[str, float, float]]:
+    """What the GPU did in one step: ("compute" or "communication", start, end), from the step's first work on."""
+    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as profiler:
+        for number in range(TRACED):
+            with torch.profiler.record_function(f"training step {number}"):
+                training.update(rows)
+                torch.cuda.synchronize(training.device)
+    return intervals_of(read_events(profiler), f"training step {TRACED - 1}")
+
+
+def intervals_of(events: Sequence[dict], step: str) -> list[tuple[str, float, float]]:
+    """The GPU's work that began during a step, in order; times count from the first of it."""
+    (span,) = [e for e in events if e.get("cat") == "user_annotation" and e["name"] == step]
+    began, ended = span["ts"], span["ts"] + span["dur"]
+    work = sorted(
+        (e for e in events if e.get("cat") in KINDS and began <= e["ts"] <= ended), key=lambda e: (e["ts"], e["dur"])
+    )
+    return [
+        (
+            "communication" if e["name"].startswith("nccl") else "compute",
+            e["ts"] - work[0]["ts"],
+            e["ts"] - work[0]["ts"] + e["dur"],
+        )
+        for e in work
+    ]
+
+
+def communication_of(intervals: Sequence[tuple[str, float, float]]) -> dict[str, float]:
+    """How long gradients travelled in a step, and how long nothing else was computed meanwhile."""
+    of = {
+        name: list(merge((s, e) for kind, s, e in intervals if kind == name)) for name in ("compute", "communication")
+    }
+    total = sum(end - start for start, end in of["communication"])
+    hidden = sum(
+        max(0.0, min(end, until) - max(start, since))
+        for start, end in of["communication"]
+        for since, until in of["compute"]
+    )
+    return {"communication": round(total, 1), "not_hidden": round(total - hidden, 1)}
+
+
+def merge(intervals: Iterable[Interval]) -> Iterator[Interval]:
+    """The union of some intervals, in order."""
+    current: Interval | None = None
+    for start, end in sorted(intervals):
+        if current and start <= current[1]:
+            current = current[0], max(current[1], end)
+        else:
+            if current:
+                yield current
+            current = start, end
+    if current:
+        yield current
+
+
+def process_counts(gpus: int) -> list[int]:
+    """1, 2, 4 and so on, as many as there are GPUs."""
+    return [2**k for k in range(gpus.bit_length()) if 2**k <= gpus]
+
+
+def main() -> int:
+    """Records the study."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--output", type=Path, default=records.SCALING_RECORD, help="the record to write")
+    given = parser.parse_args()
+    if (gpus := torch.cuda.device_count()) < 2:
+        raise UserError(f"scaling needs 2 GPUs or more, and torch finds {gpus} here")
+    record = measure_scaling("cuda", process_counts(gpus), given.output, Plan())
+    rows = [
+        [row["scaling"], str(row["processes"]), str(row["batch"])]
+        + [f"{row[name] / 1e3:.2f}" for name in ("step", "communication", "not_hidden")]
+        for row in record["rows"]
+    ]
+    console.say(console.table(["scaling", "GPUs", "batch", "step, ms", "communication, ms", "not hidden, ms"], rows))
+    console.say(f"Written to {display_path(given.output.absolute())}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
