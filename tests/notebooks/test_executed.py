@@ -11,6 +11,7 @@ from support.proofs.files import notebook_files, stage_files
 NEEDS = {
     "00c_conv_batchnorm": ("sklearn",),
     "02c_other_code": ("zlib",),
+    "08_deploy": ("sklearn",),
     "09_distributed": ("sklearn",),
 }  # beside what all of them need
 # What any of them may load or show, and the commands that some of them start.

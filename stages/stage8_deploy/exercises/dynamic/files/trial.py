@@ -1,0 +1,32 @@
+"""What `make check` calls. Do not change this file; edit export.py."""
+
+import torch
+from torch.export import ExportedProgram
+
+from .classifier import RunningClassifier
+from .export import export_classifier
+
+
+def trial(sizes, parameters, calls):
+    """For each call, the results of the exported program or the first line of its error.
+
+    A text instead, if there is no exported program: the reason.
+    """
+    model = RunningClassifier(*sizes).eval()
+    model.load_state_dict(parameters)
+    try:
+        program = export_classifier(model)
+    except Exception as error:
+        return "\n".join(str(error).strip().splitlines()[:2])
+    if not isinstance(program, ExportedProgram):
+        return f"it returns {type(program).__name__}, expected an ExportedProgram of torch.export.export"
+    return [run(program.module(), arguments) for arguments in calls]
+
+
+@torch.no_grad()
+def run(module, arguments):
+    """The results of a call, or the first line of its error."""
+    try:
+        return list(module(*arguments))
+    except Exception as error:
+        return str(error).strip().partition("\n")[0]

@@ -1,0 +1,3 @@
+if (is_closed_) return false;
+waiting_.push_back({request, now});
+return true;
