@@ -181,12 +181,16 @@ if lltm_serve:
     print(len(names), "libraries in all")
 
 # %% [markdown]
-# No library of Python is among them. If your torch supports CUDA, its libraries are loaded, too, because
-# `libtorch.so` needs them. For a small image, use the CPU build of torch.
+# None of them belongs to Python. The program does not call anything in `libtorch.so`, so the linker would be allowed
+# to drop this library; `--no-as-needed` keeps it, because the compiled model needs it. If your torch supports CUDA,
+# its libraries are loaded, too, because `libtorch.so` needs them. For a small image, use the CPU build of torch.
 #
 # The operators' library, `lltm_operators.so`, is the file that Python imports for stage 7. It calls Python in only
 # one function, `PyInit__C`, and the program loads it with `dlopen(..., RTLD_LAZY)`, which looks up a function when
 # it is first called.
+
+# %% [markdown]
+# **Your turn:** `8/link`.
 
 # %% [markdown] syllabus="8.1c"
 # ## A file of sequences

@@ -25,12 +25,21 @@ def check(work):
     calls = [(random(B, T, I), random(B, S), random(B, S)) for B, T in BATCHES_AND_LENGTHS]
     results = work.load("trial").trial((I, S, C), parameters, calls)
     if isinstance(results, str):
-        raise Failure(f"export_classifier: {results}" + (f"\n{CONSTANT}" if "specialized" in results else ""))
+        raise Failure(f"export_classifier: {results}" + explain_error(results))
     for (B, T), arguments, found in zip(BATCHES_AND_LENGTHS, calls, results, strict=True):
         where = f"{B} sequences with {T} steps"
         if isinstance(found, str):
             raise Failure(f"the program refuses {where}: {found}\n{explain_refusal(found)}")
         compare(found, parameters, arguments, where)
+
+
+def explain_error(message):
+    """The likely cause of an error of torch.export, on a line of its own; empty if the message says it."""
+    if "constant (0)" in message or "constant (1)" in message:
+        return f"\n{CONSTANT}"
+    if "constant" in message:
+        return "\nthis size must equal a constant: is the batch of all three arguments dynamic, and nothing else too?"
+    return ""
 
 
 def explain_refusal(guard):
