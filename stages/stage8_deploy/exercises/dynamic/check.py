@@ -19,7 +19,7 @@ def check(work):
     def random(*shape):
         return torch.randn(*shape, generator=numbers)
 
-    I, S, C = 3, 5, 4
+    I, S, C = 6, 5, 4
     parameters = {"features.weight": random(S, I), "features.bias": random(S),
                   "head.weight": random(C, 2 * S), "head.bias": random(C)}  # fmt: skip
     calls = [(random(B, T, I), random(B, S), random(B, S)) for B, T in BATCHES_AND_LENGTHS]
