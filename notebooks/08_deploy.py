@@ -147,9 +147,27 @@ with torch.no_grad():
         print(f"{name}: {tuple(one.shape)}, largest difference {(one - other).abs().max():.0e}")
 
 # %% [markdown]
-# The exported program refused a wrong size. The compiled package does not check sizes: with 7 features instead of 8,
-# it would read past the end of its input. So a program must check every input before it calls the model. The
-# metadata has what `lltm_serve` needs for this, and the versions of the format and of torch.
+# The exported program checks the sizes of its arguments. The package does not. The next cell calls both with 9
+# features instead of 8:
+
+
+# %%
+def call_with_features(call, count):
+    """What a program does with a number of features."""
+    try:
+        scores, _, _ = call(torch.rand(2, 4, count), torch.tensor([4, 4]), torch.zeros(2, 64), torch.zeros(2, 64))
+    except Exception as error:
+        return f"refused: {error}"
+    return f"scores {scores[0, :3].tolist()}"
+
+
+print("exported program:", call_with_features(program.module(), 9))
+print("package:", call_with_features(package, 9))
+
+# %% [markdown]
+# These scores mean nothing. With 7 features, the package would read past the end of its input. So a program must
+# check every input before it calls the model. The metadata contains the sizes that `lltm_serve` needs for this, and
+# the versions of the format and of torch.
 
 # %% [markdown] syllabus="8.1a"
 # ## A program without Python

@@ -59,6 +59,17 @@ def test_the_exported_program_calls_the_operator_by_its_name():
     assert sum("lltm_sequence" in target for target in targets) == 1
 
 
+def test_the_package_does_not_check_sizes():
+    deployed, export = deploy.build_package(), deploy.stage_module("export")
+    shapes = export.dynamic_shapes()
+    program = torch.export.export(deployed.model, export.example_inputs(deployed.model), dynamic_shapes=shapes)
+    package = torch._inductor.aoti_load_package(str(deployed.path))
+    call = definitions("08_deploy").call_with_features
+    assert "Guard failed: steps.size()[2] == 8" in call(program.module(), 9)
+    assert call(program.module(), 8).startswith("scores")
+    assert call(package, 9).startswith("scores")
+
+
 @pytest.mark.syllabus("8.1a")
 def test_the_libraries_of_the_program():
     listed = subprocess.run(["ldd", deploy.build_program()], capture_output=True, text=True, check=True).stdout
