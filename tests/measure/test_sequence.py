@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -117,18 +118,53 @@ def sweep_rows(**medians: float) -> list[dict]:
     ]
 
 
-def test_the_sweep_is_written_as_it_goes(tmp_path, monkeypatch):
-    (first, second, *_), path = sweep.sweep_configurations(), tmp_path / "sweep.json"
-    clock = iter([0.0, 1.0, 10.0])
-    monkeypatch.setattr(sweep, "load_stage", lambda *_: None)
-    monkeypatch.setattr(sweep, "sweep_configurations", lambda: [first, second])
-    monkeypatch.setattr(sweep, "measure_size", lambda *_: (sweep_rows(cuDNN_LSTM=2.0), []))
+@pytest.fixture
+def sweep_of_three(monkeypatch):
+    """A sweep of three sizes on one GPU, in this process, without measurements."""
+    configurations = [*sweep.sweep_configurations()][:3]
+
+    def measure(configuration):
+        facts = {**vars(configuration), "device": "cuda"}
+        return [{**row, **facts} for row in sweep_rows(cuDNN_LSTM=2.0)], []
+
+    monkeypatch.setattr(sweep, "build_stage", lambda *_: None)
+    monkeypatch.setattr(sweep, "new_process", lambda: nullcontext(lambda function, *given: function(*given)))
+    monkeypatch.setattr(sweep.torch.cuda, "set_device", lambda _: None)
+    monkeypatch.setattr(sweep, "run_on_each_gpu", lambda function: function(0))
+    monkeypatch.setattr(sweep, "sweep_configurations", lambda: configurations)
+    monkeypatch.setattr(sweep, "measure_size", measure)
+
+
+def test_the_sweep_is_written_as_it_goes(tmp_path, monkeypatch, sweep_of_three):
+    path, clock = tmp_path / "sweep.json", iter([0.0, 1.0, 2.0, 10.0])
     monkeypatch.setattr(sweep.time, "monotonic", lambda: next(clock))
     record = sweep.measure_sweep(5.0, path)
     assert json.loads(path.read_text()) == record
-    assert len(record["rows"]) == 4
-    assert record["not_run"][0]["reason"] == "the time was over"
+    assert len({sweep.size_of(row) for row in record["rows"]}) == 2
+    assert [entry["reason"] for entry in record["not_run"]] == ["the time was over"]
     assert {"date", "machine", "versions", "sources"} <= record.keys()
+
+
+def test_the_next_sweep_measures_what_is_left(tmp_path, monkeypatch, sweep_of_three):
+    path, measured = tmp_path / "sweep.json", []
+    clock = iter([0.0, 1.0, 10.0])
+    with monkeypatch.context() as patch:
+        patch.setattr(sweep.time, "monotonic", lambda: next(clock))
+        first = sweep.measure_sweep(5.0, path)
+    measure = sweep.measure_size
+    monkeypatch.setattr(sweep, "measure_size", lambda one: measured.append(one) or measure(one))
+    second = sweep.measure_sweep(60.0, path)
+    assert (len(measured), second["not_run"]) == (2, [])
+    assert second["rows"][: len(first["rows"])] == first["rows"]
+    monkeypatch.setattr(sweep.sources, "hash_stage", lambda _: "other sources")
+    assert sweep.continue_record(path)["rows"] == []
+
+
+def test_a_gpu_measures_gru_and_ieee_too():
+    kinds = {(one.cell, one.dtype, one.maths) for one in sweep.sweep_configurations()}
+    assert {("lstm", "bfloat16", "IEEE"), *sweep.OTHERS} == kinds
+    sizes = [sweep.size_of(times.configuration_facts(one, "cuda")) for one in sweep.sweep_configurations()]
+    assert len(set(sizes)) == len(sizes) == 120
 
 
 def test_the_picture_shows_who_is_fastest_and_stage_7s_own_choice():
