@@ -128,6 +128,81 @@ from common.exercises import show
 
 show("9/shares")
 
+# %% [markdown] syllabus="9.2b"
+# ## The device of a launch
+#
+# With `--device cuda`, process n trains on GPU n. Its *current device*, on which CUDA allocates memory and launches
+# kernels, is GPU 0 unless something changes it. So each function that launches a kernel needs a *device guard*, an
+# object that makes the tensor's device current until the function ends. The next cell has one launcher without a
+# guard, and one that sets a guard and calls the first:
+
+# %%
+from common.inline import inline
+
+GUARDS_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+__global__ void add_one_kernel(float* x, int64_t count) {
+  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (k < count) x[k] += 1;
+}
+
+void launch_add_one(float* x, int64_t count, cudaStream_t stream) {
+  add_one_kernel<<<(count + 255) / 256, 256, 0, stream>>>(x, count);
+}
+"""
+GUARDS_CPP = """
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+
+void launch_add_one(float* x, int64_t count, cudaStream_t stream);
+
+void without_guard(const Tensor& x) {
+  launch_add_one(x.mutable_data_ptr<float>(), x.numel(), c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+void with_guard(const Tensor& x) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  without_guard(x);
+}
+"""
+guards = inline("guards", GUARDS_CPP, GUARDS_CU, ["without_guard", "with_guard"], target="emulator")
+
+# %% [markdown]
+# The emulator can have several devices. `EMULATOR_DEVICES=2` gives it two, and `EMULATOR_TENSOR_DEVICE` says to which
+# of them the memory of the tensors belongs. The current device is 0. The next cell calls both functions, first with a
+# tensor of GPU 0, then with one of GPU 1:
+
+# %%
+import os
+
+os.environ["EMULATOR_DEVICES"] = "2"
+for gpu in ("0", "1"):
+    os.environ["EMULATOR_TENSOR_DEVICE"] = gpu
+    for add_one in (guards.without_guard, guards.with_guard):
+        x = torch.zeros(5)
+        print(f"x on GPU {gpu}, {add_one.__name__}:")
+        try:
+            add_one(x)
+            print(x.tolist())
+        except RuntimeError as error:
+            print(error)
+del os.environ["EMULATOR_DEVICES"], os.environ["EMULATOR_TENSOR_DEVICE"]
+
+# %% [markdown]
+# On GPU 0, both functions are right, so no test on a machine with one GPU finds the mistake. On GPU 1, the kernel
+# without a guard runs on device 0 and accesses memory of device 1. A real GPU reports an illegal memory access, or,
+# if it may access the memory of the other GPU, computes the right result over the slow connection between the two.
+
+# %% [markdown]
+# **Your turn:** `9/guard`. In a terminal, `make check EX=9/guard STARTER=1` shows what the emulator reports about it.
+
 # %% [markdown] syllabus="9.2c"
 # ## Processes that are killed
 #
@@ -170,6 +245,7 @@ plot_training(json.loads(TRAINING_RECORD.read_text()))
 #
 # - Each process trains on its share of a batch. The gradients are averaged, so that each sample counts once.
 # - Metrics are added over the processes first, and divided afterwards.
+# - A launcher without a device guard is right on GPU 0 and wrong on every other GPU.
 # - A checkpoint is complete or absent, and a resumed run computes the same numbers as an undisturbed one.
 #
 # Next: `make stage-9` repeats these checks on your machine.
