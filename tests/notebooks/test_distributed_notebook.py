@@ -15,7 +15,9 @@ from support.proofs.files import notebook_files
 from support.suite.warm import run_warm
 
 pytestmark = pytest.mark.proof(
-    "claims of notebooks", files=[*notebook_files("09_distributed"), "docs/results/scaling.json"]
+    "claims of notebooks",
+    files=[*notebook_files("09_distributed"), "docs/results/scaling.json"],
+    uses=["common.inline", "support.labs"],
 )
 
 # Calls a launcher of the notebook with a tensor on one of two emulated devices.

@@ -16,8 +16,11 @@ from support.suite.warm import run_warm
 
 pytestmark = pytest.mark.needs("g++")
 GUARD = re.compile(r"^ *(?:const )?c10::cuda::CUDAGuard guard\(.*\n", re.MULTILINE)
+STARTED = ["common.build.modules", "common.cell.case"]  # by COMPARE
 ON_EMULATOR = [
-    pytest.param(stage.number, marks=pytest.mark.proof("emulated grids", files=stage_files(1, stage.number)))
+    pytest.param(
+        stage.number, marks=pytest.mark.proof("emulated grids", files=stage_files(1, stage.number), uses=STARTED)
+    )
     for stage in stages.cell_stages()
     if "emulator" in stage.targets
 ]
@@ -56,7 +59,7 @@ def test_a_stage_launches_on_the_device_of_its_tensors(number):
 
 
 @pytest.mark.syllabus("9.2b")
-@pytest.mark.proof("stages' tests", files=stage_files(3))
+@pytest.mark.proof("stages' tests", files=stage_files(3), uses=STARTED)
 def test_without_its_guard_a_stage_fails_on_the_second_device_only(tmp_path):
     folder = tmp_path / "stage79_unguarded"
     shutil.copytree(stages.get_stage(3).folder, folder, ignore=shutil.ignore_patterns("exercises", "__pycache__"))

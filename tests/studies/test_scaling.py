@@ -18,7 +18,7 @@ from support.proofs.files import stage_files
 
 pytestmark = [
     pytest.mark.needs("sklearn", "matplotlib", "g++"),
-    pytest.mark.proof("stages' tests", files=stage_files(7, 9)),
+    pytest.mark.proof("stages' tests", files=[*stage_files(7, 9), "docs/results/scaling.json"]),
 ]
 TINY = scaling.Plan(layers=2, state=8, weak_batch=3, strong_batch=6, warm_up=1, rounds=1, calls=1)
 
