@@ -417,10 +417,10 @@ for speedup, group in [*speedups[:4], *speedups[-2:]]:
     )
 
 # %% [markdown]
-# The gain is largest for many steps, where the launch counts least, and smallest for the largest batch and the largest
-# state. The weights of 1024 units do not fit in a cluster, as the error above says, so the library chooses `grid` there.
-# But `graph` is faster than `grid` at a batch of 128. The library never chooses `graph` by itself: you must name it. The
-# GRU was measured with 128 steps:
+# The gain is largest for many steps, where the launch counts least, and smallest for the largest batch and the
+# largest state. The weights of 1024 units do not fit in a cluster, as the error above says, so the library chooses
+# `grid` there. But `graph` is faster than `grid` at a batch of 128. The library never chooses `graph` by itself:
+# you must name it. The GRU was measured with 128 steps:
 
 # %%
 plot_sweep(sweep, "gru")
@@ -428,9 +428,8 @@ plot_sweep(sweep, "gru")
 # %%
 for cell in ("lstm", "gru"):
     found = [speedup_over_cudnn(group) for group in by_size(rows_of(sweep, cell))]
-    print(
-        f"{cell.upper()}: {statistics.median(found):.1f} times as fast as cuDNN at the median of {len(found)} sizes and passes"
-    )
+    median = statistics.median(found)
+    print(f"{cell.upper()}: {median:.1f} times as fast as cuDNN at the median of {len(found)} sizes and passes")
 
 # %% [markdown] syllabus="7.3c"
 # ### GPUs with 100 KB of shared memory

@@ -65,9 +65,8 @@ def build_and_check_changed(stage: Stage, targets: list[str], workers: Executor)
         build_with_progress(stage, target)
         if before := earlier.find_earlier(stage, target):
             count = sum(row.outcome == "passed" for row in before.results)
-            say(
-                f"  {count} checks passed on {before.date}; nothing has changed since (make stage-{stage.number} repeats them)"
-            )
+            again = f"make stage-{stage.number} repeats them"
+            say(f"  {count} checks passed on {before.date}; nothing has changed since ({again})")
             results += before.results
         else:
             rows = check_with_progress(stage, target, workers=workers)

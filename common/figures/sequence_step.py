@@ -9,7 +9,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from .plots import BLUE, GREEN, INK, ORANGE, SKY, STYLE, VERMILION, WIDTH
 from .sequence_sweep import rows_of
 
-# The step that is drawn, of an LSTM in bfloat16: chains of 16 blocks and 8 rows, which receive 512 bytes from each block.
+# The step that is drawn, of an LSTM in bfloat16: chains of 16 blocks and 8 rows, with 512 bytes from each block.
 BATCH, STATE, BLOCKS, BYTES = 32, 512, 16, 512
 
 

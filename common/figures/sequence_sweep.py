@@ -1,7 +1,7 @@
 """The sweep of sequences as a picture: at each size, which implementation is fastest and how it compares with cuDNN.
 
-`python -m common.figures.sequence_sweep` writes docs/pictures/sequence_sweep_CELL_NUMBERS.svg for each cell and kind of
-numbers in the record: bfloat16, TF32, or float32 in IEEE arithmetic.
+`python -m common.figures.sequence_sweep` writes docs/pictures/sequence_sweep_CELL_NUMBERS.svg for each cell and kind
+of numbers in the record: bfloat16, TF32, or float32 in IEEE arithmetic.
 """
 
 from __future__ import annotations
