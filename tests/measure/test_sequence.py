@@ -97,6 +97,25 @@ def test_float32_maths_is_as_before():
     assert (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32) == before
 
 
+def test_a_wrong_result_leaves_out_its_configuration_only(monkeypatch):
+    configurations = Configuration("lltm", 2, 1, 1, 1), Configuration("gru", 2, 1, 1, 1)
+
+    def measure(configuration, *_):
+        if configuration.cell == "lltm":
+            raise WrongResult("stage 7 is not timed: outputs is wrong")
+        return measured
+
+    measured = configuration_rows("gru", 2, 1, 1, 1)
+    monkeypatch.setattr(times, "target_for", lambda *_: "host")
+    monkeypatch.setattr(times, "measure_configuration", measure)
+    plan = replace(TINY, configurations={"cpu": configurations})
+    found = times.measure_sequences_on("cpu", sweep.stages.find_stage(7), plan)
+    assert {row["cell"] for row in found["sequences"]} == {"gru"}
+    (left_out,) = (entry for entry in found["not_run"] if entry["name"] == "every implementation")
+    assert left_out["reason"] == "stage 7 is not timed: outputs is wrong"
+    assert left_out["what"].startswith("LLTM T2 B1")
+
+
 # The sweep --------------------------------------------------------------------------------------------------------
 
 
