@@ -35,6 +35,7 @@ sys.path.insert(0, str(root))
 import importlib
 import json
 import os
+import statistics
 import subprocess
 import tempfile
 
@@ -44,7 +45,7 @@ import torch
 from common import load
 from common.figures import sequence_step
 from common.figures.plots import BLUE, STYLE, VERMILION
-from common.figures.sequence_sweep import by_size, fastest_rung, plot_sweep, speedup_over_cudnn
+from common.figures.sequence_sweep import by_size, fastest_rung, plot_sweep, rows_of, speedup_over_cudnn
 from common.measure.clock import interleave
 from common.paths import ROOT
 from common.results import records
@@ -134,7 +135,7 @@ def recorded(T, B, S, which="forward"):
     """The recorded microseconds of each implementation at one size."""
     return {
         row["name"]: row["median"]
-        for row in sweep["rows"]
+        for row in rows_of(sweep)
         if (row["T"], row["B"], row["S"], row["pass"]) == (T, B, S, which)
     }
 
@@ -163,13 +164,14 @@ print(
 sequence_step.plot_exchange()
 
 # %% [markdown]
-# The next picture shows where the time of a step goes. The parts were measured separately on an H100: the
-# product, the exchange and the barriers with `common/studies/sequence/step_limits.cu`, and the pointwise part,
-# which is about 1 us, with the driver beside it. The exchange uses asynchronous stores (`st.async`) of 512
-# bytes to each of 16 blocks. The receiver counts the bytes that arrive, so this rung needs no barrier.
+# The next picture shows where the time of a step goes. The product, the exchange and the barriers were measured
+# separately (`common/studies/sequence/step_limits.cu`). What is left of the step is the pointwise part: each thread
+# adds the parts of its sums, loads the input parts, computes the gates, and stores what backward needs. The exchange
+# uses asynchronous stores (`st.async`) of 512 bytes to each of 16 blocks. The receiver counts the bytes that arrive,
+# so this rung needs no barrier.
 
 # %%
-sequence_step.plot_step()
+sequence_step.plot_step(sweep, json.loads(records.LIMITS_RECORD.read_text()))
 
 # %% [markdown]
 # **Your turn:** `7/slices`. In a terminal, `make check EX=7/slices` gives you the files and checks what you wrote.
@@ -309,7 +311,7 @@ else:
 # each of these sizes, the results of cuDNN and of stage 7 agreed with the loop, as closely as bfloat16 allows:
 
 # %%
-timed = [{row["name"] for row in group} for group in by_size(sweep["rows"])]
+timed = [{row["name"] for row in group} for group in by_size(rows_of(sweep))]
 print(f"cuDNN and stage 7 at {sum({'cuDNN LSTM', 'stage 7'} <= names for names in timed)} sizes and passes")
 
 # %% [markdown] syllabus="7.2d"
@@ -397,15 +399,13 @@ plt.show()
 # ## When it is faster, and when not
 #
 # The chart compares stage 7 with cuDNN's LSTM on the recorded GPU, for combinations of T, B and S. The number in a
-# square says how many times as fast as cuDNN the stage is, and the colour says which implementation was fastest. An
-# empty square was not measured: the time of that run was over before most sizes of 512 steps. The GRU and float32
-# were not measured either.
+# square says how many times as fast as cuDNN the stage is, and the colour says which implementation was fastest.
 
 # %%
-plot_sweep(sweep, "bfloat16")
+plot_sweep(sweep)
 
 # %%
-groups = by_size([row for row in sweep["rows"] if row["dtype"] == "bfloat16"])
+groups = by_size(rows_of(sweep))
 speedups = [(speedup, group) for group in groups if (speedup := speedup_over_cudnn(group)) is not None]
 speedups.sort(key=lambda pair: pair[0])
 print(f"faster than cuDNN at {sum(speedup > 1 for speedup, _ in speedups)} of {len(speedups)} sizes and passes")
@@ -417,9 +417,19 @@ for speedup, group in [*speedups[:4], *speedups[-2:]]:
     )
 
 # %% [markdown]
-# The gain is largest for many steps of a batch of 1, and smallest for the largest batch and the largest state. The
-# weights of 1024 units do not fit in a cluster, as the error above says, so the library chooses `grid` there. But
-# `graph` is faster than `grid` at a batch of 128. The library never chooses `graph` by itself: you must name it.
+# The gain is largest for many steps, where the launch counts least, and smallest for the largest batch and the
+# largest state. The weights of 1024 units do not fit in a cluster, as the error above says, so the library chooses
+# `grid` there. But `graph` is faster than `grid` at a batch of 128. The library never chooses `graph` by itself:
+# you must name it. The GRU was measured with 128 steps:
+
+# %%
+plot_sweep(sweep, "gru")
+
+# %%
+for cell in ("lstm", "gru"):
+    found = [speedup_over_cudnn(group) for group in by_size(rows_of(sweep, cell))]
+    median = statistics.median(found)
+    print(f"{cell.upper()}: {median:.1f} times as fast as cuDNN at the median of {len(found)} sizes and passes")
 
 # %% [markdown] syllabus="7.3c"
 # ### GPUs with 100 KB of shared memory

@@ -128,6 +128,81 @@ from common.exercises import show
 
 show("9/shares")
 
+# %% [markdown] syllabus="9.2b"
+# ## The device of a launch
+#
+# With `--device cuda`, process n trains on GPU n. Its *current device*, on which CUDA allocates memory and launches
+# kernels, is GPU 0 unless something changes it. So each function that launches a kernel needs a *device guard*, an
+# object that makes the tensor's device current until the function ends. The next cell has one launcher without a
+# guard, and one that sets a guard and calls the first:
+
+# %%
+from common.inline import inline
+
+GUARDS_CU = """
+#include <cuda_runtime.h>
+#include <cstdint>
+
+__global__ void add_one_kernel(float* x, int64_t count) {
+  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (k < count) x[k] += 1;
+}
+
+void launch_add_one(float* x, int64_t count, cudaStream_t stream) {
+  add_one_kernel<<<(count + 255) / 256, 256, 0, stream>>>(x, count);
+}
+"""
+GUARDS_CPP = """
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+using at::Tensor;
+
+void launch_add_one(float* x, int64_t count, cudaStream_t stream);
+
+void without_guard(const Tensor& x) {
+  launch_add_one(x.mutable_data_ptr<float>(), x.numel(), c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+void with_guard(const Tensor& x) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  without_guard(x);
+}
+"""
+guards = inline("guards", GUARDS_CPP, GUARDS_CU, ["without_guard", "with_guard"], target="emulator")
+
+# %% [markdown]
+# The emulator can have several devices. `EMULATOR_DEVICES=2` gives it two, and `EMULATOR_TENSOR_DEVICE` says to which
+# of them the memory of the tensors belongs. The current device is 0. The next cell calls both functions, first with a
+# tensor of GPU 0, then with one of GPU 1:
+
+# %%
+import os
+
+os.environ["EMULATOR_DEVICES"] = "2"
+for gpu in ("0", "1"):
+    os.environ["EMULATOR_TENSOR_DEVICE"] = gpu
+    for add_one in (guards.without_guard, guards.with_guard):
+        x = torch.zeros(5)
+        print(f"x on GPU {gpu}, {add_one.__name__}:")
+        try:
+            add_one(x)
+            print(x.tolist())
+        except RuntimeError as error:
+            print(error)
+del os.environ["EMULATOR_DEVICES"], os.environ["EMULATOR_TENSOR_DEVICE"]
+
+# %% [markdown]
+# On GPU 0, both functions are right, so no test on a machine with one GPU finds the mistake. On GPU 1, the kernel
+# without a guard runs on device 0 and accesses memory of device 1. A real GPU reports an illegal memory access, or,
+# if it may access the memory of the other GPU, computes the right result over the slow connection between the two.
+
+# %% [markdown]
+# **Your turn:** `9/guard`. In a terminal, `make check EX=9/guard STARTER=1` shows what the emulator reports about it.
+
 # %% [markdown] syllabus="9.2c"
 # ## Processes that are killed
 #
@@ -165,11 +240,56 @@ from common.results.records import TRAINING_RECORD
 
 plot_training(json.loads(TRAINING_RECORD.read_text()))
 
+# %% [markdown] syllabus="9.2d"
+# ## Scaling, measured
+#
+# Are two GPUs twice as fast as one? The question has two meanings. *Weak scaling* gives each GPU the same number of
+# samples, so two GPUs have twice the batch. Ideally, a step takes the same time. *Strong scaling* divides the same
+# batch among the GPUs. Ideally, a step on two GPUs takes half the time. The *efficiency* is the ideal time divided by
+# the measured time. The next cell reads a record from a machine with two GPUs, where a network with four layers of
+# stage 7's LLTM was trained:
+
+# %%
+from common.results.records import SCALING_RECORD
+from common.results.scaling import ideal_step
+
+scaling = json.loads(SCALING_RECORD.read_text())
+for row in scaling["rows"]:
+    step, efficiency = row["step"], ideal_step(row, scaling["rows"]) / row["step"]
+    print(f"{row['scaling']}, {row['processes']} GPUs, batch {row['batch']}: {step / 1e3:.1f} ms, {efficiency:.1%}")
+    print(f"    communication {row['communication'] / step:.1%}, not hidden {row['not_hidden'] / step:.1%}")
+
+# %% [markdown]
+# With weak scaling, the efficiency is 99.0%. With strong scaling, it is 93.6%, so two GPUs are 1.87 times as fast as
+# one. Communication is one cause: in 2.7% of the step, the GPU exchanges gradients and computes nothing. Another
+# cause is larger: one GPU takes 28.4 ms for 256 samples and 14.9 ms for 128, which is more than half. The large
+# kernels take half the time for half the batch, but the small kernels, and the pauses between kernels, depend much
+# less on it. The smaller the share of each GPU, the more these matter.
+
+# %%
+from common.figures.scaling_chart import plot_scaling
+
+plot_scaling(scaling)
+
+# %% [markdown]
+# The picture on the right shows one step of strong scaling. Backward computes the gradients of the last layer first,
+# because the others depend on its results. `DistributedDataParallel` collects gradients in *buckets*. Once all
+# gradients of a bucket are computed, NCCL adds those of all processes, in a stream of its own, while backward
+# computes the next ones. The first bucket has the gradients of the last LLTM layer and of the linear layer after it:
+# their exchange is *hidden*. The second bucket has those of the other three layers. It is complete when backward
+# ends, and the optimizer needs its gradients, so almost nothing is left that could hide this exchange.
+#
+# Both steps on two GPUs exchange the same number of bytes, but the exchange takes 0.19 ms with weak scaling and
+# 0.80 ms with strong scaling. A kernel of NCCL starts when its own process has the gradients, and ends when it has
+# received those of the others. So if the processes do not arrive together, the time contains a wait.
+
 # %% [markdown]
 # ## Summary
 #
 # - Each process trains on its share of a batch. The gradients are averaged, so that each sample counts once.
 # - Metrics are added over the processes first, and divided afterwards.
+# - A launcher without a device guard is right on GPU 0 and wrong on every other GPU.
+# - The exchange of gradients costs little as long as backward still computes others.
 # - A checkpoint is complete or absent, and a resumed run computes the same numbers as an undisturbed one.
 #
 # Next: `make stage-9` repeats these checks on your machine.

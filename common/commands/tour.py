@@ -47,14 +47,31 @@ def run_stage(number: int, target: str | None = None, seed: int | None = None) -
     return 0
 
 
-def build_and_check(
-    stage: Stage, targets: list[str], seed: int | None = None, workers: Executor | None = None
-) -> list:
-    """Runs every check of a stage on each of these targets, by default in this process; returns one row for each."""
+def build_and_check(stage: Stage, targets: list[str], seed: int | None = None) -> list:
+    """Runs every check of a stage on each of these targets; returns one row for each."""
     results = []
     for target in targets:
         build_with_progress(stage, target)
-        results += check_with_progress(stage, target, seed, workers)
+        results += check_with_progress(stage, target, seed)
+    return results
+
+
+def build_and_check_changed(stage: Stage, targets: list[str], workers: Executor) -> list:
+    """The same, but checks that have passed are not repeated while nothing has changed that they depend on."""
+    from ..check import earlier
+
+    results = []
+    for target in targets:
+        build_with_progress(stage, target)
+        if before := earlier.find_earlier(stage, target):
+            count = sum(row.outcome == "passed" for row in before.results)
+            again = f"make stage-{stage.number} repeats them"
+            say(f"  {count} checks passed on {before.date}; nothing has changed since ({again})")
+            results += before.results
+        else:
+            rows = check_with_progress(stage, target, workers=workers)
+            earlier.keep(stage, target, rows)
+            results += rows
     return results
 
 
@@ -184,7 +201,7 @@ def build_and_check_all() -> tuple[list[Stage], list[Stage], list]:
                 continue
             try:
                 targets = choose_targets(row, None)
-                rows = build_and_check(row, targets, workers=workers)
+                rows = build_and_check_changed(row, targets, workers)
                 if "emulator" in targets:
                     compile_only(row)
             except MissingPackage as error:  # which only this stage needs

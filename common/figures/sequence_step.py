@@ -7,11 +7,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from .plots import BLUE, GREEN, INK, ORANGE, SKY, STYLE, VERMILION, WIDTH
+from .sequence_sweep import rows_of
 
-# Microseconds on an H100: LSTM, bfloat16, T128 B64 S512, chains of 16 blocks. The product, the exchange and the
-# barriers are from common/studies/sequence/step_limits.cu, the pointwise part (about 1 us) from driver.cu beside it.
-PRODUCT, POINTWISE, EXCHANGE = 0.35, 1.0, 0.50
-CLUSTER_BARRIER, COUNTER_BARRIER = 0.50, 0.87
+# The step that is drawn, of an LSTM in bfloat16: chains of 16 blocks and 8 rows, with 512 bytes from each block.
+BATCH, STATE, BLOCKS, BYTES = 32, 512, 16, 512
 
 
 def plot_exchange(blocks: int = 4) -> Figure:
@@ -42,34 +41,50 @@ def plot_exchange(blocks: int = 4) -> Figure:
     return figure
 
 
-def plot_step() -> Figure:
+def parts_of_step(sweep: dict, limits: dict) -> dict[str, float]:
+    """Microseconds of a step of the rung `cluster`, from the records of the sweep and of the limits of a step.
+
+    The whole step is the difference between 512 and 128 steps, so that the launch does not count.
+    """
+    times = {
+        row["T"]: row["median"]
+        for row in rows_of(sweep)
+        if (row["B"], row["S"], row["name"], row["pass"]) == (BATCH, STATE, "stage 7, cluster", "forward")
+    }
+    product = limit_of(limits, "product", columns=STATE)
+    exchange = limit_of(limits, "exchange by asynchronous stores", blocks=BLOCKS, bytes=BYTES)
+    step = (times[512] - times[128]) / (512 - 128)
+    return {"product": product, "gates, loads and stores": step - product - exchange, "exchange": exchange}
+
+
+def limit_of(limits: dict, name: str, **parameters: int) -> float:
+    """A time of the record of limits, in microseconds."""
+    (found,) = (row["ns"] for row in limits["rows"] if row["name"] == name and parameters.items() <= row.items())
+    return found / 1e3
+
+
+def plot_step(sweep: dict, limits: dict) -> Figure:
     """The parts of one step of the cluster rung, and the two barriers that others would need."""
     with pyplot.rc_context(STYLE | {"axes.grid": False}):
         figure, axis = pyplot.subplots(figsize=(WIDTH, 2.6), layout="constrained")
     pyplot.close(figure)
     start = 0.0
-    for name, time, colour in (
-        ("product", PRODUCT, BLUE),
-        ("pointwise", POINTWISE, GREEN),
-        ("exchange", EXCHANGE, ORANGE),
-    ):
+    for (name, time), colour in zip(parts_of_step(sweep, limits).items(), (BLUE, GREEN, ORANGE), strict=True):
         axis.barh(2, time, left=start, color=colour, ec="white")
-        axis.text(
-            start + time / 2,
-            2,
-            f"{name}\n{'about 1' if name == 'pointwise' else f'{time:.2f}'}",
-            ha="center",
-            va="center",
-            color="white",
-        )
+        axis.text(start + time / 2, 2, f"{name}\n{time:.2f}", ha="center", va="center", color="white")
         start += time
-    for y, time in ((1, CLUSTER_BARRIER), (0, COUNTER_BARRIER)):
+    barriers = (
+        limit_of(limits, "barrier of a cluster after stores to global memory", blocks=BLOCKS),
+        limit_of(limits, "barrier by a counter in global memory", blocks=BLOCKS),
+    )
+    for y, time in zip((1, 0), barriers, strict=True):
         axis.barh(y, time, color=VERMILION, ec="white")
         axis.text(time / 2, y, f"{time:.2f}", ha="center", va="center", color="white")
     axis.set_yticks(
         [2, 1, 0],
         ["a step of the rung cluster", "a barrier of a cluster", "a barrier by a counter\nin global memory"],
     )
-    axis.set_xlabel("microseconds (H100, LSTM, bfloat16, T128 B64 S512)")
+    gpu = sweep["machine"]["gpu"].removeprefix("NVIDIA ")
+    axis.set_xlabel(f"microseconds ({gpu}, LSTM, bfloat16, B{BATCH} S{STATE})")
     axis.spines[["top", "right"]].set_visible(False)
     return figure

@@ -1,6 +1,7 @@
 """The sweep of sequences as a picture: at each size, which implementation is fastest and how it compares with cuDNN.
 
-`python -m common.figures.sequence_sweep` writes docs/pictures/sequence_sweep_DTYPE.svg for each dtype of the record.
+`python -m common.figures.sequence_sweep` writes docs/pictures/sequence_sweep_CELL_NUMBERS.svg for each cell and kind
+of numbers in the record: bfloat16, TF32, or float32 in IEEE arithmetic.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .plots import BLUE, GREEN, ORANGE, SKY, STYLE, VERMILION, WIDTH
 
 PICTURES = ROOT / "docs" / "pictures"
 COLOURS = {
-    "cuDNN LSTM": "#b3b3b3",
+    "cuDNN": "#b3b3b3",
     "stage 7, loop": SKY,
     "stage 7, graph": ORANGE,
     "stage 7, grid": GREEN,
@@ -32,15 +33,20 @@ COLOURS = {
 }
 
 
-def plot_sweep(record: dict, dtype: str) -> Figure:
+def rows_of(record: dict, cell: str = "lstm", dtype: str = "bfloat16", maths: str = "IEEE") -> list[dict]:
+    """The rows of one cell and kind of numbers. `maths` is how products of float32 are computed."""
+    return [row for row in record["rows"] if (row["cell"], row["dtype"], row["maths"]) == (cell, dtype, maths)]
+
+
+def plot_sweep(record: dict, cell: str = "lstm", dtype: str = "bfloat16", maths: str = "IEEE") -> Figure:
     """A panel for each number of steps and each pass: batch by state.
 
     The colour is the fastest implementation by its name (stage 7's rungs and cuDNN), the number how many times as
     fast as cuDNN stage 7 is with the rung that it chooses itself.
     """
-    rows = [row for row in record["rows"] if row["dtype"] == dtype]
+    rows = rows_of(record, cell, dtype, maths)
     if not rows:
-        raise UserError(f"the sweep has no {dtype}")
+        raise UserError(f"the sweep has no {cell} in {dtype} ({maths})")
     steps, batches, states = (sorted(unique(rows, size)) for size in "TBS")
     with pyplot.rc_context(STYLE | {"axes.grid": False}):
         figure = pyplot.figure(figsize=(WIDTH, 2.9 * len(PASSES) + 0.9), layout="constrained")
@@ -55,14 +61,14 @@ def plot_sweep(record: dict, dtype: str) -> Figure:
     for axis in axes[:, 0]:
         axis.set_ylabel("batch size B")
     facts = record["machine"]["gpu"], f"torch {record['versions']['torch'].partition('+')[0]}"
-    maths = f" ({rows[0]['maths']})" if dtype == "float32" else ""
+    numbers = f"float32 ({maths})" if dtype == "float32" else dtype
     figure.suptitle(
-        f"LSTM, {dtype}{maths}, as many inputs as units: how many times as fast as cuDNN stage 7 is\n"
+        f"{cell.upper()}, {numbers}, as many inputs as units: how many times as fast as cuDNN stage 7 is\n"
         f"{', '.join(facts)}, {record['date'][:10]}",
         x=0.01, ha="left",
     )  # fmt: skip
-    fastest = {fastest_rung(group)["name"] for group in by_size(rows)}
-    keys = [Patch(color=colour, label=f"fastest: {name}") for name, colour in COLOURS.items() if name in fastest]
+    fastest = {colour_of(fastest_rung(group)) for group in by_size(rows)}
+    keys = [Patch(color=colour, label=f"fastest: {name}") for name, colour in COLOURS.items() if colour in fastest]
     figure.legend(handles=keys, loc="outside lower left", frameon=False, ncols=len(keys))
     return figure
 
@@ -74,9 +80,7 @@ def draw_panel(axis: Axes, rows: Sequence[dict], batches: list[int], states: lis
     """
     for group in by_size(rows):
         x, y = states.index(group[0]["S"]), batches.index(group[0]["B"])
-        axis.add_patch(
-            pyplot.Rectangle((x - 0.5, y - 0.5), 1, 1, fc=COLOURS[fastest_rung(group)["name"]], ec="white")
-        )
+        axis.add_patch(pyplot.Rectangle((x - 0.5, y - 0.5), 1, 1, fc=colour_of(fastest_rung(group)), ec="white"))
         if (speedup := speedup_over_cudnn(group)) is not None:
             axis.text(x, y, f"{speedup:.1f}" if speedup < 10 else f"{speedup:.0f}", ha="center", va="center")
     axis.set_xticks(range(len(states)), [f"{S}" for S in states])
@@ -86,8 +90,18 @@ def draw_panel(axis: Axes, rows: Sequence[dict], batches: list[int], states: lis
     axis.tick_params(length=0)
 
 
+def colour_of(row: dict) -> str:
+    """The colour of an implementation."""
+    return COLOURS["cuDNN" if is_cudnn(row) else row["name"]]
+
+
+def is_cudnn(row: dict) -> bool:
+    """Whether a row is cuDNN's, of any cell."""
+    return row["name"].startswith("cuDNN")
+
+
 def by_size(rows: Sequence[dict]) -> list[list[dict]]:
-    """The rows in groups of one size and pass."""
+    """The rows of one cell and kind of numbers in groups of one size and pass."""
     groups: dict[tuple, list[dict]] = {}
     for row in rows:
         groups.setdefault((row["T"], row["B"], row["S"], row["pass"]), []).append(row)
@@ -102,21 +116,22 @@ def fastest_rung(group: Sequence[dict]) -> dict:
 
 def speedup_over_cudnn(group: Sequence[dict]) -> float | None:
     """How many times as fast as cuDNN stage 7 is, with the rung that it chooses; None if one of them did not run."""
-    times = {row["name"]: row["median"] for row in group}
-    if "stage 7" not in times or "cuDNN LSTM" not in times:
-        return None
-    return times["cuDNN LSTM"] / times["stage 7"]
+    ours = [row["median"] for row in group if row["name"] == "stage 7"]
+    cudnn = [row["median"] for row in group if is_cudnn(row)]
+    return cudnn[0] / ours[0] if ours and cudnn else None
 
 
 def main(path: Path = records.SWEEP_RECORD) -> None:
-    """Draws every dtype of the record."""
+    """Draws every cell and kind of numbers of which more than one size was measured."""
     if not path.exists():
         raise UserError(f"there is no {display_path(path)}; `python -m common.studies.sequence.sweep` measures it")
     record = json.loads(path.read_text())
-    for dtype in unique(record["rows"], "dtype"):
-        picture = PICTURES / f"sequence_sweep_{dtype}.svg"
-        plot_sweep(record, dtype).savefig(picture, metadata={"Date": None})
-        print(display_path(picture))
+    kinds = dict.fromkeys((row["cell"], row["dtype"], row["maths"]) for row in record["rows"])
+    for cell, dtype, maths in kinds:
+        if len({(row["T"], row["B"], row["S"]) for row in rows_of(record, cell, dtype, maths)}) > 1:
+            picture = PICTURES / f"sequence_sweep_{cell}_{'tf32' if maths == 'TF32' else dtype}.svg"
+            plot_sweep(record, cell, dtype, maths).savefig(picture, metadata={"Date": None})
+            print(display_path(picture))
 
 
 if __name__ == "__main__":

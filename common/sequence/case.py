@@ -21,6 +21,7 @@ class SequenceCase(Call):
     """A call of a sequence: cell, steps, batch size, input features, state size, and the fields of `Call`.
 
     `lengths` gives each row of the batch its number of steps. Without `has_bias`, an LSTM or GRU gets no biases.
+    `gain` is a factor of all weights.
     """
 
     cell: str
@@ -31,12 +32,14 @@ class SequenceCase(Call):
     lengths: tuple[int, ...] | None = field(default=None, kw_only=True)
     reverse: bool = field(default=False, kw_only=True)
     has_bias: bool = field(default=True, kw_only=True)
+    gain: float = field(default=1.0, kw_only=True)
 
     def __str__(self) -> str:
         parts = [f"{self.cell}, T={self.T}, B={self.B}, I={self.I}, S={self.S}"]
         parts += [f"lengths {self.lengths}"] if self.lengths is not None else []
         parts += ["reverse"] if self.reverse else []
         parts += [] if self.has_bias else ["no biases"]
+        parts += [f"gain {self.gain:g}"] if self.gain != 1 else []
         return self.describe(", ".join(parts))
 
     @property
@@ -71,7 +74,7 @@ class SequenceCase(Call):
             return (2 * torch.rand(shape, generator=numbers, dtype=torch.float64) - 1) * bound
 
         inputs = normal(self.T, self.B, self.I)
-        weights = uniform(rows, self.I), uniform(rows, self.S)
+        weights = self.gain * uniform(rows, self.I), self.gain * uniform(rows, self.S)
         biases = uniform(rows), uniform(rows)
         states = {f"{name}0": normal(self.B, self.S) for name in self.kind.states}
         shifted = (bias + self.bias_shift * biases[0].sign() for bias in biases)  # in the same direction

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -9,12 +10,14 @@ import pytest
 from common import stages
 from common.build import library
 from common.build.library import Build
-from common.check import harness
+from common.check import earlier, harness
+from common.check.subject import Result
 from common.commands import tour
 from common.deploy import MissingPackage
 from common.errors import UserError
 from common.measure import bench
 from common.pages import report
+from common.paths import ROOT
 
 
 @pytest.fixture
@@ -83,12 +86,52 @@ def test_a_check_in_another_process_fails_with_its_message():
         workers.submit(harness.check_nth, 70, "host", 0, 0).result()
 
 
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """Stage 1 in a folder of its own, and an empty build folder."""
+    folder = tmp_path / "stage1_python"
+    shutil.copytree(stages.find_stage(1).folder, folder)
+    monkeypatch.setenv("BUILD_DIR", str(tmp_path / "build"))
+    monkeypatch.setattr(earlier, "ROOT", tmp_path)
+    for name in earlier.PACKAGES:
+        shutil.copytree(ROOT / "common" / name, tmp_path / "common" / name)
+    monkeypatch.setattr(stages.Stage, "folder", folder)
+    return folder
+
+
+def test_what_has_passed_is_checked_again_only_after_a_change(copied, monkeypatch, capsys):
+    stage, checked = stages.find_stage(1), []
+
+    def check(stage, target, workers):
+        checked.append(target)
+        return [Result(1, target, "cpu", "float32", "sizes", outcome, "", 0.1)]
+
+    def again():
+        tour.build_and_check_changed(stage, ["host"], None)
+        return len(checked)
+
+    monkeypatch.setattr(tour, "check_with_progress", check)
+    outcome = "failed"
+    assert (again(), again()) == (1, 2)
+    outcome = "passed"
+    assert (again(), again()) == (3, 3)
+    assert "1 checks passed on" in capsys.readouterr().out
+    for path in (copied / "lltm.py", earlier.ROOT / "common" / "check" / "checks.py"):
+        path.write_text(path.read_text() + "\n")
+        assert again() == again()
+    assert len(checked) == 5
+    (copied / "exercises" / "notes.txt").write_text("not read by any check")
+    assert again() == 5
+    earlier.place_of(stage, "host").write_text("{")
+    assert again() == 6
+
+
 def test_a_stage_whose_package_is_missing_is_left_out(monkeypatch, capsys):
     def refuse(*_, **__):
         raise MissingPackage("lltm_serve needs httplib.h: sudo apt install libcpp-httplib-dev")
 
     monkeypatch.setattr(tour, "STAGES", (stages.find_stage(8),))
-    monkeypatch.setattr(tour, "build_and_check", refuse)
+    monkeypatch.setattr(tour, "build_and_check_changed", refuse)
     assert tour.build_and_check_all() == ([], [], [])
     assert "not run: lltm_serve needs httplib.h: sudo apt install" in capsys.readouterr().out
 

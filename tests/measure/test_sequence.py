@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -96,19 +97,30 @@ def test_float32_maths_is_as_before():
     assert (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32) == before
 
 
+def test_a_wrong_result_leaves_out_its_configuration_only(monkeypatch):
+    configurations = Configuration("lltm", 2, 1, 1, 1), Configuration("gru", 2, 1, 1, 1)
+
+    def measure(configuration, *_):
+        if configuration.cell == "lltm":
+            raise WrongResult("stage 7 is not timed: outputs is wrong")
+        return measured
+
+    measured = configuration_rows("gru", 2, 1, 1, 1)
+    monkeypatch.setattr(times, "target_for", lambda *_: "host")
+    monkeypatch.setattr(times, "measure_configuration", measure)
+    plan = replace(TINY, configurations={"cpu": configurations})
+    found = times.measure_sequences_on("cpu", sweep.stages.find_stage(7), plan)
+    assert {row["cell"] for row in found["sequences"]} == {"gru"}
+    (left_out,) = (entry for entry in found["not_run"] if entry["name"] == "every implementation")
+    assert left_out["reason"] == "stage 7 is not timed: outputs is wrong"
+    assert left_out["what"].startswith("LLTM T2 B1")
+
+
 # The sweep --------------------------------------------------------------------------------------------------------
 
 
-def test_the_sweep_has_sixty_sizes_in_each_kind_of_numbers():
-    found = list(sweep.sweep_configurations())
-    for dtype, maths in sweep.NUMBERS:
-        sizes = {(c.T, c.B, c.S) for c in found if (c.dtype, c.maths) == (dtype, maths)}
-        assert len(sizes) >= 60
-    assert [c.dtype for c in found[:60]] == ["bfloat16"] * 60
-
-
 def sweep_rows(**medians: float) -> list[dict]:
-    facts = {"B": 8, "S": 64, "dtype": "bfloat16", "maths": "IEEE"}
+    facts = {"cell": "lstm", "B": 8, "S": 64, "dtype": "bfloat16", "maths": "IEEE"}
     return [
         {"name": name.replace("_", " "), "median": median, "T": T, "pass": which, **facts}
         for T in (32, 128)
@@ -117,18 +129,53 @@ def sweep_rows(**medians: float) -> list[dict]:
     ]
 
 
-def test_the_sweep_is_written_as_it_goes(tmp_path, monkeypatch):
-    (first, second, *_), path = sweep.sweep_configurations(), tmp_path / "sweep.json"
-    clock = iter([0.0, 1.0, 10.0])
-    monkeypatch.setattr(sweep, "load_stage", lambda *_: None)
-    monkeypatch.setattr(sweep, "sweep_configurations", lambda: [first, second])
-    monkeypatch.setattr(sweep, "measure_size", lambda *_: (sweep_rows(cuDNN_LSTM=2.0), []))
+@pytest.fixture
+def sweep_of_three(monkeypatch):
+    """A sweep of three sizes on one GPU, in this process, without measurements."""
+    configurations = [*sweep.sweep_configurations()][:3]
+
+    def measure(configuration):
+        facts = {**vars(configuration), "device": "cuda"}
+        return [{**row, **facts} for row in sweep_rows(cuDNN_LSTM=2.0)], []
+
+    monkeypatch.setattr(sweep, "build_stage", lambda *_: None)
+    monkeypatch.setattr(sweep, "new_process", lambda: nullcontext(lambda function, *given: function(*given)))
+    monkeypatch.setattr(sweep.torch.cuda, "set_device", lambda _: None)
+    monkeypatch.setattr(sweep, "run_on_each_gpu", lambda function: function(0))
+    monkeypatch.setattr(sweep, "sweep_configurations", lambda: configurations)
+    monkeypatch.setattr(sweep, "measure_size", measure)
+
+
+def test_the_sweep_is_written_as_it_goes(tmp_path, monkeypatch, sweep_of_three):
+    path, clock = tmp_path / "sweep.json", iter([0.0, 1.0, 2.0, 10.0])
     monkeypatch.setattr(sweep.time, "monotonic", lambda: next(clock))
     record = sweep.measure_sweep(5.0, path)
     assert json.loads(path.read_text()) == record
-    assert len(record["rows"]) == 4
-    assert record["not_run"][0]["reason"] == "the time was over"
+    assert len({sweep.size_of(row) for row in record["rows"]}) == 2
+    assert [entry["reason"] for entry in record["not_run"]] == ["the time was over"]
     assert {"date", "machine", "versions", "sources"} <= record.keys()
+
+
+def test_the_next_sweep_measures_what_is_left(tmp_path, monkeypatch, sweep_of_three):
+    path, measured = tmp_path / "sweep.json", []
+    clock = iter([0.0, 1.0, 10.0])
+    with monkeypatch.context() as patch:
+        patch.setattr(sweep.time, "monotonic", lambda: next(clock))
+        first = sweep.measure_sweep(5.0, path)
+    measure = sweep.measure_size
+    monkeypatch.setattr(sweep, "measure_size", lambda one: measured.append(one) or measure(one))
+    second = sweep.measure_sweep(60.0, path)
+    assert (len(measured), second["not_run"]) == (2, [])
+    assert second["rows"][: len(first["rows"])] == first["rows"]
+    monkeypatch.setattr(sweep.sources, "hash_stage", lambda _: "other sources")
+    assert sweep.continue_record(path)["rows"] == []
+
+
+def test_a_gpu_measures_gru_and_ieee_too():
+    kinds = {(one.cell, one.dtype, one.maths) for one in sweep.sweep_configurations()}
+    assert {("lstm", "bfloat16", "IEEE"), *sweep.OTHERS} == kinds
+    sizes = [sweep.size_of(times.configuration_facts(one, "cuda")) for one in sweep.sweep_configurations()]
+    assert len(set(sizes)) == len(sizes) == 120
 
 
 def test_the_picture_shows_who_is_fastest_and_stage_7s_own_choice():
@@ -143,11 +190,11 @@ def test_the_picture_shows_who_is_fastest_and_stage_7s_own_choice():
     assert sequence_sweep.speedup_over_cudnn(group) == 2.0
     assert sequence_sweep.speedup_over_cudnn(group[:1]) is None
     record = measurement.measurement(gpu="Loom 3") | {"rows": rows}
-    figure = sequence_sweep.plot_sweep(record, "bfloat16")
+    figure = sequence_sweep.plot_sweep(record)
     texts = [text.get_text() for axis in figure.axes for text in axis.texts]
     assert texts == ["2.0"] * 4
-    with pytest.raises(UserError, match="the sweep has no float64"):
-        sequence_sweep.plot_sweep(record, "float64")
+    with pytest.raises(UserError, match="the sweep has no lstm in float64"):
+        sequence_sweep.plot_sweep(record, "lstm", "float64")
 
 
 @pytest.mark.needs("g++")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from common import load
-from common.figures.sequence_sweep import by_size, speedup_over_cudnn
+from common.figures.sequence_sweep import by_size, rows_of, speedup_over_cudnn
 from common.results import records
 from support.labs import definitions, texts
 from support.proofs.files import notebook_files, stage_files
@@ -94,8 +94,7 @@ def test_the_comparison_of_modules_finds_a_difference():
 def recorded_speedups() -> list[tuple[float, dict, dict[str, float]]]:
     """The speed-up over cuDNN at each size and pass, smallest first, with the size and the times by name."""
     found = []
-    rows = json.loads(records.SWEEP_RECORD.read_text())["rows"]
-    for group in by_size([row for row in rows if row["dtype"] == "bfloat16"]):
+    for group in by_size(rows_of(json.loads(records.SWEEP_RECORD.read_text()))):
         speedup = speedup_over_cudnn(group)
         assert speedup is not None, f"cuDNN or stage 7 is missing at {group[0]}"
         found.append((speedup, group[0], {row["name"]: row["median"] for row in group}))
@@ -105,7 +104,7 @@ def recorded_speedups() -> list[tuple[float, dict, dict[str, float]]]:
 @pytest.mark.syllabus("7.2b", "7.3a")
 def test_the_sweep_compares_with_cudnn_at_every_size():
     sizes = [row for _, row, _ in recorded_speedups()]
-    assert len({(row["T"], row["B"], row["S"]) for row in sizes}) >= 40
+    assert len({(row["T"], row["B"], row["S"]) for row in sizes}) >= 60
     assert all(len({row[size] for row in sizes}) >= least for size, least in (("T", 2), ("B", 4), ("S", 5)))
 
 
@@ -116,10 +115,10 @@ def test_where_the_notebook_says_that_the_gain_is_smallest_and_largest():
     batch, state, steps = (max(row[size] for row in sizes) for size in "BST")
     for speedup, row, times in speedups:
         if (row["B"], row["S"]) == (batch, state):
-            assert speedup <= speedups[3][0]  # the four smallest
+            assert speedup <= speedups[5][0]  # the six smallest: three numbers of steps, two passes
             assert times["stage 7, graph"] < times["stage 7, grid"]
             assert "stage 7, cluster" not in times
-    assert all((row["T"], row["B"]) == (steps, 1) for _, row, _ in speedups[-2:])
+    assert all(row["T"] == steps for _, row, _ in speedups[-20:])
 
 
 # GPUs with less shared memory -------------------------------------------------------------------------------------

@@ -118,6 +118,12 @@ CASE(right_function_object) {
   expect_each(x, 64, [](int i) { return 63 - i; });
 }
 
+CASE(wrong_reduction_of_uninitialised_memory) {
+  int* x = unwritten<int>(64);
+  const thrust::device_ptr<int> first(x);
+  thrust::reduce(first, first + 64);  // BUG initialisation: first
+}
+
 CASE(right_sort) {
   int* x = filled<int>(64, [](int i) { return i * 37 % 64; });
   const thrust::device_ptr<int> first(x);

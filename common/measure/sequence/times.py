@@ -19,9 +19,13 @@ from ...sequence.case import SequenceCase
 from ...sequence.rungs import rungs_of
 from ...stages import Stage
 from .. import cell_times
-from ..implementations import Implementation, InputSet, Run, make_input_sets
+from ..implementations import Implementation, InputSet, Run, WrongResult, make_input_sets
 from ..passes import first_line, not_run_entry, time_case
 from . import peers
+
+# The LLTM has no forget gate: with the weights of `torch.nn.LSTM`, its gradients grow so much in 128 steps that they
+# amplify float32's rounding, the plain loop's as well, beyond the bound of the check. Times do not depend on weights.
+LLTM_GAIN = 0.5
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,8 @@ class Configuration:
 
     def case(self, device: str) -> SequenceCase:
         """The case on a device."""
-        dtype = getattr(torch, self.dtype)
-        return SequenceCase(self.cell, self.T, self.B, self.I, self.S, dtype=dtype, device=device)
+        dtype, gain = getattr(torch, self.dtype), LLTM_GAIN if self.cell == "lltm" else 1.0
+        return SequenceCase(self.cell, self.T, self.B, self.I, self.S, dtype=dtype, device=device, gain=gain)
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,7 @@ class Plan:
 
 MEDIUM, WIDE, LONG = (128, 64, 256, 512), (128, 64, 512, 512), (1024, 16, 768, 768)  # T, B, I, S
 SMALL = (128, 16, 32, 128)
-# The LLTM has no forget gate: at this width, the gradients of 128 steps grow so much that they amplify float32's
-# rounding, the plain loop's as well, beyond the bound of the check.
-ON_CPU = (Configuration("lltm", 64, *SMALL[1:]), Configuration("lstm", *SMALL), Configuration("gru", *SMALL))
+ON_CPU = tuple(Configuration(cell, *SMALL) for cell in ("lltm", "lstm", "gru"))
 ON_GPU = (
     *(Configuration(cell, *MEDIUM, maths=maths) for maths in ("IEEE", "TF32") for cell in ("lltm", "lstm")),
     *(Configuration(cell, *size, "bfloat16") for size in (WIDE, LONG) for cell in ("lltm", "lstm")),
@@ -84,7 +86,12 @@ def measure_sequences_on(device: str, stage: Stage, plan: Plan) -> dict[str, lis
     if plan.repeats:
         found["repeats"].append(repeat_cell(device))
     for configuration in plan.configurations[device]:
-        rows, not_run = measure_configuration(configuration, device, target, plan)
+        try:
+            rows, not_run = measure_configuration(configuration, device, target, plan)
+        except WrongResult as error:  # the other configurations do not depend on this one
+            what = describe(configuration, device)
+            found["not_run"].append(not_run_entry("every implementation", device, what, first_line(error)))
+            continue
         console.say(f"\n{format_rows(rows)}{cell_times.warn_if_disturbed(rows)}\n")
         found["sequences"] += rows
         found["not_run"] += not_run

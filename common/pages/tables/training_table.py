@@ -1,27 +1,60 @@
-"""What is recorded of stage 9, in words: the trainings of the chart, and those whose processes were killed."""
+"""What is recorded of stage 9, in words: trainings with each stage, trainings with killed processes, and scaling."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 
 from ...results import records, sources
+from ...results.scaling import ideal_step
 from ...stages import get_stage
+
+STALE = " **Stale: the sources have changed since.**"
 
 
 def training_summary() -> str:
     """One line for each record, with a mark if the sources of stage 9 have changed since."""
-    trained, killed = (json.loads(path.read_text()) for path in (records.TRAINING_RECORD, records.KILLS_RECORD))
-    seconds = {(row["cell"], row["stage"]): row["seconds"] for row in trained["rows"]}
+    lines = (
+        summarise(records.TRAINING_RECORD, "Training", describe_training),
+        summarise(records.KILLS_RECORD, "Kills", describe_kills),
+        summarise(records.SCALING_RECORD, "Scaling", describe_scaling),
+    )
+    return "\n".join(lines)
+
+
+def summarise(path: Path, title: str, describe: Callable[[dict], str]) -> str:
+    """The line of a record."""
+    record = json.loads(path.read_text())
+    measured = record["sources"]["9"] if isinstance(record["sources"], dict) else record["sources"]
+    mark = STALE * (measured != sources.hash_modules(get_stage(9).folder))
+    return f"- {title} ({record['date'][:10]}): {describe(record)}{mark}"
+
+
+def describe_training(record: dict) -> str:
+    """How much faster stage 7 is."""
+    seconds = {(row["cell"], row["stage"]): row["seconds"] for row in record["rows"]}
     cells = {"lltm": "1", "lstm": "nn", "gru": "nn"}
     ratios = ", ".join(f"{seconds[cell, old] / seconds[cell, '7']:.1f} ({cell})" for cell, old in cells.items())
-    stale = " **Stale: the sources have changed since.**"
-    marks = [
-        stale * (source != sources.hash_modules(get_stage(9).folder))
-        for source in (trained["sources"]["9"], killed["sources"])
-    ]
-    dates = [record["date"][:10] for record in (trained, killed)]
+    return f"stage 7 is {ratios} times as fast as stage 1 or `torch.nn`."
+
+
+def describe_kills(record: dict) -> str:
+    """How many kills, and that nothing was lost: otherwise there would be no record."""
     return (
-        f"- Training ({dates[0]}): stage 7 is {ratios} times as fast as stage 1 or `torch.nn`.{marks[0]}\n"
-        f"- Kills ({dates[1]}): {killed['kills']} at random moments, {killed['while_writing']} of them while a "
-        f"checkpoint was written. Weights, optimizer and losses are those of the undisturbed run.{marks[1]}"
+        f"{record['kills']} at random moments, {record['while_writing']} of them while a checkpoint was written. "
+        "Weights, optimizer and losses are those of the undisturbed run."
+    )
+
+
+def describe_scaling(record: dict) -> str:
+    """The efficiency on most GPUs, and the share of communication in a step."""
+    most = max(row["processes"] for row in record["rows"])
+    rows = {row["scaling"]: row for row in record["rows"] if row["processes"] == most}
+    efficiency = {name: ideal_step(row, record["rows"]) / row["step"] for name, row in rows.items()}
+    share = {name: row["communication"] / row["step"] for name, row in rows.items()}
+    return (
+        f"on {most} GPUs ({record['machine']['gpu']}), the efficiency of weak scaling is {efficiency['weak']:.0%}, "
+        f"that of strong scaling {efficiency['strong']:.0%}. Communication takes {share['weak']:.1%} and "
+        f"{share['strong']:.1%} of a step."
     )

@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise, product
 from pathlib import Path
@@ -30,12 +30,11 @@ from ...errors import UserError
 from ...measure.gpu_trace import read_events
 from ...paths import display_path
 from ...results import records, sources
+from ...results.scaling import measure_communication
 
 STEPS = 64  # of each sample: digits are read pixel by pixel
 TRACED = 3  # training steps under the profiler; the last is recorded
 KINDS = {"kernel", "gpu_memcpy", "gpu_memset"}
-
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -87,16 +86,10 @@ def measure_scaling(device: str, counts: Sequence[int], path: Path, plan: Plan) 
 
 def measure_steps(device: str, batch: int, plan: Plan) -> dict:
     """Runs in each process: the time of a step, and what communication adds to it. All times in microseconds."""
-    stage9, stage7 = modules.load_stage(9), modules.load_stage(7)
-    processes = stage9.Processes.from_environment(120.0)
+    processes = modules.load_stage(9).Processes.from_environment(120.0)
     place = processes.device(device)
     with processes.connected({}):
-        samples = stage9.make_task("digits", length=STEPS, seed=0, data=None)
-        torch.manual_seed(0)
-        sizes = [samples.input_size, *[plan.state] * plan.layers]
-        stack = Stack([stage9.LLTM(stage7, I, S) for I, S in pairwise(sizes)])
-        network = stage9.Network(stack, plan.state, samples.output_size)
-        training = stage9.Training(samples, network, processes, place, batch_size=batch, learning_rate=1e-3, seed=0)
+        training = make_training(processes, place, batch, plan)
         rows = torch.arange(batch) % len(training.train.inputs)
         for _ in range(plan.warm_up):
             training.update(rows)
@@ -104,10 +97,21 @@ def measure_steps(device: str, batch: int, plan: Plan) -> dict:
         intervals = trace_step(training, rows) if place.type == "cuda" else []
     return {
         "step": round(statistics.median(step_times), 1),
-        "parameters": sum(parameter.numel() for parameter in network.parameters()),
-        **communication_of(intervals),
+        "parameters": sum(parameter.numel() for parameter in training.network.parameters()),
+        **measure_communication(intervals),
         "trace": [[kind, round(start, 1), round(end, 1)] for kind, start, end in intervals],
     }
+
+
+def make_training(processes: object, place: torch.device, batch: int, plan: Plan) -> object:
+    """Stage 9's training of a stack of stage 7's LLTM, in one of the connected processes."""
+    stage9, stage7 = modules.load_stage(9), modules.load_stage(7)
+    samples = stage9.make_task("digits", length=STEPS, seed=0, data=None)
+    torch.manual_seed(0)
+    sizes = [samples.input_size, *[plan.state] * plan.layers]
+    stack = Stack([stage9.LLTM(stage7, I, S) for I, S in pairwise(sizes)])
+    network = stage9.Network(stack, plan.state, samples.output_size)
+    return stage9.Training(samples, network, processes, place, batch_size=batch, learning_rate=1e-3, seed=0)
 
 
 def time_of_step(training: object, rows: torch.Tensor, calls: int) -> float:
@@ -151,34 +155,6 @@ def intervals_of(events: Sequence[dict], step: str) -> list[tuple[str, float, fl
         )
         for e in work
     ]
-
-
-def communication_of(intervals: Sequence[tuple[str, float, float]]) -> dict[str, float]:
-    """How long gradients travelled in a step, and how long nothing else was computed meanwhile."""
-    of = {
-        name: list(merge((s, e) for kind, s, e in intervals if kind == name)) for name in ("compute", "communication")
-    }
-    total = sum(end - start for start, end in of["communication"])
-    hidden = sum(
-        max(0.0, min(end, until) - max(start, since))
-        for start, end in of["communication"]
-        for since, until in of["compute"]
-    )
-    return {"communication": round(total, 1), "not_hidden": round(total - hidden, 1)}
-
-
-def merge(intervals: Iterable[Interval]) -> Iterator[Interval]:
-    """The union of some intervals, in order."""
-    current: Interval | None = None
-    for start, end in sorted(intervals):
-        if current and start <= current[1]:
-            current = current[0], max(current[1], end)
-        else:
-            if current:
-                yield current
-            current = start, end
-    if current:
-        yield current
 
 
 def process_counts(gpus: int) -> list[int]:

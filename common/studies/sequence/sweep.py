@@ -23,7 +23,6 @@ import torch
 from ... import console, stages
 from ...build.library import build_stage
 from ...build.modules import load_stage
-from ...cell.call import LOW_PRECISION
 from ...errors import UserError
 from ...measure.bench import new_process
 from ...measure.implementations import Implementation, WrongResult, make_input_sets
@@ -131,7 +130,9 @@ def time_size(configuration: Configuration, what: str) -> tuple[list[dict], list
         sets = make_input_sets(case, count=2, tf32=configuration.maths == "TF32")
         peers.flatten_for_cudnn(sets)
         name = f"cuDNN {configuration.cell.upper()}"
-        cudnn = Implementation(name, peers.by_torch(case), may_fail=case.dtype in LOW_PRECISION)
+        cudnn = Implementation(
+            name, peers.by_torch(case), may_fail=True
+        )  # at small states in IEEE, it is too inexact
         found: Sequence[Implementation] = [
             cudnn,
             *peers.stage_rungs(case, module, "cuda", [*rungs_of("cuda", "cuda"), None]),

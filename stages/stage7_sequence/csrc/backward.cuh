@@ -30,6 +30,7 @@ class BackwardBlock {
         memory_(memory),
         received_(received(static_cast<math_t*>(work.exchange))),
         share_(division_, chain_, sizes_),
+        lengths_(memory + layout_.lengths),
         weights_(layout_.product, memory,
                  {static_cast<const scalar_t*>(arrays_.weights), arrays_.weights_stride, sizes_.state,
                   int64_t(chain_.rank) * division_.units, division_.units, kGates, true}) {}
@@ -45,18 +46,33 @@ class BackwardBlock {
     for (int i = 0; i < kHeldTiles; ++i)
 #pragma unroll
       for (int half = 0; half < 2; ++half) destinations[i][half] = destination(weights_.tile(i), half);
-    Inputs ahead = load(cursors, 0, sizes_.steps == 1);
+    Inputs inputs[kRoundsAtOnce] = {};
+    load(inputs, cursors, 0, sizes_.steps == 1);
     for (int64_t step = 0; step < sizes_.steps; ++step) {
       const bool is_last = step + 1 == sizes_.steps;
       char* const gradients = gate_gradients(step);
       const int64_t t = first + direction * step;
-      // Round 0 is apart: its inputs are loaded a step ahead, and its indices are known to the compiler.
-      if (is_valid(0)) compute(ahead, cursors.d_z, 0, t, step, gradients);
-      for (int round = 1; round < share_.rounds; ++round)
-        if (is_valid(round)) compute(load(cursors, round, is_last), cursors.d_z, round, t, step, gradients);
+      Cursor<scalar_t, kSaved> to = cursors.d_z;
+      for_all_rounds(share_.valid_rounds, [&](auto count, int round) __attribute__((always_inline)) {
+        constexpr int kRounds = decltype(count)::value;
+        Gates gates[kRounds];
+        math_t d_h[kRounds];
+        sum_d_h(d_h, round, step);
+#pragma unroll
+        for (int i = 0; i < kRounds; ++i) gates[i] = read(inputs[i], d_h[i], round + i);
+        // As in forward: the inputs of the next step are loaded now.
+        if (round + kRounds < share_.valid_rounds) {
+          load(inputs, cursors, round + kRounds, is_last);
+        } else {
+          cursors.advance();
+          if (!is_last) load(inputs, cursors, 0, step + 2 == sizes_.steps);
+        }
+#pragma unroll
+        for (int i = 0; i < kRounds; ++i) compute(gates[i], t < lengths_[share_.row(round + i)]);
+#pragma unroll
+        for (int i = 0; i < kRounds; ++i) store(gates[i], to, gradients, round + i);
+      });
       __syncthreads();
-      cursors.advance();
-      if (!is_last) ahead = load(cursors, 0, step + 2 == sizes_.steps);
       multiply_and_send(gradients, step + 1, destinations);
       receive(step + 1);
     }
@@ -91,10 +107,13 @@ class BackwardBlock {
   // used: a conversion here would wait for them.
   struct Inputs {
     Loaded<scalar_t> z[kSaved], old_h, old_cell, new_cell, grad_output;
-    int64_t length;
   };
 
-  __device__ bool is_valid(int round) const { return share_.is_valid(round, division_, sizes_); }
+  // The same converted, and the gradients that a thread computes from it.
+  struct Gates {
+    math_t z[kSaved], old_h, old_cell, new_cell;
+    math_t d_z[kSaved], d_cell, d_h;  // d_h: of the new h, then what reaches the old one past the product
+  };
 
   // The start of what this block receives: [2][groups of rows][sources][units][kGroup].
   __device__ math_t* received(math_t* in_global_memory) const {
@@ -127,59 +146,91 @@ class BackwardBlock {
     const Cursor<scalar_t, 1> grad_h(arrays_.grad_h, share_, sizes_),
         grad_cell(arrays_.grad_cell, share_, sizes_);
     for (int round = 0; round < share_.rounds; ++round) {
-      direct(round) = grad_h.is_there() && is_valid(round) ? math_t(grad_h(round)) : math_t(0);
-      d_cell(round) = grad_cell.is_there() && is_valid(round) ? math_t(grad_cell(round)) : math_t(0);
+      const bool is_valid = round < share_.valid_rounds;
+      direct(round) = grad_h.is_there() && is_valid ? math_t(grad_h(round)) : math_t(0);
+      d_cell(round) = grad_cell.is_there() && is_valid ? math_t(grad_cell(round)) : math_t(0);
     }
+    lengths_.load(arrays_.lengths, sizes_, int64_t(chain_.index) * division_.rows, division_.rows);
     __syncthreads();
     if (chain_.exchange == Exchange::kCluster) deliveries_.start();
   }
 
-  // is_last: of backward, that is, the first step of forward.
-  __device__ Inputs load(const Cursors& cursors, int round, bool is_last) const {
-    Inputs inputs = {};
-    if (!is_valid(round)) return inputs;
+  // Loads the inputs of the rounds from `round` on. is_last: of backward, that is, the first step of forward.
+  __device__ __forceinline__ void load(Inputs (&inputs)[kRoundsAtOnce], const Cursors& cursors,
+                                       int first_round, bool is_last) const {
 #pragma unroll
-    for (int i = 0; i < kSaved; ++i) inputs.z[i].load(cursors.z(round, i));
-    inputs.old_h.load(is_last ? cursors.h0(round) : cursors.outputs(round));
-    if (Cell::kHasCell) {
-      inputs.old_cell.load(is_last ? cursors.cell0(round) : cursors.old_cells(round));
-      inputs.new_cell.load(cursors.cells(round));
+    for (int i = 0; i < kRoundsAtOnce; ++i) {
+      const int round = first_round + i;
+      if (round >= share_.valid_rounds) continue;
+#pragma unroll
+      for (int k = 0; k < kSaved; ++k) inputs[i].z[k].load(cursors.z(round, k));
+      inputs[i].old_h.load(is_last ? cursors.h0(round) : cursors.outputs(round));
+      if (Cell::kHasCell) {
+        inputs[i].old_cell.load(is_last ? cursors.cell0(round) : cursors.old_cells(round));
+        inputs[i].new_cell.load(cursors.cells(round));
+      }
+      if (cursors.grad_outputs.is_there()) inputs[i].grad_output.load(cursors.grad_outputs(round));
     }
-    if (cursors.grad_outputs.is_there()) inputs.grad_output.load(cursors.grad_outputs(round));
-    inputs.length = arrays_.lengths ? arrays_.lengths[share_.b + round * share_.rows_at_once] : sizes_.steps;
-    return inputs;
   }
 
-  // The gradient of h that comes from the steps that forward did later: before the first step, that of the
+  // The gradients of h that come from the steps that forward did later: before the first step, that of the
   // last h.
-  __device__ math_t d_h(int round, int64_t step) const {
-    math_t sum = direct(round);
-    if (step == 0) return sum;
-    const int size = division_.units * kGroup, row = share_.row(round);
-    const math_t* part = received_ + step % 2 * layout_.received_size(division_) +
-                         row / kGroup * layout_.sources * size + share_.unit * kGroup +
-                         place_of(row % kGroup, share_.unit);
+  template <int kRounds>
+  __device__ __forceinline__ void sum_d_h(math_t (&sums)[kRounds], int round, int64_t step) const {
+#pragma unroll
+    for (int i = 0; i < kRounds; ++i) sums[i] = direct(round + i);
+    if (step == 0) return;
+    const int size = division_.units * kGroup;
+    const math_t* parts[kRounds];
+#pragma unroll
+    for (int i = 0; i < kRounds; ++i) {
+      const int row = share_.row(round + i);
+      parts[i] = received_ + step % 2 * layout_.received_size(division_) +
+                 row / kGroup * layout_.sources * size + share_.unit * kGroup +
+                 place_of(row % kGroup, share_.unit);
+    }
 #pragma unroll 8
-    for (int source = 0; source < layout_.sources; ++source) sum += part[source * size];
-    return sum;
+    for (int source = 0; source < layout_.sources; ++source)
+#pragma unroll
+      for (int i = 0; i < kRounds; ++i) sums[i] += parts[i][source * size];
   }
 
-  __device__ void compute(const Inputs& inputs, const Cursor<scalar_t, kSaved>& to, int round, int64_t t,
-                          int64_t step, char* gradients) const {
-    const math_t d_new_h = d_h(round, step) + math_t(scalar_t(inputs.grad_output));
-    math_t z[kSaved], d_z[kSaved] = {}, past_product = d_new_h;
+  __device__ __forceinline__ Gates read(const Inputs& inputs, math_t d_h, int round) const {
+    Gates gates;
 #pragma unroll
-    for (int i = 0; i < kSaved; ++i) z[i] = scalar_t(inputs.z[i]);
-    if (t < inputs.length)
-      past_product = Cell::backward(d_z, z, math_t(scalar_t(inputs.old_h)), math_t(scalar_t(inputs.old_cell)),
-                                    math_t(scalar_t(inputs.new_cell)), d_new_h, d_cell(round));
-    direct(round) = past_product;
+    for (int k = 0; k < kSaved; ++k) gates.z[k] = scalar_t(inputs.z[k]);
+    gates.old_h = scalar_t(inputs.old_h);
+    gates.old_cell = scalar_t(inputs.old_cell);
+    gates.new_cell = scalar_t(inputs.new_cell);
+    gates.d_h = d_h + math_t(scalar_t(inputs.grad_output));
+    gates.d_cell = d_cell(round);
+    return gates;
+  }
+
+  // A row past its last step passes the gradient on.
+  __device__ static __forceinline__ void compute(Gates& gates, bool has_step) {
+    math_t d_cell = gates.d_cell;
+    const math_t d_h =
+        Cell::backward(gates.d_z, gates.z, gates.old_h, gates.old_cell, gates.new_cell, gates.d_h, d_cell);
+    if (has_step) {
+      gates.d_h = d_h;
+      gates.d_cell = d_cell;
+    }
 #pragma unroll
-    for (int i = 0; i < kSaved; ++i) to(round, i) = d_z[i];
+    for (int k = 0; k < kSaved; ++k) gates.d_z[k] = has_step ? gates.d_z[k] : math_t(0);
+  }
+
+  __device__ __forceinline__ void store(const Gates& gates, const Cursor<scalar_t, kSaved>& to,
+                                        char* gradients, int round) const {
+    direct(round) = gates.d_h;
+    d_cell(round) = gates.d_cell;
     scalar_t* const row =
         reinterpret_cast<scalar_t*>(gradients + share_.row(round) * layout_.product.row_bytes) + share_.unit;
 #pragma unroll
-    for (int gate = 0; gate < kGates; ++gate) row[gate * division_.units] = d_z[Cell::recurrent(gate)];
+    for (int k = 0; k < kSaved; ++k) to(round, k) = gates.d_z[k];
+#pragma unroll
+    for (int gate = 0; gate < kGates; ++gate)
+      row[gate * division_.units] = Unit::to_factor(scalar_t(gates.d_z[Cell::recurrent(gate)]));
   }
 
   // Where a lane's sums of half a tile go: to the block that owns the unit.
@@ -255,9 +306,10 @@ class BackwardBlock {
 
   __device__ void finish() const {
     const Cursor<scalar_t, 1> d_h0(arrays_.d_h0, share_, sizes_), d_cell0(arrays_.d_cell0, share_, sizes_);
-    for (int round = 0; round < share_.rounds; ++round) {
-      if (!is_valid(round)) continue;
-      d_h0(round) = d_h(round, sizes_.steps);
+    for (int round = 0; round < share_.valid_rounds; ++round) {
+      math_t d_h[1];
+      sum_d_h(d_h, round, sizes_.steps);
+      d_h0(round) = d_h[0];
       if (d_cell0.is_there()) d_cell0(round) = d_cell(round);
     }
   }
@@ -272,5 +324,6 @@ class BackwardBlock {
   char* const memory_;
   math_t* const received_;  // in shared memory, or in global memory if the exchange is there
   const Share share_;
+  const Lengths lengths_;
   const Weights<Unit, kHeldTiles> weights_;
 };

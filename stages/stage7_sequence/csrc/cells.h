@@ -31,7 +31,7 @@ struct Lltm {
   __host__ __device__ __forceinline__ static math_t forward(const math_t (&z)[kSaved], math_t /*old_h*/,
                                                             math_t& cell) {
     cell += elu(z[2]) * sigmoid(z[0]);
-    return tanh(cell) * sigmoid(z[1]);
+    return gate_tanh(cell) * sigmoid(z[1]);
   }
 
   template <typename math_t>
@@ -39,7 +39,7 @@ struct Lltm {
                                                              math_t /*old_h*/, math_t /*old_cell*/,
                                                              math_t new_cell, math_t d_h, math_t& d_cell) {
     const math_t input_gate = sigmoid(z[0]), output_gate = sigmoid(z[1]), candidate = elu(z[2]);
-    const math_t squashed = tanh(new_cell);
+    const math_t squashed = gate_tanh(new_cell);
     d_cell += d_h * output_gate * d_tanh(squashed);
     d_z[0] = d_cell * candidate * d_sigmoid(input_gate);
     d_z[1] = d_h * squashed * d_sigmoid(output_gate);
@@ -64,8 +64,8 @@ struct Lstm {
   template <typename math_t>
   __host__ __device__ __forceinline__ static math_t forward(const math_t (&z)[kSaved], math_t /*old_h*/,
                                                             math_t& cell) {
-    cell = sigmoid(z[1]) * cell + sigmoid(z[0]) * tanh(z[2]);
-    return tanh(cell) * sigmoid(z[3]);
+    cell = sigmoid(z[1]) * cell + sigmoid(z[0]) * gate_tanh(z[2]);
+    return gate_tanh(cell) * sigmoid(z[3]);
   }
 
   template <typename math_t>
@@ -73,7 +73,7 @@ struct Lstm {
                                                              math_t /*old_h*/, math_t old_cell,
                                                              math_t new_cell, math_t d_h, math_t& d_cell) {
     const math_t input_gate = sigmoid(z[0]), forget_gate = sigmoid(z[1]);
-    const math_t candidate = tanh(z[2]), output_gate = sigmoid(z[3]), squashed = tanh(new_cell);
+    const math_t candidate = gate_tanh(z[2]), output_gate = sigmoid(z[3]), squashed = gate_tanh(new_cell);
     const math_t d_new_cell = d_cell + d_h * output_gate * d_tanh(squashed);
     d_z[0] = d_new_cell * candidate * d_sigmoid(input_gate);
     d_z[1] = d_new_cell * old_cell * d_sigmoid(forget_gate);
@@ -104,7 +104,7 @@ struct Gru {
   template <typename math_t>
   __host__ __device__ __forceinline__ static math_t forward(const math_t (&z)[kSaved], math_t old_h,
                                                             math_t& /*cell*/) {
-    const math_t candidate = tanh(z[2] + sigmoid(z[0]) * z[3]);
+    const math_t candidate = gate_tanh(z[2] + sigmoid(z[0]) * z[3]);
     return candidate + sigmoid(z[1]) * (old_h - candidate);
   }
 
@@ -113,7 +113,7 @@ struct Gru {
                                                              math_t old_h, math_t /*old_cell*/,
                                                              math_t /*new_cell*/, math_t d_h,
                                                              math_t& /*d_cell*/) {
-    const math_t reset = sigmoid(z[0]), update = sigmoid(z[1]), candidate = tanh(z[2] + reset * z[3]);
+    const math_t reset = sigmoid(z[0]), update = sigmoid(z[1]), candidate = gate_tanh(z[2] + reset * z[3]);
     d_z[2] = d_h * (1 - update) * d_tanh(candidate);
     d_z[3] = d_z[2] * reset;
     d_z[0] = d_z[2] * z[3] * d_sigmoid(reset);

@@ -156,6 +156,7 @@ struct Share {
   int rows_at_once, rounds;
   int64_t b, s;  // in the batch and in the state
   bool has_unit;
+  int valid_rounds;  // the first rounds, in which the thread has a row of the batch, not only padding
 
   __device__ Share(const Division& division, const Chain& chain, const Sizes& sizes)
       : unit(threadIdx.x % division.units),
@@ -164,13 +165,41 @@ struct Share {
         rounds(divide_up(division.rows, rows_at_once)),
         b(int64_t(chain.index) * division.rows + first_row),
         s(int64_t(chain.rank) * division.units + unit),
-        has_unit(first_row < rows_at_once && s < sizes.state) {}
+        has_unit(first_row < rows_at_once && s < sizes.state) {
+    const int rows = division.rows - first_row;
+    const int64_t left = sizes.batch - b;
+    valid_rounds =
+        has_unit && rows > 0 && left > 0 ? divide_up(left < rows ? int(left) : rows, rows_at_once) : 0;
+  }
 
   __device__ int row(int round) const { return first_row + round * rows_at_once; }
-  // Whether there is a row of the batch, not only padding.
-  __device__ bool is_valid(int round, const Division& division, const Sizes& sizes) const {
-    return has_unit && row(round) < division.rows && b + round * rows_at_once < sizes.batch;
+};
+
+// Calls compute(count, round) for all rounds: `count` of them together, from `round` on. The instructions of
+// one do not wait for those of the other.
+template <typename Compute>
+__device__ __forceinline__ void for_all_rounds(int rounds, Compute compute) {
+  int round = 0;
+  for (; round + kRoundsAtOnce <= rounds; round += kRoundsAtOnce)
+    compute(std::integral_constant<int, kRoundsAtOnce>(), round);
+  for (; round < rounds; ++round) compute(std::integral_constant<int, 1>(), round);
+}
+
+// The numbers of steps of a chain's rows, in shared memory.
+class Lengths {
+ public:
+  __device__ explicit Lengths(char* memory) : of_rows_(reinterpret_cast<int64_t*>(memory)) {}
+
+  // lengths: [B], or null if all rows have all steps.
+  __device__ void load(const int64_t* lengths, const Sizes& sizes, int64_t first_row, int rows) const {
+    for (int row = threadIdx.x; row < rows; row += kThreads)
+      of_rows_[row] = lengths && first_row + row < sizes.batch ? lengths[first_row + row] : sizes.steps;
   }
+
+  __device__ int64_t operator[](int row) const { return of_rows_[row]; }
+
+ private:
+  int64_t* const of_rows_;
 };
 
 // A number as it was loaded. Numbers of 16 bits have a register of their own: to pack two of them into one,

@@ -24,6 +24,7 @@ class ForwardBlock {
         exchange_(static_cast<char*>(work.exchange)),
         memory_(memory),
         share_(division_, chain_, sizes_),
+        lengths_(memory + layout_.lengths),
         weights_(layout_.product, memory,
                  {static_cast<const scalar_t*>(arrays_.weights), arrays_.weights_stride, sizes_.state,
                   int64_t(chain_.rank) * division_.units, division_.units, kGates, false}) {}
@@ -39,31 +40,49 @@ class ForwardBlock {
     const Cursor<scalar_t, 1> last_h(arrays_.h, share_, sizes_), last_cell(arrays_.cell, share_, sizes_);
     const Sender sender(*this);
 
-    // Round 0 is apart: its inputs are loaded a step ahead, and its indices are known to the compiler.
-    Inputs ahead = load(x, 0);
+    const Bias bias = load_bias();
+    Inputs inputs = {};
+    load(inputs, x, 0);
     for (int64_t step = 0; step < sizes_.steps; ++step) {
       const int64_t t = first + direction * step;
       const bool is_last = step + 1 == sizes_.steps;
       multiply(state(step));
       __syncthreads();
-      auto compute_round = [&](int round, const Inputs& inputs) __attribute__((always_inline)) {
-        scalar_t h = scalar_t(0.0f);
-        if (is_valid(round)) {
-          math_t& cell = cell_of(round);
-          h = compute(inputs, z, round, t, state(step), cell);
-          outputs(round) = h;
-          if (cells.is_there()) cells(round) = cell;
-          if (is_last) last_h(round) = h;
-          if (is_last && last_cell.is_there()) last_cell(round) = cell;
+      for_all_rounds(share_.rounds, [&](auto count, int round) __attribute__((always_inline)) {
+        constexpr int kRounds = decltype(count)::value;
+        scalar_t h[kRounds] = {};
+        if (round < share_.valid_rounds) {
+          Gates gates[kRounds];
+#pragma unroll
+          for (int i = 0; i < kRounds; ++i) gates[i] = read(inputs.x[i], bias, round + i);
+          // The next inputs: as a load takes about as long as a step, those of the next step are loaded now.
+          if (round + kRounds < share_.valid_rounds) {
+            load(inputs, x, round + kRounds);
+          } else {
+            x.advance();
+            if (!is_last) load(inputs, x, 0);
+          }
+#pragma unroll
+          for (int i = 0; i < kRounds; ++i) h[i] = compute(gates[i], t < lengths_[row_of(round + i)]);
+#pragma unroll
+          for (int i = 0; i < kRounds; ++i) {
+            if (round + i >= share_.valid_rounds) {
+              h[i] = scalar_t(0.0f);
+              continue;
+            }
+            own_state(round + i) = outputs(round + i) = h[i];
+            cell_of(round + i) = gates[i].cell;
+            if (cells.is_there()) cells(round + i) = gates[i].cell;
+            if (z.is_there()) {
+#pragma unroll
+              for (int k = 0; k < kSaved; ++k) z(round + i, k) = gates[i].z[k];
+            }
+            if (is_last) last_h(round + i) = h[i];
+            if (is_last && last_cell.is_there()) last_cell(round + i) = gates[i].cell;
+          }
         }
         if (!is_last) sender.send(*this, h, round, step + 1);
-      };
-      const Inputs inputs = ahead;
-      const Cursor<scalar_t, kGates> now = x;
-      x.advance();
-      if (!is_last) ahead = load(x, 0);
-      compute_round(0, inputs);
-      for (int round = 1; round < share_.rounds; ++round) compute_round(round, load(now, round));
+      });
       if (!is_last) receive(step + 1);
       z.advance(), outputs.advance(), cells.advance();
     }
@@ -71,11 +90,20 @@ class ForwardBlock {
   }
 
  private:
-  // What a thread needs from global memory for one row in a step. The numbers are converted where they are
-  // used: a conversion here would wait for them.
+  // What a thread needs from global memory for the rounds that it computes together. The numbers are
+  // converted where they are used: a conversion here would wait for them.
   struct Inputs {
-    Loaded<scalar_t> x[kGates], bias[kGates];
-    int64_t length;
+    Loaded<scalar_t> x[kRoundsAtOnce][kGates];
+  };
+
+  struct Bias {
+    math_t of_gate[kGates];
+  };
+
+  // What a thread computes for one row of the batch in a step.
+  struct Gates {
+    math_t z[kSaved], cell;
+    scalar_t old_h;
   };
 
   // The chain's state after so many steps: [rows][row_bytes].
@@ -83,7 +111,9 @@ class ForwardBlock {
     return memory_ + layout_.states + number % 2 * division_.rows * layout_.product.row_bytes;
   }
 
-  __device__ bool is_valid(int round) const { return share_.is_valid(round, division_, sizes_); }
+  // The row of the chain. Of rounds that are computed together, a thread may have a row only in the first
+  // ones. It then computes the last row, for nothing: a branch would take more time.
+  __device__ int row_of(int round) const { return min_of(share_.row(round), division_.rows - 1); }
 
   __device__ scalar_t& number_of_state(char* state, int round) const {
     return reinterpret_cast<scalar_t*>(state + share_.row(round) * layout_.product.row_bytes)[share_.s];
@@ -93,6 +123,11 @@ class ForwardBlock {
     return reinterpret_cast<math_t*>(memory_ + layout_.cells)[round * kThreads + threadIdx.x];
   }
 
+  // The thread's h. The state that is multiplied may be rounded.
+  __device__ scalar_t& own_state(int round) const {
+    return reinterpret_cast<scalar_t*>(memory_ + layout_.own_states)[round * kThreads + threadIdx.x];
+  }
+
   __device__ void start() {
     const int row_numbers = layout_.product.row_bytes / int(sizeof(scalar_t));
     const int64_t first_row = int64_t(chain_.index) * division_.rows;
@@ -100,27 +135,37 @@ class ForwardBlock {
     for (int i = threadIdx.x; i < 2 * division_.rows * row_numbers; i += kThreads) {
       const int64_t b = first_row + i / row_numbers, s = i % row_numbers;
       const bool is_there = i / row_numbers < division_.rows && b < sizes_.batch && s < sizes_.state;
-      states[i] = is_there ? static_cast<const scalar_t*>(arrays_.h0)[b * sizes_.state + s] : scalar_t(0.0f);
+      states[i] = is_there ? Unit::to_factor(static_cast<const scalar_t*>(arrays_.h0)[b * sizes_.state + s])
+                           : scalar_t(0.0f);
     }
-    const Cursor<scalar_t, 1> cell0(arrays_.cell0, share_, sizes_);
-    for (int round = 0; round < share_.rounds; ++round)
-      cell_of(round) = cell0.is_there() && is_valid(round) ? math_t(cell0(round)) : math_t(0);
+    lengths_.load(arrays_.lengths, sizes_, first_row, division_.rows);
+    const Cursor<scalar_t, 1> h0(arrays_.h0, share_, sizes_), cell0(arrays_.cell0, share_, sizes_);
+    for (int round = 0; round < share_.rounds; ++round) {
+      const bool is_valid = round < share_.valid_rounds;
+      own_state(round) = is_valid ? h0(round) : scalar_t(0.0f);
+      cell_of(round) = cell0.is_there() && is_valid ? math_t(cell0(round)) : math_t(0);
+    }
     __syncthreads();
     if (chain_.exchange == Exchange::kCluster) deliveries_.start();
   }
 
-  __device__ Inputs load(const Cursor<scalar_t, kGates>& x, int round) const {
-    Inputs inputs = {};
-    if (!is_valid(round)) return inputs;
+  __device__ Bias load_bias() const {
+    Bias bias = {};
+    if (!arrays_.bias || !share_.has_unit) return bias;
 #pragma unroll
-    for (int gate = 0; gate < kGates; ++gate) inputs.x[gate].load(x(round, gate));
-    if (arrays_.bias) {
+    for (int gate = 0; gate < kGates; ++gate)
+      bias.of_gate[gate] = static_cast<const scalar_t*>(arrays_.bias)[gate * sizes_.state + share_.s];
+    return bias;
+  }
+
+  // Loads the inputs of the rounds from `round` on.
+  __device__ __forceinline__ void load(Inputs& inputs, const Cursor<scalar_t, kGates>& x, int round) const {
 #pragma unroll
-      for (int gate = 0; gate < kGates; ++gate)
-        inputs.bias[gate].load(static_cast<const scalar_t*>(arrays_.bias)[gate * sizes_.state + share_.s]);
+    for (int i = 0; i < kRoundsAtOnce; ++i) {
+      if (round + i >= share_.valid_rounds) continue;
+#pragma unroll
+      for (int gate = 0; gate < kGates; ++gate) inputs.x[i][gate].load(x(round + i, gate));
     }
-    inputs.length = arrays_.lengths ? arrays_.lengths[share_.b + round * share_.rows_at_once] : sizes_.steps;
-    return inputs;
   }
 
   // The recurrent part of the block's gates, as one part for each warp that shares a tile.
@@ -146,31 +191,36 @@ class ForwardBlock {
     }
   }
 
-  // Computes the gates of a row, saves z, updates the cell and returns the new h.
-  __device__ scalar_t compute(const Inputs& inputs, const Cursor<scalar_t, kSaved>& saved, int round,
-                              int64_t t, char* old_state, math_t& cell) const {
-    math_t x[kGates], r[kGates], z[kSaved];
-    add_recurrent_part(r, inputs, round);
+  // z of a row, rounded as backward will find it, with the old h and cell.
+  __device__ __forceinline__ Gates read(const Loaded<scalar_t> (&inputs)[kGates], const Bias& bias,
+                                        int round) const {
+    Gates gates;
+    math_t x[kGates], r[kGates];
+    add_recurrent_part(r, bias, row_of(round));
 #pragma unroll
-    for (int gate = 0; gate < kGates; ++gate) x[gate] = scalar_t(inputs.x[gate]);
-    Cell::pre_activations(z, x, r);
+    for (int gate = 0; gate < kGates; ++gate) x[gate] = scalar_t(inputs[gate]);
+    Cell::pre_activations(gates.z, x, r);
 #pragma unroll
-    for (int i = 0; i < kSaved; ++i) {
-      const scalar_t rounded = z[i];
-      if (saved.is_there()) saved(round, i) = rounded;
-      z[i] = rounded;  // what backward will find
-    }
-    const scalar_t old_h = number_of_state(old_state, round);
-    if (t >= inputs.length) return old_h;
-    return Cell::forward(z, math_t(old_h), cell);
+    for (int i = 0; i < kSaved; ++i) gates.z[i] = scalar_t(gates.z[i]);
+    gates.old_h = own_state(round);
+    gates.cell = cell_of(round);
+    return gates;
+  }
+
+  // The new h; also updates the cell. A row past its last step keeps its state.
+  __device__ static __forceinline__ scalar_t compute(Gates& gates, bool has_step) {
+    math_t cell = gates.cell;
+    const scalar_t h = Cell::forward(gates.z, math_t(gates.old_h), cell);
+    if (has_step) gates.cell = cell;
+    return has_step ? h : gates.old_h;
   }
 
   // The sum of the parts of all warps that share a tile, in their order.
-  __device__ void add_recurrent_part(math_t (&r)[kGates], const Inputs& inputs, int round) const {
+  __device__ __forceinline__ void add_recurrent_part(math_t (&r)[kGates], const Bias& bias, int row) const {
     const math_t* place = reinterpret_cast<const math_t*>(memory_ + layout_.partial) +
-                          share_.row(round) * layout_.partial_stride + share_.unit;
+                          row * layout_.partial_stride + share_.unit;
 #pragma unroll
-    for (int gate = 0; gate < kGates; ++gate) r[gate] = scalar_t(inputs.bias[gate]);
+    for (int gate = 0; gate < kGates; ++gate) r[gate] = bias.of_gate[gate];
     for (int i = 0; i < layout_.product.split; ++i, place += division_.rows * layout_.partial_stride) {
 #pragma unroll
       for (int gate = 0; gate < kGates; ++gate) r[gate] += place[gate * division_.units];
@@ -191,20 +241,35 @@ class ForwardBlock {
       for (int i = 0; i < kTargets; ++i) memories_[i] = block.deliveries_.memory_of(target(i));
     }
 
-    // All lanes of a warp call this together.
-    __device__ void send(const ForwardBlock& block, scalar_t h, int round, int64_t number) const {
+    // Sends the states of the rounds from `round` on. All lanes of a warp call this together.
+    template <int kRounds>
+    __device__ __forceinline__ void send(const ForwardBlock& block, const scalar_t (&h)[kRounds], int round,
+                                         int64_t number) const {
       char* const next = block.state(number);
       if (block.chain_.exchange == Exchange::kNone) {
-        if (block.is_valid(round)) block.number_of_state(next, round) = h;
+#pragma unroll
+        for (int i = 0; i < kRounds; ++i)
+          if (round + i < block.share_.valid_rounds)
+            block.number_of_state(next, round + i) = Unit::to_factor(h[i]);
         return;
       }
       __syncwarp();
-      *staged_ = h;
+#pragma unroll
+      for (int i = 0; i < kRounds; ++i) staged_[i * kThreads] = Unit::to_factor(h[i]);
       __syncwarp();
-      const int rows = round * block.share_.rows_at_once;
-      if (row_ + rows >= block.division_.rows) return;
-      const uint4 vector = *reinterpret_cast<const uint4*>(staged_ - lane() + first_number());
-      const int place = place_ + rows * block.layout_.product.row_bytes;
+#pragma unroll
+      for (int i = 0; i < kRounds; ++i) {
+        const int rows = (round + i) * block.share_.rows_at_once;
+        if (row_ + rows >= block.division_.rows) continue;
+        const uint4 vector =
+            *reinterpret_cast<const uint4*>(staged_ + i * kThreads - lane() + first_number());
+        send(block, vector, next, place_ + rows * block.layout_.product.row_bytes, number);
+      }
+    }
+
+   private:
+    __device__ __forceinline__ void send(const ForwardBlock& block, const uint4& vector, const char* next,
+                                         int place, int64_t number) const {
       if (block.chain_.exchange == Exchange::kGrid) {
         if (lane() < kVectors)
           *reinterpret_cast<uint4*>(block.state_in_global_memory(number) + place) = vector;
@@ -216,7 +281,6 @@ class ForwardBlock {
           block.deliveries_.send(number, memories_[i], next + place, vector);
     }
 
-   private:
     static constexpr int kVectors = kWarp * sizeof(scalar_t) / kVector;
     static constexpr int kTargets = divide_up(kBlocksOfCluster, kWarp / kVectors);
 
@@ -246,12 +310,23 @@ class ForwardBlock {
     return exchange_ + (number % 2 * chains + chain) * bytes;
   }
 
-  // Copies the units of all blocks.
+  // Copies the units of all blocks, a row by each warp. Several vectors at a time, so that their loads
+  // overlap.
   __device__ void copy_state(char* to, const char* from) const {
-    const int bytes = chain_.blocks * division_.units * sizeof(scalar_t), vectors = bytes / kVector;
-    for (int i = threadIdx.x; i < division_.rows * vectors; i += kThreads) {
-      const int at = i / vectors * layout_.product.row_bytes + i % vectors * kVector;
-      *reinterpret_cast<uint4*>(to + at) = *reinterpret_cast<const uint4*>(from + at);
+    constexpr int kAtOnce = 4;
+    const int vectors = chain_.blocks * division_.units * int(sizeof(scalar_t)) / kVector;
+    for (int row = threadIdx.x / kWarp; row < division_.rows; row += kWarps) {
+      const uint4* const source = reinterpret_cast<const uint4*>(from + row * layout_.product.row_bytes);
+      uint4* const destination = reinterpret_cast<uint4*>(to + row * layout_.product.row_bytes);
+      for (int first = threadIdx.x % kWarp; first < vectors; first += kAtOnce * kWarp) {
+        uint4 loaded[kAtOnce];
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i)
+          if (first + i * kWarp < vectors) loaded[i] = source[first + i * kWarp];
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i)
+          if (first + i * kWarp < vectors) destination[first + i * kWarp] = loaded[i];
+      }
     }
     __syncthreads();
   }
@@ -266,5 +341,6 @@ class ForwardBlock {
   char* const exchange_;  // in global memory
   char* const memory_;    // shared
   const Share share_;
+  const Lengths lengths_;
   const Weights<Unit, kHeldTiles> weights_;
 };

@@ -11,6 +11,7 @@ constexpr int kTile = 16;             // rows of weights that a warp multiplies 
 constexpr int kBlocksOfCluster = 16;  // at most
 constexpr int kDeliveriesBytes = 16;  // the counters of Deliveries
 constexpr int kGroup = 8;             // rows of the batch that a warp multiplies at once
+constexpr int kRoundsAtOnce = 2;      // of gates that a thread computes
 
 __host__ __device__ constexpr int divide_up(int number, int by) { return (number + by - 1) / by; }
 __host__ __device__ constexpr int min_of(int a, int b) { return a < b ? a : b; }
@@ -67,7 +68,9 @@ struct ForwardLayout {
   int states;      // [2][rows][row_bytes]: the chain's state before and after the step
   int partial;     // [split][rows][partial_stride]: the recurrent part of z
   int cells;       // [rounds][kThreads]: the cells of each thread's share
-  int staged;      // [kWarps][kWarp]: new states before they are sent
+  int own_states;  // [rounds][kThreads]: its h, not rounded for the product
+  int staged;      // [kRoundsAtOnce][kWarps][kWarp]: new states before they are sent
+  int lengths;     // [rows]: how many steps each row has
   int deliveries;  // what Deliveries needs
   int bytes;
   int partial_stride;
@@ -80,8 +83,10 @@ struct ForwardLayout {
     states = product.stored_bytes();
     partial = states + 2 * division.rows * product.row_bytes;
     cells = partial + round_up(product.split * division.rows * partial_stride * math_bytes, kVector);
-    staged = cells + rounds_of(division) * kThreads * math_bytes;
-    deliveries = staged + kThreads * scalar_bytes;
+    own_states = cells + rounds_of(division) * kThreads * math_bytes;
+    staged = own_states + rounds_of(division) * kThreads * scalar_bytes;
+    lengths = staged + kRoundsAtOnce * kThreads * scalar_bytes;
+    deliveries = lengths + division.rows * int(sizeof(int64_t));
     bytes = deliveries + kDeliveriesBytes;
   }
 };
@@ -94,6 +99,7 @@ struct BackwardLayout {
   int received;    // [2][groups of rows][sources][units][kGroup]: parts of the sums, if the exchange is local
   int direct;      // [rounds][kThreads]: gradients of h that do not go through the product
   int d_cells;     // [rounds][kThreads]
+  int lengths;     // [rows]: how many steps each row has
   int deliveries;  // what Deliveries needs
   int bytes;
   int sources;  // of parts of a sum: the warps of the chain that share a tile
@@ -108,7 +114,8 @@ struct BackwardLayout {
     received = d_z + 2 * division.rows * product.row_bytes;
     direct = received + (division.exchange == Exchange::kGrid ? 0 : 2 * received_size(division) * math_bytes);
     d_cells = direct + pairs * math_bytes;
-    deliveries = d_cells + pairs * math_bytes;
+    lengths = d_cells + pairs * math_bytes;
+    deliveries = lengths + division.rows * int(sizeof(int64_t));
     bytes = deliveries + kDeliveriesBytes;
   }
 

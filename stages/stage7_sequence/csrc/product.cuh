@@ -69,7 +69,8 @@ struct FmaUnits {
     }
   }
 
-  // The weights as they are multiplied.
+  // A number of the batch, and a vector of weights, as they are multiplied.
+  __device__ static Scalar to_factor(Scalar number) { return number; }
   __device__ static uint4 prepare(const uint4& vector) { return vector; }
 };
 
@@ -103,17 +104,18 @@ __device__ __forceinline__ void multiply(float (&d)[4], const uint32_t (&a)[4], 
 
 // Rounds a float to TF32: 10 bits of the mantissa. Other types are as they are.
 template <typename scalar_t>
-__device__ __forceinline__ uint4 round_to_tf32(uint4 vector) {
+__device__ __forceinline__ scalar_t round_to_tf32(scalar_t number) {
   if constexpr (sizeof(scalar_t) == sizeof(float)) {
-    asm("cvt.rna.tf32.f32 %0, %0;" : "+r"(vector.x));
-    asm("cvt.rna.tf32.f32 %0, %0;" : "+r"(vector.y));
-    asm("cvt.rna.tf32.f32 %0, %0;" : "+r"(vector.z));
-    asm("cvt.rna.tf32.f32 %0, %0;" : "+r"(vector.w));
+    uint32_t rounded;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(number));
+    return __uint_as_float(rounded);
+  } else {
+    return number;
   }
-  return vector;
 }
 
-// A chunk takes two instructions: one for each half of the lanes' vectors.
+// A chunk takes two instructions: one for each half of the lanes' vectors. Whoever writes the rows of the
+// batch rounds them to TF32: every warp reads them, and would round them again.
 template <typename scalar_t>
 struct TensorCores {
   using Scalar = scalar_t;
@@ -126,7 +128,7 @@ struct TensorCores {
   __device__ static __forceinline__ Factor load(const char* rows, int row_bytes, bool is_there) {
     if (!is_there) return uint4{};
     const int row = threadIdx.x % kWarp / 4;
-    return round_to_tf32<scalar_t>(*reinterpret_cast<const uint4*>(rows + row * row_bytes));
+    return *reinterpret_cast<const uint4*>(rows + row * row_bytes);
   }
 
   __device__ __forceinline__ void add(int chain, const uint4& top, const uint4& bottom, const Factor& factor,
@@ -143,7 +145,13 @@ struct TensorCores {
     }
   }
 
-  __device__ static uint4 prepare(const uint4& vector) { return round_to_tf32<scalar_t>(vector); }
+  __device__ static Scalar to_factor(Scalar number) { return round_to_tf32(number); }
+  __device__ static uint4 prepare(uint4 vector) {
+    Scalar* const numbers = reinterpret_cast<Scalar*>(&vector);
+#pragma unroll
+    for (int i = 0; i < kVector / int(sizeof(Scalar)); ++i) numbers[i] = to_factor(numbers[i]);
+    return vector;
+  }
 };
 
 // The weights of a block's units in global memory: rows of units' gates, or columns if they are transposed.
@@ -203,10 +211,28 @@ class Weights {
   __device__ __forceinline__ void multiply_rows(const char* rows, UseHeld use_held, Use use) const {
     if (first_tile_ >= tiles_) return;
     rows += first_chunk_ * kChunk + lane() % 4 * kVector;
+    if (kChunks <= chunks_ && kChunks <= chunks_there_)
+      multiply_tiles<true>(rows, use_held, use);
+    else
+      multiply_tiles<false>(rows, use_held, use);
+  }
+
+  // The warp's tile number i.
+  __device__ int tile(int i) const { return first_tile_ + i * tile_step_; }
+
+ private:
+  using Scalar = typename Unit::Scalar;
+  using Math = typename Unit::Math;
+  using Factor = typename Unit::Factor;
+  static constexpr int kChunks = Unit::kHeld / kTiles;
+
+  // kAllThere: the rows have as many chunks as a warp holds fragments, so none needs to be compared.
+  template <bool kAllThere, typename UseHeld, typename Use>
+  __device__ __forceinline__ void multiply_tiles(const char* rows, UseHeld use_held, Use use) const {
     Factor factors[kChunks];
 #pragma unroll
     for (int j = 0; j < kChunks; ++j)
-      factors[j] = Unit::load(rows + j * kChunk, row_bytes_, j < chunks_ && j < chunks_there_);
+      factors[j] = Unit::load(rows + j * kChunk, row_bytes_, kAllThere || (j < chunks_ && j < chunks_there_));
     const uint4* place = stored_;
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
@@ -229,15 +255,6 @@ class Weights {
       use(tile, top, bottom);
     }
   }
-
-  // The warp's tile number i.
-  __device__ int tile(int i) const { return first_tile_ + i * tile_step_; }
-
- private:
-  using Scalar = typename Unit::Scalar;
-  using Math = typename Unit::Math;
-  using Factor = typename Unit::Factor;
-  static constexpr int kChunks = Unit::kHeld / kTiles;
 
   __device__ static int lane() { return threadIdx.x % kWarp; }
   __device__ static int warp() { return threadIdx.x / kWarp; }

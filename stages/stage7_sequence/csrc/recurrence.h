@@ -49,10 +49,11 @@ struct Plan {
   int chains_at_once;  // that the device can hold
   int shared_bytes;    // of a block
   size_t workspace_bytes;
+  double step_ns;  // an estimate of the time of a step of all chains, in nanoseconds
 };
 
 // Decides how to divide the work on the current device. Without a plan, `reason` says why there is none.
-// `blocks` of a chain: 0 for the fastest by estimate.
+// `blocks` of a chain: 0 for the fastest by estimate. A chain has fewer if they hold all units.
 std::optional<Plan> make_plan(Rung rung, CellKind cell, Scalar scalar, Sizes sizes, bool backward,
                               std::string& reason, int blocks = 0);
 

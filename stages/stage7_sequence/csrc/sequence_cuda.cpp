@@ -101,19 +101,30 @@ struct Choice {
 
 constexpr std::pair<const char*, Rung> kPersistent[] = {{"cluster", Rung::kCluster}, {"grid", Rung::kGrid}};
 
-// The fastest rung that can run.
+// What a step of the loop takes at least: to launch its kernels, from a CPU as in an H200's machine.
+constexpr double kLoopStep = 25e3;  // nanoseconds
+
+// The rung that is the fastest by estimate.
 Choice choose(std::string_view cell, at::ScalarType dtype, Sizes sizes, bool backward) {
   std::string refusals;
+  const Plan* best = nullptr;
+  const char* best_name = nullptr;
   for (const auto& [name, rung] : kPersistent) {
     const Answer& answer = find_plan(rung, cell, dtype, sizes, backward);
-    if (answer.plan)
-      return {name,
-              refusals + "the recurrent weights fit on chip, in " + std::to_string(answer.plan->chains) +
-                  " chains of " + std::to_string(answer.plan->division.blocks) + " blocks",
-              &*answer.plan};
-    refusals += std::string("no ") + name + ", because " + answer.reason + "; ";
+    if (!answer.plan)
+      refusals += std::string("no ") + name + ", because " + answer.reason + "; ";
+    else if (!best || answer.plan->step_ns < best->step_ns)
+      best = &*answer.plan, best_name = name;
   }
-  return {"loop", refusals + "a product and a kernel for each step"};
+  if (!best) return {"loop", refusals + "a product and a kernel for each step"};
+  const std::string time = std::to_string(int64_t(best->step_ns / 1e3 + 0.5)) + " us";
+  if (best->step_ns > kLoopStep)
+    return {"loop", refusals + "a product and a kernel for each step, because " + best_name +
+                        " would take about " + time + " for one"};
+  return {best_name,
+          refusals + "the recurrent weights fit on chip, in " + std::to_string(best->chains) + " chains of " +
+              std::to_string(best->division.blocks) + " blocks; a step takes about " + time,
+          best};
 }
 
 // The rung that the caller asks for; without a name, the chosen one.

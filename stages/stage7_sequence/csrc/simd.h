@@ -2,7 +2,7 @@
 // selections, no calls of the C library. With these, a policy of cells.h computes a whole vector of units at
 // once.
 //
-// sigmoid, elu and tanh are off by at most 3 units in the last place of float, and of double.
+// sigmoid, elu and gate_tanh are off by at most 3 units in the last place of float, and of double.
 #pragma once
 
 #include <cstdint>
@@ -145,7 +145,7 @@ ALWAYS_INLINE Vector<scalar_t, kBytes> d_elu(Vector<scalar_t, kBytes> e) {
 }
 
 template <typename scalar_t, int kBytes>
-ALWAYS_INLINE Vector<scalar_t, kBytes> tanh(Vector<scalar_t, kBytes> z) {
+ALWAYS_INLINE Vector<scalar_t, kBytes> gate_tanh(Vector<scalar_t, kBytes> z) {
   using V = Vector<scalar_t, kBytes>;
   const V e = expm1_of_negative(-2 * V::of_bits(z.bits() & ~kSign<V>));  // of -2 |z|
   return V::of_bits(((e / (2 + e)).bits() & ~kSign<V>) | (z.bits() & kSign<V>));

@@ -98,10 +98,11 @@ cudaDeviceProp device();              // as EMULATOR_DEVICE says now
 // By cudaFuncSetAttribute, for all instances of the kernel that a launch names. If it names a variable, for
 // any.
 std::size_t allowed_dynamic_shared(const char* kernel, bool is_variable);
-// torch's current stream: the default one; while an extension's kernels are counted another, so that a launch
-// that was not given it shows.
-cudaStream_t current_stream();
+// torch's current stream of a device: the default one; while an extension's kernels are counted another, so
+// that a launch that was not given it shows.
+cudaStream_t current_stream(int device);
 int& device_guards();  // of torch, alive on this OS thread
+int tensor_device();   // whose memory an extension's tensors are, as EMULATOR_TENSOR_DEVICE says
 
 }  // namespace emulator
 EMULATOR_END

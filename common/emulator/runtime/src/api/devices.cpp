@@ -59,6 +59,11 @@ int device_count() {
 
 int current_device() { return current; }
 
+int tensor_device() {
+  const char* setting = setting_of("EMULATOR_TENSOR_DEVICE");
+  return setting ? std::clamp(std::atoi(setting), 0, device_count() - 1) : 0;
+}
+
 bool may_access(int device, int peer) { return device == peer || devices().peers.count({device, peer}); }
 
 int working_device() { return working; }

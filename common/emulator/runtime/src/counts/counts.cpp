@@ -120,7 +120,7 @@ void count_launch_begins() {
   kernel.launches++;
   kernel.grid = configuration.grid;
   kernel.block = configuration.block;
-  kernel.on_other_streams += configuration.stream != current_stream();
+  kernel.on_other_streams += configuration.stream != current_stream(running.launch->device);
   kernel.unguarded += device_guards() == 0;
   kernel.idle_blocks += running.launch->schedule.blocks;
   all.launch = {};

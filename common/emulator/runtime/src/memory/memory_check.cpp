@@ -163,12 +163,14 @@ void check_not_freed(const Access& access, const Allocation& allocation) {
          describe(allocation));
 }
 
+bool is_of_one_device(const Allocation& allocation) {
+  const Space space = allocation.space;
+  return space == Space::device || space == Space::array || space == Space::tensor;
+}
+
 void check_device_access(const Access& access, const Allocation& allocation) {
   const int device = running.launch->device;
-  if (allocation.device == device ||
-      (allocation.space != Space::device && allocation.space != Space::array) ||
-      may_access(device, allocation.device))
-    return;
+  if (!is_of_one_device(allocation) || may_access(device, allocation.device)) return;
   const std::string here = std::to_string(device), there = std::to_string(allocation.device);
   set_error(cudaErrorIllegalAddress);
   refuse(access, "other device", identity_of(allocation),

@@ -45,6 +45,7 @@ Allocation& allocation_of(const Storage& storage, Position where) {
   Allocation& allocation =
       is_known ? *known : new_allocation(storage.begin, storage.size, Space::tensor, "", where);
   allocation.storage = storage.identity;
+  allocation.device = tensor_device();
   if (!is_known || storage.held) {
     allocation.alive = storage.alive;
     hold(storage);

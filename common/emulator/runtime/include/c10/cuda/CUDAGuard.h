@@ -1,5 +1,5 @@
-// Stands for torch's header of this name. Tensors of the
-// emulator are on the CPU, so any device may be guarded.
+// Stands for torch's header of this name. The emulator's tensors are on the CPU, and the CPU's index -1
+// stands for the device that EMULATOR_TENSOR_DEVICE names.
 #pragma once
 
 #include <optional>
@@ -12,47 +12,51 @@ namespace c10::cuda {
 
 class CUDAGuard {
  public:
-  explicit CUDAGuard(DeviceIndex) { ++emulator::device_guards(); }
-  explicit CUDAGuard(Device device) : device_(device) { ++emulator::device_guards(); }
+  explicit CUDAGuard(DeviceIndex index) : original_(c10::cuda::current_device()) {
+    set_index(index);
+    ++emulator::device_guards();
+  }
+  explicit CUDAGuard(Device device) : CUDAGuard(device.index()) {}
   CUDAGuard(const CUDAGuard&) = delete;
   CUDAGuard& operator=(const CUDAGuard&) = delete;
-  ~CUDAGuard() { --emulator::device_guards(); }
+  ~CUDAGuard() {
+    --emulator::device_guards();
+    static_cast<void>(cudaSetDevice(original_));
+  }
 
-  void set_device(Device device) { device_ = device; }
-  void reset_device(Device device) { device_ = device; }
-  void set_index(DeviceIndex) {}
-  Device original_device() const { return device_; }
-  Device current_device() const { return device_; }
+  void set_device(Device device) { set_index(device.index()); }
+  void reset_device(Device device) { set_index(device.index()); }
+  void set_index(DeviceIndex index) { c10::cuda::set_device(index < 0 ? emulator::tensor_device() : index); }
+  Device original_device() const { return Device(DeviceType::CPU); }
+  Device current_device() const { return Device(DeviceType::CPU); }
 
  private:
-  Device device_{DeviceType::CPU};
+  DeviceIndex original_;
 };
 
 class OptionalCUDAGuard {
  public:
   OptionalCUDAGuard() = default;
-  explicit OptionalCUDAGuard(std::optional<Device> device) { guard(device); }
+  explicit OptionalCUDAGuard(std::optional<Device> device) {
+    if (device) set_device(*device);
+  }
   explicit OptionalCUDAGuard(std::optional<DeviceIndex> index) {
     if (index) set_index(*index);
   }
   OptionalCUDAGuard(const OptionalCUDAGuard&) = delete;
   OptionalCUDAGuard& operator=(const OptionalCUDAGuard&) = delete;
-  ~OptionalCUDAGuard() { reset(); }
 
-  void set_device(Device device) { guard(device); }
-  void reset_device(Device device) { guard(device); }
-  void set_index(DeviceIndex) { guard(Device(DeviceType::CPU)); }
-  void reset() { guard(std::nullopt); }
-  std::optional<Device> original_device() const { return device_; }
-  std::optional<Device> current_device() const { return device_; }
-
- private:
-  void guard(std::optional<Device> device) {
-    emulator::device_guards() += int(device.has_value()) - int(device_.has_value());
-    device_ = device;
+  void set_device(Device device) { set_index(device.index()); }
+  void reset_device(Device device) { set_index(device.index()); }
+  void set_index(DeviceIndex index) { guard_ ? guard_->set_index(index) : void(guard_.emplace(index)); }
+  void reset() { guard_.reset(); }
+  std::optional<Device> original_device() const { return current_device(); }
+  std::optional<Device> current_device() const {
+    return guard_ ? std::optional(guard_->current_device()) : std::nullopt;
   }
 
-  std::optional<Device> device_;
+ private:
+  std::optional<CUDAGuard> guard_;
 };
 
 class CUDAStreamGuard {

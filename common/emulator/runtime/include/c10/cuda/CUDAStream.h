@@ -4,7 +4,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
-#include "c10/cuda/CUDAException.h"
+#include "c10/cuda/CUDAFunctions.h"
 
 EMULATOR_BEGIN
 namespace c10::cuda {
@@ -27,7 +27,9 @@ class CUDAStream {
   cudaStream_t stream_ = nullptr;
 };
 
-inline CUDAStream getCurrentCUDAStream(DeviceIndex = -1) { return CUDAStream(emulator::current_stream()); }
+inline CUDAStream getCurrentCUDAStream(DeviceIndex device = -1) {
+  return CUDAStream(emulator::current_stream(device < 0 ? current_device() : device));
+}
 inline CUDAStream getDefaultCUDAStream(DeviceIndex = -1) { return {}; }
 inline CUDAStream getStreamFromPool(bool /*high_priority*/ = false, DeviceIndex = -1) { return {}; }
 inline CUDAStream getStreamFromPool(int /*priority*/, DeviceIndex = -1) { return {}; }

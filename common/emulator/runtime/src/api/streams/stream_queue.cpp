@@ -52,8 +52,8 @@ CUstream_st* find(cudaStream_t stream) {
   return nullptr;
 }
 
-CUstream_st* new_stream(unsigned int flags, int priority) {
-  streams().all.push_back(new CUstream_st{flags, priority, current_device()});
+CUstream_st* new_stream(unsigned int flags, int priority, int device) {
+  streams().all.push_back(new CUstream_st{flags, priority, device});
   return streams().all.back();
 }
 

@@ -64,7 +64,7 @@ namespace emulator {
 
 CUstream_st* find(cudaStream_t stream);     // null when there is no such stream
 CUevent_st* find_event(cudaEvent_t event);  // null when there is no such event
-CUstream_st* new_stream(unsigned int flags, int priority);
+CUstream_st* new_stream(unsigned int flags, int priority, int device);
 bool is_default(const CUstream_st& stream);
 std::vector<CUstream_st*> all_streams();  // but the default ones
 void clear_away();                        // removes destroyed streams without work

@@ -1,5 +1,6 @@
 // CUDA's functions for streams and events, on top of the queue.
 #include <algorithm>
+#include <map>
 
 #include "../../counts/counts.h"
 #include "../../memory/pages.h"
@@ -33,7 +34,7 @@ cudaError_t query(const Steps& ends) {
 cudaError_t create(cudaStream_t* stream, unsigned int flags, int priority) {
   if (sticky_error()) return sticky_error();
   if (!stream || flags > cudaStreamNonBlocking) return fail(cudaErrorInvalidValue);
-  return *stream = new_stream(flags, std::clamp(priority, -5, 0)), cudaSuccess;
+  return *stream = new_stream(flags, std::clamp(priority, -5, 0), current_device()), cudaSuccess;
 }
 
 cudaError_t refuse_other_device(const CUstream_st& stream) {
@@ -74,9 +75,12 @@ Work host_work(const char* given_to, Position where, std::function<void()> funct
   return work;
 }
 
-cudaStream_t current_stream() {
-  static CUstream_st* const other = new_stream(cudaStreamNonBlocking, 0);
-  return counting && !collect_until_exit ? other : nullptr;
+cudaStream_t current_stream(int device) {
+  if (!counting || collect_until_exit) return nullptr;
+  static std::map<int, CUstream_st*> others;
+  CUstream_st*& other = others[device];
+  if (!other) other = new_stream(cudaStreamNonBlocking, 0, device);
+  return other;
 }
 
 int& device_guards() {

@@ -1,0 +1,82 @@
+"""Checks that have passed earlier. The tour does not repeat them while nothing that they depend on has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+import torch
+
+from ..build.library import COMPILER_VARIABLES
+from ..emulator import describe_compiler, fingerprint
+from ..paths import ROOT, build_dir
+from ..stages import STAGES, Stage
+from .subject import Result
+
+PACKAGES = ("build", "cell", "check", "deploy", "sequence")  # of common/: what decides the outcome of a check
+NOT_CHECKED = ("exercises", "__pycache__")  # folders of a stage
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The results of a stage's checks on a target, and when they ran, as local time."""
+
+    date: str
+    results: list[Result]
+
+
+def find_earlier(stage: Stage, target: str) -> Earlier | None:
+    """The results of the last run that passed, if it was with the same files and programs; otherwise None."""
+    try:
+        kept = json.loads(place_of(stage, target).read_text())
+        return (
+            Earlier(kept["date"], [Result(**row) for row in kept["results"]])
+            if kept["key"] == key_of(stage)
+            else None
+        )
+    except (OSError, ValueError, KeyError, TypeError):  # none, or of another version of this module
+        return None
+
+
+def keep(stage: Stage, target: str, results: Sequence[Result]) -> None:
+    """Keeps the results for `find_earlier` if none failed."""
+    if any(result.outcome == "failed" for result in results):
+        return
+    date = datetime.now().strftime("%Y-%m-%d at %H:%M")
+    kept = {"key": key_of(stage), "date": date, "results": [asdict(result) for result in results]}
+    place, made = place_of(stage, target), place_of(stage, target).with_suffix(f".{os.getpid()}")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    made.write_text(json.dumps(kept))
+    made.replace(place)
+
+
+def place_of(stage: Stage, target: str) -> Path:
+    """The file for the results."""
+    return build_dir() / "checked" / f"stage{stage.number}-{target}.json"
+
+
+def key_of(stage: Stage) -> str:
+    """A hash of everything that the outcome of a stage's checks depends on. A program may use every stage."""
+    gpus = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
+    parts = [torch.__version__, sys.version, describe_compiler() or "", *gpus]
+    digest = hashlib.sha256("\0".join(parts).encode() + fingerprint())
+    for name in COMPILER_VARIABLES:
+        digest.update(f"{name}={os.environ.get(name)}\0".encode())
+    folders = [row.folder for row in (STAGES if stage.kind == "program" else [stage])]
+    for folder in [*folders, *(ROOT / "common" / name for name in PACKAGES)]:
+        for path in files_of(folder):
+            digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def files_of(folder: Path) -> Iterator[Path]:
+    """The files of a folder in order, without those that no check reads."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not set(path.relative_to(folder).parts) & set(NOT_CHECKED):
+            yield path

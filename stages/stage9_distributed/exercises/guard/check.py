@@ -1,0 +1,42 @@
+from itertools import product
+
+import torch
+
+from common.exercises.judge import require, same, unchanged
+from common.exercises.judging.programs import printed
+
+FACTS = 6  # numbers that trial.cu prints before the results
+
+
+def check(work):
+    for file in ("tensor.cuh", "trial.cu"):
+        unchanged(work, file, "Edit only scale.cuh")
+    numbers = work.numbers()
+    for (current, device), count in product(product(range(2), repeat=2), (70, 1)):
+        case = f"a tensor of {count} on GPU {device}, while GPU {current} is current"
+        x, factor = torch.randn(count, generator=numbers), torch.randn(1, generator=numbers)
+        arguments = [current, device, factor, x]
+        got, _ = printed(work, "trial.cu", arguments, (FACTS + count,), case, EMULATOR_DEVICES="2")
+        judge([int(fact) for fact in got[:FACTS]], current, device, case)
+        same("out", got[FACTS:], factor * x, case, suspects={"this is x, unchanged": x})
+
+
+def judge(facts, current, device, case):
+    """Raises `Failure` unless the kernel ran on the tensor's device, and the caller's device is current again."""
+    after, throws, after_error, of_out, *launches = facts
+    ran_on = [number for number, count in enumerate(launches) if count]
+    require(
+        ran_on == [device],
+        f"{case}: scale_kernel ran on {' and '.join(f'GPU {number}' for number in ran_on) or 'no GPU'}, expected "
+        f"GPU {device}, where the tensor is",
+    )
+    require(of_out == device, f"{case}: the result is on GPU {of_out}, expected GPU {device}")
+    require(
+        after == current,
+        f"{case}: when scale has returned, GPU {after} is current. All later calls of the caller would use it",
+    )
+    require(throws, f"{case}: there is not enough memory for the result, but scale throws no exception")
+    require(
+        after_error == current,
+        f"{case}: when scale has thrown an exception, GPU {after_error} is current. What runs even then?",
+    )

@@ -1,0 +1,57 @@
+// What `make check` runs: trial CURRENT DEVICE FACTOR X... Do not change this file; edit scale.cuh.
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "scale.cuh"
+
+// Copies numbers to a device, and makes it current.
+static Tensor copy_to(int device, const std::vector<float>& numbers) {
+  check(cudaSetDevice(device));
+  const Tensor x = allocate(numbers.size());
+  check(cudaMemcpy(x.memory.get(), numbers.data(), x.count * sizeof(float), cudaMemcpyHostToDevice));
+  return x;
+}
+
+static bool throws(const Tensor& x, float factor) {
+  try {
+    scale(x, factor);
+    return false;
+  } catch (const std::runtime_error&) {
+    return true;
+  }
+}
+
+static void print_launches(int device) {
+  int value;
+  check(cudaSetDevice(device));
+  check(cudaMemcpyFromSymbol(&value, launches, sizeof(value)));
+  std::printf("%d\n", value);
+}
+
+int main(int count, char** words) try {
+  const int current = std::atoi(words[1]), device = std::atoi(words[2]);
+  const float factor = std::atof(words[3]);
+  std::vector<float> numbers;
+  for (int k = 4; k < count; k++) numbers.push_back(std::atof(words[k]));
+  const Tensor x = copy_to(device, numbers);
+  const Tensor too_large{nullptr, int64_t(1) << 50, device};
+
+  check(cudaSetDevice(current));
+  const Tensor out = scale(x, factor);
+  std::printf("%d\n", current_device());
+  check(cudaSetDevice(current));
+  std::printf("%d\n", throws(too_large, factor));
+  std::printf("%d\n", current_device());
+
+  check(cudaStreamSynchronize(current_stream(device)));
+  check(cudaMemcpy(numbers.data(), out.memory.get(), out.count * sizeof(float), cudaMemcpyDeviceToHost));
+  cudaPointerAttributes attributes;
+  check(cudaPointerGetAttributes(&attributes, out.memory.get()));
+  std::printf("%d\n", attributes.device);
+  for (const int one : {0, 1}) print_launches(one);
+  for (const float number : numbers) std::printf("%.9g\n", number);
+} catch (const std::runtime_error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,72 @@
+"""The stages' device guards, on two emulated devices: tensors on the second one, while the first one is current."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from common import stages
+from common.paths import ROOT
+from support.proofs.files import stage_files
+from support.suite.warm import run_warm
+
+pytestmark = pytest.mark.needs("g++")
+GUARD = re.compile(r"^ *(?:const )?c10::cuda::CUDAGuard guard\(.*\n", re.MULTILINE)
+STARTED = ["common.build.modules", "common.cell.case"]  # by COMPARE
+ON_EMULATOR = [
+    pytest.param(
+        stage.number, marks=pytest.mark.proof("emulated grids", files=stage_files(1, stage.number), uses=STARTED)
+    )
+    for stage in stages.cell_stages()
+    if "emulator" in stage.targets
+]
+# Loads a stage from a folder, and compares forward and backward with the reference.
+COMPARE = """
+import sys
+from common import load, stages
+from common.cell.case import Case, difference, outputs
+from common.emulator import collect_counts
+from common.stages import Stage
+stages.STAGES = (*stages.STAGES, Stage(79, sys.argv[1], "cell", "Unguarded", ("emulator",)))
+stage = load(int(sys.argv[2]), "emulator")
+case = Case(3, 5, 70)
+try:
+    with collect_counts(stage) as counted:
+        got = outputs(stage.lltm, case)
+    on_other_streams = [launch.kernel for launch in counted.launches if launch.on_other_streams]
+    print(difference(case, got) or on_other_streams or "agrees")
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def compare(folder: Path, number: int, device: int) -> str:
+    """Returns "agrees", or what is wrong while the tensors are on this one of two emulated devices."""
+    settings = {"EMULATOR_DEVICES": "2", "EMULATOR_TENSOR_DEVICE": str(device)}
+    done = run_warm(COMPARE, str(folder), str(number), cwd=ROOT, environment=os.environ | settings)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.syllabus("9.2b")
+@pytest.mark.parametrize("number", ON_EMULATOR)
+def test_a_stage_launches_on_the_device_of_its_tensors(number):
+    assert compare(stages.get_stage(number).folder, number, device=1) == "agrees"
+
+
+@pytest.mark.syllabus("9.2b")
+@pytest.mark.proof("stages' tests", files=stage_files(3), uses=STARTED)
+def test_without_its_guard_a_stage_fails_on_the_second_device_only(tmp_path):
+    folder = tmp_path / "stage79_unguarded"
+    shutil.copytree(stages.get_stage(3).folder, folder, ignore=shutil.ignore_patterns("exercises", "__pycache__"))
+    source = folder / "csrc" / "lltm.cpp"
+    text, guards = GUARD.subn("", source.read_text())
+    assert guards == 2  # of forward and backward
+    source.write_text(text)
+    assert compare(folder, 79, device=0) == "agrees"
+    report = compare(folder, 79, device=1)
+    assert "error: reads z, which is memory of device 1, but the kernel runs on device 0" in report
