@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "../launch/launch_state.h"
 #include "../report/report.h"
+#include "../report/source_lines.h"
 #include "access_sites.h"
 #include "race_text.h"
 
@@ -148,7 +150,11 @@ void record_uninitialised_read(const Access& access, const std::byte* address, u
                     " bytes are uninitialised";
   else if (access.arena)
     uninitialised += ": no thread of the block has written it";
-  add(cause, {false, what + element_at(access, address) + uninitialised, info_of(site).text,
+  std::string where = info_of(site).text;
+  // A kernel of a library has no line of the program, but its call has one.
+  if (where.empty() && running.launch && running.launch->configuration.where.line())
+    where = line_at(running.launch->configuration.where);
+  add(cause, {false, what + element_at(access, address) + uninitialised, where,
               access.allocation ? describe(*access.allocation) : ""});
 }
 

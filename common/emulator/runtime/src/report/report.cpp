@@ -187,7 +187,8 @@ std::string take_report() {
     std::string where = one.finding.where;
     if (where.empty() && cause->pc) where = line_of(cause->pc).text;
     // A kernel of a library has no line of the program.
-    if (where.empty() && !one.first.empty() && one.launched.line()) where = line_at(one.launched);
+    if (where.empty() && cause->pc && !one.first.empty() && one.launched.line())
+      where = line_at(one.launched);
     lines += one.finding.what + (where.empty() ? "" : ", in " + where) + " (" + name_of(cause->check) + ")\n";
     indent(lines, one.finding.detail);
     indent(lines,
