@@ -16,6 +16,7 @@ import torch
 from ..build.library import COMPILER_VARIABLES
 from ..emulator import describe_compiler, fingerprint
 from ..paths import ROOT, build_dir
+from ..results import records
 from ..stages import STAGES, Stage
 from .subject import Result
 
@@ -31,29 +32,24 @@ class Earlier:
     results: list[Result]
 
 
-def find_earlier(stage: Stage, target: str) -> Earlier | None:
-    """The results of the last run that passed, if it was with the same files and programs; otherwise None."""
+def find_earlier(stage: Stage, target: str, key: str) -> Earlier | None:
+    """The results of the last run that passed, if it was with this key (`key_of`); otherwise None."""
     try:
         kept = json.loads(place_of(stage, target).read_text())
-        return (
-            Earlier(kept["date"], [Result(**row) for row in kept["results"]])
-            if kept["key"] == key_of(stage)
-            else None
-        )
+        if kept["key"] != key:
+            return None
+        return Earlier(kept["date"], [Result(**row) for row in kept["results"]])
     except (OSError, ValueError, KeyError, TypeError):  # none, or of another version of this module
         return None
 
 
-def keep(stage: Stage, target: str, results: Sequence[Result]) -> None:
-    """Keeps the results for `find_earlier` if none failed."""
+def keep(stage: Stage, target: str, key: str, results: Sequence[Result]) -> None:
+    """Keeps the results for `find_earlier` if none failed. `key` is from before the checks."""
     if any(result.outcome == "failed" for result in results):
         return
     date = datetime.now().strftime("%Y-%m-%d at %H:%M")
-    kept = {"key": key_of(stage), "date": date, "results": [asdict(result) for result in results]}
-    place, made = place_of(stage, target), place_of(stage, target).with_suffix(f".{os.getpid()}")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    made.write_text(json.dumps(kept))
-    made.replace(place)
+    kept = {"key": key, "date": date, "results": [asdict(result) for result in results]}
+    records.save(kept, place_of(stage, target))
 
 
 def place_of(stage: Stage, target: str) -> Path:
@@ -68,10 +64,11 @@ def key_of(stage: Stage) -> str:
     digest = hashlib.sha256("\0".join(parts).encode() + fingerprint())
     for name in COMPILER_VARIABLES:
         digest.update(f"{name}={os.environ.get(name)}\0".encode())
+    common = ROOT / "common"
     folders = [row.folder for row in (STAGES if stage.kind == "program" else [stage])]
-    for folder in [*folders, *(ROOT / "common" / name for name in PACKAGES)]:
-        for path in files_of(folder):
-            digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
+    folders += [common / name for name in PACKAGES]
+    for path in [*sorted(common.glob("*.py")), *(path for folder in folders for path in files_of(folder))]:
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 

@@ -60,17 +60,17 @@ def build_and_check_changed(stage: Stage, targets: list[str], workers: Executor)
     """The same, but checks that have passed are not repeated while nothing has changed that they depend on."""
     from ..check import earlier
 
-    results = []
+    results, key = [], earlier.key_of(stage)
     for target in targets:
         build_with_progress(stage, target)
-        if before := earlier.find_earlier(stage, target):
+        if before := earlier.find_earlier(stage, target, key):
             count = sum(row.outcome == "passed" for row in before.results)
             again = f"make stage-{stage.number} repeats them"
             say(f"  {count} checks passed on {before.date}; nothing has changed since ({again})")
             results += before.results
         else:
             rows = check_with_progress(stage, target, workers=workers)
-            earlier.keep(stage, target, rows)
+            earlier.keep(stage, target, key, rows)
             results += rows
     return results
 

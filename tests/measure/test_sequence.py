@@ -174,7 +174,7 @@ def test_the_next_sweep_measures_what_is_left(tmp_path, monkeypatch, sweep_of_th
 def test_a_gpu_measures_gru_and_ieee_too():
     kinds = {(one.cell, one.dtype, one.maths) for one in sweep.sweep_configurations()}
     assert {("lstm", "bfloat16", "IEEE"), *sweep.OTHERS} == kinds
-    sizes = [sweep.size_of(times.configuration_facts(one, "cuda")) for one in sweep.sweep_configurations()]
+    sizes = [sweep.size_of(vars(one)) for one in sweep.sweep_configurations()]
     assert len(set(sizes)) == len(sizes) == 120
 
 

@@ -13,7 +13,7 @@ import argparse
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -53,16 +53,8 @@ def measure_sweep(seconds: float, path: Path) -> dict:
     deadline, lock = time.monotonic() + seconds, threading.Lock()
     record = continue_record(path)
     measured = {size_of(row) for row in record["rows"]}
-    wanted = [
-        one for one in sweep_configurations() if size_of(times.configuration_facts(one, "cuda")) not in measured
-    ]
-    remaining = iter(wanted)
+    remaining = iter([one for one in sweep_configurations() if size_of(vars(one)) not in measured])
     build_stage(stages.get_stage(7), "cuda")
-
-    def add(rows: list[dict], not_run: list[dict]) -> None:
-        record["rows"] += rows
-        record["not_run"] += not_run
-        records.save(record, path)
 
     def measure_on(gpu: int) -> None:
         with new_process() as run:
@@ -72,9 +64,11 @@ def measure_sweep(seconds: float, path: Path) -> dict:
                     configuration = next(remaining, None)
                 if configuration is None:
                     return
-                found = run(measure_size, configuration)
+                rows, not_run = run(measure_size, configuration)
                 with lock:
-                    add(*found)
+                    record["rows"] += rows
+                    record["not_run"] += not_run
+                    records.save(record, path)
 
     run_on_each_gpu(measure_on)
     for configuration in remaining:
@@ -85,8 +79,9 @@ def measure_sweep(seconds: float, path: Path) -> dict:
 
 
 def continue_record(path: Path) -> dict:
-    """The record at `path` without its list of what did not run, if it is of these sources and this kind of GPU;
-    otherwise a new one.
+    """The record at `path`, if it is of these sources and this kind of GPU; otherwise a new one.
+
+    Sizes that it lists as not run are not in it, so that they are tried again.
     """
     record = records.start_record(sources.hash_stage(stages.get_stage(7))) | {"rows": [], "not_run": []}
     if not path.exists():
@@ -99,9 +94,9 @@ def continue_record(path: Path) -> dict:
     return before | {"date": record["date"], "not_run": kept}
 
 
-def size_of(row: dict) -> tuple:
-    """What tells the sizes of the sweep apart."""
-    return tuple(row[name] for name in ("cell", "T", "B", "S", "dtype", "maths"))
+def size_of(facts: dict) -> tuple:
+    """What tells the sizes of the sweep apart: of a row, or of a configuration's fields."""
+    return tuple(facts[name] for name in ("cell", "T", "B", "S", "dtype", "maths"))
 
 
 def run_on_each_gpu(function: Callable[[int], None]) -> None:
@@ -130,14 +125,9 @@ def time_size(configuration: Configuration, what: str) -> tuple[list[dict], list
         sets = make_input_sets(case, count=2, tf32=configuration.maths == "TF32")
         peers.flatten_for_cudnn(sets)
         name = f"cuDNN {configuration.cell.upper()}"
-        cudnn = Implementation(
-            name, peers.by_torch(case), may_fail=True
-        )  # at small states in IEEE, it is too inexact
-        found: Sequence[Implementation] = [
-            cudnn,
-            *peers.stage_rungs(case, module, "cuda", [*rungs_of("cuda", "cuda"), None]),
-        ]
-        return time_case(found, sets, what, ROUNDS, BLOCK_SECONDS, WARM_UP_ROUNDS)
+        cudnn = Implementation(name, peers.by_torch(case), may_fail=True)  # too inexact at small states in IEEE
+        rungs = peers.stage_rungs(case, module, "cuda", [*rungs_of("cuda", "cuda"), None])
+        return time_case([cudnn, *rungs], sets, what, ROUNDS, BLOCK_SECONDS, WARM_UP_ROUNDS)
 
 
 def main() -> int:
