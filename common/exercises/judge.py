@@ -21,13 +21,15 @@ from .judging.kernels import (
     stored_once,
     wide_indices,
 )
+from .judging.mistakes import likely_mistake
 from .judging.source_text import find_host_calls
 from .judging.work import CALLS, OPERATORS, SMALL, Work
 from .runner.process import LearnerError, Stopped
 
 __all__ = [
     "CALLS", "OPERATORS", "SIZES", "SMALL", "BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work",
-    "agree", "cases", "derived_by_hand", "enough_threads", "find_host_calls", "guarded", "launched_once", "made_by",
+    "agree", "cases", "derived_by_hand", "enough_threads", "find_host_calls", "guarded", "launched_once",
+    "likely_mistake", "made_by",
     "no_idle_block", "on_current_stream", "once_differentiable", "refused", "releases_gil", "require", "same",
     "stored_once", "unchanged", "wide_indices",
 ]  # fmt: skip

@@ -114,8 +114,8 @@ __device__ __forceinline__ scalar_t round_to_tf32(scalar_t number) {
   }
 }
 
-// A chunk takes two instructions: one for each half of the lanes' vectors. Whoever writes the rows of the
-// batch rounds them to TF32: every warp reads them, and would round them again.
+// A chunk takes two instructions: one for each half of the lanes' vectors. The rows of the batch are rounded
+// to TF32 when they are written: every warp reads them, and would round them again.
 template <typename scalar_t>
 struct TensorCores {
   using Scalar = scalar_t;

@@ -1,7 +1,7 @@
 import json
 import random
 
-from common.exercises.judge import BuildFailure, Failure, unchanged
+from common.exercises.judge import BuildFailure, Failure, likely_mistake, unchanged
 
 SCENARIOS = 60
 SHOWN = 10  # calls before the wrong one
@@ -69,7 +69,7 @@ def check(work):
     found = [output.splitlines() for _, output, _ in ran.told]
     for scenario, (status, _, reasons), got in zip(scenarios, ran.told, found, strict=False):
         if got != returns(scenario) or status != 0:
-            mistake = likely_mistake(scenarios, found, scenario)
+            mistake = likely_mistake(MISTAKES, returns, scenarios, found, scenario)
             raise Failure("\n".join(explain(scenario, status, got, reasons, mistake)))
 
 
@@ -156,17 +156,6 @@ def pop_size(waiting, most, size, delay, now, is_closed, last_pop, mistake):
 
 
 # Messages ----------------------------------------------------------------------------------------------------------
-
-
-def likely_mistake(scenarios, found, failed):
-    """The mistake that would give what the learner's queue gives in this scenario, and in most others; else empty."""
-
-    def explained(mistake):
-        return sum(returns(one, mistake) == got for one, got in zip(scenarios, found, strict=False))
-
-    possible = [mistake for mistake in MISTAKES if returns(failed, mistake) == found[scenarios.index(failed)]]
-    best = max(possible, key=explained, default="")
-    return best if 2 * explained(best) > len(found) else ""
 
 
 def explain(scenario, status, found, reasons, mistake):

@@ -1,7 +1,7 @@
 import random
 from dataclasses import dataclass
 
-from common.exercises.judge import Failure, unchanged
+from common.exercises.judge import Failure, likely_mistake, unchanged
 
 MOST, EXPIRY = 2, 10
 SCENARIOS = 300
@@ -40,7 +40,7 @@ def check(work):
     found = [trial(MOST, EXPIRY, one, len(in_order(one))) for one in scenarios]
     for scenario, got in zip(scenarios, found, strict=True):
         if got != answers(scenario):
-            mistake = likely_mistake(scenarios, found, scenario)
+            mistake = likely_mistake(MISTAKES, answers, scenarios, found, scenario)
             raise Failure("\n".join(explain(scenario, got, mistake)))
 
 
@@ -187,17 +187,6 @@ class Table:
 
 
 # Messages ----------------------------------------------------------------------------------------------------------
-
-
-def likely_mistake(scenarios, found, failed):
-    """The mistake that would give what the learner's table gives in this scenario, and in most others; else empty."""
-
-    def explained(mistake):
-        return sum(answers(one, mistake) == got for one, got in zip(scenarios, found, strict=True))
-
-    possible = [mistake for mistake in MISTAKES if answers(failed, mistake) == found[scenarios.index(failed)]]
-    best = max(possible, key=explained, default="")
-    return best if 2 * explained(best) > len(scenarios) else ""
 
 
 def explain(scenario, found, mistake):
