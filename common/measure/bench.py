@@ -93,7 +93,7 @@ def parts_of(plan: Plan, device: str, wanted: Sequence[Stage]) -> Iterator[tuple
     for stage in wanted:
         if stage.kind == "sequence":
             is_full = plan.rounds >= FULL.rounds
-            yield times.measure_sequences_on, device, stage, times.FULL if is_full else times.TOUR
+            yield from times.parts_of(device, stage, times.FULL if is_full else times.TOUR)
 
 
 @contextmanager

@@ -46,21 +46,22 @@ def is_disturbed(row: dict) -> bool:
 
 
 def describe_drift(result: dict) -> str | None:
-    """How far eager's times at one size are from the first of them, if that is too far for a recorded measurement.
+    """How far a baseline's times at one size are from the first of them, if too far for a recorded measurement.
 
-    `make bench` measures eager at that size first, again before every other part, and at the end. On a quiet machine
-    its times agree.
+    `make bench` measures eager at one size first, again before every other size, and at the end; and torch's LSTM
+    before and after all sequences. On a quiet machine their times agree.
     """
     found: dict[tuple[str, str], list[float]] = {}
     for row in result.get("repeats", []):
         for name, median in row["medians"].items():
-            found.setdefault((row["device"], f"{name} at {size_label(row)}"), []).append(median)
+            what = f"{row.get('name', 'eager')}'s {name} at {size_label(row)}"
+            found.setdefault((row["device"], what), []).append(median)
     for (device, what), (first, *later) in found.items():
         drift, farthest = max((max(median / first, first / median), median) for median in (first, *later))
         if drift > MOST_DRIFT:
             times = f"{first:,.0f} us at the beginning and {farthest:,.0f} us later in the same run"
             return (
-                f"eager's {what} on {device.upper()} tensors took {times}, more than {MOST_DRIFT - 1:.0%} apart, so "
+                f"{what} on {device.upper()} tensors took {times}, more than {MOST_DRIFT - 1:.0%} apart, so "
                 "something else was running"
             )
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -17,7 +18,10 @@ from common.measure.passes import time_case
 from common.measure.sequence import peers, times
 from common.measure.sequence.times import Configuration, Plan
 from common.results import records
+from common.results.formatting import PASSES
+from common.results.rows import describe_drift
 from common.sequence.case import SequenceCase
+from common.stages import find_stage
 from common.studies.sequence import sweep
 from support import measurement
 
@@ -82,9 +86,32 @@ def test_a_stage_without_code_for_a_device_is_named(monkeypatch):
         raise UserError("it has no code for CPU tensors\nand more")
 
     monkeypatch.setattr(times, "target_for", refuse)
-    found = times.measure_sequences_on("cpu", sweep.stages.find_stage(7), TINY)
-    assert found["sequences"] == []
+    found = times.measure_part(Configuration("lltm", 2, 1, 1, 1), "cpu", find_stage(7), TINY)
+    assert list(found) == ["not_run"]
     assert found["not_run"][0]["reason"] == "it has no code for CPU tensors"
+
+
+def test_a_plan_is_measured_part_by_part_between_two_repeats_of_its_baseline(monkeypatch):
+    first, second = Configuration("lltm", 2, 1, 1, 1), Configuration("lstm", 3, 2, 4, 5)
+    plan = replace(TINY, configurations={"cpu": (first, second)}, repeats=True)
+    parts = list(times.parts_of("cpu", find_stage(7), plan))
+    assert [(function, configuration) for function, configuration, *_ in parts] == [
+        (times.repeat_baseline, second),
+        (times.measure_part, first),
+        (times.measure_part, second),
+        (times.repeat_baseline, second),
+    ]
+    function, *arguments = parts[0]
+    (repeat,) = function(*arguments)["repeats"]
+    assert (repeat["name"], repeat["B"], repeat["I"], repeat["S"]) == ("torch.nn LSTM", 2, 4, 5)
+    drifted = repeat | {"medians": {name: 2 * median for name, median in repeat["medians"].items()}}
+    result = measurement.measurement() | {"repeats": [repeat, drifted]}
+    records.validate(result, records.MEASURED)
+    assert describe_drift(result).startswith("torch.nn LSTM's forward at B2 I4 S5 on CPU tensors took")
+    assert [function for function, *_ in times.parts_of("cpu", find_stage(7), replace(plan, repeats=False))] == [
+        times.measure_part,
+        times.measure_part,
+    ]
 
 
 def test_float32_maths_is_as_before():
@@ -109,7 +136,10 @@ def test_a_wrong_result_leaves_out_its_configuration_only(monkeypatch):
     monkeypatch.setattr(times, "target_for", lambda *_: "host")
     monkeypatch.setattr(times, "measure_configuration", measure)
     plan = replace(TINY, configurations={"cpu": configurations})
-    found = times.measure_sequences_on("cpu", sweep.stages.find_stage(7), plan)
+    found: dict[str, list] = {"sequences": [], "not_run": []}
+    for function, *arguments in times.parts_of("cpu", find_stage(7), plan):
+        for part, entries in function(*arguments).items():
+            found[part] += entries
     assert {row["cell"] for row in found["sequences"]} == {"gru"}
     (left_out,) = (entry for entry in found["not_run"] if entry["name"] == "every implementation")
     assert left_out["reason"] == "stage 7 is not timed: outputs is wrong"
@@ -207,3 +237,21 @@ def test_make_stage_7_ends_with_a_comparison(monkeypatch, capsys):
     assert "stage 7" in capsys.readouterr().out
     assert times.compare_sequences("emulator", "cpu") == []
     assert load(7, "host").lltm_sequence
+
+
+def test_the_readme_says_what_was_recorded():
+    text = (find_stage(7).folder / "README.md").read_text()
+    record = json.loads(records.SWEEP_RECORD.read_text())
+    for name, kind in {
+        "LSTM, bfloat16": ("lstm", "bfloat16", "IEEE"),
+        "GRU, bfloat16": ("gru", "bfloat16", "IEEE"),
+        "LSTM, TF32": ("lstm", "float32", "TF32"),
+        "LSTM, IEEE float32": ("lstm", "float32", "IEEE"),
+    }.items():
+        cells = []
+        for which in PASSES:
+            groups = sequence_sweep.by_size(sequence_sweep.rows_of(record, *kind))
+            every = [sequence_sweep.speedup_over_cudnn(group) for group in groups if group[0]["pass"] == which]
+            found = [speedup for speedup in every if speedup is not None]
+            cells.append(f"{statistics.median(found):.1f} ({min(found):.1f} to {max(found):.1f})")
+        assert f"| {name} | {len(found)} | {' | '.join(cells)} |" in text

@@ -121,6 +121,22 @@ def test_where_the_notebook_says_that_the_gain_is_smallest_and_largest():
     assert all(row["T"] == steps for _, row, _ in speedups[-20:])
 
 
+@pytest.mark.syllabus("7.3b")
+def test_the_sweep_of_the_gru_and_of_float32():
+    record = json.loads(records.SWEEP_RECORD.read_text())
+    slower = set()
+    for cell, dtype, maths in (("gru", "bfloat16", "IEEE"), ("lstm", "float32", "TF32"), ("lstm", "float32", "IEEE")):
+        groups = by_size(rows_of(record, cell, dtype, maths))
+        assert len(groups) == 2 * 20  # both passes of each size
+        for group in groups:
+            speedup = speedup_over_cudnn(group)
+            assert speedup is not None or maths == "IEEE", f"cuDNN is missing at {group[0]}"
+            if speedup is not None and speedup < 0.9:
+                assert group[0]["pass"] == "forward"
+                slower.add((maths, group[0]["S"]))
+    assert slower == {("TF32", 64), ("IEEE", 64), ("TF32", 1024)}
+
+
 # GPUs with less shared memory -------------------------------------------------------------------------------------
 
 
