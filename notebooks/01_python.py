@@ -97,7 +97,7 @@ print("new_cell", tuple(new_cell.shape), "  new_h", tuple(new_h.shape))
 # multiplication on the way from `old_cell` to `new_cell`.
 
 # %%
-from common.figures.cell_diagram import draw_dataflow
+from common.figures.diagrams.cell_diagram import draw_dataflow
 
 draw_dataflow()
 

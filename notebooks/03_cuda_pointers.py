@@ -90,7 +90,7 @@ def reported(source, call, *arguments):
 # of 4 threads. There is no element for the two threads in red:
 
 # %%
-from common.figures import thread_grid
+from common.figures.diagrams import thread_grid
 
 thread_grid.draw_thread_grid(count=10, block_size=4)
 
@@ -1617,7 +1617,7 @@ compare(by_column.make(d_z, 1, 210), d_z)
 # in the same grid:
 
 # %%
-from common.figures import thread_cooperation
+from common.figures.diagrams import thread_cooperation
 
 thread_cooperation.draw_levels()
 

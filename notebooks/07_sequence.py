@@ -425,8 +425,8 @@ for speedup, group in [*speedups[:4], *speedups[-2:]]:
 # %% [markdown] syllabus="7.3b"
 # ### The GRU, and float32
 #
-# The GRU was measured, too, and the LSTM in float32, all with 128 steps. In IEEE float32, cuDNN's LSTM misses the bound
-# of the check at some sizes. These are not timed and have no number in the chart.
+# The GRU was measured, too, and the LSTM in float32, all with 128 steps. In IEEE float32, cuDNN's LSTM misses the
+# bound of the check at some sizes. These are not timed and have no number in the chart.
 
 # %%
 plot_sweep(sweep, "gru")

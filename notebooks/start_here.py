@@ -61,7 +61,7 @@ __global__ void square_kernel(const float* x, float* y, int64_t n) {
 
 # %%
 # %matplotlib inline
-from common.figures.thread_grid import draw_thread_grid
+from common.figures.diagrams.thread_grid import draw_thread_grid
 
 draw_thread_grid(count=10, block_size=4)
 

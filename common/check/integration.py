@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 from torch.library import opcheck as check_operator
@@ -14,15 +12,13 @@ from ..sequence.case import SequenceCase
 from ..sequence.cells import CELLS
 from ..sequence.rungs import RUNGS
 from .checks import results_of
+from .rung import Rung
 from .subject import needs
-
-if TYPE_CHECKING:
-    from .sequence import SequenceSubject
 
 SAVED = {"lltm": 4, "lstm": 5, "gru": 4}  # numbers for each unit of a step: z, and the cell if there is one
 
 
-def opcheck(subject: SequenceSubject) -> None:
+def opcheck(subject: Rung) -> None:
     """torch.library.opcheck: schemas, fake kernels, the registration of the gradient, and AOT dispatch."""
     operators = subject.module.sequence.operators
     for case in (subject.small_case(), subject.small_case(reverse=True, lengths=subject.lengths)):
@@ -46,7 +42,7 @@ def recurrence_arguments(case: SequenceCase) -> list[Tensor | None]:
     return [None if tensor is None else tensor.detach().requires_grad_() for tensor in found]
 
 
-def whole_under_compile(subject: SequenceSubject) -> None:
+def whole_under_compile(subject: Rung) -> None:
     """torch.compile(fullgraph=True) keeps a sequence whole, with static and with dynamic shapes."""
     torch._dynamo.reset()
     for dynamic in (False, True):
@@ -58,7 +54,7 @@ def whole_under_compile(subject: SequenceSubject) -> None:
     torch._dynamo.reset()
 
 
-def autocast(subject: SequenceSubject) -> None:
+def autocast(subject: Rung) -> None:
     """Under autocast, a sequence computes in its dtype; the gradients have the dtype of their inputs."""
     device = subject.device.partition(":")[0]
     for cell in CELLS:
@@ -73,7 +69,7 @@ def autocast(subject: SequenceSubject) -> None:
             assert {got[f"d_{name}"].dtype for name in case.differentiable} == {subject.dtype}, str(case)
 
 
-def saved_memory(subject: SequenceSubject) -> None:
+def saved_memory(subject: Rung) -> None:
     """Besides inputs and results, forward saves z and the cells of all steps for backward, and nothing else."""
     for cell, numbers in SAVED.items():
         case = subject.small_case(cell)
@@ -86,7 +82,7 @@ def saved_memory(subject: SequenceSubject) -> None:
         assert saved == expected, f"{saved} bytes are saved for backward, expected {expected} ({case})"
 
 
-def chosen_rung(subject: SequenceSubject) -> None:
+def chosen_rung(subject: Rung) -> None:
     """Without a rung, the stage chooses one, explains the choice, and the results are right."""
     for case in (subject.small_case(), subject.case(subject.cell(1), 2, 9, 3, 40)):
         options = {"dtype": case.dtype, "device": case.device}
@@ -100,7 +96,7 @@ def chosen_rung(subject: SequenceSubject) -> None:
 
 
 @needs("streams")
-def graph_capture(subject: SequenceSubject) -> None:
+def graph_capture(subject: Rung) -> None:
     """Both passes can be captured in a CUDA graph, which computes from the inputs that are there when it runs."""
     case = subject.small_case()
     with torch.cuda.device(subject.device):

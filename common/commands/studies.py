@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from ..console import say
 from ..pages.tables.serving_table import serving_table
-from ..pages.tables.tool_comparison_table import tool_comparison_table
+from ..pages.tables.tools.tool_comparison_table import tool_comparison_table
 from ..pages.tables.wheels_table import wheels_table
-from ..studies import serving, tool_comparison, wheels
+from ..studies import tool_comparison, wheels
+from ..studies.serving import times as serving_times
 
 
 def compare_tools() -> int:
@@ -27,6 +28,6 @@ def try_wheels(pythons: Sequence[str], torches: Sequence[str] | None) -> int:
 
 def measure_serving() -> int:
     """Records the times of stage 8's server; always 0."""
-    status = serving.record_serving()
+    status = serving_times.record_serving()
     say(serving_table())
     return status

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from ..paths import ROOT, display_path
 from ..results import records
 from ..results.scaling import TRACE_KINDS, ideal_step, intersect, merge, select
-from .cell_diagram import write_svg
+from .diagrams.cell_diagram import write_svg
 from .plots import BLUE, GREEN, INK, PURPLE, SKY, STYLE, VERMILION, WIDTH
 
 PICTURE = ROOT / "docs" / "pictures" / "scaling.svg"

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from ..paths import ROOT, display_path
 from ..results import records
-from .cell_diagram import write_svg
+from .diagrams.cell_diagram import write_svg
 from .plots import BLUE, STYLE, WIDTH
 
 PICTURE = ROOT / "docs" / "pictures" / "serving.svg"

@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from ..paths import ROOT, display_path
 from ..results import records
-from .cell_diagram import write_svg
+from .diagrams.cell_diagram import write_svg
 from .plots import BLUE, GREEN, STYLE, VERMILION, WIDTH
 
 PICTURE = ROOT / "docs" / "pictures" / "training.svg"

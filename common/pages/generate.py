@@ -21,11 +21,11 @@ from .tables.emulator_tables import features_table, speed_table
 from .tables.exercise_tables import exercises_table, mutation_table, wrong_answers_table
 from .tables.kernels_table import kernels_table
 from .tables.ladder import ladder_table, results_table, stage_table, stages_table
-from .tables.ncu_table import ncu_table
 from .tables.published_table import published_table
-from .tables.sanitizer_table import sanitizer_table
 from .tables.serving_table import serving_table
-from .tables.tool_comparison_table import tool_comparison_table
+from .tables.tools.ncu_table import ncu_table
+from .tables.tools.sanitizer_table import sanitizer_table
+from .tables.tools.tool_comparison_table import tool_comparison_table
 from .tables.training_table import training_summary
 from .tables.wheels_table import wheels_table
 

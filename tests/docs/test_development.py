@@ -30,7 +30,7 @@ def test_it_fits_two_screens():
 
 @pytest.mark.needs("matplotlib")
 def test_the_diagram_shows_the_layers_that_lint_enforces(tmp_path):
-    from common.figures import cell_diagram, packages_diagram
+    from common.figures.diagrams import cell_diagram, packages_diagram
 
     names = [name for layer in packages_diagram.layers() for name in layer]
     assert set(names) == set(packages_diagram.HOLDS)
@@ -40,5 +40,18 @@ def test_the_diagram_shows_the_layers_that_lint_enforces(tmp_path):
         return re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"))
 
     drawn = words(packages_diagram.write_diagram(tmp_path))
-    assert drawn == words(cell_diagram.PICTURES / "packages.svg"), "run python -m common.figures.packages_diagram"
+    assert drawn == words(cell_diagram.PICTURES / "packages.svg"), (
+        "run python -m common.figures.diagrams.packages_diagram"
+    )
     assert "pictures/packages.svg" in PAGE
+
+
+def test_no_folder_of_modules_is_too_long_to_read():
+    """Headers and programs with mistakes are collections; the folders of modules should read like contents."""
+    collections = {"include", "features", "mistakes"}
+    sizes: dict[str, set[str]] = {}
+    for path in (ROOT / "common").rglob("*"):
+        folder = path.relative_to(ROOT).parent
+        if path.suffix in {".py", ".cpp", ".h", ".cu", ".cuh"} and not collections & set(folder.parts):
+            sizes.setdefault(str(folder), set()).add(path.stem)
+    assert {folder: len(names) for folder, names in sizes.items() if len(names - {"__init__"}) > 12} == {}

@@ -52,12 +52,12 @@ def test_the_report_is_what_is_printed():
 
 @pytest.mark.needs("matplotlib")
 def test_the_picture_is_up_to_date(tmp_path):
-    from common.figures import cell_diagram, emulator_diagram
+    from common.figures.diagrams import cell_diagram, emulator_diagram
 
     def words(path):
         return re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"))
 
     assert words(emulator_diagram.write_diagram(tmp_path)) == words(cell_diagram.PICTURES / "emulator.svg"), (
-        "run python -m common.figures.emulator_diagram"
+        "run python -m common.figures.diagrams.emulator_diagram"
     )
     assert "pictures/emulator.svg" in PAGE

@@ -181,7 +181,7 @@ def test_a_loss_of_one_output_hides_half_of_d_new_cell(given, silent):
     torch.testing.assert_close(page["d_new_cell"], half)
 
 
-REDRAW = "run python -m common.figures.cell_diagram"
+REDRAW = "run python -m common.figures.diagrams.cell_diagram"
 
 
 def test_backward_through_time(given):
@@ -280,7 +280,7 @@ def test_second_derivatives_are_silently_wrong_with_saved_gates(given):
 @pytest.mark.syllabus("1.1b")
 @pytest.mark.parametrize("name", ["dataflow.svg", "dataflow_backward.svg"])
 def test_the_pictures_are_up_to_date(tmp_path, name):
-    from common.figures import cell_diagram
+    from common.figures.diagrams import cell_diagram
 
     def numbers_and_words(path):
         """Versions of matplotlib may differ in the last digits: words as they are, coordinates to half a point."""

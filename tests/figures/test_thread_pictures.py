@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from matplotlib.figure import Figure
 
-from common.figures import thread_cooperation, thread_grid
+from common.figures.diagrams import thread_cooperation, thread_grid
 
 
 def words(figure: Figure) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from common import stages
 from common.emulator import Counted, Row
 from common.errors import UserError
-from common.pages.tables import ncu_table
+from common.pages.tables.tools import ncu_table
 from common.results import records
 from common.studies import microbenchmarks, ncu, ncu_tool
 from common.studies.ncu_tool import METRICS, KernelCase

@@ -12,7 +12,7 @@ import pytest
 from common import stages
 from common.build import nvcc
 from common.errors import UserError
-from common.pages.tables import sanitizer_table
+from common.pages.tables.tools import sanitizer_table
 from common.results import records, sources
 from common.studies import sanitizer
 

@@ -10,7 +10,7 @@ import pytest
 
 from common.build import nvcc
 from common.errors import UserError
-from common.pages.tables import tool_comparison_table
+from common.pages.tables.tools import tool_comparison_table
 from common.paths import ROOT
 from common.results import records
 from common.studies import sanitizer, tool_comparison

@@ -24,7 +24,7 @@ from . import peers
 
 # The LLTM has no forget gate: with the weights of `torch.nn.LSTM`, it amplifies rounding so much in 128 steps or more
 # that the plain loop misses the bound of the check, too: gradients in float32, outputs in bfloat16. With weights of a
-# twentieth of that size it does not, even in 1024 steps of bfloat16 if the cell is float. Times do not depend on them.
+# twentieth of that size it does not, even in 1024 steps of bfloat16 with a float cell. Times do not depend on them.
 LLTM_GAIN = 0.05
 
 
@@ -110,7 +110,7 @@ def target_for(stage: Stage, device: str) -> str:
 
 
 def repeat_baseline(configuration: Configuration, device: str, plan: Plan) -> dict[str, list[dict]]:
-    """The times of torch's own module alone: at both ends of a measurement, they show whether the machine was quiet."""
+    """The times of torch's own module alone, which show whether the machine was as quiet at the end as before."""
     case = configuration.case(device)
     with peers.float32_maths(configuration.maths):
         sets = make_input_sets(case, tf32=configuration.maths == "TF32")

@@ -6,7 +6,7 @@ import json
 
 from ...results import records
 from ...results.rows import unique
-from ...studies import serving
+from ...studies.serving.times import hash_sources
 from ..markdown import markdown_table
 
 NOTHING = "Nothing is recorded yet: `make serving`."
@@ -33,7 +33,7 @@ def serving_table() -> str:
         f"{machine['cpu']}, {machine['cores']} cores, torch {record['versions']['torch']}, {record['date'][:10]}. "
         f"Sequences of {record['steps']} steps; the times are milliseconds."
     )
-    stale = STALE if record["sources"] != serving.hash_sources() else ""
+    stale = STALE if record["sources"] != hash_sources() else ""
     return f"{origin}\n\n{markdown_table(header, lines)}{stale}"
 
 

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "../races/happens_before.h"
+#include "../ordering/happens_before.h"
 #include "launch_state.h"
 
 EMULATOR_BEGIN

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "../ordering/release_log.h"
 #include "../report/report.h"
 #include "../synchronisation/group_barriers.h"
-#include "release_log.h"
 #include "shadow_events.h"
 
 namespace emulator {

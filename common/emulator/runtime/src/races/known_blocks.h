@@ -1,7 +1,7 @@
 // Order through barriers of clusters and grids.
 #pragma once
 
-#include "happens_before.h"
+#include "../ordering/happens_before.h"
 
 EMULATOR_BEGIN
 namespace emulator {

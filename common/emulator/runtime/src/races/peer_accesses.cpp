@@ -6,12 +6,12 @@
 #include <map>
 #include <utility>
 
+#include "../ordering/happens_before.h"
+#include "../ordering/release_acquire.h"
 #include "../report/report.h"
 #include "../synchronisation/barrier_check.h"
 #include "access_sites.h"
-#include "happens_before.h"
 #include "race_text.h"
-#include "release_acquire.h"
 
 namespace emulator {
 

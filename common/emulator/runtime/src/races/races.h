@@ -3,8 +3,8 @@
 #pragma once
 
 #include "../memory/access.h"
+#include "../ordering/happens_before.h"
 #include "access_sites.h"
-#include "happens_before.h"
 
 EMULATOR_BEGIN
 namespace emulator {

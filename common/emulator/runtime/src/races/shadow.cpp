@@ -5,11 +5,11 @@
 #include <cstring>
 
 #include "../memory/bindings.h"
+#include "../ordering/release_acquire.h"
 #include "../report/report.h"
 #include "../scheduler/shared_memory.h"
 #include "initialisation.h"
 #include "peer_accesses.h"
-#include "release_acquire.h"
 #include "shadow_events.h"
 #include "shadow_pages.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "../memory/access.h"
-#include "happens_before.h"
+#include "../ordering/happens_before.h"
 #include "races.h"
 
 EMULATOR_BEGIN

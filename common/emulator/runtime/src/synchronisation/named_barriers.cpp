@@ -7,8 +7,8 @@
 
 #include "../launch/failure.h"
 #include "../memory/access.h"
-#include "../races/happens_before.h"
-#include "../races/release_acquire.h"
+#include "../ordering/happens_before.h"
+#include "../ordering/release_acquire.h"
 #include "../report/report.h"
 #include "../scheduler/scheduler.h"
 #include "barrier_check.h"

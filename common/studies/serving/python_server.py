@@ -1,7 +1,7 @@
 """A minimal server in Python with the same model and requests as stage 8's, to compare it with.
 
-`python -m common.studies.python_server` prints its port. Each connection has a thread; there are no batches, no
-limits and no streams.
+`python -m common.studies.serving.python_server` prints its port. Each connection has a thread; there are no
+batches, no limits and no streams.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import torch
 
-from .. import deploy
+from ... import deploy
 
 
 def make_handler(model: torch.nn.Module) -> type[BaseHTTPRequestHandler]:

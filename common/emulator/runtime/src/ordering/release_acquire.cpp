@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "../memory/access.h"
+#include "../races/shadow_events.h"
 #include "../report/report.h"
 #include "release_log.h"
-#include "shadow_events.h"
 
 namespace emulator {
 namespace {

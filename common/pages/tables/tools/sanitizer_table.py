@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ... import stages
-from ...results import records, sources
+from .... import stages
+from ....results import records, sources
 
 if TYPE_CHECKING:
     pass
-from ...studies.sanitizer import SANITIZER_TOOLS, SHAPE_CLASSES
+from ....studies.sanitizer import SANITIZER_TOOLS, SHAPE_CLASSES
 
 
 def sanitizer_table() -> str:

@@ -3,10 +3,10 @@
 #include <string>
 
 #include "../launch/launch_state.h"
+#include "../memory/access.h"
+#include "../memory/allocation.h"
 #include "../report/report.h"
 #include "../scheduler/scheduler.h"
-#include "access.h"
-#include "allocation.h"
 
 namespace emulator {
 namespace {

@@ -18,11 +18,11 @@ from contextlib import contextmanager
 
 import torch
 
-from .. import deploy
-from ..console import step
-from ..paths import ROOT
-from ..results import records
-from ..stages import get_stage
+from ... import deploy
+from ...console import step
+from ...paths import ROOT
+from ...results import records
+from ...stages import get_stage
 
 SECONDS = 3.0  # for each measurement, after a warm-up
 WARM_UP = 1.0
@@ -154,7 +154,7 @@ class Client:
 @contextmanager
 def python_server() -> Iterator[int]:
     """The port of the server in Python, which runs in a process of its own."""
-    command = [sys.executable, "-m", "common.studies.python_server"]
+    command = [sys.executable, "-m", "common.studies.serving.python_server"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         yield int(process.stdout.readline())

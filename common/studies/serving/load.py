@@ -1,6 +1,6 @@
 """Stage 8's server under load for minutes, with clients that send their requests byte by byte beside the others.
 
-    python -m common.studies.serving_load [--minutes 5] [--slow 1000]
+    python -m common.studies.serving.load [--minutes 5] [--slow 1000]
 
 It prints a line every ten seconds, and ends with status 1 if an answer is wrong or missing, or if the memory grows.
 """
@@ -19,10 +19,10 @@ from pathlib import Path
 
 import torch
 
-from .. import deploy
-from ..check.deploy import TOLERANCE, scores_in_python
-from ..console import say
-from .serving import STEPS, Client
+from ... import deploy
+from ...check.deploy import TOLERANCE, scores_in_python
+from ...console import say
+from .times import STEPS, Client
 
 CLIENTS = 8  # that send whole requests
 LINE_SECONDS = 10.0

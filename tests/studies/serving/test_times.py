@@ -12,7 +12,7 @@ from common.check.deploy import scores_in_python
 from common.figures import serving_chart
 from common.pages.tables.serving_table import serving_table
 from common.results import records
-from common.studies import serving
+from common.studies.serving import times as serving
 from support.serving import DEPLOY_MARKS
 
 

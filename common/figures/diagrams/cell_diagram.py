@@ -1,6 +1,6 @@
 """The data flow of the cell as a picture, forward and backward.
 
-`python -m common.figures.cell_diagram` writes both to docs/pictures/.
+`python -m common.figures.diagrams.cell_diagram` writes both to docs/pictures/.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from ..paths import ROOT
+from ...paths import ROOT
 
 PICTURES = ROOT / "docs" / "pictures"
 

@@ -6,14 +6,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...results import records
-from ...studies.programs import mistakes
-from ...studies.tool_comparison import CASE_SECONDS, SANITIZER_OPTIONS, TOOL_OUTCOMES, TOOLS, has_changed
+from ....results import records
+from ....studies.programs import mistakes
+from ....studies.tool_comparison import CASE_SECONDS, SANITIZER_OPTIONS, TOOL_OUTCOMES, TOOLS, has_changed
 
 
 def tool_comparison_table() -> str:
     """Program by program, how many of its mistakes each tool reports, and how many right cases."""
-    from ..markdown import markdown_table as table
+    from ...markdown import markdown_table as table
 
     record = json.loads(records.TOOLS_RECORD.read_text()) if records.TOOLS_RECORD.exists() else None
     rows = record["rows"] if record else []

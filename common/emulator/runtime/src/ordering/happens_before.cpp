@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "known_blocks.h"
+#include "../races/known_blocks.h"
+#include "../races/shadow_events.h"
 #include "release_acquire.h"
-#include "shadow_events.h"
 
 namespace emulator {
 

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from ..plots import GREEN, GRID, ORANGE, PURPLE, SKY, VERMILION, WIDTH
 from .cell_diagram import INK, PANEL, QUIET
-from .plots import GREEN, GRID, ORANGE, PURPLE, SKY, VERMILION, WIDTH
 
 CODE = "DejaVu Sans Mono"
 WARP_COLOURS = (SKY, ORANGE, GREEN, PURPLE)

@@ -5,9 +5,9 @@
 #include <mutex>
 
 #include "../launch/launch_state.h"
+#include "../memory/access.h"
+#include "../memory/allocation.h"
 #include "../races/initialisation.h"
-#include "access.h"
-#include "allocation.h"
 #include "emulator/tensor.h"
 
 namespace emulator {

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from ..plots import GREEN, GRID, ORANGE, PURPLE, SKY, VERMILION, WIDTH, YELLOW
 from .cell_diagram import INK, QUIET
-from .plots import GREEN, GRID, ORANGE, PURPLE, SKY, VERMILION, WIDTH, YELLOW
 
 CELL, BLOCK_GAP = 1.0, 0.6  # of the picture's units: a thread's width, and the gap between two blocks
 BLOCK_COLOURS = (SKY, ORANGE, GREEN, PURPLE, YELLOW, GRID)

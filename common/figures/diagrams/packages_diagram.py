@@ -1,6 +1,6 @@
 """The packages of common/ as a diagram: the layers that `make lint` enforces, and the path of `make stage-3`.
 
-`python -m common.figures.packages_diagram` writes docs/pictures/packages.svg.
+`python -m common.figures.diagrams.packages_diagram` writes docs/pictures/packages.svg.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from ..paths import ROOT
+from ...paths import ROOT
 from .cell_diagram import INK, PANEL, PICTURES, POINTWISE, QUIET, write_svg
 
 ROW, BOX, GAP, LEFT, WIDTH = 0.92, 0.7, 0.14, 0.15, 13.1  # inches

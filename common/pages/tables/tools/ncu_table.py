@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...results import records
-from ...studies import microbenchmarks, ncu, ncu_tool
-from ..markdown import markdown_table as table
+from ....results import records
+from ....studies import microbenchmarks, ncu, ncu_tool
+from ...markdown import markdown_table as table
 
 # Why a number of the tool's is another one, by kernel, space and number. A test holds that none is missing.
 PREDICATED = (

@@ -1,6 +1,6 @@
 """How the emulator works, as a diagram.
 
-`python -m common.figures.emulator_diagram` writes docs/pictures/emulator.svg.
+`python -m common.figures.diagrams.emulator_diagram` writes docs/pictures/emulator.svg.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from ..paths import ROOT
+from ...paths import ROOT
 from .cell_diagram import CELL, INK, MATRIX, PANEL, PICTURES, POINTWISE, QUIET, write_svg
 
 WIDTH, HEIGHT = 13.1, 6.3  # inches

@@ -1,0 +1,1 @@
+"""Diagrams that show how something works; none shows a measurement."""

@@ -1,0 +1,1 @@
+"""Tables of what tools say of kernels: compute-sanitizer and Nsight Compute."""
