@@ -58,6 +58,7 @@ class Launch:
     on_other_streams: int = 0  # launches that did not use torch's current stream
     unguarded: int = 0  # launches without one of torch's device guards around them
     idle_blocks: int = 0  # blocks that accessed no memory
+    idle_warps: int = 0  # warps that accessed no global memory
     stored_bytes: int = 0  # of global memory; an element that is stored twice in a launch counts once
     repeated_stores: int = 0  # to elements that another thread of the launch has stored already
     first_repeated: str = ""  # "element [1, 0] of out, by block (0, 0, 0), thread (0, 0, 0), and by ..."

@@ -85,7 +85,8 @@ def emulate(
 
 
 def check_sources(sources: Sequence[str]) -> None:
-    """Raises `UserError` for a file that cannot be a source of a program."""
+    """Raises `UserError` for a file that cannot be a source of a program, and for one that is named twice."""
+    seen: set[Path] = set()
     for source in sources:
         path = Path(source)
         if path.is_dir():
@@ -94,6 +95,9 @@ def check_sources(sources: Sequence[str]) -> None:
             raise UserError(f"there is no file {source}")
         if path.suffix not in SUFFIXES:
             raise UserError(f"{source} does not end in .cu: is it a CUDA program?")
+        if path.resolve() in seen:
+            raise UserError(f"{source} is given twice: all that it defines would be there twice")
+        seen.add(path.resolve())
 
 
 def build_program(

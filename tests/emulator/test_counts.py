@@ -175,6 +175,7 @@ def test_launches_say_who_stored_what(tmp_path):
         "element 5 of y, by block (0, 0, 0), thread (0, 0, 0), and by block (0, 1, 0), thread (0, 0, 0)"
     )
     assert (blocks.launches, blocks.idle_blocks, blocks.on_other_streams) == (2, 2, 2)
+    assert (rows.idle_warps, blocks.idle_warps) == (0, 2)  # of one warp a block
     assert (blocks.stored_bytes, blocks.repeated_stores, blocks.first_repeated) == (2 * 64 * 4, 0, "")
 
 

@@ -58,6 +58,16 @@ def test_a_stage_launches_on_the_device_of_its_tensors(number):
     assert compare(stages.get_stage(number).folder, number, device=1) == "agrees"
 
 
+@pytest.mark.proof("stages' tests", files=stage_files(3), uses=STARTED)
+def test_a_guard_of_a_stream_makes_its_device_current(tmp_path):
+    folder = tmp_path / "stage79_unguarded"
+    shutil.copytree(stages.get_stage(3).folder, folder, ignore=shutil.ignore_patterns("exercises", "__pycache__"))
+    source = folder / "csrc" / "lltm.cpp"
+    guard = "  c10::cuda::CUDAStreamGuard guard(c10::cuda::getCurrentCUDAStream(1));\n"
+    source.write_text(GUARD.sub(guard, source.read_text()))
+    assert compare(folder, 79, device=1) == "agrees"
+
+
 @pytest.mark.syllabus("9.2b")
 @pytest.mark.proof("stages' tests", files=stage_files(3), uses=STARTED)
 def test_without_its_guard_a_stage_fails_on_the_second_device_only(tmp_path):

@@ -13,6 +13,7 @@ from ..failures import Failure, require
 from .source_text import find_narrow_products
 
 WARP = 32  # threads
+MOST_READS = 3  # times as many numbers as are enough: a kernel may read one again instead of keeping it
 
 
 def stored_once(counted: Counted | None, size: int, case: object, kernel: str = "") -> None:
@@ -61,6 +62,30 @@ def enough_threads(counted: Counted | None, elements: int, case: object) -> None
             in_block * blocks >= elements,
             f"{case}: the results are right, but {launch.kernel} is launched with {in_block * blocks:,} threads for "
             f"{elements:,} results. Is there a block for every row?",
+        )
+
+
+def few_reads(counted: Counted | None, enough: int, case: object) -> None:
+    """Raises `Failure` if kernels read more than `MOST_READS` times as many numbers as are enough."""
+    if counted is None:
+        return
+    names = " and ".join(launch.kernel for launch in counted.launches)
+    reads = counted.total("lanes", space="global load")
+    require(
+        reads <= MOST_READS * enough,
+        f"{case}: the results are right, but the threads of {names} read {reads:,} numbers where {enough:,} are "
+        "enough. Does each thread also compute what others store?",
+    )
+
+
+def no_idle_warp(counted: Counted | None, case: object) -> None:
+    """Raises `Failure` if a warp of a launch accessed no global memory."""
+    for launch in counted.launches if counted else ():
+        require(
+            not launch.idle_warps,
+            f"{case}: the results are right, but {launch.idle_warps:,} warps of "
+            f"{launch.kernel}<<<{launch.grid}, {launch.block}>>> access no global memory. Has each warp a part of the "
+            "work?",
         )
 
 

@@ -72,6 +72,18 @@ def fake(name, *arguments, device="cpu"):
         return [described(one) for one in listed(operator(name)(*arguments))]
 
 
+def autocast_on_fake_gpu(dtype, name, *arguments):
+    """The same under autocast for GPUs to a dtype, with the kernels registered for AutocastCUDA."""
+    before = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
+    torch.set_autocast_enabled("cuda", True)  # torch.autocast would turn itself off without a GPU
+    torch.set_autocast_dtype("cuda", dtype)
+    try:
+        return fake(name, *arguments, device="cuda:0")
+    finally:
+        torch.set_autocast_enabled("cuda", before[0])
+        torch.set_autocast_dtype("cuda", before[1])
+
+
 def without_data(tensor, device):
     """A tensor like this one, on a device. Within a FakeTensorMode it has no memory."""
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from common.emulator import Counted, Launch
+from common.emulator import Counted, Launch, Row
 from common.exercises.judge import (
     Failure,
     enough_threads,
@@ -14,6 +16,7 @@ from common.exercises.judge import (
     on_current_stream,
     stored_once,
 )
+from common.exercises.judging.kernels import few_reads, no_idle_warp
 
 
 def counted(**changes: object) -> Counted:
@@ -70,6 +73,7 @@ def test_no_kernel_at_all():
         (on_current_stream, {"on_other_streams": 1}, "B=3: scale<float> is not launched on the current stream"),
         (launched_once, {"launches": 3}, "scale<float> is launched 3 times where one launch is enough"),
         (guarded, {"unguarded": 1}, "B=3: scale<float> is launched without a device guard"),
+        (no_idle_warp, {"idle_warps": 5}, "5 warps of scale<float><<<(2, 3, 1), (64, 1, 1)>>> access no global"),
         (no_idle_block, {"idle_blocks": 3}, "3 blocks of scale<float><<<(2, 3, 1), (64, 1, 1)>>> access no memory"),
     ],
 )
@@ -77,6 +81,17 @@ def test_how_it_was_launched(check, changes, message):
     with pytest.raises(Failure) as failure:
         check(counted(**changes), "B=3")
     assert message in str(failure.value)
+
+
+def test_kernels_read_each_number_a_few_times():
+    def reading(lanes: int) -> Counted:
+        row = Row("scale<float>", "k.cu", 7, "y[i] = x[i];", "global load", 1, lanes, 4 * lanes, 1, 1, 0, 0)
+        return replace(counted(), rows=[row, replace(row, space="global store", lanes=1000)])
+
+    few_reads(reading(30), 10, "B=3")
+    few_reads(None, 10, "B=3")
+    with pytest.raises(Failure, match="B=3: .* the threads of scale<float> read 31 numbers where 10 are enough"):
+        few_reads(reading(31), 10, "B=3")
 
 
 @pytest.mark.parametrize(

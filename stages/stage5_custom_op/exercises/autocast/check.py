@@ -19,6 +19,7 @@ def check(work):
         require(
             probe.has_kernel("pointwise", key), f"autocast has no rule for {where}: nothing is registered for {key}"
         )
+    on_gpu(probe, z, old_cell)
     outside(probe, z, old_cell)
 
 
@@ -66,6 +67,21 @@ def gradients(probe, dtype, z, old_cell):
     both = torch.autograd.grad((new_h, new_cell), (z, old_cell), heads)
     for name, found in zip(("z", "old_cell"), both, strict=True):
         require(found.dtype == torch.float32, f"d_{name} has dtype {found.dtype}, but {name} has torch.float32")
+
+
+def on_gpu(probe, z, old_cell):
+    """The rule for GPUs asks for the dtype of GPUs: tensors without data show which kernels are called."""
+    probe.load("lltm")  # registers the fake kernel
+    for dtype in LOW:
+        try:
+            found = {described[2] for described in probe.autocast_on_fake_gpu(dtype, "pointwise", z, old_cell)}
+        except Stopped as stopped:
+            raise Failure(f"{stopped}\nUnder autocast for GPUs: does the rule exclude AutocastCUDA?") from None
+        require(
+            found == {dtype},
+            f"under autocast for GPUs to {dtype}, the results are of {', '.join(map(str, found))}: does the rule for "
+            "GPUs use at::kCUDA, for the dtype and in cached_cast?",
+        )
 
 
 def outside(probe, z, old_cell):

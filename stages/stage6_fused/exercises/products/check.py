@@ -2,6 +2,7 @@ import torch
 
 from common.cell.case import input_gradients
 from common.exercises.judge import agree, cases, require, stored_once
+from common.exercises.judging.kernels import no_idle_warp
 from common.exercises.judging.launches import ORDERS, count_differences
 
 SIZES = ((4, 32, 32), (5, 3, 65), (17, 5, 33), (1, 130, 16), (3, 0, 33), (16, 7, 70))  # B, I, S
@@ -23,6 +24,7 @@ def check(work):
         ours = backward(stage, case)
     results = (case.B + 3 * case.S) * (case.S + case.I) * case.dtype.itemsize  # d_X and d_weights
     stored_once(mine.kernels, results, "backward", "products_kernel")
+    no_idle_warp(mine.kernels, f"backward, {case}")
     others = sorted(mine.calls.keys() - ours.calls.keys())
     require(
         not others,

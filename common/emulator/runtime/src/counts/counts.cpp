@@ -122,13 +122,15 @@ void count_launch_begins() {
   kernel.block = configuration.block;
   kernel.on_other_streams += configuration.stream != current_stream(running.launch->device);
   kernel.unguarded += device_guards() == 0;
-  kernel.idle_blocks += running.launch->schedule.blocks;
+  const auto& schedule = running.launch->schedule;
+  kernel.idle_blocks += schedule.blocks;
+  kernel.idle_warps += schedule.blocks * ((schedule.threads_per_block + kLanes - 1) / kLanes);
   all.launch = {};
 }
 
 void count_access(const Access& access, bool is_copy) {
   if (!is_counted(access)) return;
-  count_block_of(*running.thread);
+  count_as_busy(*running.thread, !access.arena);
   if (use_of(access) == Use::global_store) count_store(access);
   const unsigned instruction = instruction_of(access);
   WarpRequests& warp = warp_of(*running.thread);

@@ -41,6 +41,7 @@ struct CountedKernel {
   // Launches that did not use torch's current stream, and launches without a device guard around them.
   std::uint64_t on_other_streams = 0, unguarded = 0;
   std::uint64_t idle_blocks = 0;      // that accessed no memory
+  std::uint64_t idle_warps = 0;       // that accessed no global memory
   std::uint64_t stored_bytes = 0;     // of global memory, each element once for a launch
   std::uint64_t repeated_stores = 0;  // to elements that another thread of the launch had stored before
   std::string first_repeated;         // "element [1, 0] of out, by block ..."
@@ -88,10 +89,10 @@ struct CountedThread {
   bool operator==(const CountedThread&) const = default;
 };
 struct LaunchCounts {
-  std::unordered_set<std::uint64_t> busy_blocks;
+  std::unordered_set<std::uint64_t> busy_blocks, busy_warps;
   std::unordered_map<std::uintptr_t, CountedThread> stored_by;  // by address; the first kMostStored elements
 };
-void count_block_of(const Thread& thread);
+void count_as_busy(const Thread& thread, bool is_global);
 void count_store(const Access& access);
 
 struct Counts {

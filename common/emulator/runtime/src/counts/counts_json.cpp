@@ -71,6 +71,7 @@ std::vector<std::string> launches() {
                         .number("on_other_streams", kernel.on_other_streams)
                         .number("unguarded", kernel.unguarded)
                         .number("idle_blocks", kernel.idle_blocks)
+                        .number("idle_warps", kernel.idle_warps)
                         .number("stored_bytes", kernel.stored_bytes)
                         .number("repeated_stores", kernel.repeated_stores)
                         .text("first_repeated", kernel.first_repeated)

@@ -1,4 +1,4 @@
-// Finds blocks of a launch without work, and elements that more than one thread stores.
+// Finds blocks and warps of a launch without work, and elements that more than one thread stores.
 #include "../launch/launch_state.h"
 #include "../races/race_text.h"
 #include "counts.h"
@@ -18,8 +18,11 @@ std::string place_in_grid(const CountedThread& thread) {
 
 }  // namespace
 
-void count_block_of(const Thread& thread) {
-  if (counts().launch.busy_blocks.insert(thread.block->number).second) kernel_now().idle_blocks--;
+void count_as_busy(const Thread& thread, bool is_global) {
+  LaunchCounts& launch = counts().launch;
+  const std::uint64_t block = thread.block->number, warp = block * thread.block->warps.size() + thread.warp();
+  if (launch.busy_blocks.insert(block).second) kernel_now().idle_blocks--;
+  if (is_global && launch.busy_warps.insert(warp).second) kernel_now().idle_warps--;
 }
 
 void count_store(const Access& access) {

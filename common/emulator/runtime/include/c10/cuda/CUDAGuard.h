@@ -59,16 +59,23 @@ class OptionalCUDAGuard {
   std::optional<CUDAGuard> guard_;
 };
 
+// Makes the stream's device current. Which stream is current changes nothing here.
 class CUDAStreamGuard {
  public:
-  explicit CUDAStreamGuard(CUDAStream) { ++emulator::device_guards(); }
+  explicit CUDAStreamGuard(CUDAStream stream) : current_(stream), guard_(stream.device_index()) {}
   CUDAStreamGuard(const CUDAStreamGuard&) = delete;
   CUDAStreamGuard& operator=(const CUDAStreamGuard&) = delete;
-  ~CUDAStreamGuard() { --emulator::device_guards(); }
 
-  void reset_stream(CUDAStream) {}
-  CUDAStream original_stream() const { return {}; }
-  CUDAStream current_stream() const { return {}; }
+  void reset_stream(CUDAStream stream) {
+    guard_.set_index(stream.device_index());
+    current_ = stream;
+  }
+  CUDAStream original_stream() const { return original_; }
+  CUDAStream current_stream() const { return current_; }
+
+ private:
+  CUDAStream original_, current_;
+  CUDAGuard guard_;
 };
 
 }  // namespace c10::cuda

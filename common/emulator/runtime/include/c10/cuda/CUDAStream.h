@@ -11,12 +11,12 @@ namespace c10::cuda {
 
 class CUDAStream {
  public:
-  CUDAStream() = default;
-  explicit CUDAStream(cudaStream_t stream) : stream_(stream) {}
+  explicit CUDAStream(cudaStream_t stream = nullptr, DeviceIndex device = -1)
+      : stream_(stream), device_(device < 0 ? current_device() : device) {}
   cudaStream_t stream() const { return stream_; }
   operator cudaStream_t() const { return stream(); }
   Device device() const { return Device(DeviceType::CPU); }
-  DeviceIndex device_index() const { return 0; }
+  DeviceIndex device_index() const { return device_; }
   StreamId id() const { return 0; }
   bool query() const { return true; }
   void synchronize() const {}
@@ -24,15 +24,20 @@ class CUDAStream {
   bool operator!=(const CUDAStream& other) const noexcept { return stream_ != other.stream_; }
 
  private:
-  cudaStream_t stream_ = nullptr;
+  cudaStream_t stream_;
+  DeviceIndex device_;
 };
 
 inline CUDAStream getCurrentCUDAStream(DeviceIndex device = -1) {
-  return CUDAStream(emulator::current_stream(device < 0 ? current_device() : device));
+  return CUDAStream(emulator::current_stream(device < 0 ? current_device() : device), device);
 }
-inline CUDAStream getDefaultCUDAStream(DeviceIndex = -1) { return {}; }
-inline CUDAStream getStreamFromPool(bool /*high_priority*/ = false, DeviceIndex = -1) { return {}; }
-inline CUDAStream getStreamFromPool(int /*priority*/, DeviceIndex = -1) { return {}; }
+inline CUDAStream getDefaultCUDAStream(DeviceIndex device = -1) { return CUDAStream(nullptr, device); }
+inline CUDAStream getStreamFromPool(bool /*high_priority*/ = false, DeviceIndex device = -1) {
+  return CUDAStream(nullptr, device);
+}
+inline CUDAStream getStreamFromPool(int /*priority*/, DeviceIndex device = -1) {
+  return CUDAStream(nullptr, device);
+}
 inline void setCurrentCUDAStream(CUDAStream) {}
 
 }  // namespace c10::cuda
