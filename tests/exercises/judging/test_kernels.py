@@ -90,7 +90,7 @@ def test_kernels_read_each_number_a_few_times():
 
     few_reads(reading(30), 10, "B=3")
     few_reads(None, 10, "B=3")
-    with pytest.raises(Failure, match="B=3: .* the threads of scale<float> read 31 numbers where 10 are enough"):
+    with pytest.raises(Failure, match=r"B=3: .* the threads of scale<float> read 31 numbers where 10 are enough"):
         few_reads(reading(31), 10, "B=3")
 
 
