@@ -84,8 +84,8 @@ def no_idle_warp(counted: Counted | None, case: object) -> None:
         require(
             not launch.idle_warps,
             f"{case}: the results are right, but {launch.idle_warps:,} warps of "
-            f"{launch.kernel}<<<{launch.grid}, {launch.block}>>> access no global memory. Has each warp a part of the "
-            "work?",
+            f"{launch.kernel}<<<{launch.grid}, {launch.block}>>> access no global memory. Is the work shared among "
+            "all of them?",
         )
 
 
