@@ -367,6 +367,8 @@ draw_requests(json.loads(SERVING_RECORD.read_text()))
 # %% [markdown]
 # ## When to deploy how
 #
+# [docs/when-to-deploy-how.md](../docs/when-to-deploy-how.md) has the questions to ask first. In short:
+#
 # | | needs Python | notices a wrong size | use it for |
 # |---|---|---|---|
 # | model in Python | yes | yes | few requests, or a model that changes its operations from call to call |

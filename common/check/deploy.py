@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -80,6 +81,24 @@ def check_file() -> str:
     return f"{len(sequences)} sequences"
 
 
+def check_stable_operators() -> str:
+    """The same with the operators in torch's stable ABI beside the package, instead of stage 7's library."""
+    package = deploy.build_package().path
+    sequences = random_sequences([1, 8, 5])
+    with tempfile.TemporaryDirectory() as folder:
+        for path in package.parent.iterdir():
+            shutil.copy(path, folder)
+        shutil.copy(deploy.stable_operators(), Path(folder, deploy.stage_module("export").OPERATORS))
+        lines, output = Path(folder, "sequences.jsonl"), Path(folder, "predictions.jsonl")
+        lines.write_text("".join(deploy.json_line(sequence) for sequence in sequences))
+        done = run_program(deploy.build_program(), "run", Path(folder, package.name), lines, output)
+        assert done.returncode == 0, done.stderr
+        scores = deploy.scores_of(output.read_text().splitlines())
+    for given, sequence in zip(scores, sequences, strict=True):
+        assert_close("run", given, sequence)
+    return f"{len(sequences)} sequences"
+
+
 def check_requests() -> str:
     """Concurrent requests of different lengths, which the server joins into batches."""
     sequences = random_sequences([1 + k % 10 for k in range(4 * CLIENTS)])
@@ -126,6 +145,7 @@ def start_server(**options: int) -> Server:
 CHECKS = (
     Check("no Python is linked", check_libraries),
     Check("a file of sequences", check_file),
+    Check("operators in torch's stable ABI", check_stable_operators),
     Check("requests in batches", check_requests),
     Check("a stream, step by step", check_stream),
     Check("a stop loses no request", check_stop),

@@ -1,10 +1,11 @@
 """Stage 8 for checks, measurements and tests: its program, its package, and the program as a running server."""
 
 from .package import Deployed, build_package, stage_module
-from .program import MissingPackage, build_program, why_unavailable
+from .program import NAMESPACE, MissingPackage, build_program, stable_operators, why_unavailable
 from .server import Server, json_line, run_program, scores_of, wait_until
 
 __all__ = [
+    "NAMESPACE",
     "Deployed",
     "MissingPackage",
     "Server",
@@ -13,6 +14,7 @@ __all__ = [
     "json_line",
     "run_program",
     "scores_of",
+    "stable_operators",
     "stage_module",
     "wait_until",
     "why_unavailable",

@@ -14,8 +14,10 @@ from ..emulator import build_once, describe_compiler, first_errors
 from ..errors import UserError
 from ..paths import build_cache, display_path
 
-NAME = "lltm_serve"
+NAME, STABLE_OPERATORS = "lltm_serve", "lltm_operators.so"
 FOLDER = stages.find_stage(8).folder
+CELLS = [stages.find_stage(7).folder / "csrc" / name for name in ("cells.h", "gate_math.h")]
+NAMESPACE = "lltm_stage7_host"  # of the operators that a package calls: those of stage 7's `host` build
 
 
 class MissingPackage(UserError):
@@ -41,16 +43,22 @@ def build_program(folder: Path = FOLDER) -> Path:
     return final / NAME
 
 
+def stable_operators() -> Path:
+    """The library of the operators in torch's stable ABI, which is built with the program."""
+    return build_program().parent / STABLE_OPERATORS
+
+
 def program_key(folder: Path) -> str:
-    """A hash of everything that the program depends on."""
+    """A hash of everything that the program depends on, the library in the stable ABI included."""
     import torch
 
     flags = [f"{name}={os.environ.get(name)}" for name in ("CXX", "CXXFLAGS", "LDFLAGS")]
     parts = [torch.__version__, torch.__file__, describe_compiler() or "", *flags]
     digest = hashlib.sha256("\0".join(parts).encode())
-    for path in sorted([folder / "CMakeLists.txt", *(folder / "csrc").rglob("*")]):
+    parts = [*(folder / "csrc").rglob("*"), *(folder / "stable_abi").glob("*.cpp"), *CELLS]
+    for path in sorted([folder / "CMakeLists.txt", *parts]):
         if path.is_file():
-            digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:20]
 
 
@@ -60,7 +68,15 @@ def _build_into(folder: Path, work: Path, lock: int) -> None:
 
     temp, log_path = work / "temp", work / "log.txt"
     commands = [
-        ["cmake", "-S", str(folder), "-B", str(temp), f"-DCMAKE_PREFIX_PATH={torch.__path__[0]}"],
+        [
+            "cmake",
+            "-S",
+            str(folder),
+            "-B",
+            str(temp),
+            f"-DCMAKE_PREFIX_PATH={torch.__path__[0]}",
+            f"-DLLTM_NAMESPACE={NAMESPACE}",
+        ],
         ["cmake", "--build", str(temp), "--parallel", str(min(4, os.cpu_count() or 1))],
     ]
     with log_path.open("w") as log:
@@ -74,7 +90,9 @@ def _build_into(folder: Path, work: Path, lock: int) -> None:
         if missing := _missing(log_text):
             raise MissingPackage(missing)
         raise UserError(f"{NAME} does not build.\n{first_errors(log_text)}\nAll of it: {display_path(failed)}")
-    shutil.copy(temp / NAME, work / NAME)
+    for name in (NAME, STABLE_OPERATORS):
+        if (temp / name).exists():  # an exercise has only a part of the CMake file
+            shutil.copy(temp / name, work / name)
 
 
 def _missing(log: str) -> str | None:

@@ -11,6 +11,7 @@ from common import deploy
 from common.check.deploy import scores_in_python
 from common.figures import serving_chart
 from common.pages.tables.serving_table import serving_table
+from common.paths import ROOT
 from common.results import records
 from common.studies.serving import times as serving
 from support.serving import DEPLOY_MARKS
@@ -35,6 +36,17 @@ def test_the_readme_says_what_was_measured(record):
     assert rate[serving.PROGRAM, 16] > 2 * rate[serving.PYTHON_SERVER, 16]
     assert rate[serving.DELAYED, 16] < rate[serving.PROGRAM, 16]
     assert rate[serving.PACKAGED, 1] < 1.2 * rate[serving.EAGER, 1]
+
+
+def test_the_page_says_what_was_measured(record):
+    page = (ROOT / "docs" / "when-to-deploy-how.md").read_text()
+    assert "a server in Python answers thousands of requests per second with a model that takes 0.03 ms" in page
+    assert "answers several times as many requests per second as a server in Python" in page
+    found = {(row["name"], row["clients"]): row for row in record["rows"]}
+    for clients in serving.CLIENTS:
+        assert found[serving.PYTHON_SERVER, clients]["per_second"] > 2000
+    assert 0.02 < found[serving.EAGER, 1]["p50_ms"] < 0.05
+    assert found[serving.PROGRAM, 16]["per_second"] > 3 * found[serving.PYTHON_SERVER, 16]["per_second"]
 
 
 def test_the_table(record, tmp_path, monkeypatch):
