@@ -7,6 +7,7 @@
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -62,8 +63,8 @@ void run_row(int64_t steps, int64_t stride, const float* x, const float* weights
       float z[Lltm::kSaved], inputs[Lltm::kGates], recurrent[Lltm::kGates] = {};
       for (int gate = 0; gate < Lltm::kGates; ++gate) {
         inputs[gate] = x[t * stride + gate * S + unit];
-        const float* row = weights + (gate * S + unit) * S;
-        for (int64_t k = 0; k < S; ++k) recurrent[gate] += row[k] * old_h[k];
+        const float* of_unit = weights + (gate * S + unit) * S;
+        for (int64_t k = 0; k < S; ++k) recurrent[gate] += of_unit[k] * old_h[k];
       }
       Lltm::pre_activations(z, inputs, recurrent);
       h[unit] = Lltm::forward(z, old_h[unit], cell[unit]);
