@@ -40,12 +40,12 @@ def test_the_readme_says_what_was_measured(record):
 
 def test_the_page_says_what_was_measured(record):
     page = (ROOT / "docs" / "when-to-deploy-how.md").read_text()
-    assert "a server in Python answers thousands of requests per second with a model that takes 0.03 ms" in page
+    assert "a server in Python answers about two thousand requests per second" in page
     assert "answers several times as many requests per second as a server in Python" in page
     found = {(row["name"], row["clients"]): row for row in record["rows"]}
     for clients in serving.CLIENTS:
-        assert found[serving.PYTHON_SERVER, clients]["per_second"] > 2000
-    assert 0.02 < found[serving.EAGER, 1]["p50_ms"] < 0.05
+        assert 1500 < found[serving.PYTHON_SERVER, clients]["per_second"] < 2500
+    assert found[serving.EAGER, 1]["p50_ms"] < 0.1
     assert found[serving.PROGRAM, 16]["per_second"] > 3 * found[serving.PYTHON_SERVER, 16]["per_second"]
 
 
