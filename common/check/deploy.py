@@ -68,32 +68,29 @@ def check_libraries() -> str:
 
 def check_file() -> str:
     """`lltm_serve run` on JSON lines, with an empty environment."""
-    sequences = random_sequences([1, 8, 5, 100, 2])
-    with tempfile.TemporaryDirectory() as folder:
-        lines, output = Path(folder, "sequences.jsonl"), Path(folder, "predictions.jsonl")
-        lines.write_text("".join(deploy.json_line(sequence) for sequence in sequences))
-        done = run_program(deploy.build_program(), "run", deploy.build_package().path, lines, output)
-        assert done.returncode == 0, done.stderr
-        scores = deploy.scores_of(output.read_text().splitlines())
-    assert len(scores) == len(sequences), f"{len(scores)} predictions for {len(sequences)} sequences"
-    for given, sequence in zip(scores, sequences, strict=True):
-        assert_close("run", given, sequence)
-    return f"{len(sequences)} sequences"
+    return compare_file(deploy.build_package().path, [1, 8, 5, 100, 2])
 
 
 def check_stable_operators() -> str:
     """The same with the operators in torch's stable ABI beside the package, instead of stage 7's library."""
     package = deploy.build_package().path
-    sequences = random_sequences([1, 8, 5])
     with tempfile.TemporaryDirectory() as folder:
         for path in package.parent.iterdir():
             shutil.copy(path, folder)
         shutil.copy(deploy.stable_operators(), Path(folder, deploy.stage_module("export").OPERATORS))
+        return compare_file(Path(folder, package.name), [1, 8, 5])
+
+
+def compare_file(package: Path, lengths: list[int]) -> str:
+    """Runs a package on a file of sequences of these lengths; raises AssertionError unless the scores are right."""
+    sequences = random_sequences(lengths)
+    with tempfile.TemporaryDirectory() as folder:
         lines, output = Path(folder, "sequences.jsonl"), Path(folder, "predictions.jsonl")
         lines.write_text("".join(deploy.json_line(sequence) for sequence in sequences))
-        done = run_program(deploy.build_program(), "run", Path(folder, package.name), lines, output)
+        done = run_program(deploy.build_program(), "run", package, lines, output)
         assert done.returncode == 0, done.stderr
         scores = deploy.scores_of(output.read_text().splitlines())
+    assert len(scores) == len(sequences), f"{len(scores)} predictions for {len(sequences)} sequences"
     for given, sequence in zip(scores, sequences, strict=True):
         assert_close("run", given, sequence)
     return f"{len(sequences)} sequences"

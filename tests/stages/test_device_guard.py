@@ -52,6 +52,17 @@ def compare(folder: Path, number: int, device: int) -> str:
     return done.stdout.strip()
 
 
+def with_guards(folder: Path, guard: str) -> Path:
+    """Stage 3 in a new folder, with this line in place of the guards of forward and backward."""
+    copy = folder / "stage79_unguarded"
+    shutil.copytree(stages.get_stage(3).folder, copy, ignore=shutil.ignore_patterns("exercises", "__pycache__"))
+    source = copy / "csrc" / "lltm.cpp"
+    text, guards = GUARD.subn(guard, source.read_text())
+    assert guards == 2
+    source.write_text(text)
+    return copy
+
+
 @pytest.mark.syllabus("9.2b")
 @pytest.mark.parametrize("number", ON_EMULATOR)
 def test_a_stage_launches_on_the_device_of_its_tensors(number):
@@ -60,23 +71,14 @@ def test_a_stage_launches_on_the_device_of_its_tensors(number):
 
 @pytest.mark.proof("stages' tests", files=stage_files(3), uses=STARTED)
 def test_a_guard_of_a_stream_makes_its_device_current(tmp_path):
-    folder = tmp_path / "stage79_unguarded"
-    shutil.copytree(stages.get_stage(3).folder, folder, ignore=shutil.ignore_patterns("exercises", "__pycache__"))
-    source = folder / "csrc" / "lltm.cpp"
     guard = "  c10::cuda::CUDAStreamGuard guard(c10::cuda::getCurrentCUDAStream(1));\n"
-    source.write_text(GUARD.sub(guard, source.read_text()))
-    assert compare(folder, 79, device=1) == "agrees"
+    assert compare(with_guards(tmp_path, guard), 79, device=1) == "agrees"
 
 
 @pytest.mark.syllabus("9.2b")
 @pytest.mark.proof("stages' tests", files=stage_files(3), uses=STARTED)
 def test_without_its_guard_a_stage_fails_on_the_second_device_only(tmp_path):
-    folder = tmp_path / "stage79_unguarded"
-    shutil.copytree(stages.get_stage(3).folder, folder, ignore=shutil.ignore_patterns("exercises", "__pycache__"))
-    source = folder / "csrc" / "lltm.cpp"
-    text, guards = GUARD.subn("", source.read_text())
-    assert guards == 2  # of forward and backward
-    source.write_text(text)
+    folder = with_guards(tmp_path, "")
     assert compare(folder, 79, device=0) == "agrees"
     report = compare(folder, 79, device=1)
     assert "error: reads z, which is memory of device 1, but the kernel runs on device 0" in report
