@@ -94,8 +94,7 @@ def measure_cell_at(
 def measure_cell_on(device: str, wanted: Sequence[Stage], plan: Plan) -> dict[str, list[dict]]:
     """The rows on CPU or CUDA tensors, printed as they are measured, what could not run, and the repeats of eager."""
     rows, not_run, repeats = [], [], []
-    if device == "cuda":  # on a GPU, only the core that launches kernels affects the times
-        torch._inductor.config.compile_threads = os.cpu_count()
+    compile_on_all_cores(device)
     with ieee_float32():
         implementations = baselines(device, plan.modes)
         for stage in wanted:
@@ -120,6 +119,12 @@ def measure_cell_on(device: str, wanted: Sequence[Stage], plan: Plan) -> dict[st
         if plan.repeats:
             repeats.append(repeat_eager(implementations[0], device, plan))
     return {"rows": rows, "not_run": not_run, "repeats": repeats}
+
+
+def compile_on_all_cores(device: str) -> None:
+    """Lets torch.compile use every core if a GPU is measured: there, only the core that launches kernels matters."""
+    if device == "cuda":
+        torch._inductor.config.compile_threads = os.cpu_count()
 
 
 def repeat_eager(eager: Implementation, device: str, plan: Plan) -> dict[str, object]:

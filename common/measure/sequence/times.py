@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -89,6 +88,7 @@ def parts_of(device: str, stage: Stage, plan: Plan) -> Iterator[tuple]:
 
 def measure_part(configuration: Configuration, device: str, stage: Stage, plan: Plan) -> dict[str, list[dict]]:
     """The rows of one configuration, printed, and what could not run."""
+    cell_times.compile_on_all_cores(device)
     try:
         rows, not_run = measure_configuration(configuration, device, target_for(stage, device), plan)
     except (UserError, WrongResult) as error:  # the other configurations do not depend on this one
@@ -104,8 +104,6 @@ def target_for(stage: Stage, device: str) -> str:
     if target not in stage.targets:
         raise UserError(f"it has no code for {device.upper()} tensors")
     build_stage(stage, target)
-    if device == "cuda":  # on a GPU, only the core that launches kernels affects the times
-        torch._inductor.config.compile_threads = os.cpu_count()
     return target
 
 
