@@ -136,7 +136,7 @@ def test_no_mark_is_beyond_the_end_of_its_line(folder, cuemu):
         (["nothing.cu"], "there is no file nothing.cu"),
         (["include"], "include is a folder, not a CUDA program"),
         (["notes.txt"], "notes.txt does not end in .cu: is it a CUDA program?"),
-        (["x.cu", "./x.cu"], "x.cu is given twice: all that it defines would be there twice"),
+        (["one.cu", "./one.cu"], "./one.cu is given twice: all that it defines would be there twice"),
         (
             ["texture.cu"],
             "texture.cu:1: CUDA 12 has no texture references: use a texture object (cudaTextureObject_t)",
