@@ -1,4 +1,6 @@
 // Freed memory: used after the free, or freed again.
+#include <memory>
+
 #include "case.h"
 
 __global__ void add_one(int* x) { x[threadIdx.x] += 1; }  // BUG memory: x
@@ -106,6 +108,13 @@ CASE(wrong_freed_twice) {
   cudaFree(weights);
   cudaFree(bias);
   cudaFree(weights);  // BUG memory: weights
+}
+
+CASE(wrong_freed_before_its_owner_frees_it) {
+  float* weights;
+  check(cudaMalloc(&weights, 64));
+  const std::unique_ptr<float, decltype(&cudaFree)> owner(weights, cudaFree);  // BUG memory: weights
+  cudaFree(weights);
 }
 
 CASE(wrong_free_of_the_middle) {

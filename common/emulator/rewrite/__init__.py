@@ -11,6 +11,7 @@ rejects code that the emulator cannot run. Each rule in rules/ turns a part of t
 - inline PTX (asm) becomes calls of C++ functions (ptx/);
 - `__device__` and `__constant__` variables at file scope are registered, `__managed__` ones get managed memory;
 - `__CUDA_ARCH__` is defined in device code (rules/architecture.py), and macros such as `__CUDACC__` in .cu files;
+- `cudaFree` and similar functions that are passed, not called, become functions of one parameter;
 - in host code, CUDA tensors become CPU tensors, and each is registered by name where the code takes its pointer.
 """
 
@@ -22,7 +23,7 @@ from .rules.architecture import define_architecture
 from .rules.declarations import register_file_variables, rewrite_shared_variables
 from .rules.device_code import rewrite_assembly, rewrite_device_calls
 from .rules.edits import apply
-from .rules.host_code import register_tensors, rename_nvcc_macros, rewrite_device_names
+from .rules.host_code import register_tensors, rename_nvcc_macros, rewrite_deleters, rewrite_device_names
 from .rules.launches import declare_clusters, register_kernel_values, rewrite_launches
 from .syntax import Kernels, find_kernels, parse
 from .tokens import Source, read
@@ -56,6 +57,7 @@ def rewrite(source: Source, other_kernels: Kernels | None = None) -> str:
         *register_file_variables(source, syntax),
         *rewrite_device_names(source),
         *rename_nvcc_macros(source),
+        *rewrite_deleters(source),
         *tensors,
     ]
     edits += list(define_architecture(source, syntax, edits))

@@ -424,6 +424,26 @@ TENSORS = {
 }
 
 
+def deleter(function: str, kind: str) -> str:
+    """A function of one parameter that calls `function`."""
+    return f"(*+[]({kind} emulated) {{ return ::{function}(emulated); }})"
+
+
+DELETERS = {
+    "Owner p(x, cudaFree);": f"Owner p(x, {deleter('cudaFree', 'void*')});",
+    "Owner p(x, &cudaFreeHost);": f"Owner p(x, &{deleter('cudaFreeHost', 'void*')});",
+    "auto end = cudaEventDestroy;": f"auto end = {deleter('cudaEventDestroy', 'cudaEvent_t')};",
+    "decltype(&cudaFree) f;": "decltype(&::emulator::deleter<void*>) f;",
+    "decltype(cudaStreamDestroy)* f;": "decltype(::emulator::deleter<cudaStream_t>)* f;",
+    **{text: text for text in ("cudaFree(x);", "CHECK(cudaFree (x));", "api.cudaFree;", "Api::cudaFree;")},
+}
+
+
+@pytest.mark.parametrize("statement", DELETERS)
+def test_functions_that_are_passed_as_deleters_have_one_parameter(statement):
+    assert rewrite(Source("x.cpp", statement)) == f'#line 1 "x.cpp"\n{DELETERS[statement]}'
+
+
 @pytest.mark.parametrize("statement", TENSORS)
 def test_tensors_are_named_where_their_memory_is_taken(statement):
     for path in ("csrc/k.cpp", "csrc/k.cu"):

@@ -20,6 +20,12 @@ ACCESSORS = ("packed_accessor", "packed_accessor32", "packed_accessor64", "gener
 EMPTY = ("empty", "empty_like", "empty_strided", "empty_permuted")
 NEW_EMPTY = ("new_empty", "new_empty_strided")
 REGISTRATIONS = ("TORCH_LIBRARY_IMPL", "EXPAND_TORCH_LIBRARY_IMPL")
+# Functions that C++ programs pass as deleters, and the type of their only parameter.
+DELETERS = {
+    **dict.fromkeys(("cudaFree", "cudaFreeHost"), "void*"),
+    **{"cudaFreeArray": "cudaArray_t", "cudaStreamDestroy": "cudaStream_t", "cudaEventDestroy": "cudaEvent_t"},
+    **{"cudaGraphDestroy": "cudaGraph_t", "cudaGraphExecDestroy": "cudaGraphExec_t"},
+}
 DEVICE_ENUMS = ("DeviceType", "DispatchKey", "Backend")
 
 
@@ -50,6 +56,22 @@ def rewrite_device_names(source: Source) -> Iterator[Edit]:
             new = token.text.replace("CPU", "PrivateUse1")
         if new:
             yield Edit(token.start, token.end, new)
+
+
+def rewrite_deleters(source: Source) -> Iterator[Edit]:
+    """`cudaFree` that is not called becomes a function of one parameter: the emulator's also takes the position.
+
+    So `std::unique_ptr<float, decltype(&cudaFree)>` compiles. Reports name the line where the function is passed.
+    """
+    for index in source.find(*DELETERS):
+        if source.is_(index + 1, "(") or source.is_(index - 1, ".", "->", "::", "#"):
+            continue
+        token = source.tokens[index]
+        operand = index - 1 if source.is_(index - 1, "&") else index
+        type_only = source.is_(operand - 1, "(") and source.is_(operand - 2, "decltype")
+        kind = DELETERS[token.text]
+        call = f"(*+[]({kind} emulated) {{ return ::{token.text}(emulated); }})"
+        yield Edit(token.start, token.end, f"::emulator::deleter<{kind}>" if type_only else call)
 
 
 def register_tensors(source: Source, syntax: Syntax) -> Iterator[Edit]:

@@ -4,6 +4,12 @@
 #include "emulator/runtime_api.h"
 
 EMULATOR_BEGIN
+namespace emulator {
+// Never defined: `decltype(&cudaFree)` becomes the type of this, since cudaFree itself also takes a position.
+template <class T>
+cudaError_t deleter(T);
+}  // namespace emulator
+
 // They return uninitialised memory, which contains the uninitialised pattern.
 cudaError_t cudaMalloc(void** memory, std::size_t bytes, EMULATOR_HERE);
 cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream, EMULATOR_HERE);

@@ -1,6 +1,7 @@
 // Names from the program's own source, which is read when the first name is needed.
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <map>
 
 #include "../api/call.h"
@@ -79,7 +80,9 @@ std::size_t find_call(const std::string& text, const char* function, std::size_t
                       unsigned column) {
   std::size_t first = std::string::npos;
   for (std::size_t at = begin; (at = find_word(text, function, at)) < end; at++) {
-    const std::size_t opener = text.find('(', at);
+    const std::size_t next = text.find_first_not_of(" \t\n", at + std::strlen(function));
+    if (next == std::string::npos || (text[next] != '(' && text[next] != '<')) continue;  // it is only named
+    const std::size_t opener = text.find('(', next);
     if (opener == std::string::npos || opener + 1 >= begin + column) return opener;
     if (first == std::string::npos) first = opener;
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "../api/call.h"
-#include "../api/memory/allocations.h"
+#include "../api/memory/allocation_calls.h"
 
 namespace emulator {
 namespace {

@@ -1,4 +1,4 @@
-// cudaMalloc and related functions: named, uninitialised memory. No address is used twice.
+// Named, uninitialised memory. No address is used twice.
 #include "allocations.h"
 
 #include <algorithm>
@@ -12,13 +12,10 @@
 #include "../../report/settings.h"
 #include "../call.h"
 #include "../devices.h"
-#include "../streams/streams.h"
 #include "memory_pools.h"
 
 namespace emulator {
 namespace {
-
-std::size_t rounded_pitch(std::size_t width) { return (width + 511) / 512 * 512; }  // bytes
 
 // Bytes in live allocations of a device.
 std::size_t& device_bytes(int device) {
@@ -31,7 +28,33 @@ void fill_pattern(void* memory, std::size_t bytes) {
   std::fill_n(static_cast<std::uint32_t*>(memory), words, kUninitialised);
 }
 
-cudaError_t allocate_now(void** memory, std::size_t bytes, Space space, int device) {
+const char* maker(Space space) {
+  return space == Space::managed  ? "cudaMallocManaged"
+         : space == Space::pinned ? "cudaMallocHost"
+         : space == Space::array  ? "cudaMallocArray"
+                                  : "cudaMalloc";
+}
+
+const FreeFunction& free_function_of(Space space) {
+  return space == Space::pinned ? kFreeHost : space == Space::array ? kFreeArray : kFree;
+}
+
+bool is_ours(const Allocation& allocation) {
+  const Space space = allocation.space;
+  const bool is_from_call =
+      space == Space::device || space == Space::array || space == Space::managed || space == Space::pinned;
+  return is_from_call && !allocation.is_static;
+}
+
+// Whether an allocation of a device was not freed.
+bool is_left_on(int device, const Allocation& allocation) {
+  if (device != kAllDevices && allocation.device != device) return false;
+  return is_ours(allocation) && allocation.is_allocated && !allocation.freed && !allocation.is_registered;
+}
+
+}  // namespace
+
+cudaError_t allocate_on(int device, void** memory, std::size_t bytes, Space space) {
   if (sticky_error()) return sticky_error();
   if (!memory) return fail(cudaErrorInvalidValue);
   *memory = nullptr;
@@ -56,62 +79,13 @@ cudaError_t allocate_now(void** memory, std::size_t bytes, Space space, int devi
   return cudaSuccess;
 }
 
-}  // namespace
-
-cudaError_t prepare_allocation(void** memory, std::size_t bytes, int device, Work& work) {
-  if (!bytes) return fail(cudaErrorInvalidValue);
-  if (const cudaError_t error = allocate_now(memory, bytes, Space::device, device)) return error;
-  Allocation& made = *find_allocation(*memory);
-  made.is_of_graph = true;
-  made.is_allocated = false;
-  const Call& call = *Call::under_way();
-  work = {std::string(call.name) + " of " + made.name, call.where, nullptr, {{*memory, bytes, true}}};
-  work.type = cudaGraphNodeTypeMemAlloc;
-  work.run = [memory = *memory, bytes] {
-    Allocation& allocation = *find_allocation(memory);
-    allocation.is_allocated = true;
-    allocation.freed = false;
-    fill_pattern(memory, bytes);
-    mark_uninitialised(allocation, memory, bytes);
-  };
-  return cudaSuccess;
+void allocate_again(Allocation& allocation) {
+  allocation.is_allocated = true;
+  allocation.freed = false;
+  fill_pattern(allocation.begin, allocation.size);
+  mark_uninitialised(allocation, allocation.begin, allocation.size);
 }
 
-namespace {
-
-cudaError_t allocate_from(cudaMemPool_t pool, void** memory, std::size_t bytes, cudaStream_t stream) {
-  if (!is_stream(stream)) return fail(cudaErrorInvalidResourceHandle);
-  if (!is_pool(pool)) return fail(cudaErrorInvalidValue);
-  if (is_captured(stream)) {
-    Work work;
-    const cudaError_t error = prepare_allocation(memory, bytes, device_of(pool), work);
-    return error ? error : enqueue(stream, std::move(work));
-  }
-  if (!has_room(pool, bytes)) return fail(cudaErrorMemoryAllocation);
-  const cudaError_t error = allocate_now(memory, bytes, Space::device, device_of(pool));
-  if (!error && bytes) take_from_pool(pool, *memory, bytes);
-  return error;
-}
-
-const char* maker(Space space) {
-  return space == Space::managed  ? "cudaMallocManaged"
-         : space == Space::pinned ? "cudaMallocHost"
-         : space == Space::array  ? "cudaMallocArray"
-                                  : "cudaMalloc";
-}
-
-struct FreeFunction {
-  const char *name, *makers;
-};
-constexpr FreeFunction kFree{"cudaFree", "cudaMalloc or cudaMallocManaged"},
-    kFreeHost{"cudaFreeHost", "cudaMallocHost or cudaHostAlloc"},
-    kFreeArray{"cudaFreeArray", "cudaMallocArray or cudaMalloc3DArray"};
-
-const FreeFunction& free_function_of(Space space) {
-  return space == Space::pinned ? kFreeHost : space == Space::array ? kFreeArray : kFree;
-}
-
-// Reports what is wrong with freeing this memory in the current call; false if nothing is.
 bool is_wrong_to_free(const void* memory, const FreeFunction& function) {
   const Call& call = *Call::under_way();
   const Allocation* allocation = find_allocation(memory);
@@ -155,51 +129,6 @@ void retire(Allocation& allocation, Position where) {
   retire_pages(allocation.begin, allocation.size);
 }
 
-cudaError_t free_now(void* memory, const FreeFunction& function) {
-  if (sticky_error()) return sticky_error();
-  if (const cudaError_t error = check_no_capture()) return error;
-  finish_all();
-  if (sticky_error()) return sticky_error();
-  if (!memory) return cudaSuccess;
-  if (is_wrong_to_free(memory, function)) return fail(cudaErrorInvalidValue);
-  retire(*find_allocation(memory), Call::under_way()->where);
-  return cudaSuccess;
-}
-
-bool is_ours(const Allocation& allocation) {
-  const Space space = allocation.space;
-  const bool is_from_call =
-      space == Space::device || space == Space::array || space == Space::managed || space == Space::pinned;
-  return is_from_call && !allocation.is_static;
-}
-
-}  // namespace
-
-cudaError_t allocate(void** memory, std::size_t bytes, Space space) {
-  if (const cudaError_t error = check_no_capture()) return error;
-  return allocate_now(memory, bytes, space, current_device());
-}
-
-cudaError_t prepare_free(void* memory, Work& work) {
-  if (is_wrong_to_free(memory, kFree)) return fail(cudaErrorInvalidValue);
-  const Call& call = *Call::under_way();
-  work = {call.name, call.where, [memory, where = call.where] {
-            Allocation* allocation = find_allocation(memory);
-            if (allocation && !allocation->freed) retire(*allocation, where);
-          }};
-  work.type = cudaGraphNodeTypeMemFree;
-  work.matters = false;
-  return cudaSuccess;
-}
-
-cudaError_t free_array_memory(void* memory) { return free_now(memory, kFreeArray); }
-
-// Whether an allocation of a device was not freed.
-bool is_left_on(int device, const Allocation& allocation) {
-  if (device != kAllDevices && allocation.device != device) return false;
-  return is_ours(allocation) && allocation.is_allocated && !allocation.freed && !allocation.is_registered;
-}
-
 void report_leaks(int device) {
   const char* setting = setting_of("EMULATOR_LEAKS");
   const bool is_error = setting && std::string(setting) == "error";
@@ -224,60 +153,6 @@ void forget_allocations(int device) {
 }  // namespace emulator
 
 using namespace emulator;
-
-cudaError_t cudaMalloc(void** memory, std::size_t bytes, Position where) {
-  const Call call("cudaMalloc", where);
-  return allocate(memory, bytes, Space::device);
-}
-cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPool_t pool, cudaStream_t stream,
-                                    Position where) {
-  const Call call("cudaMallocFromPoolAsync", where);
-  return allocate_from(pool, memory, bytes, stream);
-}
-cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaMemPool_t pool, cudaStream_t stream,
-                            Position where) {
-  const Call call("cudaMallocAsync", where);
-  return allocate_from(pool, memory, bytes, stream);
-}
-cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream, Position where) {
-  const Call call("cudaMallocAsync", where);
-  return allocate_from(current_pool(current_device()), memory, bytes, stream);
-}
-cudaError_t cudaMallocPitch(void** memory, std::size_t* pitch, std::size_t width, std::size_t height,
-                            Position where) {
-  const Call call("cudaMallocPitch", where);
-  if (!pitch) return fail(cudaErrorInvalidValue);
-  *pitch = rounded_pitch(width);
-  return allocate(memory, *pitch * height, Space::device);
-}
-cudaError_t cudaMalloc3D(cudaPitchedPtr* memory, cudaExtent extent, Position where) {
-  const Call call("cudaMalloc3D", where);
-  if (!memory) return fail(cudaErrorInvalidValue);
-  *memory = {nullptr, rounded_pitch(extent.width), extent.width, extent.height};
-  return allocate(&memory->ptr, memory->pitch * extent.height * extent.depth, Space::device);
-}
-cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned int flags, Position where) {
-  const Call call("cudaMallocManaged", where);
-  if (bytes == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
-    return fail(cudaErrorInvalidValue);
-  return allocate(memory, bytes, Space::managed);
-}
-cudaError_t cudaFree(void* memory, Position where) {
-  const Call call("cudaFree", where);
-  return free_now(memory, kFree);
-}
-cudaError_t cudaFreeHost(void* memory, Position where) {
-  const Call call("cudaFreeHost", where);
-  return free_now(memory, kFreeHost);
-}
-cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream, Position where) {
-  const Call call("cudaFreeAsync", where);
-  if (sticky_error()) return sticky_error();
-  if (!memory) return cudaSuccess;
-  Work work;
-  const cudaError_t error = prepare_free(memory, work);
-  return error ? error : enqueue(stream, std::move(work));
-}
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   if (sticky_error()) return sticky_error();

@@ -4,8 +4,7 @@
 #include "../../memory/allocation.h"
 #include "../../races/initialisation.h"
 #include "../call.h"
-#include "../streams/streams.h"
-#include "allocations.h"
+#include "allocation_calls.h"
 
 namespace emulator {
 namespace {

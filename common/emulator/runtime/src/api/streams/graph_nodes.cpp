@@ -4,7 +4,7 @@
 #include "../call.h"
 #include "../devices.h"
 #include "../kernels.h"
-#include "../memory/allocations.h"
+#include "../memory/allocation_calls.h"
 #include "../memory/copies.h"
 #include "graph.h"
 
