@@ -1,5 +1,5 @@
-// Memory that cudaMalloc and related functions return: where it comes from, and what is wrong with freeing it.
-// Nothing here knows of streams: the calls that use one are in allocation_calls.h.
+// Memory that cudaMalloc and related functions return: where it comes from, and what is wrong with freeing
+// it. Nothing here knows of streams: the calls that use one are in allocation_calls.h.
 #pragma once
 
 #include "../../memory/allocation.h"
