@@ -154,6 +154,13 @@ CASE(right_managed_and_pinned) {
   check(cudaFreeHost(pinned));
 }
 
+CASE(right_freed_by_its_owner) {
+  float* weights;
+  check(cudaMalloc(&weights, 64));
+  const std::unique_ptr<float, decltype(&cudaFree)> owner(weights, cudaFree);
+  check(cudaMemset(owner.get(), 0, 64));
+}
+
 CASE(right_each_by_its_own_function) {
   float *device, *on_host = static_cast<float*>(std::malloc(64));
   check(cudaMalloc(&device, 64));

@@ -11,6 +11,7 @@ rejects code that the emulator cannot run. Each rule in rules/ turns a part of t
 - inline PTX (asm) becomes calls of C++ functions (ptx/);
 - `__device__` and `__constant__` variables at file scope are registered, `__managed__` ones get managed memory;
 - `__CUDA_ARCH__` is defined in device code (rules/architecture.py), and macros such as `__CUDACC__` in .cu files;
+- `x.operator __half()` becomes a cast;
 - `cudaFree` and similar functions that are passed, not called, become functions of one parameter;
 - in host code, CUDA tensors become CPU tensors, and each is registered by name where the code takes its pointer.
 """
@@ -21,7 +22,7 @@ from pathlib import Path
 
 from .rules.architecture import define_architecture
 from .rules.declarations import register_file_variables, rewrite_shared_variables
-from .rules.device_code import rewrite_assembly, rewrite_device_calls
+from .rules.device_code import rewrite_assembly, rewrite_conversions, rewrite_device_calls
 from .rules.edits import apply
 from .rules.host_code import register_tensors, rename_nvcc_macros, rewrite_deleters, rewrite_device_names
 from .rules.launches import declare_clusters, register_kernel_values, rewrite_launches
@@ -33,6 +34,7 @@ __all__ = ["Kernels", "Source", "find_kernels", "read", "rewrite"]
 # nvcc includes cuda_runtime.h by itself, and defines macros.
 CUDA_PROLOGUES = {".cu": '#include "emulator/nvcc.h"\n', ".cuh": "#include <cuda_runtime.h>\n"}
 PTX_PROLOGUE = '#include "emulator/ptx.h"\n'
+SIXTEEN_BITS_PROLOGUE = "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n"  # as torch's headers do for nvcc
 TENSOR_PROLOGUE = '#include "emulator/tensor.h"\n'
 # Makes a literal from a macro's arguments: the text of a launch or a tensor in a macro.
 NAME_PROLOGUE = "#undef EMULATOR_NAME\n#define EMULATOR_NAME(...) #__VA_ARGS__\n"
@@ -46,6 +48,7 @@ def rewrite(source: Source, other_kernels: Kernels | None = None) -> str:
     """
     syntax = parse(source, other_kernels or {})
     tensors = list(register_tensors(source, syntax))
+    conversions = list(rewrite_conversions(source))
     assembly = list(rewrite_assembly(source, syntax))
     edits = [
         *assembly,
@@ -59,10 +62,11 @@ def rewrite(source: Source, other_kernels: Kernels | None = None) -> str:
         *rename_nvcc_macros(source),
         *rewrite_deleters(source),
         *tensors,
+        *conversions,
     ]
     edits += list(define_architecture(source, syntax, edits))
     prologue = CUDA_PROLOGUES.get(Path(source.path).suffix, "") + TENSOR_PROLOGUE * bool(tensors)
-    prologue += PTX_PROLOGUE * bool(assembly)
+    prologue += PTX_PROLOGUE * bool(assembly) + SIXTEEN_BITS_PROLOGUE * bool(conversions)
     prologue += NAME_PROLOGUE * any("EMULATOR_NAME" in edit.text for edit in edits)
     path = source.path.replace("\\", "\\\\").replace('"', '\\"')
     return f'{prologue}#line 1 "{path}"\n{apply(edits, source.text)}'

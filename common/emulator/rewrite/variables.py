@@ -94,10 +94,10 @@ def split_declarators(source: Source, start: int, end: int) -> tuple[list[list[i
 
 
 def find_star(source: Source, words: list[int]) -> int:
-    """The number of words before the first `*` outside template arguments."""
+    """The number of words before the first `*` outside template arguments and the body of a class."""
     depth = 0
     for number, k in enumerate(words):
-        depth += source.is_(k, "<") - source.is_(k, ">")
+        depth += source.is_(k, "<", "{") - source.is_(k, ">", "}")
         if depth <= 0 and source.is_(k, "*"):
             return number
     return len(words)

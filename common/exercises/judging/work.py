@@ -328,10 +328,11 @@ class Work:
         """A source file without comments and, with `strings=False`, with empty literals. Raises as `text` does."""
         return strip_comments(self.text(file), file, strings)
 
-    def number(self, name: str) -> int:
-        """The answer to a question, as a whole number."""
+    def number(self, name: str, whole: bool = True) -> int | float:
+        """The answer to a question. With `whole=False`, it may have decimals."""
         said = self.answers()[name.lower()]
+        text = said.replace(",", "").replace("_", "")
         try:
-            return int(said.replace(",", "").replace("_", ""))
+            return int(text) if whole else float(text)
         except ValueError:
-            raise Failure(f"{name} = {said}: write a whole number") from None
+            raise Failure(f"{name} = {said}: write a {'whole ' if whole else ''}number") from None

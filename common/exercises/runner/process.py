@@ -228,9 +228,12 @@ def write_stdin(process: subprocess.Popen, text: str) -> None:
 def environment() -> dict[str, str]:
     """The environment of a learner's process: enough to find programs, and no byte code beside the sources.
 
-    Only a check can set what the emulator checks; the learner's code cannot change it.
+    Only a check can set what the emulator checks; the learner's code cannot change it. A relative folder in
+    PYTHONPATH would be the learner's, where a file such as signal.py would replace the module of Python.
     """
     inherited = {name: value for name, value in os.environ.items() if name not in OF_THE_JUDGE}
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    inherited["PYTHONPATH"] = os.pathsep.join(one for one in folders if Path(one).is_absolute())
     fixed = {"EMULATOR_FIXED": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "MALLOC_PERTURB_": "170"}
     return inherited | fixed
 

@@ -241,6 +241,10 @@ SHARED = {
         "using emulator_type_x = union { float f; int i; }; "
         'emulator_type_x& x = ::emulator::shared<emulator_type_x>(KEY, "x");'
     ),
+    "__shared__ struct Pair { float a[2 * N], b; } x[2];": (
+        "using emulator_type_x = struct Pair { float a[2 * N], b; }; "
+        'emulator_type_x (&x)[2] = ::emulator::shared<emulator_type_x[2]>(KEY, "x");'
+    ),
     "extern __shared__ float x[];": 'float* x = ::emulator::dynamic_shared<float>("x");',
     "extern __shared__ T x[][N];": 'T (*x)[N] = ::emulator::dynamic_shared<T[N]>("x");',
     "extern __shared__ __align__(sizeof(double)) unsigned char x[];": (
@@ -427,6 +431,13 @@ TENSORS = {
 def deleter(function: str, kind: str) -> str:
     """A function of one parameter that calls `function`."""
     return f"(*+[]({kind} emulated) {{ return ::{function}(emulated); }})"
+
+
+def test_conversions_of_torchs_sixteen_bits_are_casts():
+    new = rewritten("f(x.operator __half(), y[1].operator __nv_bfloat16());")
+    assert new.endswith("f(static_cast<__half>(x), static_cast<__nv_bfloat16>(y[1]));")
+    same = "Half::operator __half() const { return x; }"
+    assert rewritten(same).endswith(same)
 
 
 DELETERS = {

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..expressions import find_operand
 from ..ptx.assembly import find_asm, translate_asm
 from ..syntax import Syntax
 from ..tokens import Source
 from .edits import Edit, insert
 
+# Types of CUDA to which torch's own types convert, by an operator that their headers declare only for nvcc.
+SIXTEEN_BITS = ("__half", "__nv_bfloat16")
 C_LIBRARY = ("memcpy", "memmove", "memset", "malloc", "free", "clock")
 
 
@@ -62,3 +65,14 @@ def rewrite_delete(source: Source, index: int) -> Iterator[Edit]:
     name = "delete_array" if is_array else "delete_one"
     yield Edit(source.tokens[index].start, source.tokens[first - 1].end, f"::emulator::{name}(")
     yield insert(source.tokens[end - 1].end, ")")
+
+
+def rewrite_conversions(source: Source) -> Iterator[Edit]:
+    """`x.operator __half()`, which torch's extensions call on `at::Half`, becomes a cast."""
+    for index in source.find("operator"):
+        is_call = source.is_(index - 1, ".") and source.is_(index + 1, *SIXTEEN_BITS) and source.is_(index + 2, "(")
+        start = find_operand(source, index - 1) if is_call else None
+        if start is not None:
+            kind = source.tokens[index + 1].text
+            yield insert(source.tokens[start].start, f"static_cast<{kind}>(")
+            yield Edit(source.tokens[index - 1].start, source.tokens[source.after(index + 2) - 1].end, ")")

@@ -1,9 +1,11 @@
-"""Functions of the check, some with the mistakes of suspects.py, which say nothing about themselves."""
+"""Functions of the check, some with the mistakes of suspects.py. What they say about themselves is not true."""
 
 import torch
 
 
 class A(torch.autograd.Function):
+    """Wrong."""
+
     @staticmethod
     def forward(ctx, x):
         ctx.save_for_backward(x)
@@ -16,6 +18,8 @@ class A(torch.autograd.Function):
 
 
 class B(A):
+    """Right."""
+
     @staticmethod
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
@@ -23,6 +27,8 @@ class B(A):
 
 
 class C(A):
+    """Right."""
+
     @staticmethod
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
@@ -30,6 +36,8 @@ class C(A):
 
 
 class D(A):
+    """Right."""
+
     @staticmethod
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
@@ -37,6 +45,8 @@ class D(A):
 
 
 class E(A):
+    """Right."""
+
     @staticmethod
     def forward(ctx, x):
         ctx.save_for_backward(3 * x**2)
@@ -49,6 +59,8 @@ class E(A):
 
 
 class F(A):
+    """Right."""
+
     @staticmethod
     def backward(ctx, grad):
         return A.backward(ctx, grad) * 1.0001
@@ -74,6 +86,8 @@ class PositiveSlope(RoughSlope):
 
 
 class G(A):
+    """Right."""
+
     @staticmethod
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
@@ -81,6 +95,8 @@ class G(A):
 
 
 class H(A):
+    """Right."""
+
     @staticmethod
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
@@ -91,5 +107,5 @@ def trial(name):
     """What the learner's test says about one function."""
     from .verdict import is_right
 
-    apply = globals()[name].apply
-    return is_right(lambda x: apply(x))
+    suspect = globals()[name]
+    return is_right(lambda x: suspect.apply(x))

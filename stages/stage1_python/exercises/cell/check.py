@@ -15,9 +15,20 @@ def check(work):
     if isinstance(results, tuple | list) and len(results) == 2:
         same("new_cell", results[1], reference.forward(**inputs)[1], case, suspects=mistakes(**inputs))
     agree(cell, cases(work))
-    without_gradients = work.beside(Path(__file__).with_name("no_grad.py")).lltm_under_no_grad(*inputs.values())
-    for name, got, want in zip(("new_h", "new_cell"), without_gradients, reference.forward(**inputs), strict=True):
-        same(name, got, want, f"{case}, under no_grad")
+    called_otherwise(work, inputs, case)
+
+
+def called_otherwise(work, inputs, case):
+    """The results under no_grad, and after the weights were changed in place."""
+    calls = work.beside(Path(__file__).with_name("calls.py"))
+    first = reference.forward(**inputs)
+    second = reference.forward(**inputs | {"weights": -inputs["weights"]})
+    under_no_grad = calls.lltm_under_no_grad(*inputs.values())
+    after_a_step = calls.lltm_after_a_step(*inputs.values())
+    for k, name in enumerate(("new_h", "new_cell")):
+        same(name, under_no_grad[k], first[k], f"{case}, under no_grad")
+        kept = {"these are the results with the earlier weights: has the cell kept anything of them?": first[k]}
+        same(name, after_a_step[k], second[k], f"{case}, a second call after a step of an optimizer", suspects=kept)
 
 
 def gates_not_batch(work, cell):

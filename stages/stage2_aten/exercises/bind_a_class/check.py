@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import torch
 
-from common.exercises.judge import Failure, LearnerError, require, same, unchanged
+from common.exercises.judge import Failure, LearnerError, Stopped, require, same, unchanged
 
+THREADS, CALLS, OBJECTS = 4, 1000, 20  # so many, since two threads seldom meet on busy cores
 BINDS_PICKLE = "py::pickle binds the two functions that copy.deepcopy and pickle need"
 
 
@@ -27,6 +30,21 @@ def check(work):
     for how in ("deepcopy", "pickle"):
         copies(trial, how, x, more)
         copies(trial, how, x[:0], more)
+    threads(work, torch.randn(3000, 7, generator=numbers, dtype=torch.float64))
+
+
+def threads(work, x):
+    """No row is lost when several threads of Python add rows to one object."""
+    added_by_threads = work.beside(Path(__file__).with_name("threads.py")).added_by_threads
+    advice = "Does add release the GIL? Then two threads change the state at the same time"
+    try:
+        found = added_by_threads(x, THREADS, CALLS, OBJECTS)
+    except Stopped as error:
+        raise Failure(f"when several threads add rows to one object, {error}. {advice}") from None
+    rows = THREADS * CALLS * len(x)
+    for mean, count in found:
+        is_lost = count != rows or not torch.allclose(mean, x.mean(0))
+        require(not is_lost, f"when several threads add rows to one object, some are lost. {advice}")
 
 
 def agree(what, found, rows, case):

@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import require, same
+from common.exercises.judge import Failure, LearnerError, require, same
 
 
 def check(work):
@@ -15,3 +15,9 @@ def check(work):
             mixture = a.double() * share + b.double() * (1 - share)
             want = torch.cat([a.double(), b.double(), mixture], dim=1)
             same("mix(a, b, share)", mix(a, b, share), want, f"a and b {shape}, {dtype}", dtype)
+    a, b = torch.randint(-9, 9, (2, 3, 7), generator=numbers)
+    want = torch.cat([a, b, a * 0.25 + b * 0.75], dim=1)
+    try:
+        same("mix(a, b, 0.25)", mix(a, b, 0.25), want, "a and b of integers")
+    except LearnerError as error:
+        raise Failure(f"with integers, mix ends with an error ({error}): does it still call blend, as it did?") from None

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import torch
 
 from common.exercises.judge import Failure, LearnerError, agree, cases
@@ -21,6 +23,10 @@ def check(work):
             expect_rejection(work, right | {name: tensor}, NAMES, given)
         else:
             expect_rejection(work, right | {name: tensor}, (name,), given, shown(tensor, what))
+    elsewhere = work.beside(Path(__file__).with_name("elsewhere.py")).forward_with_elsewhere
+    for number, name in enumerate(NAMES[1:], start=1):
+        given = f"{name} on another CUDA device than input"
+        expect_error(lambda: elsewhere(number, *right.values()), (name,), given)  # noqa: B023 called at once
     longer = {name: right[name].new_zeros(3 * S + 1, *right[name].shape[1:]) for name in ("weights", "bias")}
     expect_rejection(work, right | longer, ("weights", "bias"), f"a call with weights and bias of {3 * S + 1} rows")
     every = {name: tensor.half() for name, tensor in right.items()}
@@ -46,11 +52,16 @@ SHAPES = [
 
 def expect_rejection(work, arguments, names, given, value=""):
     """Raises `Failure` unless forward rejects the arguments with a message that has one of `names` and `value`."""
+    expect_error(lambda: work.load("_C").forward(*arguments.values()), names, given, value)
+
+
+def expect_error(call, names, given, value=""):
+    """Raises `Failure` unless a call ends with a message that has one of `names` and `value`."""
     try:
-        work.load("_C").forward(*arguments.values())
+        call()
     except LearnerError as error:
         said = str(error).strip().partition("\n")[0]
-        if said.startswith("the emulator found"):
+        if said.startswith(("the emulator found", "accepted")):
             raise Failure(f"{given} is accepted, with this result:\n{error}") from None
         if not any(name in said for name in names) or value.lower() not in said.lower():
             named = names[0] if len(names) == 1 else "the argument"

@@ -10,16 +10,10 @@ def check(work):
     cell = work.cell()
     agree(cell, cases(work))
     require("lltm_stage4" in work.code("setup.py"), "setup.py still names stage 3's package; this one is lltm_stage4")
-    case = work.case(*SMALL, layout="transposed")
-    forward, back = counted(work, case)
-    for name, counts in (("forward", forward), ("backward", back)):
-        copies = [call for call in counts.calls if call.partition(".")[0] in COPIES]
-        what = "old_cell" if name == "forward" else "grad_h or grad_cell"
-        require(not copies, f"{name} copies transposed tensors: it calls ATen's {', '.join(copies)}. "
-                            f"The kernel accepts {what} with any strides")  # fmt: skip
-        stored_once(counts.kernels, 2 * case.B * case.S * case.dtype.itemsize, name)
-        on_current_stream(counts.kernels, name)
-        guarded(counts.kernels, name)
+    for layout in ("sliced", "transposed"):
+        case = work.case(*SMALL, layout=layout)
+        forward, back = counted(work, case)
+        no_copies(case, forward, back)
     require(
         forward.all_calls <= 5,
         f"forward makes {describe_calls(forward)}; 5 are enough: cat, addmm, three allocations",
@@ -31,6 +25,18 @@ def check(work):
     )
     if back.kernels:
         a_missing_gradient_is_one_zero(work)
+
+
+def no_copies(case, forward, back):
+    """Neither direction copies a tensor, and each element is stored once, on the current stream."""
+    for name, counts in (("forward", forward), ("backward", back)):
+        copies = [call for call in counts.calls if call.partition(".")[0] in COPIES]
+        what = "old_cell" if name == "forward" else "grad_h or grad_cell"
+        require(not copies, f"{name} copies {case.layout} tensors: it calls ATen's {', '.join(copies)}. "
+                            f"The kernel accepts {what} with any strides")  # fmt: skip
+        stored_once(counts.kernels, 2 * case.B * case.S * case.dtype.itemsize, name)
+        on_current_stream(counts.kernels, name)
+        guarded(counts.kernels, name)
 
 
 def a_missing_gradient_is_one_zero(work):

@@ -4,11 +4,12 @@ from common.exercises.judge import Failure, require
 
 # Runs build.py, then the program whose path it prints, and lists the libraries that the program needs.
 RUNNER = """
-import contextlib, io, re, runpy, subprocess, sys
+import contextlib, io, os, re, runpy, subprocess, sys
 printed = io.StringIO()
 with contextlib.redirect_stdout(printed):
     runpy.run_path("build.py", run_name="__main__")
 path = (printed.getvalue().split() or [""])[-1]
+path = path and os.path.relpath(path)
 try:
     with open(path, "rb") as file:
         binary = file.read(4) == b"\\x7fELF"

@@ -15,6 +15,7 @@ def check(work):
     for given_dtype in LOW:
         cast(probe, torch.bfloat16, z.detach().to(given_dtype), old_cell)
     stays_double(probe, z.detach().double(), old_cell.detach().double())
+    only_one_is_double(probe, z.detach(), old_cell.detach())
     for key, where in (("AutocastCPU", "the CPU"), ("AutocastCUDA", "GPUs")):
         require(
             probe.has_kernel("pointwise", key), f"autocast has no rule for {where}: nothing is registered for {key}"
@@ -56,6 +57,20 @@ def stays_double(probe, z, old_cell):
             found == {torch.float64},
             f"under autocast to {dtype} float64 arguments give results of {', '.join(map(str, found))}, expected "
             "torch.float64: autocast never changes float64. cached_cast leaves it as it is, Tensor.to does not",
+        )
+
+
+def only_one_is_double(probe, z, old_cell):
+    """If one argument is of float64, the other one is cast, and the operator refuses the two dtypes."""
+    for given in ((z.double(), old_cell), (z, old_cell.double())):
+        try:
+            found = probe.autocast(torch.bfloat16, "pointwise", *given)[0].dtype
+        except LearnerError:
+            continue
+        kinds = " and old_cell of ".join(str(one.dtype) for one in given)
+        raise Failure(
+            f"under autocast to torch.bfloat16, z of {kinds} give results of {found}. Expected: the error of pointwise "
+            "for arguments of two dtypes, since autocast never changes float64, but casts the other argument"
         )
 
 

@@ -1,5 +1,21 @@
+from pathlib import Path
+
+import torch
+
+from common.cell import reference
 from common.cell.case import input_gradients
-from common.exercises.judge import CALLS, OPERATORS, SMALL, agree, cases, once_differentiable, require
+from common.exercises.judge import (
+    CALLS,
+    OPERATORS,
+    SMALL,
+    Failure,
+    LearnerError,
+    agree,
+    cases,
+    once_differentiable,
+    require,
+    same,
+)
 
 COPIES = ("clone", "contiguous", "copy_", "_to_copy")
 
@@ -12,6 +28,7 @@ def check(work):
     saved(work, probe)
     missing_gradient(work, cell)
     strided_gradients(work, cell)
+    first_derivatives_with_a_graph(work)
     once_differentiable(work, cell, "Raise an error that names once_differentiable")
     with_opcheck(work, probe)
     case = work.case(*SMALL)
@@ -88,6 +105,23 @@ def strided_gradients(work, cell):
         not copies,
         f"backward copies transposed gradients: it calls ATen's {', '.join(copies)}. The operator reads any strides",
     )
+
+
+def first_derivatives_with_a_graph(work):
+    """First derivatives with create_graph=True, which other parts of a model may need, are no second derivatives."""
+    case = work.case(*SMALL, dtype=torch.float64)
+    inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
+    ones = torch.ones_like(inputs["old_cell"])
+    want = reference.backward(ones, ones, **inputs)
+    try:
+        found = work.beside(Path(__file__).with_name("with_graph.py")).first_derivatives(*inputs.values())
+    except LearnerError as error:
+        raise Failure(
+            f"first derivatives with create_graph=True end with an error ({error}), although nobody asks for second "
+            "ones: raise the error in the backward of pointwise_backward"
+        ) from None
+    for name, got in zip(inputs, found, strict=True):
+        same(f"d_{name}", got, want[f"d_{name}"], f"{case}, with create_graph=True")
 
 
 def with_opcheck(work, probe):

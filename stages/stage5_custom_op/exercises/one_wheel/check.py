@@ -1,3 +1,5 @@
+import re
+
 import torch
 
 from common.exercises.judge import OPERATORS, BuildFailure, Failure, require, same
@@ -27,6 +29,7 @@ tell({
 def check(work):
     told = read(work)
     headers(told["macro"])
+    in_the_source(work)
     require(
         told["file"] == "_C.abi3.so",
         f"the extension's file would be named {told['file']}, which only one version of Python looks for; expected "
@@ -63,6 +66,17 @@ def headers(macro):
     require(
         version >> 16 == OLDEST,
         f"Py_LIMITED_API is {macro}: the headers allow the API of Python {oldest}, but the wheel is for 3.10",
+    )
+
+
+def in_the_source(work):
+    """No source takes the macro back, and with it the limit."""
+    code = work.code("csrc/halves.cpp")
+    undone = re.search(r"#\s*(undef|define)\s+Py_LIMITED_API", code)
+    require(
+        not undone,
+        f"csrc/halves.cpp contains {undone and undone[0]}: then its code may use the layout of one version of Python, "
+        "and the macro of setup.py has no effect. Change the line that does not compile",
     )
 
 

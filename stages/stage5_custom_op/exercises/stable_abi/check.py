@@ -31,11 +31,11 @@ def operator(work):
         want = torch.nn.functional.elu(x.double())
         same("torch.ops.gates.elu(x)", probe.call("gates::elu", x), want, f"x {shape}", torch.float32)
     x = torch.randn(3, 70, generator=numbers)
-    for other, what in ((x.double(), "float64"), (x.t(), "transposed")):
+    for other, what in ((x.double(), "float64"), (x.int(), "int32"), (x.half(), "float16"), (x.t(), "transposed numbers")):
         try:
             refused(probe.call, "gates::elu", other)
         except Failure:
-            raise Failure(f"a {what} x is not rejected, but elu_of needs contiguous float32 numbers") from None
+            raise Failure(f"x of {what} is not rejected, but elu_of needs contiguous float32 numbers") from None
 
 
 def undefined_symbols(work):

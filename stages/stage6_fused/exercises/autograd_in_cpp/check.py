@@ -99,13 +99,21 @@ def only_what_is_needed(work, operations):
         agree(work.cell(), [case])
         inputs = [tensor.detach() for tensor in case.inputs().values()]
         places = [INPUTS.index(name) for name in needed]
-        found = operations.passes(places, list(case.gradients()), *inputs)["backward"]["all"]
+        counted = operations.passes(places, list(case.gradients()), *inputs)["backward"]
+        found = counted["all"]
         products = sum(found.get(product, 0) for product in PRODUCTS)
         enough = bool({"input", "old_h"} & set(needed)) + 2 * ("weights" in needed)
         require(
             products <= enough,
             f"when only {' and '.join(needed)} need a gradient, backward computes {products} products, but {enough} "
             "are enough: needs_input_grad says which gradients are needed",
+        )
+        columns = {"input": case.I, "old_h": case.S, "weights": case.I + case.S}
+        least = 3 * case.B * case.S * sum(columns.get(name, 0) for name in needed)
+        require(
+            counted["multiplications"] <= least,
+            f"when only {' and '.join(needed)} need a gradient, backward makes {counted['multiplications']:,} "
+            f"multiplications, but {least:,} are enough: needs may ask for the gradient of input or of old_h alone",
         )
         sums = sum(number for name, number in found.items() if name.startswith("sum"))
         require(

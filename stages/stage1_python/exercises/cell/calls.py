@@ -1,0 +1,21 @@
+"""Calls of the cell, in the learner's process."""
+
+import torch
+
+
+def lltm_under_no_grad(*arguments):
+    """new_h and new_cell."""
+    from .lltm import lltm
+
+    with torch.no_grad():
+        return lltm(*arguments)
+
+
+def lltm_after_a_step(input, weights, *others):
+    """new_h and new_cell of a second call, after the weights were changed in place, as an optimizer does."""
+    from .lltm import lltm
+
+    weights = weights.clone()  # the check compares its own arguments with what it gave
+    lltm(input, weights, *others)
+    weights.mul_(-1)
+    return lltm(input, weights, *others)
