@@ -188,8 +188,11 @@ def _import(extension: Extension, library: Path, folder: Path) -> ModuleType:
     try:
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
-    except ImportError as error:  # for example an undefined symbol
-        raise UserError(f"{extension.name} builds, but does not load: {demangle(str(error))}") from None
+    except ImportError as error:
+        if "does not define module export function" not in str(error):  # for example an undefined symbol
+            raise UserError(f"{extension.name} builds, but does not load: {demangle(str(error))}") from None
+        module = ModuleType(extension.name)  # the library only registers operators, which loading it has done
+        module.__file__ = str(library)
     module.__source_folder__ = str(folder)  # counts show lines of the sources
     sys.modules[extension.name] = module
     return module

@@ -16,6 +16,7 @@ PRODUCTS = (
 # For each call: its result with plain tensors, and how many products of m * k * n multiplications it contains.
 WANT = {call: (lambda a, b: a @ b, 1) for call in PRODUCTS} | {
     "F.linear(a, weight=b.T, bias=bias)": (lambda a, b: F.linear(a, b.T) + 1, 1),
+    "F.linear(a, bias=bias, weight=b.T)": (lambda a, b: F.linear(a, b.T) + 1, 1),
     "torch.relu(a @ b) @ b.T": (lambda a, b: torch.relu(a @ b) @ b.T, 2),
     "a * 2 + a.sum()": (lambda a, b: a * 2 + a.sum(), 0),
     "torch.split(a, len(a))[0] @ b": (lambda a, b: a @ b, 1),

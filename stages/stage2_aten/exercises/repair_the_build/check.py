@@ -20,4 +20,6 @@ def check(work):
     try:
         same("mix(a, b, 0.25)", mix(a, b, 0.25), want, "a and b of integers")
     except LearnerError as error:
-        raise Failure(f"with integers, mix ends with an error ({error}): does it still call blend, as it did?") from None
+        raise Failure(
+            f"with integers, mix ends with an error ({error}): does it still call blend, as it did?"
+        ) from None

@@ -31,7 +31,12 @@ def operator(work):
         want = torch.nn.functional.elu(x.double())
         same("torch.ops.gates.elu(x)", probe.call("gates::elu", x), want, f"x {shape}", torch.float32)
     x = torch.randn(3, 70, generator=numbers)
-    for other, what in ((x.double(), "float64"), (x.int(), "int32"), (x.half(), "float16"), (x.t(), "transposed numbers")):
+    for other, what in (
+        (x.double(), "float64"),
+        (x.int(), "int32"),
+        (x.half(), "float16"),
+        (x.t(), "transposed numbers"),
+    ):
         try:
             refused(probe.call, "gates::elu", other)
         except Failure:

@@ -13,6 +13,13 @@ import os, subprocess, sys
 command = [*os.environ.get("CXX", "g++").split(), *sys.argv[1:], "-fopt-info-vec-{}", "-c", "csrc/curve.cpp"]
 subprocess.run([*command, "-o", os.devnull])
 """
+# Prints which of g++'s options these flags turn on, also those that a flag such as -Ofast implies.
+OPTIONS = """
+import os, subprocess, sys
+subprocess.run([*os.environ.get("CXX", "g++").split(), *sys.argv[1:], "-Q", "--help=optimizers"])
+"""
+# Options that let the compiler replace a calculation by one that rounds otherwise.
+INEXACT = ("-funsafe-math-optimizations", "-freciprocal-math", "-fassociative-math")
 INSTRUCTIONS = ("-march=", "-mcpu=", "-mavx", "-msse", "-mfma")  # flags that ask for some by name
 
 
@@ -27,6 +34,7 @@ def check(work):
         f"{' '.join(of_some)} asks for instructions that not every CPU has; on an older CPU the program ends with "
         "SIGILL, an illegal instruction",
     )
+    exact(work, flags)
     in_vectors(work, flags)
     used = work.load("softsign").threads(64, THREADS)
     require(
@@ -59,6 +67,17 @@ def values(work):
                 "promises the compiler that there is no NaN, so it removed the test"
             )
         same("softsign(x)", got, exact, f"B={B}, S={S}", torch.float32)
+
+
+def exact(work, flags):
+    """No flag allows another rounding."""
+    said = work.python("-c", OPTIONS, *flags).output
+    allowed = [name for name in INEXACT if re.search(rf"{name}\s+\[enabled\]", said)]
+    require(
+        not allowed,
+        f"{' '.join(flags)} turns on {', '.join(allowed)}: the compiler may round otherwise, for example multiply by a "
+        "reciprocal instead of dividing. The flags must not change the results",
+    )
 
 
 def in_vectors(work, flags):

@@ -1,12 +1,13 @@
 import torch
 
 from common.cell.case import input_gradients
-from common.exercises.judge import agree, cases, require, stored_once
+from common.exercises.judge import Failure, agree, cases, require, same, stored_once
 from common.exercises.judging.kernels import no_idle_warp
 from common.exercises.judging.launches import ORDERS, count_differences
 
 SIZES = ((4, 32, 32), (5, 3, 65), (17, 5, 33), (1, 130, 16), (3, 0, 33), (16, 7, 70))  # B, I, S
 DTYPES = (torch.float32, torch.float64)
+DEEP = (16, 250, 250)  # its sums have so many terms that rounding each of them to 16 bits shows
 NEEDS = (("weights",), ("input",), ("old_h",))
 
 
@@ -16,6 +17,7 @@ def check(work):
     agree(cell, [work.case(*size, dtype=dtype) for size in SIZES for dtype in DTYPES])
     agree(cell, [work.case(16, 7, 70, requires_grad=needed) for needed in NEEDS])
     same_bits(work)
+    sums_in_float(work)
     case = work.case(16, 32, 64)
     mine = backward(work, case)
     if mine.kernels is None:
@@ -60,6 +62,23 @@ def same_bits(work):
             f"{name} differs in its last bits when the same threads run in another order: {differ[name]} numbers in "
             f"{len(ORDERS) - 1} runs. Does one thread add up the 16 sums of each number, in the order of the warps?",
         )
+
+
+def sums_in_float(work):
+    """For bfloat16, results are those of the stage, whose sums are rounded once: at most their last bit differs."""
+    case = work.case(*DEEP, dtype=torch.bfloat16)
+    inputs, found = case.inputs(), []
+    with work.ours() as stage:
+        for given in (work, stage):
+            found.append(input_gradients(given.cell()(*inputs.values()), inputs, case.gradients()))
+    mine, want = found
+    for name in ("d_input", "d_old_h", "d_weights"):
+        said = "These are the gradients with sums that are kept in bfloat16 or rounded more than once: use math_t"
+        tolerance = torch.finfo(case.dtype).eps
+        try:
+            same(name, mine[name], want[name], f"{case}", case.dtype, tolerance_=tolerance)
+        except Failure as failure:
+            raise Failure(f"{failure}\n{said}") from None
 
 
 def backward(work, case):

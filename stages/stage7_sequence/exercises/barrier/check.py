@@ -31,8 +31,14 @@ def check(work):
             f"{case}: the counter ends at {int(got[S])}. {blocks} blocks arrive once at each of {T} barriers, which "
             f"makes {T * blocks}",
         )
-    # The emulator takes every atomic load as an acquisition, so only the source shows this. It reports a race if an
-    # arrival has no release order.
+    # The emulator ignores scopes, and takes every atomic load as an acquisition: only the source shows these two
+    # mistakes. It reports a race if an arrival has no release order.
+    narrow = re.search(r"thread_scope_(?:block|thread)\b|\w+_block\(|\.cta\b", code)
+    require(
+        narrow is None,
+        f"the results are right here, but {narrow and narrow[0].rstrip('(')} orders only threads of one block: "
+        "the barrier is one of all blocks of the device",
+    )
     wait = re.split(ARRIVAL, code.partition("__global__")[0], maxsplit=1)[-1]
     require(
         not re.search(RELAXED, wait) or re.search(ACQUIRES, wait),

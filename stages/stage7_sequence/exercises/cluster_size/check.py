@@ -17,6 +17,11 @@ TABLE = [
     ((4, 512, 1, 99 * KB, 84), ("grid", 84), "a GPU with less shared memory"),
     ((4, 1024, 1, 99 * KB, 84), ("loop", 0), "the grid does not fit either"),
     ((4, 256, 1, 99 * KB, 6), ("loop", 0), "there are fewer multiprocessors than blocks of a cluster"),
+    (
+        (4, 256, 1, 99 * KB, 12),
+        ("grid", 12),
+        "12 blocks fit, although a cluster of 8 is too small and 16 do not exist",
+    ),
 ]
 
 

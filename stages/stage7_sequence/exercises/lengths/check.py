@@ -14,6 +14,7 @@ def check(work):
         (7, 6, [2, 6, 3, 5], "numbers"),
         (12, 5, [0, 3, 5, 1], "numbers"),
         (7, 4, [1, 4, 0], "NaN"),
+        (5, 6, [2, 3], "numbers"),
     ):
         case = f"S={S}, T={T}, lengths {lengths}, padding of {padding}"
         compare(work, case, *random_inputs(S, T, lengths, padding, numbers))

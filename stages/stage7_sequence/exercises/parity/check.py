@@ -18,6 +18,12 @@ def check(work):
         same("the state", got, states[T], case, torch.float32, 1e-5, suspects)
         launched_once(counted, case)
         enough_threads(counted, S, case)
+        stored, both = sum(launch.stored_bytes for launch in counted.launches) // 4, S * min(T, 2)
+        require(
+            stored >= both,
+            f"{case}: the kernel stores to {stored} numbers, expected {both}: two buffers take turns, so that each "
+            "step needs only one barrier",
+        )
         read = counted.total("bytes", space="global load")
         least = 4 * T * S * S
         require(read >= least, f"{case}: the kernel reads {read:,} bytes, but {T} steps read at least {least:,}")

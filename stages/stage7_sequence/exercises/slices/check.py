@@ -1,3 +1,4 @@
+import itertools
 import random
 
 from common.exercises.judge import require
@@ -33,5 +34,9 @@ def compare(owned, blocks, units):
         "at each step",
     )
     require(counts == sorted(counts, reverse=True), f"{case}: blocks with lower numbers should own one unit more")
-    begins = [first for first, count in owned if count]
-    require(begins == sorted(begins), f"{case}: the slices are not in the order of the blocks")
+    for block, ((first, count), (after, _)) in enumerate(itertools.pairwise(owned)):
+        require(
+            after == first + count,
+            f"{case}: block {block} owns {count} units from {first} on, so block {block + 1} begins at "
+            f"{first + count}, not at {after}: the slices follow each other, empty ones too",
+        )

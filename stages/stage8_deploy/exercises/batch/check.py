@@ -10,7 +10,7 @@ TOO_LARGE = 1000.0  # the model refuses such an input
 def check(work):
     unchanged(work, "trial.py", "Edit only batching.py")
     numbers = work.numbers()
-    parameters = [torch.randn(*shape, generator=numbers) for shape in ((I, S), (S, S), (S, C))]
+    in_float = [torch.randn(*shape, generator=numbers) for shape in ((I, S), (S, S), (S, C))]
     for lengths, failing in (
         ((4, 1, 7, 2, 5), ()), ((3,), ()), ((2, 2), ()), ((6, 3, 1), ()), ((1, 8, 8, 2), ()),
         ((4, 6, 2, 3), (2,)), ((2, 5, 9, 1), (0, 3)), ((5,), (0,)),
@@ -18,8 +18,11 @@ def check(work):
         requests = [request(length, numbers) for length in lengths]
         for k in failing:
             requests[k][0][-1, 1] = TOO_LARGE + k
+        parameters = in_float
+        if len(lengths) == 4:
+            parameters, requests = in_double(in_float), [in_double(one) for one in requests]
         results, batch_sizes, misuse = work.load("trial").trial(parameters, requests)
-        what = f"requests of {', '.join(map(str, lengths))} steps"
+        what = f"requests of {', '.join(map(str, lengths))} steps in {parameters[0].dtype}"
         what += f"; the model refuses request {' and '.join(map(str, failing))}" if failing else ""
         require(not misuse, f"the call of the model is wrong: {misuse} ({what})")
         count_calls(batch_sizes, len(requests), failing, what)
@@ -31,6 +34,10 @@ def check(work):
                 compare(result, parameters, requests, k, what)
 
 
+def in_double(tensors):
+    return [one.double() for one in tensors]
+
+
 def request(length, numbers):
     return [torch.randn(*shape, generator=numbers) for shape in ((length, I), (S,), (S,))]
 
@@ -38,12 +45,14 @@ def request(length, numbers):
 def count_calls(batch_sizes, requests, failing, what):
     """Raises `Failure` unless there is one call for all, and one more for each if it fails."""
     calls = f"the batch sizes of the model's calls are {batch_sizes}"
-    if not failing or requests == 1:
+    if not failing:
         require(batch_sizes == [requests], f"{calls}, expected one call with all {requests} ({what})")
         return
     require(batch_sizes[:1] == [requests], f"{calls}, expected first one call with all {requests} ({what})")
+    alone = [size for size in batch_sizes[1:] if size > 1]
+    require(not alone, f"{calls}: after the call for all has failed, each request has a call of its own ({what})")
     require(
-        len(batch_sizes) > 1,
+        len(batch_sizes) > 1 or requests == 1,
         f"{calls}: after the call for all has failed, the requests that are right need another one ({what})",
     )
 

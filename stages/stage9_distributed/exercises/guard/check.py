@@ -5,7 +5,7 @@ import torch
 from common.exercises.judge import require, same, unchanged
 from common.exercises.judging.programs import printed
 
-FACTS = 6  # numbers that trial.cu prints before the results
+FACTS = 8  # numbers that trial.cu prints before the results
 
 
 def check(work):
@@ -23,7 +23,7 @@ def check(work):
 
 def judge(facts, current, device, case):
     """Raises `Failure` unless the kernel ran on the tensor's device, and the caller's device is current again."""
-    after, throws, after_error, of_out, *launches = facts
+    after, throws, after_error, of_out, *launches, after_inner, after_outer = facts
     ran_on = [number for number, count in enumerate(launches) if count]
     require(
         ran_on == [device],
@@ -39,4 +39,9 @@ def judge(facts, current, device, case):
     require(
         after_error == current,
         f"{case}: when scale has thrown an exception, GPU {after_error} is current. What runs even then?",
+    )
+    require(
+        (after_inner, after_outer) == (1 - current, current),
+        f"when a guard ends within the scope of another one, GPU {after_inner} is current, then GPU {after_outer}; "
+        f"expected GPU {1 - current}, then GPU {current}. Does each guard keep the device that it restores?",
     )

@@ -26,6 +26,7 @@ CALLS = {
     "a @ b": lambda a, b: a @ b,
     "F.linear(a, b.T)": lambda a, b: F.linear(a, b.T),
     "F.linear(a, weight=b.T, bias=bias)": lambda a, b: F.linear(a, weight=b.T, bias=torch.ones(b.size(1))),
+    "F.linear(a, bias=bias, weight=b.T)": lambda a, b: F.linear(a, bias=torch.ones(b.size(1)), weight=b.T),
     "torch.relu(a @ b) @ b.T": lambda a, b: torch.relu(a @ b) @ b.T,
     "a * 2 + a.sum()": lambda a, b: a * 2 + a.sum(),
     "torch.split(a, len(a))[0] @ b": lambda a, b: torch.split(a, len(a))[0] @ b,

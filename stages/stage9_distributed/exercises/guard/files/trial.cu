@@ -22,6 +22,19 @@ static bool throws(const Tensor& x, float factor) {
   }
 }
 
+// The device that is current after a guard within another one, and after both.
+static void print_nested(int current) {
+  check(cudaSetDevice(current));
+  {
+    const DeviceGuard outer(1 - current);
+    {
+      const DeviceGuard inner(current);
+    }
+    std::printf("%d\n", current_device());
+  }
+  std::printf("%d\n", current_device());
+}
+
 static void print_launches(int device) {
   int value;
   check(cudaSetDevice(device));
@@ -50,6 +63,7 @@ int main(int count, char** words) try {
   check(cudaPointerGetAttributes(&attributes, out.memory.get()));
   std::printf("%d\n", attributes.device);
   for (const int one : {0, 1}) print_launches(one);
+  print_nested(current);
   for (const float number : numbers) std::printf("%.9g\n", number);
 } catch (const std::runtime_error& error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -9,7 +9,7 @@ using at::Tensor;
 int64_t checksum(const Tensor& x) {
   TORCH_CHECK(x.is_cpu(), "checksum: x is on ", x.device(), ", expected a CPU tensor");
   // BEGIN SOLUTION checksum: call crc32 with 0, the bytes of x, and their number.
-  const Tensor dense = x.contiguous();
+  const Tensor dense = x.resolve_conj().resolve_neg().contiguous();  // z.conj() only marks z
   return crc32(0, static_cast<const Bytef*>(dense.const_data_ptr()), dense.nbytes());
   // BEGIN STARTER
   // return 0;
