@@ -75,8 +75,8 @@ def in_the_source(work):
     undone = re.search(r"#\s*(undef|define)\s+Py_LIMITED_API", code)
     require(
         not undone,
-        f"csrc/halves.cpp contains {undone and undone[0]}: then its code may use the layout of one version of Python, "
-        "and the macro of setup.py has no effect. Change the line that does not compile",
+        f"csrc/halves.cpp contains {undone and undone[0]}: then its code may use the layout of one version of "
+        "Python, and the macro of setup.py has no effect. Change the line that does not compile",
     )
 
 

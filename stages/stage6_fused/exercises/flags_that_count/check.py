@@ -75,8 +75,8 @@ def exact(work, flags):
     allowed = [name for name in INEXACT if re.search(rf"{name}\s+\[enabled\]", said)]
     require(
         not allowed,
-        f"{' '.join(flags)} turns on {', '.join(allowed)}: the compiler may round otherwise, for example multiply by a "
-        "reciprocal instead of dividing. The flags must not change the results",
+        f"{' '.join(flags)} turns on {', '.join(allowed)}: the compiler may round otherwise, for example multiply by "
+        "a reciprocal instead of dividing. The flags must not change the results",
     )
 
 
