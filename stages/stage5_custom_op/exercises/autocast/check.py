@@ -70,7 +70,8 @@ def only_one_is_double(probe, z, old_cell):
         kinds = " and old_cell of ".join(str(one.dtype) for one in given)
         raise Failure(
             f"under autocast to torch.bfloat16, z of {kinds} give results of {found}. Expected: the error of "
-            "pointwise for arguments of two dtypes, since autocast never changes float64, but casts the other argument"
+            "pointwise for arguments of two dtypes, since autocast never changes float64, but casts the other "
+            "argument"
         )
 
 
