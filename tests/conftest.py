@@ -61,7 +61,8 @@ def lacking(need: str) -> str | None:
 
         count = int(need.partition(":")[2] or 1)
         return None if torch.cuda.device_count() >= count else f"{count} GPU(s) that torch can use: make doctor"
-    return None if importlib.util.find_spec(need) else f"the Python package {need}: make setup"
+    how = "pip install flashrnn" if need == "flashrnn" else "make setup"
+    return None if importlib.util.find_spec(need) else f"the Python package {need}: {how}"
 
 
 @functools.cache

@@ -81,6 +81,15 @@ def test_every_peer_agrees_with_the_reference(monkeypatch):
             assert {row["name"] for row in rows} == {one.name for one in loops}
 
 
+@pytest.mark.needs("flashrnn")
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_flashrnn_gets_the_parameters_in_its_order(cell):
+    case = SequenceCase(cell, 4, 3, 2, 8)
+    given = [tensor.detach() for tensor in case.inputs().values()]
+    for got, want in zip(peers.by_flashrnn(case, "vanilla")(*given), peers.by_torch(case)(*given), strict=True):
+        torch.testing.assert_close(got, want)
+
+
 def test_a_stage_without_code_for_a_device_is_named(monkeypatch):
     def refuse(*_):
         raise UserError("it has no code for CPU tensors\nand more")

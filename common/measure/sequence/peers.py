@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ...build.modules import load_stage
-from ...cell.call import Function
+from ...cell.call import LOW_PRECISION, Function
 from ...sequence.case import SequenceCase
 from ..cuda_graphs import CapturedFunction
 from ..implementations import Implementation, InputSet
@@ -43,6 +44,11 @@ def find_peers(case: SequenceCase) -> tuple[list[Implementation], list[tuple[str
     if case.cell != "lltm":
         name = f"{'cuDNN' if case.device == 'cuda' else 'torch.nn'} {case.cell.upper()}"
         peers.append(Implementation(name, by_torch(case), may_fail=case.dtype != torch.float32))
+    if case.device == "cuda" and case.cell != "lltm" and case.dtype in LOW_PRECISION:
+        if importlib.util.find_spec("flashrnn"):
+            peers.append(Implementation("FlashRNN", by_flashrnn(case), compiled=True, may_fail=True))
+        else:
+            left_out.append(("FlashRNN", "not installed: pip install flashrnn"))
     for name, function, is_compiled, longest in loops(case):
         if longest < case.T:
             left_out.append((name, f"left out of runs of more than {longest} steps"))
@@ -102,6 +108,35 @@ def by_torch(case: SequenceCase) -> Function:
         return outputs, h[0]
 
     return lstm if case.cell == "lstm" else gru
+
+
+def by_flashrnn(case: SequenceCase, backend: str = "cuda_fused") -> Function:
+    """FlashRNN's LSTM or GRU, from its package. The products of the inputs are torch's, as its interface asks.
+
+    The first call compiles the kernels for this size. The LSTM's gates are in torch's order; the GRU has the
+    candidate's recurrent part first, and a bias for each part.
+    """
+    from flashrnn import FlashRNNConfig, flashrnn
+
+    dtype = str(case.dtype).removeprefix("torch.")
+    kinds = {"dtype": dtype} | {f"dtype_{part}": dtype for part in "brw"}
+    layout = {"input_shape": "TBGHD", "output_shape": "STBHD"}
+    sizes = {"head_dim": case.S, "num_heads": 1, "batch_size": case.B}
+    config = FlashRNNConfig(function=case.cell, backend=backend, **sizes, **kinds, **layout)
+
+    def function(inputs: Tensor, w_input: Tensor, w_h: Tensor, b_input: Tensor, b_h: Tensor, *start: Tensor):
+        gates = (inputs @ w_input.t()).unflatten(2, (-1, 1, case.S))  # (T, B, G, 1, S)
+        recurrent, own, of_h = (tensor.unflatten(0, (-1, 1, case.S)) for tensor in (w_h, b_input, b_h))
+        bias = own + of_h
+        if case.cell == "gru":  # torch: reset, update, candidate
+            recurrent = recurrent.roll(1, 0)
+            bias = torch.cat([of_h[2:], bias[:2], own[2:]])
+        states, last = flashrnn(
+            gates, recurrent, bias, torch.stack(start)[:, None, :, None], function=case.cell, config=config
+        )
+        return states[0, :, :, 0], *last[:, 0, :, 0]
+
+    return function
 
 
 def flatten_for_cudnn(sets: Sequence[InputSet]) -> None:

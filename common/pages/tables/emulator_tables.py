@@ -9,6 +9,7 @@ from pathlib import Path
 from ...results import records
 from ...studies import emulator_speed
 from ...studies.programs.features import Feature, read_features
+from ...studies.public_extensions import study
 from ..markdown import markdown_table
 
 
@@ -51,3 +52,22 @@ def time_text(seconds: float | None, operations: float) -> str:
     if seconds is None:
         return "not measured"
     return f"{seconds:.1f} s" if operations == 1 else f"{seconds / operations * 1e9:.1f} ns"
+
+
+def public_extensions_table() -> str:
+    """The outcome of each trial of a public extension; below it the versions and the date."""
+    if not study.RECORD.exists():
+        return "Not recorded yet: `python -m common.studies.public_extensions.study`."
+    record = json.loads(study.RECORD.read_text())
+    rows, package = [], ""
+    for row in record["rows"]:
+        name = f"{row['package']} {row['version']}"
+        extension = row["extension"].rpartition(".")[2].replace("_", r"\_")
+        outcome = f"{row['outcome']}: `{row['reason']}`" if row["reason"] else row["outcome"]
+        rows.append(["" if name == package else name, extension, row["trial"].replace("_", " "), outcome])
+        package = name
+    right = sum(row["outcome"] == study.RIGHT for row in record["rows"])
+    table = markdown_table(["package", "extension", "trial", "outcome"], rows, left=4)
+    stale = "" if record["sources"] == study.hash_emulator() else " The emulator has changed since."
+    versions = f"torch {record['versions']['torch']}, g++ {record['versions']['g++']}, {record['date'][:10]}"
+    return f"{table}\n\n{right} of {len(rows)} are right. {versions}.{stale}"
