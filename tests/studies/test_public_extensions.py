@@ -27,8 +27,9 @@ def test_the_record_has_every_trial():
 def test_the_reports_are_the_races_that_the_page_explains():
     rows = json.loads(study.RECORD.read_text())["rows"]
     reported = {row["trial"]: row["reason"] for row in rows if row["outcome"] == "reported"}
-    assert reported.keys() == {"farthest_points", "spread_points"}
+    assert reported.keys() == {"farthest_points", "graclus", "spread_points"}
     assert "race on best_dist[1], shared memory" in reported["farthest_points"]
+    assert "race on element 1 of out (races) thread (1, 0, 0) reads it" in reported["graclus"]
     assert "race on dists_i[0], shared memory" in reported["spread_points"]
 
 
