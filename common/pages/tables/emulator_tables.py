@@ -62,12 +62,17 @@ def public_extensions_table() -> str:
     rows, package = [], ""
     for row in record["rows"]:
         name = f"{row['package']} {row['version']}"
-        extension = row["extension"].rpartition(".")[2].replace("_", r"\_")
-        outcome = f"{row['outcome']}: `{row['reason']}`" if row["reason"] else row["outcome"]
-        rows.append(["" if name == package else name, extension, row["trial"].replace("_", " "), outcome])
+        extension = row["extension"].rpartition(".")[2]
+        outcome = f"{row['outcome']}: `{first_error(row['reason'])}`" if row["reason"] else row["outcome"]
+        rows.append(["" if name == package else name, f"`{extension}`", f"`{row['trial']}`", outcome])
         package = name
     right = sum(row["outcome"] == study.RIGHT for row in record["rows"])
     table = markdown_table(["package", "extension", "trial", "outcome"], rows, left=4)
     stale = "" if record["sources"] == study.hash_emulator() else " The emulator has changed since."
     versions = f"torch {record['versions']['torch']}, g++ {record['versions']['g++']}, {record['date'][:10]}"
     return f"{table}\n\n{right} of {len(rows)} are right. {versions}.{stale}"
+
+
+def first_error(reason: str) -> str:
+    """The first error of g++ or of the emulator, without what follows it."""
+    return reason.partition("error: ")[2].partition(" (races)")[0] or reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import sysconfig
 
 import torch
 
@@ -19,7 +20,7 @@ def outcome_of(folder: str, extension: str, trial: str) -> tuple[str, str]:
     try:
         module = load_extension(folder, extension)
     except UserError as error:
-        lines = str(error).strip().splitlines()
+        lines = str(error).strip().replace(f"{sysconfig.get_path('purelib')}/", "").splitlines()
         return "does not build", " ".join(" ".join(lines[:2]).split())[:300]
     torch.manual_seed(1)
     try:

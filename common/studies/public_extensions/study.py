@@ -16,7 +16,7 @@ from ...paths import ROOT, display_path
 from ...results import records
 from .packages import PACKAGES, Package
 
-RECORD = records.RECORDED / "public_extensions.json"
+RECORD = records.RECORDED / "emulator" / "public_extensions.json"
 SECONDS = 1200  # for the build and the trial of an extension
 RIGHT = "right"
 

@@ -17,13 +17,15 @@ def check(work):
         x, factor = torch.randn(count, generator=numbers), torch.randn(1, generator=numbers)
         arguments = [current, device, factor, x]
         got, _ = printed(work, "trial.cu", arguments, (FACTS + count,), case, EMULATOR_DEVICES="2")
-        judge([int(fact) for fact in got[:FACTS]], current, device, case)
+        facts = [int(fact) for fact in got[:FACTS]]
+        judge(facts[:-2], current, device, case)
         same("out", got[FACTS:], factor * x, case, suspects={"this is x, unchanged": x})
+    nested(facts[-2:], current)
 
 
 def judge(facts, current, device, case):
     """Raises `Failure` unless the kernel ran on the tensor's device, and the caller's device is current again."""
-    after, throws, after_error, of_out, *launches, after_inner, after_outer = facts
+    after, throws, after_error, of_out, *launches = facts
     ran_on = [number for number, count in enumerate(launches) if count]
     require(
         ran_on == [device],
@@ -40,6 +42,11 @@ def judge(facts, current, device, case):
         after_error == current,
         f"{case}: when scale has thrown an exception, GPU {after_error} is current. What runs even then?",
     )
+
+
+def nested(facts, current):
+    """Raises `Failure` unless a guard within another one restores the device of that one."""
+    after_inner, after_outer = facts
     require(
         (after_inner, after_outer) == (1 - current, current),
         f"when a guard ends within the scope of another one, GPU {after_inner} is current, then GPU {after_outer}; "

@@ -14,6 +14,12 @@ class DeviceGuard {
  private:
   int last_;
 };
+// BEGIN STARTER
+// class DeviceGuard {
+//  public:
+//   explicit DeviceGuard(int device) {}
+// };
+// END STARTER
 // END SOLUTION
 
 // Returns factor * x, on the device of x. Throws std::runtime_error if there is not enough memory for it.

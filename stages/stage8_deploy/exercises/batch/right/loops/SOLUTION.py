@@ -1,5 +1,5 @@
 B, T = len(requests), max(len(steps) for steps, _, _ in requests)
-steps = torch.full((B, T, requests[0][0].size(1)), -7.0)
+steps = requests[0][0].new_full((B, T, requests[0][0].size(1)), -7.0)
 for k, (own, _, _) in enumerate(requests):
     steps[k, : len(own)] = own
 lengths = torch.tensor([len(own) for own, _, _ in requests])
