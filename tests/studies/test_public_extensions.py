@@ -54,7 +54,7 @@ def test_a_wrong_and_a_reported_result_are_told_apart(tmp_path, monkeypatch):
     assert found["right"] == ("right", "")
     assert found["wrong"][0] == "wrong"
     assert found["outside"][0] == "reported"
-    assert "writes outside of x" in found["outside"][1]
+    assert "writes past the end of x" in found["outside"][1]
 
 
 SETUP = """
