@@ -8,7 +8,7 @@ class Counting(torch.Tensor):
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         result = super().__torch_function__(func, types, args, kwargs)
         if func in PRODUCTS:
-            a, b = [one for one in (*args, *(kwargs or {}).values()) if getattr(one, "ndim", 0) == 2][:2]
+            a, b = [one for one in [*args, *(kwargs or {}).values()] if getattr(one, "ndim", 0) == 2][:2]
             if isinstance(a, Counting):
                 multiplications[0] += math.isqrt(a.numel() * b.numel() * result.numel())
         return result
