@@ -11,7 +11,7 @@ from common.studies.public_extensions import packages, study, trials
 from common.studies.public_extensions.one import outcome_of
 
 NAMED = [name for package in packages.PACKAGES for _, name in package.trials()]
-HELPERS = {"agree", "ends_of", "reduced"}
+HELPERS = {"agree", "ends_of", "reduced", "ring_of_twelve"}
 
 
 def test_every_trial_is_a_function_and_is_used_once():

@@ -89,7 +89,7 @@ def grid(_: ModuleType) -> None:
 
 def graclus(_: ModuleType) -> None:
     """A matching of the nodes of a ring: each node is alone or with one neighbour."""
-    ends, columns = 2 * torch.arange(13), torch.tensor([[(k - 1) % 12, (k + 1) % 12] for k in range(12)]).flatten()
+    ends, columns = ring_of_twelve()
     pairs = torch.ops.torch_cluster.graclus(ends, columns, None)
     for label in pairs.unique():
         members = (pairs == label).nonzero().flatten().tolist()
@@ -99,7 +99,7 @@ def graclus(_: ModuleType) -> None:
 
 def random_walk(_: ModuleType) -> None:
     """Each step of a walk goes along an edge of a ring."""
-    ends, columns = 2 * torch.arange(13), torch.tensor([[(k - 1) % 12, (k + 1) % 12] for k in range(12)]).flatten()
+    ends, columns = ring_of_twelve()
     nodes, _edges = torch.ops.torch_cluster.random_walk(ends, columns, torch.arange(12), 5, 1.0, 1.0)
     agree(nodes[:, 0], torch.arange(12))
     assert bool((nodes.diff(dim=1).remainder(12).sub(6).abs() == 5).all()), "a step does not follow an edge"
@@ -221,6 +221,12 @@ def sums_of_rays(module: ModuleType) -> None:
     parts = x.split(counts.tolist())
     agree(module.inclusive_sum(starts, counts, x, False, False), torch.cat([part.cumsum(0) for part in parts]))
     agree(module.exclusive_sum(starts, counts, x, False, False), torch.cat([part.cumsum(0) - part for part in parts]))
+
+
+def ring_of_twelve() -> tuple[Tensor, Tensor]:
+    """A graph as compressed rows: node k has edges to its two neighbours, modulo 12."""
+    nodes = torch.arange(12)
+    return 2 * torch.arange(13), torch.stack([nodes - 1, nodes + 1], 1).remainder(12).flatten()
 
 
 def ends_of(rows: Tensor) -> Tensor:

@@ -117,7 +117,7 @@ def first_derivatives_with_a_graph(work):
         found = work.beside(Path(__file__).with_name("with_graph.py")).first_derivatives(*inputs.values())
     except LearnerError as error:
         raise Failure(
-            f"first derivatives with create_graph=True end with an error ({error}), although nobody asks for second "
+            f"first derivatives with create_graph=True end with an error ({error}), although they need no second "
             "ones: raise the error in the backward of pointwise_backward"
         ) from None
     for name, got in zip(inputs, found, strict=True):
