@@ -124,10 +124,12 @@ def available_devices() -> list[str]:
     return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
 
-def record_benchmark(quick: bool = False, output: str | None = None, tuned: bool = False) -> int:
+def record_benchmark(
+    quick: bool = False, output: str | None = None, tuned: bool = False, device: str | None = None
+) -> int:
     """Runs the full measurement of every stage on CPU tensors and, if there is a GPU, on CUDA tensors.
 
-    With `tuned`, also compares with torch.compile's max-autotune, which takes minutes to choose kernels.
+    `device` limits it to "cpu" or "cuda". With `tuned`, also compares with torch.compile's max-autotune, which takes minutes to choose kernels.
     """
     path = Path(output) if output else records.MEASURED
     console.say(
@@ -135,11 +137,19 @@ def record_benchmark(quick: bool = False, output: str | None = None, tuned: bool
     )
     plan = TOUR if quick else FULL
     plan = replace(plan, modes=MODES) if tuned else plan
-    result = measure_stages(plan, available_devices(), stages.timed_stages(), path)
+    result = measure_stages(plan, devices_to_measure(device), stages.timed_stages(), path)
     console.say(f"\nWritten to {display_path(path)}; `make report` plots it.")
     if drift := describe_drift(result):
         console.say(f"It cannot be recorded in docs/results/: {drift}.")
     return int(bool(drift))
+
+
+def devices_to_measure(wanted: str | None) -> list[str]:
+    """The wanted device, or every one of this machine. Raises `UserError` if the wanted one is not here."""
+    devices = available_devices()
+    if wanted not in (None, *devices):
+        raise UserError("--device cuda: torch can use no GPU here; `make doctor` says why")
+    return [wanted] if wanted else devices
 
 
 def measure_for_tour(wanted: Sequence[Stage]) -> dict:

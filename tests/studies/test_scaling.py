@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from common.build import modules
+from common.check.distributed import ROUNDING
 from common.errors import UserError
 from common.figures.scaling_chart import plot_scaling
 from common.results import records
@@ -33,6 +34,14 @@ def test_steps_of_one_process_and_of_two_are_recorded(tmp_path):
     assert all(row["step"] > 0 for row in record["rows"])
     assert {row["parameters"] for row in record["rows"]} == {24 * (9 + 1) + 24 * (16 + 1) + 10 * (8 + 1)}
     assert set(record["sources"]) == {"7", "9"}
+    [two] = record["gradients"]
+    assert two["processes"] == 2 and two["equal"] and two["difference"] <= ROUNDING
+
+
+def test_gradients_that_differ_are_an_error(monkeypatch):
+    monkeypatch.setattr(scaling, "launch", lambda *given, logs: [(False, 1e-15), (False, 2e-3)])
+    with pytest.raises(UserError, match=r"^the gradients of 2 processes differ by 2\.0e-03 from those of one$"):
+        scaling.compare_gradients("cpu", 2)
 
 
 def event(name: str, start: float, duration: float, kind: str = "kernel") -> dict:

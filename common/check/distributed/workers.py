@@ -16,7 +16,7 @@ stage9 = modules.load_stage(9)
 modules.load_stage(1)
 
 
-def gradients(cell: str, stage: str, size: int) -> tuple[bool, float]:
+def gradients(cell: str, stage: str, size: int, device: str = "cpu") -> tuple[bool, float]:
     """Compares the gradients of a batch of `size` samples with those that this process computes alone.
 
     Whether they are equal, bit for bit, to the sum over the shares of all processes; and by how much they differ
@@ -25,7 +25,7 @@ def gradients(cell: str, stage: str, size: int) -> tuple[bool, float]:
     torch.set_num_threads(1)
     processes = stage9.Processes.from_environment(60)
     with processes.connected({}):
-        training = make_training(processes, cell, stage)
+        training = make_training(processes, cell, stage, device)
         network, batch = training.network, torch.arange(size)
         training.gradients(batch)
         averaged = take_gradients(network)
@@ -38,15 +38,15 @@ def gradients(cell: str, stage: str, size: int) -> tuple[bool, float]:
     return equal, max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(averaged, whole, strict=True))
 
 
-def make_training(processes: object, cell: str = "lltm", stage: str = "1") -> object:
+def make_training(processes: object, cell: str = "lltm", stage: str = "1", device: str = "cpu") -> object:
     """A small training in float64."""
     task = stage9.make_task("rows", length=0, seed=0, data=None)
     train, test = (stage9.Samples(inputs.double(), targets) for inputs, targets in (task.train, task.test))
     task = dataclasses.replace(task, train=train, test=test)
     torch.manual_seed(0)
     network = stage9.make_network(task, cell, stage, 16).double()
-    device = torch.device("cpu")
-    return stage9.Training(task, network, processes, device, batch_size=64, learning_rate=1e-3, seed=0)
+    place = processes.device(device)
+    return stage9.Training(task, network, processes, place, batch_size=64, learning_rate=1e-3, seed=0)
 
 
 def backward(training: object, rows: Tensor, size: int) -> None:

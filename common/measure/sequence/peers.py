@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,11 @@ from ..implementations import Implementation, InputSet
 # More steps than these are left out of a run: a loop of this length is slow enough to show what a step costs, and
 # torch.compile unrolls the loop, which takes it half a second for each step.
 LONGEST_LOOP, LONGEST_COMPILED = 256, 32
+# FlashRNN has one kernel for a whole sequence, of the LSTM only, and two kernels for each step.
+FLASHRNN_BACKENDS = {
+    "lstm": {"FlashRNN, fused": "cuda_fused", "FlashRNN, alternating": "cuda"},
+    "gru": {"FlashRNN, alternating": "cuda"},
+}
 
 
 def stage_rungs(
@@ -46,7 +52,8 @@ def find_peers(case: SequenceCase) -> tuple[list[Implementation], list[tuple[str
         peers.append(Implementation(name, by_torch(case), may_fail=case.dtype != torch.float32))
     if case.device == "cuda" and case.cell != "lltm" and case.dtype in LOW_PRECISION:
         if importlib.util.find_spec("flashrnn"):
-            peers.append(Implementation("FlashRNN", by_flashrnn(case), compiled=True, may_fail=True))
+            for name, backend in FLASHRNN_BACKENDS[case.cell].items():
+                peers.append(Implementation(name, by_flashrnn(case, backend), compiled=True, may_fail=True))
         else:
             left_out.append(("FlashRNN", "not installed: pip install flashrnn"))
     for name, function, is_compiled, longest in loops(case):
@@ -110,7 +117,7 @@ def by_torch(case: SequenceCase) -> Function:
     return lstm if case.cell == "lstm" else gru
 
 
-def by_flashrnn(case: SequenceCase, backend: str = "cuda_fused") -> Function:
+def by_flashrnn(case: SequenceCase, backend: str) -> Function:
     """FlashRNN's LSTM or GRU, from its package. The products of the inputs are torch's, as its interface asks.
 
     The first call compiles the kernels for this size. The LSTM's gates are in torch's order; the GRU has the
@@ -118,6 +125,7 @@ def by_flashrnn(case: SequenceCase, backend: str = "cuda_fused") -> Function:
     """
     from flashrnn import FlashRNNConfig, flashrnn
 
+    importlib.import_module("flashrnn.flashrnn.flashrnn").get_gpu_info = gpu_info_for_flashrnn
     dtype = str(case.dtype).removeprefix("torch.")
     kinds = {"dtype": dtype} | {f"dtype_{part}": dtype for part in "brw"}
     layout = {"input_shape": "TBGHD", "output_shape": "STBHD"}
@@ -137,6 +145,17 @@ def by_flashrnn(case: SequenceCase, backend: str = "cuda_fused") -> Function:
         return states[0, :, :, 0], *last[:, 0, :, 0]
 
     return function
+
+
+def gpu_info_for_flashrnn(device_id: int) -> dict[str, int]:
+    """The properties of a GPU that FlashRNN asks for. Its own function does not compile with CUDA 13."""
+    of = torch.cuda.get_device_properties(device_id)
+    return {
+        "maxThreadsPerBlock": of.max_threads_per_block,
+        "regsPerMultiprocessor": of.regs_per_multiprocessor,
+        "multiProcessorCount": of.multi_processor_count,
+        "sharedMemPerBlockOptin": of.shared_memory_per_block_optin,
+    }
 
 
 def flatten_for_cudnn(sets: Sequence[InputSet]) -> None:

@@ -4,7 +4,8 @@
 
 Weak scaling gives each process the same number of samples, strong scaling divides the same batch among them. The
 network has several layers, so that gradients of one can travel while backward computes those of another. A step is
-also recorded as torch.profiler saw it: when kernels computed, and when NCCL's moved gradients.
+also recorded as torch.profiler saw it: when kernels computed, and when NCCL's moved gradients. Before anything is
+timed, gradients of several processes are compared with those of one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from ... import console, stages
 from ...build import library, modules, targets
+from ...check.distributed import ROUNDING, workers
 from ...check.distributed.launching import launch
 from ...errors import UserError
 from ...measure.gpu_trace import read_events
@@ -33,6 +35,7 @@ from ...results import records, sources
 from ...results.scaling import measure_communication
 
 STEPS = 64  # of each sample: digits are read pixel by pixel
+SAMPLES = 64  # in the batch whose gradients are compared
 TRACED = 3  # training steps under the profiler; the last is recorded
 KINDS = {"kernel", "gpu_memcpy", "gpu_memset"}
 
@@ -69,6 +72,7 @@ def measure_scaling(device: str, counts: Sequence[int], path: Path, plan: Plan) 
     """Measures weak and strong scaling with these numbers of processes, and writes the record."""
     stage = stages.get_stage(7)
     library.build_stage(stage, targets.choose_target(stage, None))
+    gradients = [compare_gradients(device, count) for count in counts if count > 1]
     rows, traces = [], {}
     for kind, count in product(("weak", "strong"), counts):
         batch = plan.weak_batch * count if kind == "weak" else plan.strong_batch
@@ -79,9 +83,24 @@ def measure_scaling(device: str, counts: Sequence[int], path: Path, plan: Plan) 
     record = records.start_record(
         {"9": sources.hash_modules(stages.get_stage(9).folder), "7": sources.hash_stage(stage)}
     )
-    record |= {"device": device, "steps": STEPS, "plan": asdict(plan), "rows": rows, "traces": traces}
+    record |= {"device": device, "steps": STEPS, "plan": asdict(plan)}
+    record |= {"gradients": gradients, "rows": rows, "traces": traces}
     records.save(record, path)
     return record
+
+
+def compare_gradients(device: str, count: int) -> dict:
+    """The gradients of a batch in float64 from `count` processes, against one process's.
+
+    "equal" says whether they are, bit for bit, the sum over the shares of all processes; "difference" is how much they
+    differ from those of the whole batch, relative to the largest. Raises `UserError` if that is more than rounding.
+    """
+    with console.step(f"gradients of {count} processes"), tempfile.TemporaryDirectory() as logs:
+        found = launch(workers.gradients, count, "lltm", "7", SAMPLES, device, logs=Path(logs))
+    difference = max(each for _, each in found)
+    if difference > ROUNDING:
+        raise UserError(f"the gradients of {count} processes differ by {difference:.1e} from those of one")
+    return {"processes": count, "equal": all(equal for equal, _ in found), "difference": difference}
 
 
 def measure_steps(device: str, batch: int, plan: Plan) -> dict:
