@@ -19,7 +19,7 @@ from ..errors import UserError
 from ..paths import display_path
 from ..results import records, schema, sources
 from ..results.formatting import format_recorded_times
-from ..results.rows import describe_drift
+from ..results.rows import describe_drift, quiet_part
 from ..stages import Stage
 from . import kernel_times
 from .cell_times import (
@@ -129,7 +129,8 @@ def record_benchmark(
 ) -> int:
     """Runs the full measurement of every stage on CPU tensors and, if there is a GPU, on CUDA tensors.
 
-    `device` limits it to "cpu" or "cuda". With `tuned`, also compares with torch.compile's max-autotune, which takes minutes to choose kernels.
+    `device` limits it to "cpu" or "cuda". With `tuned`, also compares with torch.compile's max-autotune, which takes
+    minutes to choose kernels.
     """
     path = Path(output) if output else records.MEASURED
     console.say(
@@ -140,8 +141,18 @@ def record_benchmark(
     result = measure_stages(plan, devices_to_measure(device), stages.timed_stages(), path)
     console.say(f"\nWritten to {display_path(path)}; `make report` plots it.")
     if drift := describe_drift(result):
-        console.say(f"It cannot be recorded in docs/results/: {drift}.")
+        console.say(f"It cannot be recorded in docs/results/: {drift}.\n{save_quiet_part(result, path)}")
     return int(bool(drift))
+
+
+def save_quiet_part(result: dict, path: Path) -> str:
+    """Writes the part of a result that can be recorded, if there is one, beside it; returns what to print."""
+    part = quiet_part(result)
+    if not part["rows"] and not part["sequences"]:
+        return "So did its other baselines: nothing of this run can be recorded."
+    quiet = path.with_stem(f"{path.stem}_quiet")
+    records.write_result(part, quiet)
+    return f"{display_path(quiet)} has the part that can: the other baselines did not change."
 
 
 def devices_to_measure(wanted: str | None) -> list[str]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 
@@ -148,6 +149,6 @@ def one_core(device: str) -> Iterator[None]:
 
 def keep_threads_on(cores: set[int]) -> None:
     """Lets each thread of this process run on these cores only. New threads inherit them."""
-    for thread in os.listdir("/proc/self/task"):
+    for thread in Path("/proc/self/task").iterdir():
         with suppress(ProcessLookupError):  # it has ended
-            os.sched_setaffinity(int(thread), cores)
+            os.sched_setaffinity(int(thread.name), cores)

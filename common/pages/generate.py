@@ -22,6 +22,7 @@ from .tables.exercise_tables import exercises_table, mutation_table, wrong_answe
 from .tables.kernels_table import kernels_table
 from .tables.ladder import ladder_table, results_table, stage_table, stages_table
 from .tables.published_table import published_table
+from .tables.sequences_table import sequences_table
 from .tables.serving_table import serving_table
 from .tables.tools.ncu_table import ncu_table
 from .tables.tools.sanitizer_table import sanitizer_table
@@ -96,6 +97,7 @@ GENERATORS: dict[str, Generator] = {
     "emulator-speed": ignoring_page(speed_table),
     "public-extensions": ignoring_page(public_extensions_table),
     "published": ignoring_page(published_table),
+    "sequences": ignoring_page(sequences_table),
     "ncu": ncu_table,
     "wheels": ignoring_page(wheels_table),
     "training": ignoring_page(training_summary),

@@ -41,7 +41,11 @@ def sequence_table(rows: Sequence[dict], result: dict) -> str:
         peak = f"{row['peak_bytes'] / 2**20:,.1f} MiB"
         lines.append([marked_name(row, result), *cells, size_in_memory(row), peak])
     size = " ".join(f"{name}{first[name]}" for name in ("T", "B", "I", "S"))
-    numbers = f"{first['dtype']} ({first['maths']})" if first["dtype"] == "float32" else first["dtype"]
     where = f"{first['device'].upper()} tensors, {device_name(result, first['device'])}"
-    caption = f"{first['cell'].upper()}, {size}, {numbers}, {where}"
+    caption = f"{first['cell'].upper()}, {size}, {describe_numbers(first)}, {where}"
     return html_table(["", *PASSES, "saved for backward", "peak"], lines, caption=caption)
+
+
+def describe_numbers(row: dict) -> str:
+    """The dtype of a row, and for float32 how products are computed."""
+    return f"{row['dtype']} ({row['maths']})" if row["dtype"] == "float32" else row["dtype"]

@@ -7,7 +7,8 @@ from ..errors import UserError
 # A row that reaches a greater share of the memory speed in the same run must be a measurement error.
 MOST_OF_COPY = 1.03
 FAR_APART = 1.3  # the third quartile as a multiple of the first
-MOST_DRIFT = 1.1  # of eager's times within a measurement that is recorded
+MOST_DRIFT = 1.1  # of a baseline's times within a measurement that is recorded
+EAGER = "eager"
 DISTURBED = "The quartiles lie far apart: something else was running, and a second run may give other times."
 
 
@@ -51,20 +52,43 @@ def describe_drift(result: dict) -> str | None:
     `make bench` measures eager at one size first, again before every other size, and at the end; and torch's LSTM
     before and after all sequences. On a quiet machine their times agree.
     """
-    found: dict[tuple[str, str], list[float]] = {}
+    return next(iter(find_drifts(result).values()), None)
+
+
+def find_drifts(result: dict) -> dict[tuple[str, str], str]:
+    """The baselines whose times drifted, as (device, name), with how far."""
+    found: dict[tuple[str, str, str], list[float]] = {}
     for row in result.get("repeats", []):
         for name, median in row["medians"].items():
-            what = f"{row.get('name', 'eager')}'s {name} at {size_label(row)}"
-            found.setdefault((row["device"], what), []).append(median)
-    for (device, what), (first, *later) in found.items():
+            baseline = row.get("name", EAGER)
+            what = f"{baseline}'s {name} at {size_label(row)}"
+            found.setdefault((row["device"], baseline, what), []).append(median)
+    drifts = {}
+    for (device, baseline, what), (first, *later) in found.items():
         drift, farthest = max((max(median / first, first / median), median) for median in (first, *later))
         if drift > MOST_DRIFT:
             times = f"{first:,.0f} us at the beginning and {farthest:,.0f} us later in the same run"
-            return (
+            drifts[device, baseline] = (
                 f"{what} on {device.upper()} tensors took {times}, more than {MOST_DRIFT - 1:.0%} apart, so "
                 "something else was running"
             )
-    return None
+    return drifts
+
+
+def quiet_part(result: dict) -> dict:
+    """A result without what was measured while a baseline drifted: cells by eager, sequences by torch's LSTM.
+
+    Cells and sequences of each device are measured one after the other, and each has its own repeats.
+    """
+    drifts = find_drifts(result)
+    cells = {device for device, name in drifts if name == EAGER}
+    sequences = {device for device, name in drifts if name != EAGER}
+    return result | {
+        "rows": [row for row in result["rows"] if row["device"] not in cells],
+        "kernels": result.get("kernels", []) if "cuda" not in cells else [],
+        "sequences": [row for row in result.get("sequences", []) if row["device"] not in sequences],
+        "repeats": [r for r in result.get("repeats", []) if (r["device"], r.get("name", EAGER)) not in drifts],
+    }
 
 
 def size_in_memory(row: dict | None) -> str:

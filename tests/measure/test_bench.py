@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import re
+import threading
 import time
 from dataclasses import replace
 from functools import partial
@@ -28,7 +29,7 @@ from common.measure.implementations import (
     under_cuda_graph,
 )
 from common.results import records, sources
-from common.results.rows import describe_drift
+from common.results.rows import describe_drift, quiet_part
 from common.stages import Stage
 from support import measurement
 from support.profiled import operations
@@ -337,6 +338,61 @@ def test_a_measurement_during_which_eager_drifts_is_no_record(tmp_path, monkeypa
         monkeypatch.setattr(bench, "measure_stages", lambda *_, result=result: result)
         assert bench.record_benchmark(output=str(tmp_path / "here.json")) == status
     assert capfd.readouterr().out.count("It cannot be recorded in docs/results/: eager's forward+backward") == 1
+
+
+def test_what_was_measured_while_the_machine_was_quiet_can_be_recorded(tmp_path, monkeypatch, capfd):
+    def repeats(device, first, last, **name):
+        row = {"device": device, "B": 2, "I": 3, "S": 4} | name
+        return [row | {"medians": {"forward": median, "forward+backward": 9.0}} for median in (first, last)]
+
+    kernels, sequences = (
+        [{"name": "eager"}],
+        [{"device": "cpu", "name": "stage 7"}, {"device": "cuda", "name": "eager"}],
+    )
+    everything = measurement.measurement(gpu="Slide Rule") | {"kernels": kernels, "sequences": sequences}
+    eager, lstm = repeats("cuda", 5.0, 5.1), repeats("cpu", 5.0, 6.0, name="torch.nn LSTM")
+    part = quiet_part(everything | {"repeats": eager + lstm})
+    assert (part["rows"], part["kernels"], part["repeats"]) == (everything["rows"], kernels, eager)
+    assert part["sequences"] == sequences[1:]
+    part = quiet_part(everything | {"repeats": repeats("cuda", 5.0, 6.0)})
+    assert part["rows"] == [row for row in everything["rows"] if row["device"] == "cpu"]
+    assert (part["kernels"], part["repeats"], part["sequences"]) == ([], [], sequences)
+
+    for device, words in (("cuda", "here_quiet.json has the part that can"), ("cpu", "nothing of this run")):
+        result = measurement.measurement() | {"repeats": repeats(device, 5.0, 6.0)}
+        monkeypatch.setattr(bench, "measure_stages", lambda *_, result=result: result)
+        assert bench.record_benchmark(output=str(tmp_path / "here.json")) == 1
+        assert words in capfd.readouterr().out
+    assert records.read_result(tmp_path / "here_quiet.json")["rows"] == result["rows"]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux keeps threads on a core")
+def test_cuda_calls_are_timed_on_one_core_and_all_threads_get_theirs_back():
+    before, ready, done = os.sched_getaffinity(0), threading.Event(), threading.Event()
+    other = threading.Thread(target=lambda: (ready.set(), done.wait()))
+    other.start()
+    ready.wait()
+    try:
+        with clock.one_core("cuda"):
+            assert os.sched_getaffinity(0) == os.sched_getaffinity(other.native_id) == {max(before)}
+        assert os.sched_getaffinity(0) == os.sched_getaffinity(other.native_id) == before
+        with clock.one_core("cpu"):
+            assert os.sched_getaffinity(0) == before
+    finally:
+        done.set()
+        other.join()
+
+
+@pytest.mark.parametrize("wanted, devices", [(None, ["cpu", "cuda"]), ("cpu", ["cpu"]), ("cuda", ["cuda"])])
+def test_one_device_can_be_chosen(wanted, devices, monkeypatch):
+    monkeypatch.setattr(bench, "available_devices", lambda: ["cpu", "cuda"])
+    assert bench.devices_to_measure(wanted) == devices
+
+
+def test_a_gpu_that_is_not_there_cannot_be_chosen(monkeypatch):
+    monkeypatch.setattr(bench, "available_devices", lambda: ["cpu"])
+    with pytest.raises(UserError, match=r"^--device cuda: torch can use no GPU here"):
+        bench.devices_to_measure("cuda")
 
 
 # torch.compile, maths, and the command --------------------------------------------------------------------------

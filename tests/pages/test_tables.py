@@ -7,7 +7,7 @@ from common.errors import UserError
 from common.exercises import every, find
 from common.exercises.mutation import run
 from common.pages import generate
-from common.pages.tables import published_table
+from common.pages.tables import published_table, sequences_table
 from common.paths import ROOT
 from common.results import formatting, records, rows
 from support.measurement import RATIOS, measurement
@@ -189,6 +189,40 @@ def test_the_tutorials_times_beside_the_recorded_ones(recorded):
     assert cpu == "| C++ (stage 2) | CPU | 0.69 / 0.83 | 0.75 / 0.80 |"
     assert cuda.endswith("| 0.80 / 0.91 | – |")
     assert kernels.endswith("| 0.69 / 0.73 | – |")
+
+
+def test_sequences_are_compared_with_the_fastest_other(recorded):
+    facts = {"cell": "lstm", "T": 9, "B": 2, "I": 4, "S": 8, "dtype": "bfloat16", "maths": "IEEE", "device": "cuda"}
+    times = {
+        ("cuDNN LSTM", None): 2.0,
+        ("eager loop", None): 8.0,
+        ("FlashRNN, fused", None): 1.5,
+        ("stage 7", 7): 0.5,
+    }
+    times |= {("stage 7, grid", 7): 0.25}
+    rows = [
+        {
+            **facts,
+            "name": name,
+            "stage": stage,
+            "pass": which,
+            "median": 1e3 * time,
+            "ratio": time,
+            "peak_bytes": 2**20,
+        }
+        for which in ("forward", "forward+backward")
+        for (name, stage), time in times.items()
+    ]
+    rows += [row | {"cell": "lltm"} for row in rows if row["name"] == "stage 7"]
+    recorded.append(measurement(gpu="Slide Rule") | {"rows": [], "sequences": rows})
+    origin, _, _, _, forward, both, other, _ = sequences_table.sequences_table().splitlines()
+    assert origin.startswith("**Slide Rule**, CUDA tensors, torch 2.15.0")
+    what = "LSTM T9 B2 I4 S8, bfloat16"
+    mark = " (stale: sources changed since)"
+    cells = f"2.00 | 8.00 | FlashRNN, fused 1.50 | 0.50{mark} | 3.0 | 1 MiB | 1 MiB |"
+    assert [forward, both] == [f"| {what} | {name} | {cells}" for name in ("forward", "forward+backward")]
+    assert other == f"| LLTM T9 B2 I4 S8, bfloat16 | forward | – | – | – | 0.50{mark} | – | – | 1 MiB |"
+    assert published_table.published_table().splitlines()[0] == "| version | tensors | tutorial |"
 
 
 def test_small_numbers_keep_a_decimal():

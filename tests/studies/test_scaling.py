@@ -35,7 +35,8 @@ def test_steps_of_one_process_and_of_two_are_recorded(tmp_path):
     assert {row["parameters"] for row in record["rows"]} == {24 * (9 + 1) + 24 * (16 + 1) + 10 * (8 + 1)}
     assert set(record["sources"]) == {"7", "9"}
     [two] = record["gradients"]
-    assert two["processes"] == 2 and two["equal"] and two["difference"] <= ROUNDING
+    assert (two["processes"], two["equal"]) == (2, True)
+    assert two["difference"] <= ROUNDING
 
 
 def test_gradients_that_differ_are_an_error(monkeypatch):
@@ -104,6 +105,8 @@ def test_the_record_is_whole():
     record = json.loads(records.SCALING_RECORD.read_text())
     assert record["device"] == "cuda"
     assert record["machine"]["gpu"]
+    assert [row["processes"] for row in record["gradients"]] == [2, 4]
+    assert all(row["difference"] <= ROUNDING for row in record["gradients"])
     for row in record["rows"]:
         trace = record["traces"][f"{row['scaling']} {row['processes']}"]
         told = {name: row[name] for name in ("communication", "not_hidden")}

@@ -92,8 +92,9 @@ def measure_scaling(device: str, counts: Sequence[int], path: Path, plan: Plan) 
 def compare_gradients(device: str, count: int) -> dict:
     """The gradients of a batch in float64 from `count` processes, against one process's.
 
-    "equal" says whether they are, bit for bit, the sum over the shares of all processes; "difference" is how much they
-    differ from those of the whole batch, relative to the largest. Raises `UserError` if that is more than rounding.
+    "equal" says whether they are, bit for bit, the sum over the shares of all processes; "difference" is how much
+    they differ from those of the whole batch, relative to the largest. Raises `UserError` if that is more than
+    rounding.
     """
     with console.step(f"gradients of {count} processes"), tempfile.TemporaryDirectory() as logs:
         found = launch(workers.gradients, count, "lltm", "7", SAMPLES, device, logs=Path(logs))
