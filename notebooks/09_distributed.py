@@ -246,25 +246,31 @@ plot_training(json.loads(TRAINING_RECORD.read_text()))
 # Are two GPUs twice as fast as one? The question has two meanings. *Weak scaling* gives each GPU the same number of
 # samples, so two GPUs have twice the batch. Ideally, a step takes the same time. *Strong scaling* divides the same
 # batch among the GPUs. Ideally, a step on two GPUs takes half the time. The *efficiency* is the ideal time divided by
-# the measured time. The next cell reads a record from a machine with two GPUs, where a network with four layers of
-# stage 7's LLTM was trained:
+# the measured time. The next cell reads a record from a machine with four GPUs, where a network with four layers of
+# stage 7's LLTM was trained. Before anything was timed, the gradients of several GPUs were compared with those of one:
 
 # %%
 from common.results.records import SCALING_RECORD
 from common.results.scaling import ideal_step
 
 scaling = json.loads(SCALING_RECORD.read_text())
+for row in scaling["gradients"]:
+    print(f"gradients of {row['processes']} GPUs: off by {row['difference']:.0e}; bit for bit: {row['equal']}")
 for row in scaling["rows"]:
     step, efficiency = row["step"], ideal_step(row, scaling["rows"]) / row["step"]
     print(f"{row['scaling']}, {row['processes']} GPUs, batch {row['batch']}: {step / 1e3:.1f} ms, {efficiency:.1%}")
     print(f"    communication {row['communication'] / step:.1%}, not hidden {row['not_hidden'] / step:.1%}")
 
 # %% [markdown]
-# With weak scaling, the efficiency is 99.0%. With strong scaling, it is 93.6%, so two GPUs are 1.87 times as fast as
-# one. Communication is one cause: in 2.7% of the step, the GPU exchanges gradients and computes nothing. Another
-# cause is larger: one GPU takes 28.4 ms for 256 samples and 14.9 ms for 128, which is more than half. The large
-# kernels take half the time for half the batch, but the small kernels, and the pauses between kernels, depend much
-# less on it. The smaller the share of each GPU, the more these matter.
+# Two GPUs have the sum of the gradients of both shares, bit for bit. Four numbers can be added in several orders, and
+# NCCL's is not the order of the processes. So the last bits may differ, here by 6e-16 of the largest gradient.
+#
+# With weak scaling, the efficiency on four GPUs is 93.3%. With strong scaling, it is 64.7%, so four GPUs are 2.59
+# times as fast as one. Communication is the smaller cause: in 2.1% of the step, the GPU exchanges gradients and
+# computes nothing. The larger cause is that half the batch takes more than half the time: a GPU takes 20.7 ms for 256
+# samples, 12.4 ms for 128, and 8.0 ms for 64. The matrix products take half the time for half the batch, but the
+# kernels of the recurrence do not: their 64 steps follow each other, and in each step the blocks wait for the others,
+# no matter how few rows they have. The smaller the share of each GPU, the more this matters.
 
 # %%
 from common.figures.scaling_chart import plot_scaling
@@ -275,12 +281,18 @@ plot_scaling(scaling)
 # The picture on the right shows one step of strong scaling. Backward computes the gradients of the last layer first,
 # because the others depend on its results. `DistributedDataParallel` collects gradients in *buckets*. Once all
 # gradients of a bucket are computed, NCCL adds those of all processes, in a stream of its own, while backward
-# computes the next ones. The first bucket has the gradients of the last LLTM layer and of the linear layer after it:
-# their exchange is *hidden*. The second bucket has those of the other three layers. It is complete when backward
-# ends, and the optimizer needs its gradients, so almost nothing is left that could hide this exchange.
+# computes the next ones. The first bucket has the gradients of the last LLTM layer and of the linear layer after it.
+# With weak scaling, matrix products run at the same time, so this exchange is *hidden*. The second bucket has the
+# gradients of the other three layers. It is complete when backward ends, and the optimizer needs them, so almost
+# nothing is left that could hide this exchange.
 #
-# Both steps on two GPUs exchange the same number of bytes, but the exchange takes 0.19 ms with weak scaling and
-# 0.80 ms with strong scaling. A kernel of NCCL starts when its own process has the gradients, and ends when it has
+# With strong scaling, the first exchange is not hidden, either: nothing runs until it ends, and then the recurrence of
+# the next layer starts, in the same two microseconds. This is a property of persistent kernels. All of their blocks
+# must run at the same time, because they wait for each other. As long as NCCL's kernel occupies multiprocessors that
+# they need, the GPU does not start them.
+#
+# Both steps on four GPUs exchange the same number of bytes, but the exchange takes 1.03 ms with weak scaling and
+# 0.17 ms with strong scaling. A kernel of NCCL starts when its own process has the gradients, and ends when it has
 # received those of the others. So if the processes do not arrive together, the time contains a wait.
 
 # %% [markdown]
@@ -289,7 +301,8 @@ plot_scaling(scaling)
 # - Each process trains on its share of a batch. The gradients are averaged, so that each sample counts once.
 # - Metrics are added over the processes first, and divided afterwards.
 # - A launcher without a device guard is right on GPU 0 and wrong on every other GPU.
-# - The exchange of gradients costs little as long as backward still computes others.
+# - The exchange of gradients costs little as long as backward still computes others, and a persistent kernel does not
+#   have to wait for it.
 # - A checkpoint is complete or absent, and a resumed run computes the same numbers as an undisturbed one.
 #
 # Next: `make stage-9` repeats these checks on your machine.
