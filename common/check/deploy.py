@@ -34,6 +34,10 @@ def check_deploy(seed: int | None = None) -> list[Result]:
     with step("train the model and export it"):
         package = deploy.build_package()
     results = [run_check(8, one, seed) for one in CHECKS]
+    if torch.cuda.is_available():
+        results.append(run_check(8, GPU_CHECK, seed))
+    else:
+        say(f"    not run: {GPU_CHECK.what} (torch finds no GPU here)")
     say(f"  Serve it: {display_path(deploy.build_program())} serve {display_path(package.path)}")
     return results
 
@@ -43,11 +47,9 @@ def random_sequences(lengths: list[int]) -> list[Tensor]:
     return [torch.rand(T, 8) for T in lengths]
 
 
-@torch.no_grad()
 def scores_in_python(sequence: Tensor) -> Tensor:
     """The scores (C) of a sequence (T, 8) by the model in eager mode."""
-    model = deploy.build_package().model
-    return model(sequence[None], torch.tensor([len(sequence)]), *model.first_state(1))[0][0]
+    return deploy.build_package().scores(sequence)
 
 
 def assert_close(what: str, scores: list[float], sequence: Tensor) -> None:
@@ -69,6 +71,11 @@ def check_libraries() -> str:
 def check_file() -> str:
     """`lltm_serve run` on JSON lines, with an empty environment."""
     return compare_file(deploy.build_package().path, [1, 8, 5, 100, 2])
+
+
+def check_gpu() -> str:
+    """The same with a package for a GPU."""
+    return compare_file(deploy.build_package("cuda").path, [1, 8, 5, 100, 2])
 
 
 def check_stable_operators() -> str:
@@ -147,3 +154,4 @@ CHECKS = (
     Check("a stream, step by step", check_stream),
     Check("a stop loses no request", check_stop),
 )
+GPU_CHECK = Check("a file of sequences on a GPU", check_gpu)

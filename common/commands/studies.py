@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+
 from ..console import say
 from ..pages.tables.serving_table import serving_table
 from ..pages.tables.tools.tool_comparison_table import tool_comparison_table
@@ -28,6 +30,8 @@ def try_wheels(pythons: Sequence[str], torches: Sequence[str] | None) -> int:
 
 def measure_serving() -> int:
     """Records the times of stage 8's server; always 0."""
-    status = serving_times.record_serving()
+    status = serving_times.record_serving("cpu")
+    if torch.cuda.is_available():
+        status |= serving_times.record_serving("cuda")
     say(serving_table())
     return status

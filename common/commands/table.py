@@ -233,7 +233,8 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         ),
         Command(
             "serving",
-            "time stage 8's server against the same model in Python; writes docs/results/serving.json",
+            "time stage 8's server against the same model in Python; writes docs/results/serving.json, and for a GPU "
+            "serving/cuda.json",
             "commands.studies:measure_serving",
         ),
         Command(

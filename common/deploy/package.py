@@ -24,15 +24,28 @@ class Deployed:
     """A package, with the library of its operators and the weights beside it; and the same model in Python."""
 
     path: Path
+    device: str = "cpu"
 
     @cached_property
     def model(self) -> torch.nn.Module:
-        """The model in eager mode, with the weights of the package."""
+        """The model in eager mode, with the weights of the package, on its device."""
         import torch
 
-        model = stage_module("train").make_model(_operators().lltm_sequence)
+        model = stage_module("train").make_model(_operators(self.device).lltm_sequence)
         model.load_state_dict(torch.load(self.path.parent / stage_module("export").WEIGHTS))
-        return model.eval()
+        return model.to(self.device).eval()
+
+    def arguments(self, sequence: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """The arguments of the model for a batch of one sequence (T, I), on its device."""
+        lengths = sequence.new_tensor([len(sequence)]).long()
+        return sequence[None].to(self.device), lengths.to(self.device), *self.model.first_state(1)
+
+    def scores(self, sequence: torch.Tensor) -> torch.Tensor:
+        """The scores (C) of a sequence (T, I) by the model in eager mode, as a CPU tensor."""
+        import torch
+
+        with torch.inference_mode():
+            return self.model(*self.arguments(sequence))[0][0].cpu()
 
 
 def stage_module(name: str) -> ModuleType:
@@ -41,37 +54,38 @@ def stage_module(name: str) -> ModuleType:
     return importlib.import_module(f"{get_stage(8).package}.{name}")
 
 
-def build_package() -> Deployed:
-    """The package of the trained model; trains and exports it unless that has been done."""
-    final = build_cache().find("lltm_package", package_key())
-    build_once(final, lambda work, lock: train_and_export(work))
-    return Deployed(final / stage_module("export").PACKAGE)
+def build_package(device: str = "cpu") -> Deployed:
+    """The package of the trained model for a device; trains and exports it unless that has been done."""
+    final = build_cache().find("lltm_package", package_key(device))
+    build_once(final, lambda work, lock: train_and_export(work, device))
+    return Deployed(final / stage_module("export").PACKAGE, device)
 
 
-def train_and_export(folder: Path) -> None:
-    """Trains the model and writes its package, in less than half a minute."""
+def train_and_export(folder: Path, device: str) -> None:
+    """Trains the model on the CPU and writes its package for a device, in less than half a minute."""
     import torch
 
-    threads = torch.get_num_threads()
+    operators, threads = _operators(device), torch.get_num_threads()
     torch.set_num_threads(1)  # the training has small batches
     try:
-        model = stage_module("train").train_model(_operators().lltm_sequence)
+        model = stage_module("train").train_model(operators.lltm_sequence)
     finally:
         torch.set_num_threads(threads)
-    stage_module("export").export_model(model, Path(_operators()._C.__file__), folder)
+    stage_module("export").export_model(model.to(device), Path(operators._C.__file__), folder)
 
 
-def package_key() -> str:
+def package_key(device: str) -> str:
     """A hash of everything that the package depends on; the library's path contains the hash of its sources."""
     import torch
 
-    parts = [torch.__version__, str(_operators()._C.__file__), torch.backends.cpu.get_cpu_capability()]
+    hardware = torch.cuda.get_device_name() if device == "cuda" else torch.backends.cpu.get_cpu_capability()
+    parts = [torch.__version__, str(_operators(device)._C.__file__), device, hardware]
     digest = hashlib.sha256("\0".join(parts).encode())
     for path in sorted(get_stage(8).folder.glob("*.py")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:20]
 
 
-def _operators() -> ModuleType:
-    """Stage 7, with the operators of its `host` build: the program runs on CPUs."""
-    return load_stage(7, "host").sequence
+def _operators(device: str) -> ModuleType:
+    """Stage 7, with the operators for a device. Those of the `cuda` build run on the CPU, too."""
+    return load_stage(7, "cuda" if device == "cuda" else "host").sequence

@@ -1,6 +1,6 @@
 """Writes a model as a package that a program without Python can run.
 
-With stage 7 installed: python -m lltm_stage8.export FOLDER
+With stage 7 installed: python -m lltm_stage8.export FOLDER [cuda]
 """
 
 import shutil
@@ -20,7 +20,8 @@ MAX_BATCH, MAX_LENGTH = 64, 1024
 def export_model(model: SequenceClassifier, operators: Path, folder: Path) -> Path:
     """Writes the package, the library of its operators, and the weights for Python; returns the package's path.
 
-    `operators` is the library that Python imported for `lltm_sequence`. A program that runs the package loads it.
+    The package is for the kind of device that the model is on, CPUs or CUDA GPUs. `operators` is the library that
+    Python imported for `lltm_sequence`. A program that runs the package loads it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(operators, folder / OPERATORS)
@@ -38,7 +39,8 @@ def export_model(model: SequenceClassifier, operators: Path, folder: Path) -> Pa
 def example_inputs(model: SequenceClassifier) -> tuple[torch.Tensor, ...]:
     """Any sizes but 0 and 1, which torch.export would take for constants."""
     B, T = 2, 3
-    return torch.zeros(B, T, model.features.in_features), torch.tensor([T, T]), *model.first_state(B)
+    steps, lengths = model.bias.new_zeros(B, T, model.features.in_features), model.bias.new_tensor([T, T]).long()
+    return steps, lengths, *model.first_state(B)
 
 
 def dynamic_shapes() -> tuple[dict, ...]:
@@ -61,8 +63,8 @@ def metadata(model: SequenceClassifier) -> dict[str, str]:
     }
 
 
-def main(folder: str) -> None:
-    """Trains a model and exports it."""
+def main(folder: str, device: str = "cpu") -> None:
+    """Trains a model on the CPU and exports it for a device."""
     import lltm_stage7
     import lltm_stage7._C
 
@@ -70,8 +72,8 @@ def main(folder: str) -> None:
 
     model = train_model(lltm_stage7.lltm_sequence)
     print(f"accuracy on the test images: {measure_accuracy(model):.1%}")
-    print(export_model(model, Path(lltm_stage7._C.__file__), Path(folder)))
+    print(export_model(model.to(device), Path(lltm_stage7._C.__file__), Path(folder)))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

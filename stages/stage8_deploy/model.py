@@ -30,8 +30,8 @@ class SequenceClassifier(nn.Module):
         return self.head(h), h, cell
 
     def first_state(self, B: int) -> tuple[Tensor, Tensor]:
-        """The state before the first step of B sequences: zeros, in two tensors."""
+        """The state before the first step of B sequences: zeros, in two tensors, on the device of the parameters."""
         # Not one tensor twice: torch.export would take h and cell of the example for the same input, and the package
         # would read h for both, without an error.
         S = self.head.in_features
-        return torch.zeros(B, S), torch.zeros(B, S)
+        return self.bias.new_zeros(B, S), self.bias.new_zeros(B, S)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ...results import records
 from ...results.rows import unique
-from ...studies.serving.times import hash_sources
+from ...studies.serving.times import hash_sources, record_path
 from ..markdown import markdown_table
 
 NOTHING = "Nothing is recorded yet: `make serving`."
@@ -14,10 +13,13 @@ STALE = "\n\nStale: the sources have changed since this was measured."
 
 
 def serving_table() -> str:
+    """A table for each recorded device."""
+    recorded = [path for device in ("cpu", "cuda") if (path := record_path(device)).exists()]
+    return "\n\n".join(device_table(json.loads(path.read_text())) for path in recorded) or NOTHING
+
+
+def device_table(record: dict) -> str:
     """A line for each way to call the model, with columns for each number of clients."""
-    if not records.SERVING_RECORD.exists():
-        return NOTHING
-    record = json.loads(records.SERVING_RECORD.read_text())
     rows, machine = record["rows"], record["machine"]
     clients = unique(rows, "clients")
     found = {(row["name"], row["clients"]): row for row in rows}
@@ -29,9 +31,10 @@ def serving_table() -> str:
         [name, *(cell for count in clients for cell in cells(found.get((name, count))))]
         for name in unique(rows, "name")
     ]
+    hardware = [machine["gpu"]] * (record.get("device") == "cuda") + [machine["cpu"]]
     origin = (
-        f"{machine['cpu']}, {machine['cores']} cores, torch {record['versions']['torch']}, {record['date'][:10]}. "
-        f"Sequences of {record['steps']} steps; the times are milliseconds."
+        f"{', '.join(hardware)}, {machine['cores']} cores, torch {record['versions']['torch']}, "
+        f"{record['date'][:10]}. Sequences of {record['steps']} steps; the times are milliseconds."
     )
     stale = STALE if record["sources"] != hash_sources() else ""
     return f"{origin}\n\n{markdown_table(header, lines)}{stale}"

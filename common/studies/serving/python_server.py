@@ -7,6 +7,7 @@ batches, no limits and no streams.
 from __future__ import annotations
 
 import json
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import torch
@@ -14,8 +15,9 @@ import torch
 from ... import deploy
 
 
-def make_handler(model: torch.nn.Module) -> type[BaseHTTPRequestHandler]:
+def make_handler(deployed: deploy.Deployed) -> type[BaseHTTPRequestHandler]:
     """A handler that calls the model for each request."""
+    model = deployed.model
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"  # connections for several requests
@@ -24,10 +26,10 @@ def make_handler(model: torch.nn.Module) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             """Answers one request, a whole sequence."""
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            steps = torch.tensor(request["steps"])[None]  # (1, T, I)
+            steps = torch.tensor(request["steps"])  # (T, I)
             with torch.inference_mode():
-                scores, _, _ = model(steps, torch.tensor([steps.size(1)]), *model.first_state(1))
-            answer = {"label": scores.argmax().item(), "scores": scores[0].tolist(), "steps": steps.size(1)}
+                scores = model(*deployed.arguments(steps))[0][0].tolist()
+            answer = {"label": scores.index(max(scores)), "scores": scores, "steps": len(steps)}
             content = json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(content)))
@@ -40,14 +42,14 @@ def make_handler(model: torch.nn.Module) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def main() -> None:
+def main(device: str = "cpu") -> None:
     """Serves until the process is terminated."""
     torch.set_num_threads(1)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), make_handler(deploy.build_package().model))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), make_handler(deploy.build_package(device)))
     server.daemon_threads = True
     print(server.server_port, flush=True)
     server.serve_forever()
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,6 +1,7 @@
 """Stage 8's server against the same model in Python: the time of a request, and requests in a second.
 
-`make serving` records docs/results/serving.json. All implementations are measured in one run, one after the other.
+`make serving` records docs/results/serving.json, and on a machine with a GPU docs/results/serving/cuda.json, too. All
+implementations are measured in one run, one after the other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 
@@ -32,20 +34,26 @@ EAGER, COMPILED, PACKAGED = "call: eager", "call: torch.compile", "call: package
 PYTHON_SERVER, PROGRAM, DELAYED = "server in Python", "lltm_serve", "lltm_serve, batches wait 2 ms"
 
 
-def record_serving() -> int:
-    """Measures everything and writes the record; always 0."""
+def record_serving(device: str = "cpu") -> int:
+    """Measures everything with the model on a device and writes the record of the device; always 0."""
     torch.manual_seed(0)
     torch.set_num_threads(1)  # as in both servers: the clients need the other cores
     sequence = torch.rand(STEPS, 8)
-    rows = [measure_call(name, call, sequence) for name, call in calls().items()]
-    with python_server() as port:
-        rows += [measure_server(PYTHON_SERVER, port, clients, sequence) for clients in CLIENTS]
+    deployed = deploy.build_package(device)
+    rows = [measure_call(name, call, deployed, sequence) for name, call in calls(deployed).items()]
+    with python_server(device) as port:
+        rows += [measure_server(PYTHON_SERVER, port, clients, deployed, sequence) for clients in CLIENTS]
     for name, delay in ((PROGRAM, 0), (DELAYED, 2)):
-        with deploy.Server(deploy.build_program(), deploy.build_package().path, max_delay_ms=delay) as server:
-            rows += [measure_server(name, server.port, clients, sequence) for clients in CLIENTS]
-    record = records.start_record(hash_sources()) | {"steps": STEPS, "rows": rows}
-    records.save(record, records.SERVING_RECORD)
+        with deploy.Server(deploy.build_program(), deployed.path, max_delay_ms=delay) as server:
+            rows += [measure_server(name, server.port, clients, deployed, sequence) for clients in CLIENTS]
+    record = records.start_record(hash_sources()) | {"device": device, "steps": STEPS, "rows": rows}
+    records.save(record, record_path(device))
     return 0
+
+
+def record_path(device: str) -> Path:
+    """Where the times with the model on a device are recorded."""
+    return records.SERVING_RECORD if device == "cpu" else records.RECORDED / "serving" / f"{device}.json"
 
 
 def hash_sources() -> str:
@@ -55,9 +63,8 @@ def hash_sources() -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(paths))).hexdigest()
 
 
-def calls() -> dict[str, Callable]:
+def calls(deployed: deploy.Deployed) -> dict[str, Callable]:
     """The model in this process, as functions of its four arguments."""
-    deployed = deploy.build_package()
     return {
         EAGER: deployed.model,
         COMPILED: torch.compile(deployed.model, fullgraph=True),
@@ -65,17 +72,16 @@ def calls() -> dict[str, Callable]:
     }
 
 
-def measure_call(name: str, call: Callable, sequence: torch.Tensor) -> dict:
-    """A row for calls with a batch of one sequence."""
-    model = deploy.build_package().model
-    arguments = sequence[None], torch.tensor([STEPS]), *model.first_state(1)
+def measure_call(name: str, call: Callable, deployed: deploy.Deployed, sequence: torch.Tensor) -> dict:
+    """A row for calls with a batch of one sequence. The scores are copied to the CPU, where a caller needs them."""
+    arguments = deployed.arguments(sequence)
     with step(name), torch.inference_mode():
-        torch.testing.assert_close(call(*arguments)[0], model(*arguments)[0])
-        times = repeat(lambda: call(*arguments))
+        torch.testing.assert_close(call(*arguments)[0][0].cpu(), deployed.scores(sequence))
+        times = repeat(lambda: call(*arguments)[0].cpu())
     return summarise(name, 1, times)
 
 
-def measure_server(name: str, port: int, clients: int, sequence: torch.Tensor) -> dict:
+def measure_server(name: str, port: int, clients: int, deployed: deploy.Deployed, sequence: torch.Tensor) -> dict:
     """A row for a server and a number of clients, each of which sends a request when it has its last answer."""
     times: list[list[float]] = [[] for _ in range(clients)]
 
@@ -86,10 +92,7 @@ def measure_server(name: str, port: int, clients: int, sequence: torch.Tensor) -
     with step(f"{name}, {clients} clients"):
         with Client(port, sequence) as client:
             scores = torch.tensor(client.ask()["scores"])
-        model = deploy.build_package().model
-        with torch.inference_mode():
-            want = model(sequence[None], torch.tensor([STEPS]), *model.first_state(1))[0][0]
-        torch.testing.assert_close(scores, want)
+        torch.testing.assert_close(scores, deployed.scores(sequence))
         threads = [threading.Thread(target=ask, args=(mine,)) for mine in times]
         for thread in threads:
             thread.start()
@@ -152,9 +155,9 @@ class Client:
 
 
 @contextmanager
-def python_server() -> Iterator[int]:
+def python_server(device: str = "cpu") -> Iterator[int]:
     """The port of the server in Python, which runs in a process of its own."""
-    command = [sys.executable, "-m", "common.studies.serving.python_server"]
+    command = [sys.executable, "-m", "common.studies.serving.python_server", device]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         yield int(process.stdout.readline())

@@ -1,5 +1,6 @@
 #include "package.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/pad_sequence.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
@@ -43,6 +44,7 @@ bool has_instructions(const std::string& names) {
 
 Package::Package(const std::filesystem::path& path) : path_(path) {
   read_metadata();
+  choose_device(metadata_["AOTI_DEVICE_KEY"]);
   features = number("features");
   state_size = number("state_size");
   classes = number("classes");
@@ -67,10 +69,18 @@ void Package::read_metadata() {
                 ": export it again");
   refuse_unless(version == TORCH_VERSION, "is for torch ", version, ", but this program has " TORCH_VERSION,
                 ": export it again, or build the program with torch ", version);
-  const std::string device = metadata_["AOTI_DEVICE_KEY"], instructions = metadata_["AOTI_CPU_ISA"];
-  refuse_unless(device == "cpu", "is for the device '", device, "', but this program runs on CPUs");
+  const std::string instructions = metadata_["AOTI_CPU_ISA"];
   refuse_unless(has_instructions(instructions), "was compiled for a CPU with ", instructions,
                 ", which this one lacks");
+}
+
+// The compiled code runs on one kind of device: the one that the model was on when it was exported.
+void Package::choose_device(const std::string& kind) {
+  if (kind == "cpu") return;
+  const std::string what = path_.string() + " is for the device '" + kind + "', ";
+  if (kind != "cuda") throw Failure(kBadRequest, what, "but this program runs on CPUs and CUDA GPUs");
+  if (!at::globalContext().hasCUDA()) throw Failure(kBadRequest, what, "and torch finds no GPU here");
+  device_ = at::Device(at::kCUDA, 0);
 }
 
 int64_t Package::number(const char* name) const {
@@ -132,8 +142,11 @@ std::vector<Prediction> Package::predict(const std::vector<Sequence>& batch) {
     cell.push_back(sequence.state.cell);
   }
   // (B,T,I) with the longest T; the operator keeps the state of a row past its length.
-  const auto padded = at::pad_sequence(steps, /*batch_first=*/true);
-  const auto results = loader_->run({padded, at::tensor(lengths), at::stack(h), at::stack(cell)});
+  std::vector<at::Tensor> arguments = {at::pad_sequence(steps, /*batch_first=*/true), at::tensor(lengths),
+                                       at::stack(h), at::stack(cell)};
+  for (auto& argument : arguments) argument = argument.to(device_);
+  auto results = loader_->run(arguments);
+  for (auto& result : results) result = result.cpu();  // one copy for the whole batch; waits for a GPU
   std::vector<Prediction> predictions;
   for (int64_t row = 0; row < int64_t(batch.size()); ++row)
     predictions.push_back({results[0][row], {results[1][row], results[2][row]}});

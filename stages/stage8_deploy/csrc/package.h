@@ -29,8 +29,10 @@ class Package {
   std::filesystem::path path_;
   std::unordered_map<std::string, std::string> metadata_;
   std::unique_ptr<torch::inductor::AOTIModelPackageLoader> loader_;
+  at::Device device_ = at::kCPU;  // the model's; sequences and predictions are CPU tensors
 
   void read_metadata();
+  void choose_device(const std::string& kind);
   int64_t number(const char* name) const;
   void load_operators();
   void load_model();

@@ -133,7 +133,7 @@ def test_a_file_that_is_not_there(tmp_path):
 METADATA = {
     "format": ({"format": "2"}, "has format 2, but this program reads format 1: export it again"),
     "torch": ({"torch": "2.9.1"}, "is for torch 2.9.1, but this program has"),
-    "device": ({"AOTI_DEVICE_KEY": "cuda"}, "is for the device 'cuda', but this program runs on CPUs"),
+    "device": ({"AOTI_DEVICE_KEY": "xpu"}, "is for the device 'xpu', but this program runs on CPUs and CUDA GPUs"),
     "no number": ({"features": "eight"}, "has 'eight' for features in its metadata"),
     "operators": ({"operators": "nowhere.so"}, "nowhere.so: cannot open shared object file"),
     "classes": ({"classes": "11"}, "returns scores of shape [10], expected [11]"),
@@ -144,6 +144,12 @@ METADATA = {
 def test_a_package_for_another_program_is_refused_in_one_line(changes, message, copy):
     change_metadata(copy, **changes)
     assert message in refusal("serve", copy)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_package_for_a_gpu_is_refused_without_one(copy):
+    change_metadata(copy, AOTI_DEVICE_KEY="cuda")
+    assert refusal("serve", copy).endswith("model.pt2 is for the device 'cuda', and torch finds no GPU here")
 
 
 def test_a_package_that_is_only_rewritten_is_accepted(copy, tmp_path):

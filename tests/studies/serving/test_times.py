@@ -60,6 +60,12 @@ def test_the_table(record, tmp_path, monkeypatch):
     assert f"| lltm_serve | {row['p50_ms']:.2f} | {row['p99_ms']:.2f} | {row['per_second']} |" in text
     records.save(current | {"sources": "others"}, records.SERVING_RECORD)
     assert serving_table().endswith("Stale: the sources have changed since this was measured.")
+    monkeypatch.setattr(records, "RECORDED", tmp_path)
+    gpu = current | {"device": "cuda", "machine": record["machine"] | {"gpu": "Slide Rule", "cores": 16}}
+    records.save(gpu, serving.record_path("cuda"))
+    first, second = serving_table().split("\n\nSlide Rule, ")
+    assert first.startswith(f"{record['machine']['cpu']}, 2 cores")
+    assert second.startswith(f"{record['machine']['cpu']}, 16 cores")
 
 
 def test_the_picture_shows_the_record(tmp_path):
@@ -72,10 +78,10 @@ def test_the_picture_shows_the_record(tmp_path):
 def test_both_servers_give_the_scores_of_the_model(monkeypatch):
     monkeypatch.setattr(serving, "SECONDS", 0.2)
     monkeypatch.setattr(serving, "WARM_UP", 0.1)
-    sequence = torch.rand(serving.STEPS, 8)
+    sequence, deployed = torch.rand(serving.STEPS, 8), deploy.build_package()
     with serving.python_server() as port, serving.Client(port, sequence) as client:
         torch.testing.assert_close(torch.tensor(client.ask()["scores"]), scores_in_python(sequence))
-        row = serving.measure_server("python", port, 2, sequence)
+        row = serving.measure_server("python", port, 2, deployed, sequence)
     assert row["per_second"] > 0
-    with deploy.Server(deploy.build_program(), deploy.build_package().path) as server:
-        assert serving.measure_server("program", server.port, 2, sequence)["p50_ms"] > 0
+    with deploy.Server(deploy.build_program(), deployed.path) as server:
+        assert serving.measure_server("program", server.port, 2, deployed, sequence)["p50_ms"] > 0
