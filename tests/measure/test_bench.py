@@ -317,6 +317,46 @@ def test_eager_is_measured_again_before_each_part_and_at_the_end(capfd):
     assert cell_times.measure_cell_on("cpu", [], TINY)["repeats"] == []
 
 
+def medians(forward: float) -> dict:
+    return {"device": "cpu", "B": 2, "I": 3, "S": 4, "medians": {"forward": forward, "forward+backward": 9.0}}
+
+
+@pytest.mark.parametrize(
+    ("times", "sizes_measured"),
+    [
+        ([5.1], 1),
+        ([9.0, 5.1, 5.2], 3),  # the second try began while eager was disturbed
+        ([9.0, 9.0, 9.0], 3),
+    ],
+)
+def test_a_size_during_which_eager_drifts_is_measured_again(times, sizes_measured, monkeypatch, capfd):
+    measured, left = [], list(times)
+    monkeypatch.setattr(cell_times, "measure_cell_at", lambda *given: (measured.append(given) or [len(measured)], []))
+    monkeypatch.setattr(cell_times, "format_rows", str)
+    monkeypatch.setattr(cell_times, "warn_if_disturbed", lambda rows: "")
+    monkeypatch.setattr(cell_times, "repeat_eager", lambda *_: medians(left.pop(0)))
+    rows, _, after = cell_times.measure_while_quiet([None], CASE, replace(TINY, repeats=True), [medians(5.0)])
+    assert (rows, after, left) == ([sizes_measured], [medians(times[-1])], [])
+    assert capfd.readouterr().out.count("measured again: eager's forward at B2 I3 S4") == sizes_measured - 1
+
+
+def test_nothing_is_measured_again_on_a_machine_that_was_never_quiet(monkeypatch, capfd):
+    monkeypatch.setattr(cell_times, "measure_cell_at", lambda *_: ([], []))
+    monkeypatch.setattr(cell_times, "format_rows", str)
+    monkeypatch.setattr(cell_times, "repeat_eager", lambda *_: medians(9.0))
+    plan, drifted = replace(TINY, repeats=True), [medians(5.0), medians(9.0)]
+    assert cell_times.measure_while_quiet([None], CASE, plan, drifted) == ([], [], [medians(9.0)])
+    assert "measured again" not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(("times", "first"), [([9.0, 5.0, 5.1], 5.1), ([5.0, 5.1], 5.1), ([5.0, 9.0, 5.0, 9.0], 9.0)])
+def test_the_first_time_of_eager_is_one_that_repeats(times, first, monkeypatch):
+    left = list(times)
+    monkeypatch.setattr(cell_times, "repeat_eager", lambda *_: medians(left.pop(0)))
+    assert cell_times.settle(None, "cpu", TINY) == medians(first)
+    assert left == []
+
+
 def test_a_measurement_during_which_eager_drifts_is_no_record(tmp_path, monkeypatch, capfd):
     def repeats(*medians):
         row = {"device": "cpu", "B": 2, "I": 3, "S": 4}
