@@ -9,7 +9,7 @@ def check(work):
     d_elu = work.load("_C").d_elu
     numbers = work.numbers()
     for shape in ((3, 70), (33,), (2, 1, 5), (), (0, 3)):
-        for dtype in (torch.float32, torch.float64):
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
             z = 2 * torch.randn(shape, generator=numbers, dtype=dtype)
             compare(d_elu, z)
             compare(d_elu, z.transpose(0, -1))  # also without dimensions
