@@ -2,7 +2,7 @@ import re
 
 import torch
 
-from common.exercises.judge import require, same
+from common.exercises.judge import LearnerError, require, same
 
 # Outdated code that still builds and runs today: the file, a pattern, and what the message says about it.
 OUTDATED = [
@@ -32,11 +32,25 @@ def check(work):
         not {"div", "abs", "softsign"} & {name.partition(".")[0] for name in counted.calls},
         "softsign.py computes with torch's operations; update the C++ that it calls instead",
     )
+    x, narrower = torch.randn(3, 4, generator=numbers), torch.randn(3, 3, generator=numbers)
+    require(
+        refuses(work.load("_C").backward, narrower, x),
+        "backward of a gradient (3, 3) and x (3, 4) raises no error: it reads past the end of the gradient. Replace the "
+        "check of 2019; do not drop it",
+    )
     for file, pattern, why in OUTDATED:
         code = work.code(file, strings=file == "setup.py")  # flags are strings there
         require(
             not re.search(pattern, code), f"the results are right, but {file} still contains code from 2019: {why}"
         )
+
+
+def refuses(function, *arguments):
+    try:
+        function(*arguments)
+    except LearnerError:
+        return True
+    return False
 
 
 def layouts(numbers, dtype):
