@@ -247,7 +247,8 @@ plot_training(json.loads(TRAINING_RECORD.read_text()))
 # samples, so two GPUs have twice the batch. Ideally, a step takes the same time. *Strong scaling* divides the same
 # batch among the GPUs. Ideally, a step on two GPUs takes half the time. The *efficiency* is the ideal time divided by
 # the measured time. The next cell reads a record from a machine with four GPUs, where a network with four layers of
-# stage 7's LLTM was trained. Before anything was timed, the gradients of several GPUs were compared with those of one:
+# stage 7's LLTM was trained. Before anything was timed, the gradients of several GPUs were compared with those of
+# one:
 
 # %%
 from common.results.records import SCALING_RECORD
@@ -286,8 +287,8 @@ plot_scaling(scaling)
 # gradients of the other three layers. It is complete when backward ends, and the optimizer needs them, so almost
 # nothing is left that could hide this exchange.
 #
-# With strong scaling, the first exchange is not hidden, either: nothing runs until it ends, and then the recurrence of
-# the next layer starts, in the same two microseconds. This is a property of persistent kernels. All of their blocks
+# With strong scaling, the first exchange is not hidden, either: nothing runs until it ends, and then the recurrence
+# of the next layer starts, within two microseconds. This is a property of persistent kernels. All of their blocks
 # must run at the same time, because they wait for each other. As long as NCCL's kernel occupies multiprocessors that
 # they need, the GPU does not start them.
 #

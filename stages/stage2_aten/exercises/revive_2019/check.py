@@ -35,8 +35,8 @@ def check(work):
     x, narrower = torch.randn(3, 4, generator=numbers), torch.randn(3, 3, generator=numbers)
     require(
         refuses(work.load("_C").backward, narrower, x),
-        "backward of a gradient (3, 3) and x (3, 4) raises no error: it reads past the end of the gradient. Replace the "
-        "check of 2019; do not drop it",
+        "backward of a gradient (3, 3) and x (3, 4) raises no error: it reads past the end of the gradient. Replace "
+        "the check of 2019; do not drop it",
     )
     for file, pattern, why in OUTDATED:
         code = work.code(file, strings=file == "setup.py")  # flags are strings there
