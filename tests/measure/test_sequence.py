@@ -116,7 +116,7 @@ def test_a_plan_is_measured_part_by_part_between_two_repeats_of_its_baseline(mon
     drifted = repeat | {"medians": {name: 2 * median for name, median in repeat["medians"].items()}}
     result = measurement.measurement() | {"repeats": [repeat, drifted]}
     records.validate(result, records.MEASURED)
-    assert describe_drift(result).startswith("torch.nn LSTM's forward at B2 I4 S5 on CPU tensors took")
+    assert describe_drift(result).startswith("torch.nn LSTM's forward+backward at B2 I4 S5 on CPU tensors took")
     assert [function for function, *_ in times.parts_of("cpu", find_stage(7), replace(plan, repeats=False))] == [
         times.measure_part,
         times.measure_part,

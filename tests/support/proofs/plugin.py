@@ -9,8 +9,9 @@ recorded with its key, a hash of everything it depends on: its own file, the mod
 modules or packages in `uses` that it starts as processes. While its key is on record for this machine's versions,
 the proof is skipped, and the summary says so.
 
-    --proofs=due   runs proofs without a matching key, and a share of the others, chosen by the commit (default).
-                   Tests that one worker runs in sequence are chosen together, because they share builds
+    --proofs=due   runs proofs without a matching key, and a share of the others, chosen by the commit (default):
+                   with --proof-share=20, one in twenty. Tests that one worker runs in sequence are chosen
+                   together, because they share builds
     --proofs=keep  the same, and records the proofs that pass in build/proofs.json, for this machine
     --proofs=all   runs every proof, and records those that pass in tests/proofs.json
 """
@@ -28,7 +29,7 @@ from support.proofs.keys import Keys
 from support.proofs.store import DamagedStore, Store
 from support.suite.scheduling import group_of
 
-SHARE = 20  # one in this many groups of proofs on record runs anyway
+SHARE = 100  # one in this many groups of proofs on record runs anyway
 RECORD_EVERY = 50  # proofs: a long run that is killed has recorded nearly all that passed
 TAKEN = "taken from the proofs on record: "  # the beginning of the skip reason
 PASSED = dict.fromkeys(("setup", "call", "teardown"), "passed")
@@ -37,6 +38,7 @@ DUE = pytest.StashKey[bool]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--proofs", choices=("due", "keep", "all"), default="due", help="which proofs to run")
+    parser.addoption("--proof-share", type=int, help=f"run one in this many proofs on record ({SHARE})")
     parser.addini("proof_packages", "packages whose modules a proof may depend on", type="args", default=[])
     parser.addini("proof_store", "the proofs on record", default="tests/proofs.json")
     parser.addini("proof_cache", "the proofs that this machine adds to them", default="build/proofs.json")
@@ -59,7 +61,7 @@ class Proofs:
 
     def __init__(self, config: pytest.Config):
         self.config, self.root = config, config.rootpath
-        self.mode = config.getoption("proofs")
+        self.mode, self.share = config.getoption("proofs"), config.getoption("proof_share") or SHARE
         self.is_worker = hasattr(config, "workerinput")
         self.damage = (
             [] if importlib.util.find_spec("grimp") else ["grimp is not installed (make setup); every proof runs"]
@@ -102,7 +104,7 @@ class Proofs:
         """Whether a proof must run."""
         if self.mode == "all" or self.recorded.get(name) != key:
             return True
-        return int(hashlib.sha256(f"{self.head} {group_of(name)}".encode()).hexdigest(), 16) % SHARE == 0
+        return int(hashlib.sha256(f"{self.head} {group_of(name)}".encode()).hexdigest(), 16) % self.share == 0
 
     def commit(self) -> str:
         """The hash of the commit that is checked out; empty outside a repository."""

@@ -258,6 +258,7 @@ def test_a_share_of_the_record_runs_as_the_commit_chooses(recorded, monkeypatch)
     first = {ONE, TWO, CHECK}
     assert {frozenset(one) for one in chosen} >= {frozenset(), frozenset(first), frozenset([more])}
     assert all(one & first in (set(), first) for one in chosen)
+    assert recorded.ran("--proof-share=1") == {ONE, TWO, CHECK, more}
 
 
 def test_what_is_due_comes_first(recorded):
