@@ -147,6 +147,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                     "--tuned", action="store_true", help="add torch.compile's max-autotune, which takes minutes"
                 ),
                 argument("--device", choices=("cpu", "cuda"), help="only this one's tensors; by default all"),
+                argument("--only", choices=("cell", "sequence"), help="only stages of this kind; by default all"),
                 argument("--output", help="the JSON file to write (by default out/bench.json)"),
             ),
         ),

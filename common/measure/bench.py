@@ -87,8 +87,9 @@ def measure_stages(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], 
 def parts_of(plan: Plan, device: str, wanted: Sequence[Stage]) -> Iterator[tuple]:
     """The functions that measure the stages on a device, each with its arguments: cells, kernels, then sequences."""
     cells = [stage for stage in wanted if stage.kind == "cell"]
-    yield measure_cell_on, device, cells, plan
-    if plan.kernels and device == "cuda":
+    if cells:
+        yield measure_cell_on, device, cells, plan
+    if cells and plan.kernels and device == "cuda":
         yield kernel_times.measure_kernels, [stage for stage in cells if stage.pointwise_tensors]
     for stage in wanted:
         if stage.kind == "sequence":
@@ -125,12 +126,16 @@ def available_devices() -> list[str]:
 
 
 def record_benchmark(
-    quick: bool = False, output: str | None = None, tuned: bool = False, device: str | None = None
+    quick: bool = False,
+    output: str | None = None,
+    tuned: bool = False,
+    device: str | None = None,
+    only: str | None = None,
 ) -> int:
     """Runs the full measurement of every stage on CPU tensors and, if there is a GPU, on CUDA tensors.
 
-    `device` limits it to "cpu" or "cuda". With `tuned`, also compares with torch.compile's max-autotune, which takes
-    minutes to choose kernels.
+    `device` limits it to "cpu" or "cuda", `only` to the stages of one kind, "cell" or "sequence". With `tuned`, also
+    compares with torch.compile's max-autotune, which takes minutes to choose kernels.
     """
     path = Path(output) if output else records.MEASURED
     console.say(
@@ -138,7 +143,8 @@ def record_benchmark(
     )
     plan = TOUR if quick else FULL
     plan = replace(plan, modes=MODES) if tuned else plan
-    result = measure_stages(plan, devices_to_measure(device), stages.timed_stages(), path)
+    wanted = [stage for stage in stages.timed_stages() if only in (None, stage.kind)]
+    result = measure_stages(plan, devices_to_measure(device), wanted, path)
     console.say(f"\nWritten to {display_path(path)}; `make report` plots it.")
     if drift := describe_drift(result):
         console.say(f"It cannot be recorded in docs/results/: {drift}.\n{save_quiet_part(result, path)}")

@@ -429,6 +429,21 @@ def test_one_device_can_be_chosen(wanted, devices, monkeypatch):
     assert bench.devices_to_measure(wanted) == devices
 
 
+@pytest.mark.parametrize("only, numbers", [(None, [2, 7]), ("cell", [2]), ("sequence", [7])])
+def test_the_stages_of_one_kind_can_be_chosen(only, numbers, tmp_path, monkeypatch):
+    measured = []
+    monkeypatch.setattr(bench.stages, "timed_stages", lambda: [stages.find_stage(2), stages.find_stage(7)])
+    monkeypatch.setattr(
+        bench, "measure_stages", lambda plan, devices, wanted, path: measured.extend(wanted) or measurement.measurement()
+    )
+    bench.record_benchmark(output=str(tmp_path / "here.json"), only=only)
+    assert [stage.number for stage in measured] == numbers
+    parts = [function for function, *_ in bench.parts_of(bench.FULL, "cuda", measured)]
+    cells = [bench.measure_cell_on, bench.kernel_times.measure_kernels]
+    assert [part for part in parts if part in cells] == (cells if 2 in numbers else [])
+    assert (bench.times.measure_part in parts) == (7 in numbers)
+
+
 def test_a_gpu_that_is_not_there_cannot_be_chosen(monkeypatch):
     monkeypatch.setattr(bench, "available_devices", lambda: ["cpu"])
     with pytest.raises(UserError, match=r"^--device cuda: torch can use no GPU here"):
