@@ -968,8 +968,8 @@ else:
 #
 #     23 kernels and copies keep the GPU busy for 83 us of the 540 us that the step takes
 #
-# So during most of a small step, the GPU waits for the CPU. The time of such a step depends mostly on the CPU: the
-# tables in the README, measured in another run on an H200, show about twice this time for the same step.
+# So during most of a small step, the GPU waits for the CPU. The time of such a step depends mostly on the CPU and on
+# what else it does: the tables in the README come from another run on an H200, with a shorter time for the same step.
 
 # %% [markdown]
 # How much time does each kind of operation take? These times include the profiler's own work, so compare the

@@ -1222,10 +1222,11 @@ if on_gpu:
 # Waking a thread and waiting for it takes tens of microseconds, in every stage and in eager. On one machine with an
 # H200, forward and backward of stage 6 at B16 I32 S128 took 199 us. The same step took 146 us when the engine stayed
 # on the calling thread (`torch.autograd.set_multithreading_enabled(False)`). The time for waking a thread depends on
-# the machine and varies between runs. Two recorded runs show how much: the same step took 194 us in one run
-# (`docs/results/ablation.json`) and 380 us in the other (`h200.json`). No kernel can change the time for waking a
-# thread. But a kernel can change the number of launches, and each launch costs the CPU a few microseconds. The next
-# cell lists the launches of one step, on the emulator:
+# the machine, on the core that the thread was on, and on what else runs. Two recorded runs show how much: the same
+# step took 194 us in one run (`docs/results/ablation.json`) and 130 us in the other (`h200.json`), which kept all
+# threads on one core. No kernel can change the time for waking a thread. But a kernel can change the number of
+# launches, and each launch costs the CPU a few microseconds. The next cell lists the launches of one step, on the
+# emulator:
 
 # %%
 for size in ((4, 8, 32), (300, 8, 32)):

@@ -432,10 +432,13 @@ def test_one_device_can_be_chosen(wanted, devices, monkeypatch):
 @pytest.mark.parametrize("only, numbers", [(None, [2, 7]), ("cell", [2]), ("sequence", [7])])
 def test_the_stages_of_one_kind_can_be_chosen(only, numbers, tmp_path, monkeypatch):
     measured = []
+
+    def measure(plan, devices, wanted, path):
+        measured.extend(wanted)
+        return measurement.measurement()
+
     monkeypatch.setattr(bench.stages, "timed_stages", lambda: [stages.find_stage(2), stages.find_stage(7)])
-    monkeypatch.setattr(
-        bench, "measure_stages", lambda plan, devices, wanted, path: measured.extend(wanted) or measurement.measurement()
-    )
+    monkeypatch.setattr(bench, "measure_stages", measure)
     bench.record_benchmark(output=str(tmp_path / "here.json"), only=only)
     assert [stage.number for stage in measured] == numbers
     parts = [function for function, *_ in bench.parts_of(bench.FULL, "cuda", measured)]

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from common import stages
-from common.measure.implementations import MODES
+from common.measure.bench import FULL
 from common.results import records
 from common.results.rows import share_of_copy, size_label, unique
 
@@ -47,7 +47,9 @@ def test_both_devices_were_measured_with_every_stage(machine):
     here = {f"stage {stage.number}" for stage in stages.cell_stages()}
     compiled = {"eager", "torch.compile", "Triton"}
     of_gpu = {row["name"] for row in machine["rows"] if row["device"] == "cuda"}
-    assert of_gpu == here | compiled | {f"torch.compile {mode}" for mode in MODES}
+    last = f"stage {stages.cell_stages()[-1].number}"
+    graphs = {f"CUDA graph of {name}" for name in ("eager", "torch.compile", last)}
+    assert of_gpu == here | compiled | graphs | {f"torch.compile {FULL.modes[0]}"}
     assert {row["name"] for row in machine["kernels"]} == here - {"stage 1", "stage 2"} | compiled
     of_cpus = {row["name"] for found, device in measured() if device == "cpu" for row in found["rows"]}
     assert {name for name in here if "host" in stages.get_stage(int(name.split()[1])).targets} <= of_cpus

@@ -30,6 +30,7 @@ def row(name: str, ratio: float, **facts: object) -> dict:
 @pytest.mark.syllabus("5.6a")
 def test_the_fastest_of_each_kind_are_compared():
     names = {"eager": 1.0, "torch.compile": 0.5, "Triton": 0.4, "stage 1": 0.1, "stage 3": 0.3, "stage 4": 0.2}
+    names["CUDA graph of stage 4"] = 0.25
     result = {
         "rows": [row(name, ratio) for name, ratio in names.items()],
         "machine": {"gpu": "A GPU"},

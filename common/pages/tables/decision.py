@@ -37,8 +37,12 @@ def device_table(result: dict, device: str) -> str:
 
 
 def split_by_cpp(rows: Sequence[dict]) -> tuple[list[dict], list[dict]]:
-    """The rows without C++ and those of stages with it. Stage 1, which is eager with checks, is left out."""
-    return [row for row in rows if row["stage"] is None], [row for row in rows if row["stage"] not in (None, 1)]
+    """The rows without C++ and those of stages with it.
+
+    Stage 1, which is eager with checks, is left out, and so is a stage under a CUDA graph.
+    """
+    without = [row for row in rows if row["stage"] is None and "stage" not in row["name"]]
+    return without, [row for row in rows if row["stage"] not in (None, 1)]
 
 
 def pointwise_decision() -> str:

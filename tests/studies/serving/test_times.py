@@ -51,6 +51,7 @@ def test_the_page_says_what_was_measured(record):
 
 def test_the_table(record, tmp_path, monkeypatch):
     monkeypatch.setattr(records, "SERVING_RECORD", tmp_path / "serving.json")
+    monkeypatch.setattr(records, "RECORDED", tmp_path)
     assert serving_table() == "Nothing is recorded yet: `make serving`."
     current = record | {"sources": serving.hash_sources()}
     records.save(current, records.SERVING_RECORD)
