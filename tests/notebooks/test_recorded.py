@@ -131,6 +131,34 @@ def test_the_kernels_over_accessors_take_a_little_longer(machine):
         assert 1 < row["median"] / pointers[key]["median"] < 1.15
 
 
+def test_stage_7_says_what_it_has_reached():
+    """The README's table of aims, and the sentences below it, are what is recorded."""
+    record = records.read_result(records.RECORDED / "h200_sequences.json")
+    text = (stages.get_stage(7).folder / "README.md").read_text()
+    lines = re.findall(
+        r"\| (LSTM|LLTM), (T\d+ B\d+ I\d+ S\d+), (\w+) \| (.*) / (.*) \| (.*) \| (.*) \| (.*) \|", text
+    )
+    assert len(lines) == 8
+    misses, to_cudnn, to_flash = [], [], []
+    for cell, size, numbers, forward, both, *shown in lines:
+        wanted = {"cell": cell.lower()} | {word[0]: int(word[1:]) for word in size.split()}
+        wanted |= {"dtype": numbers} if numbers == "bfloat16" else {"dtype": "float32", "maths": numbers}
+        rows = [row for row in record["sequences"] if wanted.items() <= row.items()]
+        own, cudnn, flash = (
+            [row["median"] / 1e3 for row in rows if row["name"] == name]
+            for name in ("stage 7", "cuDNN LSTM", "FlashRNN, fused")
+        )
+        assert shown == [" / ".join(f"{time:.2f}" for time in times) or "–" for times in (own, cudnn, flash)]
+        misses += [time / float(aim) for time, aim in zip(own, (forward, both), strict=True)]
+        to_cudnn += [other / time for other, time in zip(cudnn, own, strict=False)]
+        to_flash += [other / time for other, time in zip(flash, own, strict=False)]
+    assert f"it takes {min(misses):.1f} to {max(misses):.1f} times as long" in text
+    assert f"cuDNN takes {min(to_cudnn):.1f} to {max(to_cudnn):.1f} times as" in text
+    small, wide = to_flash[:2], to_flash[2:]
+    assert f"is {min(small):.1f} to {max(small):.1f} times as fast as FlashRNN's at 512 units" in text
+    assert f"and {min(wide):.1f} times at 768" in text
+
+
 @pytest.mark.syllabus("6.1b", "6.4a")
 def test_stage_6_says_what_it_has_reached(machine):
     """The README's table of aims is what is recorded."""
