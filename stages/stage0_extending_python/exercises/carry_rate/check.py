@@ -11,6 +11,7 @@ WANT = {
     "torch.add(a, b)": (lambda a, b, plain: a + b, "ab"),
     "plain + a": (lambda a, b, plain: plain + a, "a"),
     "torch.cat([a, b])": (lambda a, b, plain: torch.cat([a, b]), "ab"),
+    "torch.cat((a, b))": (lambda a, b, plain: torch.cat([a, b]), "ab"),
     "torch.cat([plain, b], dim=1)": (lambda a, b, plain: torch.cat([plain, b], dim=1), "b"),
     "torch.stack(tensors=[a, b])": (lambda a, b, plain: torch.stack([a, b]), "ab"),
     "F.linear(a, weight=b, bias=None)": (lambda a, b, plain: F.linear(a, b), "ab"),
@@ -44,7 +45,7 @@ def check(work):
                     both, f"{call} raises a ValueError, but its message {found['refused']!r} does not name both rates"
                 )
                 continue
-            in_list = ". Signals inside a list are arguments, too: tree_leaves finds them" * ("[" in call)
+            in_list = ". Signals in a list or tuple are arguments, too: tree_leaves finds them" * ("cat" in call)
             said = f"{call} raises a ValueError, but its signals have one rate: {found.get('refused')}{in_list}"
             require("refused" not in found, said)
             agree(call, found["results"], want(a, b, plain), rates[carriers == "b"])

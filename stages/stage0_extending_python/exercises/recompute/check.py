@@ -17,14 +17,17 @@ def check(work):
     for size in SIZES:
         for expanded in (False, True):
             right(function, size, expanded, generator)
-    keeps_arguments_only(work, function, leaves((16, 32, 128), generator))
+    for by_columns in (False, True):
+        keeps_arguments_only(work, function, leaves((16, 32, 128), generator, by_columns))
 
 
-def leaves(size, generator):
-    """input (B, I), weight (O, I) and bias (O) in float64."""
+def leaves(size, generator, by_columns=False):
+    """input (B, I), weight (O, I) and bias (O) in float64; with `by_columns`, matrices that are not contiguous."""
     B, I, O = size
-    shapes = (B, I), (O, I), (O,)
-    return [torch.randn(shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in shapes]
+    tensors = [torch.randn(shape, dtype=torch.float64, generator=generator) for shape in ((B, I), (O, I), (O,))]
+    if by_columns:
+        tensors = [one.t().contiguous().t() for one in tensors]
+    return [one.requires_grad_() for one in tensors]
 
 
 def right(function, size, expanded, generator):

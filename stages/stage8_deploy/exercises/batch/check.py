@@ -13,7 +13,7 @@ def check(work):
     in_float = [torch.randn(*shape, generator=numbers) for shape in ((I, S), (S, S), (S, C))]
     for lengths, failing in (
         ((4, 1, 7, 2, 5), ()), ((3,), ()), ((2, 2), ()), ((6, 3, 1), ()), ((1, 8, 8, 2), ()),
-        ((4, 6, 2, 3), (2,)), ((2, 5, 9, 1), (0, 3)), ((5,), (0,)),
+        ((4, 6, 2, 3), (2,)), ((2, 5, 9, 1), (0, 3)), ((5,), (0,)), ((), ()),
     ):  # fmt: skip
         requests = [request(length, numbers) for length in lengths]
         for k in failing:
@@ -22,7 +22,9 @@ def check(work):
         if len(lengths) == 4:
             parameters, requests = in_double(in_float), [in_double(one) for one in requests]
         results, batch_sizes, misuse = work.load("trial").trial(parameters, requests)
-        what = f"requests of {', '.join(map(str, lengths))} steps in {parameters[0].dtype}"
+        what = (
+            f"requests of {', '.join(map(str, lengths))} steps in {parameters[0].dtype}" if lengths else "no request"
+        )
         what += f"; the model refuses request {' and '.join(map(str, failing))}" if failing else ""
         require(not misuse, f"the call of the model is wrong: {misuse} ({what})")
         count_calls(batch_sizes, len(requests), failing, what)
@@ -45,19 +47,21 @@ def request(length, numbers):
 def count_calls(batch_sizes, requests, failing, what):
     """Raises `Failure` unless there is one call for all, and one more for each if it fails."""
     calls = f"the batch sizes of the model's calls are {batch_sizes}"
-    if not failing:
+    if not requests:
+        require(not batch_sizes, f"{calls}, expected no call ({what})")
+    elif not failing:
         require(batch_sizes == [requests], f"{calls}, expected one call with all {requests} ({what})")
-        return
-    require(batch_sizes[:1] == [requests], f"{calls}, expected first one call with all {requests} ({what})")
-    require(
-        len(batch_sizes) > 1 or requests == 1,
-        f"{calls}: after the call for all has failed, the requests that are right need another one ({what})",
-    )
+    else:
+        require(batch_sizes[:1] == [requests], f"{calls}, expected first one call with all {requests} ({what})")
+        require(
+            len(batch_sizes) > 1 or requests == 1,
+            f"{calls}: after the call for all has failed, the requests that are right need another one ({what})",
+        )
 
 
 def require_error(result, k, what):
     """Raises `Failure` unless the result is the exception that this request causes."""
-    own = f"ValueError: an input is {TOO_LARGE + k:.0f}"
+    own = f"TooLarge: an input is {TOO_LARGE + k:.0f}"
     if isinstance(result, str) and result.startswith(own):
         return
     said = result if isinstance(result, str) else "tensors"
@@ -67,7 +71,7 @@ def require_error(result, k, what):
 def compare(result, parameters, requests, k, what):
     """Raises `Failure` unless the result is that of the model for this request alone."""
     if isinstance(result, str):
-        is_error = result.startswith("ValueError")
+        is_error = result.startswith("TooLarge")
         note = ": does one request fail the others of its batch?" if is_error else ""
         raise Failure(f"the result of request {k} is {result}, expected scores, h and cell{note} ({what})")
     found, kept = result

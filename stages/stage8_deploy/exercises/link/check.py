@@ -9,12 +9,15 @@ SHOWN = 3  # lines of an error
 FIND_PACKAGE = "find_package(Torch) requires nvcc if torch supports CUDA; find_path and find_library do not"
 # Runs CMake, then the program with an empty environment, and lists the libraries that it loads.
 RUNNER = """
-import importlib.util, os, subprocess, sys, tempfile
+import importlib.util, os, pathlib, subprocess, sys, tempfile
 
 MOST = 20_000  # characters of a log
 
 def run(*command, **options):
     return subprocess.run(command, capture_output=True, text=True, errors="replace", **options)
+
+def libraries_of(file):
+    return [line.split()[0] for line in run("ldd", file).stdout.splitlines()]
 
 with tempfile.TemporaryDirectory() as built:
     torch = importlib.util.find_spec("torch").submodule_search_locations[0]
@@ -27,9 +30,9 @@ with tempfile.TemporaryDirectory() as built:
     if done.returncode == 0:
         program = os.path.join(built, "total")
         done = run(program, *sys.argv[1:], env={}, cwd="/")
-        libraries = [line.split()[0] for line in run("ldd", program).stdout.splitlines()]
         result = {"status": done.returncode, "output": done.stdout[:MOST], "errors": done.stderr[:MOST]}
-        result["libraries"] = libraries
+        result["libraries"] = libraries_of(program)
+        result["of_half"] = libraries_of(next(pathlib.Path(built).rglob("libhalf.so")))
 tell(result)
 """
 
@@ -63,6 +66,10 @@ def check(work):
         + " ".join(name for name in found["libraries"] if name.startswith(("libhalf", "libtorch", "libc10"))),
     )
     require(found["status"] == 0, f"the program ends with status {found['status']}: {errors or output}")
+    require(
+        any(name.startswith("libtorch_cpu") for name in found["of_half"]),
+        "libhalf.so is not linked to torch: a program that is not linked to torch itself could not load it",
+    )
     want = numbers.sum().item() / 2
     try:
         total = float(output)

@@ -5,7 +5,7 @@ import torch
 from common.exercises.judge import require, same, unchanged
 from common.exercises.judging.programs import printed
 
-FACTS = 8  # numbers that trial.cu prints before the results
+FACTS = 9  # numbers that trial.cu prints before the results
 
 
 def check(work):
@@ -18,9 +18,9 @@ def check(work):
         arguments = [current, device, factor, x]
         got, _ = printed(work, "trial.cu", arguments, (FACTS + count,), case, EMULATOR_DEVICES="2")
         facts = [int(fact) for fact in got[:FACTS]]
-        judge(facts[:-2], current, device, case)
+        judge(facts[:-3], current, device, case)
         same("out", got[FACTS:], factor * x, case, suspects={"this is x, unchanged": x})
-    nested(facts[-2:], current)
+    nested(facts[-3:], current)
 
 
 def judge(facts, current, device, case):
@@ -45,10 +45,15 @@ def judge(facts, current, device, case):
 
 
 def nested(facts, current):
-    """Raises `Failure` unless a guard within another one restores the device of that one."""
-    after_inner, after_outer = facts
+    """Raises `Failure` unless each guard restores the device that was current before it."""
+    after_inner, after_outer, after_change = facts
     require(
         (after_inner, after_outer) == (1 - current, current),
         f"when a guard ends within the scope of another one, GPU {after_inner} is current, then GPU {after_outer}; "
         f"expected GPU {1 - current}, then GPU {current}. Does each guard keep the device that it restores?",
+    )
+    require(
+        after_change == current,
+        f"a guard for GPU {current}, which was current, ends after other code has made GPU {1 - current} current, and "
+        f"GPU {after_change} stays current. A guard restores the device in any case",
     )

@@ -20,6 +20,7 @@ CALLS = {
     "torch.add(a, b)": lambda a, b, plain: torch.add(a, b),
     "plain + a": lambda a, b, plain: plain + a,
     "torch.cat([a, b])": lambda a, b, plain: torch.cat([a, b]),
+    "torch.cat((a, b))": lambda a, b, plain: torch.cat((a, b)),
     "torch.cat([plain, b], dim=1)": lambda a, b, plain: torch.cat([plain, b], dim=1),
     "torch.stack(tensors=[a, b])": lambda a, b, plain: torch.stack(tensors=[a, b]),
     "F.linear(a, weight=b, bias=None)": lambda a, b, plain: F.linear(a, weight=b, bias=None),

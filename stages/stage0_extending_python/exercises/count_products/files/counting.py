@@ -18,8 +18,9 @@ class Counting(torch.Tensor):
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         result = super().__torch_function__(func, types, args, kwargs)
         if func in PRODUCTS:
-            a, b = [one for one in [*args, *(kwargs or {}).values()] if getattr(one, "ndim", 0) == 2][:2]
-            multiplications[0] += math.isqrt(a.numel() * b.numel() * result.numel())
+            matrices = [one for one in [*args, *(kwargs or {}).values()] if getattr(one, "ndim", 0) == 2]
+            if len(matrices) == 2:
+                multiplications[0] += math.isqrt(math.prod(one.numel() for one in (*matrices, result)))
         return result
 
 

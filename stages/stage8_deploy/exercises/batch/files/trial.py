@@ -7,6 +7,10 @@ from .batching import predict_together
 LARGEST = 100.0
 
 
+class TooLarge(Exception):
+    """What the model raises for an input that is too large."""
+
+
 class Model:
     """A small recurrent model that counts its calls. It fails if an input is larger than 100."""
 
@@ -23,7 +27,7 @@ class Model:
         T = steps.size(1)
         self.batch_sizes.append(len(steps))
         if bool((steps > LARGEST).any()):
-            raise ValueError(f"an input is {steps.max().item():.0f}, expected at most {LARGEST:.0f}")
+            raise TooLarge(f"an input is {steps.max().item():.0f}, expected at most {LARGEST:.0f}")
         for t in range(T):
             is_real = (t < lengths)[:, None]
             new_cell = 0.9 * cell + torch.tanh(steps[:, t] @ self.weights + h @ self.recurrent)

@@ -22,7 +22,8 @@ static bool throws(const Tensor& x, float factor) {
   }
 }
 
-// The device that is current after a guard within another one, and after both.
+// The device that is current after a guard within another one, after both, and after a guard for the current
+// device in whose scope another one became current.
 static void print_nested(int current) {
   check(cudaSetDevice(current));
   {
@@ -31,6 +32,11 @@ static void print_nested(int current) {
       const DeviceGuard inner(current);
     }
     std::printf("%d\n", current_device());
+  }
+  std::printf("%d\n", current_device());
+  {
+    const DeviceGuard guard(current);
+    check(cudaSetDevice(1 - current));
   }
   std::printf("%d\n", current_device());
 }
