@@ -54,6 +54,6 @@ def nested(facts, current):
     )
     require(
         after_change == current,
-        f"a guard for GPU {current}, which was current, ends after other code has made GPU {1 - current} current, and "
+        f"a guard for GPU {current}, which was current, ends after other code made GPU {1 - current} current, and "
         f"GPU {after_change} stays current. A guard restores the device in any case",
     )
