@@ -14,8 +14,8 @@ PRODUCTS = (
     "a @ b",
     "F.linear(a, b.T)",
 )
-# For each call: its result with plain tensors, and how many products of m * k * n multiplications it contains; None if
-# it may be counted or not.
+# For each call: its result with plain tensors, and how many products of m * k * n multiplications it contains; None
+# if it may be counted or not.
 WANT = {call: (lambda a, b: a @ b, 1) for call in PRODUCTS} | {
     "F.linear(a, weight=b.T, bias=bias)": (lambda a, b: F.linear(a, b.T) + 1, 1),
     "F.linear(a, bias=bias, weight=b.T)": (lambda a, b: F.linear(a, b.T) + 1, 1),
