@@ -49,6 +49,16 @@ def test_the_page_says_what_was_measured(record):
     assert found[serving.PROGRAM, 16]["per_second"] > 3 * found[serving.PYTHON_SERVER, 16]["per_second"]
 
 
+def test_the_pages_say_when_a_gpu_pays(record):
+    on_gpu = json.loads(serving.record_path("cuda").read_text())
+    cpu, gpu = ({(row["name"], row["clients"]): row for row in one["rows"]} for one in (record, on_gpu))
+    assert gpu[serving.EAGER, 1]["p50_ms"] > cpu[serving.EAGER, 1]["p50_ms"]
+    assert gpu[serving.PROGRAM, 16]["per_second"] > max(
+        row["per_second"] for row in record["rows"] if row["clients"] == 16
+    )
+    assert "a call takes longer on an H200 than on a CPU" in (ROOT / "docs" / "when-to-deploy-how.md").read_text()
+
+
 def test_the_table(record, tmp_path, monkeypatch):
     monkeypatch.setattr(records, "SERVING_RECORD", tmp_path / "serving.json")
     monkeypatch.setattr(records, "RECORDED", tmp_path)
