@@ -41,7 +41,14 @@ def check(work):
     inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
     _, new_cell, X, gates = extension.forward(**inputs)
     given = {"grad_h": torch.ones_like(new_cell), "grad_cell": None, "weights": inputs["weights"], "X": X}
-    extension.backward(**given, gates=gates, new_cell=new_cell, needs_input_grad=[True] * 5)
+    rest = {"gates": gates, "new_cell": new_cell, "needs_input_grad": [True] * 5}
+    by_name, by_position = extension.backward(**given, **rest), extension.backward(*given.values(), *rest.values())
+    for one, other in zip(by_name, by_position, strict=True):
+        require(
+            torch.equal(one, other),
+            f"backward has another result if its arguments are passed by name. Their order in C++ is "
+            f"{', '.join(NAMES['backward'])}: do the names of py::arg have the same order?",
+        )
     try:
         agree(work.cell(), cases(work))
     except LearnerError as error:

@@ -16,18 +16,34 @@ def check(work):
             "strides of zero. An accessor uses the strides, but an index computed by hand does not"
         ) from None
     agree(work.cell(), cases(work))
-    one_row_for_all(work)
+    with_strides_of_zero(work)
+    an_infinite_candidate(work)
     work.by_kernels()
     whole_warps(work, "backward_kernel")
     large_batch(work)
 
 
-def one_row_for_all(work):
-    """Gradients with a stride of zero from row to row, but other numbers in each column."""
+def with_strides_of_zero(work):
+    """Gradients with a stride of zero from row to row, or from column to column, but not both."""
     B, _, S = SMALL
     inputs, numbers = work.case(*SMALL).inputs(), work.numbers()
-    grads = [torch.randn(S, generator=numbers).to(work.device).expand(B, S) for _ in ("grad_h", "grad_cell")]
-    found = torch.autograd.grad(work.cell()(*inputs.values()), list(inputs.values()), grads)
+    for shape, what in (((1, S), "row"), ((B, 1), "column")):
+        grads = [torch.randn(shape, generator=numbers).to(work.device).expand(B, S) for _ in ("grad_h", "grad_cell")]
+        compare(work, inputs, grads, inputs, f"each gradient is one {what}, expanded")
+
+
+def an_infinite_candidate(work):
+    """The candidate of one unit is infinite; where its gradient is finite, it must stay so."""
+    case = work.case(*SMALL)
+    inputs = case.inputs()
+    inputs["bias"].data[2 * case.S] = torch.inf
+    _, grad_cell = case.gradients()
+    compare(work, inputs, [torch.zeros_like(grad_cell), grad_cell], ["bias"], "one candidate is infinite", 2 * case.S)
+
+
+def compare(work, inputs, grads, names, what, start=0):
+    """Compares gradients with the reference, from the element `start` on."""
+    found = torch.autograd.grad(work.cell()(*inputs.values()), [inputs[name] for name in names], grads)
     want = reference.backward(*grads, **{name: tensor.detach() for name, tensor in inputs.items()})
-    for name, one in zip(inputs, found, strict=True):
-        same(f"d_{name}", one, want[f"d_{name}"], "each gradient is one row, expanded", torch.float32)
+    for name, one in zip(names, found, strict=True):
+        same(f"d_{name}", one[start:], want[f"d_{name}"][start:], what, torch.float32)

@@ -1,10 +1,26 @@
-from common.exercises.judge import agree, cases
+import torch
+
+from common.exercises.judge import SMALL, agree, cases, require
 from common.exercises.judging.launches import large_batch, whole_warps
 
 
 def check(work):
     agree(work.cell(), cases(work), gradients=False)
     agree(work.cell(), cases(work)[:2])
+    not_a_number(work)
     work.by_kernels()
     whole_warps(work, "forward_kernel")
     large_batch(work)
+
+
+def not_a_number(work):
+    """NaN in an input shows in the results: a user looks for it there."""
+    case = work.case(*SMALL)
+    for gate, name in enumerate(("input gate", "output gate", "candidate cell")):
+        inputs = case.inputs()
+        inputs["bias"].data[gate * case.S] = torch.nan
+        new_h, _ = work.cell()(*inputs.values())
+        require(
+            bool(new_h[:, 0].isnan().all()),
+            f"the {name} of the first unit is NaN, but new_h is not: something hides it ({case})",
+        )

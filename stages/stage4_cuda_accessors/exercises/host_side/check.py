@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import torch
+
 from common.cell.case import input_gradients
 from common.exercises.judge import SMALL, agree, cases, guarded, on_current_stream, require, stored_once
 
@@ -9,7 +11,10 @@ COPIES = ("clone", "contiguous", "copy_", "_to_copy", "empty_strided")
 def check(work):
     cell = work.cell()
     agree(cell, cases(work))
-    require("lltm_stage4" in work.code("setup.py"), "setup.py still names stage 3's package; this one is lltm_stage4")
+    setup = work.code("setup.py")
+    named = "lltm_stage4" in setup and "lltm_stage3" not in setup
+    require(named, "setup.py still names stage 3's package; this one is lltm_stage4")
+    backward_twice(work)
     for layout in ("transposed", "sliced"):
         case = work.case(*SMALL, layout=layout)
         forward, back = counted(work, case)
@@ -25,6 +30,21 @@ def check(work):
     )
     if back.kernels:
         a_missing_gradient_is_one_zero(work)
+
+
+def backward_twice(work):
+    """A second backward over the same graph finds the saved tensors as they were."""
+    case = work.case(*SMALL)
+    inputs = list(case.inputs().values())
+    results = work.cell()(*inputs)
+    first, second = (
+        torch.autograd.grad(results, inputs, case.gradients(), retain_graph=keep) for keep in (True, False)
+    )
+    require(
+        all(map(torch.equal, first, second)),
+        "a second backward over the same graph (retain_graph=True) gives other gradients: the first has changed a "
+        "tensor that forward saved",
+    )
 
 
 def no_copies(case, forward, back):

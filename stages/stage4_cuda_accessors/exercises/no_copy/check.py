@@ -44,6 +44,7 @@ LAYOUTS = {
     "contiguous": lambda tensor: tensor,
     "transposed": lambda tensor: tensor.transpose(0, -1).contiguous().transpose(0, -1),
     "sliced": lambda tensor: torch.stack([tensor, torch.full_like(tensor, torch.nan)], dim=-1)[..., 0],
+    "part of wider rows": lambda tensor: torch.nn.functional.pad(tensor, (0, 3), value=torch.nan)[..., :-3],
     "expanded": lambda tensor: tensor.flatten()[0].expand(tensor.shape),
 }
 
