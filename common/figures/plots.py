@@ -34,6 +34,7 @@ COLOURS = {
     "torch.compile max-autotune-no-cudagraphs": OLIVE,
     "Triton": BROWN,
 }
+CUDA_GRAPH = "CUDA graph of "  # before the name of an implementation whose launches are replayed
 STAGE_COLOURS = (GRID, SKY, BLUE, GREEN, VERMILION, PURPLE, INK)
 SIZE_MARKS = ("o", "s", "D", "^", "v", "P")
 WIDTH = 10.0  # inches: the text of a notebook's column stays readable
@@ -46,15 +47,18 @@ STYLE = {
 
 
 def colour(name: str) -> str:
-    """The colour of an implementation."""
+    """The colour of an implementation, also under a CUDA graph."""
+    name = name.removeprefix(CUDA_GRAPH)
     if name in COLOURS:
         return COLOURS[name]
     return STAGE_COLOURS[int(name.removeprefix("stage ")) % len(STAGE_COLOURS)]
 
 
-def ladder_position(name: str) -> int:
-    """The place of an implementation on the ladder: the peers, then the stages."""
-    return list(COLOURS).index(name) if name in COLOURS else len(COLOURS) + int(name.removeprefix("stage "))
+def ladder_position(name: str) -> tuple[int, bool]:
+    """The place of an implementation on the ladder: the peers, then the stages; under a CUDA graph after without."""
+    base = name.removeprefix(CUDA_GRAPH)
+    place = list(COLOURS).index(base) if base in COLOURS else len(COLOURS) + int(base.removeprefix("stage "))
+    return place, base != name
 
 
 def require_rows(result: dict, device: str, grads: str) -> list[dict]:
@@ -251,7 +255,9 @@ def plot_machines(results: Sequence[dict], size: str = "B16 I32 S128", grads: st
             ]
             if rows:
                 where = f"{THIS_MACHINE}: " if result["name"] == THIS_MACHINE else ""
-                found[textwrap.fill(f"{where}{device_name(result, device)}, {device.upper()} tensors", 28)] = rows
+                threads = f", {rows[0]['threads']} threads" if rows[0]["threads"] else ""
+                label = f"{where}{device_name(result, device)}, {device.upper()} tensors{threads}"
+                found[textwrap.fill(label, 28)] = rows
     names = sorted({row["name"] for rows in found.values() for row in rows}, key=ladder_position)
     title = f"Speed-up against eager on each machine\n{size}, float32 (IEEE), gradients for {GRADS_LABELS[grads]}"
     figure, axes = panels(title, list(found), names, "times as fast as eager")

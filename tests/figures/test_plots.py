@@ -7,6 +7,8 @@ from matplotlib.colors import to_hex, to_rgb
 
 from common.errors import UserError
 from common.figures import plots
+from common.results import records
+from common.results.rows import unique
 from support.measurement import measurement
 
 
@@ -98,11 +100,27 @@ def test_machines_stand_side_by_side(result):
     figure = plots.plot_machines([measurement(), result])
     titles = [axis.get_title(loc="left").replace("\n", " ") for axis in figure.axes]
     assert titles == [
-        "this machine: Abacus 9000, CPU tensors",
-        "Abacus 9000, CPU tensors",
+        "this machine: Abacus 9000, CPU tensors, 2 threads",
+        "Abacus 9000, CPU tensors, 2 threads",
         "NVIDIA H200, CUDA tensors",
     ]
     assert "B16 I32 S128" in figure.get_suptitle()
+
+
+def test_every_recorded_machine_is_drawn():
+    recorded = records.read_recorded()
+    figure = plots.plot_machines(recorded)
+    assert len(figure.axes) == sum(len(unique(found["rows"], "device")) for found in recorded)
+    for found in recorded:
+        for device in unique(found["rows"], "device"):
+            plots.plot_ladder(found, device)
+
+
+def test_an_implementation_under_a_cuda_graph_follows_it():
+    names = ["CUDA graph of stage 6", "stage 6", "Triton", "CUDA graph of eager", "eager", "torch.compile"]
+    order = sorted(names, key=plots.ladder_position)
+    assert order == ["eager", "CUDA graph of eager", "torch.compile", "Triton", "stage 6", "CUDA graph of stage 6"]
+    assert plots.colour("CUDA graph of stage 6") == plots.colour("stage 6")
 
 
 def test_the_ladder_has_a_rung_for_each_implementation_and_a_mark_for_each_size(result):
