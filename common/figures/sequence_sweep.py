@@ -130,7 +130,8 @@ def main(path: Path = records.SWEEP_RECORD) -> None:
     for cell, dtype, maths in kinds:
         if len({(row["T"], row["B"], row["S"]) for row in rows_of(record, cell, dtype, maths)}) > 1:
             picture = PICTURES / f"sequence_sweep_{cell}_{'tf32' if maths == 'TF32' else dtype}.svg"
-            plot_sweep(record, cell, dtype, maths).savefig(picture, metadata={"Date": None})
+            with pyplot.rc_context({"svg.hashsalt": picture.stem}):  # the same names of parts in every run
+                plot_sweep(record, cell, dtype, maths).savefig(picture, metadata={"Date": None})
             print(display_path(picture))
 
 
