@@ -158,10 +158,15 @@ class Proofs:
 
     def pytest_report_header(self) -> list[str]:
         """Says why every proof runs, if so."""
+        if self.is_worker:
+            return []
         if self.damage:
             return [f"proofs: {damage}" for damage in self.damage]
         if self.mode != "all" and not self.recorded:
-            return [f"proofs: none are on record for {self.versions}; every proof runs"]
+            return [
+                f"proofs: none are on record for {self.versions}; every proof runs",
+                "proofs: this takes hours. Without them: make test ARGS='-m \"not proof\"'",
+            ]
         return []
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

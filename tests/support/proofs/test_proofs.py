@@ -216,6 +216,10 @@ def test_another_torch_is_not_believed(recorded, monkeypatch):
     report.stdout.fnmatch_lines(["proofs: none are on record for Python 3, torch 3; every proof runs"])
 
 
+def test_workers_run_every_proof_without_a_record(project):
+    project.run("-n", "1").assert_outcomes(passed=4)
+
+
 def test_the_record_of_other_versions_stays_while_it_is_true(recorded, monkeypatch):
     monkeypatch.setattr(plugin, "environment", lambda: "Python 3, torch 3")
     recorded.write("content/one.txt", "11\n")
