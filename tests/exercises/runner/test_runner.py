@@ -190,7 +190,7 @@ def test_a_signal_without_a_name(monkeypatch):
 
 BROKEN = {
     "a syntax error": ({"answer.py": "def number(:\n"}, "error", "SyntaxError: invalid syntax\n  answer.py:1: def"),
-    "not a text": ({"answer.py": b"\xff\xfe\x00"}, "error", "answer.py"),
+    "not a text": ({"answer.py": b"\xff\xfe\n"}, "error", "answer.py"),
     "missing": ({"answer.py": None}, "wrong", "answer.py is missing. `make reset` makes a fresh folder"),
     "an import that fails": ({"answer.py": "import nothing_like_this\n"}, "error", "No module named"),
     "our modules' names": (

@@ -20,7 +20,7 @@ class Counting(torch.Tensor):
         if func in PRODUCTS:
             matrices = [one for one in [*args, *(kwargs or {}).values()] if getattr(one, "ndim", 0) == 2]
             if len(matrices) == 2:
-                multiplications[0] += math.isqrt(math.prod(one.numel() for one in (*matrices, result)))
+                multiplications[0] += math.isqrt(math.prod(one.numel() for one in [*matrices, result]))
         return result
 
 
