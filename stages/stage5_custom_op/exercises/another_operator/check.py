@@ -25,6 +25,7 @@ def check(work):
     for layout in ("transposed", "sliced"):
         compare(probe, work.case(3, 1, 70, dtype=torch.float64, layout=layout))
     compare(probe, work.case(3, 1, 70, dtype=torch.float64, grads="expanded"))
+    one_gradient(probe, work.case(3, 1, 70, dtype=torch.float64))
     registered(work, probe)
     gates_without_gradient(work, probe)
     kept_by_autograd(work)
@@ -62,6 +63,18 @@ def compare(probe, case):
     for name, one in got.items():
         suspects = {words: tensors[name] for words, tensors in wrong.items()}
         same(name, one, want[name], case, suspects=suspects)
+
+
+def one_gradient(probe, case):
+    """Compares the gradient of one argument while the other needs none."""
+    z, old_h, grad_h = given(case)
+    want = results(step, z, old_h, grad_h)
+    for name in ("z", "old_h"):
+        inputs = {"z": z, "old_h": old_h} | {name: {"z": z, "old_h": old_h}[name].clone().requires_grad_()}
+        new_h = probe.call("unit::step", *inputs.values())[0]
+        (got,) = torch.autograd.grad(new_h, [inputs[name]], grad_h, allow_unused=True)
+        require(got is not None, f"{name} has no gradient when only {name} needs one")
+        same(f"d_{name}", got, want[f"d_{name}"], f"{case}; only {name} needs a gradient")
 
 
 def results(unit, z, old_h, grad_h):
