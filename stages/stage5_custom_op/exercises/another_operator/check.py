@@ -70,7 +70,8 @@ def one_gradient(probe, case):
     z, old_h, grad_h = given(case)
     want = results(step, z, old_h, grad_h)
     for name in ("z", "old_h"):
-        inputs = {"z": z, "old_h": old_h} | {name: {"z": z, "old_h": old_h}[name].clone().requires_grad_()}
+        inputs = {"z": z, "old_h": old_h}
+        inputs[name] = inputs[name].clone().requires_grad_()
         new_h = probe.call("unit::step", *inputs.values())[0]
         (got,) = torch.autograd.grad(new_h, [inputs[name]], grad_h, allow_unused=True)
         require(got is not None, f"{name} has no gradient when only {name} needs one")
