@@ -6,6 +6,7 @@ rename happens at once or not at all. If the run is killed before it, the folder
 read; if a file is damaged later, its checksum does not fit and the checkpoint before it is read.
 """
 
+import copy
 import hashlib
 import json
 import os
@@ -71,11 +72,12 @@ class Checkpoints:
         dcp.load(tensors, checkpoint_id=self.folder / name_of(step), process_group=self.group)
 
     def save(self, step, tensors, notes):
-        """Copies the tensors and returns. A thread writes them, and `notes` as JSON, after the checkpoint before."""
+        """Copies the arguments and returns. A thread writes them, `notes` as JSON, after the checkpoint before."""
         self.wait()
         writing = self.folder / f"{name_of(step)}.writing"
         written = dcp.async_save(tensors, checkpoint_id=writing, process_group=self.group)
-        self.pending = step, self.thread.submit(self._publish, written, {"step": step, **notes}, writing)
+        notes = copy.deepcopy({"step": step, **notes})  # the training may go on to change them
+        self.pending = step, self.thread.submit(self._publish, written, notes, writing)
 
     def wait(self):
         """Waits until the last checkpoint is written. Returns whether it is; if not, the first process says why."""

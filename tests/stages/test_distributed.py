@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -169,6 +171,19 @@ def test_a_stage_without_the_cell_is_refused(cell, stage, choose):
     task = stage9.make_task("adding", length=2, seed=0, data=None)
     with pytest.raises(stage9.TrainingError, match=f"--stage {stage} has no {cell}; choose --stage {choose}$"):
         stage9.make_network(task, cell, stage, 4)
+
+
+def test_a_checkpoint_has_the_notes_of_its_step(alone, tmp_path):
+    """The training appends to its history while the thread writes; here, the thread begins after that."""
+    checkpoint = importlib.import_module(f"{stages.get_stage(9).package}.checkpoint")
+    checkpoints, may_write = checkpoint.Checkpoints(tmp_path, alone.limit), threading.Event()
+    checkpoints.thread.submit(may_write.wait)
+    history = [{"step": 20}]
+    checkpoints.save(20, {"weights": torch.ones(3)}, {"history": history})
+    history.append({"step": 40})
+    may_write.set()
+    assert checkpoints.wait()
+    assert checkpoints.newest() == {"step": 20, "history": [{"step": 20}]}
 
 
 def test_the_program_in_one_process(tmp_path):
