@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from .. import stages
 from ..build import library
@@ -19,6 +21,9 @@ from ..errors import UserError
 from ..pages import notebooks
 from ..paths import ROOT
 from ..stages import STAGES, Stage
+
+if TYPE_CHECKING:  # it imports torch
+    from ..check.subject import Subject
 
 CHECKED = ROOT / "out" / "check.json"
 # The checks of each stage that is a program: a module and its function of a seed.
@@ -143,7 +148,7 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None, work
     for subject, check in zip(subjects, pending, strict=True):
         failed_before = any(row.outcome == "failed" for row in results)
         with step(f"check {subject.label} on {subject.device.upper()} tensors"):
-            rows = check()
+            rows = run_or_report(check, subject)
         results += rows
         counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in ("passed", "failed", "not run")}
         say("    " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count))
@@ -153,6 +158,20 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None, work
     for name, reason in sorted({(row.name, row.message) for row in results if row.outcome == "not run"}):
         say(f"    not run: {name} ({reason})")
     return results
+
+
+def run_or_report(check: Callable[[], list], subject: Subject) -> list:
+    """The rows of a check; a failed one if its process has ended abruptly."""
+    from ..check.subject import Result
+
+    try:
+        return check()
+    except BrokenProcessPool:
+        message = (
+            "a process of these checks ended abruptly, as after a segmentation fault; "
+            f"`make stage-{subject.stage}` runs them one after another"
+        )
+        return [Result(subject.stage, subject.target, subject.device, subject.label, "process", "failed", message, 0)]
 
 
 def what_to_read_next(stage: Stage) -> str:
@@ -193,24 +212,24 @@ def build_and_check_all() -> tuple[list[Stage], list[Stage], list]:
     from ..deploy import MissingPackage
 
     ready, failed, results = [], [], []
-    with two_processes() as workers:
-        for row in STAGES:
-            say(f"\nStage {row.number}: {row.title}")
-            if not row.is_here:
-                say("  not here yet")
-                continue
-            try:
-                targets = choose_targets(row, None)
+    for row in STAGES:
+        say(f"\nStage {row.number}: {row.title}")
+        if not row.is_here:
+            say("  not here yet")
+            continue
+        try:
+            targets = choose_targets(row, None)
+            with two_processes() as workers:  # of each stage, because a stage may crash them
                 rows = build_and_check_changed(row, targets, workers)
-                if "emulator" in targets:
-                    compile_only(row)
-            except MissingPackage as error:  # which only this stage needs
-                say(f"  not run: {error}")
-                continue
-            except UserError as error:
-                say(f"  not run: {error}")
-                failed.append(row)
-                continue
-            results += rows
-            (failed if any(result.outcome == "failed" for result in rows) else ready).append(row)
+            if "emulator" in targets:
+                compile_only(row)
+        except MissingPackage as error:  # which only this stage needs
+            say(f"  not run: {error}")
+            continue
+        except UserError as error:
+            say(f"  not run: {error}")
+            failed.append(row)
+            continue
+        results += rows
+        (failed if any(result.outcome == "failed" for result in rows) else ready).append(row)
     return ready, failed, results

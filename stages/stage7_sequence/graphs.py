@@ -50,6 +50,8 @@ def _register(name):
             raise RuntimeError(
                 "lltm: rung 'graph' needs a GPU, because the emulator does not run CUDA graphs of torch"
             )
+        if not first.numel():
+            return operator(*arguments)  # nothing to compute: torch warns when a captured graph is empty
         key = (name, torch.backends.cuda.matmul.allow_tf32, *map(_describe, arguments))
         with torch.cuda.device(first.device):
             if key not in graphs:

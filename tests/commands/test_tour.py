@@ -3,7 +3,9 @@
 import json
 import os
 import shutil
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 
 import pytest
 
@@ -84,6 +86,20 @@ def test_checks_in_two_processes_are_those_of_one(capsys):
 def test_a_check_in_another_process_fails_with_its_message():
     with harness.two_processes() as workers, pytest.raises(UserError, match="there is no stage 70"):
         workers.submit(harness.check_nth, 70, "host", 0, 0).result()
+
+
+def crash(*given):
+    os._exit(3)
+
+
+def test_a_crash_of_the_checks_is_a_failed_check(monkeypatch, capsys):
+    """The stage's other subjects fail as well, because they share its processes."""
+    monkeypatch.setattr(harness, "check_nth", crash)
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as workers:
+        rows = tour.check_with_progress(stages.find_stage(1), "host", seed=3, workers=workers)
+    assert [row.outcome for row in rows] == ["failed", "failed"]
+    printed = capsys.readouterr().out
+    assert printed.count("ended abruptly, as after a segmentation fault; `make stage-1` runs them") == 1
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@
 #else  // g++ alone: a machine without CUDA builds for the CPU
 #define __host__
 #define __device__
-#define __forceinline__ inline
+#define __forceinline__ inline __attribute__((always_inline))  // simd.h relies on it
 #endif
 
 #include <cmath>
