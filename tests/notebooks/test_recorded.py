@@ -159,6 +159,31 @@ def test_stage_7_says_what_it_has_reached():
     assert f"and {min(wide):.1f} times at 768" in text
 
 
+def test_stage_7_says_what_it_has_reached_on_a_cpu():
+    """The README's table of times on two cores, and the ratios below it, are what is recorded."""
+    record = records.read_result(records.RECORDED / "two_cores_sequences.json")
+    text = (stages.get_stage(7).folder / "README.md").read_text()
+    rows = [row for row in record["sequences"] if row["T"] == 128]
+    times = {
+        (row["cell"], row["name"].removesuffix(f" {row['cell'].upper()}"), row["pass"]): row["median"] for row in rows
+    }
+
+    def pair(cell: str, name: str, divisor: str = "") -> str:
+        """Milliseconds of both passes, or their ratios to another implementation's; – if it was not measured."""
+        found = []
+        for which in ("forward", "forward+backward"):
+            if (time := times.get((cell, name, which))) is None:
+                return "–"
+            found.append(f"{time / times.get((cell, divisor, which), 1e3):.2f}")
+        return " / ".join(found)
+
+    for cell in ("lstm", "gru", "lltm"):
+        shown = " | ".join(pair(cell, name) for name in ("stage 7", "torch.nn", "eager loop"))
+        assert re.search(rf"^\| {cell.upper()} \| .* \| {re.escape(shown)} \|$", text, re.MULTILINE), shown
+    assert f"The LSTM needs {pair('lstm', 'stage 7', 'torch.nn')} of" in text
+    assert f"the LLTM {pair('lltm', 'stage 7', 'eager loop')} of that" in text
+
+
 @pytest.mark.syllabus("6.1b", "6.4a")
 def test_stage_6_says_what_it_has_reached(machine):
     """The README's table of aims is what is recorded."""
