@@ -1,9 +1,12 @@
 import re
+from pathlib import Path
 
 import torch
 
 from common.exercises.judge import OPERATORS, BuildFailure, Failure, require, same
 
+MEMORY = Path(__file__).parent / "memory.py"
+CALLS = 1000
 OLDEST = 0x030A  # the first two bytes of PY_VERSION_HEX; the headers compare only these
 # Runs setup.py up to the point where it would start to build, and asks its commands for the names of the results.
 READER = """
@@ -90,5 +93,12 @@ def called(work):
         )
         raise BuildFailure(f"{failure}{hint}") from None
     require(names == ["half"], f"_C.operators() returns {names}, expected ['half']")
+    kept = work.beside(MEMORY).call("kept", CALLS)
+    require(
+        kept < CALLS / 2,
+        f"after {CALLS:,} calls of _C.operators(), {kept:,} more blocks of memory are in use, although their results "
+        "are gone: an object has one reference too many. PyList_Append and PyList_Insert take one of their own, so "
+        "yours is left to release with Py_DECREF; PyList_SetItem takes yours",
+    )
     x = torch.randn(3, 7, generator=work.numbers())
     same("torch.ops.halves.half(x)", work.beside(OPERATORS).call("halves::half", x), x.double() / 2, "", x.dtype)

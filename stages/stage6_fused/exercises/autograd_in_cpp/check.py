@@ -14,6 +14,7 @@ from common.exercises.judge import (
 )
 
 OPERATIONS = Path(__file__).parents[1] / "leave_it_out" / "operations.py"
+ALL = list(range(len(INPUTS)))
 PRODUCTS = ("mm", "addmm", "addmm_")
 # B, I, S: more rows than the stage adds up in one part. Then it adds the parts, for the bias, with ATen's sum.
 SEVERAL_PARTS = (65, 3, 5)
@@ -30,6 +31,7 @@ def check(work):
     operations = work.beside(OPERATIONS)
     no_zeros(work, operations)
     only_what_is_needed(work, operations)
+    only_what_is_asked(work, operations)
     once_differentiable(work, cell, PLAINLY)
     traced(work, probe)
 
@@ -83,7 +85,7 @@ def no_zeros(work, operations):
     for grads in ("h only", "cell only"):
         case = work.case(*SMALL, grads=grads)
         inputs = [tensor.detach() for tensor in case.inputs().values()]
-        found = operations.passes(list(range(len(INPUTS))), list(case.gradients()), *inputs)["backward"]["own"]
+        found = operations.passes(ALL, ALL, list(case.gradients()), *inputs)["backward"]["own"]
         made = sum(number for name, number in found.items() if name.startswith(("zero", "new_zeros", "full", "fill")))
         require(
             not made,
@@ -99,7 +101,7 @@ def only_what_is_needed(work, operations):
         agree(work.cell(), [case])
         inputs = [tensor.detach() for tensor in case.inputs().values()]
         places = [INPUTS.index(name) for name in needed]
-        counted = operations.passes(places, list(case.gradients()), *inputs)["backward"]
+        counted = operations.passes(places, places, list(case.gradients()), *inputs)["backward"]
         found = counted["all"]
         products = sum(found.get(product, 0) for product in PRODUCTS)
         enough = bool({"input", "old_h"} & set(needed)) + 2 * ("weights" in needed)
@@ -121,6 +123,21 @@ def only_what_is_needed(work, operations):
             f"when only {' and '.join(needed)} need a gradient, backward computes the sum for the bias, which is not "
             "needed",
         )
+
+
+def only_what_is_asked(work, operations):
+    """All inputs need gradients, and `torch.autograd.grad` is called for that of the bias alone."""
+    case = work.case(*SEVERAL_PARTS)
+    inputs = [tensor.detach() for tensor in case.inputs().values()]
+    bias = [INPUTS.index("bias")]
+    found = operations.passes(ALL, bias, list(case.gradients()), *inputs)["backward"]["all"]
+    products = sum(found.get(product, 0) for product in PRODUCTS)
+    require(
+        not products,
+        "when all inputs need gradients and torch.autograd.grad is called for that of bias alone, backward computes "
+        f"{products} products, and none is needed: ask ctx->needs_input_grad in backward, not requires_grad in "
+        "forward",
+    )
 
 
 def traced(work, probe):

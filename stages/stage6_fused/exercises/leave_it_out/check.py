@@ -74,7 +74,8 @@ def no_waste(work, operations, needed):
     """No operation could be left out, and no more products are computed than needed."""
     case = work.case(*SMALL, requires_grad=needed)
     inputs = [tensor.detach() for tensor in case.inputs().values()]
-    found = operations.passes([INPUTS.index(name) for name in needed], list(case.gradients()), *inputs)
+    places = [INPUTS.index(name) for name in needed]
+    found = operations.passes(places, places, list(case.gradients()), *inputs)
     of_X, of_weights = bool({"input", "old_h"} & set(needed)), 2 * ("weights" in needed)
     columns = case.S * ("old_h" in needed) + case.I * ("input" in needed)  # of d_X
     all_columns = case.S + case.I

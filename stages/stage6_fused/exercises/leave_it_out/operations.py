@@ -13,15 +13,16 @@ FACTORS = {"mm": (0, 1), "addmm": (1, 2), "addmm_": (1, 2)}  # which arguments a
 os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler prints no messages about itself
 
 
-def passes(needed, gradients, *inputs):
+def passes(needed, asked, gradients, *inputs):
     """The operations of forward and backward, by name: `all`, and `own`, which no other operation calls.
 
     `multiplications` are those of their matrix products.
 
-    `needed` are the indices of the inputs that need a gradient. None in `gradients` is a missing gradient.
+    `needed` are the indices of the inputs that need a gradient, and `asked` those of the inputs whose gradients
+    backward is called for. None in `gradients` is a missing gradient.
     """
     inputs = [tensor.detach().requires_grad_(k in needed) for k, tensor in enumerate(inputs)]
-    leaves = [tensor for tensor in inputs if tensor.requires_grad]
+    leaves = [inputs[k] for k in asked]
     results, forward = profiled(lambda: lltm(*inputs))
     pairs = [(result, grad) for result, grad in zip(results, gradients, strict=True) if grad is not None]
     heads, grads = zip(*pairs, strict=True)

@@ -18,6 +18,20 @@ def check(work):
     ):
         case = f"S={S}, T={T}, lengths {lengths}, padding of {padding}"
         compare(work, case, *random_inputs(S, T, lengths, padding, numbers))
+    nan_is_kept(work, *random_inputs(4, 3, [3, 2], "numbers", numbers))
+
+
+def nan_is_kept(work, x, *others):
+    """Raises `Failure` if NaN in a step that a row takes does not appear in its outputs."""
+    x[1, 0, 2] = torch.nan
+    T, B, S = x.shape
+    case = f"S={S}, T={T}, NaN in step 1 of row 0, which has {T} steps"
+    results, _ = printed(work, "sequence.cu", [T, B, S, x, *others], (2 * x.numel() + B * S,), case)
+    outputs = results[: x.numel()].view(x.shape)
+    require(
+        bool(outputs[1, 0, 2].isnan()),
+        f"{case}: outputs is {outputs[1, 0, 2]:.4g} at [1, 0, 2], expected NaN: only padding is ignored",
+    )
 
 
 def random_inputs(S, T, lengths, padding, numbers):

@@ -6,9 +6,9 @@ from common.exercises.judging.programs import printed
 
 def check(work):
     numbers = work.numbers()
-    for S, T in ((70, 4), (64, 3), (33, 1)):
-        case = f"S={S}, T={T}"
-        h = torch.randn(S, generator=numbers)
+    for S, T, kind in ((70, 4, ""), (64, 3, ""), (33, 1, ""), (20, 3, ""), (40, 3, ", a state of zeros")):
+        case = f"S={S}, T={T}{kind}"
+        h = torch.zeros(S) if kind else torch.randn(S, generator=numbers)
         weights = torch.randn(S, S, generator=numbers) / S**0.5
         got, counted = printed(work, "steps.cu", [S, T, h, weights], (S,), case)
         states = [h.double()]

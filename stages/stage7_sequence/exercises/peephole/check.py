@@ -44,9 +44,12 @@ def check(work):
     for file in ("sequence.cu", "gate_math.h"):
         unchanged(work, file, GIVEN)
     numbers = work.numbers()
-    for T, B, S in ((1, 3, 5), (4, 2, 7)):
-        case = f"T={T}, B={B}, S={S}"
+    for T, B, S, kind in ((1, 3, 5, ""), (4, 2, 7, ""), (2, 2, 4, ", cells of 0 and of 80")):
+        case = f"T={T}, B={B}, S={S}{kind}"
         given = random_inputs(T, B, S, numbers)
+        if kind:
+            given["cell0"][:, 0], given["cell0"][:, 1] = 0, 80
+            given["peepholes"][1, 1] = 1  # the forget gate keeps the cell of 80
         upstream = [torch.randn(*shape, generator=numbers, dtype=torch.float64) for shape in ((T, B, S), (B, S))]
         got, want = run(work, given, upstream, case), reference(given, upstream)
         wrong = {words: reference(given, upstream, values=sees) for words, sees in WRONG_FORWARD.items()}

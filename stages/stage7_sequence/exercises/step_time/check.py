@@ -11,8 +11,9 @@ SHORTEST = 300  # microseconds of 32 steps. A shorter call takes the GPU less ti
 def check(work):
     model = work.load("model")
     chance = random.Random(work.seed)
-    for fixed, step in ((100, 1.5), (0, 2), (chance.uniform(50, 200), chance.uniform(0.5, 3))):
+    for fixed, step in ((100, 1.5), (0, 2), (-5, 6), (chance.uniform(50, 200), chance.uniform(0.5, 3))):
         agree(model, fixed, step, chance)
+    exactly_at_the_share(model)
     return "; ".join(compare(model, *one) for one in measured())
 
 
@@ -39,6 +40,17 @@ def agree(model, fixed, step, chance):
         require(small, f"{case}: at {found} steps the fixed part still takes more than {share} of the time")
         fewer = found > 1 and fixed <= share * (fixed + (found - 1) * step) - slack
         require(not fewer, f"{case}: fewer than {found} steps are enough for a share of {share}")
+
+
+def exactly_at_the_share(model):
+    """Raises `Failure` if a step too many is wanted where the fixed part takes exactly this share of the time."""
+    for share, want in ((0.5, 64), (0.25, 192)):
+        found = model.steps_until_small({32: 64.0 + 32, 128: 64.0 + 128}, share)
+        require(
+            found == want,
+            f"64 us and 1 us a step: steps_until_small gives {found} for a share of {share}, expected {want}: the "
+            f"fixed part takes exactly {share} of the time there, and it may take at most that",
+        )
 
 
 def compare(model, name, sizes, times):
