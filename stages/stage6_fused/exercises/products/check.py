@@ -16,6 +16,7 @@ def check(work):
     agree(cell, cases(work))
     agree(cell, [work.case(*size, dtype=dtype) for size in SIZES for dtype in DTYPES])
     agree(cell, [work.case(16, 7, 70, requires_grad=needed) for needed in NEEDS])
+    zero_times_infinity(work)
     same_bits(work)
     sums_in_float(work)
     case = work.case(16, 32, 64)
@@ -45,6 +46,23 @@ def check(work):
         f"right, but the warps of products_kernel read {sectors[0]:,} sectors of 32 bytes; {sectors[1]:,} would be "
         "enough. Do neighbouring lanes read neighbouring numbers?",
     )
+
+
+def zero_times_infinity(work):
+    """Gradients are NaN where those of the stage are, for an infinite number in the input."""
+    case, found = work.case(16, 7, 70), []
+    with work.ours() as stage:
+        for given in (work, stage):
+            inputs = case.inputs()
+            inputs["input"].data.view(-1)[1] = torch.inf
+            found.append(input_gradients(given.cell()(*inputs.values()), inputs, case.gradients()))
+    for name in ("d_input", "d_old_h", "d_weights"):
+        mine, want = (int(gradients[name].isnan().sum()) for gradients in found)
+        require(
+            mine == want,
+            f"with infinity in the input, {mine} numbers of {name} are NaN, expected {want} ({case}): 0 times infinity "
+            "is NaN, so no step may be left out",
+        )
 
 
 def same_bits(work):

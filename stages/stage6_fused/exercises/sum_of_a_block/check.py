@@ -14,6 +14,9 @@ def check(work):
     for B, S in SIZES:
         for dtype in DTYPES:
             compare(probe, fresh(B, S, dtype, *source), f"B={B}, S={S}, {str(dtype).removeprefix('torch.')}")
+    infinite = fresh(21, 70, torch.float32, *source)
+    infinite[0][3, 5] = torch.inf
+    compare(probe, infinite, "B=21, S=70, float32, infinity in grad_h")
     by_the_kernel(work, probe, fresh(21, 70, torch.float32, *source))
     agree(work.cell(), cases(work))
     same_bits(work, fresh(333, 70, torch.float32, *source))
