@@ -60,8 +60,8 @@ def zero_times_infinity(work):
         mine, want = (int(gradients[name].isnan().sum()) for gradients in found)
         require(
             mine == want,
-            f"with infinity in the input, {mine} numbers of {name} are NaN, expected {want} ({case}): 0 times infinity "
-            "is NaN, so no step may be left out",
+            f"with infinity in the input, {mine} numbers of {name} are NaN, expected {want} ({case}): 0 times "
+            "infinity is NaN, so no step may be left out",
         )
 
 
