@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 
 import pytest
 import torch
@@ -112,13 +113,16 @@ def test_the_sweep_compares_with_cudnn_at_every_size():
 def test_where_the_notebook_says_that_the_gain_is_smallest_and_largest():
     speedups = recorded_speedups()
     sizes = [row for _, row, _ in speedups]
-    batch, state, steps = (max(row[size] for row in sizes) for size in "BST")
+    batch, state = (max(row[size] for row in sizes) for size in "BS")
     for speedup, row, times in speedups:
         if (row["B"], row["S"]) == (batch, state):
             assert speedup <= speedups[5][0]  # the six smallest: three numbers of steps, two passes
             assert times["stage 7, graph"] < times["stage 7, grid"]
             assert "stage 7, cluster" not in times
-    assert all(row["T"] == steps for _, row, _ in speedups[-20:])
+    lengths = sorted({row["T"] for row in sizes})
+    medians = [statistics.median(speedup for speedup, row, _ in speedups if row["T"] == T) for T in lengths]
+    assert medians == sorted(medians)
+    assert speedups[-1][1]["T"] == lengths[-1]
 
 
 @pytest.mark.syllabus("7.3b")
@@ -132,7 +136,7 @@ def test_the_sweep_of_the_gru_and_of_float32():
             speedup = speedup_over_cudnn(group)
             assert speedup is not None or maths == "IEEE", f"cuDNN is missing at {group[0]}"
             if speedup is not None and speedup < 0.9:
-                assert group[0]["pass"] == "forward"
+                assert group[0]["pass"] == "forward" if group[0]["S"] == 64 else group[0]["B"] == 128
                 slower.add((maths, group[0]["S"]))
     assert slower == {("TF32", 64), ("IEEE", 64), ("TF32", 1024)}
 
