@@ -93,7 +93,7 @@ def called(work):
         )
         raise BuildFailure(f"{failure}{hint}") from None
     require(names == ["half"], f"_C.operators() returns {names}, expected ['half']")
-    kept = work.beside(MEMORY).call("kept", CALLS)
+    kept = work.beside(MEMORY).kept(CALLS)
     require(
         kept < CALLS / 2,
         f"after {CALLS:,} calls of _C.operators(), {kept:,} more blocks of memory are in use, although their results "
