@@ -20,7 +20,7 @@ from .tables.decision import cell_decision, pointwise_decision
 from .tables.emulator_tables import features_table, public_extensions_table, speed_table
 from .tables.exercise_tables import exercises_table, mutation_table, wrong_answers_table
 from .tables.kernels_table import kernels_table
-from .tables.ladder import ladder_table, results_table, stage_table, stages_table
+from .tables.ladder import ladder_picture, ladder_table, results_table, stage_table, stages_table
 from .tables.published_table import published_table
 from .tables.sequences_table import sequences_table
 from .tables.serving_table import serving_table
@@ -89,6 +89,7 @@ def ignoring_page(table: Callable[[], str]) -> Generator:
 GENERATORS: dict[str, Generator] = {
     "stages": stages_table,
     "ladder": ladder_table,
+    "ladder-chart": ladder_picture,
     "results": results_table,
     "kernels": kernels_table,
     "sanitizer": ignoring_page(sanitizer_table),

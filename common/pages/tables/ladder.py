@@ -93,7 +93,7 @@ def device_ladder(result: dict, device: str, grads: str, names: Sequence[str] = 
 
 
 def stage_table(stage: Stage, page: Path) -> str:
-    """The ladder's chart, a table of the stage on one machine, and where it is slower on every machine, in words."""
+    """A table of the stage on one machine, and where it is slower on every machine, in words."""
     recorded = [
         (result, select(result, device=device))
         for result in records.read_recorded()
@@ -106,7 +106,7 @@ def stage_table(stage: Stage, page: Path) -> str:
     table = compare_with_baselines(stage, recorded[0][1])
     others = Path(os.path.relpath(ROOT / "docs" / "results" / "README.md", page.parent)).as_posix()
     more = f"Every size, machine and implementation: [recorded results]({others})."
-    return "\n\n".join([ladder_picture(page), AGAINST, origin, table, summary, *parts[1:], more])
+    return "\n\n".join([AGAINST, origin, table, summary, *parts[1:], more])
 
 
 def ladder_picture(page: Path) -> str:
