@@ -123,6 +123,10 @@ def test_where_the_notebook_says_that_the_gain_is_smallest_and_largest():
     medians = [statistics.median(speedup for speedup, row, _ in speedups if row["T"] == T) for T in lengths]
     assert medians == sorted(medians)
     assert speedups[-1][1]["T"] == lengths[-1]
+    gains = {(row["B"], row["S"], row["pass"], row["T"]): speedup for speedup, row, _ in speedups}
+    for B, S, passes in {size[:3] for size in gains}:
+        if state > S:  # the weights fit in a cluster
+            assert gains[B, S, passes, lengths[0]] < gains[B, S, passes, lengths[-1]]
 
 
 @pytest.mark.syllabus("7.3b")
@@ -136,9 +140,10 @@ def test_the_sweep_of_the_gru_and_of_float32():
             speedup = speedup_over_cudnn(group)
             assert speedup is not None or maths == "IEEE", f"cuDNN is missing at {group[0]}"
             if speedup is not None and speedup < 0.9:
-                assert group[0]["pass"] == "forward" if group[0]["S"] == 64 else group[0]["B"] == 128
-                slower.add((maths, group[0]["S"]))
-    assert slower == {("TF32", 64), ("IEEE", 64), ("TF32", 1024)}
+                assert group[0]["S"] == 64 or group[0]["B"] == 128
+                slower.add((maths, group[0]["S"], group[0]["pass"]))
+    in_forward = {("TF32", 64, "forward"), ("IEEE", 64, "forward"), ("TF32", 1024, "forward")}
+    assert slower == in_forward | {("TF32", 1024, "forward+backward")}
 
 
 # GPUs with less shared memory -------------------------------------------------------------------------------------

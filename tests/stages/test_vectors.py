@@ -17,8 +17,6 @@ from support.proofs.files import stage_files
 
 pytestmark = [pytest.mark.needs("g++"), pytest.mark.proof("stages' tests", files=stage_files(7))]
 CSRC = ROOT / "stages" / "stage7_sequence" / "csrc"
-
-
 HAS_CUDA = "__has_include(<cuda_runtime.h>)"
 
 
