@@ -70,7 +70,7 @@ def measure_stages(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], 
         )
     for device in reversed(devices):  # a GPU first
         with new_process() as run:
-            for function, *arguments in parts_of(plan, device, wanted):
+            for function, *arguments in parts_of(plan, device, wanted, result["repeats"]):
                 for part, entries in run(function, *arguments).items():
                     result[part] += entries
                 if output:
@@ -84,8 +84,11 @@ def measure_stages(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], 
     return result
 
 
-def parts_of(plan: Plan, device: str, wanted: Sequence[Stage]) -> Iterator[tuple]:
-    """The functions that measure the stages on a device, each with its arguments: cells, kernels, then sequences."""
+def parts_of(plan: Plan, device: str, wanted: Sequence[Stage], repeats: list[dict]) -> Iterator[tuple]:
+    """The functions that measure the stages on a device, each with its arguments: cells, kernels, then sequences.
+
+    The caller adds what each of them has found to `repeats`, the baselines' times.
+    """
     cells = [stage for stage in wanted if stage.kind == "cell"]
     if cells:
         yield measure_cell_on, device, cells, plan
@@ -94,7 +97,7 @@ def parts_of(plan: Plan, device: str, wanted: Sequence[Stage]) -> Iterator[tuple
     for stage in wanted:
         if stage.kind == "sequence":
             is_full = plan.rounds >= FULL.rounds
-            yield from times.parts_of(device, stage, times.FULL if is_full else times.TOUR)
+            yield from times.parts_of(device, stage, times.FULL if is_full else times.TOUR, repeats)
 
 
 @contextmanager

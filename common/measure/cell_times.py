@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 
 import torch
@@ -15,7 +16,7 @@ import torch
 from .. import console
 from ..cell.case import INPUTS, Case
 from ..errors import UserError
-from ..results.rows import DISTURBED, describe_drift, is_disturbed, size_in_memory
+from ..results.rows import DISTURBED, is_disturbed, size_in_memory
 from ..stages import Stage
 from .implementations import (
     Implementation,
@@ -25,10 +26,10 @@ from .implementations import (
     under_cuda_graph,
 )
 from .passes import first_line, not_run_entry, time_case
+from .quiet import measure_while_quiet, settle
 
 REQUIRES_GRAD = {"all": INPUTS, "parameters": ("weights", "bias")}
 MATHS = "IEEE"
-TRIES = 3  # for a size whose rows were disturbed, and for eager's first time
 
 
 @dataclass(frozen=True)
@@ -107,47 +108,26 @@ def measure_cell_on(device: str, wanted: Sequence[Stage], plan: Plan) -> dict[st
         if plan.graphs and device == "cuda":
             names = ("eager", "torch.compile", implementations[-1].name)
             implementations += [under_cuda_graph(one) for one in implementations if one.name in names]
-        if plan.repeats:
-            repeats.append(settle(implementations[0], device, plan))
+        repeat = partial(repeat_eager, implementations[0], device, plan) if plan.repeats else None
+        if repeat:
+            repeats.append(settle(repeat))
         for (B, I, S), grads in product(plan.sizes[device], plan.grads):
             case = Case(B, I, S, device=device, requires_grad=REQUIRES_GRAD[grads])
-            measured, missed, after = measure_while_quiet(implementations, case, plan, repeats)
+            measure = partial(measure_and_print, implementations, case, plan)
+            (measured, missed), after = measure_while_quiet(measure, repeat, repeats)
             rows += measured
             not_run += missed
             repeats += after
     return {"rows": rows, "not_run": not_run, "repeats": repeats}
 
 
-def measure_while_quiet(
-    implementations: Sequence[Implementation], case: Case, plan: Plan, before: Sequence[dict]
-) -> tuple[list[dict], list[dict], list[dict]]:
-    """Calls `measure_cell_at`, prints the rows, and times eager once more if the plan says so.
-
-    `before` are eager's times until now. If they are different afterwards, something else may have run for some
-    seconds: the size is measured again, a few times at most.
-    """
-    tries = TRIES if plan.repeats and not describe_drift({"repeats": before}) else 1
-    after: list[dict] = []
-    while True:
-        start = after  # of this try: if eager was disturbed then, the rows may be, too
-        measured, missed = measure_cell_at(implementations, case, plan)
-        console.say("\n" + format_rows(measured) + warn_if_disturbed(measured) + "\n")
-        after = [repeat_eager(implementations[0], case.device, plan)] if plan.repeats else []
-        tries -= 1
-        drift = describe_drift({"repeats": [*before, *start, *after]})
-        if not drift or not tries:
-            return measured, missed, after
-        console.say(f"This size is measured again: {drift}.")
-
-
-def settle(eager: Implementation, device: str, plan: Plan) -> dict[str, object]:
-    """Times eager until two times in a row agree, a few times at most: at first, a GPU's clock still rises."""
-    found = [repeat_eager(eager, device, plan)]
-    for _ in range(TRIES):
-        found.append(repeat_eager(eager, device, plan))
-        if not describe_drift({"repeats": found[-2:]}):
-            break
-    return found[-1]
+def measure_and_print(
+    implementations: Sequence[Implementation], case: Case, plan: Plan
+) -> tuple[list[dict], list[dict]]:
+    """Calls `measure_cell_at` and prints the rows."""
+    measured, missed = measure_cell_at(implementations, case, plan)
+    console.say("\n" + format_rows(measured) + warn_if_disturbed(measured) + "\n")
+    return measured, missed
 
 
 def compile_on_all_cores(device: str) -> None:

@@ -4,7 +4,8 @@ import json
 import os
 import platform
 import re
-import threading
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from functools import partial
@@ -15,7 +16,7 @@ import torch
 from common import load, stages
 from common.cell.case import Case
 from common.errors import UserError
-from common.measure import bench, cell_times, clock, passes
+from common.measure import bench, cell_times, clock, passes, quiet
 from common.measure.implementations import (
     MODES,
     Implementation,
@@ -28,8 +29,8 @@ from common.measure.implementations import (
     stage_implementation,
     under_cuda_graph,
 )
+from common.paths import ROOT
 from common.results import records, sources
-from common.results.rows import describe_drift, quiet_part
 from common.stages import Stage
 from support import measurement
 from support.profiled import operations
@@ -322,111 +323,41 @@ def medians(forward: float) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("times", "sizes_measured"),
+    ("times", "measurements"),
     [
         ([5.1], 1),
-        ([9.0, 5.1, 5.2], 3),  # the second try began while eager was disturbed
+        ([9.0, 5.1, 5.2], 3),  # the second try began while the baseline was disturbed
         ([9.0, 9.0, 9.0], 3),
     ],
 )
-def test_a_size_during_which_eager_drifts_is_measured_again(times, sizes_measured, monkeypatch, capfd):
-    measured, left = [], list(times)
-    monkeypatch.setattr(cell_times, "measure_cell_at", lambda *given: (measured.append(given) or [len(measured)], []))
-    monkeypatch.setattr(cell_times, "format_rows", str)
-    monkeypatch.setattr(cell_times, "warn_if_disturbed", lambda rows: "")
-    monkeypatch.setattr(cell_times, "repeat_eager", lambda *_: medians(left.pop(0)))
-    rows, _, after = cell_times.measure_while_quiet([None], CASE, replace(TINY, repeats=True), [medians(5.0)])
-    assert (rows, after, left) == ([sizes_measured], [medians(times[-1])], [])
-    assert capfd.readouterr().out.count("measured again: eager's forward at B2 I3 S4") == sizes_measured - 1
+def test_that_during_which_the_baseline_drifts_is_measured_again(times, measurements, capfd):
+    measured, left = [], [medians(time) for time in times]
+
+    def measure():
+        measured.append(1)
+        return len(measured)
+
+    found = quiet.measure_while_quiet(measure, lambda: left.pop(0), [medians(5.0)])
+    assert found == (measurements, [medians(times[-1])])
+    assert not left
+    assert capfd.readouterr().out.count("measured again: eager's forward at B2 I3 S4") == measurements - 1
 
 
-def test_nothing_is_measured_again_on_a_machine_that_was_never_quiet(monkeypatch, capfd):
-    monkeypatch.setattr(cell_times, "measure_cell_at", lambda *_: ([], []))
-    monkeypatch.setattr(cell_times, "format_rows", str)
-    monkeypatch.setattr(cell_times, "repeat_eager", lambda *_: medians(9.0))
-    plan, drifted = replace(TINY, repeats=True), [medians(5.0), medians(9.0)]
-    assert cell_times.measure_while_quiet([None], CASE, plan, drifted) == ([], [], [medians(9.0)])
+def test_nothing_is_measured_again_on_a_machine_that_was_never_quiet(capfd):
+    drifted = [medians(5.0), medians(9.0)]
+    assert quiet.measure_while_quiet(lambda: 1, lambda: medians(9.0), drifted) == (1, [medians(9.0)])
     assert "measured again" not in capfd.readouterr().out
 
 
+def test_without_a_baseline_everything_is_measured_once():
+    assert quiet.measure_while_quiet(lambda: 1, None, []) == (1, [])
+
+
 @pytest.mark.parametrize(("times", "first"), [([9.0, 5.0, 5.1], 5.1), ([5.0, 5.1], 5.1), ([5.0, 9.0, 5.0, 9.0], 9.0)])
-def test_the_first_time_of_eager_is_one_that_repeats(times, first, monkeypatch):
-    left = list(times)
-    monkeypatch.setattr(cell_times, "repeat_eager", lambda *_: medians(left.pop(0)))
-    assert cell_times.settle(None, "cpu", TINY) == medians(first)
-    assert left == []
-
-
-def test_a_measurement_during_which_eager_drifts_is_no_record(tmp_path, monkeypatch, capfd):
-    def repeats(*medians):
-        row = {"device": "cpu", "B": 2, "I": 3, "S": 4}
-        return [row | {"medians": {"forward": 50.0, "forward+backward": median}} for median in medians]
-
-    quiet, drifted = (measurement.measurement() | {"repeats": repeats(200.0, last)} for last in (219.0, 221.0))
-    assert describe_drift(quiet) is None
-    assert describe_drift(measurement.measurement() | {"repeats": repeats(200.0, 183.0, 219.0)}) is None
-    assert "200 us at the beginning and 180 us" in describe_drift(quiet | {"repeats": repeats(200.0, 180.0, 200.0)})
-    reason = describe_drift(drifted)
-    assert reason.startswith(
-        "eager's forward+backward at B2 I3 S4 on CPU tensors took 200 us at the beginning and 221 us"
-    )
-    monkeypatch.setattr(records, "RECORDED", tmp_path)
-    records.write_result(drifted, tmp_path / "laptop.json")
-    with pytest.raises(UserError, match=r"docs/results/laptop.json is refused: eager's forward\+backward at B2"):
-        records.read_recorded()
-    for result, status in ((drifted, 1), (quiet, 0)):
-        monkeypatch.setattr(bench, "measure_stages", lambda *_, result=result: result)
-        assert bench.record_benchmark(output=str(tmp_path / "here.json")) == status
-    assert capfd.readouterr().out.count("It cannot be recorded in docs/results/: eager's forward+backward") == 1
-
-
-def test_what_was_measured_while_the_machine_was_quiet_can_be_recorded(tmp_path, monkeypatch, capfd):
-    def repeats(device, first, last, **name):
-        row = {"device": device, "B": 2, "I": 3, "S": 4} | name
-        return [row | {"medians": {"forward": median, "forward+backward": 9.0}} for median in (first, last)]
-
-    kernels, sequences = (
-        [{"name": "eager"}],
-        [{"device": "cpu", "name": "stage 7"}, {"device": "cuda", "name": "eager"}],
-    )
-    everything = measurement.measurement(gpu="Slide Rule") | {"kernels": kernels, "sequences": sequences}
-    eager, lstm = repeats("cuda", 5.0, 5.1), repeats("cpu", 5.0, 6.0, name="torch.nn LSTM")
-    part = quiet_part(everything | {"repeats": eager + lstm})
-    assert (part["rows"], part["kernels"], part["repeats"]) == (everything["rows"], kernels, eager)
-    assert part["sequences"] == sequences[1:]
-    part = quiet_part(everything | {"repeats": repeats("cuda", 5.0, 6.0)})
-    assert part["rows"] == [row for row in everything["rows"] if row["device"] == "cpu"]
-    assert (part["kernels"], part["repeats"], part["sequences"]) == ([], [], sequences)
-
-    for device, words in (("cuda", "here_quiet.json has the part that can"), ("cpu", "nothing of this run")):
-        result = measurement.measurement() | {"repeats": repeats(device, 5.0, 6.0)}
-        monkeypatch.setattr(bench, "measure_stages", lambda *_, result=result: result)
-        assert bench.record_benchmark(output=str(tmp_path / "here.json")) == 1
-        assert words in capfd.readouterr().out
-    assert records.read_result(tmp_path / "here_quiet.json")["rows"] == result["rows"]
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux keeps threads on a core")
-def test_cuda_calls_are_timed_on_one_core_and_all_threads_get_theirs_back():
-    before, ready, done = os.sched_getaffinity(0), threading.Event(), threading.Event()
-    other = threading.Thread(target=lambda: (ready.set(), done.wait()))
-    other.start()
-    ready.wait()
-    try:
-        with clock.one_core("cuda"):
-            assert os.sched_getaffinity(0) == os.sched_getaffinity(other.native_id) == {max(before)}
-        assert os.sched_getaffinity(0) == os.sched_getaffinity(other.native_id) == before
-        with clock.one_core("cpu"):
-            assert os.sched_getaffinity(0) == before
-    finally:
-        done.set()
-        other.join()
-
-
-@pytest.mark.parametrize("wanted, devices", [(None, ["cpu", "cuda"]), ("cpu", ["cpu"]), ("cuda", ["cuda"])])
-def test_one_device_can_be_chosen(wanted, devices, monkeypatch):
-    monkeypatch.setattr(bench, "available_devices", lambda: ["cpu", "cuda"])
-    assert bench.devices_to_measure(wanted) == devices
+def test_the_first_time_of_the_baseline_is_one_that_repeats(times, first):
+    left = [medians(time) for time in times]
+    assert quiet.settle(lambda: left.pop(0)) == medians(first)
+    assert not left
 
 
 @pytest.mark.parametrize("only, numbers", [(None, [2, 7]), ("cell", [2]), ("sequence", [7])])
@@ -441,7 +372,7 @@ def test_the_stages_of_one_kind_can_be_chosen(only, numbers, tmp_path, monkeypat
     monkeypatch.setattr(bench, "measure_stages", measure)
     bench.record_benchmark(output=str(tmp_path / "here.json"), only=only)
     assert [stage.number for stage in measured] == numbers
-    parts = [function for function, *_ in bench.parts_of(bench.FULL, "cuda", measured)]
+    parts = [function for function, *_ in bench.parts_of(bench.FULL, "cuda", measured, [])]
     cells = [bench.measure_cell_on, bench.kernel_times.measure_kernels]
     assert [part for part in parts if part in cells] == (cells if 2 in numbers else [])
     assert (bench.times.measure_part in parts) == (7 in numbers)
@@ -570,3 +501,28 @@ def test_a_wrong_cell_under_a_cuda_graph_is_refused(eager):
         WrongResult, match="CUDA graph of stage 2 is not timed: before it is timed, new_cell is wrong"
     ):
         cell_times.measure_cell([eager, wrong], replace(CASE, device="cuda"), TINY)
+
+
+FAULTS = """
+import resource
+import torch
+from common.measure import clock
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(100):
+        torch.ones(2**20)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(faults())
+clock.interleave([lambda: None], "cpu", 1, 0.0)
+torch.ones(2**20)
+print(faults())
+"""
+
+
+def test_what_is_timed_needs_no_new_pages_for_each_tensor():
+    printed = subprocess.run(
+        [sys.executable, "-c", FAULTS], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    before, after = map(int, printed.split())
+    assert before >= 100
+    assert after < 20

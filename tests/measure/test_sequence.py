@@ -13,6 +13,7 @@ import torch
 from common import load
 from common.errors import UserError
 from common.figures import sequence_sweep
+from common.measure import cell_times
 from common.measure.implementations import Implementation, WrongResult, make_input_sets
 from common.measure.passes import time_case
 from common.measure.sequence import peers, times
@@ -95,32 +96,37 @@ def test_a_stage_without_code_for_a_device_is_named(monkeypatch):
         raise UserError("it has no code for CPU tensors\nand more")
 
     monkeypatch.setattr(times, "target_for", refuse)
-    found = times.measure_part(Configuration("lltm", 2, 1, 1, 1), "cpu", find_stage(7), TINY)
-    assert list(found) == ["not_run"]
+    found = times.measure_part(Configuration("lltm", 2, 1, 1, 1), None, "cpu", find_stage(7), TINY, [])
+    assert (found.get("sequences"), found["repeats"]) == (None, [])
     assert found["not_run"][0]["reason"] == "it has no code for CPU tensors"
 
 
-def test_a_plan_is_measured_part_by_part_between_two_repeats_of_its_baseline(monkeypatch):
+def test_a_plan_is_measured_part_by_part_with_repeats_of_its_baseline(monkeypatch):
     first, second = Configuration("lltm", 2, 1, 1, 1), Configuration("lstm", 3, 2, 4, 5)
+    monkeypatch.setattr(times, "measure_configuration", lambda *_: ([], [{"entry": 1}]))
+    monkeypatch.setattr(times, "target_for", lambda *_: "host")
+    monkeypatch.setattr(times, "format_rows", str)
+    monkeypatch.setattr(cell_times, "warn_if_disturbed", lambda rows: "")
     plan = replace(TINY, configurations={"cpu": (first, second)}, repeats=True)
-    parts = list(times.parts_of("cpu", find_stage(7), plan))
-    assert [(function, configuration) for function, configuration, *_ in parts] == [
-        (times.repeat_baseline, second),
-        (times.measure_part, first),
-        (times.measure_part, second),
-        (times.repeat_baseline, second),
-    ]
-    function, *arguments = parts[0]
-    (repeat,) = function(*arguments)["repeats"]
+    repeats, called = [{"device": "cpu", "eager": 1}], []
+    for function, *arguments in times.parts_of("cpu", find_stage(7), plan, repeats):
+        called.append((function, arguments[0]))
+        repeats += function(*arguments)["repeats"]
+        if function is times.measure_part:  # it is compared with the baseline's times before it, not with eager's
+            assert arguments[-1] == repeats[1:-1]
+    assert called == [(times.settle_baseline, second), (times.measure_part, first), (times.measure_part, second)]
+    repeat = repeats[-1]
     assert (repeat["name"], repeat["B"], repeat["I"], repeat["S"]) == ("torch.nn LSTM", 2, 4, 5)
     drifted = repeat | {"medians": {name: 2 * median for name, median in repeat["medians"].items()}}
     result = measurement.measurement() | {"repeats": [repeat, drifted]}
     records.validate(result, records.MEASURED)
     assert describe_drift(result).startswith("torch.nn LSTM's forward+backward at B2 I4 S5 on CPU tensors took")
-    assert [function for function, *_ in times.parts_of("cpu", find_stage(7), replace(plan, repeats=False))] == [
-        times.measure_part,
-        times.measure_part,
-    ]
+
+
+def test_without_repeats_only_the_configurations_are_measured():
+    plan = replace(TINY, configurations={"cpu": (Configuration("lstm", 3, 2, 4, 5),) * 2})
+    parts = [function for function, *_ in times.parts_of("cpu", find_stage(7), plan, [])]
+    assert parts == [times.measure_part] * 2
 
 
 def test_float32_maths_is_as_before():
@@ -145,8 +151,8 @@ def test_a_wrong_result_leaves_out_its_configuration_only(monkeypatch):
     monkeypatch.setattr(times, "target_for", lambda *_: "host")
     monkeypatch.setattr(times, "measure_configuration", measure)
     plan = replace(TINY, configurations={"cpu": configurations})
-    found: dict[str, list] = {"sequences": [], "not_run": []}
-    for function, *arguments in times.parts_of("cpu", find_stage(7), plan):
+    found: dict[str, list] = {"sequences": [], "not_run": [], "repeats": []}
+    for function, *arguments in times.parts_of("cpu", find_stage(7), plan, []):
         for part, entries in function(*arguments).items():
             found[part] += entries
     assert {row["cell"] for row in found["sequences"]} == {"gru"}

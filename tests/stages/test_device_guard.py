@@ -1,4 +1,4 @@
-"""The stages' device guards, on two emulated devices: tensors on the second one, while the first one is current."""
+"""The stages' device guards, on two devices, emulated or real: tensors on the second one, while the first is current."""
 
 from __future__ import annotations
 
@@ -44,10 +44,34 @@ except RuntimeError as error:
 """
 
 
+# The same on GPUs. "peers" copies between them first, for which torch enables the access of each to the other's memory.
+COMPARE_ON_GPUS = """
+import sys
+import torch
+from common import load, stages
+from common.cell.case import Case, difference, outputs
+from common.stages import Stage
+stages.STAGES = (*stages.STAGES, Stage(79, sys.argv[1], "cell", "Unguarded", ("cuda",)))
+stage = load(79, "cuda")
+if "peers" in sys.argv:
+    torch.ones(1, device="cuda:0").to("cuda:1")
+case = Case(3, 5, 70, device=sys.argv[2])
+try:
+    print(difference(case, outputs(stage.lltm, case)) or "agrees")
+except RuntimeError as error:
+    print(error)
+"""
+
+
 def compare(folder: Path, number: int, device: int) -> str:
     """Returns "agrees", or what is wrong while the tensors are on this one of two emulated devices."""
     settings = {"EMULATOR_DEVICES": "2", "EMULATOR_TENSOR_DEVICE": str(device)}
-    done = run_warm(COMPARE, str(folder), str(number), cwd=ROOT, environment=os.environ | settings)
+    return run(COMPARE, str(folder), str(number), settings=settings)
+
+
+def run(code: str, *arguments: str, settings: dict[str, str]) -> str:
+    """What a script prints, in a process of its own."""
+    done = run_warm(code, *arguments, cwd=ROOT, environment=os.environ | settings)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -82,3 +106,12 @@ def test_without_its_guard_a_stage_fails_on_the_second_device_only(tmp_path):
     assert compare(folder, 79, device=0) == "agrees"
     report = compare(folder, 79, device=1)
     assert "error: reads z, which is memory of device 1, but the kernel runs on device 0" in report
+
+
+@pytest.mark.syllabus("9.2b")
+@pytest.mark.needs("gpu:2", "nvcc")
+def test_without_its_guard_a_stage_fails_on_the_second_gpu_only(tmp_path):
+    folder = with_guards(tmp_path, "")
+    assert run(COMPARE_ON_GPUS, str(folder), "cuda:0", settings={}) == "agrees"
+    report = run(COMPARE_ON_GPUS, str(folder), "cuda:1", settings={})
+    assert "an illegal memory access was encountered" in report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
@@ -19,6 +20,7 @@ from ...stages import Stage
 from .. import cell_times
 from ..implementations import Implementation, InputSet, Run, WrongResult, make_input_sets
 from ..passes import first_line, not_run_entry, time_case
+from ..quiet import measure_while_quiet, settle
 from . import peers
 
 # The LLTM has no forget gate: with the weights of `torch.nn.LSTM`, it amplifies rounding so much in 128 steps or more
@@ -52,7 +54,7 @@ class Plan:
     configurations: dict[str, tuple[Configuration, ...]]
     rounds: int
     block_seconds: float = 0.005
-    repeats: bool = False  # whether to time torch's module before and after, to see that the machine was quiet
+    repeats: bool = False  # whether to time torch's module before and after each, to see that the machine was quiet
 
 
 MEDIUM, WIDE, LONG = (128, 64, 256, 512), (128, 64, 512, 512), (1024, 16, 768, 768)  # T, B, I, S
@@ -71,24 +73,48 @@ TOUR = Plan({"cpu": ON_CPU[:2], "cuda": ON_GPU[:2]}, rounds=10)
 GLANCE = replace(TOUR, configurations={"cpu": ON_CPU[:1], "cuda": ON_GPU[:1]})
 
 
-def parts_of(device: str, stage: Stage, plan: Plan) -> Iterator[tuple]:
-    """The functions that measure a plan, each with its arguments: the configurations, the repeats around them.
+def parts_of(device: str, stage: Stage, plan: Plan, repeats: list[dict]) -> Iterator[tuple]:
+    """The functions that measure a plan, each with its arguments: the baseline's first time, then the configurations.
 
-    Each returns entries of a record by the name of their list.
+    Each returns entries of a record by the name of their list. The caller adds the "repeats" to `repeats`, before it
+    asks for the next function.
     """
     every = plan.configurations[device]
     baseline = next((one for one in every if plan.repeats and one.cell != "lltm"), None)
     if baseline:
-        yield repeat_baseline, baseline, device, plan
+        yield settle_baseline, baseline, device, plan
     for configuration in every:
-        yield measure_part, configuration, device, stage, plan
-    if baseline:
-        yield repeat_baseline, baseline, device, plan
+        before = [one for one in repeats if one["device"] == device and "name" in one]
+        yield measure_part, configuration, baseline, device, stage, plan, before
 
 
-def measure_part(configuration: Configuration, device: str, stage: Stage, plan: Plan) -> dict[str, list[dict]]:
-    """The rows of one configuration, printed, and what could not run."""
+def settle_baseline(configuration: Configuration, device: str, plan: Plan) -> dict[str, list[dict]]:
+    """The first times of torch's own module alone."""
     cell_times.compile_on_all_cores(device)
+    return {"repeats": [settle(partial(repeat_baseline, configuration, device, plan))]}
+
+
+def measure_part(
+    configuration: Configuration,
+    baseline: Configuration | None,
+    device: str,
+    stage: Stage,
+    plan: Plan,
+    before: Sequence[dict],
+) -> dict[str, list[dict]]:
+    """The rows of one configuration, printed, what could not run, and the baseline's times after it.
+
+    `before` are the baseline's times until now, to which these must be equal.
+    """
+    cell_times.compile_on_all_cores(device)
+    measure = partial(measure_and_print, configuration, device, stage, plan)
+    repeat = partial(repeat_baseline, baseline, device, plan) if baseline else None
+    found, after = measure_while_quiet(measure, repeat, before)
+    return found | {"repeats": after}
+
+
+def measure_and_print(configuration: Configuration, device: str, stage: Stage, plan: Plan) -> dict[str, list[dict]]:
+    """The rows of one configuration, printed, and what could not run."""
     try:
         rows, not_run = measure_configuration(configuration, device, target_for(stage, device), plan)
     except (UserError, WrongResult) as error:  # the other configurations do not depend on this one
@@ -107,8 +133,8 @@ def target_for(stage: Stage, device: str) -> str:
     return target
 
 
-def repeat_baseline(configuration: Configuration, device: str, plan: Plan) -> dict[str, list[dict]]:
-    """The times of torch's own module alone, which show whether the machine was as quiet at the end as before."""
+def repeat_baseline(configuration: Configuration, device: str, plan: Plan) -> dict[str, object]:
+    """The times of torch's own module alone, which show whether the machine is as quiet as before."""
     case = configuration.case(device)
     with peers.float32_maths(configuration.maths):
         sets = make_input_sets(case, tf32=configuration.maths == "TF32")
@@ -118,7 +144,7 @@ def repeat_baseline(configuration: Configuration, device: str, plan: Plan) -> di
         rows, _ = time_case([baseline], sets, what, plan.rounds, plan.block_seconds)
     facts = {name: getattr(configuration, name) for name in ("B", "I", "S")}
     medians = {row["pass"]: row["median"] for row in rows}
-    return {"repeats": [{"name": baseline.name, "device": device, **facts, "medians": medians}]}
+    return {"name": baseline.name, "device": device, **facts, "medians": medians}
 
 
 def measure_configuration(
