@@ -1,4 +1,4 @@
-"""The stages' device guards, on two devices, emulated or real: tensors on the second one, while the first is current."""
+"""The stages' device guards, on two devices, emulated or real: tensors on the second one, the first one is current."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from common import stages
 from common.paths import ROOT
@@ -44,7 +45,7 @@ except RuntimeError as error:
 """
 
 
-# The same on GPUs. "peers" copies between them first, for which torch enables the access of each to the other's memory.
+# The same for the folder alone, on a GPU. "peers" copies from one to another first.
 COMPARE_ON_GPUS = """
 import sys
 import torch
@@ -115,3 +116,12 @@ def test_without_its_guard_a_stage_fails_on_the_second_gpu_only(tmp_path):
     assert run(COMPARE_ON_GPUS, str(folder), "cuda:0", settings={}) == "agrees"
     report = run(COMPARE_ON_GPUS, str(folder), "cuda:1", settings={})
     assert "an illegal memory access was encountered" in report
+
+
+@pytest.mark.syllabus("9.2b")
+@pytest.mark.needs("gpu:2", "nvcc")
+def test_a_copy_between_gpus_hides_the_missing_guard(tmp_path):
+    """For the copy, torch enables the access of each GPU to the other's memory."""
+    if not torch.cuda.can_device_access_peer(0, 1):
+        pytest.skip("these GPUs cannot access each other's memory")
+    assert run(COMPARE_ON_GPUS, str(with_guards(tmp_path, "")), "cuda:1", "peers", settings={}) == "agrees"
