@@ -1,4 +1,4 @@
-"""The stages' device guards, on two devices, emulated or real: tensors on the second one, the first one is current."""
+"""The stages' device guards, on two devices, emulated or real: tensors on the second, while the first is current."""
 
 from __future__ import annotations
 
