@@ -16,7 +16,7 @@ from .judging.kernels import (
     enough_threads,
     guarded,
     launched_once,
-    no_idle_block,
+    no_idle,
     on_current_stream,
     stored_once,
     wide_indices,
@@ -30,6 +30,6 @@ __all__ = [
     "CALLS", "OPERATORS", "SIZES", "SMALL", "BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work",
     "agree", "cases", "derived_by_hand", "enough_threads", "find_host_calls", "guarded", "launched_once",
     "likely_mistake", "made_by",
-    "no_idle_block", "on_current_stream", "once_differentiable", "refused", "releases_gil", "require", "same",
+    "no_idle", "on_current_stream", "once_differentiable", "refused", "releases_gil", "require", "same",
     "stored_once", "unchanged", "wide_indices",
 ]  # fmt: skip

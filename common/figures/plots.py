@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
 from ..errors import UserError
 from ..results.formatting import GRADS_LABELS, PASSES
 from ..results.records import THIS_MACHINE
-from ..results.rows import device_name, gb_per_second, select, share_of_copy, size_label, unique
+from ..results.rows import CUDA_GRAPH, device_name, gb_per_second, select, share_of_copy, size_label, unique
 
 # Okabe and Ito's palette, which colour-blind readers can distinguish; eager, the baseline, is grey.
 INK, GRID = "#1a1a1a", "#dddddd"
@@ -34,7 +34,6 @@ COLOURS = {
     "torch.compile max-autotune-no-cudagraphs": OLIVE,
     "Triton": BROWN,
 }
-CUDA_GRAPH = "CUDA graph of "  # before the name of an implementation whose launches are replayed
 STAGE_COLOURS = (GRID, SKY, BLUE, GREEN, VERMILION, PURPLE, INK)
 SIZE_MARKS = ("o", "s", "D", "^", "v", "P")
 WIDTH = 10.0  # inches: the text of a notebook's column stays readable

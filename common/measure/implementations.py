@@ -24,6 +24,7 @@ from ..cell.case import Cell
 from ..cell.memory import saved_storages
 from ..errors import UserError
 from ..paths import ROOT
+from ..results.rows import CUDA_GRAPH
 from ..stages import Stage, find_stage
 from .cuda_graphs import CapturedFunction
 
@@ -211,7 +212,7 @@ def under_cuda_graph(implementation: Implementation) -> Implementation:
     """An implementation of the cell whose launches are replayed by CUDA graphs. It is no row of its stage."""
     function = implementation.function
     captured = CapturedFunction(function, parameters=(1, 2))  # weights and bias
-    return Implementation(f"CUDA graph of {implementation.name}", captured, compiled=True, captured=function)
+    return Implementation(CUDA_GRAPH + implementation.name, captured, compiled=True, captured=function)
 
 
 def stage_implementation(stage: Stage, device: str) -> Implementation:

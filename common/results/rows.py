@@ -9,6 +9,7 @@ MOST_OF_COPY = 1.03
 FAR_APART = 1.3  # the third quartile as a multiple of the first
 MOST_DRIFT = 1.1  # of a baseline's times within a measurement that is recorded
 EAGER = "eager"
+CUDA_GRAPH = "CUDA graph of "  # before the name of an implementation whose launches are replayed
 DISTURBED = "The quartiles lie far apart: something else was running, and a second run may give other times."
 
 

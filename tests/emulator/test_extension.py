@@ -68,12 +68,18 @@ __device__ int forever(int depth) { volatile int here[64] = {depth}; return fore
 __global__ void deep(float* x) { x[0] = forever(0); }
 __device__ __forceinline__ void divide(float* x, volatile int zero) { x[0] = 100 / zero; }
 __global__ void divide(float* x) { divide(x, 0); }
+#include <sys/mman.h>
+float* near_null() {  // as the heap of a Python whose code has a fixed address can be
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+  return static_cast<float*>(mmap(reinterpret_cast<void*>(1 << 20), 4096, PROT_READ | PROT_WRITE, flags, -1, 0));
+}
 #define LAUNCH(kernel, ...) else if (!std::strcmp(name, #kernel)) kernel<<<__VA_ARGS__>>>(x)
 void run(const char* name, float* x, int count) {
   if (!std::strcmp(name, "too_many")) fill<<<1, 2048>>>(x);
   else if (!std::strcmp(name, "empty")) fill<<<0, 32>>>(x);
   else if (!std::strcmp(name, "oversized")) fill<<<dim3(1, 65536), 1>>>(x);
   else if (!std::strcmp(name, "greedy")) fill<<<1, 32, 1 << 20>>>(x);
+  else if (!std::strcmp(name, "crash_near_null")) crash<<<1, count>>>(near_null());
   LAUNCH(fill, 1, count);
   LAUNCH(reverse, 1, count);
   LAUNCH(crash, 1, count);
@@ -251,6 +257,7 @@ def test_those_ways_are_those_of_nvcc(tmp_path, monkeypatch):
 
 WRONG = {
     "crash": r"(?s)null pointer, in \S*csrc/toy_kernel\.cu:14.*kernel crash.*thread \(3, 0, 0\)",
+    "crash_near_null": r"(?s)through a null pointer, in .*kernel crash.*thread \(3, 0, 0\)",
     "fail": r"kernel fail.*thread \(5, 0, 0\).*five",
     "endless": r"kernel endless.*1 second.*EMULATOR_TIMEOUT.*csrc/toy_kernel\.cu:17",
     "deep": r"kernel deep.*stack",

@@ -13,6 +13,10 @@ from ..failures import Failure, require
 from .source_text import find_narrow_products
 
 WARP = 32  # threads
+IDLE = {  # a part of a launch: which memory each must access, and the likely cause if one does not
+    "warps": ("global memory", "Is the work shared among all of them?"),
+    "blocks": ("memory", "Is there one block too many when the last one is full?"),
+}
 MOST_READS = 3  # times as many numbers as are enough: a kernel may read one again instead of keeping it
 
 
@@ -78,14 +82,15 @@ def few_reads(counted: Counted | None, enough: int, case: object) -> None:
     )
 
 
-def no_idle_warp(counted: Counted | None, case: object) -> None:
-    """Raises `Failure` if a warp of a launch accessed no global memory."""
+def no_idle(counted: Counted | None, case: object, part: str) -> None:
+    """Raises `Failure` if a part of a launch accessed no memory: one of its "blocks", or of its "warps" no global one."""
+    memory, cause = IDLE[part]
     for launch in counted.launches if counted else ():
+        idle = getattr(launch, f"idle_{part}")
         require(
-            not launch.idle_warps,
-            f"{case}: the results are right, but {launch.idle_warps:,} warps of "
-            f"{launch.kernel}<<<{launch.grid}, {launch.block}>>> access no global memory. Is the work shared among "
-            "all of them?",
+            not idle,
+            f"{case}: the results are right, but {idle:,} {part} of {launch.kernel}<<<{launch.grid}, {launch.block}>>> "
+            f"access no {memory}. {cause}",
         )
 
 
@@ -106,17 +111,6 @@ def guarded(counted: Counted | None, case: object) -> None:
             not launch.unguarded,
             f"{case}: {launch.kernel} is launched without a device guard: with tensors on a second GPU it would run "
             "on the first. Is there a CUDAGuard in the host code?",
-        )
-
-
-def no_idle_block(counted: Counted | None, case: object) -> None:
-    """Raises `Failure` if a block of a launch accessed no memory."""
-    for launch in counted.launches if counted else ():
-        require(
-            not launch.idle_blocks,
-            f"{case}: the results are right, but {launch.idle_blocks:,} blocks of "
-            f"{launch.kernel}<<<{launch.grid}, {launch.block}>>> access no memory. Is there one block too many when "
-            "the last one is full?",
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import torch
 
+from ...cell.case import Case
 from ..failures import Failure, require
 from ..runner.process import LearnerError
 from .cell import agree
@@ -19,10 +20,14 @@ ROWS = 65537  # more than the 65535 blocks that a grid may have in y
 ORDERS = ("1", "2", "3")  # seeds: in which order the emulator runs the threads
 
 
-def large_batch(work: Work, gradients: bool = True) -> None:
-    """Raises `Failure` unless the cell (and its gradients) are right for more rows than a grid has blocks in y."""
+def large_batch(work: Work, compare: Callable[[Case], None] | None = None) -> None:
+    """Raises `Failure` unless `compare` passes for more rows than a grid has blocks in y.
+
+    By default, it compares the cell and its gradients with the reference.
+    """
+    case = work.case(ROWS, 1, 1)
     try:
-        agree(work.cell(), [work.case(ROWS, 1, 1)], gradients=gradients)
+        compare(case) if compare else agree(work.cell(), [case])
     except Failure as failure:
         raise Failure(
             f"{failure}\nA grid has at most 65535 blocks in y: which threads compute the rows beyond that?"

@@ -103,6 +103,8 @@ def _described(tensor: Tensor) -> dict:
         "offset": tensor.storage_offset() % 16,  # enough to keep how it is aligned
         "bytes": 0 if tensor.device.type == "meta" else _span(tensor) * tensor.element_size(),
         "requires_grad": tensor.requires_grad,
+        "conj": tensor.is_conj(),  # a view whose numbers are conjugated when they are read
+        "neg": tensor.is_neg(),
     }
 
 
@@ -116,8 +118,14 @@ def _span(tensor: Tensor) -> int:
 def _bytes(tensor: Tensor) -> bytes:
     if _span(tensor) == 0:
         return b""
-    flat = tensor.detach().as_strided((_span(tensor),), (1,))
-    return flat.cpu().resolve_conj().view(torch.uint8).numpy().tobytes()
+    flat = _marked(tensor.detach(), tensor.is_conj(), tensor.is_neg()).as_strided((_span(tensor),), (1,))
+    return flat.cpu().view(torch.uint8).numpy().tobytes()
+
+
+def _marked(tensor: Tensor, conj: bool, neg: bool) -> Tensor:
+    """A view with these marks added, or removed if the tensor has them."""
+    tensor = tensor.conj() if conj else tensor
+    return torch._neg_view(tensor) if neg else tensor
 
 
 def _tensor(described: dict, data: bytearray) -> Tensor:
@@ -131,4 +139,5 @@ def _tensor(described: dict, data: bytearray) -> Tensor:
     storage.view(torch.uint8).fill_(255)  # NaN before the first element
     storage = storage.view(dtype)
     storage[offset:].copy_(torch.frombuffer(data, dtype=dtype))
-    return storage.to(device).as_strided(size, described["stride"], offset).requires_grad_(described["requires_grad"])
+    plain = storage.to(device).as_strided(size, described["stride"], offset)
+    return _marked(plain, described["conj"], described["neg"]).requires_grad_(described["requires_grad"])

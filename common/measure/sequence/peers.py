@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ...build.modules import load_stage
 from ...cell.call import LOW_PRECISION, Function
+from ...results.rows import CUDA_GRAPH
 from ...sequence.case import SequenceCase
 from ..cuda_graphs import CapturedFunction
 from ..implementations import Implementation, InputSet
@@ -76,7 +77,7 @@ def loops(case: SequenceCase) -> Iterator[tuple[str, Function, bool, int]]:
     yield "torch.compile of the loop", torch.compile(eager, dynamic=False), True, LONGEST_COMPILED
     if case.device == "cuda":
         parameters = [k for k, name in enumerate(case.differentiable) if name in case.kind.parameters]
-        yield "CUDA graph of the loop", CapturedFunction(eager, parameters), True, LONGEST_LOOP
+        yield CUDA_GRAPH + "the loop", CapturedFunction(eager, parameters), True, LONGEST_LOOP
 
 
 def loop_over_cell(case: SequenceCase, cell: Callable[..., tuple[Tensor, Tensor]]) -> Function:

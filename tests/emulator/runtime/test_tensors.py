@@ -14,6 +14,11 @@ KERNELS = r"""#include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <cmath>
 #include <optional>
@@ -162,6 +167,29 @@ void structures(const std::string& name, const Tensor& x, const Tensor& out) {
   if (name == "held, null") through<<<1, 1>>>({nullptr, 3});
 }
 
+// ---- what torch's headers offer for CUDA
+template <typename From, typename To>
+constexpr bool is_explicit = std::is_constructible_v<To, From> && !std::is_convertible_v<From, To>;
+static_assert(is_explicit<c10::BFloat16, __nv_bfloat16> && std::is_convertible_v<__nv_bfloat16, c10::BFloat16>);
+static_assert(std::is_convertible_v<c10::Half, __half> && std::is_convertible_v<__half, c10::Half>);
+__global__ void exchange(float* out) {  // as floats
+  out[threadIdx.x] = __shfl_xor_sync(0xfffff, c10::BFloat16(threadIdx.x + .5f), 1);
+}
+void torch_headers(const Tensor& out) {
+  exchange<<<1, 20>>>(out.data_ptr<float>());
+  TORCH_CHECK(out.data_ptr<float>()[4] == 5.5f);
+  using c10::cuda::CaptureStatus;
+  TORCH_CHECK(c10::cuda::currentStreamCaptureStatusMayInitCtx() == CaptureStatus::None);
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  C10_CUDA_CHECK(cudaStreamCreate(&stream));
+  C10_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  TORCH_CHECK(c10::cuda::isStreamCapturingMayInitCtx(stream), c10::cuda::captureStatusMayInitCtx(stream));
+  C10_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
+  C10_CUDA_CHECK(cudaGraphDestroy(graph));
+  C10_CUDA_CHECK(cudaStreamDestroy(stream));
+}
+
 void run(const std::string& name, const Tensor& x, const Tensor& out) {
   if (name == "accessors") accessors(x, out);
   const auto packed = out.packed_accessor64<float, 2, at::RestrictPtrTraits>();
@@ -176,6 +204,7 @@ void run(const std::string& name, const Tensor& x, const Tensor& out) {
   structures(name, x, out);
   if (name == "views") views(out);
   if (name == "memory") memory(x);
+  if (name == "torch's headers") torch_headers(out);
   if (name == "row") fill<<<1, 1>>>(out[1].data_ptr<float>(), 8);
 }
 """
@@ -187,7 +216,7 @@ def say(tmp_path_factory):
     return speaker(tmp_path_factory.mktemp("tensors"), KERNELS)
 
 
-@pytest.mark.parametrize("name", ["accessors", "views", "memory", "held"])
+@pytest.mark.parametrize("name", ["accessors", "views", "memory", "held", "torch's headers"])
 def test_what_is_right_is_silent(say, name):
     assert say(name).startswith("nothing raised ")
 

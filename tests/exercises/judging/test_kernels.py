@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -12,11 +13,13 @@ from common.exercises.judge import (
     enough_threads,
     guarded,
     launched_once,
-    no_idle_block,
+    no_idle,
     on_current_stream,
     stored_once,
 )
-from common.exercises.judging.kernels import few_reads, no_idle_warp
+from common.exercises.judging.kernels import few_reads
+
+no_idle_blocks, no_idle_warps = partial(no_idle, part="blocks"), partial(no_idle, part="warps")
 
 
 def counted(**changes: object) -> Counted:
@@ -28,13 +31,13 @@ def counted(**changes: object) -> Counted:
 def test_what_is_right_passes():
     stored_once(counted(), 840, "B=3")
     stored_once(counted(), 840, "B=3", "scale")
-    for check in (on_current_stream, guarded, no_idle_block, launched_once):
+    for check in (on_current_stream, guarded, no_idle_blocks, launched_once):
         check(counted(), "B=3")
 
 
 def test_a_gpu_counts_nothing():
     stored_once(None, 840, "B=3")
-    for check in (on_current_stream, guarded, no_idle_block, launched_once):
+    for check in (on_current_stream, guarded, no_idle_blocks, launched_once):
         check(None, "B=3")
 
 
@@ -73,8 +76,8 @@ def test_no_kernel_at_all():
         (on_current_stream, {"on_other_streams": 1}, "B=3: scale<float> is not launched on the current stream"),
         (launched_once, {"launches": 3}, "scale<float> is launched 3 times where one launch is enough"),
         (guarded, {"unguarded": 1}, "B=3: scale<float> is launched without a device guard"),
-        (no_idle_warp, {"idle_warps": 5}, "5 warps of scale<float><<<(2, 3, 1), (64, 1, 1)>>> access no global"),
-        (no_idle_block, {"idle_blocks": 3}, "3 blocks of scale<float><<<(2, 3, 1), (64, 1, 1)>>> access no memory"),
+        (no_idle_warps, {"idle_warps": 5}, "5 warps of scale<float><<<(2, 3, 1), (64, 1, 1)>>> access no global"),
+        (no_idle_blocks, {"idle_blocks": 3}, "3 blocks of scale<float><<<(2, 3, 1), (64, 1, 1)>>> access no memory"),
     ],
 )
 def test_how_it_was_launched(check, changes, message):

@@ -20,6 +20,7 @@ struct emulator::sixteen_bits::Relatives<emulator::kBFloat16> {
   using Raw = __nv_bfloat16_raw;
   using Raw2 = __nv_bfloat162_raw;
   using Torch = c10::BFloat16;
+  static constexpr bool from_torch_is_explicit = true;
 };
 using __nv_bfloat16 = emulator::sixteen_bits::SixteenBits<emulator::kBFloat16>;
 using nv_bfloat16 = __nv_bfloat16;

@@ -20,6 +20,7 @@ struct emulator::sixteen_bits::Relatives<emulator::kHalf> {
   using Raw = __half_raw;
   using Raw2 = __half2_raw;
   using Torch = c10::Half;
+  static constexpr bool from_torch_is_explicit = false;
 };
 using __half = emulator::sixteen_bits::SixteenBits<emulator::kHalf>;
 using half = __half;

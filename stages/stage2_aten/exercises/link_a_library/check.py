@@ -20,12 +20,26 @@ def check(work):
             compare(checksum, tensor, f"x {name}, {dtype}")
     compare(checksum, torch.empty(0, 3), "x without elements")
     compare(checksum, torch.randn((), generator=numbers).expand(4, 5), "x expanded")
+    marked(checksum, numbers)
     library = work.library().read_bytes()
     require(b"\0crc32\0" in library, "the library does not call zlib's crc32")  # by the name of an undefined symbol
     require(
         b"libz.so" in library,
         "crc32 is found only by chance, in an already loaded library: setup.py does not link zlib",
     )
+
+
+def marked(checksum, numbers):
+    """Views of which torch stores no numbers of their own: it conjugates or negates those of z when they are read."""
+    z = torch.randn(5, 33, dtype=torch.complex64, generator=numbers)
+    for name, x, stored in (("z.conj()", z.conj(), z), ("z.conj().imag", z.conj().imag, z.imag)):
+        got = checksum(x)
+        require(
+            got != crc(stored),
+            f"checksum({name}) is that of {name.replace('.conj()', '')}: this view is only marked, and its bytes are "
+            "those of z. resolve_conj() and resolve_neg() return a tensor with bytes of its own",
+        )
+        require(got == crc(x), f"checksum({name}) is {got}, expected {crc(x)}")
 
 
 def random(rows, columns, dtype, numbers):
@@ -53,7 +67,7 @@ def compare(checksum, x, name):
 
 
 def crc(x):
-    return zlib.crc32(x.contiguous().numpy().tobytes())
+    return zlib.crc32(x.resolve_conj().resolve_neg().contiguous().numpy().tobytes())
 
 
 def in_memory_order(x):

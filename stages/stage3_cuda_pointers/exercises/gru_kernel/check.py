@@ -3,7 +3,7 @@ import torch
 from common.exercises.judge import (
     enough_threads,
     launched_once,
-    no_idle_block,
+    no_idle,
     require,
     same,
     stored_once,
@@ -35,7 +35,7 @@ def check(work):
         launched_once(counted, case)
         if not device:
             enough_threads(counted, B * S, case)
-        no_idle_block(counted, case)
+        no_idle(counted, case, "blocks")
         read = counted.total("bytes", space="global load")
         require(
             read >= 7 * 8 * B * S,

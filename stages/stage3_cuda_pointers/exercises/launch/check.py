@@ -1,7 +1,7 @@
 import torch
 
 from common.cell.case import input_gradients
-from common.exercises.judge import Failure, LearnerError, agree, no_idle_block, on_current_stream, require
+from common.exercises.judge import Failure, LearnerError, agree, no_idle, on_current_stream, require
 
 EMPTY = "An empty grid is an error, so do not launch if there is nothing to do"
 TALL = "A grid has at most 65535 blocks in y; the kernels loop over the rows"
@@ -77,7 +77,7 @@ def full_blocks(work):
         if not counted.kernels:
             return  # on a GPU
         threads = counted.kernels.launches[0].block[0]
-    no_idle_block(counted.kernels, f"S={2 * threads}")
+    no_idle(counted.kernels, f"S={2 * threads}", "blocks")
 
 
 def check_launch(work, case, question, gradients=True):

@@ -1,13 +1,13 @@
 import torch
 
 from common.cell.case import input_gradients
-from common.exercises.judge import Failure, agree, cases, require, same, stored_once
-from common.exercises.judging.kernels import no_idle_warp
+from common.exercises.judge import Failure, agree, cases, no_idle, require, same, stored_once
 from common.exercises.judging.launches import ORDERS, count_differences
 
 SIZES = ((4, 32, 32), (5, 3, 65), (17, 5, 33), (1, 130, 16), (3, 0, 33), (16, 7, 70), (0, 5, 3))  # B, I, S
 DTYPES = (torch.float32, torch.float64)
 DEEP = (16, 250, 250)  # its sums have so many terms that rounding each of them to 16 bits shows
+GRADIENTS = ("d_weights", "d_input", "d_old_h")
 NEEDS = (("weights",), ("input",), ("old_h",))
 
 
@@ -27,7 +27,7 @@ def check(work):
         ours = backward(stage, case)
     results = (case.B + 3 * case.S) * (case.S + case.I) * case.dtype.itemsize  # d_X and d_weights
     stored_once(mine.kernels, results, "backward", "products_kernel")
-    no_idle_warp(mine.kernels, f"backward, {case}")
+    no_idle(mine.kernels, f"backward, {case}", "warps")
     others = sorted(mine.calls.keys() - ours.calls.keys())
     require(
         not others,
@@ -50,14 +50,11 @@ def check(work):
 
 def zero_times_infinity(work):
     """Gradients are NaN where those of the stage are, for an infinite number in the input."""
-    case, found = work.case(16, 7, 70), []
-    with work.ours() as stage:
-        for given in (work, stage):
-            inputs = case.inputs()
-            inputs["input"].data.view(-1)[1] = torch.inf
-            found.append(input_gradients(given.cell()(*inputs.values()), inputs, case.gradients()))
-    for name in ("d_input", "d_old_h", "d_weights"):
-        mine, want = (int(gradients[name].isnan().sum()) for gradients in found)
+    case = work.case(16, 7, 70)
+    inputs = case.inputs()
+    inputs["input"].data.view(-1)[1] = torch.inf
+    for name, *gradients in gradients_of_both(work, case, inputs):
+        mine, want = (int(one.isnan().sum()) for one in gradients)
         require(
             mine == want,
             f"with infinity in the input, {mine} numbers of {name} are NaN, expected {want} ({case}): 0 times "
@@ -74,7 +71,7 @@ def same_bits(work):
         return input_gradients(work.cell()(*inputs.values()), inputs, case.gradients())
 
     differ = count_differences(work, gradients)
-    for name in ("d_weights", "d_input", "d_old_h"):
+    for name in GRADIENTS:
         require(
             not differ[name],
             f"{name} differs in its last bits when the same threads run in another order: {differ[name]} numbers in "
@@ -85,18 +82,22 @@ def same_bits(work):
 def sums_in_float(work):
     """For bfloat16, results are those of the stage, whose sums are rounded once: at most their last bit differs."""
     case = work.case(*DEEP, dtype=torch.bfloat16)
-    inputs, found = case.inputs(), []
-    with work.ours() as stage:
-        for given in (work, stage):
-            found.append(input_gradients(given.cell()(*inputs.values()), inputs, case.gradients()))
-    mine, want = found
-    for name in ("d_input", "d_old_h", "d_weights"):
+    for name, mine, want in gradients_of_both(work, case, case.inputs()):
         said = "These are the gradients with sums that are kept in bfloat16 or rounded more than once: use math_t"
         tolerance = torch.finfo(case.dtype).eps
         try:
-            same(name, mine[name], want[name], f"{case}", case.dtype, tolerance_=tolerance)
+            same(name, mine, want, f"{case}", case.dtype, tolerance_=tolerance)
         except Failure as failure:
             raise Failure(f"{failure}\n{said}") from None
+
+
+def gradients_of_both(work, case, inputs):
+    """The name of each gradient, the learner's, and that of the stage."""
+    found = []
+    with work.ours() as stage:
+        for given in (work, stage):
+            found.append(input_gradients(given.cell()(*inputs.values()), inputs, case.gradients()))
+    return [(name, *(gradients[name] for gradients in found)) for name in GRADIENTS]
 
 
 def backward(work, case):

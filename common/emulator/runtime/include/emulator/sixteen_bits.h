@@ -16,7 +16,8 @@
 namespace emulator::sixteen_bits {
 
 // The types that convert to and from those of a format without a change of bits: CUDA's structures of bits,
-// and the type in torch's headers, which need not be included.
+// and the type in torch's headers, which need not be included. Its header says whether the conversion from it
+// is explicit.
 template <const FloatFormat& format>
 struct Relatives;
 
@@ -31,7 +32,9 @@ struct alignas(2) SixteenBits {
   requires std::is_arithmetic_v<T> SixteenBits(T value) : bits(round(to_double(value))) {}
   constexpr SixteenBits(Raw raw) : bits(raw.x) {}
   template <typename T>
-  requires std::is_same_v<T, Torch> SixteenBits(const T& value) : bits(value.x) {}
+  requires std::is_same_v<T, Torch> explicit(Relatives<format>::from_torch_is_explicit)
+      SixteenBits(const T& value)
+      : bits(value.x) {}
 
   static constexpr SixteenBits from_bits(std::uint16_t bits) { return SixteenBits(Raw{bits}); }
   static SixteenBits rounded(double value, int mode) {

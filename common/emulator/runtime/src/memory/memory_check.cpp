@@ -93,6 +93,13 @@ Verdict judge_builtin_variable(const Access& access) {
   return is_builtin(access.address) ? Verdict::allowed : Verdict::undecided;
 }
 
+// No memory lies there, even if that of an argument begins nearby, as the heap of a program at a low address
+// can.
+Verdict judge_null(const Access& access) {
+  if (is_null(access.address)) refuse_null(access);
+  return Verdict::undecided;
+}
+
 // The compiler's constants, and variables that are unknown to the runtime, but not what is between or behind
 // variables.
 Verdict judge_own_data(const Access& access) {
@@ -126,8 +133,8 @@ Verdict judge_overrun_of_argument(const Access& access) {
 
 // The host of a stage may have obtained a pointer in a way that the runtime does not see.
 Verdict judge_unseen_pointer(const Access& access) {
-  const bool may_be_unseen = nearest_argument(access.address, access.pc) ||
-                             (running.launch->structure_pointers.has_unknown && !is_null(access.address));
+  const bool may_be_unseen =
+      nearest_argument(access.address, access.pc) || running.launch->structure_pointers.has_unknown;
   return !collect_until_exit && may_be_unseen ? Verdict::allowed : Verdict::undecided;
 }
 
@@ -137,17 +144,16 @@ Verdict judge_host_memory(const Access& access) {
   return Verdict::undecided;
 }
 
-Verdict judge_null(const Access& access) {
-  if (is_null(access.address)) refuse_null(access);
-  return Verdict::undecided;
-}
-
 void check_unallocated(const Access& access) {
   static constexpr Verdict (*kRules[])(const Access&) = {
-      judge_builtin_variable,    judge_own_data,
-      judge_overrun_of_heap,     judge_overrun_of_managed_variable,
-      judge_overrun_of_argument, judge_unseen_pointer,
-      judge_host_memory,         judge_null,
+      judge_null,
+      judge_builtin_variable,
+      judge_own_data,
+      judge_overrun_of_heap,
+      judge_overrun_of_managed_variable,
+      judge_overrun_of_argument,
+      judge_unseen_pointer,
+      judge_host_memory,
   };
   for (const auto rule : kRules)
     if (rule(access) == Verdict::allowed) return;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "c10/cuda/CUDAFunctions.h"
+#include "c10/cuda/CUDAGraphsC10Utils.h"
 #include "c10/cuda/CUDAStream.h"
 
 EMULATOR_BEGIN
