@@ -172,7 +172,7 @@ print("package:", call_with_features(package, 9))
 # %% [markdown] syllabus="8.1a"
 # ## A program without Python
 #
-# `lltm_serve` is built by CMake against the C++ libraries inside of the torch package. This is the part of
+# `lltm_serve` is built by CMake against the C++ libraries inside the torch package. This is the part of
 # [`CMakeLists.txt`](../stages/stage8_deploy/CMakeLists.txt) that links them:
 
 # %%

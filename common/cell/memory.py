@@ -45,7 +45,7 @@ def saved_storages(forward: Callable[[], Result]) -> tuple[Result, dict[int, Unt
 def peak_bytes(step: Callable[[], object], device: str = "cpu") -> int:
     """The peak memory of `step()`: the most bytes of tensors in use at one time, beyond those in use before it.
 
-    On the CPU, the count uses every allocation in the profiler's trace, including those inside of operations; freeing
+    On the CPU, the count uses every allocation in the profiler's trace, including those inside operations; freeing
     memory from before the step does not lower it. On a GPU, PyTorch's allocator records the peak itself. Memory that
     is allocated only once, such as the gradients of parameters, counts in the first step.
     """

@@ -86,11 +86,10 @@ def no_idle(counted: Counted | None, case: object, part: str) -> None:
     """Raises `Failure` if a part of a launch accessed no memory: one of its "blocks", or of its "warps" no global one."""
     memory, cause = IDLE[part]
     for launch in counted.launches if counted else ():
-        idle = getattr(launch, f"idle_{part}")
+        idle, which = getattr(launch, f"idle_{part}"), f"{launch.kernel}<<<{launch.grid}, {launch.block}>>>"
         require(
             not idle,
-            f"{case}: the results are right, but {idle:,} {part} of {launch.kernel}<<<{launch.grid}, {launch.block}>>> "
-            f"access no {memory}. {cause}",
+            f"{case}: the results are right, but {idle:,} {part} of {which} access no {memory}. {cause}",
         )
 
 
