@@ -83,7 +83,7 @@ def few_reads(counted: Counted | None, enough: int, case: object) -> None:
 
 
 def no_idle(counted: Counted | None, case: object, part: str) -> None:
-    """Raises `Failure` if a part of a launch accessed no memory: one of its "blocks", or of its "warps" no global one."""
+    """Raises `Failure` if some "blocks" of a launch accessed no memory, or some "warps" no global memory."""
     memory, cause = IDLE[part]
     for launch in counted.launches if counted else ():
         idle, which = getattr(launch, f"idle_{part}"), f"{launch.kernel}<<<{launch.grid}, {launch.block}>>>"
