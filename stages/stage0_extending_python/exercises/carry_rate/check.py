@@ -22,6 +22,7 @@ WANT = {
     "torch.cat(sounds), a second time with the list sounds = [a, b]": (lambda a, b, plain: torch.cat([a, b]), "ab"),
     "torch.split(b, 1)": (lambda a, b, plain: b.split(1), "b"),
     "torch.numel(a)": (lambda a, b, plain: a.numel(), "a"),
+    "torch.result_type(a, plain)": (lambda a, b, plain: a.dtype, "a"),
 }
 
 
@@ -72,7 +73,7 @@ def agree(call, results, want, rate):
         if not isinstance(one, torch.Tensor):
             require(got == one, f"{call} gives {got}, expected {one}")
             require(
-                carried is None, f"{call} gives a number, which has no rate, but the result has the rate {carried}"
+                carried is None, f"{call} gives no tensor, so there is no rate, but the result has the rate {carried}"
             )
             continue
         same(call, got, one, "as Signals")

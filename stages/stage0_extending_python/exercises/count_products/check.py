@@ -26,6 +26,9 @@ WANT = {call: (lambda a, b: a @ b, 1) for call in PRODUCTS} | {
     "torch.cat([a, a])": (lambda a, b: torch.cat([a, a]), 0),
     "a @ b[:, 0]": (lambda a, b: a @ b[:, 0], None),
     "torch.stack([a, a]) @ b": (lambda a, b: torch.stack([a, a]) @ b, None),
+    "F.linear(a[0], b.T)": (lambda a, b: a[0] @ b, None),
+    "F.linear(torch.stack([a, a]), b.T)": (lambda a, b: torch.stack([a, a]) @ b, None),
+    "a[:, :0] @ b[:0]": (lambda a, b: torch.zeros(len(a), b.size(1)), 0),
 }
 
 
@@ -62,7 +65,7 @@ def check(work):
 def cause(counted, expected, which):
     """The likely cause of a wrong count."""
     if not expected:
-        return "This call contains no matrix product"
+        return "This call contains no multiplication of a matrix product"
     if not counted and which == "b":
         return "Only the second matrix is a Counting here, but the product counts, too"
     if not counted:

@@ -32,6 +32,7 @@ def check(work):
             d, e = torch.randn(2, N, generator=numbers, dtype=torch.float64)
             tensor = torch.randn(shape(call, N), generator=numbers, dtype=torch.float64)
             compare(work, call, want, (d, e, tensor))
+    large(work, numbers)
     out = work.load("trial").written(d, square := torch.randn(N, N, generator=numbers, dtype=torch.float64))
     same("out of torch.add(d, tensor, out=out)", out, torch.diag(d) + square, f"N={N}")
 
@@ -67,6 +68,22 @@ def compare(work, call, want, given):
         f"{call} calls {', '.join(expensive)}, but does not need the full matrix: use only the N diagonal elements. "
         "For example, a product with a diagonal matrix scales rows or columns",
     )
+
+
+def large(work, numbers):
+    """Raises `Failure` if a call that does not need the full matrix, of 80 GB here, creates it all the same."""
+    N = 100_000
+    for call in ("torch.mean(d)", "torch.add(d, e)", "torch.matmul(d, e)", "torch.matmul(d, tensor)"):
+        d, e = torch.randn(2, N, generator=numbers, dtype=torch.float64)
+        tensor = torch.randn(N, 2, generator=numbers, dtype=torch.float64)
+        try:
+            asked(work, call, (d, e, tensor))
+        except LearnerError as error:
+            if "memory" not in str(error):
+                raise
+            raise Failure(
+                f"{call} runs out of memory for N={N:,}: it creates a full matrix, but needs only the N diagonal elements"
+            ) from None
 
 
 def differentiate(work, call, want, given):

@@ -33,7 +33,9 @@ large = Linear(10, 300000)
 with torch.no_grad():
     for parameter in large.parameters():
         parameter.zero_()
+before = list(large.parameters())
 large.reset_parameters()
+seen["kept"] = all(old is new for old, new in zip(before, large.parameters()))
 seen["spread"] = {key: [value.min().item(), value.max().item(), value.mean().item(), value.std().item()]
                   for key, value in large.named_parameters()}
 try:
@@ -113,6 +115,11 @@ def module(seen):
         shown = f"Linear(in_features={sizes[0]}, out_features={sizes[1]}, bias={'bias' in shapes})"
         require(layer["shown"] == shown, f"{made} is printed as {layer['shown']}, expected {shown}")
     spread(seen["spread"])  # first: zeros are the same in every layer, too
+    require(
+        seen["kept"],
+        "reset_parameters() replaces the parameters, so an optimizer that was given them before no longer changes the "
+        "layer. Write the new values into them, as torch.nn.init does",
+    )
     repeated = " and ".join(seen["repeats"])
     require(
         not repeated,

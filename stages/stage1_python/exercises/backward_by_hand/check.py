@@ -3,9 +3,12 @@ import torch
 from common.exercises.judge import SMALL, agree, cases, derived_by_hand, require
 from common.exercises.judging.repeats import backward_twice
 
+EMPTY = ((3, 0, 7), (0, 5, 7))  # no inputs, no rows
+
 
 def check(work):
     agree(work.cell("by_hand"), cases(work))
+    agree(work.cell("by_hand"), [work.case(*size, dtype=torch.float64) for size in EMPTY])
     backward_twice(work, work.cell("by_hand"))
     for_all_rows(work)
     derived_by_hand(work, "by_hand", "lltm", *work.case(*SMALL).inputs().values())

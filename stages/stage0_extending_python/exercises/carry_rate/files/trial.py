@@ -31,6 +31,7 @@ CALLS = {
     "torch.cat(sounds), a second time with the list sounds = [a, b]": twice,
     "torch.split(b, 1)": lambda a, b, plain: torch.split(b, 1),
     "torch.numel(a)": lambda a, b, plain: torch.numel(a),
+    "torch.result_type(a, plain)": lambda a, b, plain: torch.result_type(a, plain),
 }
 
 
