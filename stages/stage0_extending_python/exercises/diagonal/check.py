@@ -82,7 +82,7 @@ def large(work, numbers):
             if "memory" not in str(error):
                 raise
             raise Failure(
-                f"{call} runs out of memory for N={N:,}: it creates a full matrix, but needs only the N diagonal elements"
+                f"{call} runs out of memory for N={N:,}: it creates a full matrix, but needs only N elements"
             ) from None
 
 

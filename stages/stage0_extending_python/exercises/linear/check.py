@@ -117,7 +117,7 @@ def module(seen):
     spread(seen["spread"])  # first: zeros are the same in every layer, too
     require(
         seen["kept"],
-        "reset_parameters() replaces the parameters, so an optimizer that was given them before no longer changes the "
+        "reset_parameters() replaces the parameters, and an optimizer that has the old ones no longer changes the "
         "layer. Write the new values into them, as torch.nn.init does",
     )
     repeated = " and ".join(seen["repeats"])
