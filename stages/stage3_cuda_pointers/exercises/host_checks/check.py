@@ -40,12 +40,15 @@ def check(work):
 
 SHAPES = [
     *(("input", shape) for shape in ((B, I + 1), (B + 1, I), (B, I, 1), (I,))),
-    *(("weights", shape) for shape in ((3 * S, S + I + 1), (3 * S + 1, S + I), (S + I, 3 * S), (3 * S,))),
-    *(("bias", shape) for shape in ((S,), (1, 3 * S), (1,))),
+    *(
+        ("weights", shape)
+        for shape in ((3 * S, S + I + 1), (3 * S + 1, S + I), (S + I, 3 * S), (3 * S,), (3 * S, S + I, 1))
+    ),
+    *(("bias", shape) for shape in ((S,), (1, 3 * S), (1,), (3 * S, 2))),
     *(
         (name, shape)
         for name in ("old_h", "old_cell")
-        for shape in ((B, S - 6), (B - 1, S), (1, S), (B, 1), (S, B), (B * S,))
+        for shape in ((B, S - 6), (B - 1, S), (1, S), (B, 1), (S, B), (B * S,), (B, S, 2))
     ),
 ]
 

@@ -49,14 +49,15 @@ def after_another_error(work):
     code = re.sub(r"(\bint main\([^)]*\)\s*{)", r"\1\n  cudaSetDevice(99);", work.text("twice.cu"))
     file.write_text(code, encoding="utf-8")
     try:
-        said = work.program(file.name, "1", "0.5", "32").output.partition("\n")[0]
+        for what, given in (("a valid launch", ("1", "0.5", "32")), ("doubling no numbers", ("0", "32"))):
+            said = work.program(file.name, *given).output.partition("\n")[0]
+            require(
+                said == "cudaSuccess",
+                f"after cudaSetDevice(99), which fails, {what} returns {said}: that is the error of the "
+                "earlier call, which cudaGetLastError still holds",
+            )
     finally:
         file.unlink()
-    require(
-        said == "cudaSuccess",
-        f"after cudaSetDevice(99), which fails, a valid launch returns {said}: that is the error of the "
-        "earlier call, which cudaGetLastError still holds",
-    )
 
 
 def too_many_blocks(work):

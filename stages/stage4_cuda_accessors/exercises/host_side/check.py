@@ -15,10 +15,14 @@ def check(work):
     named = "lltm_stage4" in setup and "lltm_stage3" not in setup
     require(named, "setup.py still names stage 3's package; this one is lltm_stage4")
     backward_twice(work)
-    for layout in ("transposed", "sliced"):
-        case = work.case(*SMALL, layout=layout)
+    for what, changes in (
+        ("expanded", {"grads": "expanded"}),
+        ("transposed", {"layout": "transposed"}),
+        ("sliced", {"layout": "sliced"}),
+    ):
+        case = work.case(*SMALL, **changes)
         forward, back = counted(work, case)
-        no_copies(case, forward, back)
+        no_copies(case, what, forward, back)
     require(
         forward.all_calls <= 5,
         f"forward makes {describe_calls(forward)}; 5 are enough: cat, addmm, three allocations",
@@ -47,13 +51,13 @@ def backward_twice(work):
     )
 
 
-def no_copies(case, forward, back):
+def no_copies(case, what, forward, back):
     """Neither direction copies a tensor, and each element is stored once, on the current stream."""
     for name, counts in (("forward", forward), ("backward", back)):
         copies = [call for call in counts.calls if call.partition(".")[0] in COPIES]
-        what = "old_cell" if name == "forward" else "grad_h or grad_cell"
-        require(not copies, f"{name} copies {case.layout} tensors: it calls ATen's {', '.join(copies)}. "
-                            f"The kernel accepts {what} with any strides")  # fmt: skip
+        read = "old_cell" if name == "forward" else "grad_h or grad_cell"
+        require(not copies, f"{name} copies {what} tensors: it calls ATen's {', '.join(copies)}. "
+                            f"The kernel accepts {read} with any strides")  # fmt: skip
         stored_once(counts.kernels, 2 * case.B * case.S * case.dtype.itemsize, name)
         on_current_stream(counts.kernels, name)
         guarded(counts.kernels, name)
