@@ -99,6 +99,7 @@ def every_rule():
         [(8, 3, 10), ("push", 1, 0), ("close",), ("push", 2, 1), ("pop", 1), ("pop", 2)],
         [(8, 2, 10), *[("push", k, 0) for k in range(1, 6)], ("close",), *[("pop", 1)] * 4],
         [(8, 2, 0), ("pop", 0), ("push", 1, 0), ("pop", 0), ("close",), ("pop", 5)],
+        [(8, 2, 10), ("push", 1, 0), ("pop", 2**31)],  # a month later
     ]
 
 
