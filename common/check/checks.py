@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError
 
-from ..cell.call import Call, Function, difference, input_gradients, outputs
+from ..cell.call import LOW_PRECISION, Call, Function, difference, input_gradients, outputs
 from .subject import Subject, needs
 
 
@@ -28,17 +28,31 @@ def not_finite(subject: Subject) -> None:
 
 
 def _kinds(function: Function, case: Call, name: str, bad: float) -> dict[str, Tensor]:
-    """For each result and gradient: 0 where finite, 1 where NaN, 2 and 3 where plus and minus infinity."""
-    inputs = case.inputs()
+    """For each result and gradient: 0 where finite, 1 where NaN, 2 and 3 where plus and minus infinity.
+
+    In 16 bits, all numbers are positive. Else a sum could cancel to zero, which depends on where results are rounded;
+    and zero times infinity is NaN.
+    """
+    inputs, gradients = case.inputs(), case.gradients()
+    if case.dtype in LOW_PRECISION:
+        for differentiable in case.differentiable:
+            inputs[differentiable].data.abs_()
+        gradients = tuple(gradient.abs() for gradient in gradients)
     inputs[name].data.view(-1)[1] = bad
-    got = results_of(function, case, inputs)
+    got = results_of(function, case, inputs, gradients)
     return {key: t.isnan().int() + 2 * t.isposinf().int() + 3 * t.isneginf().int() for key, t in got.items()}
 
 
-def results_of(function: Function, case: Call, inputs: dict[str, Tensor]) -> dict[str, Tensor | None]:
-    """Every result of a call with these inputs, and the gradients of those that require them."""
+def results_of(
+    function: Function, case: Call, inputs: dict[str, Tensor], gradients: tuple[Tensor | None, ...] | None = None
+) -> dict[str, Tensor | None]:
+    """Every result of a call with these inputs, and the gradients of those that require them.
+
+    By default, the upstream gradients are those of the case.
+    """
     results = function(*inputs.values())
-    return dict(zip(case.results, results, strict=True)) | input_gradients(results, inputs, case.gradients())
+    gradients = case.gradients() if gradients is None else gradients
+    return dict(zip(case.results, results, strict=True)) | input_gradients(results, inputs, gradients)
 
 
 def gradcheck(subject: Subject) -> None:
