@@ -159,6 +159,20 @@ def test_stage_7_says_what_it_has_reached():
     assert f"and {min(wide):.1f} times at 768" in text
 
 
+def test_stage_7_says_that_it_gains_less_in_float16():
+    record = records.read_result(records.RECORDED / "h200_sequences.json")
+    text = (stages.get_stage(7).folder / "README.md").read_text()
+    times = {
+        name: [row["median"] / 1e3 for row in record["sequences"] if (row["name"], row["dtype"]) == (name, "float16")]
+        for name in ("stage 7", "cuDNN LSTM")
+    }
+    shown = {name: f"{forward:.2f} / {both:.2f} ms" for name, (forward, both) in times.items()}
+    said = " ".join(text.split())
+    assert f"cuDNN takes {shown['cuDNN LSTM']} and this stage {shown['stage 7'].removesuffix(' ms')} ms" in said
+    forward, both = (cudnn / own for own, cudnn in zip(*times.values(), strict=True))
+    assert f"{forward:.1f} times as fast in forward and {both:.1f} times with backward" in said
+
+
 @pytest.mark.parametrize("cores", ["two", "sixteen"])
 def test_stage_7_says_what_it_has_reached_on_a_cpu(cores):
     """The README's table of times on a CPU, and the ratios below it, are what is recorded."""
