@@ -524,5 +524,5 @@ def test_what_is_timed_needs_no_new_pages_for_each_tensor():
         [sys.executable, "-c", FAULTS], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout
     before, after = map(int, printed.split())
-    assert before >= 100
-    assert after < 20
+    assert before >= 100  # at least one for each of the 100 tensors
+    assert after <= before / 10  # some: a tensor may get another place than the one before it
