@@ -509,12 +509,11 @@ import torch
 from common.measure import clock
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(100):
-        torch.ones(2**20)
+    for _ in range(50):
+        [torch.ones(2**20) for _ in range(5)]  # at once, as the buffers of a call
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 print(faults())
 clock.interleave([lambda: None], "cpu", 1, 0.0)
-torch.ones(2**20)
 print(faults())
 """
 
@@ -524,5 +523,5 @@ def test_what_is_timed_needs_no_new_pages_for_each_tensor():
         [sys.executable, "-c", FAULTS], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout
     before, after = map(int, printed.split())
-    assert before >= 100
-    assert after < 20
+    assert before >= 250  # at least one for each tensor
+    assert after <= before / 5  # some: a tensor may get another place than the one before it

@@ -90,7 +90,6 @@ def parts_of(device: str, stage: Stage, plan: Plan, repeats: list[dict]) -> Iter
 
 def settle_baseline(configuration: Configuration, device: str, plan: Plan) -> dict[str, list[dict]]:
     """The first times of torch's own module alone."""
-    cell_times.compile_on_all_cores(device)
     return {"repeats": [settle(partial(repeat_baseline, configuration, device, plan))]}
 
 
