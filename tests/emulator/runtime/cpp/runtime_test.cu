@@ -82,7 +82,8 @@ __global__ void wrong_kernel(T* memory, int zero) {
 }
 const std::string kWrong = "kernel wrong_kernel<int>, block (0, 1, 0), thread (5, 0, 0) ";
 
-int* const kWild = reinterpret_cast<int*>(1 << 20);  // no memory is there, but it is not near the null pointer
+int* const kWild =
+    reinterpret_cast<int*>(1 << 20);  // no memory is there, but it is not near the null pointer
 TEST(Failures, WildPointer) {
   expect_failure(failure_of([] { wrong_kernel<int><<<dim3(1, 2), 8>>>(kWild, 1); }),
                  {kWrong, "address 0x100000", kWrongLine});
@@ -427,9 +428,7 @@ TEST(Threads, LaunchesOfTwoThreadsComeOneAfterTheOther) {
 }
 TEST(Threads, AFailureComesToTheThreadThatLaunched) {
   std::string failure;
-  std::thread other([&] {
-    failure = failure_of([] { wrong_kernel<int><<<dim3(1, 2), 8>>>(kWild, 1); });
-  });
+  std::thread other([&] { failure = failure_of([] { wrong_kernel<int><<<dim3(1, 2), 8>>>(kWild, 1); }); });
   for (int i = 0; i < 100; i++) expect_works();
   other.join();
   expect_failure(failure, {kWrong});
