@@ -9,13 +9,13 @@
 #include "queue.h"
 
 int main(int, char** words) {
-  auto number = [&] { return std::atoi(*++words); };
+  auto number = [&] { return std::atoll(*++words); };
   const size_t waiting = number(), batch = number();
   Queue queue({waiting, batch, number()});
   while (*++words) {
     const std::string event = *words;
     if (event == "push") {
-      const int request = number();
+      const int request = int(number());
       std::printf("%s\n", queue.push(request, number()) ? "accepted" : "refused");
     } else if (event == "pop") {
       for (const int request : queue.pop(number())) std::printf("%d ", request);
