@@ -17,7 +17,12 @@ from ..studies import ablation
 from .syllabus import syllabus_table
 from .tables.ablation_table import ablation_summary, ablation_table
 from .tables.decision import cell_decision, pointwise_decision
-from .tables.emulator_tables import features_table, public_extensions_table, speed_table
+from .tables.emulator_tables import (
+    features_table,
+    public_extensions_table,
+    public_programs_table,
+    speed_table,
+)
 from .tables.exercise_tables import exercises_table, mutation_table, wrong_answers_table
 from .tables.kernels_table import kernels_table
 from .tables.ladder import ladder_picture, ladder_table, results_table, stage_table, stages_table
@@ -97,6 +102,7 @@ GENERATORS: dict[str, Generator] = {
     "features": features_table,
     "emulator-speed": ignoring_page(speed_table),
     "public-extensions": ignoring_page(public_extensions_table),
+    "public-programs": ignoring_page(public_programs_table),
     "published": ignoring_page(published_table),
     "sequences": ignoring_page(sequences_table),
     "ncu": ncu_table,

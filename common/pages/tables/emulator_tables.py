@@ -10,6 +10,8 @@ from ...results import records
 from ...studies import emulator_speed
 from ...studies.programs.features import Feature, read_features
 from ...studies.public_extensions import study
+from ...studies.public_programs import programs
+from ...studies.public_programs import study as programs_study
 from ..markdown import markdown_table
 
 
@@ -71,6 +73,32 @@ def public_extensions_table() -> str:
     stale = "" if record["sources"] == study.hash_emulator() else " The emulator has changed since."
     versions = f"torch {record['versions']['torch']}, g++ {record['versions']['g++']}, {record['date'][:10]}"
     return f"{table}\n\n{right} of {len(rows)} are right. {versions}.{stale}"
+
+
+def public_programs_table() -> str:
+    """How many programs of each repository are right; below it each other one with the reason, and the date."""
+    if not programs_study.RECORD.exists():
+        return "Not recorded yet: `python -m common.studies.public_programs.study`."
+    record = json.loads(programs_study.RECORD.read_text())
+    rows, others = [], []
+    for repository, address in programs.REPOSITORIES.items():
+        own = [row for row in record["rows"] if row["repository"] == repository]
+        counts = {outcome: sum(row["outcome"] == outcome for row in own) for outcome in programs_study.OUTCOMES}
+        smaller = sum(row["smaller"] for row in own)
+        right = counts.pop(programs_study.RIGHT)
+        other = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+        rows.append([f"[{repository}]({address})", str(len(own)), str(smaller), str(right), other or "–"])
+        others += [describe_program(row) for row in own if row["outcome"] != programs_study.RIGHT]
+    table = markdown_table(["repository", "programs", "with smaller sizes", "right", "others"], rows, left=1)
+    stale = "" if record["sources"] == programs_study.hash_emulator() else " The emulator has changed since."
+    versions = f"g++ {record['versions']['g++']}, {record['date'][:10]}"
+    return "\n\n".join((table, "\n".join(others), f"{versions}.{stale}"))
+
+
+def describe_program(row: dict) -> str:
+    """A line of the list of programs that are not right."""
+    reason = f": `{first_error(row['reason'])}`" if row["reason"] else ""
+    return f"- `{row['name']}` ({row['outcome']}){reason}"
 
 
 def first_error(reason: str) -> str:

@@ -32,7 +32,7 @@ def check(work):
     for call, (want, carriers) in WANT.items():
         low, high = (int(rate) for rate in 8000 + torch.randint(40_000, (2,), generator=numbers).cumsum(0) + 1)
         a, b, plain = torch.randn(3, 4, 4, generator=numbers)
-        for rates in ((low, low), (low, low + high), (low + high, low), (low, low + 1)):
+        for rates in ((low, low), (low, low + high), (low + high, low), (low, low + 1), (low, low + 0.5)):
             found = tried(work, call, a, rates[0], b, rates[1], plain)
             if carriers == "ab" and rates[0] != rates[1]:
                 if "refused" not in found:

@@ -11,6 +11,8 @@ PRODUCTS = (
     "torch.mm(mat2=b, input=a)",
     "a.matmul(b)",
     "a.mm(b)",
+    "a.matmul(other=b)",
+    "a.mm(mat2=b)",
     "a @ b",
     "F.linear(a, b.T)",
 )

@@ -20,6 +20,7 @@ HIDDEN = {
     "F": "by a ten-thousandth",
     "G": "in the second derivative, by a ten-thousandth",
     "H": "in the second derivative where x is negative",
+    "I": "in the second derivative where x is not contiguous",
 }
 BY_CHANCE = ("B", "C", "H")  # a test with numbers of one random sign finds these in half of all runs
 TIMES = 6

@@ -85,6 +85,13 @@ class PositiveSlope(RoughSlope):
         return grad * 6 * x.abs()
 
 
+class RowwiseSlope(RoughSlope):
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 6 * x.as_strided(x.shape, (x.size(1), 1))
+
+
 class G(A):
     """Right."""
 
@@ -101,6 +108,15 @@ class H(A):
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
         return grad * PositiveSlope.apply(x)
+
+
+class I(A):  # noqa: E742
+    """Right."""
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * RowwiseSlope.apply(x)
 
 
 def trial(name):

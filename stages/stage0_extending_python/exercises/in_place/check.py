@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import torch
 
 from common.exercises.judge import CALLS, Failure, LearnerError, require, same, unchanged
@@ -31,6 +33,7 @@ def check(work):
         after = "backward has changed x: it computes in the memory that forward saved, which is x itself"
         require(torch.equal(trial.used_after_backward(start), x.detach()), f"{after} ({case})")
         require(made_by == "TanhInPlaceBackward", f"x was made by {made_by}, not by TanhInPlace")
+    differentiated_twice(work, numbers)
     x, is_itself = trial.of_a_plain_tensor(start)
     same("x after tanh_(x)", x, torch.tanh(start.detach()), "x requires no gradient", torch.float64)
     require(is_itself, "tanh_(x) does not return x, if x requires no gradient")
@@ -42,6 +45,21 @@ def check(work):
         "of x itself, not those of x.data"
     )
     noticed(trial.changed_after_it_was_saved, start, "modified by an inplace operation", message)
+
+
+def differentiated_twice(work, numbers):
+    """The second derivative is right, or refused with torch's `once_differentiable`."""
+    start = torch.randn(3, 5, generator=numbers, dtype=torch.float64).requires_grad_()
+    calls = work.beside(Path(__file__).with_name("twice.py"))
+    constant = "backward computes 1 - y * y so that autograd treats it as a constant"
+    try:
+        second = calls.second_derivative(start)
+    except LearnerError as error:
+        raise Failure(f"the second derivative through tanh_ raises {error.kind}: {constant}") from None
+    if second is not None:
+        y = torch.tanh(start.detach())
+        same("the second derivative through tanh_", second, -2 * y * (1 - y * y), "shape (3, 5), float64",
+             suspects={constant: torch.zeros(3, 5, dtype=torch.float64)})  # fmt: skip
 
 
 def noticed(call, start, words, message):

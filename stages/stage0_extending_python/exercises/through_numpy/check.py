@@ -49,6 +49,8 @@ def several_calls(work, numbers):
     signal = torch.randn(9, generator=numbers, dtype=torch.float64).requires_grad_()
     first, second = torch.randn(2, 3, generator=numbers, dtype=torch.float64)
     twice = work.beside(Path(__file__).with_name("twice.py"))
+    called = twice.calls_numpy(signal, first.tolist())
+    require(called, "smooth does not call numpy.convolve, for which this exercise writes a gradient")
     found, kernel = twice.gradients(signal, first.tolist(), second.tolist())
     require(kernel == first.tolist(), "smooth or its backward changes the list with the kernel: it is the caller's")
     want = gradient(signal, torch.ones(7), first)

@@ -30,6 +30,7 @@ def check(work):
     for how in ("deepcopy", "pickle"):
         copies(trial, how, x, more)
         copies(trial, how, x[:0], more)
+        copies(trial, how, torch.empty(2**31, 0), more[:, :0])  # more rows than an int holds, without elements
     threads(work, torch.randn(3000, 7, generator=numbers, dtype=torch.float64))
 
 
@@ -60,6 +61,9 @@ def copies(trial, how, x, more):
     except LearnerError as error:
         if "pickle" in str(error):
             raise Failure(f"{how}: {str(error).splitlines()[0]}\n{BINDS_PICKLE}") from None
+        if len(x) >= 2**31:
+            said = f"{how} of an object with {len(x)} rows: {str(error).splitlines()[0]}"
+            raise Failure(f"{said}\nrows is an int64_t, and does not fit into an int") from None
         raise
     case = f"an object with {len(x)} rows, {how}, and {len(more)} rows added to the copy"
     for what, found, rows in (("the object", one, x), ("its copy", another, torch.cat([x, more]))):

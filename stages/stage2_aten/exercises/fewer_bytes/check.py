@@ -16,6 +16,7 @@ def check(work):
     values(gated, z, numbers)
     large = torch.tensor([1.0, 1e4, 1.0]).repeat(z.size(1))[: z.size(1)]  # 0 * inf and inf - inf show as NaN
     values(gated, z.float() * large, numbers)
+    values(gated, z * torch.tensor([1.0, 0.0]).repeat(z.size(1))[: z.size(1)], numbers)  # tanh is 0
     counts(work, gated, torch.randn(4, 2 * 50, generator=numbers))
 
 

@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import agree, cases, same, wide_indices
+from common.exercises.judge import agree, cases, require, same, wide_indices
 from common.exercises.judging.launches import large_batch
 
 
@@ -13,6 +13,20 @@ def check(work):
         z_i, z_o, z_g = z.chunk(3, dim=1)
         want = torch.cat([z_i.sigmoid(), z_o.sigmoid(), torch.nn.functional.elu(z_g)], dim=1)
         same("gates", gates, want, case, suspects={"this is z, but backward needs the activated gates": z})
+    near_zero(work)
     work.by_kernels()
     large_batch(work, lambda case: agree(work.cell(), [case], gradients=False))
     wide_indices(work.code("csrc/lltm_kernel.cu"), "row", "state_size")
+
+
+def near_zero(work):
+    """The candidate cell keeps its digits where z is small: exp(z) - 1 loses them."""
+    z = -1e-6
+    input, weights, bias, old_h, old_cell = (tensor.detach() for tensor in work.case(3, 5, 70).inputs().values())
+    gates = work.load("_C").forward(input, weights * 0, bias * 0 + z, old_h, old_cell)[-1]
+    error = (gates[:, 140:].double() / torch.tensor(z).double().expm1() - 1).abs().max().item()
+    require(
+        error < 1e-3,
+        f"the candidate cell is wrong by {error:.0%} at z = {z}, in float32: exp(z) - 1 loses the digits of a small "
+        "z; elu in lltm_math.h uses expm1",
+    )

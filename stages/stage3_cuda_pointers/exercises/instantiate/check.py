@@ -1,6 +1,6 @@
 import re
 
-from common.exercises.judge import BuildFailure, Failure, agree, cases
+from common.exercises.judge import BuildFailure, Failure, LearnerError, agree, cases
 
 ADVICE = (
     "lltm.cpp calls this function, but lltm_kernel.cu does not instantiate it for exactly these types (`long` is "
@@ -15,5 +15,17 @@ def check(work):
         if re.search(r"undefined symbol: .*launch_\w+ward", str(failure)):
             raise BuildFailure(f"{failure}\n{ADVICE}") from None
         raise
+    empty_batch(work)
     if '"lltm_kernel.cu' in work.code("csrc/lltm.cpp"):
         raise Failure("lltm.cpp includes the kernels: nvcc would then have to compile all of torch's headers")
+
+
+def empty_batch(work):
+    """The functions that are instantiated are the given ones, which launch nothing for an empty batch."""
+    try:
+        agree(work.cell(), cases(work, [(0, 5, 7)]))
+    except LearnerError as error:
+        raise Failure(
+            f"with B=0: {str(error).splitlines()[0]}\nThe given launch_forward and launch_backward launch nothing "
+            "for an empty batch: instantiate them, and write no function of your own in their place"
+        ) from None

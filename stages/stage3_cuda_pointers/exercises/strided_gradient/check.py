@@ -29,6 +29,7 @@ def check(work):
                 raise
             raise Failure(f"{str(error).strip()}\n{advice}") from None
     _, new_cell, X, gates = extension.forward(*inputs)
+    rows_apart(extension, (new_cell, inputs[1], X, gates))
     none = extension.backward(None, None, inputs[1], X, gates, new_cell, [True] * 5)
     require(
         all(one is None for one in none),
@@ -46,3 +47,21 @@ def check(work):
             raise
         raise Failure(f"{error}\nclone copies a gradient even if it is contiguous; contiguous() does not") from None
     error_reported(work, "backward", *given)
+
+
+def rows_apart(extension, kept):
+    """Gradients whose units are neighbours in memory, but whose rows are not one behind the other."""
+    new_cell, weights, X, gates = kept
+    wide = torch.cat([new_cell, -new_cell], dim=1)
+    layouts = {
+        "columns of a wider tensor, with the strides (2 S, 1)": wide[:, : new_cell.size(1)],
+        "one row, expanded to (B, S), with the strides (0, 1)": new_cell[:1].expand_as(new_cell),
+    }
+    for layout, grad in layouts.items():
+        found, expected = (
+            extension.backward(one, one, weights, X, gates, new_cell, [True] * 5) for one in (grad, grad.contiguous())
+        )
+        for got, want in zip(found, expected, strict=True):
+            require(
+                torch.equal(got, want), f"backward is wrong for gradients that are {layout}: it reads other numbers"
+            )

@@ -16,6 +16,10 @@ def check(work):
                 f"nvcc completes the device code of {source}, so no call in it can stay unresolved: ptxas fatal   : "
                 "Unresolved extern function '_Z6squaref'",
             )
+            require(
+                "-dlto" not in compiled[source].words or "-gencode" not in " ".join(compiled[source].words),
+                f"nvcc refuses the command for {source}: '-dlto' conflicts with '-gencode', which torch adds",
+            )
     linked = [command for command in asked if "-dlink" in command.words]
     require(
         bool(linked),

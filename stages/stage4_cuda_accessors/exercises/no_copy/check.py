@@ -11,10 +11,10 @@ def check(work):
     numbers = work.numbers()
     for B, S in SIZES:
         for dtype in (torch.float32, torch.float64):
-            for layout, laid_out in LAYOUTS.items():
+            for layout, of_z, of_cell in layouts():
                 z, old_cell = (
                     laid_out(torch.randn(shape, generator=numbers, dtype=torch.float64).to(work.device, dtype))
-                    for shape in ((B, 3, S), (B, S))
+                    for laid_out, shape in ((of_z, (B, 3, S)), (of_cell, (B, S)))
                 )
                 what = f"{layout}, B={B}, S={S}, {str(dtype).removeprefix('torch.')}"
                 compare(step(z, old_cell), z, old_cell, what)
@@ -47,6 +47,12 @@ LAYOUTS = {
     "part of wider rows": lambda tensor: torch.nn.functional.pad(tensor, (0, 3), value=torch.nan)[..., :-3],
     "expanded": lambda tensor: tensor.flatten()[0].expand(tensor.shape),
 }
+
+
+def layouts():
+    """Each layout for both arguments, and an expanded old_cell with a z whose elements differ."""
+    yield from ((name, laid_out, laid_out) for name, laid_out in LAYOUTS.items())
+    yield "old_cell expanded", LAYOUTS["contiguous"], LAYOUTS["expanded"]
 
 
 def compare(results, z, old_cell, what):

@@ -22,7 +22,7 @@ def check(work):
         z, old_cell, grads = given(work, case)
         truthful(probe, case, "pointwise", z, old_cell)
         _, new_cell, gates = probe.call("pointwise", z, old_cell)
-        for heads in (grads, (grads[0], None)):
+        for heads in (grads, (grads[0], None), (None, None)):
             for saved in (new_cell, new_cell.t().contiguous().t()):
                 truthful(probe, case, "pointwise_backward", *heads, gates, saved)
     with_opcheck(work, probe)

@@ -74,7 +74,7 @@ def saved(work, probe):
 def missing_gradient(work, cell):
     """No zeros are created for an output that was not used, and nothing is computed twice."""
     found = {}
-    for grads in ("both", "cell only"):
+    for grads in ("both", "cell only", "h only"):
         case = work.case(*SMALL, grads=grads)
         inputs = case.inputs()
         results = cell(*inputs.values())
@@ -86,11 +86,12 @@ def missing_gradient(work, cell):
             "pointwise_backward reads: save these two",
         )
         found[grads] = sum(number for name, number in counted.calls.items() if name.startswith("zeros"))
-    require(
-        found["cell only"] <= found["both"],
-        f"when new_h is not used, autograd creates zeros for its gradient (calls of zeros: {found['cell only']}), "
-        "but the operator accepts None: call ctx.set_materialize_grads(False)",
-    )
+    for unused, grads in (("new_h", "cell only"), ("new_cell", "h only")):
+        require(
+            found[grads] <= found["both"],
+            f"when {unused} is not used, its gradient becomes a tensor of zeros (calls of zeros: {found[grads]}), "
+            "but the operator accepts None: call ctx.set_materialize_grads(False), and pass None on",
+        )
 
 
 def strided_gradients(work, cell):

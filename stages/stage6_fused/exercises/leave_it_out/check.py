@@ -31,7 +31,7 @@ def check(work):
         z_is_right(work, probe, dtype)
     agree(work.cell(), cases(work))
     agree(work.cell(), [work.case(*SMALL, requires_grad=needed) for needed in NEEDS])
-    half_of_d_X(work, probe)
+    gradients_of_products(work, probe)
     operations = work.beside(Path(__file__).with_name("operations.py"))
     for needed in NEEDS:
         no_waste(work, operations, needed)
@@ -53,8 +53,8 @@ def z_is_right(work, probe, dtype):
     same("z", z, of_h + of_input + bias, case, suspects=suspects)
 
 
-def half_of_d_X(work, probe):
-    """cell_backward returns only the needed half of d_X."""
+def gradients_of_products(work, probe):
+    """cell_backward returns only the needed half of d_X, and strides as its fake kernel declares."""
     B, I, S = SMALL
     case = work.case(*SMALL)
     input, weights, _, old_h, _ = given = [tensor.detach() for tensor in case.inputs().values()]
@@ -68,6 +68,14 @@ def half_of_d_X(work, probe):
             f"d_X has shape {tuple(got[0].shape)} where only {needed} needs a gradient, expected {(B, columns)}: "
             "the product with the other columns of weights is not needed",
         )
+    d_weights = probe.call(
+        "cell_backward", *case.gradients(), input, weights, old_h, new_cell, z, [True] * len(INPUTS)
+    )[1]
+    require(
+        d_weights.is_contiguous(),
+        f"d_weights has the strides {d_weights.stride()}, but the fake kernel declares a contiguous tensor, which "
+        "torch.compile relies on",
+    )
 
 
 def no_waste(work, operations, needed):

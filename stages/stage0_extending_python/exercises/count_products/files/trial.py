@@ -24,6 +24,8 @@ CALLS = {
     "torch.mm(mat2=b, input=a)": lambda a, b: torch.mm(mat2=b, input=a),
     "a.matmul(b)": lambda a, b: a.matmul(b),
     "a.mm(b)": lambda a, b: a.mm(b),
+    "a.matmul(other=b)": lambda a, b: a.matmul(other=b),
+    "a.mm(mat2=b)": lambda a, b: a.mm(mat2=b),
     "a @ b": lambda a, b: a @ b,
     "F.linear(a, b.T)": lambda a, b: F.linear(a, b.T),
     "F.linear(a, weight=b.T, bias=bias)": lambda a, b: F.linear(a, weight=b.T, bias=torch.ones(b.size(1))),

@@ -1,0 +1,9 @@
+"""Public CUDA programs on the emulator: which of them build, and whether they end with success.
+
+    python -m common.studies.public_programs.study FOLDER [--only NAME]
+
+FOLDER contains clones of the repositories that programs.py names. Each program compares its own results with those of
+a loop on the CPU or of a library, and its exit status says whether they agree. Programs that would compute for hours
+on a CPU get smaller sizes or fewer repetitions; nothing else of them is changed. The outcomes go to
+docs/results/emulator/public_programs.json. Nothing of the repositories is kept.
+"""

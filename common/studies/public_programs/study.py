@@ -1,0 +1,156 @@
+"""Builds and runs the programs, and records the outcomes: see the package's docstring."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from ...console import say
+from ...emulator import fingerprint
+from ...errors import UserError
+from ...paths import ROOT, display_path
+from ...results import records
+from .programs import PROGRAMS, REPOSITORIES, Program
+
+RECORD = records.RECORDED / "emulator" / "public_programs.json"
+SECONDS = 300  # for a program to run, after it is built
+BUILD_SECONDS = 900
+RIGHT = "right"
+OUTCOMES = {
+    RIGHT: "it ends with the status 0, and the emulator reports nothing",
+    "waived": "it says that the device lacks something, and does nothing",
+    "reported": "the emulator reports a mistake",
+    "wrong": "it ends with another status",
+    "does not build": "g++ refuses it",
+    "too slow": f"it does not end within {SECONDS} s",
+    "not run": "a source file is missing",
+}
+WAIVED = 2  # the status with which NVIDIA's samples end in that case
+
+
+class Ran(NamedTuple):
+    """How a run of `cuemu` ended: its exit status, what it printed, and the seconds that it took."""
+
+    status: int
+    output: str
+    seconds: float
+
+
+def record_outcomes(folder: Path, only: str = "") -> int:
+    """Runs each program whose name contains `only`, and writes the record; 1 if a repository is missing."""
+    missing = [name for name in REPOSITORIES if not (folder / name).is_dir()]
+    for name in missing:
+        say(f"{display_path(folder)} has no folder {name}: clone {REPOSITORIES[name]} into it")
+    record = records.start_record(hash_emulator()) | {"rows": []}
+    for program in PROGRAMS:
+        if program.repository in missing or only not in program.name:
+            continue
+        row = try_program(program, folder)
+        record["rows"].append(row)
+        say(f"{program.repository}, {program.name}: {row['outcome']} {row['reason']} ({row['seconds']:.0f} s)")
+        if not only:
+            records.save(record, RECORD)
+    say(f"{display_path(RECORD)} written; `make tables` updates the page" if not only else "nothing recorded")
+    return int(bool(missing))
+
+
+def hash_emulator() -> str:
+    """A hash of the emulator's sources."""
+    return fingerprint().hex()
+
+
+def try_program(program: Program, folder: Path) -> dict:
+    """The row of a program: its outcome, one of `OUTCOMES`, and the reason."""
+    facts = {"repository": program.repository, "name": program.name, "smaller": bool(program.smaller)}
+    with tempfile.TemporaryDirectory(prefix="public-") as work:
+        try:
+            sources = shrink(program, folder / program.repository, Path(work))
+        except UserError as error:
+            return facts | {"outcome": "not run", "reason": str(error), "seconds": 0.0}
+        ran = run(program, sources, folder / program.repository)
+    outcome, reason = judge(ran)
+    return facts | {"outcome": outcome, "reason": reason, "seconds": round(ran.seconds, 1)}
+
+
+def shrink(program: Program, repository: Path, work: Path) -> list[Path]:
+    """The sources of a program; those with smaller sizes are copies in `work`.
+
+    Raises `UserError` if a source is missing, or if a text to replace is in none of them.
+    """
+    sources = [repository / source for source in program.sources]
+    if absent := [path for path in sources if not path.is_file()]:
+        raise UserError(f"{display_path(absent[0])} is missing")
+    if not program.smaller:
+        return sources
+    texts = [path.read_text() for path in sources]
+    for old, new in program.smaller:
+        if not any(old in text for text in texts):
+            raise UserError(f"{old!r} is in no source of {program.name}")
+        texts = [text.replace(old, new) for text in texts]
+    copies = [work / path.name for path in sources]
+    for copy, text in zip(copies, texts, strict=True):
+        copy.write_text(text)
+    return copies
+
+
+def run(program: Program, sources: list[Path], repository: Path) -> Ran:
+    """Builds and runs a program with `cuemu run`, in its own folder."""
+    home = (repository / program.sources[0]).parent
+    include_dirs = [home, *(repository / name for name in program.include_dirs)]
+    command = [sys.executable, "-m", "common.emulator", "run", *sources, "-std", program.standard]
+    command += [word for path in include_dirs for word in ("-I", path)]
+    command += ["--", *program.arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "EMULATOR_TIMEOUT": str(SECONDS)}
+    start = time.monotonic()
+    try:
+        done = subprocess.run(
+            command,
+            cwd=home,
+            env=environment,
+            text=True,
+            errors="replace",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=BUILD_SECONDS + SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        return Ran(124, str(error.stdout or ""), time.monotonic() - start)
+    return Ran(done.returncode, done.stdout, time.monotonic() - start)
+
+
+def judge(ran: Ran) -> tuple[str, str]:
+    """The outcome of a run and its reason, which is empty for a right result."""
+    lines = [line.strip() for line in ran.output.splitlines() if line.strip()]
+    errors = [line for line in lines if re.search(r"\berror: ", line)]
+    first = (errors or lines or [""])[0][:300]
+    if ran.status == 0:
+        return RIGHT, ""
+    if ran.status == 124:
+        return "too slow", ""
+    if ran.status == WAIVED:
+        return "waived", (lines or [""])[-1][:300]
+    if re.search(r"does not (compile|link)", ran.output):
+        return "does not build", next((line for line in errors if "does not compile" not in line), first)[:300]
+    if ran.status == 66 or any(line.startswith("error: ") for line in lines):
+        return "reported", first
+    return "wrong", (lines or [""])[-1][:300]
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
+    parser.add_argument("folder", type=Path, help="the folder with the clones")
+    parser.add_argument("--only", default="", help="only programs whose name contains this; nothing is recorded then")
+    given = parser.parse_args()
+    return record_outcomes(given.folder.absolute(), given.only)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
