@@ -1,11 +1,12 @@
 import random
 from collections import Counter
+from itertools import pairwise
 
 import torch
 
 from common.exercises.judge import Failure, require
 
-EPOCHS = 3
+EPOCHS = 5
 
 
 def check(work):
@@ -18,8 +19,16 @@ def check(work):
         samples += world_size > 1  # the last one is smaller
         seed *= world_size > 2
         epochs = [one_epoch(rows_of, samples, batch_size, seed, epoch, world_size) for epoch in range(EPOCHS)]
-        require(epochs[0] != epochs[1] != epochs[2], "two epochs have the same order: does it depend on the epoch?")
+        orders = set(map(tuple, epochs))
+        require(len(orders) == EPOCHS, "two epochs have the same order: does it depend on the epoch?")
         require(sorted(epochs[0]) != epochs[0], "the samples come in their own order, expected a random one")
+        if world_size == 1:
+            kept = [len(neighbours(epochs[0]) & neighbours(other)) for other in epochs[1:]]
+            require(
+                max(kept) < samples / 4,
+                f"of {samples} samples, {max(kept)} have the same neighbour in another epoch: its order is the first "
+                "one, moved, expected a new random one",
+            )
         again = one_epoch(rows_of, samples, batch_size, seed, 1, world_size)
         require(
             again == epochs[1],
@@ -53,6 +62,11 @@ def one_epoch(rows_of, samples, batch_size, seed, epoch, world_size):
     )
     require(set(counts) == set(range(samples)), f"there are rows that are not samples ({where})")
     return found
+
+
+def neighbours(order):
+    """Each sample with the one after it."""
+    return set(pairwise(order))
 
 
 def as_list(rows):
