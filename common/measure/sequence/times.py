@@ -61,9 +61,8 @@ MEDIUM, WIDE, LONG = (128, 64, 256, 512), (128, 64, 512, 512), (1024, 16, 768, 7
 SMALL = (128, 16, 32, 128)
 ON_CPU = tuple(Configuration(cell, *SMALL) for cell in ("lltm", "lstm", "gru"))
 ON_GPU = (
-    *(Configuration(cell, *MEDIUM, maths=maths) for maths in ("IEEE", "TF32") for cell in ("lltm", "lstm")),
+    *(Configuration(cell, *MEDIUM, maths=maths) for maths in ("IEEE", "TF32") for cell in ("lltm", "lstm", "gru")),
     *(Configuration(cell, *size, "bfloat16") for size in (WIDE, LONG) for cell in ("lltm", "lstm")),
-    Configuration("gru", *MEDIUM, maths="TF32"),
     Configuration("gru", *WIDE, "bfloat16"),
     Configuration("lstm", *WIDE, "float16"),
     Configuration("lltm", 32, 16, 32, 128),  # short enough for torch.compile of the loop
