@@ -8,6 +8,7 @@ import re
 import pytest
 
 from common import stages
+from common.figures.sequence_step import parts_of_step
 from common.measure.bench import FULL
 from common.results import records
 from common.results.rows import share_of_copy, size_label, unique
@@ -157,6 +158,19 @@ def test_stage_7_says_what_it_has_reached():
     small, wide = to_flash[:2], to_flash[2:]
     assert f"is {min(small):.1f} to {max(small):.1f} times as fast as FlashRNN's at 512 units" in text
     assert f"and {min(wide):.1f} times at 768" in text
+
+
+def test_stage_7_says_how_near_a_step_is_to_its_limit():
+    sweep, limits = (json.loads(path.read_text()) for path in (records.SWEEP_RECORD, records.LIMITS_RECORD))
+    parts = parts_of_step(sweep, limits)
+    step, limit = sum(parts.values()), parts["product"] + parts["exchange"]
+    text = " ".join((stages.get_stage(7).folder / "README.md").read_text().split())
+    assert f"needs {step:.1f} us for a step of 8 rows and 512 units, a sixth of it for the product" in text
+    assert 1 / 7 < parts["product"] / step < 1 / 5
+    assert (
+        f"the product and the exchange of h, is {limit:.2f} us, which is {limit / step:.0%} of it".replace("%", " %")
+        in text
+    )
 
 
 def test_stage_7_says_that_it_gains_less_in_float16():
