@@ -84,7 +84,10 @@ def plot_step(sweep: dict, limits: dict) -> Figure:
         [2, 1, 0],
         ["a step of the rung cluster", "a barrier of a cluster", "a barrier by a counter\nin global memory"],
     )
-    gpu = sweep["machine"]["gpu"].removeprefix("NVIDIA ")
-    axis.set_xlabel(f"microseconds ({gpu}, LSTM, bfloat16, B{BATCH} S{STATE})")
+    step_gpu, limits_gpu = (record["machine"]["gpu"].removeprefix("NVIDIA ").split()[0] for record in (sweep, limits))
+    axis.set_xlabel(
+        f"microseconds (LSTM, bfloat16, B{BATCH} S{STATE}; the whole step on an {step_gpu},\n"
+        f"product, exchange and barriers alone on an {limits_gpu})"
+    )
     axis.spines[["top", "right"]].set_visible(False)
     return figure

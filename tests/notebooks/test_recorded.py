@@ -8,6 +8,7 @@ import re
 import pytest
 
 from common import stages
+from common.figures.sequence_step import parts_of_step
 from common.measure.bench import FULL
 from common.results import records
 from common.results.rows import share_of_copy, size_label, unique
@@ -131,19 +132,29 @@ def test_the_kernels_over_accessors_take_a_little_longer(machine):
         assert 1 < row["median"] / pointers[key]["median"] < 1.15
 
 
-def test_stage_7_says_what_it_has_reached():
+@pytest.fixture(scope="module")
+def sequences() -> list[dict]:
+    """The times of sequences on an H200."""
+    return records.read_result(records.RECORDED / "h200_sequences.json")["sequences"]
+
+
+@pytest.fixture(scope="module")
+def readme() -> str:
+    """The text of stage 7's README."""
+    return (stages.get_stage(7).folder / "README.md").read_text()
+
+
+def test_stage_7_says_what_it_has_reached(sequences, readme):
     """The README's table of aims, and the sentences below it, are what is recorded."""
-    record = records.read_result(records.RECORDED / "h200_sequences.json")
-    text = (stages.get_stage(7).folder / "README.md").read_text()
     lines = re.findall(
-        r"\| (LSTM|LLTM), (T\d+ B\d+ I\d+ S\d+), (\w+) \| (.*) / (.*) \| (.*) \| (.*) \| (.*) \|", text
+        r"\| (LSTM|LLTM), (T\d+ B\d+ I\d+ S\d+), (\w+) \| (.*) / (.*) \| (.*) \| (.*) \| (.*) \|", readme
     )
     assert len(lines) == 8
     misses, to_cudnn, to_flash = [], [], []
     for cell, size, numbers, forward, both, *shown in lines:
         wanted = {"cell": cell.lower()} | {word[0]: int(word[1:]) for word in size.split()}
         wanted |= {"dtype": numbers} if numbers == "bfloat16" else {"dtype": "float32", "maths": numbers}
-        rows = [row for row in record["sequences"] if wanted.items() <= row.items()]
+        rows = [row for row in sequences if wanted.items() <= row.items()]
         own, cudnn, flash = (
             [row["median"] / 1e3 for row in rows if row["name"] == name]
             for name in ("stage 7", "cuDNN LSTM", "FlashRNN, fused")
@@ -152,33 +163,41 @@ def test_stage_7_says_what_it_has_reached():
         misses += [time / float(aim) for time, aim in zip(own, (forward, both), strict=True)]
         to_cudnn += [other / time for other, time in zip(cudnn, own, strict=False)]
         to_flash += [other / time for other, time in zip(flash, own, strict=False)]
-    assert f"it takes {min(misses):.1f} to {max(misses):.1f} times as long" in text
-    assert f"cuDNN takes {min(to_cudnn):.1f} to {max(to_cudnn):.1f} times as" in text
+    assert f"it takes {min(misses):.1f} to {max(misses):.1f} times as long" in readme
+    assert f"cuDNN takes {min(to_cudnn):.1f} to {max(to_cudnn):.1f} times as" in readme
     small, wide = to_flash[:2], to_flash[2:]
-    assert f"is {min(small):.1f} to {max(small):.1f} times as fast as FlashRNN's at 512 units" in text
-    assert f"and {min(wide):.1f} times at 768" in text
+    assert f"is {min(small):.1f} to {max(small):.1f} times as fast as FlashRNN's at 512 units" in readme
+    assert f"and {min(wide):.1f} times at 768" in readme
 
 
-def test_stage_7_says_that_it_gains_less_in_float16():
-    record = records.read_result(records.RECORDED / "h200_sequences.json")
-    text = (stages.get_stage(7).folder / "README.md").read_text()
+def test_stage_7_says_how_near_a_step_is_to_its_limit(readme):
+    sweep, limits = (json.loads(path.read_text()) for path in (records.SWEEP_RECORD, records.LIMITS_RECORD))
+    parts = parts_of_step(sweep, limits)
+    step, limit = sum(parts.values()), parts["product"] + parts["exchange"]
+    said = " ".join(readme.split())
+    assert f"needs {step:.1f} us for a step of 8 rows and 512 units, a sixth of it for the product" in said
+    assert 1 / 7 < parts["product"] / step < 1 / 5
+    assert f"the product and the exchange of h, is {limit:.2f} us, which is {100 * limit / step:.0f} % of it" in said
+    assert (limits["machine"]["gpu"].split()[1], "the limit on an H100" in said) == ("H100", True)
+
+
+def test_stage_7_says_that_it_gains_less_in_float16(sequences, readme):
     times = {
-        name: [row["median"] / 1e3 for row in record["sequences"] if (row["name"], row["dtype"]) == (name, "float16")]
+        name: [row["median"] / 1e3 for row in sequences if (row["name"], row["dtype"]) == (name, "float16")]
         for name in ("stage 7", "cuDNN LSTM")
     }
     shown = {name: f"{forward:.2f} / {both:.2f} ms" for name, (forward, both) in times.items()}
-    said = " ".join(text.split())
+    said = " ".join(readme.split())
     assert f"cuDNN takes {shown['cuDNN LSTM']} and this stage {shown['stage 7'].removesuffix(' ms')} ms" in said
     forward, both = (cudnn / own for own, cudnn in zip(*times.values(), strict=True))
     assert f"{forward:.1f} times as fast in forward and {both:.1f} times with backward" in said
 
 
 @pytest.mark.parametrize("cores", ["two", "sixteen"])
-def test_stage_7_says_what_it_has_reached_on_a_cpu(cores):
+def test_stage_7_says_what_it_has_reached_on_a_cpu(cores, readme):
     """The README's table of times on a CPU, and the ratios below it, are what is recorded."""
     record = records.read_result(records.RECORDED / f"{cores}_cores_sequences.json")
     assert record["machine"]["cores"] == {"two": 2, "sixteen": 16}[cores]
-    text = (stages.get_stage(7).folder / "README.md").read_text()
     rows = [row for row in record["sequences"] if row["T"] == 128]
     times = {
         (row["cell"], row["name"].removesuffix(f" {row['cell'].upper()}"), row["pass"]): row["median"] for row in rows
@@ -193,18 +212,18 @@ def test_stage_7_says_what_it_has_reached_on_a_cpu(cores):
             found.append(f"{time / times.get((cell, divisor, which), 1e3):.2f}")
         return " / ".join(found)
 
-    table = text[text.index(f"| on {cores} cores |") :]
+    table = readme[readme.index(f"| on {cores} cores |") :]
     for cell in ("lstm", "gru", "lltm"):
         shown = " | ".join(pair(cell, name) for name in ("stage 7", "torch.nn", "eager loop"))
         (line,) = re.findall(rf"^\| {cell.upper()} \|.*", table, re.MULTILINE)[:1]
         assert line.endswith(f"| {shown} |")
     lstm, lltm = pair("lstm", "stage 7", "torch.nn"), pair("lltm", "stage 7", "eager loop")
     if cores == "two":
-        assert f"the LSTM needs {lstm} of" in text
-        assert f"The LLTM needs {lltm} and" in text
+        assert f"the LSTM needs {lstm} of" in readme
+        assert f"The LLTM needs {lltm} and" in readme
     else:
-        assert f"on sixteen, {lstm}," in text
-        assert f"and {lltm} of that of" in text
+        assert f"on sixteen, {lstm}," in readme
+        assert f"and {lltm} of that of" in readme
 
 
 @pytest.mark.syllabus("6.1b", "6.4a")
