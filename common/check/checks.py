@@ -30,8 +30,8 @@ def not_finite(subject: Subject) -> None:
 def _kinds(function: Function, case: Call, name: str, bad: float) -> dict[str, Tensor]:
     """For each result and gradient: 0 where finite, 1 where NaN, 2 and 3 where plus and minus infinity.
 
-    In 16 bits, all numbers are positive. Else a sum could cancel to zero, which depends on where results are rounded;
-    and zero times infinity is NaN.
+    In 16 bits, all numbers are positive. Otherwise a sum could cancel to zero, which depends on where results are
+    rounded; and zero times infinity is NaN.
     """
     inputs, gradients = case.inputs(), case.gradients()
     if case.dtype in LOW_PRECISION:

@@ -32,6 +32,7 @@ RIGHT = [
     ("headers", [], 0, ""),
     ("own_names", [], 0, ""),
     ("reference_in_header", [], 0, "42"),
+    ("blocked_host", [], 0, "0 wrong"),
 ]
 # Name, exit status, and the findings: the message, the text of the source line, and the check. The text is None if
 # the message itself names the line.
@@ -79,6 +80,32 @@ FINDINGS = [
         "managed_too_early",
         66,
         [("the host reads m while kernel fill may still be using it", "printf(", "streams")],
+    ),
+    (
+        "sleeps_instead",
+        66,
+        [("the host reads m while kernel fill may still be using it", "printf(", "streams")],
+    ),
+    (
+        "tile_waits",
+        66,
+        [
+            (
+                "threads wait forever at the barrier of tile 0 of 64 threads for 32 others, in FILE:5:41",
+                None,
+                "barriers",
+            )
+        ],
+    ),
+    (
+        "tile_sources",
+        66,
+        [("reads from rank 1 of its tile with shfl, but rank 0 reads from rank 0, in FILE:5:29", None, "barriers")],
+    ),
+    (
+        "reduction_mask",
+        66,
+        [("__reduce_add_sync waits forever for lanes that wait elsewhere, in FILE:2:49", None, "barriers")],
     ),
     (
         "never_waited",

@@ -42,10 +42,17 @@ def sgemm(kernel: int) -> Program:
     return Program("SGEMM_CUDA", ("sgemm.cu", "src/runner.cu"), (str(kernel),), SMALL_SGEMM, include_dirs=("src",))
 
 
-def llm_c(name: str, kernels: int, repeats: int = 1000, **sizes: tuple[int, int]) -> list[Program]:
+# Some files define the types of bfloat16 that common.h has since then defined, if it is asked to.
+BFLOAT16 = ('#include "common.h"', '#define ENABLE_BF16\n#include "common.h"')
+
+
+def llm_c(
+    name: str, kernels: int, repeats: int = 1000, more: tuple[tuple[str, str], ...] = (), **sizes: tuple[int, int]
+) -> list[Program]:
     """The kernels of a file of llm.c, which are compared with a loop on the CPU; `sizes`: old and new value."""
     once = (f"repeat_times = {repeats};", "repeat_times = 1;")
-    smaller = (once, *((f"int {size} = {old};", f"int {size} = {new};") for size, (old, new) in sizes.items()))
+    constants = ((f"int {size} = {old};", f"int {size} = {new};") for size, (old, new) in sizes.items())
+    smaller = (*more, once, *constants)
     source = (f"dev/cuda/{name}.cu",)
     return [Program("llm.c", source, (str(kernel),), smaller) for kernel in range(1, kernels + 1)]
 
@@ -117,7 +124,11 @@ SAMPLES = (
             "simpleCudaGraphs", "warpAggregatedAtomicsCG",
         )
     ),
-    sample(f"{FEATURES}/globalToShmemAsyncCopy", iterations=("int nIter = 100", "int nIter = 1")),
+    sample(
+        f"{FEATURES}/globalToShmemAsyncCopy",
+        arguments=("wA=256", "hA=256", "wB=256", "hB=256"),
+        iterations=("int nIter = 100", "int nIter = 1"),
+    ),
     *(
         sample(f"{FEATURES}/{name}", **{side: (f"{side}_TILES {tiles}", f"{side}_TILES 8") for side in "MNK"})
         for name, tiles in (("cudaTensorCoreGemm", 256), ("bf16TensorCoreGemm", 512), ("tf32TensorCoreGemm", 512))
@@ -129,11 +140,16 @@ PROGRAMS = (
     *llm_c("adamw", 3),
     *llm_c("attention_forward", 1, 10, **TOKENS),
     *llm_c("crossentropy_forward", 1, **TOKENS),
+    *llm_c("crossentropy_softmax_backward", 1, 100, **TOKENS),
+    *llm_c("encoder_backward", 2, **TOKENS),
     *llm_c("encoder_forward", 3, **TOKENS),
-    *llm_c("gelu_forward", 2, **TOKENS),
+    *llm_c("gelu_backward", 2, more=(BFLOAT16,), **TOKENS),
+    *llm_c("gelu_forward", 2, more=(BFLOAT16,), **TOKENS),
+    *llm_c("global_norm", 4, L=(12, 1)),
     *llm_c("layernorm_forward", 6, 2000, **TOKENS),
-    *llm_c("matmul_forward", 4, 100, **TOKENS),
+    *llm_c("permute", 1),
     *llm_c("residual_forward", 2, **TOKENS),
     *llm_c("softmax_forward", 5, **TOKENS),
+    *llm_c("trimat_forward", 4, 100, B=(8, 1), T=(1024, 128), C=(768, 256), NH=(12, 4)),
     *SAMPLES,
 )

@@ -12,7 +12,8 @@ namespace cooperative_groups {
 template <unsigned Size, typename Parent, typename T, typename Operator>
 T reduce(const thread_block_tile<Size, Parent>& group, T value, Operator&& combine, EMULATOR_HERE) {
   for (unsigned bit = Size / 2; bit > 0; bit /= 2) {
-    const T other = group.shfl_xor(value, bit, where);
+    const T other =
+        group.emulator_take(emulator::Operation::shfl_xor, value, group.thread_rank() ^ bit, where);
     value = group.thread_rank() & bit ? T(combine(other, value)) : T(combine(value, other));
   }
   return value;

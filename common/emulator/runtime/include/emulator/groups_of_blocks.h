@@ -106,8 +106,8 @@ class grid_group {
 
 inline thread_block this_thread_block() { return {}; }
 
-// For tiles of more than one warp, which a tile itself refuses.
-template <unsigned threads>
+// Memory for tiles of more than one warp, which devices of compute capability 8.0 and later do not use.
+template <unsigned threads = 1024>
 struct block_tile_memory {
   char bytes[8 * threads];
 };

@@ -50,18 +50,18 @@ class lane_group {
 
   template <typename T>
   T shfl(const T& value, unsigned rank, EMULATOR_HERE) const {
-    return take(emulator::Operation::shfl, value, rank % num_threads(), where);
+    return emulator_take(emulator::Operation::shfl, value, rank % num_threads(), where);
   }
   template <typename T>
   T shfl_up(const T& value, unsigned delta, EMULATOR_HERE) const {
     const unsigned own = thread_rank();
-    return take(emulator::Operation::shfl_up, value, own >= delta ? own - delta : own, where);
+    return emulator_take(emulator::Operation::shfl_up, value, own >= delta ? own - delta : own, where);
   }
   template <typename T>
   T shfl_down(const T& value, unsigned delta, EMULATOR_HERE) const {
     const unsigned own = thread_rank();
-    return take(emulator::Operation::shfl_down, value, own + delta < num_threads() ? own + delta : own,
-                where);
+    return emulator_take(emulator::Operation::shfl_down, value,
+                         own + delta < num_threads() ? own + delta : own, where);
   }
 
   int any(int predicate, EMULATOR_HERE) const {
@@ -84,15 +84,16 @@ class lane_group {
   }
 
   std::uint32_t emulator_mask() const { return mask_; }
+  // The value of the lane with a rank, which may differ from lane to lane.
+  template <typename T>
+  T emulator_take(emulator::Operation operation, const T& value, unsigned rank,
+                  emulator::Position where) const {
+    return emulator::exchange(operation, mask_, value, emulator::lane_of_rank(mask_, rank), where);
+  }
 
  protected:
   lane_group(std::uint32_t mask, unsigned group, unsigned groups)
       : mask_(mask), group_(group), groups_(groups) {}
-
-  template <typename T>
-  T take(emulator::Operation operation, const T& value, unsigned rank, emulator::Position where) const {
-    return emulator::exchange(operation, mask_, value, emulator::lane_of_rank(mask_, rank), where);
-  }
 
  private:
   unsigned by_rank(std::uint32_t lanes) const {
@@ -116,7 +117,7 @@ class coalesced_group : public lane_group {
 template <unsigned Size, typename Parent = void>
 class thread_block_tile : public lane_group {
   static_assert(Size > 0 && (Size & (Size - 1)) == 0, "the size of a tile must be a power of two");
-  static_assert(Size <= 32, "the emulator supports tiles of at most 32 threads");
+  static_assert(Size <= 32, "a tile of more than 32 threads is a large_tile");
 
  public:
   thread_block_tile(unsigned group, unsigned groups)
@@ -132,7 +133,8 @@ class thread_block_tile : public lane_group {
   template <typename T>
   T shfl_xor(const T& value, unsigned mask, EMULATOR_HERE) const {
     const unsigned other = thread_rank() ^ mask;
-    return this->take(emulator::Operation::shfl_xor, value, other < Size ? other : thread_rank(), where);
+    return this->emulator_take(emulator::Operation::shfl_xor, value, other < Size ? other : thread_rank(),
+                               where);
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "emulator/groups_of_blocks.h"
 #include "emulator/groups_of_lanes.h"
+#include "emulator/large_tiles.h"
 
 EMULATOR_BEGIN
 namespace cooperative_groups {

@@ -25,6 +25,9 @@ template <const FloatFormat& format>
 struct alignas(2) SixteenBits {
   using Raw = typename Relatives<format>::Raw;
   using Torch = typename Relatives<format>::Torch;
+  template <typename T, bool is_explicit>
+  static constexpr bool kConverts =
+      std::is_same_v<T, Torch> && is_explicit == Relatives<format>::from_torch_is_explicit;
   std::uint16_t bits;
 
   SixteenBits() = default;
@@ -32,9 +35,9 @@ struct alignas(2) SixteenBits {
   requires std::is_arithmetic_v<T> SixteenBits(T value) : bits(round(to_double(value))) {}
   constexpr SixteenBits(Raw raw) : bits(raw.x) {}
   template <typename T>
-  requires std::is_same_v<T, Torch> explicit(Relatives<format>::from_torch_is_explicit)
-      SixteenBits(const T& value)
-      : bits(value.x) {}
+  requires kConverts<T, false> SixteenBits(const T& value) : bits(value.x) {}
+  template <typename T>
+  requires kConverts<T, true> explicit SixteenBits(const T& value) : bits(value.x) {}
 
   static constexpr SixteenBits from_bits(std::uint16_t bits) { return SixteenBits(Raw{bits}); }
   static SixteenBits rounded(double value, int mode) {

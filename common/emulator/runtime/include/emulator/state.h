@@ -44,6 +44,12 @@ enum class Operation : std::uint8_t {
   all,
   match_any,
   match_all,
+  reduce_add,
+  reduce_min,
+  reduce_max,
+  reduce_and,
+  reduce_or,
+  reduce_xor,
   block_wait,  // at a barrier that the thread has arrived at before
   cluster_wait,
   grid_wait,
@@ -51,6 +57,7 @@ enum class Operation : std::uint8_t {
   grid_sync,
   object_wait,  // at a barrier object, for its phase to complete
   bar_sync,     // at a barrier that has a number
+  tile_sync,    // with the other threads of a tile of several warps
   // Of all lanes of a warp (warp_wide.h).
   mma_sync,
   load_matrix_sync,

@@ -149,6 +149,24 @@ EMULATOR_MATCHES(float)
 EMULATOR_MATCHES(double)
 #undef EMULATOR_MATCHES
 
+// The sum, or another combination, of the values of the lanes in the mask.
+#define EMULATOR_REDUCTION(T, name)                                                                \
+  inline T __reduce_##name##_sync(unsigned mask, T value, EMULATOR_HERE) {                         \
+    const auto bits = std::uint64_t(std::int64_t(value));                                          \
+    return T(emulator::warp_collective(emulator::Operation::reduce_##name, mask, bits, 0, where)); \
+  }
+
+EMULATOR_REDUCTION(int, add)
+EMULATOR_REDUCTION(int, min)
+EMULATOR_REDUCTION(int, max)
+EMULATOR_REDUCTION(unsigned, add)
+EMULATOR_REDUCTION(unsigned, min)
+EMULATOR_REDUCTION(unsigned, max)
+EMULATOR_REDUCTION(unsigned, and)
+EMULATOR_REDUCTION(unsigned, or)
+EMULATOR_REDUCTION(unsigned, xor)
+#undef EMULATOR_REDUCTION
+
 // The functions without a mask, which devices since Volta do not have: their mask is that of the active
 // lanes. As templates, they leave functions of these names to programs that have their own.
 #define EMULATOR_OLD_SHUFFLE(name, T_lane)                                           \

@@ -33,9 +33,41 @@ void release_barrier(Block& block) {
   block.at_barrier.clear();
 }
 
+bool is_reduction(Operation operation) {
+  return operation >= Operation::reduce_add && operation <= Operation::reduce_xor;
+}
+
+std::uint64_t combine(Operation operation, std::uint64_t a, std::uint64_t b) {
+  switch (operation) {
+    case Operation::reduce_add:
+      return a + b;
+    case Operation::reduce_min:
+      return std::int64_t(a) < std::int64_t(b) ? a : b;
+    case Operation::reduce_max:
+      return std::int64_t(a) < std::int64_t(b) ? b : a;
+    case Operation::reduce_and:
+      return a & b;
+    case Operation::reduce_or:
+      return a | b;
+    default:
+      return a ^ b;
+  }
+}
+
+// Combines the values of the lanes of a collective, and gives all of them the result.
+void reduce(const Collective& collective, Thread* lanes) {
+  const unsigned first = unsigned(std::countr_zero(collective.arrived));
+  std::uint64_t total = lanes[first].value;
+  for (unsigned lane = first + 1; lane < 32; lane++)
+    if (collective.arrived >> lane & 1) total = combine(collective.operation, total, lanes[lane].value);
+  for (unsigned lane = 0; lane < 32; lane++)
+    if (collective.arrived >> lane & 1) lanes[lane].result = total;
+}
+
 // Computes the results of the lanes of a collective.
 void exchange(const Collective& collective, Thread* lanes) {
   if (is_warp_wide(collective.operation)) return complete_warp_wide(collective, lanes);
+  if (is_reduction(collective.operation)) return reduce(collective, lanes);
   std::uint64_t agreed = 0, first = lanes[std::countr_zero(collective.arrived)].value;
   bool all_same = true;
   for (unsigned lane = 0; lane < 32; lane++)
@@ -220,6 +252,12 @@ const char* name_of(Operation operation) {
                                           "__all_sync",
                                           "__match_any_sync",
                                           "__match_all_sync",
+                                          "__reduce_add_sync",
+                                          "__reduce_min_sync",
+                                          "__reduce_max_sync",
+                                          "__reduce_and_sync",
+                                          "__reduce_or_sync",
+                                          "__reduce_xor_sync",
                                           "thread_block::barrier_wait",
                                           "cluster_group::barrier_wait",
                                           "grid_group::barrier_wait",
@@ -227,6 +265,7 @@ const char* name_of(Operation operation) {
                                           "grid_group::sync",
                                           "barrier::wait",
                                           "bar.sync",
+                                          "thread_block_tile::sync",
                                           "mma_sync",
                                           "load_matrix_sync",
                                           "store_matrix_sync",

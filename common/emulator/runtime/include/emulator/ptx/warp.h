@@ -51,32 +51,17 @@ std::uint32_t match_all(T value, std::uint32_t mask, bool& is_same, EMULATOR_HER
   return lanes;
 }
 
-// The same for all lanes of the mask, each of which gives a value to all others.
-template <typename T, typename Combine>
-T redux(T value, std::uint32_t mask, Combine combine, Position where) {
-  T total{};
-  bool is_first = true;
-  for (unsigned lane = 0; lane < 32; lane++) {
-    if (!(mask >> lane & 1)) continue;
-    const T other = T(warp_collective(Operation::shfl, mask, std::make_unsigned_t<T>(value), lane, where));
-    total = is_first ? other : combine(total, other);
-    is_first = false;
+#define EMULATOR_REDUX(name)                                   \
+  template <typename T>                                        \
+  T redux_##name(T value, std::uint32_t mask, EMULATOR_HERE) { \
+    return __reduce_##name##_sync(mask, value, where);         \
   }
-  return total;
-}
-// clang-format off
-#define EMULATOR_REDUX(name, expression)                                                                   \
-  template <typename T>                                                                                    \
-  T redux_##name(T value, std::uint32_t mask, EMULATOR_HERE) {                                             \
-    return redux(value, mask, [](T a, T b) { return T(expression); }, where);                              \
-  }
-// clang-format on
-EMULATOR_REDUX(add, add(a, b))
-EMULATOR_REDUX(min, std::min(a, b))
-EMULATOR_REDUX(max, std::max(a, b))
-EMULATOR_REDUX(and, a& b)
-EMULATOR_REDUX(or, a | b)
-EMULATOR_REDUX(xor, a ^ b)
+EMULATOR_REDUX(add)
+EMULATOR_REDUX(min)
+EMULATOR_REDUX(max)
+EMULATOR_REDUX(and)
+EMULATOR_REDUX(or)
+EMULATOR_REDUX(xor)
 #undef EMULATOR_REDUX
 
 // The number of one lane of the mask, and whether it is the calling one: here the lowest.

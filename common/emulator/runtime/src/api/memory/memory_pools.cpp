@@ -117,6 +117,7 @@ void return_to_pool(const void* memory) {
 using namespace emulator;
 
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  const Call call("cudaMemPoolCreate", Position{});
   if (sticky_error()) return sticky_error();
   const bool is_known = pool && properties && properties->allocType == cudaMemAllocationTypePinned &&
                         properties->location.type == cudaMemLocationTypeDevice;
@@ -127,6 +128,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
   return *pool = pools().created.back(), cudaSuccess;
 }
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+  const Call call("cudaMemPoolDestroy", Position{});
   if (sticky_error()) return sticky_error();
   if (!is_pool(pool) || is_usual(pool)) return fail(cudaErrorInvalidValue);
   if (current_pool(pool->device) == pool) pools().current[pool->device] = usual_pool(pool->device);

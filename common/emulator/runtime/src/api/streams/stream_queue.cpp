@@ -8,6 +8,7 @@
 #include "../call.h"
 #include "../devices.h"
 #include "../memory/allocations.h"
+#include "blocked_host.h"
 #include "early_accesses.h"
 #include "emulator/synchronise.h"
 #include "graph.h"
@@ -176,6 +177,7 @@ std::shared_ptr<Step> append_after(Steps after, Work work, int device) {
     return step;
   }
   streams().waiting.emplace(step->number, step);
+  watch_for_blocked_host();
   protect_used_memory(*step);
   protect_managed_variables(*step);
   return step;
@@ -193,6 +195,15 @@ bool is_stream(cudaStream_t stream) { return find(stream); }
 cudaError_t finish(cudaStream_t stream) {
   finish_steps(ends_of(*find(stream)));
   return sticky_error();
+}
+
+bool has_waiting_work() {
+  const Call call("the device", Position{});
+  return !streams().waiting.empty();
+}
+
+void finish_oldest() {
+  if (!streams().waiting.empty()) finish_steps({streams().waiting.begin()->second});
 }
 
 void finish_work(const void* work) {

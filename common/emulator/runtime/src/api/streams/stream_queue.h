@@ -75,6 +75,8 @@ std::shared_ptr<Step> append(CUstream_st& stream, Work work);
 std::shared_ptr<Step> append_after(Steps after, Work work, int device);  // in no stream
 // Runs these steps and the steps that they need, and nothing else, in the order in which they were enqueued.
 void finish_steps(Steps steps);
+void finish_oldest();  // of all that wait, and what it needs
+bool has_waiting_work();
 
 // Runs a step while steps that were enqueued earlier may still wait. If both use the same memory and one of
 // them changes it, the later step lacks a wait, and that is a finding.

@@ -32,6 +32,7 @@ cudaError_t query(const Steps& ends) {
 }
 
 cudaError_t create(cudaStream_t* stream, unsigned int flags, int priority) {
+  const Call call("cudaStreamCreate", Position{});
   if (sticky_error()) return sticky_error();
   if (!stream || flags > cudaStreamNonBlocking) return fail(cudaErrorInvalidValue);
   return *stream = new_stream(flags, std::clamp(priority, -5, 0), current_device()), cudaSuccess;
@@ -202,6 +203,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
+  const Call call("cudaEventCreate", Position{});
   if (sticky_error()) return sticky_error();
   if (!event) return fail(cudaErrorInvalidValue);
   events().push_back(new CUevent_st{flags, current_device()});
