@@ -38,7 +38,7 @@ int main() {
     for (int k = 0; k < 3; k++) wrong += of_int[3 * lane + k] != kOfInt[lane / 16][k];
     for (int k = 0; k < 6; k++) wrong += of_unsigned[6 * lane + k] != kOfUnsigned[lane / 16][k];
   }
-  std::printf("%d wrong\n", wrong);
+  if (wrong) std::printf("%d wrong\n", wrong);
   cudaFree(of_int);
   cudaFree(of_unsigned);
   return wrong;

@@ -76,7 +76,7 @@ def public_extensions_table() -> str:
 
 
 def public_programs_table() -> str:
-    """How many programs of each repository are right; below it each other one with the reason, and the date."""
+    """How many programs of each repository succeed and are right; below it the others, with reasons, and the date."""
     if not programs_study.RECORD.exists():
         return "Not recorded yet: `python -m common.studies.public_programs.study`."
     record = json.loads(programs_study.RECORD.read_text())
@@ -85,11 +85,13 @@ def public_programs_table() -> str:
         own = [row for row in record["rows"] if row["repository"] == repository]
         counts = {outcome: sum(row["outcome"] == outcome for row in own) for outcome in programs_study.OUTCOMES}
         smaller = sum(row["smaller"] for row in own)
-        right = counts.pop(programs_study.RIGHT)
+        right, succeeding = counts.pop(programs_study.RIGHT), sum(row["succeeds"] for row in own)
         other = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-        rows.append([f"[{repository}]({address})", str(len(own)), str(smaller), str(right), other or "–"])
+        numbers = map(str, (len(own), smaller, succeeding, right))
+        rows.append([f"[{repository}]({address})", *numbers, other or "–"])
         others += [describe_program(row) for row in own if row["outcome"] != programs_study.RIGHT]
-    table = markdown_table(["repository", "programs", "with smaller sizes", "right", "others"], rows, left=1)
+    head = ["repository", "programs", "with smaller sizes", "succeed", "right", "others"]
+    table = markdown_table(head, rows, left=1)
     stale = "" if record["sources"] == programs_study.hash_emulator() else " The emulator has changed since."
     versions = f"g++ {record['versions']['g++']}, {record['date'][:10]}"
     return "\n\n".join((table, "\n".join(others), f"{versions}.{stale}"))
@@ -97,7 +99,8 @@ def public_programs_table() -> str:
 
 def describe_program(row: dict) -> str:
     """A line of the list of programs that are not right."""
-    reason = f": `{first_error(row['reason'])}`" if row["reason"] else ""
+    quote = "``" if "`" in row["reason"] else "`"  # Markdown's, for code with backticks
+    reason = f": {quote}{first_error(row['reason'])}{quote}" if row["reason"] else ""
     return f"- `{row['name']}` ({row['outcome']}){reason}"
 
 

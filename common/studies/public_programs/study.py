@@ -33,6 +33,7 @@ OUTCOMES = {
     "not run": "a source file is missing",
 }
 WAIVED = 2  # the status with which NVIDIA's samples end in that case
+FINDINGS = 66  # the emulator's status for a program that ends with success, although there are findings
 
 
 class Ran(NamedTuple):
@@ -67,16 +68,18 @@ def hash_emulator() -> str:
 
 
 def try_program(program: Program, folder: Path) -> dict:
-    """The row of a program: its outcome, one of `OUTCOMES`, and the reason."""
+    """The row of a program: its outcome, one of `OUTCOMES`, the reason, and whether its own checks succeed."""
     facts = {"repository": program.repository, "name": program.name, "smaller": bool(program.smaller)}
     with tempfile.TemporaryDirectory(prefix="public-") as work:
         try:
             sources = shrink(program, folder / program.repository, Path(work))
         except UserError as error:
-            return facts | {"outcome": "not run", "reason": str(error), "seconds": 0.0}
+            return facts | {"outcome": "not run", "reason": str(error), "succeeds": False, "seconds": 0.0}
         ran = run(program, sources, folder / program.repository)
-    outcome, reason = judge(ran)
-    return facts | {"outcome": outcome, "reason": reason, "seconds": round(ran.seconds, 1)}
+        outcome, reason = judge(ran)
+        reason = re.sub(rf"\S*{re.escape(Path(work).name)}/", "", reason)
+    succeeds = ran.status in (0, FINDINGS)
+    return facts | {"outcome": outcome, "reason": reason, "succeeds": succeeds, "seconds": round(ran.seconds, 1)}
 
 
 def shrink(program: Program, repository: Path, work: Path) -> list[Path]:
@@ -138,7 +141,7 @@ def judge(ran: Ran) -> tuple[str, str]:
         return "waived", (lines or [""])[-1][:300]
     if re.search(r"does not (compile|link)", ran.output):
         return "does not build", next((line for line in errors if "does not compile" not in line), first)[:300]
-    if ran.status == 66 or any(line.startswith("error: ") for line in lines):
+    if ran.status == FINDINGS or any(line.startswith("error: ") for line in lines):
         return "reported", first
     return "wrong", (lines or [""])[-1][:300]
 
