@@ -9,6 +9,8 @@ REPOSITORIES = {  # by the name of their clone
     "SGEMM_CUDA": "https://github.com/siboehm/SGEMM_CUDA",
     "llm.c": "https://github.com/karpathy/llm.c",
     "cuda-samples": "https://github.com/NVIDIA/cuda-samples",
+    "cuda-training-series": "https://github.com/olcf/cuda-training-series",
+    "cuda-course": "https://github.com/Infatoshi/cuda-course",
 }
 
 
@@ -24,11 +26,12 @@ class Program(NamedTuple):
     smaller: tuple[tuple[str, str], ...] = ()
     include_dirs: tuple[str, ...] = ()
     standard: str = "c++17"
+    title: str = ""  # if the name of the first source file would not be the only one
 
     @property
     def name(self) -> str:
-        """The name of the first source file, and the arguments: "sgemm 3"."""
-        return " ".join((PurePosixPath(self.sources[0]).stem, *self.arguments))
+        """The title, or the name of the first source file; and the arguments: "sgemm 3"."""
+        return " ".join((self.title or PurePosixPath(self.sources[0]).stem, *self.arguments))
 
 
 SMALL_SGEMM = (
@@ -134,6 +137,87 @@ SAMPLES = (
         for name, tiles in (("cudaTensorCoreGemm", 256), ("bf16TensorCoreGemm", 512), ("tf32TensorCoreGemm", 512))
     ),
 )  # fmt: skip
+
+
+def lesson(repository: str, path: str, *smaller: tuple[str, str], arguments: tuple[str, ...] = ()) -> Program:
+    """A program of a course; its title is the file's name and that of its folder."""
+    file = PurePosixPath(path)
+    return Program(repository, (path,), arguments, smaller, title=f"{file.parent.name}/{file.stem}")
+
+
+def homework(path: str, *smaller: tuple[str, str]) -> Program:
+    """A solution of the course of Oak Ridge's computing facility."""
+    return lesson("cuda-training-series", f"exercises/{path}_solution.cu", *smaller)
+
+
+CHUNKS = ("1024*1024*chunks", "1024*chunks")
+MATRIX_SUMS = ("DSIZE = 16384", "DSIZE = 512")
+ELEMENTS = ("8ULL*1024ULL*1024ULL", "1ULL << 18")
+CUBE = ("define SIZE 4096", "define SIZE 512")
+HOMEWORK = (
+    homework("hw1/hello"),
+    homework("hw1/vector_add"),
+    homework("hw01/matrix_mul", ("DSIZE = 8192", "DSIZE = 256")),
+    homework("hw2/matrix_mul_shared", ("DSIZE = 8192", "DSIZE = 256")),
+    homework("hw2/stencil_1d"),
+    homework("hw3/vector_add", ("32*1048576", "1 << 18")),
+    homework("hw4/matrix_sums", MATRIX_SUMS),
+    homework("hw05/matrix_sums", MATRIX_SUMS),
+    homework("hw05/max_reduction", ELEMENTS),
+    lesson("cuda-training-series", "exercises/hw5/reductions.cu", ELEMENTS),
+    homework("hw6/array_inc", ("32ULL*1024ULL*1024ULL", "1ULL << 18")),
+    homework("hw6/linked_list"),
+    lesson("cuda-training-series", "exercises/hw07/multi.cu", CHUNKS),
+    homework("hw07/overlap", CHUNKS),
+    homework("hw7/overlap", CHUNKS),
+    homework("hw8/task1/task1", CUBE),
+    homework("hw8/task2/task2", CUBE),
+    homework("hw8/task3/task3", CUBE),
+    homework("hw9/task1"),
+    homework("hw9/task2"),
+    homework("hw10/streams", CHUNKS),
+    homework("hw12/task1"),
+    homework("hw12/task2"),
+    homework("hw13/Solutions/axpy_cublas", ("define N 500000", "define N 1000"), ("i < 100", "i < 2")),
+    homework("hw13/Solutions/axpy_stream_capture", ("define N 500000", "define N 1000"), ("i < 100", "i < 2")),
+)
+
+
+def first_kernel(path: str, *smaller: tuple[str, str]) -> Program:
+    """A program of the course's chapter on first kernels."""
+    return lesson("cuda-course", f"05_Writing_your_First_Kernels/{path}.cu", *smaller)
+
+
+REPEATS = (("i < 20;", "i < 1;"), ("i < 3;", "i < 1;"))
+SIDES = tuple((f"const int {side} = 1024;", f"const int {side} = 256;") for side in "MNK")
+LESSONS = (
+    first_kernel("01 CUDA Basics/01_idxing"),
+    first_kernel("02 Kernels/00_vector_add_v1", ("N 10000000", "N 100000"), *REPEATS),
+    first_kernel(
+        "02 Kernels/01_vector_add_v2",
+        ("N 10000000", "N 100000"),
+        ("nz = 1000;", "nz = 10;"),
+        ("i < 100;", "i < 1;"),
+        ("i < 5;", "i < 1;"),
+    ),
+    first_kernel("02 Kernels/02 matmul", ("N 1024", "N 256"), *REPEATS),
+    first_kernel("03 Profiling/00 nvtx_matmul", SIDES[1]),
+    first_kernel("03 Profiling/01_naive_matmul", *SIDES),
+    first_kernel("03 Profiling/02_tiled_matmul", *SIDES),
+    first_kernel("04 Atomics/00_atomicAdd"),
+    first_kernel("04 Triton/02_softmax"),
+    first_kernel("05 Streams/01_stream_basics"),
+    first_kernel("05 Streams/02_stream_advanced"),
+    lesson("cuda-course", "06_CUDA_APIs/01 CUBLAS/01 cuBLAS/01_Hgemm_Sgemm.cu"),
+    lesson(
+        "cuda-course", "07 Faster Matmul/unrolling_example.cu", ("N 10000000", "N 10000"), ("_RUNS 10", "_RUNS 1")
+    ),
+    lesson("cuda-course", "08_Triton/02_softmax.cu", ("N = 1024;", "N = 128;")),
+    lesson(
+        *("cuda-course", "12flashattention/compare.cu"),
+        arguments=("--batch", "1", "--heads", "2", "--seq", "64", "--dim", "32", "--iters", "1", "--warmup", "1"),
+    ),
+)
 TOKENS = {"B": (8, 2), "T": (1024, 64)}  # sequences in a batch, tokens in a sequence
 PROGRAMS = (
     *(sgemm(kernel) for kernel in range(1, 13)),
@@ -152,4 +236,6 @@ PROGRAMS = (
     *llm_c("softmax_forward", 5, **TOKENS),
     *llm_c("trimat_forward", 4, 100, B=(8, 1), T=(1024, 128), C=(768, 256), NH=(12, 4)),
     *SAMPLES,
+    *HOMEWORK,
+    *LESSONS,
 )
