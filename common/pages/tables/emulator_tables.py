@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from ...emulator import fingerprint
 from ...results import records
 from ...studies import emulator_speed
 from ...studies.programs.features import Feature, read_features
@@ -56,6 +57,11 @@ def time_text(seconds: float | None, operations: float) -> str:
     return f"{seconds:.1f} s" if operations == 1 else f"{seconds / operations * 1e9:.1f} ns"
 
 
+def stale_note(record: dict) -> str:
+    """A sentence if the emulator is another one than that of a record, otherwise empty."""
+    return "" if record["sources"] == fingerprint().hex() else " The emulator has changed since."
+
+
 def public_extensions_table() -> str:
     """The outcome of each trial of a public extension; below it the versions and the date."""
     if not study.RECORD.exists():
@@ -70,9 +76,8 @@ def public_extensions_table() -> str:
         package = name
     right = sum(row["outcome"] == study.RIGHT for row in record["rows"])
     table = markdown_table(["package", "extension", "trial", "outcome"], rows, left=4)
-    stale = "" if record["sources"] == study.hash_emulator() else " The emulator has changed since."
     versions = f"torch {record['versions']['torch']}, g++ {record['versions']['g++']}, {record['date'][:10]}"
-    return f"{table}\n\n{right} of {len(rows)} are right. {versions}.{stale}"
+    return f"{table}\n\n{right} of {len(rows)} are right. {versions}.{stale_note(record)}"
 
 
 def public_programs_table() -> str:
@@ -92,9 +97,8 @@ def public_programs_table() -> str:
         others += [describe_program(row) for row in own if row["outcome"] != programs_study.RIGHT]
     head = ["repository", "programs", "with smaller sizes", "succeed", "right", "others"]
     table = markdown_table(head, rows, left=1)
-    stale = "" if record["sources"] == programs_study.hash_emulator() else " The emulator has changed since."
     versions = f"g++ {record['versions']['g++']}, {record['date'][:10]}"
-    return "\n\n".join((table, "\n".join(others), f"{versions}.{stale}"))
+    return "\n\n".join((table, "\n".join(others), f"{versions}.{stale_note(record)}"))
 
 
 def describe_program(row: dict) -> str:

@@ -23,7 +23,7 @@ RIGHT = "right"
 
 def record_outcomes(only: str | None = None) -> int:
     """Tries each package whose name contains `only`, and writes the record; 1 if one cannot be fetched."""
-    record = records.start_record(hash_emulator()) | {"rows": []}
+    record = records.start_record(fingerprint().hex()) | {"rows": []}
     missing = 0
     for package in PACKAGES:
         if only and only not in package.name:
@@ -43,11 +43,6 @@ def record_outcomes(only: str | None = None) -> int:
                     records.save(record, RECORD)
     say(f"{display_path(RECORD)} written; `make tables` updates the page" if not only else "nothing recorded")
     return int(missing > 0)
-
-
-def hash_emulator() -> str:
-    """A hash of the emulator's sources."""
-    return fingerprint().hex()
 
 
 def try_extension(package: Package, sources: Path, extension: str, trial: str) -> dict:

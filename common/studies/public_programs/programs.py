@@ -17,7 +17,8 @@ REPOSITORIES = {  # by the name of their clone
 class Program(NamedTuple):
     """A program of a repository: its source files, the first of which names it, and how it is built and run.
 
-    `smaller` has texts of the sources and what replaces them: sizes with which it would compute for hours on a CPU.
+    `smaller` has texts of the sources and what replaces them: sizes with which it would compute for hours on a CPU,
+    and for two files BFLOAT16.
     """
 
     repository: str

@@ -34,6 +34,7 @@ OUTCOMES = {
 }
 WAIVED = 2  # the status with which NVIDIA's samples end in that case
 FINDINGS = 66  # the emulator's status for a program that ends with success, although there are findings
+TIME_IS_UP = 124  # and for one that exceeds its time limit
 
 
 class Ran(NamedTuple):
@@ -49,7 +50,7 @@ def record_outcomes(folder: Path, only: str = "") -> int:
     missing = [name for name in REPOSITORIES if not (folder / name).is_dir()]
     for name in missing:
         say(f"{display_path(folder)} has no folder {name}: clone {REPOSITORIES[name]} into it")
-    record = records.start_record(hash_emulator()) | {"rows": []}
+    record = records.start_record(fingerprint().hex()) | {"rows": []}
     for program in PROGRAMS:
         if program.repository in missing or only not in program.name:
             continue
@@ -62,13 +63,8 @@ def record_outcomes(folder: Path, only: str = "") -> int:
     return int(bool(missing))
 
 
-def hash_emulator() -> str:
-    """A hash of the emulator's sources."""
-    return fingerprint().hex()
-
-
 def try_program(program: Program, folder: Path) -> dict:
-    """The row of a program: its outcome, one of `OUTCOMES`, the reason, and whether its own checks succeed."""
+    """The row of a program: its outcome, one of `OUTCOMES`, the reason, and whether the program ends with success."""
     facts = {"repository": program.repository, "name": program.name, "smaller": bool(program.smaller)}
     with tempfile.TemporaryDirectory(prefix="public-") as work:
         try:
@@ -124,7 +120,7 @@ def run(program: Program, sources: list[Path], repository: Path) -> Ran:
             timeout=BUILD_SECONDS + SECONDS,
         )
     except subprocess.TimeoutExpired as error:
-        return Ran(124, str(error.stdout or ""), time.monotonic() - start)
+        return Ran(TIME_IS_UP, str(error.stdout or ""), time.monotonic() - start)
     return Ran(done.returncode, done.stdout, time.monotonic() - start)
 
 
@@ -135,7 +131,7 @@ def judge(ran: Ran) -> tuple[str, str]:
     first = (errors or lines or [""])[0][:300]
     if ran.status == 0:
         return RIGHT, ""
-    if ran.status == 124:
+    if ran.status == TIME_IS_UP:
         return "too slow", ""
     if ran.status == WAIVED:
         return "waived", (lines or [""])[-1][:300]
