@@ -35,6 +35,14 @@ def same(
         raise Failure("\n".join([f"{first} ({case})" if str(case) else first, *others]))
 
 
+def numbers(value: object, count: int, call: str, kind: type | tuple[type, ...] = (int, float)) -> list:
+    """The numbers that a call has returned. Raises `Failure` unless `value` is a tuple or list of so many numbers."""
+    are_numbers = isinstance(value, tuple | list) and len(value) == count and all(isinstance(n, kind) for n in value)
+    what = "whole numbers" if kind is int else "numbers"
+    require(are_numbers, f"{call} returns {value!r:.60}, expected {count} {what}")
+    return list(value)
+
+
 def made_by(work: Work, function: str, module: str, name: str, *arguments: object) -> None:
     """Raises `Failure` unless the result of `module.name` comes from `function`, an `autograd.Function`."""
     node = work.beside(CALLS).node(module, name, *arguments)

@@ -38,7 +38,7 @@ def printed(
     `Failure` with the emulator's report if it found a mistake, and if the output is not the expected numbers.
     """
     ran = work.program(file, *format_arguments(arguments), counting=True, **variables)
-    text = require_clean_run(ran, case)
+    text = require_clean_run(ran, case, variables.get("EMULATOR_CHECKS", ""))
     read, exact = (float, torch.float64) if dtype.is_floating_point else (int, torch.int64)
     try:
         numbers = [read(word) for word in text.split()]
@@ -50,8 +50,11 @@ def printed(
     return torch.tensor(numbers, dtype=exact).to(dtype).view(*shape), ran.counted
 
 
-def require_clean_run(ran: ProgramRun, case: str) -> str:
-    """What a program printed. Raises `Failure` unless its status is 0 and the emulator found nothing."""
+def require_clean_run(ran: ProgramRun, case: str, checks: str = "") -> str:
+    """What a program printed. Raises `Failure` unless its status is 0 and the emulator found nothing.
+
+    `checks`: the value of EMULATOR_CHECKS that the program was run with, such as "-launch".
+    """
     text, found, report = ran.output.partition("the emulator found:")
     if found:
         raise Failure(f"{case}: {found}{report}")
@@ -64,7 +67,8 @@ def require_clean_run(ran: ProgramRun, case: str) -> str:
         raise Failure(f"{case}: the program exits with status {ran.status}\n{text}".rstrip())
     if verdict.startswith(NO_LAUNCH):
         raise Failure(f"{case}: {NO_LAUNCH}: the results must come from a kernel")
-    if not verdict.endswith(NO_PROBLEM) or ran.counted is None:
+    ending = NO_PROBLEM + f"; checks switched off: {checks[1:]}" * bool(checks)
+    if not verdict.endswith(ending) or ran.counted is None:
         raise Failure(f"{case}: {verdict or 'the program ends early'}")
     return text
 

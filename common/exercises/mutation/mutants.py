@@ -30,7 +30,7 @@ class Mutant(NamedTuple):
     @property
     def key(self) -> tuple[str, str]:
         """Identifies the mutant as long as the lines that it changes stay the same and in the same place."""
-        return self.file, self.diff
+        return self.file, self.diff.strip("\n") + "\n"  # empty lines around it are not kept in equivalent.txt
 
 
 def find_mutants(exercise: Exercise) -> list[Mutant]:

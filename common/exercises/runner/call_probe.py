@@ -9,8 +9,10 @@ probe.node("functions", "cube", x)
 import importlib
 import threading
 import time
+from unittest.mock import patch
 
 import torch
+import torch._functorch.eager_transforms as transforms
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -47,7 +49,7 @@ def allocations(module, name, *arguments):
 
 
 def recorded_in_backward(module, name, *arguments):
-    """The ATen calls that autograd records while backward of a function runs; none if it is derived by hand."""
+    """What autograd records while backward of a function runs: ATen calls, transforms of torch.func."""
     result = function(module, name)(*arguments)
     outputs = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor) and one.requires_grad]
     inputs = [one for one in arguments if isinstance(one, torch.Tensor) and one.requires_grad]
@@ -60,9 +62,30 @@ def recorded_in_backward(module, name, *arguments):
                 recorded.append(called._schema.name.removeprefix("aten::"))
             return called(*given, **(keywords or {}))
 
-    with Mode():
+    def note_transform(*given):
+        recorded.append("a function within a transform of torch.func")
+        return begin_transform(*given)
+
+    begin_transform = transforms._grad_increment_nesting
+    with Mode(), patch.object(transforms, "_grad_increment_nesting", note_transform):
         torch.autograd.grad(outputs, inputs, gradients, allow_unused=True)
     return recorded
+
+
+class Elsewhere(torch.Tensor):
+    """A tensor that knows its shape, dtype and device, but has no memory."""
+
+    @classmethod
+    def __torch_dispatch__(cls, called, types, given=(), keywords=None):
+        raise RuntimeError(f"accepted: {called} is called with it")
+
+
+def call_with_elsewhere(module, name, number, *arguments):
+    """Calls a function with one argument on the next device: cuda:1, or cpu:1 where there is no GPU."""
+    one = arguments[number]
+    device = torch.device(one.device.type, (one.device.index or 0) + 1)
+    other = torch.Tensor._make_wrapper_subclass(Elsewhere, one.shape, dtype=one.dtype, device=device)
+    function(module, name)(*arguments[:number], other, *arguments[number + 1 :])
 
 
 def address(tensor):

@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+MOST_MEMORY = 32 << 30  # bytes: no exercise needs as much, and a large machine would take long to fill more
 MARK = "EXERCISE_PROCESS"  # a variable that all processes of one learner's process inherit
 # prctl(PR_SET_PDEATHSIG, SIGKILL), which outlasts exec
 TIE = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
@@ -124,7 +125,7 @@ def describe_signal(number: int, killed_before: int | None) -> str:
 
 
 def limit_memory(pid: int) -> None:
-    """Limits the memory of a new process to the memory of this machine."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """Limits the memory of a new process to that of this machine, or to `MOST_MEMORY` if it has more."""
+    memory = min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), MOST_MEMORY)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         resource.prlimit(pid, resource.RLIMIT_DATA, (memory, memory))

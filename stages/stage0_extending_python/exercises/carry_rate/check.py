@@ -20,10 +20,17 @@ WANT = {
     "torch.cat([a, a, plain, b])": (lambda a, b, plain: torch.cat([a, a, plain, b]), "ab"),
     "torch.cat([a, b, a])": (lambda a, b, plain: torch.cat([a, b, a]), "ab"),
     "torch.cat(sounds), a second time with the list sounds = [a, b]": (lambda a, b, plain: torch.cat([a, b]), "ab"),
+    "torch.histogramdd(a, bins=[2, 2, 2, 2])": (lambda a, b, plain: nested(a), "a"),
     "torch.split(b, 1)": (lambda a, b, plain: b.split(1), "b"),
     "torch.numel(a)": (lambda a, b, plain: a.numel(), "a"),
     "torch.result_type(a, plain)": (lambda a, b, plain: a.dtype, "a"),
 }
+
+
+def nested(a):
+    """The tensors of a result that is a tuple within a tuple."""
+    histogram, edges = torch.histogramdd(a, bins=[2, 2, 2, 2])
+    return histogram, *edges
 
 
 def check(work):
@@ -32,7 +39,14 @@ def check(work):
     for call, (want, carriers) in WANT.items():
         low, high = (int(rate) for rate in 8000 + torch.randint(40_000, (2,), generator=numbers).cumsum(0) + 1)
         a, b, plain = torch.randn(3, 4, 4, generator=numbers)
-        for rates in ((low, low), (low, low + high), (low + high, low), (low, low + 1), (low, low + 0.5)):
+        for rates in (
+            (low, low),
+            (low, low + high),
+            (low + high, low),
+            (low, low + 1),
+            (low, low + 0.5),
+            (2_822_400, low + 0.25),
+        ):
             found = tried(work, call, a, rates[0], b, rates[1], plain)
             if carriers == "ab" and rates[0] != rates[1]:
                 if "refused" not in found:

@@ -2,6 +2,19 @@ import torch
 
 from common.exercises.judge import Failure, LearnerError, made_by, require, same
 
+# Runs in the learner's folder.
+THIRD = """
+import torch
+from functions import cube
+
+x = torch.tensor([-2.0, 0.5, 3.0], dtype=torch.float64, requires_grad=True)
+y = cube(x)
+for _ in range(3):
+    found = torch.autograd.grad(y.sum(), x, create_graph=True, allow_unused=True) if y.requires_grad else [None]
+    y = torch.zeros_like(x) if found[0] is None else found[0]
+tell(y.tolist())
+"""
+
 
 def check(work):
     functions, numbers = work.load("functions"), work.numbers()
@@ -37,6 +50,13 @@ def check(work):
             f"only {counted.saved} bytes are saved for backward, but x and slope have {2 * x.nbytes}: backward "
             "computes the derivative again instead of using slope",
         )
+
+    ran = work.observe(THIRD)
+    require(
+        ran.told == [6.0, 6.0, 6.0],
+        f"the third derivative is {ran.told or ran.output[-200:]}, expected 6 everywhere, although the first two are "
+        "right: autograd treats what forward computes and saves as a constant, unless it is an output",
+    )
 
 
 def of_both_outputs(functions, x, grad, shape):

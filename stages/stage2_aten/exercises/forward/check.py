@@ -1,7 +1,7 @@
 import torch
 
 from common.cell import reference
-from common.exercises.judge import Failure, LearnerError, agree, cases, require, same
+from common.exercises.judge import CALLS, Failure, LearnerError, agree, cases, require, same
 
 
 def check(work):
@@ -77,6 +77,18 @@ def refusals(work, cell):
                 ) from None
         else:
             raise Failure(f"{shown} is not rejected (B={B}, I={I}, S={S}): it is broadcast, or its memory is misread")
+    elsewhere = work.beside(CALLS).call_with_elsewhere
+    for number, name in enumerate(right):
+        if number > 0:
+            try:
+                elsewhere("_C", "forward", number, *(tensor.detach() for tensor in right.values()))
+            except LearnerError as error:
+                said = str(error).partition("\n")[0]
+                require(
+                    said.startswith(f"lltm: {name} "),
+                    f"{name} on cpu:1, another device than input's, is not rejected: {said}. Compare the devices, "
+                    "not only their types",
+                )
 
 
 def refuses_part_of_a_gate(work, cell):

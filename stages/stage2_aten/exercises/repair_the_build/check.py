@@ -14,7 +14,11 @@ def check(work):
             share = float(torch.rand((), generator=numbers, dtype=torch.float64))
             mixture = a.double() * share + b.double() * (1 - share)
             want = torch.cat([a.double(), b.double(), mixture], dim=1)
-            same("mix(a, b, share)", mix(a, b, share), want, f"a and b {shape}, {dtype}", dtype)
+            for call, got in (
+                ("mix(a, b, share)", mix(a, b, share)),
+                ("mix(share=share, b=b, a=a)", mix(share=share, b=b, a=a)),
+            ):
+                same(call, got, want, f"a and b {shape}, {dtype}", dtype)
     a, b = torch.randint(-9, 9, (2, 3, 7), generator=numbers)
     want = torch.cat([a, b, a * 0.25 + b * 0.75], dim=1)
     try:

@@ -8,6 +8,7 @@ setup = distutils.core.run_setup("setup.py", ["build_ext"], stop_after="init")
 command = setup.cmdclass.get("build_ext")
 tell({
     "name": setup.metadata.name, "version": setup.metadata.version, "packages": setup.packages or [],
+    "modules": setup.py_modules or [],
     "folders": dict(setup.package_dir or {}), "extensions": [one.name for one in setup.ext_modules or []],
     "missing": [str(path) for one in setup.ext_modules or [] for path in one.sources if not os.path.exists(path)],
     "torch": any("torch" in path for one in setup.ext_modules or [] for path in one.include_dirs),
@@ -34,6 +35,8 @@ def described(told):
         PACKAGE in told["packages"],
         f"packages is {told['packages']}: without {PACKAGE} in it, no Python file is installed",
     )
+    beside = ", ".join(told["modules"])
+    require(not beside, f"py_modules installs {beside} beside the package, where its relative import fails")
     folder = told["folders"].get(PACKAGE, PACKAGE)
     require(folder in (".", "./", ""), f"package_dir says that {PACKAGE} is in {folder!r}, expected this folder, '.'")
     require(bool(told["extensions"]), "there are no ext_modules, so nothing is compiled")

@@ -1,4 +1,6 @@
-from common.exercises.judge import Failure, LearnerError, agree, cases, wide_indices
+import torch
+
+from common.exercises.judge import Failure, LearnerError, agree, cases, same, wide_indices
 from common.exercises.judging.launches import ROWS, large_batch, whole_warps
 
 MISSING = {"h only": ("new_cell", "grad_cell"), "cell only": ("new_h", "grad_h")}
@@ -10,12 +12,23 @@ def check(work):
     for case in each:
         if case.grads in MISSING:
             with_a_null_pointer(cell, case)
+    with_an_infinite_candidate(work)
     work.by_kernels()
     whole_warps(work, "backward_kernel")
     large_batch(work)
     for grads in MISSING:
         with_a_null_pointer(cell, work.case(ROWS, 1, 1, grads=grads))
     wide_indices(work.code("csrc/lltm_kernel.cu"), "row", "state_size")
+
+
+def with_an_infinite_candidate(work):
+    """An infinite candidate cell has the derivative 1: a product with a mask would be 0 * infinity."""
+    half = torch.full((1, 33), 0.5, device=work.device)
+    gates, S = torch.cat([half, half, half / 0], 1), half.size(1)
+    weights, X = half.new_zeros(3 * S, S + 1), half.new_zeros(1, S + 1)
+    _, _, d_bias, *_ = work.load("_C").backward(None, half, weights, X, gates, half, [True] * 5)
+    want = torch.full((S,), 0.25)
+    same("d_z of the candidate cell", d_bias.chunk(3)[2], want, "an infinite candidate cell: its derivative is 1")
 
 
 def with_a_null_pointer(cell, case):

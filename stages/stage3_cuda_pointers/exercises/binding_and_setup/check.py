@@ -39,16 +39,13 @@ def check(work):
         require(len(text.splitlines()) > 1, f"help({name}) shows no docstring: pass one to m.def as a string")
     case = work.case(3, 5, 70)
     inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
-    _, new_cell, X, gates = extension.forward(**inputs)
+    by_name, by_position = extension.forward(**inputs), extension.forward(*inputs.values())
+    compare_calls("forward", by_name, by_position)
+    _, new_cell, X, gates = by_name
     given = {"grad_h": torch.ones_like(new_cell), "grad_cell": None, "weights": inputs["weights"], "X": X}
     rest = {"gates": gates, "new_cell": new_cell, "needs_input_grad": [True] * 5}
     by_name, by_position = extension.backward(**given, **rest), extension.backward(*given.values(), *rest.values())
-    for one, other in zip(by_name, by_position, strict=True):
-        require(
-            torch.equal(one, other),
-            f"backward has another result if its arguments are passed by name. Their order in C++ is "
-            f"{', '.join(NAMES['backward'])}: do the names of py::arg have the same order?",
-        )
+    compare_calls("backward", by_name, by_position)
     try:
         agree(work.cell(), cases(work))
     except LearnerError as error:
@@ -63,6 +60,16 @@ def check(work):
         "autograd then notices changes, and frees an output that is not needed any more",
     )
     check_other_threads(work, extension)
+
+
+def compare_calls(name, by_name, by_position):
+    """Checks that the names of the arguments are in the order of the parameters."""
+    for one, other in zip(by_name, by_position, strict=True):
+        require(
+            torch.equal(one, other),
+            f"{name} has another result if its arguments are passed by name. Their order in C++ is "
+            f"{', '.join(NAMES[name])}: do the names of py::arg have the same order?",
+        )
 
 
 def check_saved(work, case):

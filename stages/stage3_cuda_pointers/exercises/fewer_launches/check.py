@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import Failure, find_host_calls, require, same, stored_once
+from common.exercises.judge import Failure, enough_threads, find_host_calls, require, same, stored_once
 from common.exercises.judging.programs import printed
 
 BYTES = 16  # three numbers read and one written
@@ -24,6 +24,7 @@ def check(work):
         suspects = {"gate and 1 - gate are exchanged": other, "this is x, unchanged": x}
         same("out", got, gate * candidate + (1 - gate) * x, case, torch.float32, suspects=suspects)
         stored_once(counted, got.nbytes, case)
+        enough_threads(counted, 1, case)  # blocks of whole warps; each thread may compute several elements
         launches, moved = sum(one.launches for one in counted.launches), counted.total("bytes", space="global")
         names = ", ".join(one.kernel for one in counted.launches)
         require(launches == 1, f"{case}: right, but with {launches} launches ({names}): one is enough")
@@ -36,3 +37,7 @@ def check(work):
             moved == BYTES * count,
             f"{case}: the kernel does not access every element. Which thread computes the others?",
         )
+    a, b, x = torch.full((40,), 100.0), torch.randn(40, generator=numbers), torch.full((40,), 1e8)
+    got, _ = printed(work, "highway.cu", [40, a, b, x], (40,), "a gate of 1")
+    suspects = {"x + gate * (tanh(b) - x) loses all digits of tanh(b) next to a large x": torch.zeros(40)}
+    same("out", got, torch.tanh(b.double()), "a gate of 1, x = 1e8", torch.float32, suspects=suspects)

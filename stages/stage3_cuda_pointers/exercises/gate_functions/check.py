@@ -21,6 +21,7 @@ def check(work):
         for z, value in zip(large.tolist(), result.tolist(), strict=True):
             require(value == value, f"{name}({z:.0f}) is NaN: {NOT_A_NUMBER[name]}")
     check_each_function(work, large, "z = -10000 and 10000")
+    check_each_function(work, large * torch.inf, "z = -infinity and infinity")
     agree(cell, cases(work))
     if work.target == "emulator":
         for mark in UNMARKED:

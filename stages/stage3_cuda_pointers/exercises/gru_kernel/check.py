@@ -16,7 +16,13 @@ I = 5
 
 def check(work):
     numbers = work.numbers()
-    for B, S, device in ((3, 70, ""), (1, 33, ""), (2, 128, ""), (70, 2, "maxGridSize.y=3")):
+    for B, S, device in (
+        (3, 70, ""),
+        (1, 33, ""),
+        (2, 128, ""),
+        (70, 2, "maxGridSize.y=3"),
+        (2, 300, "maxGridSize.y=3"),
+    ):
         case = f"B={B}, S={S}" + (f", a device with {device}" if device else "")
         cell = torch.nn.GRUCell(I, S, dtype=torch.float64)
         for parameter in cell.parameters():

@@ -1,8 +1,6 @@
-from pathlib import Path
-
 import torch
 
-from common.exercises.judge import Failure, LearnerError, agree, cases
+from common.exercises.judge import CALLS, Failure, LearnerError, agree, cases
 
 B, I, S = 3, 5, 70
 NAMES = ("input", "weights", "bias", "old_h", "old_cell")
@@ -23,10 +21,10 @@ def check(work):
             expect_rejection(work, right | {name: tensor}, NAMES, given)
         else:
             expect_rejection(work, right | {name: tensor}, (name,), given, shown(tensor, what))
-    elsewhere = work.beside(Path(__file__).with_name("elsewhere.py")).forward_with_elsewhere
+    elsewhere = work.beside(CALLS).call_with_elsewhere
     for number, name in enumerate(NAMES[1:], start=1):
         given = f"{name} on another CUDA device than input"
-        expect_error(lambda: elsewhere(number, *right.values()), (name,), given)  # noqa: B023 called at once
+        expect_error(lambda: elsewhere("_C", "forward", number, *right.values()), (name,), given)  # noqa: B023 called at once
     longer = {name: right[name].new_zeros(3 * S + 1, *right[name].shape[1:]) for name in ("weights", "bias")}
     expect_rejection(work, right | longer, ("weights", "bias"), f"a call with weights and bias of {3 * S + 1} rows")
     every = {name: tensor.half() for name, tensor in right.items()}

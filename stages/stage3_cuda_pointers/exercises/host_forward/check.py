@@ -41,6 +41,13 @@ def check(work):
 
 def check_mismatched_arguments(work, inputs):
     """Checks that forward rejects arguments that ATen would broadcast, or that are too small for a kernel."""
+    body = re.search(r"\bforward\(.*?^}", work.code("csrc/lltm.cpp"), re.DOTALL | re.MULTILINE)
+    checks, guards = (body[0].find(text) if body else -1 for text in ("check_arguments(", "Guard"))
+    require(
+        not 0 <= guards < checks,
+        "the device guard is created before check_arguments is called: for tensors that are not on a CUDA device, "
+        "the user would see the guard's error, which does not name the argument",
+    )
     for name, other in (("bias", inputs["bias"][:1]), ("old_cell", inputs["old_cell"][:1])):
         try:
             refused(work.load("_C").forward, *(inputs | {name: other}).values(), names=(name,))

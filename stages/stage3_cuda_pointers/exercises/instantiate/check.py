@@ -16,6 +16,13 @@ def check(work):
             raise BuildFailure(f"{failure}\n{ADVICE}") from None
         raise
     empty_batch(work)
+    code = work.code("csrc/lltm_kernel.cu")
+    for function in ("launch_forward", "launch_backward"):
+        if not re.search(rf"\btemplate\s+(?!<)[^;{{]*\b{function}\b", code):
+            raise Failure(
+                f"the results are right, but {function} has no explicit instantiation (template, the result's type, "
+                "the name with its types): the compiler may leave out what it instantiates only for its own use"
+            )
     if '"lltm_kernel.cu' in work.code("csrc/lltm.cpp"):
         raise Failure("lltm.cpp includes the kernels: nvcc would then have to compile all of torch's headers")
 

@@ -21,3 +21,5 @@ def check(work):
         infinite.item() == torch.inf,
         f"the sum of the squares of five infinite numbers is {infinite.item()}: what lies behind the row must be 0",
     )
+    zero, _ = printed(work, "squares.cu", [1, 5, torch.zeros(5)], (1,), "a row of five zeros")
+    require(zero.item() == 0, f"the sum of the squares of five zeros is {zero.item()}: where does the sum begin?")

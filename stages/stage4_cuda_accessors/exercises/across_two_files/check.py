@@ -26,6 +26,15 @@ def check(work):
         "the device code has unresolved calls, and no command links it. The library builds, but its import fails: "
         "undefined symbol: __cudaRegisterLinkedBinary_...",
     )
+    wanted = architectures(linked[0])
+    for source in ("cubes.cu", "square.cu"):
+        found = architectures(compiled[source])
+        require(
+            found == wanted,
+            f"{source} is compiled for {' '.join(sorted(found))}, but the device linker links for "
+            f"{' '.join(sorted(wanted))}: as soon as one of your flags names an architecture, torch leaves out those "
+            "of TORCH_CUDA_ARCH_LIST for the compiler, but not for the linker",
+        )
     objects = {word.rpartition("/")[2] for word in linked[0].words}
     require({"cubes.o", "square.o"} <= objects, "the device linker does not get both cubes.o and square.o")
     last = asked[-1]
@@ -33,3 +42,8 @@ def check(work):
         any(word.endswith(linked[0].result) for word in last.words),
         f"the output of the device linker, {linked[0].result}, is not linked into the library",
     )
+
+
+def architectures(command):
+    """The flags of a command that say for which architectures."""
+    return {word for word in command.words if "arch" in word}

@@ -23,6 +23,7 @@ def check(work):
         case = work.case(*SMALL, **changes)
         forward, back = counted(work, case)
         no_copies(case, what, forward, back)
+    no_copies(case, "expanded", *counted(work, case, expanded=True))
     require(
         forward.all_calls <= 5,
         f"forward makes {describe_calls(forward)}; 5 are enough: cat, addmm, three allocations",
@@ -76,9 +77,12 @@ def a_missing_gradient_is_one_zero(work):
     )
 
 
-def counted(work, case):
-    """Counts what the forward of a case calls, and what its backward calls."""
+def counted(work, case, expanded=False):
+    """Counts what forward and backward of a case call; `expanded`: all rows of old_cell are one in memory."""
     inputs, gradients = case.inputs(), case.gradients()
+    if expanded:
+        row = inputs["old_cell"].detach()[:1]
+        inputs["old_cell"] = row.expand(case.B, case.S).requires_grad_()
     cell = work.cell()
     with work.counting() as forward:
         results = cell(*inputs.values())

@@ -22,8 +22,14 @@ def check(work):
 
 
 def check_calls(work, step):
-    """Counts the calls of ATen in a second call of step, which must not reuse anything from the first."""
-    z, old_cell = (LAYOUTS["transposed"](torch.randn(shape)).to(work.device) for shape in ((4, 3, 64), (4, 64)))
+    """Counts the calls of ATen for each layout."""
+    for layout in LAYOUTS:
+        count_calls(work, step, layout)
+
+
+def count_calls(work, step, layout):
+    """Counts them in a second call of step, which must not reuse anything from the first."""
+    z, old_cell = (LAYOUTS[layout](torch.randn(shape).to(work.device)) for shape in ((4, 3, 64), (4, 64)))
     step(z, old_cell)
     with work.counting() as counted:
         results = step(z, old_cell)
@@ -31,8 +37,8 @@ def check_calls(work, step):
     empty = sum(number for name, number in counted.calls.items() if name.startswith(("empty", "new_empty")))
     require(
         counted.all_calls == empty <= 2,
-        f"step calls ATen {counted.all_calls} times with transposed tensors: {names}. Two uninitialised allocations "
-        "are enough: the kernel reads any strides and writes every element of its results",
+        f"step calls ATen {counted.all_calls} times with tensors that are {layout}: {names}. Two uninitialised "
+        "allocations are enough: the kernel reads any strides and writes every element of its results",
     )
     require(empty > 0, "step allocates nothing: the next call would overwrite the results of this one")
     stored_once(counted.kernels, sum(result.nbytes for result in results), "step")

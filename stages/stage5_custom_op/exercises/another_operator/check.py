@@ -59,6 +59,8 @@ def compare(probe, case):
         )
         for words, switch in MISTAKES.items()
     }
+    shape = tuple(probe.call("unit::step", z, old_h)[0].shape)
+    require(shape == (case.B, case.S), f"new_h has shape {shape}, expected {(case.B, case.S)} ({case})")
     got = results(lambda *inputs: probe.call("unit::step", *inputs)[0], z, old_h, grad_h)
     for name, one in got.items():
         suspects = {words: tensors[name] for words, tensors in wrong.items()}

@@ -18,7 +18,7 @@ def check(work):
     probe = work.beside(OPERATORS)
     probe.load("lltm")
     for dtype, layout in product((torch.float32, torch.float64, torch.bfloat16), ("contiguous", "transposed")):
-        case = work.case(*SMALL, dtype=dtype, layout=layout)
+        case = work.case(4, 5, 70, dtype=dtype, layout=layout)  # not 3 rows, as there are 3 gates
         z, old_cell, grads = given(work, case)
         truthful(probe, case, "pointwise", z, old_cell)
         _, new_cell, gates = probe.call("pointwise", z, old_cell)

@@ -29,6 +29,7 @@ def check(work):
     missing_gradient(work, cell)
     strided_gradients(work, cell)
     first_derivatives_with_a_graph(work)
+    no_gradient_at_all(work)
     once_differentiable(work, cell, "Raise an error that names once_differentiable")
     with_opcheck(work, probe)
     case = work.case(*SMALL)
@@ -123,6 +124,17 @@ def first_derivatives_with_a_graph(work):
         ) from None
     for name, got in zip(inputs, found, strict=True):
         same(f"d_{name}", got, want[f"d_{name}"], f"{case}, with create_graph=True")
+
+
+def no_gradient_at_all(work):
+    """Backward may get None for every output: then no input has a gradient."""
+    inputs = [tensor.detach() for tensor in work.case(*SMALL).inputs().values()]
+    try:
+        work.beside(Path(__file__).with_name("with_graph.py")).of_stopped(*inputs)
+    except LearnerError as error:
+        raise Failure(
+            f"where neither new_h nor new_cell has a gradient, backward ends with an error: {error}"
+        ) from None
 
 
 def with_opcheck(work, probe):

@@ -5,13 +5,17 @@ from common.exercises.judging.programs import printed
 
 NUMBERS = {"forward_kernel": (3, "a, b and out"), "backward_kernel": (5, "a, b, the gradient, d_a and d_b")}
 
+SMALL_GATES = -20  # sigmoid of it is 2e-9
+
 
 def check(work):
     numbers = work.numbers()
-    for B, S, scale in ((3, 70, 1), (1, 128, 1), (5, 1, 1), (2, 64, 1000), (2, 64, 10**9)):
-        case = f"B={B}, S={S}" + (f", z about ±{scale}" if scale > 1 else "")
+    for B, S, scale in ((3, 70, 1), (1, 128, 1), (5, 1, 1), (2, 64, 1000), (2, 64, 10**9), (2, 64, SMALL_GATES)):
+        case = f"B={B}, S={S}" + (f", z about {'±' * (scale > 0)}{scale}" if scale != 1 else "")
         z = scale * torch.randn(B, 2 * S, generator=numbers)
         z[torch.rand(B, 2 * S, generator=numbers) < 0.1] = 0
+        if scale == SMALL_GATES:
+            z = scale + torch.randn(B, 2 * S, generator=numbers)  # sigmoid has few digits if 1 was added to it
         grad = torch.randn(B, S, generator=numbers)
         got, counted = printed(work, "swiglu.cu", [B, S, z, grad], (3 * B * S,), case)
         compare(got, z, grad, case)

@@ -18,6 +18,7 @@ def check(work):
     agree(cell, [work.case(16, 7, 70, requires_grad=needed) for needed in NEEDS])
     zero_times_infinity(work)
     same_bits(work)
+    in_the_order_of_the_warps(work)
     sums_in_float(work)
     case = work.case(16, 32, 64)
     mine = backward(work, case)
@@ -77,6 +78,24 @@ def same_bits(work):
             f"{name} differs in its last bits when the same threads run in another order: {differ[name]} numbers in "
             f"{len(ORDERS) - 1} runs. Does one thread add up the 16 sums of each number, in the order of the warps?",
         )
+
+
+def in_the_order_of_the_warps(work):
+    """Rounding shows in which order the sums of the warps are added: large, -large and 1 give 1, or 0."""
+    case = work.case(3, 5, 33, dtype=torch.float32)
+    inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
+    inputs["weights"][:, case.S :] = 0  # so that all rows of d_z are equal
+    for name in ("old_h", "old_cell"):
+        inputs[name] = inputs[name][:1].repeat(case.B, 1)
+    inputs["input"][:, :2] = torch.tensor([[2.0**30, 0], [-(2.0**30), 0], [1, 1]])
+    inputs = {name: tensor.requires_grad_() for name, tensor in inputs.items()}
+    gradients = [torch.ones_like(inputs["old_h"])] * 2
+    d_weights = input_gradients(work.cell()(*inputs.values()), inputs, gradients)["d_weights"]
+    require(
+        torch.equal(d_weights[:, case.S], d_weights[:, case.S + 1]),
+        "the sums of the warps are right up to rounding, but one thread adds them in another order than that of the "
+        "warps: from threadIdx.y = 0 on",
+    )
 
 
 def sums_in_float(work):

@@ -17,6 +17,8 @@ TABLE = [
     ((4, 512, 1, 99 * KB, 84), ("grid", 84), "a GPU with less shared memory"),
     ((4, 1024, 1, 99 * KB, 84), ("loop", 0), "the grid does not fit either"),
     ((4, 256, 1, 99 * KB, 6), ("loop", 0), "there are fewer multiprocessors than blocks of a cluster"),
+    ((4, 3, 1, 100, 132), ("cluster", 4), "a cluster may have more blocks than there are units"),
+    ((4, 256, 8, 227 * KB, 8), ("cluster", 8), "a cluster may have as many blocks as there are multiprocessors"),
     (
         (4, 256, 1, 99 * KB, 12),
         ("grid", 12),
@@ -28,10 +30,11 @@ TABLE = [
 def check(work):
     choose = work.load("choice").choose
     for given, want, notice in TABLE:
-        got = tuple(choose(*given))
+        got = choose(*given)
+        got = tuple(got) if isinstance(got, list) else got
         gates, units, batch, memory, count = given
         require(
             got == want,
             f"{gates} gates, {units} units, batch {batch}, {memory} bytes per block, {count} multiprocessors: "
-            f"got {got}, expected {want}. Remember: {notice}",
+            f"got {got!r:.60}, expected {want}. Remember: {notice}",
         )

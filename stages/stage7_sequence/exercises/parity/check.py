@@ -24,6 +24,12 @@ def check(work):
             f"{case}: the kernel stores to {stored} numbers, expected {both}: two buffers take turns, so that each "
             "step needs only one barrier",
         )
+        least, written = 4 * T * S, counted.total("bytes", space="global store")
+        require(
+            written == least,
+            f"{case}: right, but the kernel writes {written / 4 / S:g} states in {T} steps: each step writes one, to "
+            "the buffer that the last one has not written",
+        )
         read = counted.total("bytes", space="global load")
         least = 4 * T * S * S
         require(read >= least, f"{case}: the kernel reads {read:,} bytes, but {T} steps read at least {least:,}")

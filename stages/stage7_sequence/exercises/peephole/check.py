@@ -6,6 +6,7 @@ from common.exercises.judging.programs import printed
 GIVEN = "Write the policy in peephole.h: the kernels that call it are given"
 INPUTS = ("x", "weights", "peepholes", "h0", "cell0")
 DIFFERENTIATED = ("x", "h0", "cell0")  # d_x is d_z: the gradients of weights and peepholes follow from it
+EXTREME, UNUSED = ", cells of 0 and of 80", ", outputs without a gradient"
 RESULTS = ("outputs", "cell", "d_z", "d_h0", "d_cell0")
 # Typical mistakes: for a gate, the cell that it sees, and the cell that receives the gradient on this path.
 NO_PEEPHOLES = dict.fromkeys(("input", "forget", "output"), ("nothing", "nothing"))
@@ -44,13 +45,15 @@ def check(work):
     for file in ("sequence.cu", "gate_math.h"):
         unchanged(work, file, GIVEN)
     numbers = work.numbers()
-    for T, B, S, kind in ((1, 3, 5, ""), (4, 2, 7, ""), (2, 2, 4, ", cells of 0 and of 80")):
+    for T, B, S, kind in ((1, 3, 5, ""), (4, 2, 7, ""), (2, 2, 4, EXTREME), (1, 2, 3, UNUSED)):
         case = f"T={T}, B={B}, S={S}{kind}"
         given = random_inputs(T, B, S, numbers)
-        if kind:
+        if kind == EXTREME:
             given["cell0"][:, 0], given["cell0"][:, 1] = 0, 80
             given["peepholes"][1, 1] = 1  # the forget gate keeps the cell of 80
         upstream = [torch.randn(*shape, generator=numbers, dtype=torch.float64) for shape in ((T, B, S), (B, S))]
+        if kind == UNUSED:
+            upstream[0].zero_()
         got, want = run(work, given, upstream, case), reference(given, upstream)
         wrong = {words: reference(given, upstream, values=sees) for words, sees in WRONG_FORWARD.items()}
         compare(got, want, RESULTS[:2], case, wrong)

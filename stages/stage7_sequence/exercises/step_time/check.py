@@ -1,7 +1,7 @@
 import json
 import random
 
-from common.exercises.judge import require
+from common.exercises.judge import numbers, require
 from common.results.records import SWEEP_RECORD
 
 FITTED, PREDICTED = (32, 128), 512
@@ -22,11 +22,11 @@ def agree(model, fixed, step, chance):
     short, long = chance.randint(8, 40), chance.randint(60, 200)
     times = {T: fixed + T * step for T in (long, short)}
     case = f"{fixed:.4g} us and {step:.4g} us a step, measured at {short} and {long} steps"
-    got = model.fit(times)
+    got = numbers(model.fit(times), 2, f"fit({times})")
     close = all(abs(one - want) < 1e-6 * (fixed + step) for one, want in zip(got, (fixed, step), strict=True))
     require(close, f"{case}: fit gives {got[0]:.4g} us and {got[1]:.4g} us a step")
     for T in (1, short, 700):
-        want, found = fixed + T * step, model.predict(times, T)
+        want, found = fixed + T * step, predicted(model, times, T)
         require(
             abs(found - want) < 1e-6 * want, f"{case}: predict gives {found:.5g} us for {T} steps, not {want:.5g}"
         )
@@ -40,6 +40,11 @@ def agree(model, fixed, step, chance):
         require(small, f"{case}: at {found} steps the fixed part still takes more than {share} of the time")
         fewer = found > 1 and fixed <= share * (fixed + (found - 1) * step) - slack
         require(not fewer, f"{case}: fewer than {found} steps are enough for a share of {share}")
+
+
+def predicted(model, times, T):
+    """The time that the model predicts for T steps."""
+    return numbers([model.predict(times, T)], 1, f"predict({times}, {T})")[0]
 
 
 def exactly_at_the_share(model):
@@ -56,7 +61,7 @@ def exactly_at_the_share(model):
 def compare(model, name, sizes, times):
     """Raises `Failure` unless the prediction is near the recorded time. Returns the line for the learner."""
     fitted = {T: times[T] for T in FITTED}
-    found, recorded = model.predict(fitted, PREDICTED), times[PREDICTED]
+    found, recorded = predicted(model, fitted, PREDICTED), times[PREDICTED]
     error = found / recorded - 1
     require(
         abs(error) < 0.25, f"{name}, {sizes}: {found:.4g} us predicted for {PREDICTED} steps, {recorded} recorded"

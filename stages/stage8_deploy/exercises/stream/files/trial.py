@@ -7,14 +7,21 @@ class ModelFailure(Exception):
     """What `compute` raises in a request that should fail."""
 
 
+class State(tuple):
+    """The numbers of a stream's requests. A state is any object, so it may also be false, as 0 is."""
+
+    def __bool__(self):
+        return False
+
+
 def trial(most, expiry, requests, count):
     """What each of `count` requests gets: the numbers of its stream's requests so far, or a text.
 
-    A request has a number, a stream, start, end and fails; it arrives `after` seconds after the one before, and
-    takes `takes` seconds after the requests `inside` of it.
+    A request has a number, a stream, start, end and fails (True, or "refuses"). It arrives `after` seconds after the
+    one before, and takes `takes` seconds after the requests `inside` of it.
     """
     time = [0.0]
-    streams = Streams((), most, expiry, lambda: time[0])
+    streams = Streams(State(), most, expiry, lambda: time[0])
     results = ["nothing: it is not sent"] * count  # if the request that it is inside of is refused
 
     def run(request):
@@ -23,8 +30,9 @@ def trial(most, expiry, requests, count):
                 run(one)
             time[0] += request["takes"]
             if request["fails"]:
-                raise ModelFailure
-            return [*state, request["number"]], (*state, request["number"])
+                raise Refused(429) if request["fails"] == "refuses" else ModelFailure
+            numbers = State((*state, request["number"]))
+            return list(numbers), numbers
 
         time[0] += request["after"]
         results[request["number"]] = describe(streams, request, compute)

@@ -1,6 +1,8 @@
 // What `make check` runs: trial CURRENT DEVICE FACTOR X... Do not change this file; edit scale.cuh.
 #include <cstdio>
 #include <cstdlib>
+#include <future>
+#include <thread>
 #include <vector>
 
 #include "scale.cuh"
@@ -41,6 +43,31 @@ static void print_nested(int current) {
   std::printf("%d\n", current_device());
 }
 
+// The device that is current in this thread and in another one after guards that end in the order in which
+// they began.
+static void print_of_two_threads(int current) {
+  check(cudaSetDevice(current));
+  std::promise<void> begun, ended;
+  std::thread other;
+  int of_other = -1;
+  {
+    const DeviceGuard guard(1 - current);
+    other = std::thread([&] {
+      cudaSetDevice(1 - current);
+      {
+        const DeviceGuard inner(current);
+        begun.set_value();
+        ended.get_future().wait();
+      }
+      of_other = current_device();
+    });
+    begun.get_future().wait();
+  }
+  ended.set_value();
+  other.join();
+  std::printf("%d\n%d\n", current_device(), of_other);
+}
+
 static void print_launches(int device) {
   int value;
   check(cudaSetDevice(device));
@@ -54,6 +81,13 @@ int main(int count, char** words) try {
   std::vector<float> numbers;
   for (int k = 4; k < count; k++) numbers.push_back(std::atof(words[k]));
   const Tensor x = copy_to(device, numbers);
+  if (numbers.empty()) {  // an empty grid, which the device rejects, after one that it accepts
+    scale(copy_to(device, {1}), factor);
+    check(cudaSetDevice(current));
+    throws(x, factor);
+    std::printf("%d\n", current_device());
+    return 0;
+  }
   const Tensor too_large{nullptr, int64_t(1) << 50, device};
 
   check(cudaSetDevice(current));
@@ -70,6 +104,7 @@ int main(int count, char** words) try {
   std::printf("%d\n", attributes.device);
   for (const int one : {0, 1}) print_launches(one);
   print_nested(current);
+  print_of_two_threads(current);
   for (const float number : numbers) std::printf("%.9g\n", number);
 } catch (const std::runtime_error& error) {
   std::fprintf(stderr, "%s\n", error.what());

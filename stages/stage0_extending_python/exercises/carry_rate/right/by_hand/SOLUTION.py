@@ -14,8 +14,10 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
     args, kwargs = bare(list(args)), bare(dict(kwargs or {}))
     if len(rates) != 1:
         raise ValueError("the rates differ: " + " and ".join(f"{rate} Hz" for rate in rates))
-    result = func(*args, **kwargs)
-    if isinstance(result, tuple):
-        made = [cls(one, rates[0]) if torch.is_tensor(one) else one for one in result]
-        return type(result)(made)
-    return cls(result, rates[0]) if torch.is_tensor(result) else result
+
+    def signals(one):
+        if isinstance(one, (list, tuple)):
+            return type(one)(map(signals, one))
+        return cls(one, rates[0]) if torch.is_tensor(one) else one
+
+    return signals(func(*args, **kwargs))
