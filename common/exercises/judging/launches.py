@@ -11,6 +11,7 @@ from collections.abc import Callable
 import torch
 
 from ...cell.case import Case
+from ...emulator import Counted
 from ..failures import Failure, require
 from ..runner.process import LearnerError
 from .cell import agree
@@ -70,10 +71,35 @@ def error_reported(work: Work, name: str, *arguments: object) -> None:
         work.restart()
 
 
+def a_block_for_each_row(counted: Counted | None, case: Case, cause: str) -> None:
+    """Raises `Failure` unless each launch has a block in y for every row of the batch; accepts None, as on a GPU."""
+    for launch in counted.launches if counted else ():
+        require(
+            launch.grid[1] == case.B,
+            f"{case}: the results are right, but {launch.kernel} is launched with {launch.grid[1]} blocks in y for "
+            f"{case.B} rows. {cause}",
+        )
+
+
+def places_in(work: Work, file: str, function: str, *texts: str) -> list[int]:
+    """Where each text first occurs in a function of a source; -1 where it does not."""
+    body = re.search(rf"\b{function}\(.*?^}}", work.code(file), re.DOTALL | re.MULTILINE)
+    return [body[0].find(text) if body else -1 for text in texts]
+
+
+def checks_before_guard(work: Work, file: str, function: str) -> None:
+    """Raises `Failure` if a host function creates its device guard before it calls check_arguments."""
+    checks, guard = places_in(work, file, function, "check_arguments(", "Guard")
+    require(
+        not 0 <= guard < checks,
+        "the device guard is created before check_arguments is called: for tensors that are not on a CUDA device, "
+        "the user would see the guard's error, which does not name the argument",
+    )
+
+
 def stream_under_guard(work: Work, file: str, function: str) -> None:
     """Raises `Failure` if a host function asks for the current stream before it creates its device guard."""
-    body = re.search(rf"\b{function}\(.*?^}}", work.code(file), re.DOTALL | re.MULTILINE)
-    guard, stream = (body[0].find(text) if body else -1 for text in ("Guard", "getCurrentCUDAStream()"))
+    guard, stream = places_in(work, file, function, "Guard", "getCurrentCUDAStream()")
     require(
         not 0 <= stream < guard,
         f"{function} asks for the current stream before it creates the device guard: this is the stream of another "

@@ -50,7 +50,6 @@ def check(work):
             f"only {counted.saved} bytes are saved for backward, but x and slope have {2 * x.nbytes}: backward "
             "computes the derivative again instead of using slope",
         )
-
     ran = work.observe(THIRD)
     require(
         ran.told == [6.0, 6.0, 6.0],

@@ -9,6 +9,7 @@ def check(work):
     agree(work.cell(), cases(work))
     agree(work.cell(), [work.case(3, 5, 70, dtype=dtype) for dtype in (torch.half, torch.bfloat16)], gradients=False)
     refusals(work, work.cell())
+    refuses_another_device(work)
     refuses_part_of_a_gate(work, work.cell())
 
 
@@ -77,18 +78,25 @@ def refusals(work, cell):
                 ) from None
         else:
             raise Failure(f"{shown} is not rejected (B={B}, I={I}, S={S}): it is broadcast, or its memory is misread")
+
+
+def refuses_another_device(work):
+    """Checks that each argument but input is rejected if it is on another device of input's type."""
+    right = {name: tensor.detach() for name, tensor in work.case(3, 5, 70).inputs().items()}
     elsewhere = work.beside(CALLS).call_with_elsewhere
     for number, name in enumerate(right):
-        if number > 0:
-            try:
-                elsewhere("_C", "forward", number, *(tensor.detach() for tensor in right.values()))
-            except LearnerError as error:
-                said = str(error).partition("\n")[0]
-                require(
-                    said.startswith(f"lltm: {name} "),
-                    f"{name} on cpu:1, another device than input's, is not rejected: {said}. Compare the devices, "
-                    "not only their types",
-                )
+        if name == "input":
+            continue
+        said = "it is not used"
+        try:
+            elsewhere("_C", "forward", number, *right.values())
+        except LearnerError as error:
+            said = str(error).partition("\n")[0]
+        require(
+            said.startswith(f"lltm: {name} "),
+            f"{name} on cpu:1, another device than input's, is not rejected: {said}. Compare the devices, not only "
+            "their types",
+        )
 
 
 def refuses_part_of_a_gate(work, cell):

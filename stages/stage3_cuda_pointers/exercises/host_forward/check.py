@@ -1,7 +1,7 @@
 import re
 
 from common.exercises.judge import Failure, agree, cases, guarded, refused, require
-from common.exercises.judging.launches import error_reported, stream_under_guard
+from common.exercises.judging.launches import checks_before_guard, error_reported, stream_under_guard
 from common.exercises.judging.repeats import call_in_between
 
 STRIDED = (
@@ -34,6 +34,7 @@ def check(work):
         "what it writes. Allocate gates",
     )
     stream_under_guard(work, "csrc/lltm.cpp", "forward")
+    checks_before_guard(work, "csrc/lltm.cpp", "forward")
     check_mismatched_arguments(work, {name: tensor.detach() for name, tensor in inputs.items()})
     work.by_kernels()
     error_reported(work, "forward", *(tensor.detach() for tensor in inputs.values()))
@@ -41,13 +42,6 @@ def check(work):
 
 def check_mismatched_arguments(work, inputs):
     """Checks that forward rejects arguments that ATen would broadcast, or that are too small for a kernel."""
-    body = re.search(r"\bforward\(.*?^}", work.code("csrc/lltm.cpp"), re.DOTALL | re.MULTILINE)
-    checks, guards = (body[0].find(text) if body else -1 for text in ("check_arguments(", "Guard"))
-    require(
-        not 0 <= guards < checks,
-        "the device guard is created before check_arguments is called: for tensors that are not on a CUDA device, "
-        "the user would see the guard's error, which does not name the argument",
-    )
     for name, other in (("bias", inputs["bias"][:1]), ("old_cell", inputs["old_cell"][:1])):
         try:
             refused(work.load("_C").forward, *(inputs | {name: other}).values(), names=(name,))

@@ -18,17 +18,12 @@ def check(work):
                 )
                 what = f"{layout}, B={B}, S={S}, {str(dtype).removeprefix('torch.')}"
                 compare(step(z, old_cell), z, old_cell, what)
-    check_calls(work, step)
-
-
-def check_calls(work, step):
-    """Counts the calls of ATen for each layout."""
     for layout in LAYOUTS:
-        count_calls(work, step, layout)
+        check_calls(work, step, layout)
 
 
-def count_calls(work, step, layout):
-    """Counts them in a second call of step, which must not reuse anything from the first."""
+def check_calls(work, step, layout):
+    """Counts the calls of ATen in a second call of step, which must not reuse anything from the first."""
     z, old_cell = (LAYOUTS[layout](torch.randn(shape).to(work.device)) for shape in ((4, 3, 64), (4, 64)))
     step(z, old_cell)
     with work.counting() as counted:

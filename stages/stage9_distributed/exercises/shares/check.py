@@ -45,7 +45,6 @@ def check(work):
         )
         other = one_epoch(rows_of, samples, batch_size, seed + 1000, 0, world_size)
         require(other != epochs[0], "another seed gives the same order")
-
     ran = work.observe(GLOBAL)
     require(
         ran.told is True,

@@ -3,7 +3,6 @@
 
 #include "tensor.cuh"
 
-// TODO: a class that makes a device current, and the last one again at the end of its scope.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device) : previous_(current_device()) { check(cudaSetDevice(device)); }
