@@ -151,7 +151,7 @@ SEVERAL_GPUS = (
     program("06_multigpu/02_gaussian_multi_gpu/gaussian_multi_gpu_p2p.cu", devices=2),
     program("06_multigpu/05_streams/vector_addition.cu", ("1<<28", "1<<18"), flags=OPENMP),
 )
-PATTERNS = (
+ALGORITHMS = (
     program("07_parallel_programming_pattern/01_sgemm_optimization/sgemm.cu", SIDES, flags=OPENMP),
     program(
         "07_parallel_programming_pattern/02_convolution/convolution.cu",
@@ -190,4 +190,4 @@ LIBRARIES = (
     program("08_cuda_libs_and_other_languages/04_cufft/cufft.half.cpp", *SIGNALS, more=("complex.cu", "fp16.cu")),
     program("08_cuda_libs_and_other_languages/04_cufft/cufft.mgpu.cu", *SIGNALS, more=("complex.cu",), devices=2),
 )
-PROGRAMS = (*(*LANGUAGE, *THREADS, *EXECUTION, *DEBUGGING, *SEVERAL_GPUS, *PATTERNS, *LIBRARIES),)
+PROGRAMS = (*(*LANGUAGE, *THREADS, *EXECUTION, *DEBUGGING, *SEVERAL_GPUS, *ALGORITHMS, *LIBRARIES),)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,13 +50,13 @@ class Ran(NamedTuple):
     seconds: float
 
 
-def record_outcomes(folder: Path, only: str = "") -> int:
+def record_outcomes(folder: Path, repositories: Sequence[str] = tuple(REPOSITORIES), only: str = "") -> int:
     """Runs each program whose name contains `only`, and records those of each repository that `folder` contains.
 
     Returns 1 if it contains none of them. With `only`, nothing is recorded.
     """
-    present = [name for name in REPOSITORIES if (folder / name).is_dir()]
-    for name in REPOSITORIES.keys() - present:
+    present = [name for name in repositories if (folder / name).is_dir()]
+    for name in (name for name in repositories if name not in present):
         say(f"{display_path(folder)} has no folder {name}, so its record stays: clone {REPOSITORIES[name]} into it")
     for name in present:
         record = records.start_record(fingerprint().hex()) | {"rows": []}
@@ -163,9 +164,11 @@ def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("folder", type=Path, help="the folder with the clones, or with some of them")
+    parser.add_argument("--repository", choices=REPOSITORIES, help="only the programs of this one")
     parser.add_argument("--only", default="", help="only programs whose name contains this; nothing is recorded then")
     given = parser.parse_args()
-    return record_outcomes(given.folder.absolute(), given.only)
+    repositories = (given.repository,) if given.repository else tuple(REPOSITORIES)
+    return record_outcomes(given.folder.absolute(), repositories, given.only)
 
 
 if __name__ == "__main__":
