@@ -24,6 +24,8 @@ WANT = {
     "torch.split(b, 1)": (lambda a, b, plain: b.split(1), "b"),
     "torch.numel(a)": (lambda a, b, plain: a.numel(), "a"),
     "torch.result_type(a, plain)": (lambda a, b, plain: a.dtype, "a"),
+    "torch.equal(a, b)": (lambda a, b, plain: torch.equal(a, b), "ab"),
+    "torch.add(a, b, out=sum)": (lambda a, b, plain: a + b, "ab"),
 }
 
 
@@ -52,8 +54,9 @@ def check(work):
                 if "refused" not in found:
                     rate = found["results"][0][1]
                     raise Failure(
-                        f"{call} combined signals of {rates[0]} and {rates[1]} Hz into one of {rate} Hz. "
-                        "Raise a ValueError instead"
+                        f"{call} combined signals of {rates[0]} and {rates[1]} Hz"
+                        + f" into one of {rate} Hz" * (rate is not None)
+                        + ". Raise a ValueError instead"
                     )
                 both = all(str(rate) in found["refused"] for rate in rates)
                 require(

@@ -1,3 +1,5 @@
+import itertools
+
 import torch
 import torch.nn.functional as F
 
@@ -32,6 +34,7 @@ WANT = {call: (lambda a, b: a @ b, 1) for call in PRODUCTS} | {
     "F.linear(torch.stack([a, a]), b.T)": (lambda a, b: torch.stack([a, a]) @ b, None),
     "a[:, :0] @ b[:0]": (lambda a, b: torch.zeros(len(a), b.size(1)), 0),
     "a @ torch.cat([b, b]), which raises an error": (lambda a, b: torch.relu(a), 0),
+    "torch.mm(a, b, out=product)": (lambda a, b: a @ b, None),
     "a @ b, where a requires a gradient": (lambda a, b: a, 1),
 }
 
@@ -40,8 +43,12 @@ def check(work):
     unchanged(work, "trial.py", "Edit only counting.py")
     numbers = work.numbers()
     for call, (want, products) in WANT.items():
-        for which in ("a", "ab", "b") if call in PRODUCTS else ("a", "ab"):
-            m, k, n = (int(size) for size in torch.randint(2, 9, (3,), generator=numbers))
+        in_turn = ("a", "ab", "b") if call in PRODUCTS else ("a", "ab")
+        for which, single in itertools.product(in_turn, (None, 0, 1, 2)):
+            sizes = torch.randint(2, 9, (3,), generator=numbers)
+            if single is not None:  # a matrix of one row or column is a matrix, too
+                sizes[single] = 1
+            m, k, n = sizes.tolist()
             a, b = torch.randn(m, k, generator=numbers), torch.randn(k, n, generator=numbers)
             counting = " and ".join(which)
             try:

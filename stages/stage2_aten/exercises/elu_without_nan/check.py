@@ -18,6 +18,7 @@ def check(work):
         offset = torch.rand(7, generator=numbers, dtype=dtype)
         compare(d_elu, torch.cat([largest + 1 + offset, -largest - offset, 1e4 * offset]))
         compare(d_elu, torch.tensor([0.0, 1e-30, -1e-30, math.inf, -math.inf], dtype=dtype))
+        compare_small(d_elu, (1 - largest) * torch.rand(50, generator=numbers, dtype=dtype))
         if dtype != torch.float16:  # which cannot hold such small numbers exactly
             compare(d_elu, -20 - offset)
         lost = d_elu(torch.tensor([math.nan], dtype=dtype))
@@ -26,6 +27,19 @@ def check(work):
             f"d_elu(nan) is {lost.tolist()[0]:g}: a NaN in z must stay NaN. Avoid the product 0 * inf instead of "
             "replacing its NaN",
         )
+
+
+def compare_small(d_elu, z):
+    """For z <= 0, whose results may be too small for the tolerance of `compare`: the quotient must be near 1."""
+    got, want = d_elu(z).double(), z.double().exp()
+    error = (got / want - 1).abs()
+    worst = int(error.argmax())
+    require(
+        bool(error[worst] <= {torch.float16: 0.01, torch.float32: 1e-4, torch.float64: 1e-8}[z.dtype]),
+        f"d_elu({z[worst]:g}) is {got[worst]:g} in {z.dtype}, expected exp({z[worst]:g}) = {want[worst]:g}",
+    )
+    limit = float(d_elu(z.new_tensor([-math.inf])))
+    require(limit == 0, f"d_elu(-inf) is {limit:g} in {z.dtype}, expected exactly 0")
 
 
 def compare(d_elu, z):

@@ -9,7 +9,8 @@ command = setup.cmdclass.get("build_ext")
 tell({
     "name": setup.metadata.name, "version": setup.metadata.version, "packages": setup.packages or [],
     "modules": setup.py_modules or [],
-    "folders": dict(setup.package_dir or {}), "extensions": [one.name for one in setup.ext_modules or []],
+    "folders": dict(setup.package_dir or {}),
+    "extensions": [f"{setup.ext_package or ''}.{one.name}".lstrip(".") for one in setup.ext_modules or []],
     "missing": [str(path) for one in setup.ext_modules or [] for path in one.sources if not os.path.exists(path)],
     "torch": any("torch" in path for one in setup.ext_modules or [] for path in one.include_dirs),
     "command": bool(command) and (command is BuildExtension or getattr(command, "cmd_class", None) is BuildExtension

@@ -3,7 +3,7 @@ import torch
 from common.exercises.judge import require, same
 from common.exercises.judging.programs import printed
 
-NUMBERS = {"forward_kernel": (3, "a, b and out"), "backward_kernel": (5, "a, b, the gradient, d_a and d_b")}
+NUMBERS = ((3, "a, b and out"), (5, "a, b, the gradient, d_a and d_b"))  # in forward, in backward
 
 SMALL_GATES = -20  # sigmoid of it is 2e-9
 
@@ -16,10 +16,17 @@ def check(work):
         z[torch.rand(B, 2 * S, generator=numbers) < 0.1] = 0
         if scale == SMALL_GATES:
             z = scale + torch.randn(B, 2 * S, generator=numbers)  # sigmoid has few digits if 1 was added to it
+        z[0, :S] = torch.linspace(-120, 120, S)  # exp(z) or exp(-z) becomes infinite on the way
         grad = torch.randn(B, S, generator=numbers)
         got, counted = printed(work, "swiglu.cu", [B, S, z, grad], (3 * B * S,), case)
         compare(got, z, grad, case)
-        for kernel, (most, which) in NUMBERS.items():
+        kernels = [launch.kernel for launch in counted.launches]
+        named = ", ".join(kernels)
+        require(
+            len(kernels) == 2,
+            f"{case}: right, but the kernels are {named}: expected one each for forward and backward",
+        )
+        for kernel, (most, which) in zip(kernels, NUMBERS, strict=True):
             moved = counted.total("bytes", kernel, "global") / (z.element_size() * B * S)
             require(
                 moved <= most,

@@ -4,6 +4,7 @@ import random
 from common.exercises.judge import BuildFailure, Failure, likely_mistake, unchanged
 
 SCENARIOS = 60
+TODAY = 1_795_000_000_000  # ms since 1970
 SHOWN = 10  # calls before the wrong one
 # Compiles the program once, then runs it with the arguments of each scenario; with the checks of libstdc++.
 RUNNER = """
@@ -100,11 +101,13 @@ def every_rule():
         [(8, 2, 10), *[("push", k, 0) for k in range(1, 6)], ("close",), *[("pop", 1)] * 4],
         [(8, 2, 0), ("pop", 0), ("push", 1, 0), ("pop", 0), ("close",), ("pop", 5)],
         [(8, 2, 10), ("push", 1, 0), ("pop", 2**31)],  # a month later
+        [(8, 2, 10), ("push", 1, TODAY), ("pop", TODAY + 9), ("pop", TODAY + 10)],
     ]
 
 
 def random_scenario(chance):
-    time, events = 0, [(chance.choice((1, 3, 6)), chance.choice((1, 2, 4)), chance.choice((0, 5, 20)))]
+    time = chance.choice((0, TODAY))
+    events = [(chance.choice((1, 3, 6)), chance.choice((1, 2, 4)), chance.choice((0, 5, 20)))]
     for request in range(chance.randrange(20, 60)):
         time += chance.choice((0, 0, 1, 4, 20))
         events.append(("push", request, time) if chance.random() < 0.6 else ("pop", time))

@@ -14,6 +14,18 @@ def twice(a, b, plain):
     return torch.cat(sounds)
 
 
+def with_out(a, b, plain):
+    """A sum that is stored in an existing tensor. An error must come before anything is stored."""
+    total = plain.clone()
+    try:
+        return torch.add(a, b, out=total)
+    except ValueError:
+        assert torch.equal(total, plain), (
+            "the sum was stored before the ValueError: compare the rates before the call"
+        )
+        raise
+
+
 CALLS = {
     "F.relu(a)": lambda a, b, plain: F.relu(a),
     "torch.sum(a, dim=0)": lambda a, b, plain: torch.sum(a, dim=0),
@@ -34,6 +46,8 @@ CALLS = {
     "torch.split(b, 1)": lambda a, b, plain: torch.split(b, 1),
     "torch.numel(a)": lambda a, b, plain: torch.numel(a),
     "torch.result_type(a, plain)": lambda a, b, plain: torch.result_type(a, plain),
+    "torch.equal(a, b)": lambda a, b, plain: torch.equal(a, b),
+    "torch.add(a, b, out=sum)": with_out,
 }
 
 
