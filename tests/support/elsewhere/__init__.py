@@ -10,7 +10,7 @@ There, as root, with this archive and a copy of the repository (`.git` included)
     env -i chroot root bash $REPO/tests/support/elsewhere/prove.sh 60   # the number of workers
 
 REPO is the path that the repository has here, since compiled files contain it. The proofs that pass are then in
-build/proofs.json there: copy this file to build/ here, and `make test` counts them. Since the system, Python, torch and
-g++ are those of this machine, the proofs have the same keys. Those that need a GPU, nvcc, gdb, bubblewrap or the network
-do not pass there. With 64 cores, all proofs take ten minutes.
+build/proofs.json there: copy this file to build/ here, and `make test` counts them. The system, Python, torch and g++
+are those of this machine, so the proofs have the same keys. Those that need a GPU, nvcc, gdb, bubblewrap or the
+network do not pass there.
 """

@@ -13,17 +13,19 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-VENV = Path(sys.prefix)
-PYTHON = Path(sys.base_prefix)
-SYSTEM = ("/etc", "/usr/bin", "/usr/sbin", "/usr/include", "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/share/git-core",
-          "/usr/share/perl", "/usr/share/mime", "/usr/share/zoneinfo", "/usr/share/fonts", "/usr/share/cmake*")  # fmt: skip
+VENV = Path(sys.prefix).resolve()
+PYTHON = Path(sys.base_prefix).resolve()
+SYSTEM = (
+    *("etc", "usr/bin", "usr/sbin", "usr/include", "usr/lib", "usr/lib64", "usr/libexec", "usr/share/git-core"),
+    *("usr/share/perl", "usr/share/mime", "usr/share/zoneinfo", "usr/share/fonts", "usr/share/cmake*"),
+)
 LINKS = ("/bin", "/lib", "/lib32", "/lib64", "/sbin")
-EMPTY = ("/tmp", "/proc", "/dev", "/sys", "/var/tmp", "/root", "/run", "/home")
+EMPTY = ("tmp", "proc", "dev", "sys", "var/tmp", "root", "run", "home")
 MOST = 25_000_000  # bytes of a file of the system, other than g++
 STUB_ARCHIVES = ("libpthread.a", "libdl.a", "librt.a", "libutil.a")  # without members; g++ asks for them
 
 NOT_PACKED = re.compile(
-    r"/(__pycache__|triton|jvm|llvm-\d+|google-cloud-sdk|postgresql|node_modules|valgrind|locale)$"
+    r"/(__pycache__|triton|jvm|llvm-\d+|google-cloud-sdk|postgresql|node_modules|valgrind|locale|lib/debug|fpc|dri)$"
 )
 OTHER_PACKAGES = re.compile(rf"^{re.escape(str(PYTHON))}/lib/python[\d.]+/(site-packages|test|config-\S+)$")
 ARCHIVES = re.compile(r"^/usr/lib/.*\.a$")
@@ -35,38 +37,40 @@ STUBS = re.compile(
 NOT_RUN = re.compile(r"fatbin|^\.(cask_resource|strtab|symtab|debug)")  # sections that no code on a CPU reads
 
 
-def files_to_pack() -> Iterator[str]:
+def files_to_pack() -> Iterator[Path]:
     """The path of each file, link and folder."""
-    yield from (link for link in LINKS if os.path.islink(link))
-    tops = [str(path) for top in SYSTEM for path in Path("/").glob(top.lstrip("/"))]
-    for top in (*tops, str(PYTHON), str(VENV)):
-        for folder, folders, files in os.walk(top):
+    yield from filter(Path.is_symlink, map(Path, LINKS))
+    system = [path for pattern in SYSTEM for path in Path("/").glob(pattern)]
+    for top in (*system, PYTHON, VENV):
+        for name, folders, files in os.walk(top):
+            folder = Path(name)
             yield folder
-            yield from (f"{folder}/{name}" for name in folders if os.path.islink(f"{folder}/{name}"))
-            folders[:] = [name for name in folders if is_packed_folder(f"{folder}/{name}")]
-            yield from (f"{folder}/{name}" for name in files if is_packed(f"{folder}/{name}"))
+            yield from (folder / name for name in folders if (folder / name).is_symlink())
+            folders[:] = [name for name in folders if is_walked(folder / name)]
+            yield from (folder / name for name in files if is_packed(folder / name))
 
 
-def is_packed_folder(path: str) -> bool:
-    """Whether a folder is walked."""
-    return not (os.path.islink(path) or NOT_PACKED.search(path) or OTHER_PACKAGES.search(path))
+def is_walked(folder: Path) -> bool:
+    """Whether the files of a folder may be part of the archive."""
+    return not (folder.is_symlink() or NOT_PACKED.search(str(folder)) or OTHER_PACKAGES.search(str(folder)))
 
 
-def is_packed(path: str) -> bool:
+def is_packed(path: Path) -> bool:
     """Whether a file is part of the archive: not if it is large and no part of Python or g++."""
-    if os.path.islink(path):
+    name = str(path)
+    if path.is_symlink():
         return True
-    if LAZY.search(path) or (ARCHIVES.search(path) and not NEEDED_ARCHIVES.search(path)):
+    if LAZY.search(name) or (ARCHIVES.search(name) and not NEEDED_ARCHIVES.search(name)):
         return False
-    is_large = path.startswith("/usr/") and os.path.getsize(path) > MOST
-    return os.path.isfile(path) and not (is_large and not re.search(r"/cc1|python", path))
+    is_large = name.startswith("/usr/") and path.stat().st_size > MOST
+    return path.is_file() and not (is_large and not re.search(r"/cc1|python", name))
 
 
-def content_of(path: str) -> bytes:
+def content_of(path: Path) -> bytes:
     """What the archive has of a file."""
-    if STUBS.search(path):
+    if STUBS.search(str(path)):
         return make_stub(path)
-    data = Path(path).read_bytes()
+    data = path.read_bytes()
     return without_device_code(data) if len(data) > 5_000_000 and data[:4] == b"\x7fELF" else data
 
 
@@ -83,7 +87,7 @@ def without_device_code(data: bytes) -> bytes:
     return bytes(changed)
 
 
-def make_stub(path: str) -> bytes:
+def make_stub(path: Path) -> bytes:
     """A library with the same name, symbols and versions, whose functions end the program."""
     dynamic = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True).stdout
     own_name = re.search(r"SONAME.*\[(.*)\]", dynamic)[1]
@@ -120,36 +124,34 @@ def make_stub(path: str) -> bytes:
         return (folder / "stub.so").read_bytes()
 
 
+def add(archive: tarfile.TarFile, name: str, data: bytes, mode: int = 0o644) -> None:
+    """Adds a file that this machine does not have."""
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(data), mode
+    archive.addfile(entry, io.BytesIO(data))
+
+
 def main() -> None:
     """The command."""
     with tarfile.open(fileobj=sys.stdout.buffer, mode="w|", format=tarfile.PAX_FORMAT) as archive:
         for path in files_to_pack():
-            entry = archive.gettarinfo(path)
+            entry = archive.gettarinfo(str(path))
             if entry is None:  # a socket
                 continue
-            entry.name = path.lstrip("/")
-            if entry.islnk() or entry.isreg():
-                data = content_of(path)
+            entry.name = str(path).lstrip("/")
+            data = content_of(path) if entry.islnk() or entry.isreg() else b""
+            if data:
                 entry.type, entry.size = tarfile.REGTYPE, len(data)
-                archive.addfile(entry, io.BytesIO(data))
-            else:
-                archive.addfile(entry)
+            archive.addfile(entry, io.BytesIO(data))
         for folder in EMPTY:
-            entry = tarfile.TarInfo(folder.lstrip("/"))
+            entry = tarfile.TarInfo(folder)
             entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if "tmp" in folder else 0o755
             archive.addfile(entry)
         for name in STUB_ARCHIVES:
-            entry = tarfile.TarInfo(f"usr/lib/x86_64-linux-gnu/{name}")
-            entry.size = len(NO_MEMBERS)
-            archive.addfile(entry, io.BytesIO(NO_MEMBERS))
-        version = subprocess.run(["nvcc", "--version"], capture_output=True).stdout  # a part of the keys
-        script = b"#!/bin/sh\ncat <<'END'\n" + version + b"END\n"
-        entry = tarfile.TarInfo("usr/local/bin/nvcc")
-        entry.size, entry.mode = len(script), 0o755
-        archive.addfile(entry, io.BytesIO(script))
+            add(archive, f"usr/lib/x86_64-linux-gnu/{name}", b"!<arch>\n")
+        version = subprocess.run(["nvcc", "--version"], capture_output=True).stdout  # is a part of the keys
+        add(archive, "usr/local/bin/nvcc", b"#!/bin/sh\ncat <<'END'\n" + version + b"END\n", 0o755)
 
-
-NO_MEMBERS = b"!<arch>\n"
 
 if __name__ == "__main__":
     main()

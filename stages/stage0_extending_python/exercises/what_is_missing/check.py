@@ -15,15 +15,14 @@ TABLES = [
 ]
 ASKS = (
     ("torch.mean", True),
-    ("torch.add", False),  # without its second argument: an error comes first
-    ("torch.add", True, 1),
-    ("torch.add", False),
     ("torch.relu", True),
     ("torch.nn.functional.relu", True),
     ("torch.tensor", False),
     ("torch.is_tensor", False),
     ("torch.rand_like", True),
     ("torch.numel", True),
+    ("torch.add", False),  # without its second argument: an error comes first
+    ("torch.add", True, 1),
 )
 
 

@@ -37,8 +37,8 @@ def check(work):
         softsign(x)
     require(
         counted.saved >= x.nbytes,
-        "softsign.py keeps x without save_for_backward, as attributes of ctx do: then autograd does not notice when x "
-        "is changed before the backward, and the gradient is wrong without an error",
+        "softsign.py keeps x without save_for_backward, for example as an attribute of ctx: autograd then does not "
+        "notice when x is changed before the backward, and the gradient is wrong without an error",
     )
     x, narrower = torch.randn(3, 4, generator=numbers), torch.randn(3, 3, generator=numbers)
     require(

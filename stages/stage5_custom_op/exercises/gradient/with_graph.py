@@ -15,7 +15,7 @@ def first_derivatives(*inputs):
 
 def derivative_of_backward(z, old_cell):
     """Asks pointwise_backward itself for a gradient, without pointwise."""
-    from . import _C, lltm  # noqa: F401: lltm registers it
+    from . import _C, lltm  # noqa: F401
 
     operators = getattr(torch.ops, _C.NAMESPACE)
     _, new_cell, gates = operators.pointwise(z.detach(), old_cell.detach())
