@@ -11,7 +11,6 @@ import pytest
 from common.paths import ROOT
 from support.suite.scheduling import APART, group_of
 
-
 TESTS = "import pytest\n@pytest.mark.parametrize('k', range(12))\ndef test_it(k): {body}\n"
 # Tests that wait for the other worker, so that one worker cannot run all of them before the other has started.
 MEETING = (
