@@ -11,6 +11,16 @@ import pytest
 from common.paths import ROOT
 from support.suite.scheduling import APART, group_of
 
+TESTS = "import pytest\n@pytest.mark.parametrize('k', range(12))\ndef test_it(k): {body}\n"
+# Tests that wait for the other worker, so that one worker cannot run all of them before the other has started.
+MEETING = (
+    "import os, time\nfrom pathlib import Path\n"
+    "def meet():\n"
+    "    here = Path(__file__).parent\n"
+    "    (here / os.environ['PYTEST_XDIST_WORKER']).touch()\n"
+    "    while len(list(here.glob('gw*'))) < 2: time.sleep(0.05)\n"
+) + TESTS.format(body="meet()")
+
 
 @pytest.mark.parametrize(
     ("test", "group"),
@@ -37,11 +47,11 @@ def test_the_files_are_there():
 
 @pytest.mark.needs("xdist")
 def test_a_group_runs_on_one_worker(pytester, monkeypatch):
-    code = "import pytest\n@pytest.mark.parametrize('k', range(12))\ndef test_it(k): pass\n"
-    for name in ("tests/stages/test_fused.py", "tests/a/test_one.py", "tests/a/test_two.py"):
+    apart = "tests/stages/test_fused.py"
+    for name in (apart, "tests/a/test_one.py", "tests/a/test_two.py"):
         path = pytester.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(code)
+        path.write_text(MEETING if name == apart else TESTS.format(body="pass"))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     report = pytester.runpytest_subprocess(
         "-p", "support.suite.scheduling", "-n", "2", "--no-loadscope-reorder", "-v", "tests"
@@ -50,7 +60,7 @@ def test_a_group_runs_on_one_worker(pytester, monkeypatch):
     assert len(ran) == 36
     for name in ("tests/a/test_one.py", "tests/a/test_two.py"):
         assert len({worker for worker, file in ran if file == name}) == 1
-    assert len({worker for worker, file in ran if file == "tests/stages/test_fused.py"}) == 2
+    assert len({worker for worker, file in ran if file == apart}) == 2
 
 
 @pytest.mark.needs("xdist")

@@ -34,6 +34,7 @@ WANT = {call: (lambda a, b: a @ b, 1) for call in PRODUCTS} | {
     "F.linear(torch.stack([a, a]), b.T)": (lambda a, b: torch.stack([a, a]) @ b, None),
     "a[:, :0] @ b[:0]": (lambda a, b: torch.zeros(len(a), b.size(1)), 0),
     "a @ torch.cat([b, b]), which raises an error": (lambda a, b: torch.relu(a), 0),
+    "torch.mm(a, b, out=product)": (lambda a, b: a @ b, None),
     "a @ b, where a requires a gradient": (lambda a, b: a, 1),
 }
 

@@ -31,6 +31,7 @@ def check(work):
     first_derivatives_with_a_graph(work)
     no_gradient_at_all(work)
     once_differentiable(work, cell, "Raise an error that names once_differentiable")
+    no_derivative_of_backward(work)
     with_opcheck(work, probe)
     case = work.case(*SMALL)
     agree(lambda *inputs: probe.compiled("lltm", "lltm", False, *inputs), [case])
@@ -135,6 +136,22 @@ def no_gradient_at_all(work):
         raise Failure(
             f"where neither new_h nor new_cell has a gradient, backward ends with an error: {error}"
         ) from None
+
+
+def no_derivative_of_backward(work):
+    """pointwise_backward itself raises the error, also where it is called without pointwise."""
+    where = "a gradient of pointwise_backward, called without pointwise,"
+    try:
+        work.beside(Path(__file__).with_name("with_graph.py")).derivative_of_backward(*map(detached, arguments(work)))
+    except LearnerError as error:
+        said = str(error).partition("\n")[0]
+        require("once_differentiable" in said, f"{where} ends with {said!r}, which does not name once_differentiable")
+    else:
+        raise Failure(f"{where} raises no error: register a gradient for it that does")
+
+
+def detached(tensor):
+    return tensor.detach()
 
 
 def with_opcheck(work, probe):

@@ -1,4 +1,5 @@
-"""First derivatives of the cell in the learner's process: with create_graph=True, and of results without gradient."""
+"""Derivatives in the learner's process: first ones with create_graph=True or of results without gradient, and second
+ones of the operator of the backward."""
 
 import torch
 
@@ -10,6 +11,17 @@ def first_derivatives(*inputs):
     inputs = [tensor.detach().requires_grad_() for tensor in inputs]
     total = sum(result.sum() for result in lltm(*inputs))
     return [gradient.detach() for gradient in torch.autograd.grad(total, inputs, create_graph=True)]
+
+
+def derivative_of_backward(z, old_cell):
+    """Asks pointwise_backward itself for a gradient, without pointwise."""
+    from . import _C, lltm  # noqa: F401
+
+    operators = getattr(torch.ops, _C.NAMESPACE)
+    _, new_cell, gates = operators.pointwise(z.detach(), old_cell.detach())
+    gradients = [torch.ones_like(new_cell, requires_grad=True) for _ in range(2)]
+    d_z, _ = operators.pointwise_backward(*gradients, gates, new_cell)
+    torch.autograd.grad(d_z.sum(), gradients, allow_unused=True)
 
 
 class Stop(torch.autograd.Function):

@@ -6,16 +6,27 @@ from common.exercises.judging.programs import printed
 NUMBERS = ((3, "a, b and out"), (5, "a, b, the gradient, d_a and d_b"))  # in forward, in backward
 
 SMALL_GATES = -20  # sigmoid of it is 2e-9
+RAMP = 120  # from its negative to this: exp(z) or exp(-z) becomes infinite on the way
 
 
 def check(work):
     numbers = work.numbers()
-    for B, S, scale in ((3, 70, 1), (1, 128, 1), (5, 1, 1), (2, 64, 1000), (2, 64, 10**9), (2, 64, SMALL_GATES)):
+    for B, S, scale in (
+        (3, 70, 1),
+        (1, 128, 1),
+        (5, 1, 1),
+        (2, 64, 1000),
+        (2, 64, 10**9),
+        (2, 64, SMALL_GATES),
+        (1, 70, RAMP),
+    ):
         case = f"B={B}, S={S}" + (f", z about {'±' * (scale > 0)}{scale}" if scale != 1 else "")
         z = scale * torch.randn(B, 2 * S, generator=numbers)
         z[torch.rand(B, 2 * S, generator=numbers) < 0.1] = 0
         if scale == SMALL_GATES:
             z = scale + torch.randn(B, 2 * S, generator=numbers)  # sigmoid has few digits if 1 was added to it
+        if scale == RAMP:
+            z[0, :S] = torch.linspace(-RAMP, RAMP, S)
         grad = torch.randn(B, S, generator=numbers)
         got, counted = printed(work, "swiglu.cu", [B, S, z, grad], (3 * B * S,), case)
         compare(got, z, grad, case)

@@ -25,6 +25,14 @@ def differentiated(a, b):
     return a.detach()
 
 
+def stored(a, b):
+    """A product that is stored in an existing matrix."""
+    product = torch.zeros(len(a), b.size(1))
+    result = torch.mm(a, b, out=product)
+    assert product.any(), "nothing is stored in the matrix that `out` names"
+    return result
+
+
 def failing(a, b):
     """A product whose sizes do not match."""
     with contextlib.suppress(RuntimeError):
@@ -43,6 +51,7 @@ CALLS = {
     "a.matmul(other=b)": lambda a, b: a.matmul(other=b),
     "a.mm(mat2=b)": lambda a, b: a.mm(mat2=b),
     "a @ b": lambda a, b: a @ b,
+    "torch.mm(a, b, out=product)": stored,
     "F.linear(a, b.T)": lambda a, b: F.linear(a, b.T),
     "F.linear(a, weight=b.T, bias=bias)": lambda a, b: F.linear(a, weight=b.T, bias=torch.ones(b.size(1))),
     "F.linear(a, bias=bias, weight=b.T)": lambda a, b: F.linear(a, bias=torch.ones(b.size(1)), weight=b.T),
