@@ -34,6 +34,8 @@ LAZY = re.compile(r"/nvidia/.*lib(cudnn_\w+|nvrtc-\w+|cufftw|nvblas|cusolverMg|n
 STUBS = re.compile(
     r"/nvidia/.*lib(cublas|cublasLt|cudnn|cufft|cusparse|cusparseLt|cusolver|nccl|nvshmem_host|nvrtc|nvJitLink)\.so"
 )
+# A line of readelf for a symbol that a library defines: its size, its kind, its name and its version.
+SYMBOL = re.compile(r"(\w+) +(FUNC|OBJECT) +(?:GLOBAL|WEAK) +\S+ +\d+ ([^\s@]+)@{0,2}(\S*)$", re.MULTILINE)
 NOT_RUN = re.compile(r"fatbin|^\.(cask_resource|strtab|symtab|debug)")  # sections that no code on a CPU reads
 
 
@@ -89,16 +91,11 @@ def without_device_code(data: bytes) -> bytes:
 
 def make_stub(path: Path) -> bytes:
     """A library with the same name, symbols and versions, whose functions end the program."""
-    dynamic = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True).stdout
-    own_name = re.search(r"SONAME.*\[(.*)\]", dynamic)[1]
-    listed = subprocess.run(["readelf", "--dyn-syms", "-W", path], capture_output=True, text=True, check=True).stdout
+    readelf = ["readelf", "--dynamic", "--dyn-syms", "--wide", path]
+    listed = subprocess.run(readelf, capture_output=True, text=True, check=True).stdout
+    own_name = re.search(r"SONAME.*\[(.*)\]", listed)[1]
     source, versions = [], {}
-    for _, _, size, kind, binding, _, section, symbol in filter(
-        lambda words: len(words) == 8, (line.split()[:8] for line in listed.splitlines())
-    ):
-        if section in ("UND", "ABS", "Ndx") or kind not in ("FUNC", "OBJECT") or binding not in ("GLOBAL", "WEAK"):
-            continue
-        name, _, version = symbol.replace("@@", "@").partition("@")
+    for size, kind, name, version in SYMBOL.findall(listed):
         body = f".data\n{name}: .zero {max(8, int(size, 0))}" if kind == "OBJECT" else f".text\n{name}: ud2"
         source.append(f".globl {name}\n.type {name},@{'object' if kind == 'OBJECT' else 'function'}\n{body}\n")
         versions.setdefault(version, []).append(name)
@@ -111,16 +108,8 @@ def make_stub(path: Path) -> bytes:
             )
         )
         scripts = [f"-Wl,--version-script={folder / 'versions'}"] if set(versions) - {""} else []
-        command = [
-            "gcc",
-            "-shared",
-            "-nostdlib",
-            folder / "stub.s",
-            "-o",
-            folder / "stub.so",
-            f"-Wl,-soname,{own_name}",
-        ]
-        subprocess.run([*command, *scripts], check=True)
+        files = [folder / "stub.s", "-o", folder / "stub.so"]
+        subprocess.run(["gcc", "-shared", "-nostdlib", *files, f"-Wl,-soname,{own_name}", *scripts], check=True)
         return (folder / "stub.so").read_bytes()
 
 

@@ -18,7 +18,8 @@ MEETING = (
     "def meet():\n"
     "    here = Path(__file__).parent\n"
     "    (here / os.environ['PYTEST_XDIST_WORKER']).touch()\n"
-    "    while len(list(here.glob('gw*'))) < 2: time.sleep(0.05)\n"
+    "    until = time.monotonic() + 60\n"
+    "    while len(list(here.glob('gw*'))) < 2 and time.monotonic() < until: time.sleep(0.05)\n"
 ) + TESTS.format(body="meet()")
 
 

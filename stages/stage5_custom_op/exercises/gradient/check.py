@@ -140,18 +140,15 @@ def no_gradient_at_all(work):
 
 def no_derivative_of_backward(work):
     """pointwise_backward itself raises the error, also where it is called without pointwise."""
+    inputs = [tensor.detach() for tensor in arguments(work)]
     where = "a gradient of pointwise_backward, called without pointwise,"
     try:
-        work.beside(Path(__file__).with_name("with_graph.py")).derivative_of_backward(*map(detached, arguments(work)))
+        work.beside(Path(__file__).with_name("with_graph.py")).derivative_of_backward(*inputs)
     except LearnerError as error:
         said = str(error).partition("\n")[0]
         require("once_differentiable" in said, f"{where} ends with {said!r}, which does not name once_differentiable")
     else:
         raise Failure(f"{where} raises no error: register a gradient for it that does")
-
-
-def detached(tensor):
-    return tensor.detach()
 
 
 def with_opcheck(work, probe):

@@ -18,7 +18,7 @@ def derivative_of_backward(z, old_cell):
     from . import _C, lltm  # noqa: F401
 
     operators = getattr(torch.ops, _C.NAMESPACE)
-    _, new_cell, gates = operators.pointwise(z.detach(), old_cell.detach())
+    _, new_cell, gates = operators.pointwise(z, old_cell)
     gradients = [torch.ones_like(new_cell, requires_grad=True) for _ in range(2)]
     d_z, _ = operators.pointwise_backward(*gradients, gates, new_cell)
     torch.autograd.grad(d_z.sum(), gradients, allow_unused=True)
