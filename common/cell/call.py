@@ -80,15 +80,19 @@ class Call(ABC):
         return {name: t.requires_grad_() if name in self.requires_grad else t for name, t in laid_out.items()}
 
     def gradients(self) -> tuple[Tensor | None, ...]:
-        """An upstream gradient for each result, in this call's layout; None for a result that gets none."""
+        """An upstream gradient for each result, in this call's layout; None for a result that gets none.
+
+        Every fourth element is zero, as for a loss of some elements. What follows from it must be written, too.
+        """
         if self.grads == "expanded":
             one = torch.ones((), dtype=self.dtype, device=self.device)
             return tuple(one.expand(shape) for shape in self.results.values())
         numbers = torch.Generator().manual_seed(self.seed + 1)
-        drawn = {
-            name: self._laid_out(torch.randn(shape, generator=numbers, dtype=torch.float64))
-            for name, shape in self.results.items()
-        }
+        drawn = {}
+        for name, shape in self.results.items():
+            value = torch.randn(shape, generator=numbers, dtype=torch.float64)
+            value.view(-1)[1::4] = 0
+            drawn[name] = self._laid_out(value)
         only = self.grads.removesuffix(" only") if self.grads.endswith(" only") else None
         return tuple(tensor if only in (None, name.removeprefix("new_")) else None for name, tensor in drawn.items())
 

@@ -165,7 +165,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command(
             "mutate",
             'find small changes to the solution that a check accepts: EX="3/guard 3/launch", EX=all; '
-            "writes docs/results/mutation.json",
+            "writes docs/results/exercises/mutation.json",
             "exercises.mutation.run:mutate",
             (
                 argument("names", metavar="exercise", nargs="+", help="such as 3/guard, or all"),

@@ -14,6 +14,7 @@ The exit status is that of the program, with three exceptions: 66 if the program
 if it exceeds the time limit, and 1 if it does not build. Settings such as EMULATOR_TIMEOUT=10 or
 EMULATOR_CHECKS=-races are environment variables.
 """
+COMPILER_FLAGS = ("-Xcompiler", "--compiler-options")  # as nvcc calls them
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -21,8 +22,8 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     top = argparse.ArgumentParser(prog="cuemu", description="Runs CUDA programs on the CPU and checks their kernels.")
     commands = top.add_subparsers(dest="command", required=True)
     usage = (
-        "cuemu run FILE.cu [FILE.cu ...] [-I FOLDER] [-D NAME[=VALUE]] [-std=c++20] [--counts] [--fast]\n"
-        "                 [-- ARGUMENT ...]"
+        "cuemu run FILE.cu [FILE.cu ...] [-I FOLDER] [-D NAME[=VALUE]] [-std=c++20]\n"
+        "                 [-Xcompiler FLAG[,FLAG]] [--counts] [--fast] [-- ARGUMENT ...]"
     )
     run = commands.add_parser(
         "run", usage=usage, help="build a CUDA program and run it under all checks",
@@ -36,16 +37,35 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     run.add_argument(
         *("-std", "--std"), dest="standard", choices=STANDARDS, default=STANDARD, help="the version of C++"
     )
+    run.add_argument(
+        *COMPILER_FLAGS,
+        dest="compiler_flags",
+        action="append",
+        default=[],
+        metavar="FLAG[,FLAG]",
+        help="give flags to g++",
+    )
     run.add_argument("--counts", action="store_true", help="show how each line of the kernels accesses memory")
     run.add_argument("--fast", action="store_true", help="without the checks, on all cores: the results are the same")
     own, after = list(words), []
     if "--" in own:
         own, after = own[: own.index("--")], own[own.index("--") + 1 :]
-    arguments, unknown = top.parse_known_args(own)
+    arguments, unknown = top.parse_known_args(join_compiler_flags(own))
     if unknown:
         run.error(f"unknown arguments: {' '.join(unknown)} (put arguments for the program after --)")
     arguments.arguments = after
     return arguments
+
+
+def join_compiler_flags(words: Sequence[str]) -> list[str]:
+    """The words with -Xcompiler and its value as one word: argparse takes a value such as -fopenmp for an option."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] in COMPILER_FLAGS:
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -56,6 +76,7 @@ def main(words: Sequence[str] | None = None) -> int:
             *(given.files, given.arguments, given.include_dirs, given.macros, given.counts),
             standard=given.standard,
             checks=not given.fast,
+            compiler_flags=[flag for flags in given.compiler_flags for flag in flags.split(",") if flag],
         )
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -56,11 +56,13 @@ def emulate(
     cache: Cache | None = None,
     standard: str = STANDARD,
     checks: bool = True,
+    compiler_flags: Sequence[str] = (),
 ) -> int:
     """Builds a program from its sources and runs it with the arguments; returns its exit status.
 
-    A macro has the form `N=8`; `standard` is one of STANDARDS. With `counts`, a table at the end shows how each line
-    of the kernels accesses memory. Without `checks`, kernels run on all cores, about ten times as fast. Objects are
+    A macro has the form `N=8`; `standard` is one of STANDARDS; `compiler_flags` are passed to g++ when it compiles a
+    source and when it links the program. With `counts`, a table at the end shows how each line of the kernels accesses
+    memory. Without `checks`, kernels run on all cores, about ten times as fast. Objects are
     kept in `cache`, or in the user's cache. Raises `UserError` for a program that does not build.
     """
     check_sources(sources)
@@ -70,7 +72,11 @@ def emulate(
     cache.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="program-", dir=cache.folder) as work:
         program = build_program(
-            sources, Path(work), cache, include_dirs=include_dirs, macros=macros, standard=standard
+            *(sources, Path(work), cache),
+            include_dirs=include_dirs,
+            macros=macros,
+            standard=standard,
+            compiler_flags=compiler_flags,
         )
         if user_cache:
             prune_cache(cache)
@@ -108,6 +114,7 @@ def build_program(
     include_dirs: Sequence[str] = (),
     macros: Sequence[str] = (),
     standard: str = STANDARD,
+    compiler_flags: Sequence[str] = (),
 ) -> Path:
     """Builds a program from one or several sources in the folder `work`; returns its path.
 
@@ -123,7 +130,7 @@ def build_program(
     own_dirs = [*(copies.copy_of(path) for path in dirs), *library_dirs(libraries)]
     include = [f"-I{path}" for path in (*own_dirs, INCLUDE_DIR, *dirs)]  # a program's own headers come first
     defined = [f"-D{macro}" for macro in (*macros, *RUNTIME_MACROS)]
-    flags = [*include, *defined, f"-std={standard}", *FLAGS, *copies.prefix_maps]
+    flags = [*include, *defined, f"-std={standard}", *FLAGS, *compiler_flags, *copies.prefix_maps]
     jobs = [Job(copies.copy_of(path), flags, here) for path in paths]
     jobs += library_jobs(libraries, optimised_flags(RUNTIME_MACROS))
     jobs += runtime_jobs(work, "program", macros=RUNTIME_MACROS)
@@ -136,8 +143,8 @@ def build_program(
     sys.stderr.write("".join(output for _, output in compiled[: len(paths)]))  # warnings
     program = work / "program"
     objects = [str(path) for path, _ in reversed(compiled)]  # the runtime comes first, so its constructors run first
-    command = [*compiler_command(), *objects, "-pthread", "-o", str(program)]
-    linked = subprocess.run(command, capture_output=True, text=True)
+    command = [*compiler_command(), *objects, *compiler_flags, "-pthread", "-o", str(program)]
+    linked = subprocess.run(command, capture_output=True, text=True, cwd=here)
     if linked.returncode:
         name = names[0] if len(names) == 1 else "the program"
         raise UserError(f"{name} does not link: {_describe_link_error(linked.stderr)}")

@@ -62,6 +62,14 @@ def test_a_hash_changes_with_each_file_of_the_libraries(folder):
 
 
 @pytest.mark.needs("g++")
+def test_thrusts_header_of_sorts_has_the_function_objects(tmp_path):
+    source = tmp_path / "program.cu"
+    source.write_text(PROGRAM.format(header="<thrust/sort.h>", result="thrust::greater<int>()(2, 1) ? 7 : 1"))
+    program = build_program(str(source), tmp_path, build_cache())
+    assert subprocess.run([program], capture_output=True).returncode == 7
+
+
+@pytest.mark.needs("g++")
 def test_a_program_is_linked_with_its_libraries(folder, tmp_path):
     source = tmp_path / "program.cu"
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from common.errors import UserError
 from common.studies.public_programs import study
-from common.studies.public_programs.programs import PROGRAMS, REPOSITORIES, Program
+from common.studies.public_programs.program import Program
+from common.studies.public_programs.programs import PROGRAMS, REPOSITORIES
 
 # Ends with the status of its argument; with none, it writes past the end of an array.
 SOURCE = """
@@ -33,8 +32,10 @@ def test_every_program_belongs_to_a_repository_and_is_listed_once():
 
 
 def test_the_record_has_every_program():
-    rows = json.loads(study.RECORD.read_text())["rows"]
-    assert [(row["repository"], row["name"]) for row in rows] == [(one.repository, one.name) for one in PROGRAMS]
+    rows = [row for record in study.read_record().values() for row in record["rows"]]
+    names = {(row["repository"], row["name"]) for row in rows}
+    assert names == {(one.repository, one.name) for one in PROGRAMS}
+    assert len(names) == len(rows)
 
 
 @pytest.mark.needs("g++")
@@ -56,6 +57,28 @@ def test_the_outcomes_are_told_apart(tmp_path):
     kind, reason = outcome("typo.cu")
     assert (kind, "__globl__" in reason) == ("does not build", True)
     assert outcome("missing.cu")[0] == "not run"
+    (folder / "handle.cu").write_text("#include <cublas_v2.h>\nint main() { return int(cublasSsymm(nullptr)); }\n")
+    kind, reason = outcome("handle.cu")
+    assert (kind, "the emulator does not support cublasSsymm" in reason) == ("not supported", True)
+    (folder / "flag.cu").write_text("int main() { return MACRO; }\n")
+    row = study.try_program(Program("clone", ("flag.cu",), compiler_flags=("-DMACRO=0",)), tmp_path)
+    assert row["outcome"] == "right"
+
+
+def test_a_repository_that_is_not_there_keeps_its_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(study, "RECORD", tmp_path / "record.json")
+    monkeypatch.setattr(study, "PROGRAMS", (Program("SGEMM_CUDA", ("a.cu",)), Program("llm.c", ("b.cu",))))
+    monkeypatch.setattr(study, "run", lambda *_: study.Ran(0, "", 1.0))
+    for name, source in (("SGEMM_CUDA", "a.cu"), ("llm.c", "b.cu")):
+        folder = tmp_path / f"only {name}"
+        (folder / name).mkdir(parents=True)
+        (folder / name / source).touch()
+        assert study.record_outcomes(folder) == 0
+    assert {name: [row["outcome"] for row in record["rows"]] for name, record in study.read_record().items()} == {
+        "SGEMM_CUDA": ["right"],
+        "llm.c": ["right"],
+    }
+    assert study.record_outcomes(tmp_path) == 1
 
 
 def test_sizes_are_replaced_in_a_copy(tmp_path):

@@ -55,6 +55,45 @@ def test_several_sources_include_folders_macros_and_arguments(folder, cuemu):
     assert (done.returncode, done.stdout) == (0, "163 a -I -- b\n"), done.stderr
 
 
+OPENMP = """#include <cstdio>
+__global__ void fill(int* x, int first) { x[threadIdx.x] = first + threadIdx.x; }
+int main() {
+  int *x, wrong = 0;
+  cudaMallocManaged(&x, 4 * 32 * sizeof(int));
+#pragma omp parallel for num_threads(4) reduction(+ : wrong)
+  for (int part = 0; part < 4; part++) {
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    fill<<<1, 32, 0, stream>>>(x + 32 * part, 32 * part);
+    wrong += cudaStreamSynchronize(stream) != cudaSuccess;
+    cudaStreamDestroy(stream);
+  }
+  for (int k = 0; k < 4 * 32; k++) wrong += x[k] != k;
+  cudaFree(x);
+#if defined(_OPENMP) && LEFT == 1 && RIGHT == 2
+  printf("%d wrong\\n", wrong);
+#endif
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "flags", [["-Xcompiler", "-fopenmp"], ["-Xcompiler=-fopenmp"], ["--compiler-options", "-fopenmp"]]
+)
+def test_flags_for_the_compiler_are_given_when_it_compiles_and_when_it_links(folder, cuemu, flags):
+    (folder / "openmp.cu").write_text(OPENMP)
+    done = cuemu("run", "openmp.cu", *flags, "-Xcompiler", "-DLEFT=1,-DRIGHT=2")
+    assert (done.returncode, done.stdout) == (0, "0 wrong\n"), done.stderr
+    assert done.stderr == "emulator: 4 launches, no problem found\n"
+
+
+def test_a_flag_that_the_compiler_does_not_know_is_an_error_with_its_name(folder, cuemu):
+    done = cuemu("run", "one.cu", "-Xcompiler", "-fno-such-thing")
+    assert done.returncode == 1
+    assert "‘-fno-such-thing’" in done.stderr
+    assert "one.cu does not compile" in done.stderr
+
+
 def test_what_is_wrong_is_found_in_the_header_of_a_folder(folder, cuemu):
     done = cuemu("run", "main.cu", "fill.cu", "-I", "include", "-D", "THREADS=65", "-D", "FIRST=0")
     assert done.returncode == 66

@@ -35,7 +35,7 @@ def same(
         raise Failure("\n".join([f"{first} ({case})" if str(case) else first, *others]))
 
 
-def numbers(value: object, count: int, call: str, kind: type | tuple[type, ...] = (int, float)) -> list:
+def returned_numbers(value: object, count: int, call: str, kind: type | tuple[type, ...] = (int, float)) -> list:
     """The numbers that a call has returned. Raises `Failure` unless `value` is a tuple or list of so many numbers."""
     are_numbers = isinstance(value, tuple | list) and len(value) == count and all(isinstance(n, kind) for n in value)
     what = "whole numbers" if kind is int else "numbers"

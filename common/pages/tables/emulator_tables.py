@@ -81,24 +81,25 @@ def public_extensions_table() -> str:
 
 
 def public_programs_table() -> str:
-    """How many programs of each repository succeed and are right; below it the others, with reasons, and the date."""
-    if not programs_study.RECORD.exists():
-        return "Not recorded yet: `python -m common.studies.public_programs.study`."
-    record = json.loads(programs_study.RECORD.read_text())
+    """How many programs of each repository succeed and are right; below it the others, with the reasons."""
+    recorded = programs_study.read_record()
     rows, others = [], []
     for repository, address in programs.REPOSITORIES.items():
-        own = [row for row in record["rows"] if row["repository"] == repository]
+        if repository not in recorded:
+            continue
+        record = recorded[repository]
+        own, mark = record["rows"], r"\*" if stale_note(record) else ""
         counts = {outcome: sum(row["outcome"] == outcome for row in own) for outcome in programs_study.OUTCOMES}
         smaller = sum(row["smaller"] for row in own)
         right, succeeding = counts.pop(programs_study.RIGHT), sum(row["succeeds"] for row in own)
         other = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
         numbers = map(str, (len(own), smaller, succeeding, right))
-        rows.append([f"[{repository}]({address})", *numbers, other or "–"])
+        date = f"{record['date'][:10]}, g++ {record['versions']['g++']}{mark}"
+        rows.append([f"[{repository}]({address})", *numbers, other or "–", date])
         others += [describe_program(row) for row in own if row["outcome"] != programs_study.RIGHT]
-    head = ["repository", "programs", "with smaller sizes", "succeed", "right", "others"]
-    table = markdown_table(head, rows, left=1)
-    versions = f"g++ {record['versions']['g++']}, {record['date'][:10]}"
-    return "\n\n".join((table, "\n".join(others), f"{versions}.{stale_note(record)}"))
+    head = ["repository", "programs", "with smaller sizes", "succeed", "right", "others", "recorded"]
+    notes = [r"\* The emulator has changed since."] if any(row[-1].endswith("*") for row in rows) else []
+    return "\n\n".join((markdown_table(head, rows, left=1), *notes, "\n".join(others)))
 
 
 def describe_program(row: dict) -> str:

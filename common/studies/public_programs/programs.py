@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import NamedTuple
+
+from . import book
+from .program import Program
 
 REPOSITORIES = {  # by the name of their clone
     "SGEMM_CUDA": "https://github.com/siboehm/SGEMM_CUDA",
@@ -11,29 +13,8 @@ REPOSITORIES = {  # by the name of their clone
     "cuda-samples": "https://github.com/NVIDIA/cuda-samples",
     "cuda-training-series": "https://github.com/olcf/cuda-training-series",
     "cuda-course": "https://github.com/Infatoshi/cuda-course",
+    "Learn-CUDA-Programming": "https://github.com/PacktPublishing/Learn-CUDA-Programming",
 }
-
-
-class Program(NamedTuple):
-    """A program of a repository: its source files, the first of which names it, and how it is built and run.
-
-    `smaller` has texts of the sources and what replaces them: sizes with which it would compute for hours on a CPU,
-    and for two files BFLOAT16.
-    """
-
-    repository: str
-    sources: tuple[str, ...]
-    arguments: tuple[str, ...] = ()
-    smaller: tuple[tuple[str, str], ...] = ()
-    include_dirs: tuple[str, ...] = ()
-    standard: str = "c++17"
-    title: str = ""  # if the name of the first source file would not be the only one
-
-    @property
-    def name(self) -> str:
-        """The title, or the name of the first source file; and the arguments: "sgemm 3"."""
-        return " ".join((self.title or PurePosixPath(self.sources[0]).stem, *self.arguments))
-
 
 SMALL_SGEMM = (
     ("SIZE = {128, 256, 512, 1024, 2048, 4096}", "SIZE = {256}"),
@@ -239,4 +220,5 @@ PROGRAMS = (
     *SAMPLES,
     *HOMEWORK,
     *LESSONS,
+    *book.PROGRAMS,
 )

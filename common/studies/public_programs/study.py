@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,16 +19,19 @@ from ...emulator import fingerprint
 from ...errors import UserError
 from ...paths import ROOT, display_path
 from ...results import records
-from .programs import PROGRAMS, REPOSITORIES, Program
+from .program import Program
+from .programs import PROGRAMS, REPOSITORIES
 
 RECORD = records.RECORDED / "emulator" / "public_programs.json"
 SECONDS = 300  # for a program to run, after it is built
 BUILD_SECONDS = 900
 RIGHT = "right"
+UNSUPPORTED = "not supported"
 OUTCOMES = {
     RIGHT: "it ends with the status 0, and the emulator reports nothing",
     "waived": "it says that the device lacks something, and does nothing",
     "reported": "the emulator reports a mistake",
+    UNSUPPORTED: "it uses a feature that the emulator does not support",
     "wrong": "it ends with another status",
     "does not build": "g++ refuses it",
     "too slow": f"it does not end within {SECONDS} s",
@@ -45,22 +50,31 @@ class Ran(NamedTuple):
     seconds: float
 
 
-def record_outcomes(folder: Path, only: str = "") -> int:
-    """Runs each program whose name contains `only`, and writes the record; 1 if a repository is missing."""
-    missing = [name for name in REPOSITORIES if not (folder / name).is_dir()]
-    for name in missing:
-        say(f"{display_path(folder)} has no folder {name}: clone {REPOSITORIES[name]} into it")
-    record = records.start_record(fingerprint().hex()) | {"rows": []}
-    for program in PROGRAMS:
-        if program.repository in missing or only not in program.name:
-            continue
-        row = try_program(program, folder)
-        record["rows"].append(row)
-        say(f"{program.repository}, {program.name}: {row['outcome']} {row['reason']} ({row['seconds']:.0f} s)")
+def record_outcomes(folder: Path, repositories: Sequence[str] = tuple(REPOSITORIES), only: str = "") -> int:
+    """Runs each program whose name contains `only`, and records those of each repository that `folder` contains.
+
+    Returns 1 if it contains none of them. With `only`, nothing is recorded.
+    """
+    present = [name for name in repositories if (folder / name).is_dir()]
+    for name in (name for name in repositories if name not in present):
+        say(f"{display_path(folder)} has no folder {name}, so its record stays: clone {REPOSITORIES[name]} into it")
+    for name in present:
+        record = records.start_record(fingerprint().hex()) | {"rows": []}
+        for program in PROGRAMS:
+            if program.repository != name or only not in program.name:
+                continue
+            row = try_program(program, folder)
+            record["rows"].append(row)
+            say(f"{name}, {program.name}: {row['outcome']} {row['reason']} ({row['seconds']:.0f} s)")
         if not only:
-            records.save(record, RECORD)
-    say(f"{display_path(RECORD)} written; `make tables` updates the page" if not only else "nothing recorded")
-    return int(bool(missing))
+            records.save(read_record() | {name: record}, RECORD)
+            say(f"{display_path(RECORD)} has the outcomes of {name}; `make tables` updates the page")
+    return int(not present)
+
+
+def read_record() -> dict[str, dict]:
+    """What is recorded, by repository; empty if nothing is."""
+    return json.loads(RECORD.read_text()) if RECORD.exists() else {}
 
 
 def try_program(program: Program, folder: Path) -> dict:
@@ -105,8 +119,10 @@ def run(program: Program, sources: list[Path], repository: Path) -> Ran:
     include_dirs = [home, *(repository / name for name in program.include_dirs)]
     command = [sys.executable, "-m", "common.emulator", "run", *sources, "-std", program.standard]
     command += [word for path in include_dirs for word in ("-I", path)]
+    command += [word for flag in program.compiler_flags for word in ("-Xcompiler", flag)]
     command += ["--", *program.arguments]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "EMULATOR_TIMEOUT": str(SECONDS)}
+    settings = {"EMULATOR_TIMEOUT": str(SECONDS), "EMULATOR_DEVICES": str(program.devices)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | settings
     start = time.monotonic()
     try:
         done = subprocess.run(
@@ -135,6 +151,8 @@ def judge(ran: Ran) -> tuple[str, str]:
         return "too slow", ""
     if ran.status == WAIVED:
         return "waived", (lines or [""])[-1][:300]
+    if unsupported := next((line for line in lines if "the emulator does not support" in line), ""):
+        return UNSUPPORTED, unsupported[:300]
     if re.search(r"does not (compile|link)", ran.output):
         return "does not build", next((line for line in errors if "does not compile" not in line), first)[:300]
     if ran.status == FINDINGS or any(line.startswith("error: ") for line in lines):
@@ -145,10 +163,12 @@ def judge(ran: Ran) -> tuple[str, str]:
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
-    parser.add_argument("folder", type=Path, help="the folder with the clones")
+    parser.add_argument("folder", type=Path, help="the folder with the clones, or with some of them")
+    parser.add_argument("--repository", choices=REPOSITORIES, help="only the programs of this one")
     parser.add_argument("--only", default="", help="only programs whose name contains this; nothing is recorded then")
     given = parser.parse_args()
-    return record_outcomes(given.folder.absolute(), given.only)
+    repositories = (given.repository,) if given.repository else tuple(REPOSITORIES)
+    return record_outcomes(given.folder.absolute(), repositories, given.only)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,9 @@ int main() {
   EXPECT(cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 1 << 21) == cudaSuccess);
   EXPECT(cudaDeviceGetLimit(&limit, cudaLimitPrintfFifoSize) == cudaSuccess && limit >= 1 << 21);
 
+  EXPECT(cudaDeviceSetLimit(cudaLimitDevRuntimeSyncDepth, 4) == cudaErrorUnsupportedLimit);
+  EXPECT(cudaGetLastError() == cudaErrorUnsupportedLimit);
+
   // An error stays the last error until the program reads it.
   void* memory;
   EXPECT(cudaMalloc(&memory, size_t(1) << 60) == cudaErrorMemoryAllocation);

@@ -3,5 +3,4 @@
 
 #include "emulator/groups_of_blocks.h"
 #include "emulator/groups_of_lanes.h"
-#include "emulator/large_tiles.h"
 #include "emulator/partitions.h"

@@ -1,7 +1,7 @@
 import itertools
 import random
 
-from common.exercises.judge import numbers, require
+from common.exercises.judge import require, returned_numbers
 
 SIZES = [(1, 1), (4, 64), (16, 70), (7, 69), (132, 100), (132, 1024), (16, 1)]
 
@@ -12,7 +12,7 @@ def check(work):
     for blocks, units in [*SIZES, *((chance.randint(2, 40), chance.randint(1, 200)) for _ in range(4))]:
         order = chance.sample(range(blocks), blocks)  # blocks run in any order
         found = {
-            block: numbers(units_of(block, blocks, units), 2, f"units_of({block}, {blocks}, {units})", int)
+            block: returned_numbers(units_of(block, blocks, units), 2, f"units_of({block}, {blocks}, {units})", int)
             for block in order
         }
         compare([found[block] for block in range(blocks)], blocks, units)

@@ -1,7 +1,7 @@
 import json
 import random
 
-from common.exercises.judge import numbers, require
+from common.exercises.judge import require, returned_numbers
 from common.results.records import SWEEP_RECORD
 
 FITTED, PREDICTED = (32, 128), 512
@@ -22,7 +22,7 @@ def agree(model, fixed, step, chance):
     short, long = chance.randint(8, 40), chance.randint(60, 200)
     times = {T: fixed + T * step for T in (long, short)}
     case = f"{fixed:.4g} us and {step:.4g} us a step, measured at {short} and {long} steps"
-    got = numbers(model.fit(times), 2, f"fit({times})")
+    got = returned_numbers(model.fit(times), 2, f"fit({times})")
     close = all(abs(one - want) < 1e-6 * (fixed + step) for one, want in zip(got, (fixed, step), strict=True))
     require(close, f"{case}: fit gives {got[0]:.4g} us and {got[1]:.4g} us a step")
     for T in (1, short, 700):
@@ -44,7 +44,7 @@ def agree(model, fixed, step, chance):
 
 def predicted(model, times, T):
     """The time that the model predicts for T steps."""
-    return numbers([model.predict(times, T)], 1, f"predict({times}, {T})")[0]
+    return returned_numbers([model.predict(times, T)], 1, f"predict({times}, {T})")[0]
 
 
 def exactly_at_the_share(model):

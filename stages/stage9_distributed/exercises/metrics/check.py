@@ -1,7 +1,7 @@
 import math
 import random
 
-from common.exercises.judge import Failure, numbers, require, unchanged
+from common.exercises.judge import Failure, require, returned_numbers, unchanged
 
 
 def check(work):
@@ -27,7 +27,7 @@ def compare(results, shares, what):
     losses, correct, counts = (sum(column) for column in zip(*shares, strict=True))
     present = [share for share in shares if share[2]]
     for rank, said in enumerate(results):
-        said = numbers(said, 2, f"process {rank}: the function")
+        said = returned_numbers(said, 2, f"process {rank}: the function")
         for name, got, want, column in (
             ("loss", said[0], losses / counts, 0),
             ("accuracy", said[1], correct / counts, 1),

@@ -117,7 +117,6 @@ class coalesced_group : public lane_group {
 template <unsigned Size, typename Parent = void>
 class thread_block_tile : public lane_group {
   static_assert(Size > 0 && (Size & (Size - 1)) == 0, "the size of a tile must be a power of two");
-  static_assert(Size <= 32, "a tile of more than 32 threads is a large_tile");
 
  public:
   thread_block_tile(unsigned group, unsigned groups)

@@ -224,15 +224,38 @@ inline int __hadd(int a, int b) { return int((static_cast<long long>(a) + b) >> 
 inline int __rhadd(int a, int b) { return int((static_cast<long long>(a) + b + 1) >> 1); }
 inline unsigned int __uhadd(unsigned int a, unsigned int b) { return unsigned((std::uint64_t(a) + b) >> 1); }
 inline unsigned int __urhadd(unsigned int a, unsigned int b) { return unsigned((std::uint64_t(a) + b + 1) >> 1); }
-inline int __dp4a(int a, int b, int sum) {
-  for (int byte = 0; byte < 4; byte++)
-    sum = int(unsigned(sum) + unsigned(int((signed char)(a >> 8 * byte)) * (signed char)(b >> 8 * byte)));
-  return sum;
-}
-inline unsigned int __dp4a(unsigned int a, unsigned int b, unsigned int sum) {
-  for (int byte = 0; byte < 4; byte++) sum += (a >> 8 * byte & 255) * (b >> 8 * byte & 255);
-  return sum;
-}
+
+// A sum, modulo 2^32, and the products of four bytes, or of two halves and the lower or higher two bytes.
+#define EMULATOR_DOT_PRODUCTS(INTEGER, BYTE, HALF, BYTES, HALVES)                                                \
+  inline INTEGER __dp4a(BYTES a, BYTES b, INTEGER sum) {                                                         \
+    const unsigned more = unsigned(a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w);                               \
+    return static_cast<INTEGER>(unsigned(sum) + more);                                                           \
+  }                                                                                                              \
+  inline INTEGER __dp2a_lo(HALVES a, BYTES b, INTEGER sum) {                                                     \
+    return static_cast<INTEGER>(unsigned(sum) + unsigned(a.x * b.x + a.y * b.y));                                \
+  }                                                                                                              \
+  inline INTEGER __dp2a_hi(HALVES a, BYTES b, INTEGER sum) {                                                     \
+    return static_cast<INTEGER>(unsigned(sum) + unsigned(a.x * b.z + a.y * b.w));                                \
+  }                                                                                                              \
+  namespace emulator {                                                                                           \
+  inline BYTES bytes_of(INTEGER a) {                                                                             \
+    return {static_cast<BYTE>(a), static_cast<BYTE>(a >> 8), static_cast<BYTE>(a >> 16),                         \
+            static_cast<BYTE>(a >> 24)};                                                                         \
+  }                                                                                                              \
+  inline HALVES halves_of(INTEGER a) { return {static_cast<HALF>(a), static_cast<HALF>(a >> 16)}; }              \
+  }                                                                                                              \
+  inline INTEGER __dp4a(INTEGER a, INTEGER b, INTEGER sum) {                                                     \
+    return __dp4a(emulator::bytes_of(a), emulator::bytes_of(b), sum);                                            \
+  }                                                                                                              \
+  inline INTEGER __dp2a_lo(INTEGER a, INTEGER b, INTEGER sum) {                                                  \
+    return __dp2a_lo(emulator::halves_of(a), emulator::bytes_of(b), sum);                                        \
+  }                                                                                                              \
+  inline INTEGER __dp2a_hi(INTEGER a, INTEGER b, INTEGER sum) {                                                  \
+    return __dp2a_hi(emulator::halves_of(a), emulator::bytes_of(b), sum);                                        \
+  }
+EMULATOR_DOT_PRODUCTS(int, signed char, short, char4, short2)
+EMULATOR_DOT_PRODUCTS(unsigned int, unsigned char, unsigned short, uchar4, ushort2)
+#undef EMULATOR_DOT_PRODUCTS
 
 // The least and greatest of two, without std::. Signed and unsigned are compared as unsigned; NaN loses.
 #define EMULATOR_MIN_MAX(A, B, COMMON)                                                                           \

@@ -12,7 +12,13 @@
 namespace emulator {
 namespace {
 
-std::size_t limits[] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};  // by cudaLimit
+std::size_t limits[] = {1024, 1 << 20, 8 << 20, 0, 2048, 64, 0};  // by cudaLimit
+
+// From compute capability 9.0 on, there is no depth to which a kernel can wait for those that it launches.
+bool is_supported(cudaLimit limit) {
+  return limit >= cudaLimitStackSize && limit <= cudaLimitPersistingL2CacheSize &&
+         limit != cudaLimitDevRuntimeSyncDepth;
+}
 
 struct {
   unsigned int flags = cudaDeviceMapHost;
@@ -83,13 +89,11 @@ cudaError_t cudaDeviceReset(Position where) {
 }
 
 cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
-  if (limit < cudaLimitStackSize || limit > cudaLimitPersistingL2CacheSize)
-    return fail(cudaErrorUnsupportedLimit);
+  if (!is_supported(limit)) return fail(cudaErrorUnsupportedLimit);
   return *value = limits[limit], cudaSuccess;
 }
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
-  if (limit < cudaLimitStackSize || limit > cudaLimitPersistingL2CacheSize)
-    return fail(cudaErrorUnsupportedLimit);
+  if (!is_supported(limit)) return fail(cudaErrorUnsupportedLimit);
   return limits[limit] = value, cudaSuccess;
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {

@@ -93,11 +93,11 @@ cudaError_t launch_child(LaunchInfo info) {
   std::shared_ptr<void> closure(info.closure, info.destroy);
   const Position where = info.configuration.where;
   const std::string launch = std::string("the launch of ") + info.kernel;
-  if (running.launch->depth + 1 >= kMostNested) {
+  if (running.launch->depth >= kMostNested) {
     report_launch("nested launches", Check::launch,
                   launch + " is refused: it is nested more than " + std::to_string(kMostNested) + " deep",
                   "does a kernel launch itself without an end?", where);
-    return cudaErrorLaunchMaxDepthExceeded;
+    return cudaErrorLaunchPendingCountExceeded;
   }
   if (const auto refusal = refusal_of_launch(info.configuration, device())) {
     report_launch(refusal->problem, Check::launch, launch + " is refused: " + refusal->what,

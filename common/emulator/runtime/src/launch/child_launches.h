@@ -29,7 +29,8 @@ struct ChildLaunches {
   std::vector<std::shared_ptr<ChildLaunch>> in_order;
 };
 
-constexpr int kMostNested = 24;  // launches, one inside another
+constexpr int kMostNested =
+    2048;  // launches, one inside another: the limit of pending launches, as on an H200
 
 bool is_launched_by_kernel();  // the calling code is a thread of a kernel
 cudaError_t launch_child(LaunchInfo info);

@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "../report/module_image.h"
 #include "../report/settings.h"
@@ -143,6 +146,16 @@ void use_signal_stack(stack_t* previous) {
   sigaltstack(&stack, previous);
 }
 
+// Of a thread of the emulator's own, which gets no other signals than those that a kernel causes.
+void handle_signals_of_core() {
+  use_signal_stack(nullptr);
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (int signal : kFaults) sigdelset(&blocked, signal);
+  sigdelset(&blocked, stop_signal());
+  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+}
+
 void install_handlers() {
   for (int signal : kFaults) handle(signal, on_fault);
   handle(stop_signal(), on_stop);
@@ -189,13 +202,21 @@ SignalGuard::~SignalGuard() {
 
 int stop_signal() { return SIGRTMIN + 7; }
 
-void handle_signals_of_core() {
-  use_signal_stack(nullptr);
-  sigset_t blocked;
-  sigfillset(&blocked);
-  for (int signal : kFaults) sigdelset(&blocked, signal);
-  sigdelset(&blocked, stop_signal());
-  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+bool start_core(std::function<void()> work) {
+  sigset_t every, before;
+  sigfillset(&every);
+  pthread_sigmask(SIG_SETMASK, &every, &before);
+  bool has_started = true;
+  try {
+    std::thread([work = std::move(work)] {
+      handle_signals_of_core();
+      work();
+    }).detach();
+  } catch (const std::system_error&) {
+    has_started = false;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return has_started;
 }
 
 double launch_time_limit() { return handling.limit; }

@@ -1,6 +1,8 @@
 // Signals, the time limit and Ctrl-C end the launch instead of the process.
 #pragma once
 
+#include <functional>
+
 #include "emulator/qualifiers.h"
 
 EMULATOR_BEGIN
@@ -14,8 +16,10 @@ class SignalGuard {
   SignalGuard(const SignalGuard&) = delete;
 };
 
-// The same for a thread that runs a part of a launch and nothing else; the handlers are those of the launch.
-void handle_signals_of_core();
+// Starts a thread of the emulator's own, which may run a part of a launch. It has its own stack for signals,
+// and all signals but those that a kernel causes are blocked there, so that the host's handlers run on the
+// host's threads. False if the process may not have another thread.
+bool start_core(std::function<void()> work);
 int stop_signal();  // ends the part of the launch that its thread runs
 
 double launch_time_limit();  // seconds; 0 for none

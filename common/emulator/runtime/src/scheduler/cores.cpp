@@ -15,8 +15,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "../launch/failure.h"
@@ -125,7 +123,6 @@ void run_part(Part& part) {
 }
 
 void work(Part& part) {
-  handle_signals_of_core();
   part.thread = pthread_self();
   Division& all = division();
   for (;;) {
@@ -138,25 +135,16 @@ void work(Part& part) {
   }
 }
 
-// The other cores get their own stack for signals, and all signals but those that a kernel causes are blocked
-// there, so that the host's handlers run on the host's threads.
+// If the process may not have another thread, fewer cores run the launch.
 void start_cores(std::size_t count) {
   Division& all = division();
   if (all.process != getpid()) all.parts.clear();
   all.process = getpid();
-  sigset_t every, before;
-  sigfillset(&every);
-  pthread_sigmask(SIG_SETMASK, &every, &before);
-  try {
-    while (all.parts.size() < count) {
-      auto part = std::make_unique<Part>();
-      if (!all.parts.empty()) std::thread(work, std::ref(*part)).detach();
-      all.parts.push_back(std::move(part));
-    }
-  } catch (const std::system_error&) {
-    // The process may not have another thread: fewer cores run the launch.
+  while (all.parts.size() < count) {
+    auto part = std::make_unique<Part>();
+    if (!all.parts.empty() && !start_core([&part = *part] { work(part); })) return;
+    all.parts.push_back(std::move(part));
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 // The time limit or Ctrl-C has stopped this core, or a part has failed: the others must not go on.

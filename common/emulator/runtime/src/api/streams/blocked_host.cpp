@@ -1,7 +1,6 @@
 #include "blocked_host.h"
 
 #include <dirent.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -9,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -49,7 +47,6 @@ bool is_host_blocked() {
 }
 
 [[noreturn]] void watch() {
-  handle_signals_of_core();
   for (int looks = 0;;) {
     std::this_thread::sleep_for(kBetweenLooks);
     looks = has_waiting_work() && is_host_blocked() ? looks + 1 : 0;
@@ -65,15 +62,7 @@ bool is_host_blocked() {
 void watch_for_blocked_host() {
   static bool was_called = false;
   if (std::exchange(was_called, true)) return;
-  sigset_t every, before;
-  sigfillset(&every);
-  pthread_sigmask(SIG_SETMASK, &every, &before);
-  try {
-    std::thread(watch).detach();
-  } catch (const std::system_error&) {
-    // The process may not have another thread: such a host waits until its time limit.
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  start_core(watch);  // else such a host waits until its time limit
 }
 
 }  // namespace emulator

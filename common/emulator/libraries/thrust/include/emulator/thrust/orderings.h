@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "emulator/thrust/functional.h"  // as Thrust's headers of these algorithms do
 #include "emulator/thrust/policy.h"
 #include "emulator/thrust/reductions.h"
 
