@@ -57,6 +57,11 @@ FINDINGS = [
         ],
     ),
     (
+        "nested_without_end",
+        66,
+        [("the launch of nest is refused: it is nested more than 2048 deep", "nest<<<1, 1>>>(depth", "launch")],
+    ),
+    (
         "host_reads_device",
         139,
         [("the host reads d_x, which is device memory: copy it with cudaMemcpy", "printf(", "memory")],
@@ -269,6 +274,12 @@ def test_a_null_pointer_from_an_allocation_that_failed():
 def test_an_error_of_a_kernel_stays_until_the_device_is_reset():
     done = emulate("wrong/past_end")
     assert done.stdout.split() == ["cudaSuccess", *3 * ["cudaErrorIllegalAddress"], "cudaSuccess", "cudaSuccess"]
+
+
+def test_a_kernel_whose_launch_is_refused_gets_the_error_and_the_host_does_not():
+    nested, host = emulate("wrong/nested_without_end").stdout.splitlines()
+    assert nested == "2048 deep, then cudaErrorLaunchPendingCountExceeded"
+    assert host == "the host: cudaSuccess"
 
 
 def test_a_mistake_in_a_loop_is_one_finding_and_launches_after_an_error_do_nothing():

@@ -18,7 +18,8 @@ using cudaStreamCallback_t = void (*)(cudaStream_t stream, cudaError_t status, v
 #define CUDART_CB
 
 EMULATOR_BEGIN
-cudaError_t cudaGetLastError();  // of this OS thread; cleared by the call, unless a kernel broke the device
+cudaError_t
+cudaGetLastError();  // of the calling thread; cleared by the call, unless a kernel broke the device
 cudaError_t cudaPeekAtLastError();
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
@@ -93,7 +94,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
 
 namespace emulator {
 
-cudaError_t fail(cudaError_t error);  // the last error of this OS thread, from now on; returns it
+cudaError_t fail(cudaError_t error);  // the last error of the calling thread, from now on; returns it
 cudaDeviceProp device();              // as EMULATOR_DEVICE says now
 // By cudaFuncSetAttribute, for all instances of the kernel that a launch names. If it names a variable, for
 // any.

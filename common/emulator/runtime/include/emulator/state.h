@@ -95,6 +95,7 @@ struct Thread {
   std::uint64_t result;
   unsigned source;  // lane whose value it takes
   bool was_ended;   // by a check: it did not return
+  int last_error;   // a cudaError_t, of its launches
   Stray stray;      // its last shuffle, if it was one
 
   // By scope: whether it has arrived at that barrier and has not waited since, for which phase, and where.

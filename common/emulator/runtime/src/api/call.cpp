@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "../launch/child_launches.h"
+
 namespace emulator {
 namespace {
 
@@ -21,6 +23,13 @@ std::vector<const char*>& all_notes() {
   return all;
 }
 
+void set_last_error(cudaError_t error) {
+  if (is_called_by_kernel())
+    running.thread->last_error = error;
+  else
+    last = error;
+}
+
 }  // namespace
 
 void note(const char* remark) {
@@ -34,12 +43,15 @@ const std::vector<const char*>& notes() { return all_notes(); }
 
 cudaError_t fail(cudaError_t error) {
   allocation_failed |= error == cudaErrorMemoryAllocation;
-  return last = error;
+  set_last_error(error);
+  return error;
 }
 
-cudaError_t last_error() { return last; }
+cudaError_t last_error() {
+  return is_called_by_kernel() ? static_cast<cudaError_t>(running.thread->last_error) : last;
+}
 
-void clear_last_error() { last = cudaSuccess; }
+void clear_last_error() { set_last_error(cudaSuccess); }
 
 bool has_failed_allocation() { return allocation_failed; }
 

@@ -25,7 +25,7 @@ class Call {
 // The error of a kernel that broke the device: every later call returns it, until cudaDeviceReset.
 cudaError_t sticky_error();
 void set_sticky_error(cudaError_t error);
-cudaError_t last_error();  // of this OS thread
+cudaError_t last_error();  // of the calling thread: the host's, or a kernel's
 void clear_last_error();
 bool has_failed_allocation();  // since the program began, because there was not enough memory
 

@@ -1,4 +1,5 @@
-// CUDA's functions for errors: the last one of each OS thread, and their names.
+// CUDA's functions for errors: the last one of each thread, and their names.
+#include "../launch/child_launches.h"
 #include "../launch/launch_limits.h"
 #include "call.h"
 #include "emulator/error_list.h"
@@ -6,7 +7,7 @@
 using namespace emulator;
 
 cudaError_t cudaPeekAtLastError() {
-  if (last_error()) host_checked_error();
+  if (last_error() && !is_called_by_kernel()) host_checked_error();
   return sticky_error() ? sticky_error() : last_error();
 }
 

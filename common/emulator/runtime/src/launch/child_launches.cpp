@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "../api/call.h"
 #include "../memory/allocation.h"
 #include "../races/known_blocks.h"
 #include "../report/report.h"
@@ -84,7 +85,7 @@ std::size_t choose(const std::vector<std::shared_ptr<ChildLaunch>>& children) {
 
 }  // namespace
 
-bool is_launched_by_kernel() {
+bool is_called_by_kernel() {
   return running.launch && running.thread && pthread_equal(running.os_thread, pthread_self());
 }
 
@@ -97,14 +98,14 @@ cudaError_t launch_child(LaunchInfo info) {
     report_launch("nested launches", Check::launch,
                   launch + " is refused: it is nested more than " + std::to_string(kMostNested) + " deep",
                   "does a kernel launch itself without an end?", where);
-    return cudaErrorLaunchPendingCountExceeded;
+    return fail(cudaErrorLaunchPendingCountExceeded);
   }
   if (const auto refusal = refusal_of_launch(info.configuration, device())) {
     report_launch(refusal->problem, Check::launch, launch + " is refused: " + refusal->what,
                   "no host code learns of this: the kernel must call cudaGetLastError", where);
-    return refusal->error;
+    return fail(refusal->error);
   }
-  if (is_given_own_memory(info)) return cudaErrorInvalidValue;
+  if (is_given_own_memory(info)) return fail(cudaErrorInvalidValue);
   auto known = is_on(Check::races) ? known_to_thread() : nullptr;
   auto child = std::make_shared<ChildLaunch>(
       ChildLaunch{std::move(info), std::move(closure), running.thread->block->number, std::move(known)});

@@ -29,10 +29,10 @@ struct ChildLaunches {
   std::vector<std::shared_ptr<ChildLaunch>> in_order;
 };
 
-constexpr int kMostNested =
-    2048;  // launches, one inside another: the limit of pending launches, as on an H200
+// Launches, one inside another: on an H200, the limit of pending launches.
+constexpr int kMostNested = 2048;
 
-bool is_launched_by_kernel();  // the calling code is a thread of a kernel
+bool is_called_by_kernel();  // the calling code is a thread of a kernel
 cudaError_t launch_child(LaunchInfo info);
 
 void begin_launch_tree(LaunchState& root);

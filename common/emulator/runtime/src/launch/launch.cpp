@@ -137,7 +137,7 @@ void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
 }  // namespace
 
 void refuse_in_kernels() {
-  if (is_launched_by_kernel())
+  if (is_called_by_kernel())
     abandon("launches another kernel by a function: inside a kernel, the emulator supports only <<< >>>");
 }
 
@@ -167,7 +167,7 @@ cudaError_t prepare_work(LaunchInfo info, Work& work) {
 }
 
 cudaError_t submit(LaunchInfo info) {
-  if (is_launched_by_kernel()) return launch_child(std::move(info));
+  if (is_called_by_kernel()) return launch_child(std::move(info));
   const Call call("a launch", info.configuration.where);
   const cudaStream_t stream = info.configuration.stream;
   Work work;

@@ -51,6 +51,7 @@ Thread* start_next_thread() {
   thread.block = block;
   thread.operation = Operation::none;
   thread.was_ended = false;
+  thread.last_error = 0;
   thread.stray.lane = Stray::kNoLane;
   std::fill_n(thread.has_arrived, kScopes, false);
   return &thread;
