@@ -60,10 +60,10 @@ def emulate(
 ) -> int:
     """Builds a program from its sources and runs it with the arguments; returns its exit status.
 
-    A macro has the form `N=8`; `standard` is one of STANDARDS; `compiler_flags` are passed to g++ when it compiles a
-    source and when it links the program. With `counts`, a table at the end shows how each line of the kernels accesses
-    memory. Without `checks`, kernels run on all cores, about ten times as fast. Objects are
-    kept in `cache`, or in the user's cache. Raises `UserError` for a program that does not build.
+    A macro has the form `N=8`; `standard` is one of STANDARDS; `compiler_flags` are passed to g++ when it compiles
+    a source and when it links the program. With `counts`, a table at the end shows how each line of the kernels
+    accesses memory. Without `checks`, kernels run on all cores, about ten times as fast. Objects are kept in `cache`,
+    or in the user's cache. Raises `UserError` for a program that does not build.
     """
     check_sources(sources)
     if reason := why_unavailable():
