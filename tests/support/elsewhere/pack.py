@@ -58,14 +58,14 @@ def is_walked(folder: Path) -> bool:
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a file is part of the archive: not if it is large and no part of Python or g++."""
+    """Whether a file is part of the archive: not if it is large and no part of Python, g++ or cmake."""
     name = str(path)
     if path.is_symlink():
         return True
     if LAZY.search(name) or (ARCHIVES.search(name) and not NEEDED_ARCHIVES.search(name)):
         return False
     is_large = name.startswith("/usr/") and path.stat().st_size > MOST
-    return path.is_file() and not (is_large and not re.search(r"/cc1|python", name))
+    return path.is_file() and not (is_large and not re.search(r"/cc1|python|libicudata", name))
 
 
 def content_of(path: Path) -> bytes:
