@@ -28,6 +28,7 @@ APART: dict[str, Callable[[str], str]] = {
     "tests/notebooks/test_executed.py": str,
     "tests/stages/test_custom_op.py": str,
     "tests/stages/test_fused.py": str,
+    "tests/stages/test_sequence.py": str,
     "tests/stages/test_stages.py": str,
 }
 
