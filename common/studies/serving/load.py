@@ -33,9 +33,9 @@ def hold_load(minutes: float, slow: int) -> int:
     """Runs the load and prints what it saw; 0 if every answer was right and the memory did not grow."""
     raise_file_limit()
     torch.manual_seed(0)
-    end = time.monotonic() + 60 * minutes
     errors: list[str] = []
     with deploy.Server(deploy.build_program(), deploy.build_package().path) as server:
+        end = time.monotonic() + 60 * minutes
         with slow_clients(server.port, slow, errors), fast_clients(server.port, end, errors) as answers:
             memory = watch(server.process.pid, answers, end)
         if (status := server.stop()) != 0:
