@@ -27,6 +27,7 @@ WANT = {call: (lambda a, b: a @ b, 1) for call in PRODUCTS} | {
     "a * 2 + a.sum()": (lambda a, b: a * 2 + a.sum(), 0),
     "torch.split(a, len(a))[0] @ b": (lambda a, b: a @ b, 1),
     "copy = a.clone(); copy.add_(1)": (lambda a, b: a + 1, 0),
+    "torch.max(a, dim=0).values": (lambda a, b: a.max(dim=0).values, 0),
     "torch.cat([a, a])": (lambda a, b: torch.cat([a, a]), 0),
     "a @ b[:, 0]": (lambda a, b: a @ b[:, 0], None),
     "torch.stack([a, a]) @ b": (lambda a, b: torch.stack([a, a]) @ b, None),

@@ -17,6 +17,7 @@ def check(work):
     agree(cell, cases(work))
     saved(work, cell)
     unused_output(work, cell)
+    two_calls(work, cell)
     once_differentiable(work, cell, "Reject it explicitly with once_differentiable")
     threads(work)
 
@@ -33,6 +34,21 @@ def binding(work):
             )
         shown = tuple(re.findall(r"(\w+): ", signature))
         require(shown == names, f"help(_C.{function}) shows the arguments {', '.join(shown)}, in a wrong order")
+
+
+def two_calls(work, cell):
+    """Checks that backward computes what the inputs of its own call need, also if another call came between."""
+    case = work.case(3, 5, 70)
+    inputs = case.inputs()
+    results = cell(*inputs.values())
+    cell(*work.case(3, 5, 70, requires_grad=("bias",)).inputs().values())
+    found = input_gradients(results, inputs, case.gradients())
+    missing = ", ".join(name for name, gradient in found.items() if gradient is None)
+    require(
+        not missing,
+        f"after another call, in which only bias needs a gradient, backward of the first call returns no {missing}: "
+        "take the flags from the ctx of the call",
+    )
 
 
 def threads(work):

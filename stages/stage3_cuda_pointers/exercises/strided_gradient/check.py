@@ -1,3 +1,5 @@
+import re
+
 import torch
 
 from common.exercises.judge import SMALL, Failure, LearnerError, agree, cases, guarded, require
@@ -40,6 +42,11 @@ def check(work):
         extension.backward(*given)
     guarded(counted.kernels, "backward")
     stream_under_guard(work, "csrc/lltm.cpp", "backward")
+    require(
+        not re.search(r"\bstatic\b[^;(]*\bTensor\b[^;(]*[;=]", work.code("csrc/lltm.cpp")),
+        "lltm.cpp keeps a tensor in a static variable: its memory is never freed, and two threads in backward overwrite "
+        "each other's tensor. Use a local variable: the allocator reuses its memory only after the kernel has ended",
+    )
     try:
         work.by_kernels()
     except Failure as error:

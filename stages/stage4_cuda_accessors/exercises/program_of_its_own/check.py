@@ -19,7 +19,7 @@ try:
 except OSError as error:
     binary, status, output, dynamic = False, None, str(error), ""
 libraries = re.findall(r"NEEDED.*\\[(.*)\\]", dynamic)
-tell([path, binary, status, output, libraries])
+tell([path, binary, status, output, libraries, os.path.exists("built/build.ninja")])
 """
 
 
@@ -28,9 +28,10 @@ def check(work):
     ran = work.observe(RUNNER, *map(repr, numbers.tolist()), TORCH_CPP_LOG_LEVEL="ERROR")
     if ran.told is None:
         raise Failure("\n".join(["build.py ends with an error:", *ran.output.splitlines()[-1:]]))
-    path, binary, status, output, libraries = ran.told
+    path, binary, status, output, libraries, by_load = ran.told
     require(binary, f"build.py prints {path or 'nothing'}, expected the path of the program")
     require(path.startswith("built/"), f"the program is {path}, expected one in the folder built")
+    require(by_load, "load did not build the program: it would have left built/build.ninja. Make load build it")
     require(
         status == 0,
         f"{path} cannot be run as a program: it ends with status {status}. A library has no main function to call",
