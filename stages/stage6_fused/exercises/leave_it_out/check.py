@@ -38,6 +38,7 @@ def check(work):
         "the results are right, but a line with joins(input) is missing: on a GPU a single product is faster",
     )
     operations = work.beside(Path(__file__).with_name("operations.py"))
+    results_of_their_own(work, operations)
     for needed in NEEDS:
         no_waste(work, operations, needed)
     no_waste(work, operations, INPUTS, by_columns=("input", "old_h"))
@@ -81,6 +82,18 @@ def gradients_of_products(work, probe):
         d_weights.is_contiguous(),
         f"d_weights has the strides {d_weights.stride()}, but the fake kernel declares a contiguous tensor, which "
         "torch.compile relies on",
+    )
+
+
+def results_of_their_own(work, operations):
+    """A gradient stays as it is when backward runs once more."""
+    case = work.case(*SMALL)
+    inputs = [tensor.detach() for tensor in case.inputs().values()]
+    changed = [INPUTS[k] for k in operations.overwritten(list(case.gradients()), *inputs)]
+    require(
+        not changed,
+        f"a second backward overwrites what the first returned for {', '.join(changed)}: allocate a new result in each "
+        "call. The caching allocator makes that cheap",
     )
 
 
