@@ -44,8 +44,9 @@ def check(work):
     stream_under_guard(work, "csrc/lltm.cpp", "backward")
     require(
         not re.search(r"\bstatic\b[^;(]*\bTensor\b[^;(]*[;=]", work.code("csrc/lltm.cpp")),
-        "lltm.cpp keeps a tensor in a static variable: its memory is never freed, and two threads in backward overwrite "
-        "each other's tensor. Use a local variable: the allocator reuses its memory only after the kernel has ended",
+        "lltm.cpp keeps a tensor in a static variable: its memory is never freed, and two threads in backward "
+        "overwrite each other's tensor. Use a local variable: the allocator reuses its memory only after the kernel "
+        "has ended",
     )
     try:
         work.by_kernels()

@@ -92,8 +92,8 @@ def results_of_their_own(work, operations):
     changed = [INPUTS[k] for k in operations.overwritten(list(case.gradients()), *inputs)]
     require(
         not changed,
-        f"a second backward overwrites what the first returned for {', '.join(changed)}: allocate a new result in each "
-        "call. The caching allocator makes that cheap",
+        f"a second backward overwrites what the first returned for {', '.join(changed)}: allocate each result "
+        "anew. The caching allocator makes that cheap",
     )
 
 
