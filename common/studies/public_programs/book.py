@@ -190,4 +190,4 @@ LIBRARIES = (
     program("08_cuda_libs_and_other_languages/04_cufft/cufft.half.cpp", *SIGNALS, more=("complex.cu", "fp16.cu")),
     program("08_cuda_libs_and_other_languages/04_cufft/cufft.mgpu.cu", *SIGNALS, more=("complex.cu",), devices=2),
 )
-PROGRAMS = (*(*LANGUAGE, *THREADS, *EXECUTION, *DEBUGGING, *SEVERAL_GPUS, *ALGORITHMS, *LIBRARIES),)
+PROGRAMS = (*LANGUAGE, *THREADS, *EXECUTION, *DEBUGGING, *SEVERAL_GPUS, *ALGORITHMS, *LIBRARIES)
