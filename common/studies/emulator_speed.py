@@ -1,6 +1,6 @@
 """How long the emulator takes for the operations of a kernel, with and without checks, on one core and on all.
 
-`python -m common.studies.emulator_speed` records it in docs/results/emulator_speed.json, from where it goes to the
+`python -m common.studies.emulator_speed` records it in docs/results/emulator/speed.json, from where it goes to the
 table in docs/emulator.md. Each time is the least of several, because other work on the machine can only add to it.
 For one core it is the CPU time, which such work hardly changes.
 """
@@ -33,7 +33,7 @@ LARGE = "large"  # the argument for which the program computes only the large pr
 
 
 def record_speed() -> int:
-    """Measures, and writes docs/results/emulator_speed.json; always returns 0."""
+    """Measures, and writes docs/results/emulator/speed.json; always returns 0."""
     seconds: dict[str, dict[str, float]] = {}
     operations: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as work:

@@ -18,8 +18,8 @@ using cudaStreamCallback_t = void (*)(cudaStream_t stream, cudaError_t status, v
 #define CUDART_CB
 
 EMULATOR_BEGIN
-cudaError_t
-cudaGetLastError();  // of the calling thread; cleared by the call, unless a kernel broke the device
+// Of the calling thread; cleared by the call, unless a kernel broke the device.
+cudaError_t cudaGetLastError();
 cudaError_t cudaPeekAtLastError();
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);

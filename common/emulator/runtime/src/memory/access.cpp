@@ -95,13 +95,15 @@ void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, 
   if (kind == AccessKind::is_volatile && !is_write)
     count_poll();  // the thread may be waiting for another thread's write
   running.last_pc = pc;
-  // The host's copy of a launch's arguments may be in the memory of a deleted tensor.
-  if (!running.observes_accesses || is_closure(static_cast<std::byte*>(address))) return;
-  const InRuntime inside;
+  if (!running.observes_accesses) return;
   Block* const own = running.thread->block;
   Access access{static_cast<std::byte*>(address), size, is_write, kind, pc, nullptr, nullptr, own};
   const LastAccess& last = last_access_of(pc);
-  if (!is_copy && is_known(last, access.address, size, pc, own)) {
+  const bool is_checked_before = !is_copy && is_known(last, access.address, size, pc, own);
+  // The host's copy of a launch's arguments may be in the memory of a deleted tensor.
+  if (!is_checked_before && is_closure(access.address)) return;
+  const InRuntime inside;
+  if (is_checked_before) {
     access.allocation = last.allocation;
     access.arena = last.arena;
   } else {

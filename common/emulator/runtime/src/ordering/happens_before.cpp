@@ -29,6 +29,15 @@ void join(std::vector<Time>& clocks, std::uint32_t lanes, Time now) {
 
 }  // namespace
 
+bool KnownBlocks::covers(Epoch earlier) const {
+  for (const BlockRange& range : ended)
+    if (earlier.block() >= range.begin && earlier.block() < range.end) return true;
+  const auto found = blocks.find(earlier.block());
+  if (found == blocks.end()) return false;
+  const KnownBlock& block = found->second;
+  return earlier.time() < (block.arrived.empty() ? block.before : block.arrived[earlier.rank()]);
+}
+
 Time tick(BlockClock& clock) {
   thread_clock.thread = nullptr;
   return ++clock.now;

@@ -60,14 +60,7 @@ struct KnownBlocks {
   std::unordered_map<std::uint32_t, KnownBlock> blocks;  // by number
   std::vector<BlockRange> ended;                         // all of what they did is known
 
-  bool covers(Epoch earlier) const {
-    for (const BlockRange& range : ended)
-      if (earlier.block() >= range.begin && earlier.block() < range.end) return true;
-    const auto found = blocks.find(earlier.block());
-    if (found == blocks.end()) return false;
-    const KnownBlock& block = found->second;
-    return earlier.time() < (block.arrived.empty() ? block.before : block.arrived[earlier.rank()]);
-  }
+  bool covers(Epoch earlier) const;
 };
 
 // The clock of a block, and which of its threads have synchronised with each other.
@@ -104,9 +97,8 @@ inline Epoch epoch_now() {
 // Whether the thread that runs comes after what another did, by its own steps, a barrier of their block,
 // cluster or grid, or a collective of their warp. After epoch_now().
 inline bool is_after(Epoch earlier) {
-  if (earlier.same_thread(thread_clock.epoch)) return true;
   if (earlier.same_block(thread_clock.epoch)) {
-    if (earlier.time() < thread_clock.barrier) return true;
+    if (earlier.time() < thread_clock.barrier || earlier.same_thread(thread_clock.epoch)) return true;
     const bool is_known_in_warp =
         earlier.same_warp(thread_clock.epoch) &&
         (earlier.time() < thread_clock.warp ||

@@ -69,6 +69,12 @@ class Shadow {
   bool is_past(Epoch earlier) const {
     return writers_ == block && !has_peers_ && earlier.time() < thread_clock.barrier;
   }
+  void check_word(std::size_t word, const Access& access, Site site, unsigned bytes);
+  // A read that a later one of these bytes makes superfluous, or none.
+  bool is_superseded(const ShadowWord& shadow, int i, unsigned bytes) const {
+    const Epoch earlier = shadow.epochs[i];
+    return !earlier || is_past(earlier) || ((shadow.bytes(i) & ~bytes) == 0 && is_after(earlier));
+  }
   void add_read(ShadowWord& shadow, Site site, unsigned bytes);
   void compare(ShadowWord& shadow, const Access& access, Site site, const std::byte* word, unsigned bytes);
 
