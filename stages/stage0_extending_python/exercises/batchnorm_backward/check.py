@@ -1,10 +1,11 @@
 import torch
 
-from common.exercises.judge import derived_by_hand, require, same
+from common.exercises.judge import LearnerError, derived_by_hand, require, same
 
 CHANNEL = (0, 2, 3)
 ROUNDING = 64 * torch.finfo(torch.float64).eps
 SIZES = ((3, 4, 2, 3), (1, 2, 7, 1), (5, 1, 3, 3))
+LAYOUTS = ("contiguous", "channels last", "every other row", "expanded", "contiguous, x with h and w exchanged")
 
 
 def check(work):
@@ -12,7 +13,7 @@ def check(work):
     generator = work.numbers()
     for outside in (False, True):
         for size in SIZES:
-            for layout in ("contiguous", "channels last", "every other row", "expanded"):
+            for layout in LAYOUTS:
                 compare(batchnorm, size, outside, layout, generator)
     given = [torch.randn(size, generator=generator, requires_grad=True) for size in ((3, 4, 2, 3), (4,), (4,))]
     derived_by_hand(work, "conv_batchnorm", "BatchNorm.apply", *given, 0.1)
@@ -33,6 +34,8 @@ def compare(batchnorm, size, outside, layout, generator):
         d_output = leaf(N, O, 2 * h, w).detach()[:, :, ::2]
     if layout == "expanded":
         d_output = leaf(*size[1:]).detach().expand(size)  # the same for each image
+    if "exchanged" in layout:
+        x = x.detach().mT.contiguous().mT.requires_grad_()
     want = formula(x, gamma, beta, eps, outside)
     got = batchnorm(x, gamma, beta, eps, outside)
     where = "outside the root" if outside else "within the root"
@@ -41,7 +44,10 @@ def compare(batchnorm, size, outside, layout, generator):
     same("output", got, want, what)
     require(got.requires_grad, "the output has no gradient: autograd does not know how it was computed")
     wanted = torch.autograd.grad(want, (x, gamma, beta), d_output)
-    found = torch.autograd.grad(got, (x, gamma, beta), d_output, allow_unused=True)
+    try:
+        found = torch.autograd.grad(got, (x, gamma, beta), d_output, allow_unused=True)
+    except LearnerError as error:
+        raise LearnerError(error.kind, f"{error} ({what})", error.where) from None
     x_hat = formula(x, torch.ones_like(gamma), torch.zeros_like(beta), eps, outside).detach()
     for name, k, terms in (("d_beta", 2, d_output), ("d_gamma", 1, d_output * x_hat)):
         # The terms of a sum may nearly cancel, so its rounding error is relative to their magnitudes.

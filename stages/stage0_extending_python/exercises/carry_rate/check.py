@@ -21,6 +21,7 @@ WANT = {
     "torch.cat([a, b, a])": (lambda a, b, plain: torch.cat([a, b, a]), "ab"),
     "torch.cat(sounds), a second time with the list sounds = [a, b]": (lambda a, b, plain: torch.cat([a, b]), "ab"),
     "torch.histogramdd(a, bins=[2, 2, 2, 2])": (lambda a, b, plain: nested(a), "a"),
+    "torch.histogramdd(a, bins=[2, 2, 2, 2]).bin_edges": (lambda a, b, plain: nested(a)[1:], "a"),
     "torch.split(b, 1)": (lambda a, b, plain: b.split(1), "b"),
     "torch.numel(a)": (lambda a, b, plain: a.numel(), "a"),
     "torch.result_type(a, plain)": (lambda a, b, plain: a.dtype, "a"),
@@ -48,6 +49,7 @@ def check(work):
             (low, low + 1),
             (low, low + 0.5),
             (2_822_400, low + 0.25),
+            (low, float(low)),
         ):
             found = tried(work, call, a, rates[0], b, rates[1], plain)
             if carriers == "ab" and rates[0] != rates[1]:
@@ -66,7 +68,7 @@ def check(work):
             in_list = ". Signals in a list or tuple are arguments, too: tree_leaves finds them" * ("cat" in call)
             said = f"{call} raises a ValueError, but its signals have one rate: {found.get('refused')}{in_list}"
             require("refused" not in found, said)
-            agree(call, found["results"], want(a, b, plain), rates[carriers == "b"])
+            agree(call, found, want(a, b, plain), rates[carriers == "b"])
 
 
 def tried(work, call, *given):
@@ -82,9 +84,10 @@ def tried(work, call, *given):
         raise LearnerError(error.kind, f"{call}: {error}", error.where) from None
 
 
-def agree(call, results, want, rate):
+def agree(call, found, want, rate):
     """Raises `Failure` unless the results are right and each tensor among them has the rate."""
-    want = list(want) if isinstance(want, tuple) else [want]
+    results, in_tuple = found["results"], isinstance(want, tuple)
+    want = list(want) if in_tuple else [want]
     require(len(results) == len(want), f"{call} gives {len(results)} results, expected {len(want)}")
     for (got, carried), one in zip(results, want, strict=True):
         if not isinstance(one, torch.Tensor):
@@ -96,3 +99,5 @@ def agree(call, results, want, rate):
         same(call, got, one, "as Signals")
         require(carried is not None, f"{call} gives a plain tensor: its rate is lost")
         require(carried == rate, f"the result of {call} has the rate {carried}, expected {rate}")
+    is_right = found["in_tuple"] or not in_tuple
+    require(is_right, f"{call} gives no tuple, although torch does: change only the tensors in a result")

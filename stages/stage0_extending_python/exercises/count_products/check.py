@@ -37,6 +37,8 @@ WANT = {call: (lambda a, b: a @ b, 1) for call in PRODUCTS} | {
     "a @ torch.cat([b, b]), which raises an error": (lambda a, b: torch.relu(a), 0),
     "torch.mm(a, b, out=product)": (lambda a, b: a @ b, None),
     "a @ b, where a requires a gradient": (lambda a, b: a, 1),
+    "F.linear(a, b.T, bias)": (lambda a, b: F.linear(a, b.T) + 1, 1),
+    "F.linear(a, b.T, None)": (lambda a, b: F.linear(a, b.T), 1),
 }
 
 
@@ -81,7 +83,10 @@ def cause(counted, expected, which):
     if not counted and which == "b":
         return "Only the second matrix is a Counting here, but the product counts, too"
     if not counted:
-        return "The call reaches __torch_function__ as a function that you do not count: print func to see which"
+        return (
+            "The call reaches __torch_function__ as a function, or with arguments, that you do not count: print "
+            "func, args and kwargs to see which"
+        )
     if counted == 2 * expected:
         return "Count only the multiplications, not the additions"
     return "(m, k) times (k, n) takes m·k·n multiplications; the weight of F.linear is (n, k)"

@@ -2,17 +2,21 @@ import torch
 
 from common.exercises.judge import Failure, LearnerError, made_by, require, same
 
-# Runs in the learner's folder.
-THIRD = """
+# Runs in the learner's folder: the third derivative, and the first with a slope that has been doubled.
+DERIVATIVES = """
 import torch
-from functions import cube
+from functions import Cube, cube
 
 x = torch.tensor([-2.0, 0.5, 3.0], dtype=torch.float64, requires_grad=True)
 y = cube(x)
 for _ in range(3):
     found = torch.autograd.grad(y.sum(), x, create_graph=True, allow_unused=True) if y.requires_grad else [None]
     y = torch.zeros_like(x) if found[0] is None else found[0]
-tell(y.tolist())
+third = y.tolist()
+y, slope = Cube.apply(x)
+slope.data.mul_(2)
+(first,) = torch.autograd.grad(y.sum(), x)
+tell([third, first.tolist()])
 """
 
 
@@ -50,11 +54,17 @@ def check(work):
             f"only {counted.saved} bytes are saved for backward, but x and slope have {2 * x.nbytes}: backward "
             "computes the derivative again instead of using slope",
         )
-    ran = work.observe(THIRD)
+    ran = work.observe(DERIVATIVES)
+    third, first = ran.told or (ran.output[-200:], None)
     require(
-        ran.told == [6.0, 6.0, 6.0],
-        f"the third derivative is {ran.told or ran.output[-200:]}, expected 6 everywhere, although the first two are "
+        third == [6.0, 6.0, 6.0],
+        f"the third derivative is {third}, expected 6 everywhere, although the first two are "
         "right: autograd treats what forward computes and saves as a constant, unless it is an output",
+    )
+    require(
+        first == [24.0, 1.5, 54.0],
+        "slope is saved, but backward does not use it: at x = [-2, 0.5, 3], with slope doubled after forward, the "
+        f"first derivative is {first}, expected [24.0, 1.5, 54.0]",
     )
 
 

@@ -87,14 +87,16 @@ def large(work, numbers):
 
 
 def differentiate(work, call, want, given):
-    """Raises `Failure` unless the result of a call has the gradient of the full matrix's diagonal."""
+    """Raises `Failure` unless the result of a call has the gradients that it has with full matrices."""
     d, e, tensor = (one.clone().requires_grad_() for one in given)
     found = asked(work, call, (d, e, tensor))["found"]
     require(found.requires_grad, f"{call} loses the gradient: compute with operations of torch only")
     right = want(torch.diag(d), torch.diag(e), tensor)
     right = right.diagonal() if found.shape == d.shape != right.shape else right
-    mine, ours = (torch.autograd.grad(one.sum(), d)[0] for one in (found, right))
-    same(f"the gradient of the values of d in {call}", mine, ours, f"N={len(d)}", torch.float64)
+    gradients = (torch.autograd.grad(one.sum(), (d, e, tensor), allow_unused=True) for one in (found, right))
+    for name, mine, ours in zip(("the values of d", "the values of e", "the tensor"), *gradients, strict=True):
+        if ours is not None:
+            same(f"the gradient of {name} in {call}", mine, ours, f"N={len(d)}", torch.float64)
 
 
 def asked(work, call, given):

@@ -1,6 +1,8 @@
 import random
 from pathlib import Path
 
+import torch
+
 from common.exercises.judge import Failure, LearnerError, require, unchanged
 
 WRONG = {
@@ -21,8 +23,9 @@ HIDDEN = {
     "G": "in the second derivative, by a ten-thousandth",
     "H": "in the second derivative where x is negative",
     "I": "in the second derivative where x is not contiguous",
+    "J": "in the second derivative where x is positive",
 }
-BY_CHANCE = ("B", "C", "H")  # a test with numbers of one random sign finds these in half of all runs
+BY_CHANCE = ("B", "C", "H", "J")  # a test with numbers of one random sign finds these in half of all runs
 TIMES = 6
 
 
@@ -39,10 +42,10 @@ def check(work):
 
 def hidden(work, chance):
     """Runs the test on functions that it has not seen, in a random order."""
-    trial = work.beside(Path(__file__).with_name("hidden.py")).trial
+    functions = work.beside(Path(__file__).with_name("hidden.py"))
     names = ["A", *HIDDEN, *BY_CHANCE * (TIMES - 1)]
     for name in chance.sample(names, len(names)):
-        said = verdict(trial, name)
+        said = verdict(functions.trial, name)
         require(said or name != "A", "Your test says that a right function, x ** 3, is wrong")
         require(
             not said or name == "A",
@@ -50,6 +53,12 @@ def hidden(work, chance):
             "such functions of its own.) If it finds the one in suspects.py, does it depend on random numbers, or on "
             "which function it gets?",
         )
+    dtype = functions.default_dtype()
+    require(
+        dtype == torch.float32,
+        f"Your test changes torch's default dtype to {dtype}, for the whole program that runs it. Pass the dtype to "
+        "the function that creates x instead",
+    )
 
 
 def verdict(trial, name):

@@ -85,6 +85,13 @@ class PositiveSlope(RoughSlope):
         return grad * 6 * x.abs()
 
 
+class NegativeSlope(RoughSlope):
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * -6 * x.abs()
+
+
 class RowwiseSlope(RoughSlope):
     @staticmethod
     def backward(ctx, grad):
@@ -117,6 +124,20 @@ class I(A):  # noqa: E742
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
         return grad * RowwiseSlope.apply(x)
+
+
+class J(A):
+    """Right."""
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * NegativeSlope.apply(x)
+
+
+def default_dtype():
+    """The dtype that torch gives a new tensor."""
+    return torch.get_default_dtype()
 
 
 def trial(name):

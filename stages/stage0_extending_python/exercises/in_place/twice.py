@@ -4,12 +4,12 @@ import torch
 
 
 def second_derivative(start):
-    """The gradient of the sum of tanh_'s gradient, or None if backward says that it has no derivative."""
+    """The second derivative of tanh_(x) ** 2, or None if backward says that it has no derivative."""
     from .in_place import tanh_
 
     x = start * 1
     tanh_(x)
-    (first,) = torch.autograd.grad(x.sum(), start, create_graph=True)
+    (first,) = torch.autograd.grad(x.square().sum(), start, create_graph=True)
     try:
         (second,) = torch.autograd.grad(first.sum(), start)
     except RuntimeError as error:

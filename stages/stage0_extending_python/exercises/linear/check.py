@@ -29,13 +29,14 @@ for name, layer in layers.items():
                   "same": torch.allclose(layer(given), linear(given, layer.weight, layer.bias), atol=1e-5)}
 first, second = Linear(16, 3), Linear(16, 3)
 seen["repeats"] = [key for key, value in first.named_parameters() if torch.equal(value, getattr(second, key))]
-large = Linear(10, 300000)
+large = Linear(10, 300000).double()
 with torch.no_grad():
     for parameter in large.parameters():
         parameter.zero_()
 before = list(large.parameters())
 large.reset_parameters()
 seen["kept"] = all(old is new for old, new in zip(before, large.parameters()))
+seen["dtypes"] = {key: str(value.dtype) for key, value in large.named_parameters()}
 seen["spread"] = {key: [value.min().item(), value.max().item(), value.mean().item(), value.std().item()]
                   for key, value in large.named_parameters()}
 try:
@@ -120,6 +121,13 @@ def module(seen):
         "reset_parameters() replaces the parameters, and an optimizer that has the old ones no longer changes the "
         "layer. Write the new values into them, as torch.nn.init does",
     )
+    for name, dtype in seen["dtypes"].items():
+        require(
+            dtype == "torch.float64",
+            f"in Linear(10, 300000).double(), {name} has dtype {dtype} after reset_parameters(), expected "
+            "torch.float64: the parameter has got another tensor. Write the new values into the one that it has, as "
+            "torch.nn.init does",
+        )
     repeated = " and ".join(seen["repeats"])
     require(
         not repeated,

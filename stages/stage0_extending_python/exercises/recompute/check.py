@@ -68,6 +68,13 @@ def keeps_arguments_only(work, function, arguments):
         f"attributes of ctx hold tensors: {on_ctx}. If the caller changes one of them before backward, the gradient "
         "is wrong without an error; autograd checks only what ctx.save_for_backward saves",
     )
+    require(
+        counted.saved == allowed,
+        f"ctx.save_for_backward saves {counted.saved:,} bytes, but the three arguments have {allowed:,} and "
+        "backward needs them all: it takes one from another place, such as a closure or an attribute of the class. "
+        "If the caller changes it before backward, or another call replaces it, the gradient is wrong without an "
+        "error",
+    )
     with work.counting() as counted:
         torch.autograd.grad(result.sum(), arguments)
     products = sum(number for name, number in counted.calls.items() if name in PRODUCTS)

@@ -30,7 +30,13 @@ def check(work):
     unchanged(work, "trial.py", "Edit only missing.py")
     trial = work.load("trial")
     for namespace, handled in TABLES:
-        compare(trial.lacking(handled, namespace), wanted(handled, namespace), f"missing({handled}, {namespace})")
+        call = f"missing({handled}, {namespace})"
+        compare(trial.lacking(handled, namespace), wanted(handled, namespace), call)
+        require(
+            trial.keeps_handled(handled, namespace),
+            f"{call} changes the list `handled`, which belongs to the caller: a second call with the same list would "
+            "give another result",
+        )
     for function, want, *others in ASKS:
         got, call = trial.asked(function, *others), ", ".join([function, *map(str, others)])
         require(

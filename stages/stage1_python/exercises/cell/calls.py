@@ -11,6 +11,16 @@ def lltm_under_no_grad(*arguments):
         return lltm(*arguments)
 
 
+def lltm_before_another_call(*arguments):
+    """new_h and new_cell under no_grad, as they are after a later call with other numbers."""
+    from .lltm import lltm
+
+    with torch.no_grad():
+        results = lltm(*arguments)
+        lltm(*[-one for one in arguments])
+    return results
+
+
 def lltm_after_a_step(input, weights, *others):
     """new_h and new_cell of a second call, after the weights were changed in place, as an optimizer does."""
     from .lltm import lltm

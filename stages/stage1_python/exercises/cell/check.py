@@ -16,19 +16,38 @@ def check(work):
         same("new_cell", results[1], reference.forward(**inputs)[1], case, suspects=mistakes(**inputs))
     agree(cell, cases(work))
     called_otherwise(work, inputs, case)
+    near_zero(work, cell)
 
 
 def called_otherwise(work, inputs, case):
-    """The results under no_grad, and after the weights were changed in place."""
+    """The results under no_grad, also after a later call, and after the weights were changed in place."""
     calls = work.beside(Path(__file__).with_name("calls.py"))
     first = reference.forward(**inputs)
     second = reference.forward(**inputs | {"weights": -inputs["weights"]})
+    later = reference.forward(**{name: -tensor for name, tensor in inputs.items()})
     under_no_grad = calls.lltm_under_no_grad(*inputs.values())
     after_a_step = calls.lltm_after_a_step(*inputs.values())
+    before_another = calls.lltm_before_another_call(*inputs.values())
     for k, name in enumerate(("new_h", "new_cell")):
         same(name, under_no_grad[k], first[k], f"{case}, under no_grad")
         kept = {"these are the results with the earlier weights: has the cell kept anything of them?": first[k]}
         same(name, after_a_step[k], second[k], f"{case}, a second call after a step of an optimizer", suspects=kept)
+        replaced = {"this is the result of the later call: each call must return new tensors": later[k]}
+        same(name, before_another[k], first[k], f"{case}, under no_grad, after a later call", suspects=replaced)
+
+
+def near_zero(work, cell):
+    """The candidate cell keeps its digits where z is small: exp(z) - 1 loses them."""
+    z = -1e-6
+    inputs = {name: 0 * tensor.detach() for name, tensor in work.case(3, 5, 70).inputs().items()}
+    inputs["bias"] += z
+    _, new_cell = cell(*inputs.values())
+    error = (new_cell.double() / reference.forward(**inputs)[1] - 1).abs().max().item()
+    require(
+        error < 1e-3,
+        f"the candidate cell is wrong by {error:.0%} at z = {z}, in float32: exp(z) - 1 loses the digits of a small "
+        "z, and F.elu keeps them",
+    )
 
 
 def gates_not_batch(work, cell):

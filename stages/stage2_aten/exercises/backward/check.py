@@ -1,5 +1,7 @@
+import torch
+
 from common.cell.case import input_gradients
-from common.exercises.judge import Failure, Stopped, agree, cases, require, same
+from common.exercises.judge import Failure, LearnerError, Stopped, agree, cases, require, same
 
 NAMES = ("input", "weights", "bias", "old_h", "old_cell")
 
@@ -15,6 +17,7 @@ def check(work):
         ) from None
     only_what_is_needed(work)
     called_directly(work)
+    missing_in_bfloat16(work)
 
 
 def called_directly(work):
@@ -44,6 +47,26 @@ def called_directly(work):
         require(gradient is None, f"d_{name} is a tensor, but needs_input_grad says that it is not needed")
     if any(one is not None for one in extension.backward(None, None, inputs["weights"], *saved, [True] * 5)):
         raise Failure("without grad_h and grad_cell there is no gradient: all five results must stay undefined")
+
+
+def missing_in_bfloat16(work):
+    """Zeros of float32 in place of a missing gradient do not show in float32 or float64, only in a narrower dtype."""
+    extension = work.load("_C")
+    for grads, missing in (("h only", "grad_cell"), ("cell only", "grad_h")):
+        case = work.case(3, 5, 70, dtype=torch.bfloat16, grads=grads)
+        inputs = [tensor.detach() for tensor in case.inputs().values()]
+        _, _, *saved = extension.forward(*inputs)
+        what = f"if {missing} is std::nullopt and the other tensors are bfloat16, backward"
+        why = (
+            "Zeros in its place need their dtype and device: at::zeros without options makes float32 on the CPU, but "
+            "at::zeros_like takes both from a tensor"
+        )
+        try:
+            found = extension.backward(*case.gradients(), inputs[1], *saved, [True] * 5)
+        except LearnerError as error:
+            raise Failure(f"{what} fails: {str(error).splitlines()[0]}\n{why}") from None
+        for name, gradient in zip(NAMES, found, strict=True):
+            require(gradient.dtype == case.dtype, f"{what} returns d_{name} of dtype {gradient.dtype}\n{why}")
 
 
 def only_what_is_needed(work):

@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import Failure, require, same
+from common.exercises.judge import Failure, LearnerError, require, same
 
 
 def check(work):
@@ -22,3 +22,9 @@ def check(work):
     if "(e: " not in text.partition("\n")[0]:  # the line that pybind11 writes
         raise Failure(f"help(d_elu) shows {text.splitlines()[0]}: the argument has no name. py::arg gives it one")
     require(len(text.strip().splitlines()) > 1, "help(d_elu) shows no docstring: pass it to m.def as a string")
+    try:
+        bound.d_elu(e=torch.zeros(3))
+    except LearnerError:
+        raise Failure(
+            "d_elu(e=x) fails: only the docstring mentions e, the argument itself has no name. py::arg gives it one"
+        ) from None

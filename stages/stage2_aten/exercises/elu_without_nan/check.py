@@ -11,8 +11,9 @@ def check(work):
     for shape in ((3, 70), (33,), (2, 1, 5), (), (0, 3)):
         for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
             z = 2 * torch.randn(shape, generator=numbers, dtype=dtype)
-            compare(d_elu, z)
-            compare(d_elu, z.transpose(0, -1))  # also without dimensions
+            spaced = torch.stack([z, -z], -1)[..., 0]
+            for laid_out in (z, z.transpose(0, -1), spaced, z.expand(3, *z.shape)):  # also without dimensions
+                compare(d_elu, laid_out)
     for dtype in (torch.float32, torch.float64, torch.float16):
         largest = math.log(torch.finfo(dtype).max)
         offset = torch.rand(7, generator=numbers, dtype=dtype)
@@ -60,4 +61,7 @@ def compare(d_elu, z):
         "this is elu itself, not its derivative": torch.nn.functional.elu(z.double()),
         "this is 1 for z <= 0, too": torch.ones_like(z),
     }
-    same("d_elu(z)", got, want, f"z {tuple(z.shape)}, {z.dtype}", z.dtype, suspects=suspects)
+    about = f"z {tuple(z.shape)}, {z.dtype}"
+    if not z.is_contiguous():
+        about += f", not contiguous: its strides are {z.stride()}"
+    same("d_elu(z)", got, want, about, z.dtype, suspects=suspects)

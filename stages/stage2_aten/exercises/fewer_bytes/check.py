@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import torch
 
 from common.exercises.judge import require, same, unchanged
@@ -18,6 +20,7 @@ def check(work):
     values(gated, z.float() * large, numbers)
     values(gated, z * torch.tensor([1.0, 0.0]).repeat(z.size(1))[: z.size(1)], numbers)  # tanh is 0
     counts(work, gated, torch.randn(4, 2 * 50, generator=numbers))
+    own_memory(work, torch.randn(2, 3, 2 * 70, generator=numbers))
 
 
 def values(gated, z, numbers):
@@ -65,4 +68,15 @@ def counts(work, gated, z):
     require(
         counted.all_calls <= MOST_CALLS,
         f"ATen is called {counted.all_calls} times, not counting views; {MOST_CALLS} are enough. All calls: {listed}",
+    )
+
+
+def own_memory(work, calls):
+    """The results of a call must stay what they are when there is another call of the same size."""
+    twice = work.beside(Path(__file__).with_name("twice.py"))
+    changed = twice.changed_by_another_call(*(z.clone().requires_grad_() for z in calls))
+    require(
+        not changed,
+        f"another call of gated and its backward changes {' and '.join(changed)} of the first, which the caller "
+        "still needs: both calls write to the same memory. Allocate results in each call, not in a static variable",
     )

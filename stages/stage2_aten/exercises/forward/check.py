@@ -11,6 +11,7 @@ def check(work):
     refusals(work, work.cell())
     refuses_another_device(work)
     refuses_part_of_a_gate(work, work.cell())
+    empty_batch(work)
 
 
 def returned(work):
@@ -65,6 +66,8 @@ def refusals(work, cell):
         ("input", right["input"].detach().long()),
         ("input", right["input"].detach().bool()),
         ("input", right["input"].detach().to(torch.complex64)),
+        ("weights", right["weights"].double()),
+        ("old_h", right["old_h"].double()),
     ):
         shown = f"{name} of shape {tuple(wrong.shape)}, {wrong.dtype}, on {wrong.device}"
         try:
@@ -116,3 +119,14 @@ def refuses_part_of_a_gate(work, cell):
             )
         else:
             raise Failure(f"{what}, which is not a multiple of 3, are not rejected")
+
+
+def empty_batch(work):
+    """Checks that arguments without rows are accepted if their shapes fit."""
+    try:
+        agree(work.cell(), [work.case(0, 5, 70)])
+    except LearnerError as error:
+        raise Failure(
+            f"an empty batch, B=0, is rejected with {str(error).splitlines()[0]!r}, but its shapes fit: new_h and "
+            "new_cell have shape (0, S), and the gradients of weights and bias are zero"
+        ) from None

@@ -3,7 +3,7 @@ import re
 import torch
 
 from common.cell.case import input_gradients
-from common.exercises.judge import agree, cases, once_differentiable, releases_gil, require
+from common.exercises.judge import Failure, LearnerError, agree, cases, once_differentiable, releases_gil, require
 
 ARGUMENTS = {
     "forward": ("input", "weights", "bias", "old_h", "old_cell"),
@@ -20,6 +20,7 @@ def check(work):
     two_calls(work, cell)
     once_differentiable(work, cell, "Reject it explicitly with once_differentiable")
     threads(work)
+    by_name(work, cell)
 
 
 def binding(work):
@@ -51,6 +52,18 @@ def two_calls(work, cell):
     )
 
 
+def by_name(work, cell):
+    """Checks the names of lltm's arguments."""
+    names = ARGUMENTS["forward"]
+    try:
+        agree(lambda *given: cell(**dict(zip(names, given, strict=True))), [work.case(3, 5, 70)])
+    except (LearnerError, Failure) as error:
+        call = f"lltm({', '.join(f'{name}=...' for name in names)})"
+        raise Failure(
+            f"{call} fails or is wrong: lltm needs arguments with these names, in this order\n{error}"
+        ) from None
+
+
 def threads(work):
     """Checks that other Python threads can run meanwhile."""
     inputs = [one.detach() for one in work.case(512, 500, 500, dtype=torch.float64).inputs().values()]
@@ -80,18 +93,20 @@ def saved(work, cell):
 def unused_output(work, cell):
     """Checks that backward makes no zeros for an unused output and no products for an input without gradient."""
     calls = {}
-    for grads in ("both", "cell only"):
+    for grads in ("both", "cell only", "h only"):
         case = work.case(3, 5, 70, grads=grads)
         inputs = case.inputs()
         results = cell(*inputs.values())
         with work.counting() as counted:
             input_gradients(results, inputs, case.gradients())
         calls[grads] = counted.all_calls
-    require(
-        calls["cell only"] < calls["both"],
-        f"backward makes {calls['both']} ATen calls with both gradients and {calls['cell only']} when new_h has "
-        "none: autograd made zeros for it. With set_materialize_grads(False), its gradient is None",
-    )
+    for grads, unused in (("cell only", "new_h"), ("h only", "new_cell")):
+        require(
+            calls[grads] < calls["both"],
+            f"backward makes {calls['both']} ATen calls with both gradients and {calls[grads]} when {unused} has "
+            "none: autograd made zeros for it, or your code did. With set_materialize_grads(False), its gradient is "
+            "None, which _C.backward accepts",
+        )
     case = work.case(3, 5, 70, requires_grad=("bias",))
     inputs = case.inputs()
     results = cell(*inputs.values())

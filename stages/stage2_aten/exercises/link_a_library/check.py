@@ -1,8 +1,9 @@
 import zlib
+from pathlib import Path
 
 import torch
 
-from common.exercises.judge import require
+from common.exercises.judge import Failure, LearnerError, require
 
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.int64, torch.uint8)
 
@@ -28,6 +29,7 @@ def check(work):
         "crc32 is found only by chance, in an already loaded library: setup.py does not link zlib",
     )
     marked(checksum, numbers)
+    rare_dtypes(work, numbers)
 
 
 def marked(checksum, numbers):
@@ -42,6 +44,22 @@ def marked(checksum, numbers):
             "those of z. resolve_conj() and resolve_neg() return a tensor with bytes of its own",
         )
         require(got == crc(x), f"checksum({name}) is {got}, expected {crc(x)}")
+
+
+def rare_dtypes(work, numbers):
+    """Dtypes that macros such as AT_DISPATCH_ALL_TYPES leave out."""
+    checksum_as = work.beside(Path(__file__).with_name("dtypes.py")).checksum_as
+    x = torch.randint(0, 2, (5, 32), generator=numbers, dtype=torch.uint8)  # bytes that are numbers in each dtype
+    for dtype in (torch.bool, torch.bfloat16, torch.uint16, torch.float8_e5m2):
+        want = crc(x.view(dtype).t().contiguous().view(torch.uint8))  # NumPy does not have all of these dtypes
+        try:
+            got = checksum_as(x, str(dtype).removeprefix("torch."))
+        except LearnerError as error:
+            raise Failure(
+                f"checksum(x) fails for {dtype}: {str(error).splitlines()[0]}\nThe bytes of x and their number, "
+                "nbytes(), are enough, whatever the dtype: const_data_ptr() without a type gives their address"
+            ) from None
+        require(got == want, f"checksum(x) is {got}, expected {want} (x transposed, {dtype})")
 
 
 def random(rows, columns, dtype, numbers):

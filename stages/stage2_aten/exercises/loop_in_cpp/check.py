@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import torch
 
 from common.exercises.judge import require, same
@@ -11,9 +13,13 @@ def check(work):
     for T, B, I, S in ((7, 3, 5, 33), (4, 1, 1, 70), (1, 5, 3, 1)):
         for dtype in (torch.float32, torch.float64):
             values(sequence, arguments(numbers, T, B, I, S, dtype))
-    inputs, weights, bias, h0 = arguments(numbers, 5, 4, 6, 8, torch.float64)
+    given = inputs, weights, bias, h0 = arguments(numbers, 5, 4, 6, 8, torch.float64)
     values(sequence, (inputs.transpose(0, 1).contiguous().transpose(0, 1), weights.t().contiguous().t(), bias, h0))
+    for k, one in enumerate(given):
+        for strided in (one.transpose(0, -1).contiguous().transpose(0, -1), torch.stack([one, -one], -1)[..., 0]):
+            values(sequence, (*given[:k], strided, *given[k + 1 :]))
     counts(work, sequence, numbers)
+    own_memory(work, numbers)
 
 
 def arguments(numbers, T, B, I, S, dtype):
@@ -40,6 +46,8 @@ def values(sequence, given):
         suspects["h and the input are in the wrong order"] = by_formula(inputs, swapped, bias, h0)
     T, B, I = inputs.shape
     about = f"T={T}, B={B}, I={I}, S={h0.size(1)}, {given[0].dtype}"
+    for name, one in zip(("inputs", "weights", "bias", "h0"), given, strict=True):
+        about += "" if one.is_contiguous() else f", {name} is not contiguous: its strides are {one.stride()}"
     tolerance = 2000 * T * torch.finfo(given[0].dtype).eps
     same("outputs", sequence(*given), want, about, given[0].dtype, tolerance_=tolerance, suspects=suspects)
 
@@ -71,3 +79,13 @@ def counts(work, sequence, numbers):
     )
     beside = calls[5] - 5 * each
     require(beside <= BESIDE, f"outside the steps, ATen is called {beside:.0f} times; {BESIDE} are enough")
+
+
+def own_memory(work, numbers):
+    """The outputs of a call must stay what they are when there is another call of the same size."""
+    calls = [arguments(numbers, 7, 3, 5, 33, torch.float32) for _ in range(2)]
+    require(
+        work.beside(Path(__file__).with_name("twice.py")).keeps_outputs(*calls),
+        "a second call of sequence changes the outputs of the first, which the caller still needs: both calls write "
+        "to the same memory. Allocate outputs in each call, not in a static variable",
+    )

@@ -38,12 +38,17 @@ def check(work):
         "softsign.py keeps x without save_for_backward, for example as an attribute of ctx: autograd then does not "
         "notice when x is changed before the backward, and the gradient is wrong without an error",
     )
-    x, narrower = x.detach(), torch.randn(3, 3, generator=numbers)
-    require(
-        refuses(work.load("_C").backward, narrower, x),
-        "backward of a gradient (3, 3) and x (3, 4) raises no error: it reads past the end of the gradient. Replace "
-        "the check of 2019; do not drop it",
-    )
+    for shape, why in (
+        ((3, 3), "it reads past the end of the gradient. Replace the check of 2019; do not drop it"),
+        ((4, 3), "its elements do not belong to those of x. The check of 2019 compared the shapes"),
+    ):
+        said = refusal(work.load("_C").backward, torch.randn(shape, generator=numbers), x.detach())
+        require(said, f"backward of a gradient {shape} and x (3, 4) raises no error: {why}")
+        require(
+            "report a bug to PyTorch" not in said,
+            f"backward of a gradient {shape} and x (3, 4) raises an internal error, which asks the caller to report "
+            "a bug to PyTorch. But the mistake is the caller's: use TORCH_CHECK",
+        )
     for file, pattern, why in OUTDATED:
         code = work.code(file, strings=file == "setup.py")  # flags are strings there
         require(
@@ -57,12 +62,13 @@ def check(work):
     )
 
 
-def refuses(function, *arguments):
+def refusal(function, *arguments):
+    """The message of the error that a call raises; empty if it raises none."""
     try:
         function(*arguments)
-    except LearnerError:
-        return True
-    return False
+    except LearnerError as error:
+        return str(error) or error.kind
+    return ""
 
 
 def layouts(numbers, dtype):

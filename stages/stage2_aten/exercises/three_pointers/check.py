@@ -21,7 +21,7 @@ def check(work):
 
 
 def layouts(numbers):
-    """Tensors of the same shape in five layouts, by name."""
+    """Tensors of the same shape in seven layouts, by name."""
     x = torch.randn(M, N, generator=numbers)
     return {
         "contiguous": torch.randn(N, M, generator=numbers),
@@ -29,6 +29,8 @@ def layouts(numbers):
         "a slice": torch.randn(N + 2, 2 * M, generator=numbers)[1:-1, 1 : M + 1],
         "every other column": torch.randn(N, 2 * M, generator=numbers)[:, ::2],
         "expanded": torch.randn((), generator=numbers).expand(N, M),
+        "an expanded row": torch.randn(M, generator=numbers).expand(N, M),
+        "an expanded column": torch.randn(N, 1, generator=numbers).expand(N, M),
     }
 
 

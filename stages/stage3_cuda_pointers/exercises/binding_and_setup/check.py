@@ -101,15 +101,18 @@ def check_commands(asked):
 
 # Runs setup.py up to the point where it would build, and reports what the package is called.
 NAMED = """
+import os, setuptools
 from distutils.core import run_setup
 made = run_setup("setup.py", stop_after="init")
-tell({"name": made.get_name(), "packages": made.packages, "modules": [one.name for one in made.ext_modules]})
+folder = os.path.relpath((made.package_dir or {}).get("lltm_stage3", "lltm_stage3") or ".")
+modules = [one.name for one in made.ext_modules]
+tell({"name": made.get_name(), "packages": made.packages, "modules": modules, "folder": folder})
 """
 
 
 def check_names(work):
-    """Checks that distribution, package and module have the new name."""
-    told = work.observe("import setuptools\n" + NAMED).told
+    """Checks that distribution, package and module have the new name, and that the package is in this folder."""
+    told = work.observe(NAMED).told
     if told is None:
         return  # check_commands has run all of setup.py
     for what, found, wanted in (
@@ -121,6 +124,11 @@ def check_names(work):
             (found or "").replace("-", "_") == wanted if what == "name" else found == wanted,
             f"in setup.py {what} is {found!r}, expected {wanted!r}: pip would install it under the wrong name",
         )
+    require(
+        told["folder"] == ".",
+        f"with the package_dir of setup.py, pip looks for the files of lltm_stage3 in {told['folder']!r}, but they "
+        "are in this folder, '.'",
+    )
 
 
 def check_other_threads(work, extension):

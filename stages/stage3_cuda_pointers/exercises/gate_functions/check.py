@@ -22,6 +22,14 @@ def check(work):
             require(value == value, f"{name}({z:.0f}) is NaN: {NOT_A_NUMBER[name]}")
     check_each_function(work, large, "z = -10000 and 10000")
     check_each_function(work, large * torch.inf, "z = -infinity and infinity")
+    for dtype in (torch.float32, torch.float64):
+        check_near_zero(work, dtype)
+    for name, result in zip(("sigmoid", "sigmoid", "elu"), activated(work, large * torch.nan), strict=True):
+        require(
+            result.isnan().all(),
+            f"{name}(NaN) is {result[0]:g}, expected NaN: fmax, fmin and comparisons can lose a NaN, so that nobody "
+            "notices that a training has diverged",
+        )
     agree(cell, cases(work))
     if work.target == "emulator":
         for mark in UNMARKED:
@@ -76,6 +84,19 @@ def check_each_function(work, z, what):
     same("d_tanh(t)", d_tanh, 1 - t * t, what, z.dtype, suspects={from_z: 1 - t.tanh() ** 2})
     want = torch.where(exact > 0, 1.0, e + 1)
     same("d_elu(e)", d_elu, want, what, z.dtype, suspects={from_z: torch.where(exact > 0, 1.0, e.exp())})
+
+
+def check_near_zero(work, dtype):
+    """Checks that elu has all digits of its dtype, wherever exp(z) - 1 or a short series begins to lose them."""
+    z = -torch.logspace(-10, 0, 121, dtype=dtype).to(work.device)
+    got, want = activated(work, z)[2].double(), z.double().expm1()
+    errors = (got / want - 1).abs()
+    worst = int(errors.argmax())
+    require(
+        errors[worst] < 16 * torch.finfo(dtype).eps,
+        f"elu({z[worst]:.4g}) is {got[worst]:.17g}, expected {want[worst]:.17g} ({dtype}): exp(z) - 1 loses digits "
+        "of every small z, and a series with few terms is exact only next to zero. std::expm1 has them all",
+    )
 
 
 def activated(work, z):

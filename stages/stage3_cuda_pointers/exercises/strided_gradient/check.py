@@ -1,4 +1,5 @@
 import re
+from pathlib import Path
 
 import torch
 
@@ -54,7 +55,33 @@ def check(work):
         if "clone" not in str(error):
             raise
         raise Failure(f"{error}\nclone copies a gradient even if it is contiguous; contiguous() does not") from None
+    nothing_left(work, given)
+    nothing_for_missing(extension, work, given, counted.calls)
     error_reported(work, "backward", *given)
+
+
+def nothing_left(work, given):
+    """Checks that no memory from a call outlives it, for gradients that must be copied."""
+    expanded = given[0][:1].expand_as(given[0])
+    left = work.beside(Path(__file__).with_name("after_call.py")).left(expanded, expanded, *given[2:])
+    require(
+        not left,
+        f"the result of {' and of '.join(left)} is still in memory after backward has returned: a variable that "
+        "outlives the call keeps it, and two threads in backward overwrite each other's tensor. Use a local variable",
+    )
+
+
+def nothing_for_missing(extension, work, given, calls):
+    """Checks that a missing gradient needs no call of ATen that backward does not make with both gradients."""
+    for name, grads in (("grad_cell", (given[0], None)), ("grad_h", (None, given[1]))):
+        with work.counting() as counted:
+            extension.backward(*grads, *given[2:])
+        more = [called for called, number in counted.calls.items() if number > calls.get(called, 0)]
+        require(
+            not more,
+            f"without {name}, backward calls ATen's {', '.join(more)} more often than with both gradients. The "
+            "kernel treats a null pointer as zeros, so nothing has to be allocated or filled",
+        )
 
 
 def rows_apart(extension, kept):

@@ -2,9 +2,11 @@ import torch
 
 from common.cell.case import input_gradients
 from common.exercises.judge import SMALL, Failure, LearnerError, agree, cases
-from common.exercises.judging.launches import a_block_for_each_row, error_reported
+from common.exercises.judging.launches import ROWS, a_block_for_each_row, error_reported, large_batch
 
 B, I, S = SMALL
+EMPTY = "Without units, there is nothing to do either, and an empty grid is an error"
+TALL = "A grid has at most 65,535 blocks in y, and the kernels loop over further rows: grid_for knows this limit"
 
 
 def check(work):
@@ -12,16 +14,19 @@ def check(work):
     work.by_kernels()
     height_of_the_grid(work)
     for name, arguments in calls(work, 0).items():
-        try:
-            getattr(work.load("_C"), name)(*arguments)
-        except LearnerError as error:
-            said = str(error).partition("\n")[0]
-            raise Failure(
-                f"{name}, B={B}, I={I}, S=0: {said}\nWithout units, there is nothing to do either, and an empty grid "
-                "is an error"
-            ) from None
+        without_error(f"{name}, B={B}, I={I}, S=0", EMPTY, getattr(work.load("_C"), name), *arguments)
+    without_error(f"B={ROWS:,}, I=1, S=1", TALL, large_batch, work)
     for name, arguments in calls(work, S).items():
         error_reported(work, name, *arguments)
+
+
+def without_error(case, advice, function, *arguments):
+    """Calls a function. Raises `Failure` with this advice if the learner's code raises an error."""
+    try:
+        function(*arguments)
+    except LearnerError as error:
+        said = str(error).partition("\n")[0]
+        raise Failure(f"{case}: {said}\n{advice}") from None
 
 
 def height_of_the_grid(work):

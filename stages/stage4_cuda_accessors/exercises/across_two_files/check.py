@@ -1,6 +1,7 @@
-from common.exercises.judge import require
+from common.exercises.judge import require, unchanged
 from common.exercises.judging.toolchain import commands
 
+GIVEN = ("binding.cpp", "cubes.cu", "square.cu", "square.h")
 RELOCATABLE = ("-rdc=true", "-rdc true", "--relocatable-device-code=true", "-dc", "--device-c")
 
 
@@ -42,6 +43,8 @@ def check(work):
         any(word.endswith(linked[0].result) for word in last.words),
         f"the output of the device linker, {linked[0].result}, is not linked into the library",
     )
+    for file in GIVEN:
+        unchanged(work, f"csrc/{file}", "Each file on its own is right: change setup.py, and nothing else")
 
 
 def architectures(command):

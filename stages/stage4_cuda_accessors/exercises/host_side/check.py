@@ -3,7 +3,17 @@ from dataclasses import replace
 import torch
 
 from common.cell.case import input_gradients
-from common.exercises.judge import SMALL, agree, cases, guarded, on_current_stream, require, stored_once
+from common.exercises.judge import (
+    SMALL,
+    Failure,
+    LearnerError,
+    agree,
+    cases,
+    guarded,
+    on_current_stream,
+    require,
+    stored_once,
+)
 
 COPIES = ("clone", "contiguous", "copy_", "_to_copy", "empty_strided")
 
@@ -35,6 +45,7 @@ def check(work):
     )
     if back.kernels:
         a_missing_gradient_is_one_zero(work)
+    empty_batch(cell, work.case(0, 5, 7))
 
 
 def backward_twice(work):
@@ -66,15 +77,27 @@ def no_copies(case, what, forward, back):
 
 def a_missing_gradient_is_one_zero(work):
     """A warp that reads the same number in all lanes requests one sector; one that reads 32 zeros requests four."""
-    case = work.case(8, 3, 32, grads="cell only")
-    _, back = counted(work, case)
-    reads = [row for row in back.kernels.of("backward_kernel", "global load") if "grad_h" in row.text]
-    sectors, requests = sum(row.sectors for row in reads), sum(row.requests for row in reads)
-    require(
-        sectors <= requests,
-        f"a missing grad_h is read as {sectors // max(1, requests)} sectors per warp: each element of "
-        "(B, S) has a zero of its own, but a single zero, expanded, is enough",
-    )
+    for grads, missing in (("cell only", "grad_h"), ("h only", "grad_cell")):
+        _, back = counted(work, work.case(8, 3, 32, grads=grads))
+        reads = [row for row in back.kernels.of("backward_kernel", "global load") if missing in row.text]
+        sectors, requests = sum(row.sectors for row in reads), sum(row.requests for row in reads)
+        require(
+            sectors <= requests,
+            f"a missing {missing} is read as {sectors // max(1, requests)} sectors per warp: each element of "
+            "(B, S) has a zero of its own, but a single zero, expanded, is enough",
+        )
+
+
+def empty_batch(cell, case):
+    """The launches accept an empty batch, so the host code does, too."""
+    try:
+        agree(cell, [case])
+    except LearnerError as error:
+        raise Failure(
+            f"with B=0: {str(error).splitlines()[0]}\nlaunch_forward and launch_backward accept an empty batch, so "
+            "forward and backward must, too.\nFor a tensor without elements, view cannot compute the size that -1 "
+            "stands for: write out all sizes"
+        ) from None
 
 
 def counted(work, case, expanded=False):

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from common.exercises.judge import on_current_stream, require, same, stored_once
+from common.exercises.judging.kernels import few_reads
 from common.exercises.judging.launches import large_batch
 
 NAMES = ("new_h", "new_cell", "d_peepholes", "d_z", "d_old_cell")
@@ -26,25 +27,55 @@ def check(work):
     for changes in ({"layout": "transposed"}, {"layout": "sliced"}, {"grads": "expanded"}):
         compare(cell, work.case(3, 1, 70, dtype=torch.float64, **changes))
     by_its_kernels(work, cell)
+    each_unit_once(work, cell)
     large_batch(work, partial(compare, cell))
+    large_cells(cell, work.case(3, 1, 70))
 
 
 def by_its_kernels(work, cell):
     """Checks that ATen only allocates, and in backward makes the five calls that compute d_peepholes, and that one
     thread stores each element."""
     case = work.case(3, 1, 70)
-    inputs = [tensor.requires_grad_() for tensor in given(case)]
-    with work.counting() as forward:
-        outputs = cell(*inputs)
-    with work.counting() as back:
-        torch.autograd.grad(outputs, inputs, case.gradients())
     unit = case.B * case.S * case.dtype.itemsize
-    for name, counted, most, units in (("forward", forward, 0, 2), ("backward", back, 5, 4)):
+    for (name, counted), most, units in zip(count_passes(work, cell, case).items(), (0, 5), (2, 4), strict=True):
         allocations = sum(number for call, number in counted.calls.items() if call.startswith("empty"))
         computes = f"{name} computes with ATen ({', '.join(counted.calls)}): compute this in the kernel"
         require(counted.all_calls - allocations <= most, computes)
         stored_once(counted.kernels, units * unit, name)
         on_current_stream(counted.kernels, name)
+
+
+def each_unit_once(work, cell):
+    """With more than one block for each row, no block computes the units of another."""
+    case = work.case(3, 1, 400)
+    # z, peepholes and old_cell; gates, new_cell, two gradients, and peepholes.
+    for (name, counted), units in zip(count_passes(work, cell, case).items(), (6, 8), strict=True):
+        what = f"{name}, {case}"
+        few_reads(counted.kernels, units * case.B * case.S, what)
+        stored_once(counted.kernels, case.B * case.S * case.dtype.itemsize, what)
+
+
+def count_passes(work, cell, case):
+    """What forward and backward of a case call and launch."""
+    inputs = [tensor.requires_grad_() for tensor in given(case)]
+    with work.counting() as forward:
+        outputs = cell(*inputs)
+    with work.counting() as back:
+        torch.autograd.grad(outputs, inputs, case.gradients())
+    return {"forward": forward, "backward": back}
+
+
+def large_cells(cell, case):
+    """Results and gradients of a large cell are finite, although an exponential of it overflows."""
+    z, peepholes, old_cell = given(case)
+    for size in (-1000, 1000):
+        found = results(cell, (z, peepholes, torch.full_like(old_cell, size)), case.gradients())
+        for name, one in found.items():
+            require(
+                bool(one.isfinite().all()),
+                f"{name} is not finite where old_cell is {size} ({case}): an exponential overflows. std::tanh and "
+                "the functions of csrc/lltm_math.h are right for large numbers, too",
+            )
 
 
 def compare(cell, case):

@@ -12,6 +12,8 @@ MISTAKES = {
     "the gradient of old_h through the sum is not multiplied by 1 - forget": {"whole": True},
     "forget is treated as a constant: no gradient flows back through it": {"deaf": True},
 }
+MISREAD = "gates is read as if it were contiguous"
+LOST = "candidate loses the digits of a z near zero: std::tanh keeps them"
 
 
 def check(work):
@@ -30,6 +32,8 @@ def check(work):
     gates_without_gradient(work, probe)
     kept_by_autograd(work)
     compiled(work, probe)
+    gates_with_strides(probe, work.case(3, 1, 70, dtype=torch.float64))
+    near_zero(probe, work.case(3, 1, 70))
 
 
 def defined(probe, expected):
@@ -181,3 +185,24 @@ def compiled(work, probe):
         found.append([new_h.detach(), *torch.autograd.grad(new_h, arguments, grad_h)])
     for name, eager, one in zip(("new_h", "d_input", "d_weights", "d_bias", "d_old_h"), *found, strict=True):
         same(f"{name} of the compiled unit", one, eager.double(), case)
+
+
+def gates_with_strides(probe, case):
+    """The backward accepts gates with other strides than those that step returns."""
+    z, old_h, grad_h = given(case)
+    _, gates = probe.call("unit::step", z, old_h)
+    in_memory = gates.transpose(0, 2).contiguous()
+    three = (in_memory.transpose(0, 2), gates, in_memory.view_as(gates))
+    found = (probe.call("unit::step_backward", grad_h, one, old_h) for one in three)
+    for name, got, want, misread in zip(("d_z", "d_old_h"), *found, strict=True):
+        same(name, got, want, f"{case}, transposed gates", suspects={MISREAD: misread})
+
+
+def near_zero(probe, case):
+    """The candidate of a z near zero has all digits of its dtype."""
+    z, old_h, _ = given(case)
+    z, old_h = 3e-4 * z, torch.zeros_like(old_h)
+    new_h, _ = probe.call("unit::step", z, old_h)
+    want = step(z.double(), old_h.double())
+    # All other values are right, so numbers that are almost these have lost digits.
+    same("new_h", new_h, want, f"{case}, z near zero, old_h zero", suspects={LOST: want})

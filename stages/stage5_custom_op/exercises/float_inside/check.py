@@ -1,3 +1,5 @@
+import math
+
 import torch
 
 from common.exercises.judge import OPERATORS, Failure, agree, cases, require
@@ -12,6 +14,8 @@ def check(work):
     for dtype in (torch.bfloat16, torch.float16):
         for B, S in ((3, 70), (5, 300)):
             one_rounding(probe, dtype, B, S, numbers)
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        near_zero(probe, dtype)
 
 
 def one_rounding(probe, dtype, B, S, numbers):
@@ -46,6 +50,20 @@ def rounded_once(name, got, want, what):
         f"{name} is not the nearest number of its dtype at {list(at)}: got {got[at].item():.6g}, the exact value is "
         f"{want[at].item():.6g} ({what})\n{int(wrong.sum())} of {wrong.numel()} are off by more than one rounding. "
         "An intermediate value is stored in 16 bits"
+    )
+
+
+def near_zero(probe, dtype):
+    """The candidate cell of a z_g near zero has all digits of its dtype."""
+    z = torch.tensor([[0, 0, -1e-7]], dtype=dtype)
+    _, _, gates = probe.call("pointwise", z, torch.zeros(1, 1, dtype=dtype))
+    z_g, got = z[0, 2].item(), gates[0, 2, 0].item()
+    want = math.expm1(z_g)
+    require(
+        abs(got - want) <= 4 * torch.finfo(dtype).eps * abs(want),
+        f"candidate_cell is {got:.9g} where z_g is {z_g:.9g}, expected {want:.9g} "
+        f"({str(dtype).removeprefix('torch.')})\n"
+        "exp(z) - 1 loses the digits of a z near zero. elu of csrc/lltm_math.h keeps them",
     )
 
 

@@ -41,6 +41,11 @@ def defined(probe, expected):
         probe.has_kernel(name, "CPU"),
         f"{name} has a schema but no kernel for the CPU: register one with TORCH_LIBRARY_IMPL in csrc/lltm_cpu.cpp",
     )
+    require(
+        not probe.has_kernel(name, "CUDA"),
+        f"{name} is registered for CUDA, too: the loop for CPU memory would also run for tensors on a GPU. "
+        "csrc/lltm_cuda.cpp registers the kernels for GPUs",
+    )
 
 
 def by_name(work, probe):

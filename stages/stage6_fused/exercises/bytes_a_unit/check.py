@@ -1,3 +1,5 @@
+import math
+
 from common import stages
 from common.cell.case import input_gradients
 from common.exercises.judge import OPERATORS, SMALL, Failure, require
@@ -28,6 +30,8 @@ GPU = {"multiprocessors": 132, "threads": 4 * 32, "clock": 1.98e9, "copy": 4202e
 def check(work):
     names = [question.name for question in work.exercise.questions]
     said = {name: work.number(name, whole=name not in WITHIN) for name in names}
+    for name in WITHIN:
+        require(math.isfinite(said[name]), f"{name} = {said[name]}: write a number")
     measured = counted(work) | calculated()
     for name, number in measured.items():
         if abs(said[name] - number) > WITHIN.get(name, 0):

@@ -5,6 +5,7 @@ import torch
 
 from common.cell.case import INPUTS
 from common.exercises.judge import OPERATORS, SMALL, agree, cases, require, same
+from common.exercises.judging.repeats import call_in_between
 
 WASTE = {
     "it copies old_h and input, and two products need no copy": ("cat", "concat"),
@@ -39,6 +40,7 @@ def check(work):
     )
     operations = work.beside(Path(__file__).with_name("operations.py"))
     results_of_their_own(work, operations)
+    call_in_between(work, work.cell())
     for needed in NEEDS:
         no_waste(work, operations, needed)
     no_waste(work, operations, INPUTS, by_columns=("input", "old_h"))
@@ -115,6 +117,8 @@ def no_waste(work, operations, needed, by_columns=()):
         for why, wasteful in WASTE.items():
             for called in found[name]["own"]:
                 require(called.removesuffix("_") not in wasteful, f"{name} {what} calls {called}: {why}")
+        copying = " and ".join(f"{called}, which calls {copy}" for called, copy in found[name]["copying"].items())
+        require(not copying, f"{name} {what} calls {copying}: a product can read a view, and write into one")
         products = sum(found[name]["all"].get(product, 0) for product in PRODUCTS)
         require(products <= enough, f"{name} {what} computes {products} products; {enough} would be enough")
         least, made = 3 * case.B * case.S * wide, found[name]["multiplications"]

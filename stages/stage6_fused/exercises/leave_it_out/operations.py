@@ -8,6 +8,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from .lltm import lltm
 
+COPIES = ("cat", "clone", "_to_copy")
 FACTORS = {"mm": (0, 1), "addmm": (1, 2), "addmm_": (1, 2)}  # which arguments are multiplied
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler prints no messages about itself
@@ -16,7 +17,8 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler prints no message
 def passes(needed, asked, gradients, *inputs):
     """The operations of forward and backward, by name: `all`, and `own`, which no other operation calls.
 
-    `multiplications` are those of their matrix products.
+    `multiplications` are those of their matrix products. `copying` has the operations that call one of COPIES, and
+    which one; a product may copy its factors.
 
     `needed` are the indices of the inputs that need a gradient, and `asked` those of the inputs whose gradients
     backward is called for. None in `gradients` is a missing gradient.
@@ -46,9 +48,10 @@ def profiled(call):
     with profile(activities=[ProfilerActivity.CPU], acc_events=True, record_shapes=True) as profiler:
         value = call()
     events = [event for event in profiler.events() if event.name.startswith("aten::")]
-    own = [event for event in events if not any(above.name.startswith("aten::") for above in callers(event))]
+    own = [event for event in events if not callers(event)]
+    copying = {short(callers(event)[-1]): short(event) for event in events if copies_within(event)}
     found = {kind: Counter(short(e) for e in found) for kind, found in (("all", events), ("own", own))}
-    return value, found | {"multiplications": sum(map(multiplications, events))}
+    return value, found | {"multiplications": sum(map(multiplications, events)), "copying": copying}
 
 
 def multiplications(event):
@@ -59,10 +62,18 @@ def multiplications(event):
     return left[0] * left[1] * right[1]
 
 
+def copies_within(event):
+    """Whether an event is a copy that another operation makes, but no product."""
+    above = {short(caller) for caller in callers(event)}
+    return short(event) in COPIES and bool(above) and not above & FACTORS.keys()
+
+
 def callers(event):
-    """The events that enclose an event."""
+    """The ATen operations that enclose an event, the outermost last."""
+    found = []
     while (event := event.cpu_parent) is not None:
-        yield event
+        found += [event] if event.name.startswith("aten::") else []
+    return found
 
 
 def short(event):

@@ -50,16 +50,19 @@ def check(work):
 
 
 def zero_times_infinity(work):
-    """Gradients are NaN where those of the stage are, for an infinite number in the input."""
-    case = work.case(16, 7, 70)
-    inputs = case.inputs()
-    inputs["input"].data.view(-1)[1] = torch.inf
-    for name, *gradients in gradients_of_both(work, case, inputs):
+    """Gradients are NaN where those of the stage are, for infinite numbers in the input and in a gradient."""
+    case = work.case(17, 7, 70)  # the sums for d_weights have a second round of steps, for one warp only
+    inputs, given = case.inputs(), case.gradients()
+    inputs["input"].data[-1, -1] = torch.inf
+    given[1][-1] = torch.inf
+    for name, *gradients in gradients_of_both(work, inputs, given):
         mine, want = (int(one.isnan().sum()) for one in gradients)
+        added = "nothing may be added past the last step, not even a product with 0"
         require(
             mine == want,
-            f"with infinity in the input, {mine} numbers of {name} are NaN, expected {want} ({case}): 0 times "
-            "infinity is NaN, so no step may be left out",
+            f"with infinity in the last row of grad_cell and of the input, {mine} numbers of {name} are NaN, "
+            f"expected {want} ({case}): 0 times infinity is NaN, so "
+            f"{'no step may be left out' if mine < want else added}",
         )
 
 
@@ -101,7 +104,7 @@ def in_the_order_of_the_warps(work):
 def sums_in_float(work):
     """For bfloat16, results are those of the stage, whose sums are rounded once: at most their last bit differs."""
     case = work.case(*DEEP, dtype=torch.bfloat16)
-    for name, mine, want in gradients_of_both(work, case, case.inputs()):
+    for name, mine, want in gradients_of_both(work, case.inputs(), case.gradients()):
         said = "These are the gradients with sums that are kept in bfloat16 or rounded more than once: use math_t"
         tolerance = torch.finfo(case.dtype).eps
         try:
@@ -110,12 +113,12 @@ def sums_in_float(work):
             raise Failure(f"{failure}\n{said}") from None
 
 
-def gradients_of_both(work, case, inputs):
+def gradients_of_both(work, inputs, given):
     """The name of each gradient, the learner's, and that of the stage."""
     found = []
     with work.ours() as stage:
-        for given in (work, stage):
-            found.append(input_gradients(given.cell()(*inputs.values()), inputs, case.gradients()))
+        for of in (work, stage):
+            found.append(input_gradients(of.cell()(*inputs.values()), inputs, given))
     return [(name, *(gradients[name] for gradients in found)) for name in GRADIENTS]
 
 

@@ -19,7 +19,7 @@ def check(work):
     compare(probe, infinite, "B=21, S=70, float32, infinity in grad_h")
     by_the_kernel(work, probe, fresh(21, 70, torch.float32, *source))
     agree(work.cell(), cases(work))
-    same_bits(work, fresh(333, 70, torch.float32, *source))
+    same_bits(work, [fresh(333, 70, dtype, *source) for dtype in (torch.float32, torch.float64)])
 
 
 def fresh(B, S, dtype, numbers, device):
@@ -51,21 +51,22 @@ def by_the_kernel(work, probe, given):
     )
 
 
-def same_bits(work, given):
+def same_bits(work, each_given):
     """Whatever the order of the threads, the results have the same bits."""
     atomics = 0
 
-    def bias_gradient():
+    def bias_gradients():
         nonlocal atomics
         with work.counting() as counted:
-            _, d_bias, _ = work.beside(OPERATORS).call("pointwise_backward", *given, [True, True])
+            probe = work.beside(OPERATORS)
+            found = [probe.call("pointwise_backward", *given, [True, True])[1] for given in each_given]
         atomics = counted.kernels.total("lanes", "backward_kernel", "shared atomic") if counted.kernels else 0
-        return {"d_bias": d_bias}
+        return {str(d_bias.dtype).removeprefix("torch."): d_bias for d_bias in found}
 
-    differ = count_differences(work, bias_gradient)["d_bias"]
-    require(
-        not differ,
-        f"d_bias differs in its last bits when the same threads run in another order: {differ} numbers in "
-        f"{len(ORDERS) - 1} runs"
-        + (", because atomics add in the order in which the warps happen to arrive" if atomics else ""),
-    )
+    for dtype, differ in count_differences(work, bias_gradients).items():
+        require(
+            not differ,
+            f"d_bias in {dtype} differs in its last bits when the same threads run in another order: {differ} "
+            f"numbers in {len(ORDERS) - 1} runs"
+            + (", because atomics add in the order in which the warps happen to arrive" if atomics else ""),
+        )

@@ -8,6 +8,7 @@ from common.exercises.judging.programs import printed
 THREADS = 64
 ARRIVAL = r"(?:fetch_add|atomicAdd|atomicInc|\+\+|\+=|red\.)[^;]*;"
 RELAXED = r"memory_order_relaxed|\batomic[A-Z]\w+\(|\bvolatile\b|\.relaxed"
+POLLS = rf"\bwhile\s*\([^;{{]*(?:{RELAXED})[^;{{]*(?:\{{[^{{}}]*\}}|;)"  # its last load comes after its body
 ACQUIRES = r"memory_order_(?:acquire|acq_rel|seq_cst)|_fence|__threadfence|\.acquire"
 
 
@@ -47,8 +48,10 @@ def check(work):
         "the barrier is one of all blocks of the device",
     )
     wait = re.split(ARRIVAL, code.partition("__global__")[0], maxsplit=1)[-1]
+    loop = re.search(r"\b(?:while|do|for)\b.*", wait, re.DOTALL)
+    after = re.split(POLLS, loop[0] if loop else wait)[-1]
     require(
-        not re.search(RELAXED, wait) or re.search(ACQUIRES, wait),
+        not re.search(RELAXED, wait) or re.search(ACQUIRES, after),
         "the results are right here, but no load has acquire order, and no fence follows the loop: on a GPU, the "
         "reads of the next step may come before the wait",
     )

@@ -24,6 +24,8 @@ TABLE = [
         ("grid", 12),
         "12 blocks fit, although a cluster of 8 is too small and 16 do not exist",
     ),
+    ((3, 128, 1, 200 * KB, 132), ("cluster", 1), "three gates have fewer weights than four"),
+    ((1, 256, 1, 99 * KB, 132), ("cluster", 4), "one gate has fewer weights than four"),
 ]
 
 

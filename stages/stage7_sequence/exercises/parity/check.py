@@ -1,7 +1,12 @@
+import math
+import re
+
 import torch
 
 from common.exercises.judge import enough_threads, launched_once, require, same
 from common.exercises.judging.programs import printed
+
+BARRIER = r"(?:\.|::)\s*sync\s*\((?:[^()]|\(\))*\)"
 
 
 def check(work):
@@ -33,3 +38,23 @@ def check(work):
         read = counted.total("bytes", space="global load")
         least = 4 * T * S * S
         require(read >= least, f"{case}: the kernel reads {read:,} bytes, but {T} steps read at least {least:,}")
+    if len(re.findall(BARRIER, work.code("steps.cu"))) > 1:  # right if the loop computes two steps at a time
+        one_for_each_step(work, 70, 4)
+
+
+def one_for_each_step(work, S, T):
+    """Runs a copy of the program in which every thread counts the barriers that it passes."""
+    code = re.sub(BARRIER, r"\g<0>, atomicAdd(&passed, 1)", work.code("steps.cu"))
+    file, case = work.folder / "counts_barriers.cu", f"S={S}, T={T}"
+    file.write_text(f"#include <cuda_runtime.h>\n__device__ int passed;\n{code}", encoding="utf-8")
+    try:
+        _, counted = printed(work, file.name, [S, T, torch.zeros(S), torch.zeros(S, S)], (S,), case)
+    finally:
+        file.unlink()
+    threads = sum(math.prod(launch.grid) * math.prod(launch.block) for launch in counted.launches)
+    barriers = counted.total("lanes", space="global atomic") / threads
+    require(
+        barriers <= T + 1,  # one before the first step does no harm
+        f"{case}: the results are right, but each thread waits at {barriers:g} barriers in {T} steps. One for each "
+        "step is enough: it ensures that all blocks have read a buffer before the next step writes it again",
+    )

@@ -6,6 +6,17 @@ from common.results.records import SWEEP_RECORD
 
 FITTED, PREDICTED = (32, 128), 512
 SHORTEST = 300  # microseconds of 32 steps. A shorter call takes the GPU less time than the CPU, which launches it
+# Runs in the learner's folder and reports which functions change the times that they receive.
+CHANGES = """
+import model
+
+times, changing = {32: 96.0, 128: 192.0}, []
+for name, *others in (("fit",), ("predict", 512), ("steps_until_small", 0.5)):
+    given = dict(times)
+    getattr(model, name)(given, *others)
+    changing += [name] if given != times else []
+tell(changing)
+"""
 
 
 def check(work):
@@ -14,6 +25,12 @@ def check(work):
     for fixed, step in ((100, 1.5), (0, 2), (-5, 6), (chance.uniform(50, 200), chance.uniform(0.5, 3))):
         agree(model, fixed, step, chance)
     exactly_at_the_share(model)
+    changing = work.observe(CHANGES).told or []
+    require(
+        not changing,
+        f"these functions change the dictionary `times` of their caller: {', '.join(changing)}. The next function "
+        "that receives it does not find the measured times",
+    )
     return "; ".join(compare(model, *one) for one in measured())
 
 

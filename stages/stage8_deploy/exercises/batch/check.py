@@ -11,9 +11,10 @@ def check(work):
     unchanged(work, "trial.py", "Edit only batching.py")
     numbers = work.numbers()
     in_float = [torch.randn(*shape, generator=numbers) for shape in ((I, S), (S, S), (S, C))]
-    for lengths, failing in (
+    for lengths, failing, *most_rows in (
         ((4, 1, 7, 2, 5), ()), ((3,), ()), ((2, 2), ()), ((6, 3, 1), ()), ((1, 8, 8, 2), ()),
         ((4, 6, 2, 3), (2,)), ((2, 5, 9, 1), (0, 3)), ((9, 1), (0,)), ((1, 9), ()), ((5,), (0,)), ((), ()),
+        ((4, 6, 2, 3), (), 2), ((3, 1, 5), (), 1), ((2, 2, 7, 4), (1,), 2),
     ):  # fmt: skip
         requests = [request(length, numbers) for length in lengths]
         for k in failing:
@@ -21,19 +22,21 @@ def check(work):
         parameters = in_float
         if len(lengths) == 4:
             parameters, requests = in_double(in_float), [in_double(one) for one in requests]
-        results, batch_sizes, misuse = work.load("trial").trial(parameters, requests)
+        results, batch_sizes, misuse, is_kept = work.load("trial").trial(parameters, requests, *most_rows)
         what = (
             f"requests of {', '.join(map(str, lengths))} steps in {parameters[0].dtype}" if lengths else "no request"
         )
         what += f"; the model refuses request {' and '.join(map(str, failing))}" if failing else ""
+        what += f"; the model has memory for only {most_rows[0]} at a time" if most_rows else ""
         require(not misuse, f"the call of the model is wrong: {misuse} ({what})")
-        count_calls(batch_sizes, len(requests), failing, what)
+        count_calls(batch_sizes, len(requests), failing or most_rows, what)
         require(len(results) == len(requests), f"{len(results)} results for {len(requests)} requests ({what})")
         for k, result in enumerate(results):
             if k in failing:
                 require_error(result, k, what)
             else:
                 compare(result, parameters, requests, k, what)
+        require(is_kept, f"predict_together changes the list of requests, which the caller still needs ({what})")
 
 
 def in_double(tensors):
@@ -44,12 +47,12 @@ def request(length, numbers):
     return [torch.randn(*shape, generator=numbers) for shape in ((length, I), (S,), (S,))]
 
 
-def count_calls(batch_sizes, requests, failing, what):
-    """Raises `Failure` unless there is one call for all, and one more for each if it fails."""
+def count_calls(batch_sizes, requests, fails, what):
+    """Raises `Failure` unless there is one call for all, and at least one more if it fails."""
     calls = f"the batch sizes of the model's calls are {batch_sizes}"
     if not requests:
         require(not batch_sizes, f"{calls}, expected no call ({what})")
-    elif not failing:
+    elif not fails:
         require(batch_sizes == [requests], f"{calls}, expected one call with all {requests} ({what})")
     else:
         require(batch_sizes[:1] == [requests], f"{calls}, expected first one call with all {requests} ({what})")
@@ -71,8 +74,11 @@ def require_error(result, k, what):
 def compare(result, parameters, requests, k, what):
     """Raises `Failure` unless the result is that of the model for this request alone."""
     if isinstance(result, str):
-        is_error = result.startswith("TooLarge")
-        note = ": does one request fail the others of its batch?" if is_error else ""
+        notes = {
+            "TooLarge": ": does one request fail the others of its batch?",
+            "MemoryError": ": the model accepts this request if it is called for it alone",
+        }
+        note = notes.get(result.partition(":")[0], "")
         raise Failure(f"the result of request {k} is {result}, expected scores, h and cell{note} ({what})")
     found, kept = result
     want = predict(parameters, *requests[k])

@@ -32,7 +32,9 @@ with tempfile.TemporaryDirectory() as built:
         done = run(program, *sys.argv[1:], env={}, cwd="/")
         result = {"status": done.returncode, "output": done.stdout[:MOST], "errors": done.stderr[:MOST]}
         result["libraries"] = libraries_of(program)
-        result["of_half"] = [libraries_of(file) for file in pathlib.Path(built).rglob("libhalf.so")]
+        halves = list(pathlib.Path(built).rglob("libhalf.so"))
+        result["of_half"] = [libraries_of(file) for file in halves]
+        result["needed_by_half"] = [run("readelf", "--dynamic", file).stdout for file in halves]
 tell(result)
 """
 
@@ -69,6 +71,11 @@ def check(work):
     require(
         all(any(name.startswith("libtorch_cpu") for name in libraries) for libraries in found["of_half"]),
         "libhalf.so is not linked to torch: a program that is not linked to torch itself could not load it",
+    )
+    require(
+        all("[libc10.so" in needed for needed in found["needed_by_half"]),
+        "libhalf.so is not linked to c10, although half.cpp uses it: it finds the functions of c10 only because "
+        "libtorch_cpu.so loads c10, too",
     )
     want = numbers.sum().item() / 2
     try:

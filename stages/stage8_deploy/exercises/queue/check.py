@@ -40,6 +40,7 @@ tell(found)
 MISTAKES = {
     "unlimited": "the queue accepts any number of requests",
     "one more": "the queue accepts one request too many",
+    "wraps": "limits.waiting = 0 counts as no limit: limits.waiting - 1 is then the largest number of a size_t",
     "reopened": "a closed queue still accepts requests",
     "discards": "a closed queue loses the requests that wait",
     "waits": "in a closed queue, requests still wait for others",
@@ -52,6 +53,7 @@ MISTAKES = {
     "due only": "a batch leaves out requests that have not waited for the delay themselves",
     "one": "a batch has one request at most",
     "last first": "the newest requests come first",
+    "by number": "requests come in the order of their numbers: they should come in the order in which they arrived",
     "queue full": "a full queue starts a batch although the delay is not over and the batch is not full",
     "after full": "a full batch waits until the delay is over, too",
 }
@@ -102,6 +104,8 @@ def every_rule():
         [(8, 2, 0), ("pop", 0), ("push", 1, 0), ("pop", 0), ("close",), ("pop", 5)],
         [(8, 2, 10), ("push", 1, 0), ("pop", 2**31)],  # a month later
         [(8, 2, 10), ("push", 1, TODAY), ("pop", TODAY + 9), ("pop", TODAY + 10)],
+        [(0, 2, 10), ("push", 1, 0), ("pop", 50), ("close",), ("pop", 60)],
+        [(8, 2, 10), ("push", 7, 0), ("push", 5, 1), ("push", 6, 2), ("pop", 3), ("pop", 11), ("pop", 12)],
     ]
 
 
@@ -129,10 +133,13 @@ def returns(scenario, mistake=""):
                 waiting = []
             lines.append("")
         elif event[0] == "push":
-            is_full = len(waiting) >= most + (mistake == "one more") and mistake != "unlimited"
+            is_unlimited = mistake == "unlimited" or (mistake == "wraps" and most == 0)
+            is_full = len(waiting) >= most + (mistake == "one more") and not is_unlimited
             is_refused = is_full or (is_closed and mistake != "reopened")
             if not is_refused:
                 waiting.append((event[1], now))
+            if mistake == "by number":
+                waiting.sort()
             lines.append("refused" if is_refused else "accepted")
         else:
             batch = waiting[: pop_size(waiting, most, size, delay, now, is_closed, last_pop, mistake)]

@@ -1,10 +1,11 @@
 import random
 from dataclasses import dataclass
 
-from common.exercises.judge import Failure, likely_mistake, unchanged
+from common.exercises.judge import Failure, likely_mistake, require, unchanged
 
 MOST, EXPIRY = 2, 10
 SCENARIOS = 300
+STREAMS = 50  # one after the other
 SHOWN = 8  # requests of a scenario that are listed
 
 # What a wrong table would do, for the message: the names of the deviations in `Table`.
@@ -34,7 +35,7 @@ TOLERATED = "unused"  # a request that fails does not count as a use: the rules 
 def check(work):
     unchanged(work, "trial.py", "Edit only streams.py")
     chance = random.Random(work.seed)
-    trial = work.load("trial").trial
+    trial, kept = work.load("trial").trial, work.load("trial").kept
     scenarios = [*every_rule(), *(random_scenario(chance) for _ in range(SCENARIOS))]
     scenarios = [one for one in scenarios if answers(one) == answers(one, TOLERATED)]
     found = [trial(MOST, EXPIRY, one, len(in_order(one))) for one in scenarios]
@@ -42,6 +43,12 @@ def check(work):
         if got != answers(scenario):
             mistake = likely_mistake(MISTAKES, answers, scenarios, found, scenario)
             raise Failure("\n".join(explain(scenario, got, mistake)))
+    states = kept(MOST, EXPIRY, STREAMS)
+    require(
+        states <= MOST,
+        f"after {STREAMS} streams, of which all but the last have ended or expired, the states of {states} are still "
+        "in memory: unless streams that do not exist any more are removed, the table grows forever",
+    )
 
 
 # Scenarios ---------------------------------------------------------------------------------------------------------

@@ -11,9 +11,10 @@ def check(work):
     trial = work.load("trial").trial
     old, new = f"weights of step {work.seed % 1000}", f"weights of step {work.seed % 1000 + 100}, and the optimizer"
     *_, operations = trial({}, new, MOST, 1.0, True)
-    written = {name for operation in operations for name in operation.split()[1:]} - {"checkpoint"}
+    written = [name for operation in operations for name in operation.split()[1:] if name != "checkpoint"]
     left = dict.fromkeys(written, "left by a killed run")
-    for files in ({"checkpoint": old}, {}, {"checkpoint": old} | left):
+    left_by_first_write = dict.fromkeys(written[:1], "left by a killed run")
+    for files in ({"checkpoint": old}, {}, {"checkpoint": old} | left, left_by_first_write):
         before = files.get("checkpoint")
         for fails_at, kept, names_survive in product(range(MOST), (0.0, 0.5, 1.0), (True, False)):
             found, returned, operations = trial(files, new, fails_at, kept, names_survive)

@@ -16,7 +16,13 @@ def check(work):
         shares = f"shares of {', '.join(map(str, sizes))} samples"
         if isinstance(found, str):
             raise Failure(describe(found, shares))
-        compare(found, network, weights, inputs, targets, sizes, shares)
+        gradients, as_before = zip(*found, strict=True)
+        compare(gradients, network, weights, inputs, targets, sizes, shares)
+        require(
+            all(as_before),
+            f"average_gradients changes loss_sum, which belongs to the caller ({shares}): an operation such as /= "
+            "writes its result into the same tensor",
+        )
 
 
 def describe(error, shares):

@@ -5,7 +5,7 @@ import torch
 from common.exercises.judge import require, same, unchanged
 from common.exercises.judging.programs import printed
 
-FACTS = 11  # numbers that trial.cu prints before the results
+FACTS = 12  # numbers that trial.cu prints before the results
 
 
 def check(work):
@@ -18,12 +18,17 @@ def check(work):
         arguments = [current, device, factor, x]
         got, _ = printed(work, "trial.cu", arguments, (FACTS + count,), case, EMULATOR_DEVICES="2")
         facts = [int(fact) for fact in got[:FACTS]]
-        judge(facts[:-5], current, device, case)
+        judge(facts[:-6], current, device, case)
         same("out", got[FACTS:], factor * x, case, suspects={"this is x, unchanged": x})
-    nested(facts[-5:-2], current)
-    of_two_threads(facts[-2:], current)
+    nested(facts[-6:-3], current)
+    of_two_threads(facts[-3:-1], current)
     for current, device in product(range(2), repeat=2):
         rejected_launch(work, current, device)
+    require(
+        facts[-1],
+        "there is no GPU 2, but DeviceGuard guard(2) throws no exception: the code in its scope would run on another "
+        "GPU. What does cudaSetDevice return?",
+    )
 
 
 def judge(facts, current, device, case):

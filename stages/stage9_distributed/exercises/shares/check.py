@@ -8,12 +8,15 @@ from common.exercises.judge import Failure, require
 
 EPOCHS = 5
 # Runs in the learner's folder.
-GLOBAL = """
+TWO_CALLS = """
 import torch
 from shares import rows_of
 before = torch.get_rng_state()
-rows_of(40, 8, 3, 5, 0, 2)
-tell(torch.equal(before, torch.get_rng_state()))
+rows = rows_of(40, 8, 3, 5, 0, 2)
+is_own = torch.equal(before, torch.get_rng_state())
+first = rows.tolist()
+rows.zero_()
+tell([is_own, rows_of(40, 8, 3, 5, 0, 2).tolist() == first])
 """
 
 
@@ -45,11 +48,16 @@ def check(work):
         )
         other = one_epoch(rows_of, samples, batch_size, seed + 1000, 0, world_size)
         require(other != epochs[0], "another seed gives the same order")
-    ran = work.observe(GLOBAL)
+    is_own, is_new = work.observe(TWO_CALLS).told or (False, False)
     require(
-        ran.told is True,
+        is_own,
         "rows_of changes torch's global random numbers, which initial parameters and dropout use: use a generator of "
         "your own",
+    )
+    require(
+        is_new,
+        "when the caller changes the rows that rows_of returned, the next call with the same arguments returns the "
+        "changed rows: rows_of keeps the tensor that it returns. Return a copy",
     )
 
 

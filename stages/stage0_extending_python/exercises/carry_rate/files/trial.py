@@ -43,6 +43,9 @@ CALLS = {
     "torch.cat([a, b, a])": lambda a, b, plain: torch.cat([a, b, a]),
     "torch.cat(sounds), a second time with the list sounds = [a, b]": twice,
     "torch.histogramdd(a, bins=[2, 2, 2, 2])": lambda a, b, plain: torch.histogramdd(a, bins=[2, 2, 2, 2]),
+    "torch.histogramdd(a, bins=[2, 2, 2, 2]).bin_edges": (
+        lambda a, b, plain: torch.histogramdd(a, bins=[2, 2, 2, 2]).bin_edges
+    ),
     "torch.split(b, 1)": lambda a, b, plain: torch.split(b, 1),
     "torch.numel(a)": lambda a, b, plain: torch.numel(a),
     "torch.result_type(a, plain)": lambda a, b, plain: torch.result_type(a, plain),
@@ -52,11 +55,13 @@ CALLS = {
 
 
 def trial(call, a, rate_a, b, rate_b, plain):
-    """The results of a call as a list, each signal as [tensor, rate], or the message of its ValueError."""
+    """The results of a call as a list, each signal as [tensor, rate], or the message of its ValueError.
+
+    `in_tuple` tells whether the call returned them in a tuple.
+    """
     try:
         result = CALLS[call](Signal(a, rate_a), Signal(b, rate_b), plain)
     except ValueError as error:
         return {"refused": str(error)}
-    return {
-        "results": [[one.tensor, one.rate] if isinstance(one, Signal) else [one, None] for one in tree_leaves(result)]
-    }
+    results = [[one.tensor, one.rate] if isinstance(one, Signal) else [one, None] for one in tree_leaves(result)]
+    return {"results": results, "in_tuple": isinstance(result, tuple)}

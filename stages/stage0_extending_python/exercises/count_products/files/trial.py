@@ -21,7 +21,10 @@ def in_place(a, b):
 def differentiated(a, b):
     """a, whose product with b has a gradient."""
     a = a.detach().requires_grad_()
-    assert (a @ b).requires_grad, "a requires a gradient, but a @ b does not"
+    product = a @ b
+    assert product.requires_grad, "a requires a gradient, but a @ b does not"
+    (d_a,) = torch.autograd.grad(product.sum(), a, allow_unused=True)
+    assert d_a is not None, "the gradient of a @ b does not reach a: the product is cut off from its graph"
     return a.detach()
 
 
@@ -55,6 +58,8 @@ CALLS = {
     "F.linear(a, b.T)": lambda a, b: F.linear(a, b.T),
     "F.linear(a, weight=b.T, bias=bias)": lambda a, b: F.linear(a, weight=b.T, bias=torch.ones(b.size(1))),
     "F.linear(a, bias=bias, weight=b.T)": lambda a, b: F.linear(a, bias=torch.ones(b.size(1)), weight=b.T),
+    "F.linear(a, b.T, bias)": lambda a, b: F.linear(a, b.T, torch.ones(b.size(1))),
+    "F.linear(a, b.T, None)": lambda a, b: F.linear(a, b.T, None),
     "a @ b[:, 0]": lambda a, b: a @ b[:, 0],
     "torch.stack([a, a]) @ b": lambda a, b: torch.stack([a, a]) @ b,
     "F.linear(a[0], b.T)": lambda a, b: F.linear(a[0], b.T),

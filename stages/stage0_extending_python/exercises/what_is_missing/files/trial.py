@@ -22,6 +22,13 @@ def lacking(handled, namespace):
     return found and [resolve_name(function) or repr(function) for function in found]
 
 
+def keeps_handled(handled, namespace):
+    """Whether `missing` leaves the list that it receives as it is."""
+    table, as_before = ([named(name) for name in handled] for _ in range(2))
+    missing(table, named(namespace))
+    return table == as_before
+
+
 def asked(function, *others):
     """What `asks` returns for a function."""
     return asks(named(function), *others)

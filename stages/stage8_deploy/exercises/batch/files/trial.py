@@ -12,10 +12,10 @@ class TooLarge(Exception):
 
 
 class Model:
-    """A small recurrent model that counts its calls. It fails if an input is larger than 100."""
+    """A small recurrent model that counts its calls. It fails if an input is larger than 100 or a batch too large."""
 
-    def __init__(self, weights, recurrent, head):
-        self.weights, self.recurrent, self.head = weights, recurrent, head
+    def __init__(self, weights, recurrent, head, most_rows):
+        self.weights, self.recurrent, self.head, self.most_rows = weights, recurrent, head, most_rows
         self.batch_sizes = []
         self.misuse = ""
 
@@ -26,6 +26,8 @@ class Model:
             raise ValueError(self.misuse)
         T = steps.size(1)
         self.batch_sizes.append(len(steps))
+        if len(steps) > self.most_rows:
+            raise MemoryError(f"not enough memory for {len(steps)} rows")
         if bool((steps > LARGEST).any()):
             raise TooLarge(f"an input is {steps.max().item():.0f}, expected at most {LARGEST:.0f}")
         for t in range(T):
@@ -51,15 +53,18 @@ class Model:
         return ""
 
 
-def trial(parameters, requests):
+def trial(parameters, requests, most_rows=1000):
     """Each result, with the bytes of memory that its tensors keep; the batch sizes of the calls; and a misuse.
 
-    A text instead of a result is the exception that it is.
+    Also whether the list of requests is as before. A text instead of a result is the exception that it is.
     """
-    model = Model(*parameters)
+    model = Model(*parameters, most_rows)
+    given = [tuple(request) for request in requests]
+    before = list(given)
     with torch.no_grad():
-        results = predict_together(model, [tuple(request) for request in requests])
-    return [[describe(result) for result in results], model.batch_sizes, model.misuse]
+        results = predict_together(model, given)
+    is_kept = list(map(id, given)) == list(map(id, before))
+    return [[describe(result) for result in results], model.batch_sizes, model.misuse, is_kept]
 
 
 def describe(result):

@@ -20,6 +20,9 @@ def trial(sizes, parameters, calls):
         return "\n".join(str(error).strip().splitlines()[:2])
     if not isinstance(program, ExportedProgram):
         return f"it returns {type(program).__name__}, expected an ExportedProgram of torch.export.export"
+    frozen = [name for name, one in model.named_parameters() if not one.requires_grad]
+    if frozen:
+        return f"it changes the model: afterwards {frozen[0]} has requires_grad=False, and training cannot go on"
     return [run(program.module(), arguments) for arguments in calls]
 
 

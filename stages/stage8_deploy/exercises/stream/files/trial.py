@@ -1,5 +1,8 @@
 """What `make check` calls. Do not change this file; edit streams.py."""
 
+import gc
+import weakref
+
 from .streams import Refused, Streams
 
 
@@ -40,6 +43,28 @@ def trial(most, expiry, requests, count):
     for request in requests:
         run(request)
     return results
+
+
+class Marked:
+    """A state of which we can see whether it is still in memory."""
+
+
+def kept(most, expiry, count):
+    """How many states are in memory after `count` streams. Each ends, or expires before the next one starts."""
+    time = [0.0]
+    streams = Streams(Marked(), most, expiry, lambda: time[0])
+    states = weakref.WeakSet()
+
+    def compute(_):
+        state = Marked()
+        states.add(state)
+        return None, state
+
+    for k in range(count):
+        time[0] += expiry
+        streams.request(f"stream {k}", True, k % 2 == 0, compute)
+    gc.collect()
+    return len(states)
 
 
 def describe(streams, request, compute):

@@ -68,6 +68,16 @@ static void print_of_two_threads(int current) {
   std::printf("%d\n%d\n", current_device(), of_other);
 }
 
+// Whether a guard for a device that does not exist throws an exception.
+static bool guard_throws() {
+  try {
+    const DeviceGuard guard(2);
+    return false;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
 static void print_launches(int device) {
   int value;
   check(cudaSetDevice(device));
@@ -105,6 +115,7 @@ int main(int count, char** words) try {
   for (const int one : {0, 1}) print_launches(one);
   print_nested(current);
   print_of_two_threads(current);
+  std::printf("%d\n", guard_throws());
   for (const float number : numbers) std::printf("%.9g\n", number);
 } catch (const std::runtime_error& error) {
   std::fprintf(stderr, "%s\n", error.what());
