@@ -135,11 +135,6 @@ class J(A):
         return grad * NegativeSlope.apply(x)
 
 
-def default_dtype():
-    """The dtype that torch gives a new tensor."""
-    return torch.get_default_dtype()
-
-
 def trial(name):
     """What the learner's test says about one function."""
     from .verdict import is_right

@@ -3,7 +3,7 @@ import re
 import torch
 
 from common.cell.case import input_gradients
-from common.exercises.judge import Failure, LearnerError, agree, cases, once_differentiable, releases_gil, require
+from common.exercises.judge import agree, cases, once_differentiable, releases_gil, require
 
 ARGUMENTS = {
     "forward": ("input", "weights", "bias", "old_h", "old_cell"),
@@ -20,7 +20,6 @@ def check(work):
     two_calls(work, cell)
     once_differentiable(work, cell, "Reject it explicitly with once_differentiable")
     threads(work)
-    by_name(work, cell)
 
 
 def binding(work):
@@ -50,18 +49,6 @@ def two_calls(work, cell):
         f"after another call, in which only bias needs a gradient, backward of the first call returns no {missing}: "
         "take the flags from the ctx of the call",
     )
-
-
-def by_name(work, cell):
-    """Checks the names of lltm's arguments."""
-    names = ARGUMENTS["forward"]
-    try:
-        agree(lambda *given: cell(**dict(zip(names, given, strict=True))), [work.case(3, 5, 70)])
-    except (LearnerError, Failure) as error:
-        call = f"lltm({', '.join(f'{name}=...' for name in names)})"
-        raise Failure(
-            f"{call} fails or is wrong: lltm needs arguments with these names, in this order\n{error}"
-        ) from None
 
 
 def threads(work):
