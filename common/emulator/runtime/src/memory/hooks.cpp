@@ -7,6 +7,7 @@
 #include "access.h"
 #include "emulator/atomics.h"
 #include "host_accesses.h"
+#include "repeated_reads.h"
 
 using emulator::AccessKind;
 
@@ -69,6 +70,21 @@ void emulator::check_atomic_load(const void* address, std::size_t size, const vo
 void emulator::check_atomic_store(void* address, std::size_t size, const void* pc) {
   hook(address, size, true, AccessKind::is_volatile, pc);
 }
+
+namespace {
+
+template <std::size_t size>
+void hook_read(void* address, const void* caller) {
+  if (emulator::running.in_kernel) {
+    const emulator::Fiber* fiber = emulator::Fiber::running();
+    if (fiber && fiber->holds(__builtin_frame_address(0)) &&
+        emulator::is_repeated_read<size>(address, static_cast<const char*>(caller) - 1))
+      return;
+  }
+  hook(address, size, false, AccessKind::plain, caller);
+}
+
+}  // namespace
 
 #define HERE __builtin_return_address(0)
 #define HOOKS(prefix, size, kind)                                                 \
@@ -135,7 +151,13 @@ void emulator::check_atomic_store(void* address, std::size_t size, const void* p
 
 #pragma GCC visibility push(hidden)
 extern "C" {
-HOOKS_OF_ALL_SIZES(, AccessKind::plain)
+HOOKS(, 1, AccessKind::plain)
+HOOKS(, 2, AccessKind::plain)
+HOOKS(, 16, AccessKind::plain)
+void __tsan_read4(void* a) { hook_read<4>(a, HERE); }
+void __tsan_read8(void* a) { hook_read<8>(a, HERE); }
+void __tsan_write4(void* a) { hook(a, 4, true, AccessKind::plain, HERE); }
+void __tsan_write8(void* a) { hook(a, 8, true, AccessKind::plain, HERE); }
 HOOKS_OF_ALL_SIZES(volatile_, AccessKind::is_volatile)
 void __tsan_read_range(void* a, std::size_t size) { hook_range(a, size, false, HERE); }
 void __tsan_write_range(void* a, std::size_t size) { hook_range(a, size, true, HERE); }

@@ -27,6 +27,7 @@ void record_repetition(const Conflict& conflict);  // both are of one thread, an
 void record_uninitialised_read(const Access& access, const std::byte* address, unsigned missing);  // bytes
 
 extern bool has_suspects;
+extern bool checks_whole_launch;  // for races, initialisation and memory
 void settle_suspects();  // of the previous access, which has happened by now
 void settle_races();     // at the end of a launch: benign ones are withdrawn
 void forget_races();
