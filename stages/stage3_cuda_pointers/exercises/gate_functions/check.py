@@ -27,8 +27,8 @@ def check(work):
     for name, result in zip(("sigmoid", "sigmoid", "elu"), activated(work, large * torch.nan), strict=True):
         require(
             result.isnan().all(),
-            f"{name}(NaN) is {result[0]:g}, expected NaN: fmax, fmin and comparisons can lose a NaN, so that nobody "
-            "notices that a training has diverged",
+            f"{name}(NaN) is {result[0]:g}, expected NaN: fmax, fmin and comparisons can lose a NaN, which then no "
+            "longer shows that a training has diverged",
         )
     agree(cell, cases(work))
     if work.target == "emulator":
