@@ -159,7 +159,7 @@ def read_setup_once(folder: Path, work: Path, log: IO[str], variables: dict[str,
     extension = read_setup(folder, work, log, variables, name=MODULE)
     if extension:
         answer.parent.mkdir(parents=True, exist_ok=True)
-        made = answer.with_suffix(f".{os.getpid()}")
+        made = work / answer.name
         made.write_text(json.dumps(asdict(extension)))
         made.replace(answer)
     return extension

@@ -8,7 +8,7 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-enum class Element : std::uint8_t { f16, bf16, tf32, f32, f64, s8, u8, s32, e4m3, e5m2 };
+enum class Element : std::uint8_t { f16, bf16, tf32, f32, f64, s8, u8, s32, e4m3, e5m2, u4, s4, b1 };
 
 struct MatrixPlace {
   int row, column;
@@ -24,7 +24,7 @@ constexpr MatrixPlace place_in_matrix(int rows, int columns, int group, int lane
           (4 * group * (number / tiles) + group * (lane % 4) + i % group) % columns};
 }
 
-// The elements of one matrix that one lane has.
+// The elements of one matrix that one lane has; those of fewer than eight bits fill words, lowest bits first.
 struct MatrixPart {
   Element type;
   int count, group;
@@ -39,6 +39,7 @@ struct MatrixMultiplication {
   int m, n, k;
   MatrixPart a, b, c, d;
   bool saturates;
+  bool is_xor = false;  // of bits: exclusive or takes the place of the product
 };
 
 // Called by all lanes of a warp, each with its own parts.

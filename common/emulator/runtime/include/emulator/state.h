@@ -65,6 +65,7 @@ enum class Operation : std::uint8_t {
   mma,
   ldmatrix,
   stmatrix,
+  bmma_sync,
 };
 
 // A shuffle that took the value of a lane outside of its mask. This undefined value may be thrown away.

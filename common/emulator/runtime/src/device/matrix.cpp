@@ -26,6 +26,12 @@ void put_at(void* values, int i, T value) {
   std::memcpy(static_cast<std::byte*>(values) + i * sizeof(T), &value, sizeof(T));
 }
 
+// Element `i`, of `bits` bits.
+std::uint32_t packed_at(const void* values, int i, int bits) {
+  const int in_a_word = 32 / bits;
+  return value_at<std::uint32_t>(values, i / in_a_word) >> bits * (i % in_a_word) & ((1u << bits) - 1);
+}
+
 double read_element(const MatrixPart& part, int i) {
   switch (part.type) {
     case Element::f16:
@@ -46,6 +52,12 @@ double read_element(const MatrixPart& part, int i) {
       return value_at<std::int8_t>(part.values, i);
     case Element::u8:
       return value_at<std::uint8_t>(part.values, i);
+    case Element::u4:
+      return packed_at(part.values, i, 4);
+    case Element::s4:
+      return int(packed_at(part.values, i, 4) ^ 8) - 8;  // the highest bit is the sign
+    case Element::b1:
+      return packed_at(part.values, i, 1);
     default:
       return value_at<std::int32_t>(part.values, i);
   }
@@ -84,8 +96,13 @@ Matrix gather(void* const (&lanes)[kWarpLanes], Part part, int rows, int columns
   return matrix;
 }
 
-double sum_of_products(const double* a, const double* b, int k, double sum, bool is_double) {
-  for (int i = 0; i < k; i++) sum = is_double ? std::fma(a[i], b[i], sum) : sum + a[i] * b[i];
+double sum_of_products(const double* a, const double* b, double sum, const MatrixMultiplication& of) {
+  const bool is_double = of.a.type == Element::f64;
+  for (int i = 0; i < of.k; i++)
+    if (of.is_xor)
+      sum += a[i] != b[i];
+    else
+      sum = is_double ? std::fma(a[i], b[i], sum) : sum + a[i] * b[i];
   return sum;
 }
 
@@ -99,8 +116,8 @@ void multiply_in_warp(void* const (&lanes)[kWarpLanes]) {
     const auto& own = *static_cast<const MatrixMultiplication*>(lanes[lane]);
     for (int i = 0; i < own.d.count; i++) {
       const auto [row, column] = place_in_matrix(m, n, own.d.group, lane, i);
-      const double sum = sum_of_products(&a[std::size_t(row * k)], &b[std::size_t(column * k)], k,
-                                         c[std::size_t(row * n + column)], own.a.type == Element::f64);
+      const double sum = sum_of_products(&a[std::size_t(row * k)], &b[std::size_t(column * k)],
+                                         c[std::size_t(row * n + column)], own);
       write_element(own.d, i, sum, own.saturates);
     }
   }

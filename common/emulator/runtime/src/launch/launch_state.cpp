@@ -1,7 +1,6 @@
 #include "launch_state.h"
 
 #include <cstdio>
-#include <cstring>
 
 // One for all extensions of a process, each of which has its own runtime: signal handlers belong to the
 // process. A unique symbol is the same for all, however they were loaded.
@@ -22,11 +21,6 @@ uint3 index_at(dim3 size, std::uint64_t number) {
 std::string text_of(uint3 index) {
   return "(" + std::to_string(index.x) + ", " + std::to_string(index.y) + ", " + std::to_string(index.z) +
          ")";
-}
-
-bool is_same(const Position& a, const Position& b) {
-  return a.line() == b.line() && a.column() == b.column() &&
-         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
 }
 
 Place describe(const Thread* thread) {

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -183,7 +184,10 @@ class InRuntime {
 
 uint3 index_at(dim3 size, std::uint64_t number);  // counted with x fastest
 std::string text_of(uint3 index);                 // "(31, 0, 0)"
-bool is_same(const Position& a, const Position& b);
+inline bool is_same(const Position& a, const Position& b) {
+  if (std::memcmp(&a, &b, sizeof(Position)) == 0) return true;
+  return a.line() == b.line() && a.column() == b.column() && std::strcmp(a.file_name(), b.file_name()) == 0;
+}
 
 }  // namespace emulator
 EMULATOR_END

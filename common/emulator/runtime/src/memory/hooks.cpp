@@ -7,17 +7,24 @@
 #include "access.h"
 #include "emulator/atomics.h"
 #include "host_accesses.h"
+#include "repeated_reads.h"
 
 using emulator::AccessKind;
 
 namespace {
 
-// Not checked: host code, on any OS thread, the runtime itself, and a thread's own local variables. A
-// kernel's code runs on a fiber's stack.
-inline bool is_checked(const void* address) {
-  if (!emulator::running.in_kernel) return false;
+// The fiber on whose stack the code of a kernel is running. Null for host code, on any OS thread, and for the
+// runtime itself: their accesses are not checked.
+inline const emulator::Fiber* fiber_of_kernel() {
+  if (!emulator::running.in_kernel) return nullptr;
   const emulator::Fiber* fiber = emulator::Fiber::running();
-  return fiber && fiber->holds(__builtin_frame_address(0)) && !fiber->holds(address);
+  return fiber && fiber->holds(__builtin_frame_address(0)) ? fiber : nullptr;
+}
+
+// Not those of a thread to its own local variables either.
+inline bool is_checked(const void* address) {
+  const emulator::Fiber* fiber = fiber_of_kernel();
+  return fiber && !fiber->holds(address);
 }
 
 inline void hook_on_host(void* address, std::size_t size, bool is_write, AccessKind kind,
@@ -37,6 +44,14 @@ inline void hook(void* address, std::size_t size, bool is_write, AccessKind kind
   if (emulator::has_concurrent_host && kind == AccessKind::plain)
     emulator::check_against_host(address, size, is_write, static_cast<const char*>(caller) - 1);
   emulator::on_access(address, size, is_write, kind, static_cast<const char*>(caller) - 1, is_copy);
+}
+
+template <std::size_t size>
+inline void hook_read(void* address, const void* caller) {
+  if constexpr (size >= 4)
+    if (fiber_of_kernel() && emulator::is_repeated_read<size>(address, static_cast<const char*>(caller) - 1))
+      return;
+  hook(address, size, false, AccessKind::plain, caller);
 }
 
 // g++ calls this for a structure, and for a number at an address that it knows to be misaligned.
@@ -71,12 +86,11 @@ void emulator::check_atomic_store(void* address, std::size_t size, const void* p
 }
 
 #define HERE __builtin_return_address(0)
-#define HOOKS(prefix, size, kind)                                                 \
-  void __tsan_##prefix##read##size(void* a) { hook(a, size, false, kind, HERE); } \
-  void __tsan_##prefix##write##size(void* a) { hook(a, size, true, kind, HERE); }
-#define HOOKS_OF_ALL_SIZES(prefix, kind) \
-  HOOKS(prefix, 1, kind)                 \
-  HOOKS(prefix, 2, kind) HOOKS(prefix, 4, kind) HOOKS(prefix, 8, kind) HOOKS(prefix, 16, kind)
+#define HOOKS(size)                                                                                 \
+  void __tsan_read##size(void* a) { hook_read<size>(a, HERE); }                                     \
+  void __tsan_write##size(void* a) { hook(a, size, true, AccessKind::plain, HERE); }                \
+  void __tsan_volatile_read##size(void* a) { hook(a, size, false, AccessKind::is_volatile, HERE); } \
+  void __tsan_volatile_write##size(void* a) { hook(a, size, true, AccessKind::is_volatile, HERE); }
 
 // The host's atomics.
 #define HOST(is_write)                                                                        \
@@ -135,8 +149,11 @@ void emulator::check_atomic_store(void* address, std::size_t size, const void* p
 
 #pragma GCC visibility push(hidden)
 extern "C" {
-HOOKS_OF_ALL_SIZES(, AccessKind::plain)
-HOOKS_OF_ALL_SIZES(volatile_, AccessKind::is_volatile)
+HOOKS(1)
+HOOKS(2)
+HOOKS(4)
+HOOKS(8)
+HOOKS(16)
 void __tsan_read_range(void* a, std::size_t size) { hook_range(a, size, false, HERE); }
 void __tsan_write_range(void* a, std::size_t size) { hook_range(a, size, true, HERE); }
 

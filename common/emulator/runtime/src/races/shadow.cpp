@@ -4,7 +4,9 @@
 #include <bit>
 #include <cstring>
 
+#include "../counts/counts.h"
 #include "../memory/bindings.h"
+#include "../memory/host_accesses.h"
 #include "../ordering/release_acquire.h"
 #include "../report/report.h"
 #include "../scheduler/shared_memory.h"
@@ -14,13 +16,12 @@
 #include "shadow_pages.h"
 
 namespace emulator {
+
+bool may_skip_checks = false;
+
 namespace {
 
 bool checks_races, checks_initialisation;
-
-std::uint64_t byte_bits(std::size_t first, std::size_t count) {
-  return (count >= 64 ? ~std::uint64_t(0) : (std::uint64_t(1) << count) - 1) << first % 64;
-}
 
 Shadow::Writers writers_of(Space space) {
   const bool is_hosts = space == Space::tensor || space == Space::managed || space == Space::pinned;
@@ -146,11 +147,6 @@ void Shadow::check(const Access& access) {
   if (checks_races && thread_clock.epoch) check_order(access);
 }
 
-inline bool Shadow::may_be_uninitialised(std::size_t at, std::size_t size) const {
-  if (uninitialised_.empty()) return false;
-  return at % 64 + size > 64 || uninitialised_[at / 64] & byte_bits(at, size);
-}
-
 // Copies of structures also read the padding between members. So only an uninitialised unit counts that is
 // large enough to contain a part of a member, unless the memory is known to have no padding.
 void Shadow::check_initialised(const Access& access) {
@@ -194,19 +190,6 @@ void Shadow::check_order(const Access& access) {
   if (access.kind != AccessKind::plain) record_synchronising(access);
 }
 
-// A read of a word that has only been read before.
-inline void Shadow::add_read(ShadowWord& shadow, Site site, unsigned bytes) {
-  for (int i = 0; i < 3; i++)
-    if (shadow.epochs[i] == thread_clock.epoch && shadow.bytes(i) == bytes) {  // it reads the word again
-      shadow.sites[i] = site;
-      return;
-    }
-  const int place = is_superseded(shadow, 0, bytes) ? 0 : is_superseded(shadow, 1, bytes) ? 1 : 2;
-  for (int i = place + 1; i < 3; i++)
-    if (shadow.epochs[i] && is_superseded(shadow, i, bytes)) shadow.drop(i);
-  shadow.put(place, thread_clock.epoch, site, bytes, false);
-}
-
 // An access to a word that has been accessed before.
 void Shadow::compare(ShadowWord& shadow, const Access& access, Site site, const std::byte* word,
                      unsigned bytes) {
@@ -247,6 +230,8 @@ void check_shadow(const Access& access) {
 void shadow_launch_begins() {
   checks_races = is_on(Check::races);
   checks_initialisation = is_on(Check::initialisation);
+  const bool checks_all = checks_races && checks_initialisation && is_on(Check::memory);
+  may_skip_checks = checks_all && !counting && !has_concurrent_host;
   forget_launch();
 }
 

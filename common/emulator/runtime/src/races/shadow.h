@@ -37,6 +37,10 @@ struct ShadowWord {
 };
 static_assert(sizeof(ShadowWord) == 32);  // eight times the memory that it describes
 
+constexpr std::uint64_t byte_bits(std::size_t first, std::size_t count) {
+  return (count >= 64 ? ~std::uint64_t(0) : (std::uint64_t(1) << count) - 1) << first % 64;
+}
+
 class Shadow {
  public:
   static constexpr std::size_t kWords = 128;  // in a page: half a kilobyte of memory
@@ -47,6 +51,10 @@ class Shadow {
   Shadow(const Shadow&) = delete;
 
   void check(const Access& access);
+  // The same for a plain read of an aligned number of at least 4 bytes, if it can neither collide nor be
+  // uninitialised. False: it must be checked.
+  template <std::size_t size>
+  bool add_harmless_read(const std::byte* address, Site site);
   bool has_writes(const void* begin, std::size_t size) const;  // of the running launch
   void mark(const void* begin, std::size_t size, bool is_uninitialised);
   bool is_untouched() const;                                  // all of the memory is uninitialised
@@ -86,6 +94,41 @@ class Shadow {
   std::vector<std::uint32_t> used_pages_;     // pages
   std::vector<std::uint64_t> uninitialised_;  // a bit for each byte; empty: none is
 };
+
+// Of the running launch: whether an access that passes all checks in any case may skip them. Not if some
+// checks are off, or if the accesses are counted, too.
+extern bool may_skip_checks;
+
+[[gnu::always_inline]] inline bool Shadow::may_be_uninitialised(std::size_t at, std::size_t size) const {
+  if (uninitialised_.empty()) return false;
+  return at % 64 + size > 64 || uninitialised_[at / 64] & byte_bits(at, size);
+}
+
+// A read of a word that has only been read before.
+inline void Shadow::add_read(ShadowWord& shadow, Site site, unsigned bytes) {
+  for (int i = 0; i < 3; i++)
+    if (shadow.epochs[i] == thread_clock.epoch && shadow.bytes(i) == bytes) {  // it reads the word again
+      shadow.sites[i] = site;
+      return;
+    }
+  const int place = is_superseded(shadow, 0, bytes) ? 0 : is_superseded(shadow, 1, bytes) ? 1 : 2;
+  for (int i = place + 1; i < 3; i++)
+    if (shadow.epochs[i] && is_superseded(shadow, i, bytes)) shadow.drop(i);
+  shadow.put(place, thread_clock.epoch, site, bytes, false);
+}
+
+template <std::size_t size>
+[[gnu::always_inline]] inline bool Shadow::add_harmless_read(const std::byte* address, Site site) {
+  const auto at = std::size_t(address - begin_);
+  ShadowWord* page = pages_[at / kPageBytes];
+  if (!page || may_be_uninitialised(at, size)) return false;
+  for (std::size_t i = 0; i < size / 4; i++) {
+    ShadowWord& word = page[at / 4 % kWords + i];
+    if (word.any_writes()) return false;
+    add_read(word, site, 15);
+  }
+  return true;
+}
 
 // Memory that others have written no longer contains the pattern.
 bool has_pattern(const std::byte* address, std::size_t size);

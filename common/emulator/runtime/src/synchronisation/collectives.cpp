@@ -271,7 +271,8 @@ const char* name_of(Operation operation) {
                                           "store_matrix_sync",
                                           "mma",
                                           "ldmatrix",
-                                          "stmatrix"};
+                                          "stmatrix",
+                                          "bmma_sync"};
   return names[static_cast<int>(operation)];
 }
 
