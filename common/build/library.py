@@ -77,8 +77,8 @@ def build_folder(folder: Path, target: str, place: str, name: str, quick: bool =
     try:
         is_new = build_once(final, lambda work, lock: _build_into(folder, target, work, name, quick, lock))
     except OSError as error:
-        reason = error.strerror or error
-        raise UserError(f"cannot build {name} in {os.path.relpath(final.parent)}: {reason}") from None
+        where, reason = os.path.relpath(error.filename or final.parent), error.strerror or error
+        raise UserError(f"cannot build {name} in {where}: {reason}") from None
     seconds = json.loads((final / "build.json").read_text())["seconds"]
     return Build(_library(final), seconds, cached=not is_new)
 

@@ -10,7 +10,16 @@ from __future__ import annotations
 
 from ..cell.case import Case
 from .failures import BuildFailure, Failure, require
-from .judging.assertions import derived_by_hand, made_by, refused, releases_gil, returned_numbers, same, unchanged
+from .judging.assertions import (
+    derived_by_hand,
+    digits_kept,
+    made_by,
+    refused,
+    releases_gil,
+    returned_numbers,
+    same,
+    unchanged,
+)
 from .judging.cell import SIZES, agree, cases, once_differentiable
 from .judging.kernels import (
     enough_threads,
@@ -28,7 +37,7 @@ from .runner.process import LearnerError, Stopped
 
 __all__ = [
     "CALLS", "OPERATORS", "SIZES", "SMALL", "BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work",
-    "agree", "cases", "derived_by_hand", "enough_threads", "find_host_calls", "guarded", "launched_once",
+    "agree", "cases", "derived_by_hand", "digits_kept", "enough_threads", "find_host_calls", "guarded", "launched_once",
     "likely_mistake", "made_by", "no_idle", "on_current_stream", "once_differentiable", "refused", "releases_gil",
     "require", "returned_numbers", "same", "stored_once", "unchanged", "wide_indices",
 ]  # fmt: skip

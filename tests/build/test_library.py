@@ -178,7 +178,7 @@ def test_a_full_disk_is_named(toy, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "mkdir", full)
-        with pytest.raises(UserError, match="No space left on device"):
+        with pytest.raises(UserError, match="lltm_stage77-host: No space left on device"):
             library.build_stage(toy, "host")
     assert not library.build_stage(toy, "host").cached
 

@@ -8,7 +8,9 @@ import pytest
 
 from common.exercises import find, variants, workspace
 from common.exercises.judge import SMALL, Failure, agree, cases
+from common.exercises.judging.repeats import results_kept
 from common.exercises.judging.work import Work
+from common.exercises.variants import ANSWERS
 
 # Each is a cell made from the right one, `right(input, weights, bias, old_h, old_cell)`; and what is said of it.
 CHEATS = {
@@ -66,6 +68,8 @@ def work(tmp_path_factory):
     for number, (body, _) in enumerate(CHEATS.values()):
         text += f"\ndef cheat{number}(*given):\n    input, weights, bias, old_h, old_cell = given\n    {body}\n"
     text += "\ndef honest(*given):\n    return right(*given)\n"
+    text += "\ndef copies(*given):\n    kept[:] = kept or [one.detach().clone() for one in right(*given)]\n"
+    text += "    return [old.copy_(new.detach()) for old, new in zip(kept, right(*given))]\n"
     workspace.write_files({**variants.solution(exercise), "cheats.py": textwrap.dedent(text)}, folder)
     with Work(exercise, folder, "host") as work:
         yield work
@@ -86,6 +90,35 @@ def test_what_is_no_answer_never_passes(work, what):
     with pytest.raises(Failure) as failure:
         agree(work.cell("cheats", f"cheat{number}"), usual(work))
     assert words in str(failure.value)
+
+
+def test_a_later_call_leaves_the_results_of_an_earlier_one(work):
+    first, second = ([one.detach() for one in work.case(*SMALL, seed=seed).inputs().values()] for seed in (1, 2))
+    results = ("new_h", "new_cell")
+    results_kept(work, "cheats.honest", results, first, second)
+    with pytest.raises(Failure, match="a second call of copies overwrites new_h, new_cell of the first"):
+        results_kept(work, "cheats.copies", results, first, second)
+    results += ("d_old_cell",)
+    for calls in (first, second):
+        calls[-1].requires_grad_()
+    results_kept(work, "cheats.honest", results, first, second)
+
+
+@pytest.mark.parametrize("said", ["nan", "inf", "-1e999", "seven"])
+def test_an_answer_is_a_finite_number(tmp_path, said):
+    exercise = find("2/which_element")
+    work, name = Work(exercise, tmp_path, "host"), exercise.questions[0].name
+
+    def write(answer):
+        answers = {question.name: answer for question in exercise.questions}
+        (tmp_path / ANSWERS).write_text(variants.format_answers(exercise.questions, answers))
+
+    write("21.0")
+    assert work.number(name, whole=False) == 21
+    write(said)
+    for whole in (True, False):
+        with pytest.raises(Failure, match=f"{name} = {said}: write a {'whole ' * whole}number"):
+            work.number(name, whole=whole)
 
 
 def test_two_checks_take_different_numbers(work):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
@@ -33,6 +34,16 @@ def same(
     if message:
         first, *others = message.splitlines()
         raise Failure("\n".join([f"{first} ({case})" if str(case) else first, *others]))
+
+
+def digits_kept(candidate_cell: Tensor, z: float, advice: str) -> None:
+    """Raises `Failure` with `advice` if elu of a small z, in float32, has lost its digits, as exp(z) - 1 loses them."""
+    error = (candidate_cell.double() / math.expm1(z) - 1).abs().max().item()
+    require(
+        error < 1e-3,
+        f"the candidate cell is wrong by {error:.0%} at z = {z}, in float32: exp(z) - 1 loses the digits of a small "
+        f"z; {advice}",
+    )
 
 
 def returned_numbers(value: object, count: int, call: str, kind: type | tuple[type, ...] = (int, float)) -> list:

@@ -10,7 +10,7 @@ import re
 
 from ...emulator import Counted, Launch, matches_kernel
 from ..failures import Failure, require
-from .source_text import find_narrow_products
+from .source_text import find_narrow_factors, find_narrow_products
 
 WARP = 32  # threads
 IDLE = {  # a part of a launch: which memory each must access, and the likely cause if one does not
@@ -113,14 +113,23 @@ def guarded(counted: Counted | None, case: object) -> None:
         )
 
 
-def wide_indices(code: str, *factors: str) -> None:
-    """Raises `Failure` if a kernel's source, without comments, computes an index with these factors in 32 bits."""
+def wide_indices(code: str, kernel: str, *factors: str) -> None:
+    """Raises `Failure` if a kernel computes an index in 32 bits.
+
+    `code` is its source without comments, and `factors` are names such as "row" whose products exceed 32 bits.
+    """
+    large = "exceeds 2**31 for a large tensor"
+    advice = "use int64_t, as in 3/index_of_64_bits"
     narrow = find_narrow_products(code, *factors)
     require(
         not narrow,
-        f"the results are right, but {' and '.join(narrow)} has 32 bits, and holds a product that exceeds 2**31 for "
-        "a large tensor: use int64_t, as in 3/index_of_64_bits",
+        f"the results are right, but {' and '.join(narrow)} has 32 bits, and holds a product that {large}: {advice}",
     )
+    for names in find_narrow_factors(code, kernel):
+        raise Failure(
+            f"the results are right, but {names} have 32 bits, and so has their product, which {large}, even if it is "
+            f"stored in 64 bits: {advice}"
+        )
 
 
 def _likely_cause(launch: Launch) -> str:

@@ -5,8 +5,9 @@ from common.exercises.judging.launches import count_differences, error_reported,
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -69,6 +70,24 @@ def error_reported(work: Work, name: str, *arguments: object) -> None:
         )
     finally:
         work.restart()
+
+
+@contextlib.contextmanager
+def tensors_on_device_1(work: Work) -> Iterator[None]:
+    """From here on, tensors are on device 1 and device 0 is current; raises `Failure` for a launch on device 0.
+
+    The learner's functions have to be loaded again.
+    """
+    work.restart(EMULATOR_DEVICES="2", EMULATOR_TENSOR_DEVICE="1")
+    try:
+        yield
+    except LearnerError as error:
+        if "memory of device 1" not in str(error):
+            raise
+        raise Failure(
+            f"{str(error).strip()}\nDevice 0 is current, and the tensors are on device 1, but the kernel is launched "
+            "without a device guard for the device of the tensors"
+        ) from None
 
 
 def a_block_for_each_row(counted: Counted | None, case: Case, cause: str) -> None:

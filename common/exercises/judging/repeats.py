@@ -1,20 +1,21 @@
-"""For checks of a cell that keeps something between its calls, or destroys what a second backward needs.
+"""For checks of functions that keep something between their calls, or destroy what a second backward needs.
 
-from common.exercises.judging.repeats import backward_twice, call_in_between
+from common.exercises.judging.repeats import backward_twice, call_in_between, results_kept
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 
 from ...cell.case import expected
-from ..failures import Failure
+from ..failures import Failure, require
 from ..runner.process import LearnerError
 from ..runner.remote import RemoteFunction
 from .assertions import same
-from .work import SMALL, Work
+from .work import CALLS, SMALL, Work
 
 GRADIENTS = ("d_input", "d_weights", "d_bias", "d_old_h", "d_old_cell")
 
@@ -51,3 +52,22 @@ def call_in_between(work: Work, cell: RemoteFunction) -> None:
             same(name, gradient, want[name], f"{case}, with another call of the cell before this backward")
         except Failure as failure:
             raise Failure(f"A call overwrites what an earlier call keeps for its backward\n{failure}") from None
+
+
+def results_kept(
+    work: Work, function: str, names: Sequence[str], first: Sequence[object], second: Sequence[object]
+) -> None:
+    """Raises `Failure` if a call of a function overwrites results of an earlier one, which the caller still has.
+
+    `function` is its dotted name, such as "_C.forward"; `first` and `second` are the arguments of two calls with the
+    same sizes. `names` are those of the tensors that it returns, and then of the gradients of the arguments that
+    require them: they come from a backward after each call.
+    """
+    module, _, name = function.rpartition(".")
+    changed = [names[k] for k in work.beside(CALLS).overwritten(module, name, list(first), list(second))]
+    after = f"a second call of {name}" + (" and its backward" if len(names) > 1 and names[-1][:2] == "d_" else "")
+    require(
+        not changed,
+        f"{after} overwrites {', '.join(changed)} of the first, which the caller still has: both calls write to the "
+        "same memory. Allocate every result in every call, not in a static variable",
+    )

@@ -22,6 +22,9 @@ PYTHON = re.compile(
 # A function for the GPU, with at most two blocks within each other.
 ON_THE_GPU = r"__(?:global|device)__[^{;]*\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 
+# A parameter or variable of 32 bits, such as `int row`; blockIdx.y has 32 bits, too.
+NARROW = r"(?<!long )\b(?:(?:unsigned\s+)?(?:int|u?int32_t)|unsigned|auto(?=\s+\w+\s*=\s*blockIdx\.y\s*;))\s+(\w+)"
+
 
 def strip_comments(text: str, file: str, strings: bool = True) -> str:
     """The text without comments and, with `strings=False`, with empty string literals. `file` gives the language."""
@@ -51,3 +54,18 @@ def find_narrow_products(code: str, *factors: str) -> list[str]:
     either = "|".join(factors)
     value = rf"[^;]*?(?:\b(?:{either})\b[^;,]*\*|\*[^;,]*\b(?:{either})\b)"
     return re.findall(rf"\b(?:int|unsigned|u?int32_t)\s+(\w+)\s*=\s*{value}", code)
+
+
+def find_narrow_factors(code: str, kernel: str) -> list[str]:
+    """The names in products of a row's number in a kernel, such as "row and S", that have 32-bit factors only.
+
+    `code` has no comments. Such a product has 32 bits, too, even if it is stored in 64.
+    """
+    body = "".join(re.findall(rf"\b{kernel}\(.*?^}}", code, re.DOTALL | re.MULTILINE))
+    rows = {"blockIdx.y", "gridDim.y", *re.findall(rf"{NARROW}\s*=[^;]*blockIdx\.y", body)}
+    number = rf"(?:{'|'.join([*rows, *re.findall(NARROW, body), r'[0-9]+'])})\b"
+    factor = rf"(?:{number}|\({number}(?:[-+*]{number})+\))"
+    dense = re.sub(r"\s*([-+*/%()])\s*", r"\1", body)
+    products = re.findall(rf"(?<![\w.)*/%]){factor}(?:\*{factor})+", dense)
+    names = [dict.fromkeys(re.findall(r"[A-Za-z_][\w.]*", product)) for product in products]
+    return [" and ".join(each) for each in names if len(each) > 1 and rows & each.keys()]

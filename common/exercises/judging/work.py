@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import contextlib
 import json
+import math
 import secrets
 import sys
 import tempfile
@@ -333,6 +334,8 @@ class Work:
         said = self.answers()[name.lower()]
         text = said.replace(",", "").replace("_", "")
         try:
-            return int(text) if whole else float(text)
+            number = int(text) if whole else float(text)
         except ValueError:
-            raise Failure(f"{name} = {said}: write a {'whole ' if whole else ''}number") from None
+            number = math.nan
+        require(abs(number) < math.inf, f"{name} = {said}: write a {'whole ' if whole else ''}number")
+        return number

@@ -31,6 +31,18 @@ def attributes(module, name, *arguments):
     return sorted(key for key, value in getattr(made_by, "__dict__", {}).items() if holds_tensor(value))
 
 
+def overwritten(module, name, first, second):
+    """The numbers of the results of a call with the arguments `first` that a call with `second` changes.
+
+    Gradients count as results, after those of the function: the gradients of the arguments that require them.
+    """
+    called = function(module, name)
+    kept = results_and_gradients(called, first)
+    before = [one.clone() for one in kept]
+    results_and_gradients(called, second)
+    return [k for k, (now, then) in enumerate(zip(kept, before, strict=True)) if not torch.equal(now, then)]
+
+
 def allocations(module, name, *arguments):
     """The ATen calls of a function whose results are not in the memory of their arguments, in order."""
     made = []
@@ -129,6 +141,14 @@ def function(module, name):
     for part in name.split("."):
         found = getattr(found, part)
     return found
+
+
+def results_and_gradients(called, arguments):
+    """The tensors that a function returns, and the gradients of the arguments that require them."""
+    results = [one for one in tree_leaves(called(*arguments)) if isinstance(one, torch.Tensor)]
+    inputs = [one for one in arguments if isinstance(one, torch.Tensor) and one.requires_grad]
+    gradients = torch.autograd.grad(results, inputs, [torch.ones_like(one) for one in results]) if inputs else ()
+    return [one.detach() for one in results] + list(gradients)
 
 
 def first_result(module, name, *arguments):

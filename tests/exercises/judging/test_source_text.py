@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from common.exercises.judging.source_text import find_host_calls, find_narrow_products, strip_comments
+from common.exercises.judging.source_text import (
+    find_host_calls,
+    find_narrow_factors,
+    find_narrow_products,
+    strip_comments,
+)
 
 CODE = {
     "a line": ("a.cpp", "x();  // y()\nz();", "x();   \nz();"),
@@ -60,3 +65,20 @@ def test_calls_in_kernels_are_not_the_hosts():
 )
 def test_products_in_32_bits(code, names):
     assert find_narrow_products(code, "row", "S") == names
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ("for (int row = blockIdx.y; row < B; row += gridDim.y) y[row * size + unit] = 0;", ["row and size"]),
+        ("y[int64_t(row) * size + unit] = 0;", []),
+        ("y[blockIdx.y * size + unit] = 0;", ["blockIdx.y and size"]),
+        ("y[blockIdx.y * S + unit] = 0;", []),
+        ("const unsigned row = blockIdx.y; y[3 * row * (size + 1)] = 0;", ["row and size"]),
+        ("y[unit * size] = 0;", []),  # not the number of a row
+    ],
+)
+def test_products_of_32_bit_factors(body, names):
+    other = "void other(int row) {\n  y[row * row] = 0;\n}\n"
+    code = f"{other}void k(float* y, int64_t S, int size) {{\n  {body}\n}}\n"
+    assert find_narrow_factors(code, "k") == names

@@ -1,8 +1,7 @@
-from pathlib import Path
-
 import torch
 
 from common.exercises.judge import require, same, unchanged
+from common.exercises.judging.repeats import results_kept
 
 MOST_NUMBERS, MOST_CALLS = 2, 10
 
@@ -20,7 +19,8 @@ def check(work):
     values(gated, z.float() * large, numbers)
     values(gated, z * torch.tensor([1.0, 0.0]).repeat(z.size(1))[: z.size(1)], numbers)  # tanh is 0
     counts(work, gated, torch.randn(4, 2 * 50, generator=numbers))
-    own_memory(work, torch.randn(2, 3, 2 * 70, generator=numbers))
+    calls = [[torch.randn(3, 2 * 70, generator=numbers, requires_grad=True)] for _ in range(2)]
+    results_kept(work, "gated.gated", ("out", "d_z"), *calls)
 
 
 def values(gated, z, numbers):
@@ -68,15 +68,4 @@ def counts(work, gated, z):
     require(
         counted.all_calls <= MOST_CALLS,
         f"ATen is called {counted.all_calls} times, not counting views; {MOST_CALLS} are enough. All calls: {listed}",
-    )
-
-
-def own_memory(work, calls):
-    """The results of a call must stay what they are when there is another call of the same size."""
-    twice = work.beside(Path(__file__).with_name("twice.py"))
-    changed = twice.changed_by_another_call(*(z.clone().requires_grad_() for z in calls))
-    require(
-        not changed,
-        f"another call of gated and its backward changes {' and '.join(changed)} of the first, which the caller "
-        "still needs: both calls write to the same memory. Allocate results in each call, not in a static variable",
     )

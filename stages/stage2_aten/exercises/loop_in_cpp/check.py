@@ -1,8 +1,7 @@
-from pathlib import Path
-
 import torch
 
 from common.exercises.judge import require, same
+from common.exercises.judging.repeats import results_kept
 
 EACH_STEP, BESIDE = 5, 10
 
@@ -19,7 +18,8 @@ def check(work):
         for strided in (one.transpose(0, -1).contiguous().transpose(0, -1), torch.stack([one, -one], -1)[..., 0]):
             values(sequence, (*given[:k], strided, *given[k + 1 :]))
     counts(work, sequence, numbers)
-    own_memory(work, numbers)
+    calls = [arguments(numbers, 7, 3, 5, 33, torch.float32) for _ in range(2)]
+    results_kept(work, "_C.sequence", ["outputs"], *calls)
 
 
 def arguments(numbers, T, B, I, S, dtype):
@@ -79,13 +79,3 @@ def counts(work, sequence, numbers):
     )
     beside = calls[5] - 5 * each
     require(beside <= BESIDE, f"outside the steps, ATen is called {beside:.0f} times; {BESIDE} are enough")
-
-
-def own_memory(work, numbers):
-    """The outputs of a call must stay what they are when there is another call of the same size."""
-    calls = [arguments(numbers, 7, 3, 5, 33, torch.float32) for _ in range(2)]
-    require(
-        work.beside(Path(__file__).with_name("twice.py")).keeps_outputs(*calls),
-        "a second call of sequence changes the outputs of the first, which the caller still needs: both calls write "
-        "to the same memory. Allocate outputs in each call, not in a static variable",
-    )

@@ -47,7 +47,7 @@ def check(work):
             read >= 7 * 8 * B * S,
             f"{case}: each element of new_h depends on seven numbers, but the kernel reads fewer",
         )
-    wide_indices(work.code("gru.cu"), "row", "S")
+    wide_indices(work.code("gru.cu"), "gru_kernel", "row", "S")
 
 
 def suspects(from_input, from_h, h):

@@ -1,39 +1,37 @@
 import re
 from dataclasses import replace
-from pathlib import Path
 
-from common.exercises.judge import Failure, LearnerError, agree, cases, guarded, refused, require
-from common.exercises.judging.launches import checks_before_guard, error_reported, stream_under_guard
-from common.exercises.judging.repeats import call_in_between
+from common.exercises.judge import Failure, agree, cases, guarded, refused, require
+from common.exercises.judging.launches import (
+    checks_before_guard,
+    error_reported,
+    stream_under_guard,
+    tensors_on_device_1,
+)
+from common.exercises.judging.repeats import call_in_between, results_kept
 
 STRIDED = (
     "The results are right for contiguous tensors and wrong for this layout: the kernel ignores strides, so it reads "
     "the wrong elements of old_cell"
-)
-TWO_DEVICES = {"EMULATOR_DEVICES": "2", "EMULATOR_TENSOR_DEVICE": "1"}  # the current device is 0
-UNGUARDED = (
-    "Device 0 is current, and the tensors are on device 1, but the kernel is launched without a device guard for the "
-    "device of the tensors"
 )
 
 
 def check(work):
     stream_under_guard(work, "csrc/lltm.cpp", "forward")
     checks_before_guard(work, "csrc/lltm.cpp", "forward")
-    work.restart(**TWO_DEVICES)
-    try:
+    with tensors_on_device_1(work):
         agree(work.cell(), [case for case in cases(work) if case.layout == "contiguous"])
-    except LearnerError as error:
-        if "memory of device 1" not in str(error):
-            raise
-        raise Failure(f"{str(error).strip()}\n{UNGUARDED}") from None
     try:
         agree(work.cell(), [case for case in cases(work) if case.layout != "contiguous"])
     except Failure as failure:
         raise Failure(f"{failure}\n{STRIDED}") from None
     call_in_between(work, work.cell())
-    results_are_kept(work)
-    inputs = work.case(3, 5, 70).inputs()
+    case = work.case(3, 5, 70)
+    calls = [
+        [tensor.detach() for tensor in one.inputs().values()] for one in (case, replace(case, seed=case.seed + 1))
+    ]
+    results_kept(work, "_C.forward", ("new_h", "new_cell", "X", "gates"), *calls)
+    inputs = case.inputs()
     with work.counting() as counted:
         work.cell()(*inputs.values())
     filled = [name for name in counted.calls if re.match(r"(new_)?(zero|fill|ones|full)", name)]
@@ -52,20 +50,6 @@ def check(work):
     check_mismatched_arguments(work, {name: tensor.detach() for name, tensor in inputs.items()})
     work.by_kernels()
     error_reported(work, "forward", *(tensor.detach() for tensor in inputs.values()))
-
-
-def results_are_kept(work):
-    """Checks that a second call of forward leaves the results of the first as they are."""
-    case = work.case(3, 5, 70)
-    first, second = (
-        [tensor.detach() for tensor in one.inputs().values()] for one in (case, replace(case, seed=case.seed + 1))
-    )
-    changed = work.beside(Path(__file__).with_name("second_call.py")).changed_results(first, second)
-    require(
-        not changed,
-        f"a second call of forward overwrites {', '.join(changed)} of the first, which the caller still has. "
-        "Allocate every result in every call",
-    )
 
 
 def check_mismatched_arguments(work, inputs):

@@ -32,16 +32,6 @@ def passes(needed, asked, gradients, *inputs):
     return {"forward": forward, "backward": backward}
 
 
-def overwritten(gradients, *inputs):
-    """The indices of the inputs whose gradients change when backward runs once more."""
-    inputs = [tensor.detach().requires_grad_() for tensor in inputs]
-    results = lltm(*inputs)
-    found = torch.autograd.grad(results, inputs, gradients, retain_graph=True)
-    before = [gradient.clone() for gradient in found]
-    torch.autograd.grad(results, inputs, [2 * gradient for gradient in gradients])
-    return [k for k, (now, then) in enumerate(zip(found, before, strict=True)) if not torch.equal(now, then)]
-
-
 def profiled(call):
     """What a call returns and which operations it runs. An earlier call does the work that is done only once."""
     call()
