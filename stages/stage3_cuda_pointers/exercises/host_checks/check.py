@@ -42,7 +42,7 @@ def check(work):
         expect_rejection(work, every, ("input",), given, value, "dtype")
     every = {name: tensor.to("meta") for name, tensor in right.items()}
     expect_rejection(work, every, ("input",), "device meta, which is not CUDA, in all five tensors", "meta", "device")
-    agree(work.cell(), cases(work, [(B, I, S), (1, 1, 1), (0, 4, 8)]))
+    agree(work.cell(), cases(work, [(B, I, S), (4, 1, 1), (1, 1, 4), (0, 4, 8)]))
 
 
 SHAPES = [
