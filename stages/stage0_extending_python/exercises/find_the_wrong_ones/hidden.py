@@ -135,6 +135,20 @@ class J(A):
         return grad * NegativeSlope.apply(x)
 
 
+class K(torch.autograd.Function):
+    """Wrong."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x**3).cumsum(0)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad.flip(0).cumsum(0).flip(0) * 3 * x**2
+
+
 def trial(name):
     """What the learner's test says about one function."""
     from .verdict import is_right

@@ -2,11 +2,14 @@ from common.exercises.judge import Failure, agree, cases, require
 
 # Runs setup.py up to the point where it would start to build.
 READER = """
-import os, setuptools, distutils.core, torch
+import os, platform, setuptools, distutils.core, torch
+from packaging.specifiers import SpecifierSet
 from torch.utils.cpp_extension import BuildExtension
 setup = distutils.core.run_setup("setup.py", ["build_ext"], stop_after="init")
 command = setup.cmdclass.get("build_ext")
 tell({
+    "python": str(setup.python_requires or ""),
+    "takes_this_python": platform.python_version() in SpecifierSet(str(setup.python_requires or "")),
     "name": setup.metadata.name, "version": setup.metadata.version, "packages": setup.packages or [],
     "modules": setup.py_modules or [],
     "folders": dict(setup.package_dir or {}),
@@ -35,6 +38,10 @@ def described(told):
     require(
         PACKAGE in told["packages"],
         f"packages is {told['packages']}: without {PACKAGE} in it, no Python file is installed",
+    )
+    require(
+        told["takes_this_python"],
+        f"python_requires is {told['python']!r}, so pip refuses to install the package for the Python that runs here",
     )
     beside = ", ".join(told["modules"])
     require(not beside, f"py_modules installs {beside} beside the package, where its relative import fails")

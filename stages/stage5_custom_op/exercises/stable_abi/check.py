@@ -1,5 +1,6 @@
 import re
 import subprocess
+from pathlib import Path
 
 import torch
 
@@ -34,7 +35,12 @@ def operator(work):
         probe.has_kernel("gates::elu", "CPU") and not probe.has_kernel("gates::elu", "CUDA"),
         "gates::elu is not registered for the CPU alone: on another device, elu_of would read its memory",
     )
-    x = torch.randn(3, 70, generator=numbers)
+    x, other = torch.randn(2, 3, 70, generator=numbers)
+    require(
+        not work.beside(Path(__file__).with_name("second_call.py")).changes_result(x, other),
+        "a second call of gates::elu overwrites the result of the first, which the caller still has: allocate the "
+        "result in every call",
+    )
     for other, what in (
         (x.double(), "float64"),
         (x.int(), "int32"),

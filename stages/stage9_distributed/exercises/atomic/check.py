@@ -1,4 +1,5 @@
 from itertools import product
+from pathlib import Path
 
 from common.exercises.judge import require, unchanged
 
@@ -14,8 +15,9 @@ def check(work):
     written = [name for operation in operations for name in operation.split()[1:] if name != "checkpoint"]
     left = dict.fromkeys(written, "left by a killed run")
     left_by_first_write = dict.fromkeys(written[:1], "left by a killed run")
-    for files in ({"checkpoint": old}, {}, {"checkpoint": old} | left, left_by_first_write):
-        before = files.get("checkpoint")
+    saved = work.beside(Path(__file__).with_name("saved.py")).files_after(old)
+    for files in ({"checkpoint": old}, {}, {"checkpoint": old} | left, left_by_first_write, saved):
+        before = old if files is saved else files.get("checkpoint")
         for fails_at, kept, names_survive in product(range(MOST), (0.0, 0.5, 1.0), (True, False)):
             found, returned, operations = trial(files, new, fails_at, kept, names_survive)
             judge(found, returned, operations, before, new)

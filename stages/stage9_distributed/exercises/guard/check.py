@@ -5,7 +5,7 @@ import torch
 from common.exercises.judge import require, same, unchanged
 from common.exercises.judging.programs import printed
 
-FACTS = 12  # numbers that trial.cu prints before the results
+FACTS = 13  # numbers that trial.cu prints before the results
 
 
 def check(work):
@@ -33,7 +33,7 @@ def check(work):
 
 def judge(facts, current, device, case):
     """Raises `Failure` unless the kernel ran on the tensor's device, and the caller's device is current again."""
-    after, throws, after_error, of_out, *launches = facts
+    after, throws, after_error, in_stream, of_out, *launches = facts
     ran_on = [number for number, count in enumerate(launches) if count]
     require(
         ran_on == [device],
@@ -49,6 +49,11 @@ def judge(facts, current, device, case):
     require(
         after_error == current,
         f"{case}: when scale has thrown an exception, GPU {after_error} is current. What runs even then?",
+    )
+    require(
+        in_stream == 1,
+        f"{case}: scale puts {in_stream} kernels into the current stream of GPU {device}, expected one. In another "
+        "stream, scale_kernel does not wait for earlier work on x",
     )
 
 

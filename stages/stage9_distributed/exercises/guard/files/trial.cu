@@ -24,6 +24,21 @@ static bool throws(const Tensor& x, float factor) {
   }
 }
 
+// How many kernels `scale` puts into the current stream of the tensor's device, which a graph captures.
+static int kernels_in_stream(const Tensor& x, float factor) {
+  const cudaStream_t stream = current_stream(x.device);
+  cudaGraph_t graph;
+  size_t count = 0;
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  throws(x, factor);
+  if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) {
+    check(cudaGraphGetNodes(graph, nullptr, &count));
+    check(cudaGraphDestroy(graph));
+  }
+  cudaGetLastError();  // of a capture that has failed
+  return count;
+}
+
 // The device that is current after a guard within another one, after both, and after a guard for the current
 // device in whose scope another one became current.
 static void print_nested(int current) {
@@ -107,6 +122,8 @@ int main(int count, char** words) try {
   std::printf("%d\n", throws(too_large, factor));
   std::printf("%d\n", current_device());
 
+  check(cudaSetDevice(current));
+  std::printf("%d\n", kernels_in_stream(x, factor));
   check(cudaStreamSynchronize(current_stream(device)));
   check(cudaMemcpy(numbers.data(), out.memory.get(), out.count * sizeof(float), cudaMemcpyDeviceToHost));
   cudaPointerAttributes attributes;
