@@ -24,6 +24,7 @@ WANT = {call: (lambda a, b: a @ b, 1) for call in PRODUCTS} | {
     "F.linear(a, weight=b.T, bias=bias)": (lambda a, b: F.linear(a, b.T) + 1, 1),
     "F.linear(a, bias=bias, weight=b.T)": (lambda a, b: F.linear(a, b.T) + 1, 1),
     "torch.relu(a @ b) @ b.T": (lambda a, b: torch.relu(a @ b) @ b.T, 2),
+    "a @ b + a @ b": (lambda a, b: 2 * (a @ b), 2),
     "a * 2 + a.sum()": (lambda a, b: a * 2 + a.sum(), 0),
     "torch.split(a, len(a))[0] @ b": (lambda a, b: a @ b, 1),
     "copy = a.clone(); copy.add_(1)": (lambda a, b: a + 1, 0),
@@ -72,12 +73,12 @@ def check(work):
             require(
                 found["counted"] == expected,
                 f"{call}, {counting} as Counting: counted {found['counted']}, expected {expected} "
-                f"(m={m}, k={k}, n={n}). {cause(found['counted'], expected, which)}",
+                f"(m={m}, k={k}, n={n}). {cause(found['counted'], expected, which, products)}",
             )
 
 
-def cause(counted, expected, which):
-    """The likely cause of a wrong count."""
+def cause(counted, expected, which, products):
+    """The likely cause of a wrong count of so many products."""
     if not expected:
         return "This call contains no multiplication of a matrix product"
     if not counted and which == "b":
@@ -87,6 +88,8 @@ def cause(counted, expected, which):
             "The call reaches __torch_function__ as a function, or with arguments, that you do not count: print "
             "func, args and kwargs to see which"
         )
+    if counted and counted < expected and products == 2:
+        return "Every product counts, also a second one, and one of the same matrices"
     if counted == 2 * expected:
         return "Count only the multiplications, not the additions"
     return "(m, k) times (k, n) takes m·k·n multiplications; the weight of F.linear is (n, k)"

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import torch
 
 from common.exercises.judge import require, same
@@ -20,6 +22,7 @@ def check(work):
     counts(work, sequence, numbers)
     calls = [arguments(numbers, 7, 3, 5, 33, torch.float32) for _ in range(2)]
     results_kept(work, "_C.sequence", ["outputs"], *calls)
+    after_a_step(work, *calls)
 
 
 def arguments(numbers, T, B, I, S, dtype):
@@ -79,3 +82,13 @@ def counts(work, sequence, numbers):
     )
     beside = calls[5] - 5 * each
     require(beside <= BESIDE, f"outside the steps, ATen is called {beside:.0f} times; {BESIDE} are enough")
+
+
+def after_a_step(work, first, second):
+    """Nothing may be kept of the arguments: their numbers may change in place."""
+    got = work.beside(Path(__file__).with_name("after_a_step.py")).outputs_after_a_step(first, second)
+    want = by_formula(*(one.double() for one in second))
+    tolerance = 2000 * len(second[0]) * torch.finfo(torch.float32).eps
+    case = "a second call, after the arguments of the first were changed in place, as an optimizer does"
+    kept = {"these are the outputs of the first call": by_formula(*(one.double() for one in first))}
+    same("outputs", got, want, case, torch.float32, tolerance_=tolerance, suspects=kept)

@@ -66,6 +66,7 @@ CALLS = {
     "F.linear(torch.stack([a, a]), b.T)": lambda a, b: F.linear(torch.stack([a, a]), b.T),
     "a[:, :0] @ b[:0]": lambda a, b: a[:, :0] @ b[:0],
     "torch.relu(a @ b) @ b.T": lambda a, b: torch.relu(a @ b) @ b.T,
+    "a @ b + a @ b": lambda a, b: a @ b + a @ b,
     "a * 2 + a.sum()": lambda a, b: a * 2 + a.sum(),
     "torch.split(a, len(a))[0] @ b": lambda a, b: torch.split(a, len(a))[0] @ b,
     "copy = a.clone(); copy.add_(1)": in_place,
