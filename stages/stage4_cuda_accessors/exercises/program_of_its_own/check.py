@@ -2,7 +2,7 @@ import torch
 
 from common.exercises.judge import Failure, require
 
-# Runs build.py, then the program whose path it prints, and lists the libraries that the program needs. At last it runs
+# Runs build.py, then the program whose path it prints, and lists the libraries that the program needs. Then it runs
 # build.py in a copy of the folder in which total.cpp has changed, so that it cannot be compiled.
 RUNNER = """
 import contextlib, io, os, pathlib, re, runpy, shutil, subprocess, sys, tempfile
