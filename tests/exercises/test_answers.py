@@ -68,8 +68,9 @@ def work(tmp_path_factory):
     for number, (body, _) in enumerate(CHEATS.values()):
         text += f"\ndef cheat{number}(*given):\n    input, weights, bias, old_h, old_cell = given\n    {body}\n"
     text += "\ndef honest(*given):\n    return right(*given)\n"
-    text += "\ndef copies(*given):\n    kept[:] = kept or [one.detach().clone() for one in right(*given)]\n"
-    text += "    return [old.copy_(new.detach()) for old, new in zip(kept, right(*given))]\n"
+    text += "\ndef copies(*given):\n    results = [one.detach() for one in right(*given)]\n"
+    text += "    buffers.setdefault('copies', [one.clone() for one in results])\n"
+    text += "    return [old.copy_(new) for old, new in zip(buffers['copies'], results)]\n"
     workspace.write_files({**variants.solution(exercise), "cheats.py": textwrap.dedent(text)}, folder)
     with Work(exercise, folder, "host") as work:
         yield work
