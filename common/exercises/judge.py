@@ -37,7 +37,7 @@ from .runner.process import LearnerError, Stopped
 
 __all__ = [
     "CALLS", "OPERATORS", "SIZES", "SMALL", "BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work",
-    "agree", "cases", "derived_by_hand", "digits_kept", "enough_threads", "find_host_calls", "guarded", "launched_once",
-    "likely_mistake", "made_by", "no_idle", "on_current_stream", "once_differentiable", "refused", "releases_gil",
-    "require", "returned_numbers", "same", "stored_once", "unchanged", "wide_indices",
+    "agree", "cases", "derived_by_hand", "digits_kept", "enough_threads", "find_host_calls", "guarded",
+    "launched_once", "likely_mistake", "made_by", "no_idle", "on_current_stream", "once_differentiable", "refused",
+    "releases_gil", "require", "returned_numbers", "same", "stored_once", "unchanged", "wide_indices",
 ]  # fmt: skip

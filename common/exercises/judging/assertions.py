@@ -37,7 +37,7 @@ def same(
 
 
 def digits_kept(candidate_cell: Tensor, z: float, advice: str) -> None:
-    """Raises `Failure` with `advice` if elu of a small z, in float32, has lost its digits, as exp(z) - 1 loses them."""
+    """Raises `Failure` with `advice` if elu of a small z, in float32, has lost digits, as exp(z) - 1 loses them."""
     error = (candidate_cell.double() / math.expm1(z) - 1).abs().max().item()
     require(
         error < 1e-3,

@@ -50,6 +50,33 @@ def agree(cell: Callable[..., tuple[Tensor, Tensor]], these: Iterable[Case], gra
         before = {name: tensor for name, tensor in got.items() if tensor is not None}
 
 
+def nan_shows(work: Work) -> None:
+    """Raises `Failure` if new_h does not show a NaN in z, which is where a user would look for it."""
+    case = work.case(*SMALL)
+    for gate, name in enumerate(("input gate", "output gate", "candidate cell")):
+        inputs = case.inputs()
+        inputs["bias"].data[gate * case.S] = torch.nan
+        new_h, _ = work.cell()(*inputs.values())
+        require(
+            bool(new_h[:, 0].isnan().all()),
+            f"z is NaN for the {name} of the first unit, but new_h is not: something hides it, such as fmax or fmin, "
+            f"which return the other argument ({case})",
+        )
+
+
+def large_cells(work: Work) -> None:
+    """Raises `Failure` if tanh of a large cell, which is 1 or -1, is not finite."""
+    case = work.case(*SMALL)
+    for cell in (-1000, 1000):
+        inputs = case.inputs()
+        inputs["old_cell"].data.fill_(cell)
+        new_h, _ = work.cell()(*inputs.values())
+        require(
+            bool(new_h.isfinite().all()),
+            f"new_h is not finite where old_cell is {cell} ({case}): an exponential overflows, use std::tanh",
+        )
+
+
 ELEMENTS = r"^It looks like this: .*\belements?\b"
 # The most informative gradient comes first: the others are computed from the same values.
 GRADIENTS = ("d_old_cell", "d_bias", "d_weights", "d_old_h", "d_input")

@@ -127,8 +127,8 @@ def wide_indices(code: str, kernel: str, *factors: str) -> None:
     )
     for names in find_narrow_factors(code, kernel):
         raise Failure(
-            f"the results are right, but {names} have 32 bits, and so has their product, which {large}, even if it is "
-            f"stored in 64 bits: {advice}"
+            f"the results are right, but {names} have 32 bits, and so has their product, which {large}, even if it "
+            f"is stored in 64 bits: {advice}"
         )
 
 

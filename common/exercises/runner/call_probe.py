@@ -43,6 +43,16 @@ def overwritten(module, name, first, second):
     return [k for k, (now, then) in enumerate(zip(kept, before, strict=True)) if not torch.equal(now, then)]
 
 
+def after_change(module, name, first, second):
+    """What a function returns for the numbers of `second`, in the tensors of an earlier call with `first`."""
+    called = function(module, name)
+    arguments = [one.detach().clone() for one in first]
+    called(*arguments)
+    for one, other in zip(arguments, second, strict=True):
+        one.copy_(other)
+    return called(*arguments)
+
+
 def allocations(module, name, *arguments):
     """The ATen calls of a function whose results are not in the memory of their arguments, in order."""
     made = []
@@ -136,7 +146,9 @@ def _runs_beside(call):
 
 
 def function(module, name):
-    """A function of the learner's, by its dotted name in a module."""
+    """A function of the learner's, by its dotted name in a module; of `torch.ops.NAMESPACE`, an operator."""
+    if module.startswith("torch.ops."):
+        return getattr(getattr(torch.ops, module.removeprefix("torch.ops.")), name)
     found = importlib.import_module(f".{module}", __package__)
     for part in name.split("."):
         found = getattr(found, part)

@@ -27,6 +27,16 @@ import wire  # stands beside this script
 FOLDER = Path(sys.argv[1]).resolve()
 PACKAGE = "lltm_exercise"
 KEPT_GRAPHS = 16
+# Functions of torch that tell what holds for the whole program.
+SETTINGS = (
+    "get_default_dtype",
+    "get_deterministic_debug_mode",
+    "get_float32_matmul_precision",
+    "get_num_threads",
+    "is_anomaly_enabled",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+)
 
 
 class SourceLoader(importlib.machinery.SourceFileLoader):
@@ -274,10 +284,25 @@ def require_unchanged(functions: list[tuple[object, str, object]]) -> None:
             raise RuntimeError(f"your code replaces {owner.__name__}.{name}, which the check itself uses")
 
 
+def list_settings() -> dict[str, object]:
+    """What holds for the whole program, by the function of torch that tells it."""
+    return {name: getattr(torch, name)() for name in SETTINGS}
+
+
+def require_settings(before: dict[str, object]) -> None:
+    """Raises `RuntimeError` if the learner's code has changed one of these settings."""
+    for name, value in list_settings().items():
+        if value != before[name]:
+            raise RuntimeError(
+                f"your code changes a setting of torch for the whole program that calls it: torch.{name}() is now "
+                f"{value}, and was {before[name]}. Pass an argument, or change it within a `with` block"
+            )
+
+
 def main(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answers requests until the judge closes the pipe."""
     learner, process, unpack, pack = Learner(), os.getpid(), wire.unpack, wire.pack
-    functions = list_functions()
+    functions, settings = list_functions(), list_settings()
     # The code that answers must not be in a module that the learner's code could import and change.
     del sys.modules["wire"]
     sys.modules["__main__"] = types.ModuleType("__main__")
@@ -294,6 +319,7 @@ def main(requests: BinaryIO, answers: BinaryIO) -> None:
             nonce = {"nonce": request["nonce"]}
             try:
                 value = getattr(learner, request["do"])(**request["with"])
+                require_settings(settings)
                 require_unchanged(functions)
                 answer = pack(nonce | {"answer": value})
             except (Exception, SystemExit, KeyboardInterrupt) as error:

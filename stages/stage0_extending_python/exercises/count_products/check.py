@@ -17,6 +17,7 @@ PRODUCTS = (
     "a.mm(mat2=b)",
     "a @ b",
     "F.linear(a, b.T)",
+    "F.linear(input=a, weight=b.T)",
 )
 # For each call: its result with plain tensors, and how many products of m * k * n multiplications it contains; None
 # if it may be counted or not.
@@ -88,7 +89,7 @@ def cause(counted, expected, which, products):
             "The call reaches __torch_function__ as a function, or with arguments, that you do not count: print "
             "func, args and kwargs to see which"
         )
-    if counted and counted < expected and products == 2:
+    if counted < expected and products == 2:
         return "Every product counts, also a second one, and one of the same matrices"
     if counted == 2 * expected:
         return "Count only the multiplications, not the additions"

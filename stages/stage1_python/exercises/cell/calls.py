@@ -19,13 +19,3 @@ def lltm_before_another_call(*arguments):
         results = lltm(*arguments)
         lltm(*[-one for one in arguments])
     return results
-
-
-def lltm_after_a_step(input, weights, *others):
-    """new_h and new_cell of a second call, after the weights were changed in place, as an optimizer does."""
-    from .lltm import lltm
-
-    weights = weights.clone()  # the check compares its own arguments with what it gave
-    lltm(input, weights, *others)
-    weights.mul_(-1)
-    return lltm(input, weights, *others)

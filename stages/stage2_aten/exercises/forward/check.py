@@ -2,12 +2,14 @@ import torch
 
 from common.cell import reference
 from common.exercises.judge import CALLS, Failure, LearnerError, agree, cases, require, same
+from common.exercises.judging.repeats import nothing_kept
 
 
 def check(work):
     returned(work)
     agree(work.cell(), cases(work))
     agree(work.cell(), [work.case(3, 5, 70, dtype=dtype) for dtype in (torch.half, torch.bfloat16)], gradients=False)
+    nothing_kept(work, "_C.forward", work.case(3, 5, 70))
     refusals(work, work.cell())
     refuses_another_device(work)
     refuses_part_of_a_gate(work, work.cell())

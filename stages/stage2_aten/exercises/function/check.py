@@ -4,6 +4,7 @@ import torch
 
 from common.cell.case import input_gradients
 from common.exercises.judge import agree, cases, once_differentiable, releases_gil, require
+from common.exercises.judging.repeats import nothing_kept
 
 ARGUMENTS = {
     "forward": ("input", "weights", "bias", "old_h", "old_cell"),
@@ -17,6 +18,7 @@ def check(work):
     agree(cell, cases(work))
     saved(work, cell)
     unused_output(work, cell)
+    nothing_kept(work, "lltm.lltm", work.case(3, 5, 70))
     two_calls(work, cell)
     once_differentiable(work, cell, "Reject it explicitly with once_differentiable")
     threads(work)

@@ -3,13 +3,23 @@ from common.exercises.judge import Failure, agree, cases, require
 # Runs setup.py up to the point where it would start to build.
 READER = """
 import os, platform, setuptools, distutils.core, torch
+from importlib.metadata import PackageNotFoundError, version
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from torch.utils.cpp_extension import BuildExtension
+
+def is_met(requirement):
+    try:
+        return requirement.specifier.contains(version(requirement.name), prereleases=True)
+    except PackageNotFoundError:
+        return False
+
 setup = distutils.core.run_setup("setup.py", ["build_ext"], stop_after="init")
 command = setup.cmdclass.get("build_ext")
 tell({
     "python": str(setup.python_requires or ""),
     "takes_this_python": platform.python_version() in SpecifierSet(str(setup.python_requires or "")),
+    "not_met": [text for text in setup.install_requires or [] if not is_met(Requirement(text))],
     "name": setup.metadata.name, "version": setup.metadata.version, "packages": setup.packages or [],
     "modules": setup.py_modules or [],
     "folders": dict(setup.package_dir or {}),
@@ -42,6 +52,12 @@ def described(told):
     require(
         told["takes_this_python"],
         f"python_requires is {told['python']!r}, so pip refuses to install the package for the Python that runs here",
+    )
+    not_met = ", ".join(told["not_met"])
+    require(
+        not not_met,
+        f"install_requires asks for {not_met}, which is not installed here, so pip looks for it on PyPI, and fails "
+        "or installs something that nothing imports. The distribution of `import torch` is called torch",
     )
     beside = ", ".join(told["modules"])
     require(not beside, f"py_modules installs {beside} beside the package, where its relative import fails")

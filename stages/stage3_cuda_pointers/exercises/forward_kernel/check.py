@@ -1,6 +1,7 @@
 import torch
 
 from common.exercises.judge import agree, cases, digits_kept, same, wide_indices
+from common.exercises.judging.cell import large_cells, nan_shows
 from common.exercises.judging.launches import large_batch
 
 
@@ -14,6 +15,8 @@ def check(work):
         want = torch.cat([z_i.sigmoid(), z_o.sigmoid(), torch.nn.functional.elu(z_g)], dim=1)
         same("gates", gates, want, case, suspects={"this is z, but backward needs the activated gates": z})
     near_zero(work)
+    nan_shows(work)
+    large_cells(work)
     work.by_kernels()
     large_batch(work, lambda case: agree(work.cell(), [case], gradients=False))
     wide_indices(work.code("csrc/lltm_kernel.cu"), "forward_kernel", "row", "state_size")

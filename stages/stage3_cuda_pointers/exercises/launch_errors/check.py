@@ -44,20 +44,28 @@ def launches(work, numbers, limit):
 
 
 def after_another_error(work):
-    """The error of another call before the launch is not the launch's."""
-    file = work.folder / "after_another_error.cu"
-    code = re.sub(r"(\bint main\([^)]*\)\s*{)", r"\1\n  cudaSetDevice(99);", work.text("twice.cu"))
-    file.write_text(code, encoding="utf-8")
-    try:
-        for what, given in (("a valid launch", ("1", "0.5", "32")), ("doubling no numbers", ("0", "32"))):
+    """The error of another call before the launch is not the launch's, and does not hide the same error of it."""
+    for earlier, what, given, succeeds in (
+        ("cudaSetDevice(99)", "a valid launch", ("1", "0.5", "32"), True),
+        ("cudaSetDevice(99)", "doubling no numbers", ("0", "32"), True),
+        ("elsewhere<<<1, 5000>>>()", "a valid launch", ("1", "0.5", "32"), True),
+        ("elsewhere<<<1, 5000>>>()", "a launch with 5000 threads", ("1", "0.5", "5000"), False),
+    ):
+        file = work.folder / "after_another_error.cu"
+        begin = rf"__global__ void elsewhere() {{}}\n\n\1\n  {earlier};"
+        file.write_text(re.sub(r"(\bint main\([^)]*\)\s*{)", begin, work.text("twice.cu")), encoding="utf-8")
+        try:
             said = work.program(file.name, *given).output.partition("\n")[0]
-            require(
-                said == "cudaSuccess",
-                f"after cudaSetDevice(99), which fails, {what} returns {said}: that is the error of the "
-                "earlier call, which cudaGetLastError still holds",
-            )
-    finally:
-        file.unlink()
+        finally:
+            file.unlink()
+        otherwise = (
+            "that is the error of the earlier call, which cudaGetLastError still holds"
+            if succeeds
+            else "the same error from the earlier call hides that of this launch"
+        )
+        require(
+            (said == "cudaSuccess") == succeeds, f"after {earlier}, which fails, {what} returns {said}: {otherwise}"
+        )
 
 
 def too_many_blocks(work):

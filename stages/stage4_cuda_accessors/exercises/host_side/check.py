@@ -14,6 +14,7 @@ from common.exercises.judge import (
     require,
     stored_once,
 )
+from common.exercises.judging.repeats import nothing_kept
 
 COPIES = ("clone", "contiguous", "copy_", "_to_copy", "empty_strided")
 
@@ -24,6 +25,7 @@ def check(work):
     setup = work.code("setup.py")
     named = "lltm_stage4" in setup and "lltm_stage3" not in setup
     require(named, "setup.py still names stage 3's package; this one is lltm_stage4")
+    nothing_kept(work, "lltm.lltm", work.case(*SMALL))
     backward_twice(work)
     for what, changes in (
         ("transposed", {"layout": "transposed"}),

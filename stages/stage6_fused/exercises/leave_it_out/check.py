@@ -6,7 +6,7 @@ import torch
 
 from common.cell.case import INPUTS
 from common.exercises.judge import OPERATORS, SMALL, agree, cases, require, same
-from common.exercises.judging.repeats import call_in_between, results_kept
+from common.exercises.judging.repeats import call_in_between, nothing_kept, results_kept
 
 WASTE = {
     "it copies old_h and input, and two products need no copy": ("cat", "concat"),
@@ -44,6 +44,7 @@ def check(work):
     case = work.case(*SMALL)
     calls = [list(one.inputs().values()) for one in (case, replace(case, seed=case.seed + 1))]
     results_kept(work, "lltm.lltm", RESULTS, *calls)
+    nothing_kept(work, "lltm.lltm", case)
     call_in_between(work, work.cell())
     for needed in NEEDS:
         no_waste(work, operations, needed)

@@ -8,4 +8,5 @@ def files_after(data):
     """The files that are certainly on a disk after `data` was saved as its first checkpoint."""
     disk = Disk({}, names_survive=False)
     save(disk, data)
-    return {name: disk.restart().read(name) for name in disk.restart().names}
+    found = disk.restart()
+    return {name: found.read(name) for name in found.names}

@@ -5,7 +5,7 @@ import torch
 from common.exercises.judge import require, same, unchanged
 from common.exercises.judging.programs import printed
 
-FACTS = 13  # numbers that trial.cu prints before the results
+FACTS = 14  # numbers that trial.cu prints before the results
 
 
 def check(work):
@@ -18,8 +18,9 @@ def check(work):
         arguments = [current, device, factor, x]
         got, _ = printed(work, "trial.cu", arguments, (FACTS + count,), case, EMULATOR_DEVICES="2")
         facts = [int(fact) for fact in got[:FACTS]]
-        judge(facts[:-6], current, device, case)
+        judge(facts[:-7], current, device, case)
         same("out", got[FACTS:], factor * x, case, suspects={"this is x, unchanged": x})
+    in_the_stream_of(1 - device, facts[-7], "after a call for the other GPU")
     nested(facts[-6:-3], current)
     of_two_threads(facts[-3:-1], current)
     for current, device in product(range(2), repeat=2):
@@ -50,9 +51,14 @@ def judge(facts, current, device, case):
         after_error == current,
         f"{case}: when scale has thrown an exception, GPU {after_error} is current. What runs even then?",
     )
+    in_the_stream_of(device, in_stream, case)
+
+
+def in_the_stream_of(device, count, case):
+    """Raises `Failure` unless scale has put one kernel into the current stream of the tensor's device."""
     require(
-        in_stream == 1,
-        f"{case}: scale puts {in_stream} kernels into the current stream of GPU {device}, expected one. In another "
+        count == 1,
+        f"{case}: scale puts {count} kernels into the current stream of GPU {device}, expected one. In another "
         "stream, scale_kernel does not wait for earlier work on x",
     )
 

@@ -1,5 +1,5 @@
-// Most accesses of a kernel are reads of numbers by an instruction that has read the same memory before, in
-// words to which nobody writes meanwhile. Such a read needs no check: only the shadow must learn of it.
+// Most accesses of a kernel are reads by an instruction that has read the same memory before, from words
+// without a recorded write. Such a read cannot fail a check: the shadow memory records it, and that is all.
 #pragma once
 
 #include "../launch/launch_state.h"
@@ -21,7 +21,7 @@ inline Shadow* known_shadow(const LastAccess& last) {
   return last.arena == own->arena.bytes ? &own->shadow->fixed : &own->shadow->dynamic;
 }
 
-// Whether a plain read by a thread of the running kernel is one of these. Then the shadow has learnt of it.
+// Whether a plain read by a thread of the running kernel is one of these. If so, it is recorded.
 template <std::size_t size>
 [[gnu::always_inline]] inline bool is_repeated_read(const void* at, const void* pc) {
   const auto* address = static_cast<const std::byte*>(at);
@@ -30,8 +30,8 @@ template <std::size_t size>
   if (last.pc != pc || address < last.begin || address + size > last.end ||
       reinterpret_cast<std::uintptr_t>(at) % size || site.pc != pc)
     return false;
-  if (!may_skip_checks || has_suspects || has_store_to_check || running.launch->copies ||
-      thread_clock.thread != running.thread || !thread_clock.epoch)
+  if (has_suspects || has_store_to_check || running.launch->copies || thread_clock.thread != running.thread ||
+      !thread_clock.epoch)
     return false;
   Shadow* shadow = known_shadow(last);
   if (!shadow || !shadow->add_harmless_read<size>(address, site.site)) return false;

@@ -96,7 +96,7 @@ inline Epoch epoch_now() {
 
 // Whether the thread that runs comes after what another did, by its own steps, a barrier of their block,
 // cluster or grid, or a collective of their warp. After epoch_now().
-inline bool is_after(Epoch earlier) {
+[[gnu::always_inline]] inline bool is_after(Epoch earlier) {
   if (earlier.same_block(thread_clock.epoch)) {
     if (earlier.time() < thread_clock.barrier || earlier.same_thread(thread_clock.epoch)) return true;
     const bool is_known_in_warp =

@@ -56,6 +56,7 @@ CALLS = {
     "a @ b": lambda a, b: a @ b,
     "torch.mm(a, b, out=product)": stored,
     "F.linear(a, b.T)": lambda a, b: F.linear(a, b.T),
+    "F.linear(input=a, weight=b.T)": lambda a, b: F.linear(input=a, weight=b.T),
     "F.linear(a, weight=b.T, bias=bias)": lambda a, b: F.linear(a, weight=b.T, bias=torch.ones(b.size(1))),
     "F.linear(a, bias=bias, weight=b.T)": lambda a, b: F.linear(a, bias=torch.ones(b.size(1)), weight=b.T),
     "F.linear(a, b.T, bias)": lambda a, b: F.linear(a, b.T, torch.ones(b.size(1))),

@@ -122,7 +122,6 @@ int main(int count, char** words) try {
   std::printf("%d\n", throws(too_large, factor));
   std::printf("%d\n", current_device());
 
-  check(cudaSetDevice(current));
   std::printf("%d\n", kernels_in_stream(x, factor));
   check(cudaStreamSynchronize(current_stream(device)));
   check(cudaMemcpy(numbers.data(), out.memory.get(), out.count * sizeof(float), cudaMemcpyDeviceToHost));
@@ -130,6 +129,9 @@ int main(int count, char** words) try {
   check(cudaPointerGetAttributes(&attributes, out.memory.get()));
   std::printf("%d\n", attributes.device);
   for (const int one : {0, 1}) print_launches(one);
+  const Tensor other = copy_to(1 - device, {1});
+  check(cudaSetDevice(current));
+  std::printf("%d\n", kernels_in_stream(other, factor));
   print_nested(current);
   print_of_two_threads(current);
   std::printf("%d\n", guard_throws());
