@@ -122,6 +122,7 @@ int main(int count, char** words) try {
   std::printf("%d\n", throws(too_large, factor));
   std::printf("%d\n", current_device());
 
+  check(cudaSetDevice(current));
   std::printf("%d\n", kernels_in_stream(x, factor));
   check(cudaStreamSynchronize(current_stream(device)));
   check(cudaMemcpy(numbers.data(), out.memory.get(), out.count * sizeof(float), cudaMemcpyDeviceToHost));
