@@ -36,7 +36,7 @@ NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*")
 
 def generate_headers(toolkit: Path) -> dict[str, str]:
     """The text of each generated header by its path in `include`."""
-    types = "\n".join(preprocess(toolkit, f"{name}_types.h") for name in ("driver", "texture", "surface"))
+    types = "\n".join(preprocess(toolkit, f"{name}_types.h") for name in ("driver", "device", "texture", "surface"))
     declared = [*read_declarations(types), *read_declarations(preprocess(toolkit, "library_types.h"))]
     api_types = "".join(text for _, text in declared) + "\n" + read_constants(types, "cuda")
     errors = next(text for name, text in declared if name == "cudaError")

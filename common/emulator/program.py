@@ -193,7 +193,8 @@ def run_program(program: Path, arguments: Sequence[str] = (), **variables: str) 
         return 124
     if process.returncode < 0:
         name = signal.Signals(-process.returncode).name
-        print(f"emulator: the program was killed by signal {name}", file=sys.stderr)
+        why = ": perhaps the machine has no memory left" if name == "SIGKILL" else ""
+        print(f"emulator: the program was killed by signal {name}{why}", file=sys.stderr)
         return 128 - process.returncode
     return process.returncode
 

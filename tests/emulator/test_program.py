@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -480,7 +483,50 @@ def test_a_kernel_whose_blocks_wait_for_blocks_that_cannot_start():
     assert done.returncode == TIME_IS_UP
     _, error, blocks = done.stderr.splitlines()
     assert re.match(r"  error: kernel meet, block .* has not ended after 2 seconds \(EMULATOR_TIMEOUT\), in ", error)
-    assert re.match(r"     (\d+) of its 100 blocks have started: the device runs \1 of them at once", blocks)
+    assert re.fullmatch(
+        r"     (\d+) of its 100 blocks have started: the device runs \1 of them at once "
+        r"\(EMULATOR_DEVICE=multiProcessorCount=N changes that\), so none may wait for all others",
+        blocks,
+    )
+
+
+def test_as_many_threads_wait_as_run_at_once_on_a_large_gpu():
+    done = emulate("blocks_meet", EMULATOR_DEVICE="multiProcessorCount=128")
+    assert (done.stdout, done.stderr) == ("0 wrong\n", "emulator: 1 launch, no problem found\n")
+
+
+def test_a_kernel_that_fills_its_heap_gets_null_pointers():
+    done = emulate("full_heap")
+    assert (done.returncode, done.stdout) == (0, "8 8 20\n")
+    _, warning, detail, *_ = done.stderr.splitlines()
+    assert warning.startswith("  warning: the heap of kernels is full, and malloc or new returns a null pointer, in ")
+    assert "asked for 1048576 bytes; 8388608 of 8388608 are in use; " in detail
+
+
+def test_a_kernel_for_whose_checks_the_machine_has_no_memory(tmp_path):
+    program = build_program("tests/emulator/programs/writes_much.cu", tmp_path, build_cache(), here=ROOT)
+
+    def run(megabytes: int, **settings: str) -> subprocess.CompletedProcess:
+        limit = functools.partial(resource.setrlimit, resource.RLIMIT_DATA, (megabytes << 20, megabytes << 20))
+        environment = {**os.environ, **settings}
+        return subprocess.run(
+            [program], env=environment, preexec_fn=limit, capture_output=True, text=True, timeout=60
+        )
+
+    for megabytes in (60, 100):
+        done = run(megabytes)
+        assert done.returncode == FOUND_WRONG, done.stderr
+        assert "error: accesses so much memory that the machine has none left for the checks" in done.stderr
+        assert "kernel fill, block (" in done.stderr
+    for done in (run(400), run(60, EMULATOR_CHECKS="none")):
+        assert (done.returncode, done.stdout) == (0, "no error\n"), done.stderr
+
+
+def test_a_program_that_the_system_kills():
+    done = emulate("wrong/is_killed")
+    assert done.returncode == 128 + signal.SIGKILL
+    last = done.stderr.splitlines()[-1]
+    assert last == "emulator: the program was killed by signal SIGKILL: perhaps the machine has no memory left"
 
 
 def test_many_short_launches_that_take_too_long_are_not_blamed_on_a_kernel():

@@ -56,7 +56,8 @@ std::string about_blocks() {
   if (schedule.opened == schedule.blocks || schedule.resident.size() < schedule.most_resident) return "";
   return "     " + std::to_string(schedule.opened) + " of its " + std::to_string(schedule.blocks) +
          " blocks have started: the device runs " + std::to_string(schedule.most_resident) +
-         " of them at once, so none may wait for all others\n";
+         " of them at once (EMULATOR_DEVICE=multiProcessorCount=N changes that), so none may wait for all "
+         "others\n";
 }
 
 void on_limit(int, siginfo_t*, void* context) {

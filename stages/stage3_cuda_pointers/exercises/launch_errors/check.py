@@ -17,7 +17,7 @@ def launches(work, numbers, limit):
     """Launches with allowed and with rejected numbers of threads, in turn."""
     good = [limit, draw(numbers, 1, limit), draw(numbers, 1, limit)]
     bad = [draw(numbers, limit + 1, 1024), draw(numbers, 1025, 5000)]
-    for count, threads in ((70, [good[0], *bad, *good[1:]]), (1, [bad[1], good[0]]), (0, [good[1]])):
+    for count, threads in ((70, [good[0], *bad, *good[1:]]), (1, [bad[1], good[0]]), (0, [good[1], bad[1]])):
         case = (
             f"count={count}, launches with {', '.join(map(str, threads))} threads, at most {limit} allowed in a block"
         )
@@ -28,10 +28,10 @@ def launches(work, numbers, limit):
         require(ran.counted is not None and len(lines) == len(threads) + count, f"{case}:\n{ran.output}")
         refused_before = False
         for one, said in zip(threads, lines, strict=False):
-            is_refused = one > limit
+            is_refused = one > limit and count > 0
             if (said == "cudaSuccess") == is_refused:
                 what = f"the launch with {one} threads {'is rejected' if is_refused else 'succeeds'}"
-                what = what if count else "doubling no numbers is not an error"
+                what = what if count else f"doubling no numbers with {one} threads is not an error"
                 why = explained(count, is_refused, refused_before)
                 raise Failure(f"{case}:\n{what}, but {said} is returned.\n{why}".rstrip())
             refused_before = is_refused
@@ -94,7 +94,7 @@ def explained(count, is_refused, refused_before):
     if is_refused:
         return "A rejected launch reports its error at once: there is no kernel to wait for"
     if count == 0:
-        return "An empty grid is rejected. If there is nothing to do, do not launch"
+        return "An empty grid is rejected, and so are too many threads. If there is nothing to do, do not launch"
     if refused_before:
         return "This is the error of the previous launch, which was not cleared"
     return "Only the device knows its limits: let it decide, and return what it says about this launch"

@@ -35,6 +35,12 @@ def check(work):
             f"{case}: right, but the kernel writes {written / 4 / S:g} states in {T} steps: each step writes one, to "
             "the buffer that the last one has not written",
         )
+        requests = counted.total("requests", space="global store")
+        require(
+            written // 4 >= 8 * requests,
+            f"{case}: right, but the kernel stores {written / 4 / requests:.3g} numbers at a time. The 32 threads of "
+            "a warp store together if each computes its own unit",
+        )
         read = counted.total("bytes", space="global load")
         least = 4 * T * S * S
         require(read >= least, f"{case}: the kernel reads {read:,} bytes, but {T} steps read at least {least:,}")

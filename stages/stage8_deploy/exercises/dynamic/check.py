@@ -20,17 +20,17 @@ def check(work):
         return torch.randn(*shape, generator=numbers)
 
     I, S, C = 6, 5, 4
-    for model in ("the first model", "another model of the same sizes"):
+    for model, training in (("the first model", False), ("another model of the same sizes, in training mode", True)):
         parameters = {"features.weight": random(S, I), "features.bias": random(S),
                       "head.weight": random(C, 2 * S), "head.bias": random(C)}  # fmt: skip
-        check_program(work, (I, S, C), parameters, random, model)
+        check_program(work, (I, S, C), parameters, random, model, training)
 
 
-def check_program(work, sizes, parameters, random, model):
+def check_program(work, sizes, parameters, random, model, training):
     """Raises `Failure` unless the exported program gives the results of the model."""
     I, S, _ = sizes
     calls = [(random(B, T, I), random(B, S), random(B, S)) for B, T in BATCHES_AND_LENGTHS]
-    results = work.load("trial").trial(sizes, parameters, calls)
+    results = work.load("trial").trial(sizes, parameters, calls, training)
     if isinstance(results, str):
         raise Failure(f"export_classifier: {results}" + explain_error(results))
     for (B, T), arguments, found in zip(BATCHES_AND_LENGTHS, calls, results, strict=True):

@@ -21,6 +21,7 @@ MISTAKES = {
     "from start": "the time until a stream expires begins with its last request, not with the end of that request",
     "in use": "a stream expires while a request uses it",
     "two": "two requests use the same stream at a time",
+    "revived": "a request with start that fails brings back a stream that had expired",
     "uncounted": "a stream does not count for `most` while its first request runs",
     "stays": "a stream exists although its first request has failed",
     "gone": "a request that fails removes a stream that existed",
@@ -88,6 +89,7 @@ def every_rule():
         [request("a", start=True, fails=True), request("a")],
         [request("a", start=True), request("a", fails=True), request("a", start=True, fails=True), request("a")],
         [request("a", start=True), request("a", fails="refuses"), request("a")],
+        [request("a", start=True), request("a", start=True, fails=True, after=10), request("a")],
         [request("a", start=True), request("a", end=True), request("a")],
         [request("a", start=True), request("a", end=True, fails=True), request("a")],
     ]
@@ -147,6 +149,7 @@ class Table:
 
     def result_of(self, one):
         name, mistake = one["stream"], self.mistake
+        ever = self.streams.get(name)
         for other in [key for key, stream in self.streams.items() if self.is_expired(stream)]:
             if mistake != "places" or other == name:
                 del self.streams[other]
@@ -167,7 +170,7 @@ class Table:
         for inner in one["inside"]:
             self.answer(inner)
         self.time += one["takes"]
-        return self.finish(one, before, stream, begin)
+        return self.finish(one, ever if mistake == "revived" else before, stream, begin)
 
     def finish(self, one, before, stream, begin):
         """Keeps or removes the stream of a request; returns what the client gets."""

@@ -12,17 +12,20 @@ def check(work):
         targets = torch.randn(sum(sizes), generator=numbers, dtype=torch.float64)
         network = nn.Sequential(nn.Linear(3, 4), nn.PReLU(4), nn.Linear(4, 1, bias=False)).double()
         weights = [torch.randn(p.shape, generator=numbers, dtype=torch.float64) for p in network.parameters()]
-        found = work.load("trial").trial(weights, inputs, targets, sizes)
         shares = f"shares of {', '.join(map(str, sizes))} samples"
-        if isinstance(found, str):
-            raise Failure(describe(found, shares))
-        gradients, as_before = zip(*found, strict=True)
-        compare(gradients, network, weights, inputs, targets, sizes, shares)
-        require(
-            all(as_before),
-            f"average_gradients changes loss_sum, which belongs to the caller ({shares}): an operation such as /= "
-            "writes its result into the same tensor",
-        )
+        again = f"{shares}, the second call for the same network, whose parameters have no gradient again"
+        for found, case in zip(
+            work.load("trial").trial(weights, inputs, targets, sizes), (shares, again), strict=True
+        ):
+            if isinstance(found, str):
+                raise Failure(describe(found, case))
+            gradients, as_before = zip(*found, strict=True)
+            compare(gradients, network, weights, inputs, targets, sizes, case)
+            require(
+                all(as_before),
+                f"average_gradients changes loss_sum, which belongs to the caller ({case}): an operation such as /= "
+                "writes its result into the same tensor",
+            )
 
 
 def describe(error, shares):

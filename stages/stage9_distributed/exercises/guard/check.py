@@ -67,10 +67,16 @@ def rejected_launch(work, current, device):
     """Raises `Failure` unless the caller's device is current after a launch that the device has rejected."""
     case = f"an empty tensor on GPU {device}, while GPU {current} is current"
     settings = {"EMULATOR_DEVICES": "2", "EMULATOR_CHECKS": "-launch"}  # the program itself checks launches
-    got, _ = printed(work, "trial.cu", [current, device, 1], (1,), case, **settings)
+    got, _ = printed(work, "trial.cu", [current, device, 1], (2,), case, **settings)
+    after, is_thrown = (int(one) for one in got)
     require(
-        got.item() == current,
-        f"{case}: the launch of an empty grid fails, and then GPU {int(got)} is current. What runs even then?",
+        after == current,
+        f"{case}: the launch of an empty grid fails, and then GPU {after} is current. What runs even then?",
+    )
+    require(
+        is_thrown,
+        f"{case}: the launch of an empty grid fails, but scale throws no exception, as the given code does. Is the "
+        "error cleared before it is checked?",
     )
 
 

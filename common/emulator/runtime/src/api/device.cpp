@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "../memory/heap.h"
 #include "call.h"
 #include "devices.h"
 #include "kernels.h"
@@ -83,6 +84,7 @@ cudaError_t cudaDeviceReset(Position where) {
   finish_all();
   if (collect_until_exit && !sticky_error()) report_leaks(current_device());
   forget_allocations(current_device());
+  clear_heap();
   set_sticky_error(cudaSuccess);
   forget_function_attributes();
   return cudaSuccess;
@@ -94,6 +96,7 @@ cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
 }
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
   if (!is_supported(limit)) return fail(cudaErrorUnsupportedLimit);
+  if (limit == cudaLimitMallocHeapSize) set_heap_size(value);
   return limits[limit] = value, cudaSuccess;
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {

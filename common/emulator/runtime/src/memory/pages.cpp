@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "../report/report.h"
@@ -15,7 +17,10 @@ namespace {
 constexpr std::size_t kPageBytes = 64 << 10;  // a multiple of any machine's page size
 constexpr std::size_t kLeastGuard = 1 << 20;  // bytes; larger memory has a guard of its own size
 constexpr std::size_t kMostGuard = 1 << 30;
+constexpr std::size_t kLeftForOthers = 256 << 10;        // kilobytes of the machine's memory
 constexpr std::size_t kReserved = std::size_t(1) << 44;  // bytes of addresses, not of memory
+
+constexpr std::size_t kMostUnasked = 16 << 20;  // bytes; the system needs 20 us to tell what is available
 
 struct Range {
   std::byte* begin;
@@ -83,6 +88,15 @@ void close_all() {
 
 }  // namespace
 
+bool is_available(std::size_t bytes) {
+  std::ifstream file("/proc/meminfo");
+  std::size_t available = 0;  // kilobytes, 0 if the system does not tell
+  for (std::string word; file >> word;)
+    if (std::size_t kilobytes; (word == "MemAvailable:" || word == "SwapFree:") && file >> kilobytes)
+      available += kilobytes;
+  return available == 0 || bytes / 1024 + kLeftForOthers < available;
+}
+
 bool is_mapped(const void* address) {
   const Range page = around(static_cast<const std::byte*>(address), 1);
 #ifdef __APPLE__
@@ -97,6 +111,7 @@ std::byte* take_pages(std::size_t bytes, bool only_device) {
   Pages& all = pages();
   if (!all.next) reserve();
   const std::size_t size = whole_pages(bytes), guard = std::clamp(size, kLeastGuard, kMostGuard);
+  if (size > kMostUnasked && !is_available(size)) return nullptr;
   if (bytes > kReserved || size + 2 * guard > std::size_t(all.end - all.next)) return nullptr;
   std::byte* begin = all.next + guard;
   if (mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) return nullptr;

@@ -14,6 +14,10 @@ namespace emulator {
 std::byte* take_pages(std::size_t bytes, bool only_device);
 void retire_pages(std::byte* begin, std::size_t bytes);
 
+// Whether the machine has this much memory left. Linux gives out more than it has, and kills a process that
+// uses it.
+bool is_available(std::size_t bytes);
+
 // Whether anything is mapped at an address, with whatever access rights.
 bool is_mapped(const void* address);
 

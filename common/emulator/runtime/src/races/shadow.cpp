@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <new>
 
 #include "../counts/counts.h"
 #include "../memory/bindings.h"
@@ -95,10 +96,28 @@ void Shadow::forget() {
 }
 
 ShadowWord* Shadow::new_page(std::size_t number) {
+  ShadowWord* page = take_page(number);
+  if (!page) {
+    shadow_pages().reserve.reset();
+    abandon(
+        "accesses so much memory that the machine has none left for the checks, which need about eight "
+        "bytes for each byte: use a smaller size, or switch the checks off (EMULATOR_CHECKS=none)");
+  }
   if (writers_ == block) std::memset(&uninitialised_[number * kWords / 16], 0xff, kWords / 2);
-  if (used_pages_.empty()) shadow_pages().users.push_back(this);
-  used_pages_.push_back(std::uint32_t(number));
-  return pages_[number] = shadow_pages().take();
+  return pages_[number] = page;
+}
+
+ShadowWord* Shadow::take_page(std::size_t number) {
+  ShadowPages& all = shadow_pages();
+  try {
+    ShadowWord* page = all.take();
+    if (used_pages_.empty()) all.users.push_back(this);
+    used_pages_.push_back(std::uint32_t(number));
+    return page;
+  } catch (const std::bad_alloc&) {
+    if (used_pages_.empty()) std::erase(all.users, this);
+    return nullptr;
+  }
 }
 
 void Shadow::mark(const void* begin, std::size_t size, bool is_uninitialised) {

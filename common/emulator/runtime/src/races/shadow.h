@@ -69,7 +69,8 @@ class Shadow {
     ShadowWord* page = pages_[word / kWords];
     return page ? page : new_page(word / kWords);
   }
-  ShadowWord* new_page(std::size_t number);
+  ShadowWord* new_page(std::size_t number);                           // ends the launch if no memory is left
+  ShadowWord* take_page(std::size_t number);                          // null if no memory is left
   bool may_be_uninitialised(std::size_t at, std::size_t size) const;  // any of these bytes
   void check_initialised(const Access& access);
   void check_order(const Access& access);

@@ -1,6 +1,9 @@
 #include "shadow_pages.h"
 
 #include <cstring>
+#include <new>
+
+#include "../memory/pages.h"
 
 namespace emulator {
 namespace {
@@ -16,11 +19,18 @@ ShadowPages& shadow_pages() {
 }
 
 ShadowWord* ShadowPages::take() {
-  if (free.empty()) add_free(slabs.emplace_back(std::make_unique_for_overwrite<std::byte[]>(kSlab))[0]);
+  if (free.empty()) add_slab();
   ShadowWord* page = free.back();
   free.pop_back();
   std::memset(static_cast<void*>(page), 0, kPage);
   return page;
+}
+
+void ShadowPages::add_slab() {
+  if (!reserve) reserve = std::make_unique_for_overwrite<std::byte[]>(kSlab);
+  if (slabs.size() % kKeptSlabs == 0 && !is_available(kKeptSlabs * kSlab)) throw std::bad_alloc();
+  free.reserve((slabs.size() + 1) * kSlab / kPage);  // so that pages can be given back without any memory
+  add_free(slabs.emplace_back(std::make_unique_for_overwrite<std::byte[]>(kSlab))[0]);
 }
 
 void ShadowPages::trim() {

@@ -12,6 +12,8 @@ namespace {
 // As much as a GPU gives a thread; only pages that are used take memory. Below the stack is a guard, memory
 // that cannot be accessed.
 constexpr std::size_t kStack = 512 << 10, kGuard = 64 << 10;
+constexpr std::size_t kMostMappedGuards = 16384;
+constexpr int kGuardAdvice = 102;  // MADV_GUARD_INSTALL, which older headers do not define
 
 struct Pool {
   std::vector<Fiber*> all, free;
@@ -26,22 +28,27 @@ EMULATOR_OF_CORE JumpBuffer scheduler;
 EMULATOR_OF_CORE Fiber* current_fiber = nullptr;
 void (*fiber_work)() = nullptr;
 
+// Before Linux 6.13, a guard divides a mapping, and a process may have only 65,530 mappings. So the stacks of
+// later fibers have no guard there.
+void make_guard(void* memory, std::size_t number_of_fiber) {
+  if (madvise(memory, kGuard, kGuardAdvice) != 0 && number_of_fiber < kMostMappedGuards)
+    mprotect(memory, kGuard, PROT_NONE);
+}
+
 // In a function of its own, because GCC demands it of a function that calls __builtin_setjmp.
 [[noreturn, gnu::noinline]] void jump_to(JumpBuffer& buffer) { __builtin_longjmp(buffer, 1); }
 
 }  // namespace
 
 Fiber::Fiber() {
-  void* memory =
-      mmap(nullptr, kGuard + kStack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, kGuard + kStack, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
+  const std::size_t number = pool().all.size();
+  make_guard(memory, number);
   bottom_ = static_cast<char*>(memory) + kGuard;
   // Stacks that begin at the same offset in a page would evict each other from the cache.
-  top_ = bottom_ + kStack - pool().all.size() % 61 * 64;
-  if (mprotect(bottom_, kStack, PROT_READ | PROT_WRITE) != 0) {
-    munmap(memory, kGuard + kStack);
-    throw std::bad_alloc();
-  }
+  top_ = bottom_ + kStack - number % 61 * 64;
 }
 
 Fiber& Fiber::take() {

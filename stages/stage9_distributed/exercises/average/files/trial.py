@@ -52,18 +52,23 @@ def make_network(features):
 
 
 def trial(weights, inputs, targets, sizes):
-    """The gradients of each process, and whether its loss is as before. `sizes` are those of the shares."""
+    """For each of two calls for the same networks, the gradients of each process, and whether its loss is as before.
+
+    `sizes` are those of the shares.
+    """
     shares = list(zip(inputs.split(sizes), targets.split(sizes), strict=True))
+    networks = [make_network(inputs.size(1)) for _ in sizes]
 
     def process(rank, all_reduce):
-        network = make_network(inputs.size(1))
-        with torch.no_grad():
-            for parameter, value in zip(network.parameters(), weights, strict=True):
-                parameter.copy_(value)
-        numbers, wanted = shares[rank]
+        network, (numbers, wanted) = networks[rank], shares[rank]
+        network.zero_grad(set_to_none=True)
         loss = (network(numbers)[:, 0] - wanted).square().sum()
         before = loss.item()
         average_gradients(network, loss, len(numbers), all_reduce)
         return [parameter.grad for parameter in network.parameters()], loss.item() == before
 
-    return run_processes(len(sizes), process)
+    with torch.no_grad():
+        for network in networks:
+            for parameter, value in zip(network.parameters(), weights, strict=True):
+                parameter.copy_(value)
+    return [run_processes(len(sizes), process) for _ in range(2)]

@@ -109,8 +109,8 @@ int main(int count, char** words) try {
   if (numbers.empty()) {  // an empty grid, which the device rejects, after one that it accepts
     scale(copy_to(device, {1}), factor);
     check(cudaSetDevice(current));
-    throws(x, factor);
-    std::printf("%d\n", current_device());
+    const bool is_thrown = throws(x, factor);
+    std::printf("%d\n%d\n", current_device(), is_thrown);
     return 0;
   }
   const Tensor too_large{nullptr, int64_t(1) << 50, device};

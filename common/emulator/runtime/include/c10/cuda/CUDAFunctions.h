@@ -20,6 +20,7 @@ inline DeviceIndex current_device() {
   return DeviceIndex(device);
 }
 inline void set_device(DeviceIndex device) { C10_CUDA_CHECK(cudaSetDevice(device)); }
+inline bool hasPrimaryContext(DeviceIndex) { return true; }
 inline void device_synchronize() {}
 
 }  // namespace c10::cuda

@@ -1,6 +1,7 @@
 // Stands for torch's header of this name: whether a stream captures its work for a graph.
 #pragma once
 
+#include <optional>
 #include <ostream>
 
 #include "c10/cuda/CUDAException.h"
@@ -8,6 +9,8 @@
 
 EMULATOR_BEGIN
 namespace c10::cuda {
+
+using CaptureId_t = unsigned long long;
 
 enum class CaptureStatus : int {
   None = cudaStreamCaptureStatusNone,
@@ -33,6 +36,15 @@ inline CaptureStatus captureStatusMayInitCtx(cudaStream_t stream) {
 }
 inline CaptureStatus currentStreamCaptureStatusMayInitCtx() {
   return captureStatusMayInitCtx(getCurrentCUDAStream());
+}
+inline std::optional<CaptureId_t> captureIdMayInitCtx(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  CaptureId_t id = 0;
+  C10_CUDA_CHECK(cudaStreamGetCaptureInfo(stream, &status, &id));
+  return status == cudaStreamCaptureStatusActive ? std::optional(id) : std::nullopt;
+}
+inline std::optional<CaptureId_t> currentStreamCaptureIdMayInitCtx() {
+  return captureIdMayInitCtx(getCurrentCUDAStream());
 }
 inline bool isStreamCapturingMayInitCtx(cudaStream_t stream) {
   return captureStatusMayInitCtx(stream) == CaptureStatus::Active;

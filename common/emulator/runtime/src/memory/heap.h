@@ -1,0 +1,15 @@
+// The heap from which `malloc` and `new` in kernels take their memory.
+#pragma once
+
+#include <cstddef>
+
+#include "emulator/qualifiers.h"
+
+EMULATOR_BEGIN
+namespace emulator {
+
+void set_heap_size(std::size_t bytes);
+void clear_heap();  // what kernels have not freed is lost
+
+}  // namespace emulator
+EMULATOR_END

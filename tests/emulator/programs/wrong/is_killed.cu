@@ -1,0 +1,2 @@
+#include <csignal>
+int main() { raise(SIGKILL); }
