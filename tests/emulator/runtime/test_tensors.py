@@ -14,6 +14,7 @@ KERNELS = r"""#include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
@@ -180,11 +181,14 @@ void torch_headers(const Tensor& out) {
   TORCH_CHECK(out.data_ptr<float>()[4] == 5.5f);
   using c10::cuda::CaptureStatus;
   TORCH_CHECK(c10::cuda::currentStreamCaptureStatusMayInitCtx() == CaptureStatus::None);
+  TORCH_CHECK(c10::cuda::hasPrimaryContext(0) && !c10::cuda::currentStreamCaptureIdMayInitCtx());
   cudaStream_t stream;
   cudaGraph_t graph;
   C10_CUDA_CHECK(cudaStreamCreate(&stream));
   C10_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
   TORCH_CHECK(c10::cuda::isStreamCapturingMayInitCtx(stream), c10::cuda::captureStatusMayInitCtx(stream));
+  const std::optional<c10::cuda::CaptureId_t> id = c10::cuda::captureIdMayInitCtx(stream);
+  TORCH_CHECK(id.has_value());
   C10_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
   C10_CUDA_CHECK(cudaGraphDestroy(graph));
   C10_CUDA_CHECK(cudaStreamDestroy(stream));
