@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.autograd.function import once_differentiable
 
 from common import load
-from common.cell.case import Case, difference, outputs
+from common.cell.case import INPUTS, Case, difference, outputs
 from common.check.cell import CellSubject
 from common.check.subject import check_subject
 
@@ -104,13 +104,24 @@ def by_function(**changes):
             return equations(*inputs)
 
         @staticmethod
-        @once_differentiable
         def backward(ctx, grad_h, grad_cell):
-            return gradient(ctx.saved_tensors, grad_h, grad_cell)
+            return Gradient.apply(grad_h, grad_cell, *ctx.saved_tensors)
 
     for name, method in changes.items():
         setattr(LLTMFunction, name, staticmethod(method))
     return LLTMFunction.apply
+
+
+class Gradient(torch.autograd.Function):
+    """The gradient of the cell; its own gradient is refused, by a node that leads to all that it gets."""
+
+    @staticmethod
+    def forward(ctx, grad_h, grad_cell, *inputs):
+        return gradient(inputs, grad_h, grad_cell)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise RuntimeError("the gradient is once_differentiable")
 
 
 def gradient(inputs, grad_h, grad_cell):
@@ -152,6 +163,47 @@ def silent_twice(ctx, grad_h, grad_cell):
     return tuple(t + zero for t in gradient(ctx.saved_tensors, grad_h.detach(), grad_cell.detach()))
 
 
+@once_differentiable
+def refused_by_torch(ctx, grad_h, grad_cell):
+    """Its refusal leads to none of the arguments."""
+    return gradient(ctx.saved_tensors, grad_h, grad_cell)
+
+
+def refused_without(*names):
+    """The refusal does not lead to the named arguments: they are detached, as saved intermediates are."""
+
+    def backward(ctx, grad_h, grad_cell):
+        inputs = [t.detach() if name in names else t for name, t in zip(INPUTS, ctx.saved_tensors, strict=True)]
+        return Gradient.apply(grad_h.detach(), grad_cell.detach(), *inputs)
+
+    return backward
+
+
+class LosesTangents(torch.autograd.Function):
+    """The identity, whose derivative in forward mode is zero."""
+
+    @staticmethod
+    def forward(x):
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return torch.zeros_like(tangent)
+
+
+def loses_tangents(*inputs):
+    new_h, new_cell = checked(*inputs)
+    return LosesTangents.apply(new_h), new_cell
+
+
 MISTAKES = {
     "sizes": [rows_as_a_cuda_grid, one_block_of_columns, one_warp_of_columns, no_empty_batch, gates_in_another_order],
     "layouts of inputs and gradients": [returns_its_inputs, not_a_number, cell_is_detached, changes_its_argument,
@@ -162,7 +214,10 @@ MISTAKES = {
     "gradients of some inputs": [not_a_number, stale_output()],
     "saturated gates": [elu_by_a_mask],
     "gradcheck": [narrowed_to_float, cell_is_detached],
-    "second derivatives": [by_function(backward=silent_twice)],
+    "second derivatives": [by_function(backward=silent_twice), by_function(backward=refused_by_torch),
+                           by_function(backward=refused_without("bias")),
+                           by_function(backward=refused_without(*INPUTS))],
+    "transforms": [cell_is_detached, loses_tangents],
     "refusals": [stretches_what_is_too_short],
     "not finite": [lambda *inputs: tuple(t.nan_to_num() for t in checked(*inputs))],
 }  # fmt: skip

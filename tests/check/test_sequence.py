@@ -182,6 +182,40 @@ class Silent(torch.autograd.Function):
         return grad.detach() + 0 * grad
 
 
+class Squares(torch.autograd.Function):
+    """The square of the outputs. torch's refusal leads to none of the arguments."""
+
+    @staticmethod
+    def forward(ctx, outputs):
+        ctx.save_for_backward(outputs)
+        return outputs.square()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        return 2 * grad * ctx.saved_tensors[0]
+
+
+class LosesTangents(torch.autograd.Function):
+    """The outputs, whose derivative in forward mode is zero."""
+
+    @staticmethod
+    def forward(outputs):
+        return outputs.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return torch.zeros_like(tangent)
+
+
 class ExpectsGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx, outputs, h):
@@ -218,7 +252,8 @@ MISTAKES = {
     "saved memory": [changed(keeps_more)],
     "chosen rung": [on_options(rung="ladder")],
     "gradcheck": [on_arguments(narrowed_to_float)],
-    "second derivatives": [refuses_nothing(Silent.apply)],
+    "second derivatives": [refuses_nothing(Silent.apply), refuses_nothing(Squares.apply)],
+    "transforms": [refuses_nothing(LosesTangents.apply)],
 }  # fmt: skip
 RUNNING = [pytest.param(n, module, id=f"{n}-{k}") for n, group in MISTAKES.items() for k, module in enumerate(group)]
 

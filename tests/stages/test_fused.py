@@ -470,3 +470,14 @@ def test_what_has_no_derivative_says_so(stage):
         new_h.sum().backward()
     with forward_ad.dual_level(), pytest.raises(RuntimeError, match="no forward-mode derivative"):
         stage.operators.pointwise(forward_ad.make_dual(z.detach(), z.detach()), old_cell)
+
+
+@pytest.mark.parametrize("k", range(2), ids=["z", "old_cell"])
+def test_an_operator_without_a_derivative_is_connected_with_each_argument(stage, k):
+    _, _, _, _, old_cell = arguments(stage, 3, 5, 7)
+    given = [old_cell.new_ones(3, 21), old_cell.detach()]
+    given[k].requires_grad_()
+    new_h, new_cell = stage.operators.pointwise(*given)
+    loss = new_h.sum() + new_cell.sum() + given[k].sum()  # the second path alone would give ones
+    with pytest.raises(RuntimeError, match="pointwise has no derivative"):
+        torch.autograd.grad(loss, given[k])

@@ -9,7 +9,7 @@ from common import stages
 from common.build import modules, targets
 from common.cell.case import expected, outputs
 from common.check.cell import CellSubject, make_subject, refusals
-from common.check.checks import gradcheck, not_finite, second_derivatives, second_device, side_stream
+from common.check.checks import gradcheck, not_finite, second_derivatives, second_device, side_stream, transforms
 from support.proofs.files import stage_files
 
 ANY = CellSubject(0, "host", "cpu", torch.float32, lambda *arguments: arguments, 0)
@@ -60,7 +60,7 @@ def test_agrees_with_the_reference(place, dtype, case):
 
 
 @every_dtype
-@pytest.mark.parametrize("check", [not_finite, gradcheck, second_derivatives, refusals])
+@pytest.mark.parametrize("check", [not_finite, gradcheck, second_derivatives, transforms, refusals])
 def test_check(place, dtype, check):
     check(make_subject(*place, dtype))
 
@@ -106,7 +106,7 @@ def test_gradient_by_hand(device, dtype):
         for case in group:
             # It keeps to the derivation: a gradient that does not arrive is the caller's zeros.
             one.agree(case)
-    for check in (gradcheck, second_derivatives, refusals):
+    for check in (gradcheck, second_derivatives, transforms, refusals):
         check(one)
 
 

@@ -1,6 +1,7 @@
 """The LLTM cell, with operators registered like torch's own: schema, fake kernel, gradient, vmap rule."""
 
 import torch
+from torch.autograd import forward_ad
 
 from . import _C
 
@@ -57,10 +58,9 @@ torch.library.register_autograd(f"{_C.NAMESPACE}::pointwise_backward", no_second
 
 
 def refuse_tangents(*tensors):
-    # With only a backward registered, torch drops the tangents of forward mode without an error.
-    if torch.compiler.is_compiling():  # which does not support forward mode
-        return
-    if any(torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors):
+    # With only a backward registered, torch drops the tangents of forward mode without an error. Outside of forward
+    # mode, the level is -1.
+    if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(one).tangent is not None for one in tensors):
         raise RuntimeError("lltm: there are no forward-mode derivatives")
 
 
