@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -68,19 +69,19 @@ def gradcheck(subject: Subject) -> None:
 def second_derivatives(subject: Subject) -> None:
     """Every second derivative is right or refused, by whatever path: never silently wrong.
 
-    The loss is the sum of the squared results and of the squared gradient for one argument, as with a gradient
+    The loss is a value of the results plus the squared gradient of this value for one argument, as with a gradient
     penalty. Its gradient for any argument is that of torch's own operations, or an error that says why there is none.
     Each gradient is asked for alone: `backward()` would also run a refusal that is not connected with the argument.
     """
     case = subject.tiny_cases()[0]
     functions = subject.equations(case), subject.function(case)
-    for penalised in case.differentiable:
-        (wanted, arguments), (loss, own_arguments) = (_penalised(function, case, penalised) for function in functions)
+    for of, penalised in itertools.product(["all", *case.results], case.differentiable):
+        (wanted, arguments), (loss, own_arguments) = (_penalised(one, case, of, penalised) for one in functions)
         for name in case.differentiable:
             what = f"the gradient for {name} of a loss that contains the gradient for {penalised}"
-            expected = torch.autograd.grad(wanted, arguments[name], retain_graph=True)[0]
+            (expected,) = torch.autograd.grad(wanted, arguments[name], retain_graph=True)
             try:
-                got = torch.autograd.grad(loss, own_arguments[name], retain_graph=True)[0]
+                (got,) = torch.autograd.grad(loss, own_arguments[name], retain_graph=True)
             except RuntimeError as error:
                 said = str(error).partition("\n")[0]
                 assert "once_differentiable" in said or "derivative" in said, f"{what} fails with: {said}"
@@ -91,11 +92,15 @@ def second_derivatives(subject: Subject) -> None:
                 )
 
 
-def _penalised(function: Function, case: Call, name: str) -> tuple[Tensor, dict[str, Tensor]]:
-    """The sum of the squared results and of the squared gradient for one argument; and the arguments, as leaves."""
+def _penalised(function: Function, case: Call, of: str, name: str) -> tuple[Tensor, dict[str, Tensor]]:
+    """A value of the results plus the square of its gradient for one argument; and the arguments, as leaves.
+
+    The value is the sum of one result, whose upstream gradient is a constant, or of the squares of all results, so
+    that the upstream gradients depend on the arguments, too.
+    """
     inputs = case.inputs()
-    # The results are squared, so that the upstream gradients depend on the arguments, too.
-    value = sum(result.square().sum() for result in function(*inputs.values()))
+    results = dict(zip(case.results, function(*inputs.values()), strict=True))
+    value = sum(result.square().sum() for result in results.values()) if of == "all" else results[of].sum()
     (gradient,) = torch.autograd.grad(value, inputs[name], create_graph=True)
     return value + gradient.square().sum(), inputs
 
