@@ -10,7 +10,15 @@ import torch
 from ..build import modules
 from ..cell.call import Call, Function
 from ..cell.case import GRADS, INPUTS, LAYOUTS, Case, Cell, fresh_seed
-from .checks import assert_refused, gradcheck, not_finite, second_derivatives, second_device, side_stream
+from .checks import (
+    assert_refused,
+    gradcheck,
+    not_finite,
+    second_derivatives,
+    second_device,
+    side_stream,
+    transforms,
+)
 from .subject import Check, Subject
 
 # B, I, S: a single row, a single unit, sizes that are no multiple of a warp, more units than a block has threads,
@@ -60,7 +68,7 @@ class CellSubject(Subject):
 
     def checks(self) -> Sequence[Check]:
         """The checks of every function, and what the cell refuses."""
-        return not_finite, gradcheck, second_derivatives, refusals, side_stream, second_device
+        return not_finite, gradcheck, second_derivatives, transforms, refusals, side_stream, second_device
 
 
 def sizes_for(subject: CellSubject) -> list[tuple[int, int, int]]:

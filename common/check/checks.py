@@ -66,24 +66,68 @@ def gradcheck(subject: Subject) -> None:
 
 
 def second_derivatives(subject: Subject) -> None:
-    """Second derivatives are right, or refused with an error; never silently wrong."""
+    """Every second derivative is right or refused, by whatever path: never silently wrong.
+
+    The loss is the sum of the squared results and of the squared gradient for one argument, as with a gradient
+    penalty. Its gradient for any argument is that of torch's own operations, or an error that says why there is none.
+    Each gradient is asked for alone: `backward()` would also run a refusal that is not connected with the argument.
+    """
     case = subject.tiny_cases()[0]
-    function, inputs = subject.function(case), tuple(case.inputs().values())
-    results = function(*inputs)
-    # The results are squared, so that the upstream gradients require gradients: once_differentiable tests only these.
-    loss = sum(result.square().sum() for result in results)
-    first = torch.autograd.grad(loss, inputs, create_graph=True)
-    try:
-        sum(gradient.square().sum() for gradient in first).backward()
-    except RuntimeError as error:
-        assert "once_differentiable" in str(error), f"second derivatives fail with an unclear error: {error}"
-        return
-    try:
-        torch.autograd.gradgradcheck(function, inputs)
-    except GradcheckError:
-        raise AssertionError(
-            "second derivatives are silently wrong; make them right or refuse them with once_differentiable"
-        ) from None
+    functions = subject.equations(case), subject.function(case)
+    for penalised in case.differentiable:
+        (wanted, arguments), (loss, own_arguments) = (_penalised(function, case, penalised) for function in functions)
+        for name in case.differentiable:
+            what = f"the gradient for {name} of a loss that contains the gradient for {penalised}"
+            expected = torch.autograd.grad(wanted, arguments[name], retain_graph=True)[0]
+            try:
+                got = torch.autograd.grad(loss, own_arguments[name], retain_graph=True)[0]
+            except RuntimeError as error:
+                said = str(error).partition("\n")[0]
+                assert "once_differentiable" in said or "derivative" in said, f"{what} fails with: {said}"
+            else:
+                assert torch.allclose(got, expected, rtol=1e-8, atol=1e-9), (
+                    f"{what} is silently wrong ({case}): compute it from tensors that autograd follows, or refuse it "
+                    "in a node that leads to every argument"
+                )
+
+
+def _penalised(function: Function, case: Call, name: str) -> tuple[Tensor, dict[str, Tensor]]:
+    """The sum of the squared results and of the squared gradient for one argument; and the arguments, as leaves."""
+    inputs = case.inputs()
+    # The results are squared, so that the upstream gradients depend on the arguments, too.
+    value = sum(result.square().sum() for result in function(*inputs.values()))
+    (gradient,) = torch.autograd.grad(value, inputs[name], create_graph=True)
+    return value + gradient.square().sum(), inputs
+
+
+def transforms(subject: Subject) -> None:
+    """torch.func.grad, its use for each sample of a batch, and forward mode are right or refused."""
+    case = subject.tiny_cases()[0]
+    equations, function = subject.equations(case), subject.function(case)
+    inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
+    for name, value in inputs.items():
+
+        def of_one(tensor: Tensor, call: Function, name: str = name) -> Tensor:
+            return sum(result.square().sum() for result in call(*(inputs | {name: tensor}).values()))
+
+        derivatives = {
+            "torch.func.grad": lambda call, v=value, f=of_one: torch.func.grad(f)(v, call),
+            "torch.vmap of torch.func.grad": lambda call, v=value, f=of_one: torch.vmap(
+                torch.func.grad(f), in_dims=(0, None)
+            )(torch.stack([v, v + 1]), call),
+            "torch.func.jvp": lambda call, v=value, f=of_one: torch.func.jvp(lambda x: f(x, call), (v,), (v.cos(),))[
+                1
+            ],
+        }
+        for what, derivative in derivatives.items():
+            try:
+                got = derivative(function)
+            except (RuntimeError, NotImplementedError) as error:
+                assert str(error), f"{what} for {name} fails without a message"
+            else:
+                assert torch.allclose(got, derivative(equations), rtol=1e-8, atol=1e-9), (
+                    f"{what} for {name} is silently wrong ({case})"
+                )
 
 
 def assert_refused(function: Function, arguments: dict[str, Tensor], names: Sequence[str], what: str) -> None:

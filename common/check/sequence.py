@@ -21,6 +21,7 @@ from .checks import (
     second_derivatives,
     second_device,
     side_stream,
+    transforms,
 )
 from .integration import (
     autocast,
@@ -44,7 +45,7 @@ class SequenceSubject(Rung):
         if self.rung == RUNGS[self.target][0]:
             found.append(chosen_rung)
         if self.dtype == torch.float64:
-            found += [gradcheck, second_derivatives]
+            found += [gradcheck, second_derivatives, transforms]
         if self.dtype == torch.float32:
             found += [opcheck, whole_under_compile, autocast]
             found += [tf32] if self.target != "host" else []

@@ -10,7 +10,6 @@ combines them, `conv_batchnorm` checks its arguments, and `ConvBatchNorm2d` is t
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.autograd.function import once_differentiable
 
 CHANNEL = (0, 2, 3)  # the dimensions that a sum over one channel runs over
 
@@ -66,12 +65,26 @@ class BatchNorm(torch.autograd.Function):
         return output.mul_(column(gamma)).add_(column(beta))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, d_output):
-        input, gamma, mean, var, root = ctx.saved_tensors
+        return *BatchNormBackward.apply(d_output, *ctx.saved_tensors, ctx.outside), None, None
+
+
+class BatchNormBackward(torch.autograd.Function):
+    """d_input, d_gamma and d_beta of `BatchNorm`, without a derivative.
+
+    mean, var and root are saved without their history, so a second derivative would be wrong. This node leads to the
+    saved input and gamma, so every attempt raises the error.
+    """
+
+    @staticmethod
+    def forward(ctx, d_output, input, gamma, mean, var, root, outside):
         x_hat = (input - column(mean)).div_(column(root))
-        slope = root / var.sqrt() if ctx.outside else 1
-        return *batchnorm_backward(d_output, x_hat, gamma, root, slope), None, None
+        slope = root / var.sqrt() if outside else 1
+        return batchnorm_backward(d_output, x_hat, gamma, root, slope)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise RuntimeError("batchnorm: the gradient is once_differentiable: there are no second derivatives")
 
 
 def normalise_(x, eps, outside=False):
@@ -114,15 +127,26 @@ class ConvBatchNorm(torch.autograd.Function):
         return output.mul_(column(gamma)).add_(column(beta)), mean, var
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, d_output, *_):
-        input, weight, gamma, mean, root = ctx.saved_tensors
-        x_hat = convolve(input, weight, ctx.stride, ctx.padding).sub_(column(mean)).div_(column(root))
+        arguments = d_output, *ctx.saved_tensors, ctx.stride, ctx.padding, ctx.needs_input_grad
+        return *ConvBatchNormBackward.apply(*arguments), None, None, None
+
+
+class ConvBatchNormBackward(torch.autograd.Function):
+    """d_input, d_weight, d_gamma and d_beta of `ConvBatchNorm`, without a derivative, as in `BatchNormBackward`."""
+
+    @staticmethod
+    def forward(ctx, d_output, input, weight, gamma, mean, root, stride, padding, needs_input_grad):
+        x_hat = convolve(input, weight, stride, padding).sub_(column(mean)).div_(column(root))
         d_between, d_gamma, d_beta = batchnorm_backward(d_output, x_hat, gamma, root)
         # Both convolutions of `Convolution` in one call, the one that autograd itself would make.
-        both = [ctx.stride] * 2, [ctx.padding] * 2, [1, 1], False, [0, 0], 1, [*ctx.needs_input_grad[:2], False]
+        both = [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], 1, [*needs_input_grad[:2], False]
         d_input, d_weight, _ = torch.ops.aten.convolution_backward(d_between, input, weight, None, *both)
-        return d_input, d_weight, d_gamma, d_beta, None, None, None
+        return d_input, d_weight, d_gamma, d_beta
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise RuntimeError("conv_batchnorm: the gradient is once_differentiable: there are no second derivatives")
 
 
 def convolve(input, weight, stride, padding):

@@ -3,7 +3,6 @@
 import numpy
 import torch
 import torch.nn.functional as F
-from torch.autograd.function import once_differentiable
 
 
 class Interp(torch.autograd.Function):
@@ -50,10 +49,21 @@ class Swish(torch.autograd.Function):
         return F.silu(beta * x) / beta
 
     @staticmethod
-    @once_differentiable  # silu_backward has no derivative of its own
     def backward(ctx, grad_y):
         (x,) = ctx.saved_tensors
-        return torch.ops.aten.silu_backward(grad_y, ctx.beta * x), None
+        return SwishBackward.apply(grad_y, x, ctx.beta), None
+
+
+class SwishBackward(torch.autograd.Function):
+    # The gradient as a Function of its own: its node in the graph leads to grad_y and to x, so every attempt to
+    # differentiate it raises the error. silu_backward has no derivative.
+    @staticmethod
+    def forward(ctx, grad_y, x, beta):
+        return torch.ops.aten.silu_backward(grad_y, beta * x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise RuntimeError("swish: the gradient is once_differentiable: there are no second derivatives")
 
 
 def swish(x, beta=1.0):

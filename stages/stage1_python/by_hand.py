@@ -2,7 +2,6 @@
 
 import torch
 import torch.nn.functional as F
-from torch.autograd.function import once_differentiable
 
 from .lltm import check_arguments
 
@@ -19,9 +18,15 @@ class LLTMFunction(torch.autograd.Function):
         return new_h, new_cell
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_h, grad_cell):
-        X, weights, input_gate, output_gate, candidate_cell, new_cell = ctx.saved_tensors
+        return LLTMBackward.apply(grad_h, grad_cell, *ctx.saved_tensors)
+
+
+class LLTMBackward(torch.autograd.Function):
+    """The gradient as a Function of its own, without a derivative: see LLTMBackward in stage 2."""
+
+    @staticmethod
+    def forward(ctx, grad_h, grad_cell, X, weights, input_gate, output_gate, candidate_cell, new_cell):
         tanh_new_cell = torch.tanh(new_cell)
 
         # new_h = tanh(new_cell) * output_gate
@@ -48,6 +53,10 @@ class LLTMFunction(torch.autograd.Function):
         S = new_cell.size(1)
         d_old_h, d_input = d_X[:, :S], d_X[:, S:]
         return d_input, d_weights, d_bias, d_old_h, d_old_cell
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise RuntimeError("lltm: the gradient is once_differentiable: there are no second derivatives")
 
 
 def lltm(input, weights, bias, old_h, old_cell):

@@ -1,7 +1,6 @@
 """The LLTM cell over CUDA kernels: autograd calls forward and backward, and both are in csrc/."""
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from . import _C
 
@@ -15,9 +14,26 @@ class LLTMFunction(torch.autograd.Function):
         return new_h, new_cell
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_h, grad_cell):
-        return _C.backward(grad_h, grad_cell, *ctx.saved_tensors, ctx.needs_input_grad)
+        # Grad mode is on here if the caller set create_graph=True, in order to differentiate the gradient.
+        gradient = LLTMBackward.apply if torch.is_grad_enabled() else _C.backward
+        return gradient(grad_h, grad_cell, *ctx.saved_tensors, ctx.needs_input_grad)
+
+
+class LLTMBackward(torch.autograd.Function):
+    """The gradient, which has no derivative: a second derivative, by whatever path, raises an error.
+
+    In autograd's graph, this node leads to all that the gradient depends on: to the upstream gradients, and by way of
+    new_cell, which is a result of LLTMFunction, to every argument of the cell.
+    """
+
+    @staticmethod
+    def forward(ctx, *arguments):
+        return _C.backward(*arguments)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise RuntimeError("lltm: the gradient is once_differentiable: there are no second derivatives")
 
 
 def lltm(input, weights, bias, old_h, old_cell):

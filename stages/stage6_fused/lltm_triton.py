@@ -7,7 +7,6 @@ units of one row; Triton takes care of threads, vector loads and their remainder
 import torch
 import triton
 import triton.language as tl
-from torch.autograd.function import once_differentiable
 
 
 @triton.jit
@@ -98,21 +97,37 @@ class LLTMFunction(torch.autograd.Function):
         return new_h, new_cell
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_h, grad_cell):
-        if grad_h is None and grad_cell is None:
-            return None, None, None, None, None
-        weights, X, z, new_cell = ctx.saved_tensors
-        needs_input, needs_weights, needs_bias, needs_old_h, needs_old_cell = ctx.needs_input_grad
-        d_z, d_old_cell = pointwise_backward(grad_h, grad_cell, z, new_cell)
-        d_input = d_weights = d_bias = d_old_h = None
-        if needs_input or needs_old_h:
-            d_old_h, d_input = d_z.mm(weights).split([new_cell.size(1), X.size(1) - new_cell.size(1)], dim=1)
-        if needs_weights:
-            d_weights = d_z.t().mm(X)
-        if needs_bias:
-            d_bias = d_z.sum(0)
-        return d_input, d_weights, d_bias, d_old_h, d_old_cell if needs_old_cell else None
+        gradient = LLTMBackward.apply if torch.is_grad_enabled() else backward
+        return gradient(grad_h, grad_cell, *ctx.saved_tensors, ctx.needs_input_grad)
+
+
+class LLTMBackward(torch.autograd.Function):
+    """The gradient as a Function of its own, without a derivative: see LLTMBackward in stage 2."""
+
+    @staticmethod
+    def forward(ctx, *arguments):
+        return backward(*arguments)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise RuntimeError("lltm: the gradient is once_differentiable: there are no second derivatives")
+
+
+def backward(grad_h, grad_cell, weights, X, z, new_cell, needs_input_grad):
+    """The gradients of the arguments of the cell, None where not needed; a gradient that is None counts as zero."""
+    if grad_h is None and grad_cell is None:
+        return None, None, None, None, None
+    needs_input, needs_weights, needs_bias, needs_old_h, needs_old_cell = needs_input_grad
+    d_z, d_old_cell = pointwise_backward(grad_h, grad_cell, z, new_cell)
+    d_input = d_weights = d_bias = d_old_h = None
+    if needs_input or needs_old_h:
+        d_old_h, d_input = d_z.mm(weights).split([new_cell.size(1), X.size(1) - new_cell.size(1)], dim=1)
+    if needs_weights:
+        d_weights = d_z.t().mm(X)
+    if needs_bias:
+        d_bias = d_z.sum(0)
+    return d_input, d_weights, d_bias, d_old_h, d_old_cell if needs_old_cell else None
 
 
 def lltm(input, weights, bias, old_h, old_cell):

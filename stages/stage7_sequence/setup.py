@@ -14,7 +14,8 @@ HAS_CUDA = CUDA_HOME and torch.version.cuda and (torch.cuda.is_available() or "T
 WITH_CUDA = os.environ.get("USE_CUDA", "1" if HAS_CUDA else "0") == "1"
 
 Extension = CUDAExtension if WITH_CUDA else CppExtension
-sources = [f"csrc/{name}.cpp" for name in ("sequence", "sequence_autograd", "sequence_cpu", "product_cpu")]
+CPP = ("sequence", "sequence_autograd", "sequence_differentiable", "sequence_cpu", "product_cpu")
+sources = [f"csrc/{name}.cpp" for name in CPP]
 DTYPES = ("float", "tf32", "half", "bfloat16", "double")
 cuda_sources = ["csrc/sequence_cuda.cpp", "csrc/loop_kernel.cu", "csrc/launch.cpp"]
 cuda_sources += [f"csrc/recurrence_{dtype}.cu" for dtype in DTYPES]

@@ -43,12 +43,12 @@ void check_arguments(const Tensor& input, const Tensor& weights, const Tensor& b
   check("old_cell", old_cell, {B, S});
 }
 
-// Returns new_h, new_cell and what backward needs: X, the activated gates and tanh(new_cell).
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> forward(const Tensor& input,       // [B,I]
-                                                           const Tensor& weights,     // [3S,S+I]
-                                                           const Tensor& bias,        // [3S]
-                                                           const Tensor& old_h,       // [B,S]
-                                                           const Tensor& old_cell) {  // [B,S]
+// Returns new_h, new_cell and what else backward needs: X and the activated gates.
+std::tuple<Tensor, Tensor, Tensor, Tensor> forward(const Tensor& input,       // [B,I]
+                                                   const Tensor& weights,     // [3S,S+I]
+                                                   const Tensor& bias,        // [3S]
+                                                   const Tensor& old_h,       // [B,S]
+                                                   const Tensor& old_cell) {  // [B,S]
   check_arguments(input, weights, bias, old_h, old_cell);
   const int64_t S = old_h.size(1);
 
@@ -61,9 +61,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> forward(const Tensor& input, 
   at::elu_(candidate_cell);
 
   Tensor new_cell = at::addcmul(old_cell, candidate_cell, input_gate);
-  Tensor tanh_new_cell = new_cell.tanh();
-  Tensor new_h = tanh_new_cell * output_gate;
-  return {new_h, new_cell, X, gates, tanh_new_cell};
+  Tensor new_h = new_cell.tanh().mul_(output_gate);
+  return {new_h, new_cell, X, gates};
 }
 
 // Returns d_input, d_weights, d_bias, d_old_h and d_old_cell; undefined (None in Python) where not needed.
@@ -73,10 +72,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> backward(
     const Tensor& weights,                   // [3S,S+I]
     const Tensor& X,                         // [B,S+I]
     const Tensor& gates,                     // [B,3S]
-    const Tensor& tanh_new_cell,             // [B,S]
+    const Tensor& new_cell,                  // [B,S]
     const std::array<bool, 5>& needs_input_grad) {
   if (!grad_h && !grad_cell) return {};
-  const int64_t S = tanh_new_cell.size(1);
+  const int64_t S = new_cell.size(1);
   Tensor input_gate = gates.narrow(1, 0, S);
   Tensor output_gate = gates.narrow(1, S, S);
   Tensor candidate_cell = gates.narrow(1, 2 * S, S);
@@ -88,6 +87,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> backward(
 
   Tensor d_new_cell;
   if (grad_h) {
+    Tensor tanh_new_cell = new_cell.tanh();
     at::mul_out(d_output_gate, *grad_h, tanh_new_cell);
     d_new_cell = at::tanh_backward(*grad_h * output_gate, tanh_new_cell);
     if (grad_cell) d_new_cell += *grad_cell;
@@ -119,10 +119,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> backward(
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.doc() = "The LLTM cell in C++.";
-  m.def("forward", &forward, "-> (new_h, new_cell, X, gates, tanh_new_cell)", py::arg("input"),
-        py::arg("weights"), py::arg("bias"), py::arg("old_h"), py::arg("old_cell"),
-        py::call_guard<py::gil_scoped_release>());
+  m.def("forward", &forward, "-> (new_h, new_cell, X, gates)", py::arg("input"), py::arg("weights"),
+        py::arg("bias"), py::arg("old_h"), py::arg("old_cell"), py::call_guard<py::gil_scoped_release>());
   m.def("backward", &backward, "-> (d_input, d_weights, d_bias, d_old_h, d_old_cell), None where not needed",
         py::arg("grad_h"), py::arg("grad_cell"), py::arg("weights"), py::arg("X"), py::arg("gates"),
-        py::arg("tanh_new_cell"), py::arg("needs_input_grad"), py::call_guard<py::gil_scoped_release>());
+        py::arg("new_cell"), py::arg("needs_input_grad"), py::call_guard<py::gil_scoped_release>());
 }

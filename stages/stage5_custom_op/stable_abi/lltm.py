@@ -16,6 +16,7 @@ def lltm(input, weights, bias, old_h, old_cell):
     check_arguments(input, weights, bias, old_h, old_cell)
     X = torch.cat([old_h, input], dim=1)  # (B, S+I)
     z = torch.addmm(bias, X, weights.t())  # (B, 3S)
+    refuse_tangents(z, old_cell)
     new_h, new_cell, _ = operators.pointwise(z, old_cell)
     return new_h, new_cell
 
@@ -53,6 +54,14 @@ def no_second_derivative(ctx, *gradients):
 
 torch.library.register_autograd(f"{_C.NAMESPACE}::pointwise", backward, setup_context=setup_context)
 torch.library.register_autograd(f"{_C.NAMESPACE}::pointwise_backward", no_second_derivative)
+
+
+def refuse_tangents(*tensors):
+    # With only a backward registered, torch drops the tangents of forward mode without an error.
+    if torch.compiler.is_compiling():  # which does not support forward mode
+        return
+    if any(torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors):
+        raise RuntimeError("lltm: there are no forward-mode derivatives")
 
 
 # Rows are independent, so under torch.vmap a batch of batches is computed as one larger batch.

@@ -53,11 +53,18 @@ std::tuple<Tensor, Tensor, Tensor> cell_autograd(const Tensor& input, const Tens
   return {results[0], results[1], results[2]};
 }
 
-// The identity, whose derivative raises an error.
+// A call of an operator that has no derivative. In the graph, its node is connected with all tensors that the
+// operator got, so that every derivative that needs this node raises the error.
 struct Refusal : torch::autograd::Function<Refusal> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& tensor, const std::string& name) {
-    ctx->saved_data["name"] = name;
-    return tensor;
+  static variable_list forward(AutogradContext* ctx, at::TensorList /*connected*/,
+                               const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+    ctx->saved_data["name"] = op.schema().name();
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    op.callBoxed(stack);
+    variable_list results;
+    for (const c10::IValue& result : torch::jit::last(stack, op.schema().returns().size()))
+      if (result.toTensor().defined()) results.push_back(result.toTensor());
+    return results;
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list&) {
@@ -68,23 +75,23 @@ struct Refusal : torch::autograd::Function<Refusal> {
 
 // For the operators that have no derivative: asking for one later raises an error.
 void without_derivative(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const size_t arguments = op.schema().arguments().size(), results = op.schema().returns().size();
-  bool tracked = false;
-  for (const c10::IValue& argument : torch::jit::last(stack, arguments)) {
+  variable_list connected;
+  bool is_tracked = false;
+  for (const c10::IValue& argument : torch::jit::last(stack, op.schema().arguments().size())) {
     if (!argument.isTensor() || !argument.toTensor().defined()) continue;
-    tracked |= at::GradMode::is_enabled() && argument.toTensor().requires_grad();
-    TORCH_CHECK(!argument.toTensor()._fw_grad(0).defined(), "lltm: ", op.schema().name(),
+    connected.push_back(argument.toTensor());
+    is_tracked |= at::GradMode::is_enabled() && connected.back().requires_grad();
+    TORCH_CHECK(!connected.back()._fw_grad(0).defined(), "lltm: ", op.schema().name(),
                 " has no forward-mode derivative");
   }
-  {
+  if (!is_tracked) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    op.callBoxed(stack);
+    return op.callBoxed(stack);
   }
-  if (!tracked) return;
-  for (size_t i = stack->size() - results; i < stack->size(); ++i) {
-    const Tensor& result = (*stack)[i].toTensor();
-    if (result.defined()) (*stack)[i] = Refusal::apply(result.set_requires_grad(true), op.schema().name());
-  }
+  const variable_list results = Refusal::apply(at::TensorList(connected), op, stack);
+  auto next = results.begin();
+  for (auto result = stack->end() - op.schema().returns().size(); result != stack->end(); ++result)
+    if (result->toTensor().defined()) *result = *next++;
 }
 
 EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, Autograd, m) {

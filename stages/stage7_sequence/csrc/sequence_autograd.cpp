@@ -4,12 +4,13 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "operators.h"
+#include "differentiable.h"
 
 // Static variables of templates and of functions in a class are shared by the whole process, even between
 // libraries that were loaded separately. Without this unnamed namespace, a second library that is built from
@@ -69,9 +70,9 @@ struct RecurrenceFunction : torch::autograd::Function<RecurrenceFunction> {
     ctx->saved_data["cell"] = std::string(cell);
     ctx->saved_data["reverse"] = reverse;
     ctx->saved_data["rung"] = std::string(rung);
-    variable_list without_derivative = {cells, z};
-    if (!cell0) without_derivative.push_back(last_cell);
-    ctx->mark_non_differentiable(without_derivative);
+    // Backward computes with outputs, cells and z. As differentiable results they connect its derivative with
+    // all arguments; otherwise a second derivative would lack what they contribute.
+    if (!cell0) ctx->mark_non_differentiable({last_cell, cells});
     ctx->set_materialize_grads(false);  // a gradient that does not arrive stays undefined: no zeros are made
     return {outputs, h, last_cell, cells, z};
   }
@@ -80,19 +81,29 @@ struct RecurrenceFunction : torch::autograd::Function<RecurrenceFunction> {
     static const auto recurrence_backward =
         find_operator<RecurrenceBackward>(LLTM_OPERATOR("recurrence_backward"));
     variable_list gradients(9);  // one for each argument of forward
-    if (!grads[0].defined() && !grads[1].defined() && !grads[2].defined()) return gradients;
+    if (std::none_of(grads.begin(), grads.end(), [](const Tensor& grad) { return grad.defined(); }))
+      return gradients;
     // The products of backward have the dtype of those in forward, even if backward is called under autocast.
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     const variable_list saved = ctx->get_saved_variables();
-    const Tensor &weights_h = saved[0], &h0 = saved[1], &cell0 = saved[2], &outputs = saved[4];
+    const Tensor &weights_h = saved[0], &h0 = saved[1], &cell0 = saved[2], &lengths = saved[3],
+                 &outputs = saved[4], &cells = saved[5], &z = saved[6];
     const std::string cell = ctx->saved_data["cell"].toStringRef(),
                       rung = ctx->saved_data["rung"].toStringRef();
     const bool reverse = ctx->saved_data["reverse"].toBool();
     const c10::SymInt S = h0.sym_size(1);
 
-    const auto [d_z, d_h0, d_cell0] = recurrence_backward.call(
-        optional(grads[0]), optional(grads[1]), optional(grads[2]), weights_h, h0, optional(cell0),
-        optional(saved[3]), outputs, saved[5], saved[6], cell, reverse, rung);
+    // The operator has no derivative, and takes no gradient of cells and z, which only a second backward pass
+    // has.
+    const bool is_second = grads[3].defined() || grads[4].defined();
+    const auto [d_z, d_h0, d_cell0] =
+        is_second || requires_grad(grads) || requires_grad(saved) || has_tangent(grads)
+            ? differentiable_recurrence_backward({grads[0], grads[1], grads[2], grads[3], grads[4]},
+                                                 weights_h, h0, cell0, lengths, outputs, cells, z, cell,
+                                                 reverse)
+            : recurrence_backward.call(optional(grads[0]), optional(grads[1]), optional(grads[2]), weights_h,
+                                       h0, optional(cell0), optional(lengths), outputs, cells, z, cell,
+                                       reverse, rung);
     // Tensors that are given have consecutive numbers.
     const bool has_bias = ctx->saved_data["has_bias"].toBool(), has_cell = cell0.defined();
     const bool needs_weights = ctx->needs_input_grad(1), needs_bias = has_bias && ctx->needs_input_grad(3);
@@ -117,18 +128,20 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> recurrence_autograd(
     const OptionalTensor& cell0, const OptionalTensor& lengths, std::string_view cell, bool reverse,
     std::string_view rung, bool save) {
   static const auto recurrence = find_operator<Recurrence>(LLTM_OPERATOR("recurrence"));
-  // _fw_grad is the tangent of forward-mode differentiation, which Function::apply refuses.
-  auto tracked = [](const Tensor& tensor) {
-    return (at::GradMode::is_enabled() && tensor.requires_grad()) || tensor._fw_grad(0).defined();
-  };
-  if (!tracked(x) && !tracked(weights_h) && !tracked(h0) && !(bias_h && tracked(*bias_h)) &&
-      !(cell0 && tracked(*cell0))) {
+  const variable_list arguments = {x, weights_h, bias_h.value_or(Tensor()), h0, cell0.value_or(Tensor())};
+  // A C++ autograd function supports neither torch.func nor forward mode.
+  if (is_transformed() || has_tangent(arguments))
+    return differentiable_recurrence(x, weights_h, bias_h, h0, cell0, lengths, cell, reverse);
+  if (!requires_grad(arguments)) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     return recurrence.call(x, weights_h, bias_h, h0, cell0, lengths, cell, reverse, rung, save);
   }
   const variable_list results =
       RecurrenceFunction::apply(x, weights_h, h0, bias_h, cell0, lengths, cell, reverse, rung);
-  auto saved = [&](const Tensor& tensor) { return save ? tensor : at::empty({0}, tensor.options()); };
+  // For a caller, cells and z are constants.
+  auto saved = [&](const Tensor& tensor) {
+    return save ? tensor.detach() : at::empty({0}, tensor.options());
+  };
   return {results[0], results[1], results[2], saved(results[3]), saved(results[4])};
 }
 
@@ -156,41 +169,48 @@ struct ProductFunction : torch::autograd::Function<ProductFunction> {
 };
 
 Tensor product_autograd(const Tensor& left, const Tensor& right, const OptionalTensor& bias) {
+  if (is_transformed() || has_tangent({left, right, bias.value_or(Tensor())}))
+    return bias ? at::addmm(*bias, left, right) : left.mm(right);
   return ProductFunction::apply(left, right, bias);
 }
 
-// The identity, whose derivative raises an error.
+// A call of an operator that has no derivative. In the graph, its node is connected with all tensors that the
+// operator got, so that every derivative that needs this node raises the error.
 struct Refusal : torch::autograd::Function<Refusal> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& tensor, const std::string& name) {
-    ctx->saved_data["name"] = name;
-    return tensor;
+  static variable_list forward(AutogradContext* ctx, at::TensorList /*connected*/,
+                               const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+    ctx->saved_data["name"] = op.schema().name();
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    op.callBoxed(stack);
+    variable_list results;
+    for (const c10::IValue& result : torch::jit::last(stack, op.schema().returns().size()))
+      if (result.toTensor().defined()) results.push_back(result.toTensor());
+    return results;
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list&) {
     TORCH_CHECK(false, "lltm: ", ctx->saved_data["name"].toStringRef(),
-                " has no derivative: only recurrence has one, and it is once_differentiable");
+                " has no derivative: only recurrence has derivatives");
   }
 };
 
-// For the operator that has no derivative: asking for one later raises an error.
+// For the operators that have no derivative: asking for one later raises an error.
 void without_derivative(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const size_t arguments = op.schema().arguments().size(), results = op.schema().returns().size();
-  bool tracked = false;
-  for (const c10::IValue& argument : torch::jit::last(stack, arguments)) {
+  variable_list connected;
+  for (const c10::IValue& argument : torch::jit::last(stack, op.schema().arguments().size())) {
     if (!argument.isTensor() || !argument.toTensor().defined()) continue;
-    tracked |= at::GradMode::is_enabled() && argument.toTensor().requires_grad();
-    TORCH_CHECK(!argument.toTensor()._fw_grad(0).defined(), "lltm: ", op.schema().name(),
+    connected.push_back(argument.toTensor());
+    TORCH_CHECK(!connected.back()._fw_grad(0).defined(), "lltm: ", op.schema().name(),
                 " has no forward-mode derivative");
   }
-  {
+  if (!requires_grad(connected)) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    op.callBoxed(stack);
+    return op.callBoxed(stack);
   }
-  if (!tracked) return;
-  for (size_t i = stack->size() - results; i < stack->size(); ++i) {
-    const Tensor& result = (*stack)[i].toTensor();
-    if (result.defined()) (*stack)[i] = Refusal::apply(result.set_requires_grad(true), op.schema().name());
-  }
+  const variable_list results = Refusal::apply(at::TensorList(connected), op, stack);
+  auto next = results.begin();
+  for (auto result = stack->end() - op.schema().returns().size(); result != stack->end(); ++result)
+    if (result->toTensor().defined()) *result = *next++;
 }
 
 EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, Autograd, m) {
