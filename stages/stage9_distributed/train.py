@@ -92,10 +92,23 @@ def prepare(options, processes):
     device = processes.device(options.device)
     if options.output and processes.rank == 0:
         prepare_output(options.output)
-    task = make_task(options.task, length=options.length, seed=options.seed, data=options.data)
+    with memory_for(f"--task adding --length {options.length}"):
+        task = make_task(options.task, length=options.length, seed=options.seed, data=options.data)
     torch.manual_seed(options.seed)
-    network = make_network(task, options.cell, options.stage, options.state_size)
+    with memory_for(f"--state-size {options.state_size}"):
+        network = make_network(task, options.cell, options.stage, options.state_size)
     return device, task, network
+
+
+@contextmanager
+def memory_for(what):
+    """Raises `TrainingError` if there is not enough memory; torch has no class for this error on a CPU."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):
+            raise
+        raise TrainingError(f"{what}: this machine has not enough memory") from None
 
 
 def prepare_output(folder):

@@ -272,6 +272,13 @@ def test_an_environment_that_torchrun_does_not_make(variables, named, monkeypatc
     assert line.endswith("start with torchrun")
 
 
+@pytest.mark.parametrize("options", ["--state-size 10000000", "--task adding --length 10000000"])
+def test_a_size_beyond_the_memory_is_one_line(options, capsys, monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    assert stage9.train.main([*options.split(), "--device", "cpu"]) == 1
+    assert capsys.readouterr().err == f"error: {options}: this machine has not enough memory\n"
+
+
 def test_results_that_cannot_be_written_are_refused_at_the_start(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     (tmp_path / "file").touch()

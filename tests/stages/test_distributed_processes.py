@@ -355,21 +355,21 @@ def test_torchrun_restarts_a_killed_process(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message", "count"),
+    ("arguments", "message", "most"),
     [
         (["--data", "/absent.csv"], "error: cannot read digits from", 1),
-        (["--steps", "0"], "error: argument --steps", 2),
+        (["--steps", "0"], "error: argument --steps", 2),  # each process finds it, but the other may end before
     ],
-    ids=["found by the program", "found by argparse, in each process"],
+    ids=["found by the program", "found by argparse"],
 )
-def test_torchrun_does_not_retry_an_error_of_the_user(arguments, message, count, tmp_path):
+def test_torchrun_does_not_retry_an_error_of_the_user(arguments, message, most, tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run(
         [*command, "--max-restarts", "2", str(PROGRAM), *SMALL, *arguments],
         capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr.count(message) == count, done.stderr
+    assert 1 <= done.stderr.count(message) <= most, done.stderr
 
 
 def test_orphans_of_a_killed_torchrun_have_the_folder(tmp_path):
