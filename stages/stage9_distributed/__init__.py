@@ -1,8 +1,8 @@
 """Training with the cell of any stage, in one process or in many that average their gradients."""
 
-from . import checkpoint, train
+from . import checkpoint, lock, train
 from .checkpoint import Checkpoints
-from .errors import TrainingError
+from .errors import FolderInUse, TrainingError
 from .model import LLTM, Network, make_network
 from .processes import Processes
 from .sampler import Sampler, share
@@ -12,6 +12,7 @@ from .training import Training
 __all__ = [
     "LLTM",
     "Checkpoints",
+    "FolderInUse",
     "Network",
     "Processes",
     "Sampler",
@@ -20,6 +21,7 @@ __all__ = [
     "Training",
     "TrainingError",
     "checkpoint",
+    "lock",
     "make_network",
     "make_task",
     "share",

@@ -7,3 +7,7 @@ class TrainingError(Exception):
 
 class LostContact(TrainingError):
     """Another process has died, or has not answered within the time limit."""
+
+
+class FolderInUse(TrainingError):
+    """Another run uses the folder of the checkpoints."""

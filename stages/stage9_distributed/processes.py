@@ -2,14 +2,23 @@
 
 import json
 import os
+import signal
+import sys
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
 from .errors import LostContact, TrainingError
+
+NUMBERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT")
+VARIABLES = (*NUMBERS, "MASTER_ADDR")
+START = "start with torchrun"
+WAIT_FOR_TORCHRUN = 30.0  # seconds, after which a process ends by itself
 
 
 @dataclass(frozen=True)
@@ -27,9 +36,25 @@ class Processes:
 
     @classmethod
     def from_environment(cls, timeout):
-        """As torchrun's environment variables say. Without torchrun there is one process."""
-        names = ("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0), ("LOCAL_WORLD_SIZE", 1)
-        return cls(*(int(os.environ.get(name, default)) for name, default in names), timeout)
+        """As torchrun's environment variables say. Without torchrun there is one process.
+
+        Raises `TrainingError` if only some of the variables are set, or if their numbers do not fit.
+        """
+        if "RANK" not in os.environ and "WORLD_SIZE" not in os.environ:
+            return cls(0, 1, 0, 1, timeout)
+        absent = [name for name in VARIABLES if name not in os.environ]
+        if absent:
+            raise TrainingError(f"RANK or WORLD_SIZE is set, but not {' and '.join(absent)}; {START}")
+        given = {name: os.environ[name] for name in VARIABLES}
+        try:
+            rank, world_size, local_rank, local_world_size, port = (int(given[name]) for name in NUMBERS)
+        except ValueError:
+            rank, world_size, local_rank, local_world_size, port = -1, 0, -1, 0, 0
+        fits = 0 <= rank < world_size and 0 <= local_rank < local_world_size <= world_size and 0 < port < 2**16
+        if not fits:
+            shown = " ".join(f"{name}={text}" for name, text in given.items())
+            raise TrainingError(f"{shown} is not the environment of a process among several; {START}")
+        return cls(rank, world_size, local_rank, local_world_size, timeout)
 
     @property
     def limit(self):
@@ -114,7 +139,7 @@ class Processes:
         try:
             store.wait([f"facts of {rank}"], self.limit)
         except (dist.DistStoreError, RuntimeError):
-            raise TrainingError(f"process {rank} of {self.world_size} did not start in {self.timeout:g} s") from None
+            raise LostContact(f"process {rank} of {self.world_size} did not start in {self.timeout:g} s") from None
         return json.loads(store.get(f"facts of {rank}"))
 
     def group_for(self, device):
@@ -126,3 +151,37 @@ class Processes:
         totals = torch.tensor(numbers, dtype=torch.float64)
         dist.all_reduce(totals)
         return totals.tolist()
+
+
+def stop_torchrun():
+    """Ends torchrun, which would otherwise start all processes again although the same error would come again.
+
+    torchrun does so after every exit status except 0. For SIGTERM it ends the processes, this one too, and itself,
+    with exit status 1. Does nothing if torchrun did not start this process or would not start it again.
+    """
+    if not (is_from_torchrun(os.getppid()) and can_restart(os.environ)):
+        return
+    if os.environ["LOCAL_RANK"] == "0":
+        sys.stderr.flush()
+        os.kill(os.getppid(), signal.SIGTERM)
+    time.sleep(WAIT_FOR_TORCHRUN)  # a process that ends first would make torchrun start all of them again
+
+
+def is_from_torchrun(process):
+    """Whether a process, by its number, is torchrun."""
+    try:
+        command = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return any(word in (b"torch.distributed.run", b"torch.distributed.launch") for word in command) or any(
+        word.endswith((b"/torchrun", b"/torch/distributed/run.py")) for word in command[:3]
+    )
+
+
+def can_restart(environment):
+    """Whether torchrun would start this process again, as its variables say."""
+    try:
+        done, most = (int(environment[f"TORCHELASTIC_{name}"]) for name in ("RESTART_COUNT", "MAX_RESTARTS"))
+    except (KeyError, ValueError):
+        return False
+    return done < most

@@ -4,11 +4,14 @@ import time
 
 import torch
 from torch import nn
+from torch.distributed.checkpoint import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.nn.parallel import DistributedDataParallel
 
+from .checkpoint import reason_of
 from .errors import TrainingError
 from .sampler import Sampler, share
+from .settings import compare_settings
 
 LARGEST_NORM = 1.0  # of the gradient: longer ones are scaled down, because a recurrent cell sometimes has huge ones
 
@@ -32,10 +35,10 @@ class Training:
         self.gradients(self.sampler.batch(0))
         self.optimizer.zero_grad()  # get_state_dict initialises the optimizer's state only if there are no gradients
 
-    def run(self, steps, every, checkpoints=None):
+    def run(self, steps, every, checkpoints=None, settings=None):
         """Trains up to a number of steps. Every `every` steps it evaluates, prints a line and saves a checkpoint.
 
-        Returns whether the last checkpoint was written.
+        The checkpoint records `settings`, from `describe_settings`. Returns whether the last checkpoint was written.
         """
         loss, count, start = 0.0, 0, time.perf_counter()
         while self.step < steps:
@@ -47,7 +50,7 @@ class Training:
                 loss = float(loss)  # waits for the GPU, if there is one
                 self.report(loss, count, time.perf_counter() - start)
                 if checkpoints:
-                    checkpoints.save(self.step, self.state(), {"history": self.history})
+                    checkpoints.save(self.step, self.state(), {"history": self.history, "settings": settings})
                 loss, count, start = 0.0, 0, time.perf_counter()
         return checkpoints is None or checkpoints.wait()
 
@@ -98,16 +101,23 @@ class Training:
         network, optimizer = get_state_dict(self.network, self.optimizer)
         return {"network": network, "optimizer": optimizer}
 
-    def resume(self, checkpoints):
-        """Continues with the newest checkpoint, if there is one. Returns whether there is."""
+    def resume(self, checkpoints, settings):
+        """Continues with the newest checkpoint, if there is one. Returns whether there is.
+
+        Raises `TrainingError` if it belongs to a training with other settings.
+        """
         notes = checkpoints.newest()
         if notes is None:
             return False
+        remark = compare_settings(notes.get("settings"), settings, checkpoints.folder)
+        if remark and self.processes.rank == 0:
+            print(remark, flush=True)
         state = self.state()
         try:
             checkpoints.load(notes["step"], state)
-        except BaseException as error:
-            raise TrainingError(f"{checkpoints.folder} holds another network: {error}") from None
+        except CheckpointException as error:
+            place = f"step {notes['step']} of --checkpoint {checkpoints.folder}"
+            raise TrainingError(f"{place} does not fit this network: {reason_of(error)}") from None
         set_state_dict(
             self.network, self.optimizer, model_state_dict=state["network"], optim_state_dict=state["optimizer"]
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -186,6 +187,105 @@ def test_a_checkpoint_has_the_notes_of_its_step(alone, tmp_path):
     assert checkpoints.newest() == {"step": 20, "history": [{"step": 20}]}
 
 
+def damage(newest: Path, kind: str) -> None:
+    manifest = newest / "manifest.json"
+    text = manifest.read_text()
+    if kind == "a changed loss":
+        manifest.write_text(text.replace("0.75", "0.25"))
+    elif kind == "a list":
+        manifest.write_text(f"[{text}]")
+    elif kind == "no checksums":
+        manifest.write_text('{"step": 40, "history": []}')
+    elif kind == "checksums that are none":
+        manifest.write_text('{"step": 40, "history": [], "sha256": 3}')
+    elif kind == "nested brackets":
+        manifest.write_text("[" * 100_000)
+    elif kind == "not UTF-8":
+        manifest.write_bytes(b"\xff" + manifest.read_bytes())
+    elif kind == "a folder in it":
+        (newest / "more").mkdir()
+    elif kind == "a copy of another step":
+        shutil.rmtree(newest)
+        shutil.copytree(newest.with_name("step-00000020"), newest)
+    else:
+        shutil.rmtree(newest)
+        newest.touch()
+
+
+KINDS = (
+    "a changed loss", "a list", "no checksums", "checksums that are none", "nested brackets", "not UTF-8",
+    "a folder in it", "a copy of another step", "a file in its place",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_checkpoint_that_is_damaged_several_times(kind, alone, tmp_path, capsys):
+    checkpoints = stage9.Checkpoints(tmp_path, alone.limit)
+    checkpoints.save(20, {"weights": torch.ones(3)}, {"history": [{"loss": 0.75}]})
+    for _ in range(3):
+        checkpoints.save(40, {"weights": torch.ones(3)}, {"history": [{"loss": 0.75}]})
+        assert checkpoints.wait()
+        assert checkpoints.newest()["step"] == 40
+        damage(tmp_path / "step-00000040", kind)
+        assert checkpoints.newest()["step"] == 20
+        assert "step-00000040 is damaged and is not used: " in capsys.readouterr().out
+    assert len(list(tmp_path.glob("step-00000040.damaged*"))) == 3
+
+
+def test_only_names_of_checkpoints_are_read(alone, tmp_path):
+    """And the newest is that of the highest step, also with more than eight digits."""
+    checkpoints = stage9.Checkpoints(tmp_path, alone.limit)
+    for step in (99_999_999, 100_000_000):
+        checkpoints.save(step, {"weights": torch.ones(3)}, {})
+    assert checkpoints.wait()
+    for name in ("step-old", "step-5", "step-200000000 (copy)"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "step-00000007.writing").touch()
+    assert checkpoints.newest()["step"] == 100_000_000
+    names = {path.name for path in tmp_path.glob("step-*")}
+    assert names == {"step-old", "step-5", "step-200000000 (copy)", "step-99999999", "step-100000000"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ("RANK=0 WORLD_SIZE=2", "not LOCAL_RANK and LOCAL_WORLD_SIZE and MASTER_PORT and MASTER_ADDR"),
+        ("WORLD_SIZE=2", "not RANK"),
+        ("RANK=2 WORLD_SIZE=2", "RANK=2 WORLD_SIZE=2 LOCAL_RANK=0"),
+        ("RANK=one WORLD_SIZE=2", "RANK=one"),
+        ("RANK=-1 WORLD_SIZE=2", "RANK=-1"),
+        ("RANK=0 WORLD_SIZE=0", "WORLD_SIZE=0"),
+        ("RANK=0 WORLD_SIZE=2 MASTER_PORT=http", "MASTER_PORT=http"),
+    ],
+)
+def test_an_environment_that_torchrun_does_not_make(variables, named, monkeypatch, capsys):
+    given = dict(pair.split("=") for pair in variables.split())
+    others = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1234"}
+    for name in (*others, "RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in ({**others, **given} if "," not in named and "not " not in named else given).items():
+        monkeypatch.setenv(name, value)
+    assert stage9.train.main([]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert named in line
+    assert line.endswith("start with torchrun")
+
+
+@pytest.mark.parametrize("options", ["--state-size 10000000", "--task adding --length 10000000"])
+def test_a_size_beyond_the_memory_is_one_line(options, capsys, monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    assert stage9.train.main([*options.split(), "--device", "cpu"]) == 1
+    assert capsys.readouterr().err == f"error: {options}: this machine has not enough memory\n"
+
+
+def test_results_that_cannot_be_written_are_refused_at_the_start(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    (tmp_path / "file").touch()
+    assert stage9.train.main(["--steps", "1000000", "--output", str(tmp_path / "file"), "--device", "cpu"]) == 1
+    assert capsys.readouterr().err == f"error: --output {tmp_path / 'file'}: File exists\n"
+
+
 def test_the_program_in_one_process(tmp_path):
     """As a script in a folder of its own, with a picture of the losses."""
     command = [sys.executable, str(PROGRAM), "--cell", "gru", "--stage", "nn", "--steps", "30", "--every", "15"]
@@ -199,7 +299,14 @@ def test_the_program_in_one_process(tmp_path):
     assert "<svg" in (tmp_path / "out" / "loss.svg").read_text()
 
 
-@pytest.mark.parametrize("arguments", [["--steps", "0"], ["--every", "-1"], ["--stage", "8"], ["--cell", "rnn"]])
+OUT_OF_RANGE = (
+    "--steps 0", "--every -1", "--stage 8", "--cell rnn", "--learning-rate nan", "--learning-rate -1",
+    "--learning-rate inf", "--timeout 0", "--timeout nan", "--timeout 1e30", f"--seed {2**64}", "--state-size 1e3",
+    f"--state-size {10**19}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [options.split() for options in OUT_OF_RANGE], ids=" ".join)
 def test_an_option_out_of_range_is_refused(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         stage9.train.main(arguments)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,9 @@ def test_another_number_of_processes_resumes(tmp_path):
     launch(workers.train, 2, str(tmp_path), [*SMALL, "--steps", "40"], logs=tmp_path / "two")
     before = faults.final_state(tmp_path)[1]
     launch(workers.train, 3, str(tmp_path), SMALL, logs=tmp_path / "three")
-    assert "continues after step 40" in read_output(tmp_path / "three")[0]
+    said = read_output(tmp_path / "three")[0]
+    assert "was written with processes 2, this run has processes 3: from here on, sums are rounded in" in said
+    assert "continues after step 40" in said
     history = faults.final_state(tmp_path)[1]
     assert history[:2] == before
     assert history[2]["loss"] < history[1]["loss"]
@@ -82,7 +85,7 @@ def test_an_unfinished_checkpoint_is_removed_and_never_read(tmp_path):
     (checkpoints / "step-00000060").rename(checkpoints / "step-00000060.writing")
     launch(workers.train, 2, str(tmp_path), SMALL, logs=tmp_path / "again")
     assert "continues after step 40" in read_output(tmp_path / "again")[0]
-    assert sorted(path.name for path in checkpoints.iterdir()) == ["step-00000040", "step-00000060"]
+    assert sorted(path.name for path in checkpoints.glob("step-*")) == ["step-00000040", "step-00000060"]
 
 
 @pytest.mark.parametrize("damage", ["missing manifest", "missing file", "one bit", "empty manifest"])
@@ -107,13 +110,144 @@ def test_a_damaged_checkpoint_is_not_used(damage, tmp_path, capsys):
     assert newest.with_suffix(".damaged").exists()
 
 
-def test_a_checkpoint_of_another_network_is_refused(tmp_path):
-    run_ranks([*SMALL, "--checkpoint", str(tmp_path / "c")], folder=tmp_path)
-    for other in (["--cell", "gru", "--stage", "nn"], ["--state-size", "20"]):
-        [ended] = run_ranks([*SMALL, *other, "--checkpoint", str(tmp_path / "c")], folder=tmp_path)
-        assert ended.status == 1
-        assert len(ended.errors) == 1
-        assert "holds another network" in ended.errors[0]
+def test_a_step_that_is_damaged_again_is_not_used(tmp_path):
+    arguments = [*SMALL, "--checkpoint", str(tmp_path / "c")]
+    run_ranks(arguments, folder=tmp_path)
+    for kept in (["step-00000060.damaged"], ["step-00000060.damaged", "step-00000060.damaged-2"]):
+        (tmp_path / "c" / "step-00000060" / "manifest.json").write_text("")
+        [ended] = run_ranks(arguments, folder=tmp_path)
+        assert ended.status == 0, ended.output
+        assert "continues after step 40" in ended.output
+        assert sorted(path.name for path in (tmp_path / "c").glob("*damaged*")) == kept
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        ("--cell lltm", "--cell gru --stage nn"),
+        ("--state-size 16", "--state-size 20"),
+        ("--learning-rate 0.003", "--learning-rate 0.01"),
+        ("--batch-size 64 --seed 0", "--batch-size 32 --seed 1"),
+        ("--task rows", "--task digits"),
+        ("--task rows", "--task adding"),
+    ],
+)
+def test_a_checkpoint_of_another_training_is_refused(then, now, checkpoint_of_20, tmp_path):
+    arguments = [*SMALL, *now.split(), "--checkpoint", str(checkpoint_of_20)]
+    before = sorted(checkpoint_of_20.iterdir())
+    told = now.removesuffix(" --stage nn")
+    message = f"error: --checkpoint {checkpoint_of_20} was written with {then}, this run has {told}"
+    ended = run_ranks(arguments, folder=tmp_path)
+    assert_one_line(message, *ended)
+    assert ended[0].errors[0] == message
+    assert sorted(checkpoint_of_20.iterdir()) == before
+
+
+@pytest.fixture(scope="module")
+def checkpoint_of_20(tmp_path_factory):
+    """A folder with a checkpoint, which no test may change."""
+    folder = tmp_path_factory.mktemp("checkpoint")
+    run_ranks([*SMALL, "--steps", "20", "--checkpoint", str(folder / "c")], folder=folder)
+    return folder / "c"
+
+
+def test_other_samples_of_the_same_name_are_refused(tmp_path):
+    for name, first, status in (("a.csv", 0, 0), ("a.csv", 1, 1), ("same_as_the_first.csv", 0, 0)):
+        lines = [f"{','.join(['1'] * 64)},{(k + first) % 10}" for k in range(20)]
+        (tmp_path / name).write_text("\n".join(lines))
+        options = ["--data", str(tmp_path / name), "--checkpoint", str(tmp_path / "c"), "--steps", "20"]
+        [ended] = run_ranks([*SMALL, *options], folder=tmp_path)
+        assert ended.status == status, ended.output
+        assert [("was written with --data of checksum " in line) for line in ended.errors] == [True] * status
+
+
+def test_a_checkpoint_of_an_earlier_version(tmp_path):
+    """It does not record its options: a line says so, and a network of another shape is refused in one line."""
+    arguments = [*SMALL, "--steps", "20", "--checkpoint", str(tmp_path / "c")]
+    run_ranks(arguments, folder=tmp_path)
+    manifest = tmp_path / "c" / "step-00000020" / "manifest.json"
+    notes = json.loads(manifest.read_text())
+    del notes["settings"], notes["sha256"]["manifest.json"]
+    manifest.write_text(json.dumps(notes))
+    [ended] = run_ranks(arguments, folder=tmp_path)
+    assert ended.status == 0
+    assert "does not record its options" in ended.output
+    assert "continues after step 20" in ended.output
+    ended = run_ranks([*arguments, "--cell", "gru", "--stage", "nn"], folder=tmp_path)
+    assert_one_line("does not fit this network: Missing key in checkpoint state_dict", *ended)
+
+
+def test_fewer_steps_than_the_checkpoint_has(checkpoint_of_20, tmp_path):
+    [ended] = run_ranks([*SMALL, "--steps", "10", "--checkpoint", str(checkpoint_of_20)], folder=tmp_path)
+    assert ended.status == 0
+    assert "--steps 10: the checkpoint has more steps already, so nothing is trained" in ended.output
+
+
+def test_a_folder_in_use_is_refused(tmp_path):
+    """Two processes of another run have it. The first is killed, and the second still has it."""
+    folder = tmp_path / "c"
+    with lock_of(folder, "acquire") as first, lock_of(folder, "join") as second:
+        [ended] = run_ranks([*SMALL, "--checkpoint", str(folder)], folder=tmp_path)
+        assert_one_line(f"error: {folder} is in use by process ", ended)
+        assert int(ended.errors[0].split()[-1]) in (first.pid, second.pid)
+        first.kill(), first.wait()
+        ended = run_ranks(*[[*SMALL, "--checkpoint", str(folder)]] * 2, folder=tmp_path)
+        assert_one_line(f"error: {folder} is in use by process {second.pid}", *ended)
+        second.kill(), second.wait()
+        assert run_ranks([*SMALL, "--checkpoint", str(folder)], folder=tmp_path)[0].status == 0
+
+
+@contextmanager
+def lock_of(folder: Path, method: str):
+    """Another process that has the lock of a folder."""
+    holds = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from stage9_distributed.lock import FolderLock
+getattr(FolderLock(sys.argv[2]), sys.argv[3])() or print("locked", flush=True)
+sys.stdin.read()
+"""
+    command = [sys.executable, "-c", holds]
+    started = subprocess.Popen(
+        [*command, str(PROGRAM.parents[1]), str(folder), method],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert started.stdout.readline() == "locked\n"
+        yield started
+    finally:
+        started.kill()
+        started.communicate()
+
+
+def test_a_folder_that_is_removed_meanwhile(tmp_path):
+    """The run makes a new one, unless another run has one there: then this run ends."""
+    arguments = [*SMALL, "--steps", "80", "--checkpoint", str(tmp_path / "c")]
+    prepare = dict.fromkeys(range(2), ranks.folder_removed)
+    first, second = run_ranks(arguments, arguments, folder=tmp_path, prepare=prepare)
+    assert (first.status, second.status) == (0, 0), first.output
+    assert sorted(path.name for path in (tmp_path / "c").glob("step-*")) == ["step-00000060", "step-00000080"]
+    prepare = dict.fromkeys(range(2), ranks.folder_of_another_run)
+    arguments = [*SMALL, "--checkpoint", str(tmp_path / "other")]
+    assert_one_line("other is in use by process", *run_ranks(arguments, arguments, folder=tmp_path, prepare=prepare))
+    assert not list((tmp_path / "other").glob("step-*"))
+
+
+def test_a_folder_that_becomes_a_file_meanwhile(tmp_path):
+    arguments = [*SMALL, "--checkpoint", str(tmp_path / "c")]
+    [ended] = run_ranks(arguments, folder=tmp_path, prepare={0: ranks.folder_becomes_a_file})
+    assert ended.status == 1
+    assert [line.split()[2] for line in ended.errors] == ["40", "60"]
+    assert "step     60" in ended.output
+    assert "Traceback" not in ended.output
+
+
+def test_an_old_checkpoint_that_cannot_be_removed(tmp_path):
+    arguments = [*SMALL, "--checkpoint", str(tmp_path / "c")]
+    [ended] = run_ranks(arguments, folder=tmp_path, prepare={0: ranks.nothing_can_be_removed})
+    assert ended.status == 0, ended.output
+    assert "an old checkpoint cannot be removed: [Errno 13]" in ended.output
+    assert len(list((tmp_path / "c").glob("step-*"))) == 3
 
 
 def test_a_full_disk_does_not_stop_the_training(tmp_path):
@@ -123,7 +257,7 @@ def test_a_full_disk_does_not_stop_the_training(tmp_path):
     message = r"^error: step (\d+) has no checkpoint: .* MiB are free in .*; the last one is none$"
     assert re.findall(message, first.output, re.MULTILINE) == ["20"]
     assert "step     60" in first.output
-    assert sorted(path.name for path in (tmp_path / "c").iterdir()) == ["step-00000040", "step-00000060"]
+    assert sorted(path.name for path in (tmp_path / "c").glob("step-*")) == ["step-00000040", "step-00000060"]
 
 
 def test_without_its_last_checkpoint_the_program_fails(tmp_path):
@@ -209,7 +343,7 @@ def test_torchrun_restarts_a_killed_process(tmp_path):
         for line in started.stdout:
             lines.append(line)
             if len(lines) == 3:
-                os.kill(child_of(started.pid), 9)
+                os.kill(children_of(started.pid)[0], 9)
         assert started.wait() == 0, lines
     finally:
         started.kill()
@@ -220,7 +354,61 @@ def test_torchrun_restarts_a_killed_process(tmp_path):
     assert faults.differences(tmp_path, tmp_path / "undisturbed") == []
 
 
-def child_of(process: int) -> int:
-    """One of the processes that torchrun has started."""
-    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return next(int(child) for child in children if b"train.py" in Path(f"/proc/{child}/cmdline").read_bytes())
+@pytest.mark.parametrize(
+    ("arguments", "message", "most"),
+    [
+        (["--data", "/absent.csv"], "error: cannot read digits from", 1),
+        (["--steps", "0"], "error: argument --steps", 2),  # each process finds it, but the other may end before
+    ],
+    ids=["found by the program", "found by argparse"],
+)
+def test_torchrun_does_not_retry_an_error_of_the_user(arguments, message, most, tmp_path):
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*command, "--max-restarts", "2", str(PROGRAM), *SMALL, *arguments],
+        capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert 1 <= done.stderr.count(message) <= most, done.stderr
+
+
+def test_orphans_of_a_killed_torchrun_have_the_folder(tmp_path):
+    """They go on with the training. Another run is refused until they end."""
+    folder = tmp_path / "c"
+    arguments = [*SMALL, "--steps", "1000000", "--checkpoint", str(folder)]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    with (tmp_path / "log").open("w") as log:
+        started = subprocess.Popen(
+            [*command, str(PROGRAM), *arguments], stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        )
+    orphans = []
+    try:
+        wait_until(lambda: faults.list_steps(folder))
+        orphans = children_of(started.pid)
+        started.kill()
+        started.wait()
+        [ended] = run_ranks([*SMALL, "--checkpoint", str(folder)], folder=tmp_path)
+        assert_one_line(f"{folder} is in use by process ", ended)
+        assert int(ended.errors[0].split()[-1]) in orphans
+    finally:
+        started.kill()
+        for orphan in orphans:
+            os.kill(orphan, 9)
+    wait_until(lambda: not any(Path(f"/proc/{orphan}").exists() for orphan in orphans))
+    [ended] = run_ranks([*SMALL, "--steps", "20", "--checkpoint", str(folder)], folder=tmp_path)
+    assert "continues after step" in ended.output
+    assert ended.status == 0
+
+
+def wait_until(is_true, seconds: float = 60) -> None:
+    """Asks again and again; a test that waits for longer fails."""
+    end = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def children_of(process: int) -> list[int]:
+    """The processes that torchrun has started."""
+    children = map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())
+    return [child for child in children if b"train.py" in Path(f"/proc/{child}/cmdline").read_bytes()]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
+import shutil
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -117,7 +120,6 @@ def dies() -> None:
 def full_disk() -> None:
     """From the second checkpoint on, files cannot grow beyond a few bytes."""
     import resource
-    import signal
 
     save = stage9.Checkpoints.save
 
@@ -132,3 +134,54 @@ def full_disk() -> None:
         save(checkpoints, step, *rest)
 
     stage9.Checkpoints.save = limited
+
+
+def before_save(of_step: int, function: Callable[[Path], None]) -> None:
+    """Calls a function, in the first process, with the folder of the checkpoints before one is saved."""
+    save = stage9.Checkpoints.save
+
+    def save_after(checkpoints: object, step: int, *rest: object) -> None:
+        checkpoints.wait()
+        if step == of_step and checkpoints.is_first:
+            function(checkpoints.folder)
+        dist.barrier(group=checkpoints.group)
+        save(checkpoints, step, *rest)
+
+    stage9.Checkpoints.save = save_after
+
+
+def folder_removed() -> None:
+    """The user removes the folder of the checkpoints."""
+    before_save(60, shutil.rmtree)
+
+
+def folder_becomes_a_file() -> None:
+    """The user replaces the folder of the checkpoints by a file."""
+    before_save(40, lambda folder: (shutil.rmtree(folder), folder.touch()))
+
+
+def folder_of_another_run() -> None:
+    """The user removes the folder of the checkpoints and starts another run, which makes it again."""
+    before_save(40, lambda folder: (shutil.rmtree(folder), lock_elsewhere(folder)))
+
+
+def lock_elsewhere(folder: Path) -> None:
+    """A forked process, which ends with this one, takes the lock of a folder."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.close(reading)
+        stage9.lock.FolderLock(folder).acquire()
+        os.write(writing, b"1")
+        ctypes.CDLL(None).prctl(1, 9)  # SIGKILL when the parent ends
+        signal.pause()
+    os.read(reading, 1)
+
+
+def nothing_can_be_removed() -> None:
+    """As if the file system refused to remove folders."""
+
+    def refuse(path: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise PermissionError(13, "Permission denied", str(path))
+
+    shutil.rmtree = refuse
