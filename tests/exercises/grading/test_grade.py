@@ -433,7 +433,7 @@ def test_what_was_handed_in_is_not_replaced_by_what_comes_back(tmp_path):
             member.size = 1
             files.addfile(member, io.BytesIO(b"x"))
     (tmp_path / "given.py").write_text("given")
-    isolation.extract_files(data.getvalue(), tmp_path, {tmp_path / "given.py"})
+    isolation.extract_files(io.BytesIO(data.getvalue()), tmp_path, {tmp_path / "given.py"})
     assert (tmp_path / "given.py").read_text() == "given"
     assert (tmp_path / "made.txt").read_text() == "x"
 
@@ -450,9 +450,9 @@ def test_an_archive_writes_into_its_folder_only(tmp_path):
         files.addfile(link)
     folder = tmp_path / "folder"
     folder.mkdir()
-    isolation.extract_files(data.getvalue(), folder)
-    isolation.extract_files(data.getvalue()[:700], folder)
-    isolation.extract_files(b"nonsense" * 100, folder)
+    isolation.extract_files(io.BytesIO(data.getvalue()), folder)
+    isolation.extract_files(io.BytesIO(data.getvalue()[:700]), folder)
+    isolation.extract_files(io.BytesIO(b"nonsense" * 100), folder)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["fine", "folder", "inside", "inside"]
 
 
