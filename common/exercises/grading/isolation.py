@@ -40,8 +40,10 @@ COUNTS = "/tmp/counts.json"
 AND_FILE = '"$@" >&2; status=$?; cat "$0" 2>/dev/null; exit $status'
 AND_FOLDER = '"$@" >&2; status=$?; tar --create --format=ustar --file=- . 2>/dev/null; exit $status'
 # Runs a program with the arguments in a file: bubblewrap's command line has at most 9,000 words.
-WITH_ARGUMENTS = "import os, sys; program, file = sys.argv[1:]; " \
+WITH_ARGUMENTS = (
+    "import os, sys; program, file = sys.argv[1:]; "
     "os.execv(program, [program, *open(file, 'rb').read().split(b'\\0')[:-1]])"
+)
 
 
 class Isolation:
@@ -209,7 +211,7 @@ EXTENDED = (
 
 
 class PlainMember(tarfile.TarInfo):
-    """A member of an archive in the format ustar. Other formats have headers of any size, which tarfile would read."""
+    """A member of a ustar archive. Other formats have headers of any size, which tarfile would read into memory."""
 
     @classmethod
     def frombuf(cls, buf: bytes, encoding: str, errors: str) -> PlainMember:

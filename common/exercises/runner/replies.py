@@ -1,4 +1,4 @@
-"""What a reply of the learner's process must look like. Its code may have written the reply itself, with any content."""
+"""The form that a reply of the learner's process must have. The learner's code may have written any other reply."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The protocol between judge and learner: a frame is JSON text and the bytes of its tensors. It cannot run code.
 
-Both sides use this file, the learner's without the rest of `common`. Before each frame comes a nonce of `NONCE` bytes:
-an answer repeats that of its request. The judge compares it before it reads any size, and checks each number of a
-frame before it allocates memory for it, because code in the learner's process can write anything.
+Both sides use this file, the learner's without the rest of `common`. Before each frame come `NONCE` random bytes,
+which an answer repeats from its request. The judge compares them before it reads any size, and checks each number of
+a frame before it allocates memory for it, because code in the learner's process can write anything.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def pack(value: object) -> list[bytes]:
         {"value": encode(value, tensors), "tensors": [_described(tensor) for tensor in tensors]}
     ).encode()
     size = sum(_span(tensor) * tensor.element_size() for tensor in tensors)
-    shown = max([size, *(tensor.numel() * tensor.element_size() for tensor in tensors if tensor.device.type != "meta")])
+    shown = max(
+        [size, *(tensor.numel() * tensor.element_size() for tensor in tensors if tensor.device.type != "meta")]
+    )
     if shown + len(text) > MOST:
         raise ValueError(f"tensors of {shown / 1e6:,.0f} MB: a check accepts at most {MOST / 1e6:,.0f} MB")
     if len(text) > MOST_TEXT:
@@ -47,7 +49,7 @@ def pack(value: object) -> list[bytes]:
 
 
 def unpack(read: Callable[[int], bytes]) -> object:
-    """The tree of the next frame; `read(n)` returns n bytes. Raises an exception, often ValueError, for an invalid one."""
+    """The tree of the next frame; `read(n)` returns n bytes. Raises an exception if it is invalid."""
     size, rest = struct.unpack("<QQ", read(16))
     if size > MOST_TEXT or size + rest > MOST:
         raise ValueError(f"a message of {size + rest} bytes")
