@@ -50,7 +50,7 @@ nonce, plain = frame.f_locals['nonce'], {
     'dtype': 'float64', 'device': 'cpu', 'size': [1], 'stride': [1], 'offset': 0, 'bytes': 8, 'requires_grad': False,
     'conj': False, 'neg': False}
 def answer(tensor):
-    call = {'dict': [['value', {'tensor': 0}], ['graph', None], ['changed', {'dict': []}], ['same', []]]}
+    call = {'dict': [['value', {'tensor': 0}], ['graph', None], ['changed', []], ['same', []]]}
     return {'value': {'dict': [['answer', call]]}, 'tensors': [tensor]}
 """ + SAY.replace("os.write(file, ", "os.write(file, nonce + ")
 
@@ -93,6 +93,7 @@ HOSTILE = {
         + RIGHT,
         "",
     ),
+    "knows the nonce and says a number": (KNOW + "say(answer(plain), 8)" + RIGHT, "double(x)"),
     "knows the nonce and says an offset of 48 GB": (
         KNOW + "say(answer(dict(plain, offset=6 * 10**9)), 8)" + RIGHT,
         "the check's pipe",

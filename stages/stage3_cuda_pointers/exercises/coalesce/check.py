@@ -57,9 +57,9 @@ def require_wide_indices(code):
     either = "|".join([*names, "blockDim.x"])
     narrow += re.findall(rf"{NARROW}(\w+)=[^;,]*(?:blockIdx|gridDim)\.x[^;,]*\*", dense)
     narrow += re.findall(rf"\b({either})<=?count\b", dense) + ["count"] * ("count" in names)
+    named = " and ".join(dict.fromkeys(narrow)).replace("*", " * ")
     require(
         not narrow,
-        f"the kernel computes {' and '.join(dict.fromkeys(narrow)).replace('*', ' * ')} in 32 bits, but count has 64: "
-        "the results are wrong for a count that does not fit into 32 bits. Use int64_t, and convert a factor before it "
-        "is multiplied, as in 3/index_of_64_bits",
+        f"the kernel computes {named} in 32 bits, but count has 64: the results are wrong for a count that does not "
+        "fit into 32 bits. Use int64_t, and convert a factor before it is multiplied, as in 3/index_of_64_bits",
     )
