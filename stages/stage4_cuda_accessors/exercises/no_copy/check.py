@@ -14,8 +14,8 @@ def check(work):
     for file in ("csrc/step.cpp", "csrc/step_kernel.cu"):
         if narrow := re.search(NARROW, work.code(file, strings=False)):
             raise Failure(
-                f"{file} uses {narrow[0]:.60}, whose strides have 32 bits: the element of a tensor with large strides "
-                "is another one. The kernel reads any strides with accessors of 64 bits"
+                f"{file} uses {narrow[0]:.60}, whose strides have 32 bits: the element of a tensor with large "
+                "strides is another one. The kernel reads any strides with accessors of 64 bits"
             )
     step = work.load("_C").step
     numbers = work.numbers()
