@@ -108,8 +108,11 @@ def run_check(work: Work) -> tuple[str, str]:
         kind, message = error.kind, str(error)
     except UserError:
         raise
-    except Exception:
+    except Exception as error:
         kind, message = "checker", f"the check itself failed; this is not your mistake.\n{traceback.format_exc()}"
+        if work.isolation:  # our solution has passed, so the reason is what this submission has returned or printed
+            work.printed = "\n".join(filter(None, [work.printed, traceback.format_exc()]))
+            message = f"the check cannot process what your code returned or printed: {type(error).__name__}: {error}"
     finally:
         work.close()
     if kind != "passed":

@@ -11,10 +11,12 @@ import datetime
 import io
 import json
 import os
+import re
 import shutil
+import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 OUT = ROOT / "out"
 CSV, JSON = OUT / "grades.csv", OUT / "grades.json"
 LONGEST_REMARK = 500  # characters, about as many as a cell of a spreadsheet can show
+FORMULA = re.compile(r"""(?:^|(?<=[\s,;:|"']))(?=[=+\-@＝＋－＠])""")
 MOST_LINES = 10  # of the output of a solution that does not pass, and of the lines to look at
 
 
@@ -58,10 +61,11 @@ class Mark:
 
 @dataclass(frozen=True)
 class StudentRow:
-    """A student's marks, in the order of the exercises."""
+    """A student's marks, in the order of the exercises. `remark` says why nothing of a student is graded."""
 
     student: str
     marks: tuple[Mark, ...]
+    remark: str = ""
 
     @property
     def points(self) -> int:
@@ -81,41 +85,77 @@ def grade(
 ) -> int:
     """Grades each student's folder in `folder`, writes both files and shows a summary; always 0.
 
-    Raises `UserError` if there is nothing to grade, no sandbox, or a solution that does not pass on this machine.
+    An exercise whose solution does not pass on this machine is left out, and the reason is shown and written.
+    Raises `UserError` if there is nothing to grade, no sandbox, or no exercise whose solution passes.
     """
     if not folder:
         raise UserError("DIR is missing: make grade DIR=submissions/, which holds a folder for each student")
     exercises = [find(name) for name in only] or every()
-    students = submissions.find_students(Path(folder))
+    students, others = submissions.find_students(Path(folder)), submissions.find_others(Path(folder))
     paths = Path(csv_path or CSV), Path(json_path or JSON)
     box = sandbox.choose_sandbox(kind or None, image or "")
     jobs = jobs or max(1, (os.cpu_count() or 1) // 2)
     how = f"in {box.kind}, without network" if box else "WITHOUT a sandbox: submissions run with all your permissions"
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name may have letters that the terminal lacks
     say(f"{len(students)} students, {len(exercises)} exercises, {how}; {jobs} at a time")
     for path in paths:
         write_file(path)  # report now if a file cannot be written
     started = time.perf_counter()
-    for exercise in exercises:
-        with step(f"our own solution of {exercise.id} first"):
-            check_solution(exercise, box)
-    rows: list[StudentRow] = []
+    left_out = check_solutions(exercises, box)
+    exercises = [exercise for exercise in exercises if exercise.id not in left_out]
+    rows = [print_row(refuse(name, reason, exercises)) for name, reason in others.items()]
     pool = ThreadPoolExecutor(jobs)
     try:
         for result in pool.map(lambda student: grade_student(student, exercises, box), students):
             rows.append(print_row(result))
-            write_tables(rows, exercises, box, paths)  # write after each student, in case of an interruption
+            write_tables(
+                rows, exercises, box, paths, left_out
+            )  # write after each student, in case of an interruption
     finally:
         pool.shutdown(cancel_futures=True)
+    for name, reason in left_out.items():
+        say(f"{name} is not graded: {reason.splitlines()[0]}")
     say(f"{time.perf_counter() - started:.0f} s; written: {', '.join(map(display_path, paths))}")
     return 0
 
 
 def write_tables(
-    rows: Sequence[StudentRow], exercises: Sequence[Exercise], box: Sandbox | None, paths: tuple[Path, Path]
+    rows: Sequence[StudentRow],
+    exercises: Sequence[Exercise],
+    box: Sandbox | None,
+    paths: tuple[Path, Path],
+    left_out: Mapping[str, str],
 ) -> None:
     """Writes the CSV and the JSON. Raises `UserError` if that fails."""
-    for path, text in zip(paths, (as_csv(rows, exercises), as_json(rows, exercises, box)), strict=True):
+    texts = as_csv(rows, exercises, left_out), as_json(rows, exercises, box, left_out)
+    for path, text in zip(paths, texts, strict=True):
         write_file(path, text)
+
+
+def check_solutions(exercises: Sequence[Exercise], box: Sandbox | None) -> dict[str, str]:
+    """Checks our solutions; why those exercises cannot be graded here whose solution does not pass, by exercise.
+
+    Shows each reason as soon as it is known. Raises `UserError` if no solution passes.
+    """
+    left_out: dict[str, str] = {}
+    for exercise in exercises:
+        try:
+            with step(f"our own solution of {exercise.id} first"):
+                check_solution(exercise, box)
+        except Exception as error:
+            reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            left_out[exercise.id] = submissions.sanitize(reason)
+            say(left_out[exercise.id])
+    if len(left_out) == len(exercises):
+        raise UserError("nothing can be graded.\n" + "\n".join(left_out.values()))
+    return left_out
+
+
+def refuse(name: str, reason: str, exercises: Sequence[Exercise]) -> StudentRow:
+    """The row of an entry of the class's folder that is not a student's folder."""
+    marks = (Mark(exercise.id, 0, exercise.points, "refused", reason) for exercise in exercises)
+    return StudentRow(submissions.sanitize_name(name), tuple(marks), reason)
 
 
 def check_solution(exercise: Exercise, box: Sandbox | None) -> None:
@@ -157,7 +197,7 @@ def check_isolated(exercise: Exercise, folder: Path, box: Sandbox | None) -> Ver
 def grade_student(student: Path, exercises: Sequence[Exercise], box: Sandbox | None) -> StudentRow:
     """A student's marks."""
     return StudentRow(
-        submissions.sanitize(student.name, 100),
+        submissions.sanitize_name(student.name),
         tuple(grade_exercise(student, exercise, box) for exercise in exercises),
     )
 
@@ -197,6 +237,7 @@ def print_row(row: StudentRow) -> StudentRow:
     of = sum(mark.of for mark in row.marks)
     counts = {name: sum(mark.outcome == name for mark in row.marks) for name in OUTCOMES}
     others = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    others = row.remark or others
     say(f"  {row.student:<24} {row.points:>3} of {of}" + (f"   {others}" if others else ""))
     return row
 
@@ -204,7 +245,9 @@ def print_row(row: StudentRow) -> StudentRow:
 OUTCOMES = ("failed", "refused", "untouched", "not handed in")
 
 
-def as_csv(rows: Sequence[StudentRow], exercises: Sequence[Exercise]) -> str:
+def as_csv(
+    rows: Sequence[StudentRow], exercises: Sequence[Exercise], left_out: Mapping[str, str] | None = None
+) -> str:
     """One line for each student: points for each exercise (empty if not handed in) and why points were lost."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
@@ -212,7 +255,8 @@ def as_csv(rows: Sequence[StudentRow], exercises: Sequence[Exercise]) -> str:
     for row in rows:
         points = ["" if mark.outcome in ("untouched", "not handed in") else mark.points for mark in row.marks]
         told = [m for m in row.marks if m.look_at or (m.message and m.outcome != "passed")]
-        remarks = " | ".join(f"{mark.exercise}: {summarise(mark)}" for mark in told)
+        said = [row.remark] if row.remark else [f"{mark.exercise}: {summarise(mark)}" for mark in told]
+        remarks = " | ".join([*said, *(f"{name}: not graded, see the JSON" for name in left_out or ())])
         of = sum(mark.of for mark in row.marks)
         table.writerow([escape_formula(row.student), *points, row.points, of, escape_formula(remarks)])
     return text.getvalue()
@@ -225,17 +269,27 @@ def summarise(mark: Mark) -> str:
 
 
 def escape_formula(cell: str) -> str:
-    """The text of a cell, escaped so that no spreadsheet interprets it as a formula."""
-    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t")) else cell
+    """The text of a cell, escaped so that no spreadsheet interprets any part of it as a formula.
+
+    A spreadsheet may split the text again: where `;` separates cells, a comma does not, and the quotes around the
+    text have another meaning. So the apostrophe comes wherever a cell could begin.
+    """
+    return FORMULA.sub("'", cell)
 
 
-def as_json(rows: Sequence[StudentRow], exercises: Sequence[Exercise], box: Sandbox | None) -> str:
+def as_json(
+    rows: Sequence[StudentRow],
+    exercises: Sequence[Exercise],
+    box: Sandbox | None,
+    left_out: Mapping[str, str] | None = None,
+) -> str:
     """The same with every message in full."""
     return json.dumps(
         {
             "date": datetime.date.today().isoformat(),
             "sandbox": box.kind if box else "none",
             "exercises": [{"id": each.id, "title": each.title, "points": each.points} for each in exercises],
+            "not_graded": [{"id": name, "reason": reason} for name, reason in (left_out or {}).items()],
             "students": [
                 {"student": row.student, "total": row.points, "marks": [asdict(mark) for mark in row.marks]}
                 for row in rows
@@ -252,6 +306,6 @@ def write_file(path: Path, text: str | None = None) -> None:
         if text is None:
             path.open("a").close()
         else:
-            path.write_text(text if text.endswith("\n") else f"{text}\n")
+            path.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None

@@ -8,7 +8,7 @@ but not write them: a submission can neither link an object of a solution nor le
 from __future__ import annotations
 
 import contextlib
-import io
+import itertools
 import os
 import shutil
 import subprocess
@@ -18,7 +18,7 @@ import tempfile
 import threading
 from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from ... import paths
 from ...errors import UserError
@@ -33,10 +33,17 @@ if TYPE_CHECKING:
 BUILDER = Path(__file__).with_name("builder.py")
 BUILD_SECONDS = 300
 MAX_BYTES = 100_000_000  # bytes of a library, or of all files that a program leaves
+MAX_FILES = 1000  # that a program leaves
+MAX_COUNTS = 2_000_000  # bytes of a program's counts: JSON text, whose objects take up to 50 times as much memory
 COUNTS = "/tmp/counts.json"
 # A command's output goes to stderr, so that stdout holds only the result: a file, or the whole folder.
 AND_FILE = '"$@" >&2; status=$?; cat "$0" 2>/dev/null; exit $status'
-AND_FOLDER = '"$@" >&2; status=$?; tar --create --file=- . 2>/dev/null; exit $status'
+AND_FOLDER = '"$@" >&2; status=$?; tar --create --format=ustar --file=- . 2>/dev/null; exit $status'
+# Runs a program with the arguments in a file: bubblewrap's command line has at most 9,000 words.
+WITH_ARGUMENTS = (
+    "import os, sys; program, file = sys.argv[1:]; "
+    "os.execv(program, [program, *open(file, 'rb').read().split(b'\\0')[:-1]])"
+)
 
 
 class Isolation:
@@ -80,10 +87,18 @@ class Isolation:
         built = self._build("program", folder, file, "program")
         if "EMULATOR_COUNTS" in variables:
             variables = {**variables, "EMULATOR_COUNTS": COUNTS}
-        command = ["sh", "-c", AND_FILE, COUNTS, str(built), *arguments]
-        status, answer, text = self._fetch(command, folder, seconds, [self.built_files], variables, stdin=stdin)
-        if answer:
-            counts.write_bytes(answer)
+        words = self.built_files / "arguments"
+        words.write_bytes(b"".join(f"{word}\0".encode() for word in arguments))
+        words.chmod(0o644)  # the sandbox runs as another user
+        start = [sys.executable, "-I", "-S", "-c", WITH_ARGUMENTS, str(built), str(words)]
+        command = ["sh", "-c", AND_FILE, COUNTS, *start]
+        with tempfile.TemporaryFile() as answer:
+            status, text = self._fetch(
+                command, folder, seconds, [self.built_files], variables, answer, stdin=stdin, most=MAX_COUNTS
+            )
+            answer.seek(0)
+            if found := answer.read():
+                counts.write_bytes(found)
         return status, text
 
     def python(
@@ -95,8 +110,10 @@ class Isolation:
         """
         self.handed_in = self.handed_in or set(folder.rglob("*"))
         command = ["sh", "-c", AND_FOLDER, "sh", sys.executable, *arguments]
-        status, answer, text = self._fetch(command, folder, seconds, [], variables, stdin=stdin)
-        extract_files(answer, folder, self.handed_in)
+        with tempfile.TemporaryFile() as archive:
+            status, text = self._fetch(command, folder, seconds, [], variables, archive, stdin=stdin)
+            archive.seek(0)
+            extract_files(archive, folder, self.handed_in)
         return status, text
 
     def _build(self, what: str, folder: Path, name: str, result: str) -> Path:
@@ -104,13 +121,16 @@ class Isolation:
         readable = [ROOT / "common", given, (given / "headers").resolve()]
         variables = {"BUILD_DIR": "/tmp/build", "SHARED_BUILD_DIRS": str(given)}
         command = [sys.executable, str(BUILDER), what, str(folder), name]
-        status, answer, text = self._fetch(command, folder, BUILD_SECONDS, readable, variables, read_only=True)
-        if status is None:
-            raise UserError(f"your code does not build within {BUILD_SECONDS} s")
-        if status != 0 or not answer:
-            raise UserError(text or f"your code does not build: status {status}")
-        path = self.built_files / result
-        path.write_bytes(answer)
+        with tempfile.TemporaryFile() as answer:
+            status, text = self._fetch(command, folder, BUILD_SECONDS, readable, variables, answer, read_only=True)
+            if status is None:
+                raise UserError(f"your code does not build within {BUILD_SECONDS} s")
+            if status != 0 or not answer.tell():
+                raise UserError(text or f"your code does not build: status {status}")
+            answer.seek(0)
+            path = self.built_files / result
+            with path.open("wb") as file:
+                shutil.copyfileobj(answer, file)
         path.chmod(0o755)
         return path
 
@@ -121,11 +141,14 @@ class Isolation:
         seconds: float,
         readable: Sequence[Path],
         variables: dict[str, str],
+        answer: BinaryIO,
         read_only: bool = False,
         stdin: str = "",
-    ) -> tuple[int | None, bytes, str]:
-        """Runs a command: its status (None if it ran out of time), its stdout up to `MAX_BYTES`, and its stderr.
+        most: int = MAX_BYTES,
+    ) -> tuple[int | None, str]:
+        """Runs a command: its status (None if it ran out of time) and its stderr.
 
+        Its stdout, up to `most` bytes, is written to the file `answer`, not kept in memory.
         Raises `Stopped` if the sandbox had to kill it or one of its processes.
         """
         environment = {**process.environment(), **variables}
@@ -138,8 +161,8 @@ class Isolation:
             start_new_session=True,
         )
         process.write_stdin(started, stdin)
-        printed, answer = process.OutputReader(started.stderr), bytearray()
-        reader = threading.Thread(target=read_into, args=(started.stdout, answer), daemon=True)
+        printed = process.OutputReader(started.stderr)
+        reader = threading.Thread(target=copy_pipe, args=(started.stdout, answer, most), daemon=True)
         reader.start()
         in_time = ending.finish(started, seconds)
         for thread in (reader, printed.thread):
@@ -149,7 +172,7 @@ class Isolation:
             raise Stopped("crash", message)
         if status != 0:
             self.printed = "\n".join(filter(None, [self.printed, printed.text]))
-        return status, bytes(answer), printed.text
+        return status, printed.text
 
 
 def given_builds() -> Path:
@@ -173,22 +196,43 @@ def build_given(folder: Path, target: str) -> None:
         subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True)
 
 
-def read_into(pipe, answer: bytearray) -> None:
-    """Reads a pipe to its end and keeps the data up to a limit."""
-    while piece := os.read(pipe.fileno(), 1 << 16):
-        answer += piece[: MAX_BYTES - len(answer)]
+def copy_pipe(pipe, file: BinaryIO, most: int) -> None:
+    """Reads a pipe to its end and writes the data to a file, up to a limit."""
+    with contextlib.suppress(ValueError):  # the file is closed: the rest is not needed
+        while piece := os.read(pipe.fileno(), 1 << 16):
+            most -= file.write(piece[:most])
     pipe.close()
 
 
-def extract_files(archive: bytes, folder: Path, kept: Collection[Path] = ()) -> None:
+EXTENDED = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE),
+)
+
+
+class PlainMember(tarfile.TarInfo):
+    """A member of a ustar archive. Other formats have headers of any size, which tarfile would read into memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> PlainMember:
+        """The member that a header describes. Raises `tarfile.ReadError` for an extended header or a wrong size."""
+        member = super().frombuf(buf, encoding, errors)
+        if member.type in EXTENDED:
+            raise tarfile.ReadError(f"a member of type {member.type!r}")
+        if not 0 <= member.size <= MAX_BYTES:
+            raise tarfile.ReadError(f"a member of {member.size} bytes")
+        return member
+
+
+def extract_files(archive: BinaryIO, folder: Path, kept: Collection[Path] = ()) -> None:
     """Writes the regular files of an archive into a folder, as far as the archive can be read, and nowhere else.
 
     Files in `kept` are not overwritten.
     """
     left = MAX_BYTES
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as files:
-            for member in files:
+        with tarfile.open(fileobj=archive, mode="r:", tarinfo=PlainMember) as files:
+            for member in itertools.islice(files, MAX_FILES):
                 path = PurePosixPath(member.name)
                 if not member.isreg() or path.is_absolute() or ".." in path.parts or member.size > left:
                     continue
@@ -197,7 +241,8 @@ def extract_files(archive: bytes, folder: Path, kept: Collection[Path] = ()) -> 
                 if target in kept:
                     continue
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(files.extractfile(member).read())
+                with target.open("wb") as file:
+                    shutil.copyfileobj(files.extractfile(member), file)
                 target.chmod(0o755 if member.mode & 0o100 else 0o644)
     except (tarfile.TarError, OSError, ValueError, OverflowError):
         return  # files before the error are written; the check reports missing ones

@@ -40,7 +40,7 @@ def descendants(pid: int) -> tuple[list[int], int]:
 
 def private_memory(pid: int) -> int:
     """The private memory of a process in bytes, without mapped files, which processes share."""
-    fields = dict(line.split(":", 1) for line in read_file(f"/proc/{pid}/status").splitlines())
+    fields = dict(line.split(":", 1) for line in read_file(f"/proc/{pid}/status").split("\n") if ":" in line)
     return sum(int(fields.get(name, "0").split()[0]) for name in ("RssAnon", "RssShmem", "VmSwap")) * 1024
 
 
@@ -61,7 +61,7 @@ def read_meminfo(name: str) -> int:
 def read_file(path: str) -> str:
     """The text of a file; empty if it is gone."""
     try:
-        with open(path) as file:  # noqa: PTH123
+        with open(path, errors="replace") as file:  # noqa: PTH123 (a process may name itself in any bytes)
             return file.read()
     except OSError:
         return ""

@@ -41,13 +41,13 @@ def printed(
     text = require_clean_run(ran, case, variables.get("EMULATOR_CHECKS", ""))
     read, exact = (float, torch.float64) if dtype.is_floating_point else (int, torch.int64)
     try:
-        numbers = [read(word) for word in text.split()]
-    except ValueError:
+        numbers = torch.tensor([read(word) for word in text.split()], dtype=exact)
+    except (ValueError, OverflowError, RuntimeError):
         lines = "\n".join(f"  | {line}" for line in text.splitlines()[:OUTPUT])
         raise Failure(f"{case}: the program prints something other than numbers:\n{lines}") from None
     if len(numbers) != math.prod(shape):
         raise Failure(f"{case}: the program prints {len(numbers)} numbers, expected {math.prod(shape)}")
-    return torch.tensor(numbers, dtype=exact).to(dtype).view(*shape), ran.counted
+    return numbers.to(dtype).view(*shape), ran.counted
 
 
 def require_clean_run(ran: ProgramRun, case: str, checks: str = "") -> str:

@@ -302,8 +302,12 @@ class Work:
         else:
             command = [sys.executable, *words]
             status, output = process.run(command, self.folder, self.seconds, stdin=nonce, **variables)
-        printed, told, value = output.partition(nonce)
-        return ProgramRun(status, printed.strip(), told=json.loads(value.splitlines()[0]) if told else None)
+        printed, _, value = output.partition(nonce)
+        try:
+            told = json.loads(value.partition("\n")[0])
+        except (ValueError, RecursionError):  # it ended before, or wrote this itself
+            told = None
+        return ProgramRun(status, printed.strip(), told=told)
 
     # Answers -------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 REPETITIONS = 5
+COUNTS_CALLS = ("allocations", "recorded_in_backward")  # in one thread: learner.py rejects others meanwhile
 
 
 def node(module, name, *arguments):

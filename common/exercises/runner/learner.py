@@ -20,6 +20,7 @@ import traceback
 import types
 import warnings
 from pathlib import Path
+from time import process_time_ns, thread_time_ns
 from typing import BinaryIO
 
 import wire  # stands beside this script
@@ -27,6 +28,7 @@ import wire  # stands beside this script
 FOLDER = Path(sys.argv[1]).resolve()
 PACKAGE = "lltm_exercise"
 KEPT_GRAPHS = 16
+SHORT = 20_000  # nanoseconds, less than it takes to start a thread
 # Functions of torch that tell what holds for the whole program.
 SETTINGS = (
     "get_default_dtype",
@@ -133,7 +135,8 @@ class Learner:
         tensors = [one for one in wire.leaves([arguments, list(keywords.values())]) if isinstance(one, torch.Tensor)]
         before = [] if may_change else [(one, one.detach().clone()) for one in tensors]
         failed = self.failed_launches()
-        with self.counting or contextlib.nullcontext():
+        counts = name in getattr(self.own.get(module), "COUNTS_CALLS", ())
+        with self.counting or (OneThread() if counts else contextlib.nullcontext()):
             value = function(*arguments, **keywords)
         self.require_no_failure(failed)
         outputs = [one for one in wire.leaves(value) if isinstance(one, torch.Tensor)]
@@ -190,12 +193,35 @@ class Learner:
 
     def count(self) -> None:
         """Starts counting ATen calls, bytes saved for backward and accesses of kernels."""
+        torch.ones(1, requires_grad=True).sum().backward()  # autograd starts its own threads now, not while we count
         self.counting = Counting(self.emulator)
 
     def counted(self) -> dict:
         """The counts since `count`."""
         counting, self.counting = self.counting, None
         return counting.end()
+
+
+def time_of_other_threads() -> int:
+    """The processor time in nanoseconds that all threads but this one have used, including those that have ended."""
+    tries = [(thread_time_ns(), process_time_ns(), thread_time_ns()) for _ in range(5)]
+    _, whole, own = min(tries, key=lambda times: times[2] - times[0])  # the least disturbed one
+    return whole - own
+
+
+class OneThread:
+    """Raises `RuntimeError` if other threads run inside `with`, where torch would count nothing of what they do."""
+
+    def __enter__(self) -> None:
+        self.before = time_of_other_threads()
+
+    def __exit__(self, kind: type | None, *_: object) -> None:
+        is_on_gpu = torch.cuda.is_initialized()  # then autograd and the driver have threads of their own
+        if kind is None and not is_on_gpu and time_of_other_threads() - self.before > SHORT:
+            raise RuntimeError(
+                "your code computes in another thread, whose calls and bytes this check cannot count: compute in the "
+                "thread of the caller"
+            )
 
 
 class Counting:
@@ -226,11 +252,12 @@ class Counting:
 
     def __enter__(self) -> None:
         self.contexts = contextlib.ExitStack()
+        self.contexts.enter_context(OneThread())
         self.contexts.enter_context(torch.autograd.graph.saved_tensors_hooks(self.keep, lambda tensor: tensor))
         self.contexts.enter_context(self.mode())
 
-    def __exit__(self, *_: object) -> None:
-        self.contexts.close()
+    def __exit__(self, *raised: object) -> None:
+        self.contexts.__exit__(*raised)
 
     def end(self) -> dict:
         """The counts."""
@@ -315,18 +342,17 @@ def main(requests: BinaryIO, answers: BinaryIO) -> None:
 
     while True:
         try:
-            request = unpack(read)
-            nonce = {"nonce": request["nonce"]}
+            nonce, request = read(wire.NONCE), unpack(read)
             try:
                 value = getattr(learner, request["do"])(**request["with"])
                 require_settings(settings)
                 require_unchanged(functions)
-                answer = pack(nonce | {"answer": value})
+                answer = pack({"answer": value})
             except (Exception, SystemExit, KeyboardInterrupt) as error:
-                answer = pack(nonce | {"error": describe_error(error)})
+                answer = pack({"error": describe_error(error)})
             if os.getpid() != process:  # a forked process must not answer as well
                 os._exit(0)
-            for part in answer:
+            for part in (nonce, *answer):
                 answers.write(part)
             answers.flush()
         except OSError:  # the learner's code has closed our pipes

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import wire
+from . import replies, wire
 from .ending import MARK, count_oom_kills, describe_signal, finish, has_ended, kill_tree, limit_memory, tie_to_parent
 
 SCRIPT = Path(__file__).with_name("learner.py")
@@ -76,13 +76,13 @@ class Process:
         limit = self.seconds - self.used + (START_SECONDS if self.is_new else 0)
         deadline = start + max(0.0, limit)
         try:
-            nonce = secrets.token_hex(16)  # an answer that was prepared in advance does not contain it
-            send(self.process.stdin.fileno(), wire.pack({"do": do, "with": arguments, "nonce": nonce}), deadline)
-            answer = wire.unpack(lambda count: receive(self.process.stdout.fileno(), count, deadline, self.has_ended))
-            if answer["nonce"] != nonce:
-                raise ValueError("not an answer to this request")
-            error = LearnerError(**answer["error"]) if "error" in answer else None
-            answer = answer.get("answer")
+            nonce = secrets.token_hex(wire.NONCE // 2).encode()  # an answer made in advance does not contain it
+            send(self.process.stdin.fileno(), [nonce, *wire.pack({"do": do, "with": arguments})], deadline)
+            reply = self._reply(nonce, deadline)
+            replies.require_valid(do, reply)
+            error, answer = None, reply.get("answer")
+            if "error" in reply:
+                error = LearnerError(**reply["error"])
         except TimeoutError:
             raise self._late() from None
         except (OSError, EOFError):
@@ -97,6 +97,16 @@ class Process:
         if error:
             raise error
         return answer
+
+    def _reply(self, nonce: bytes, deadline: float) -> object:
+        """The next frame. Nothing of it is read unless it begins with this nonce: ValueError."""
+
+        def read(count: int) -> bytearray:
+            return receive(self.process.stdout.fileno(), count, deadline, self.has_ended)
+
+        if read(len(nonce)) != nonce:
+            raise ValueError("not an answer to this request")
+        return wire.unpack(read)
 
     def has_ended(self) -> bool:
         """Whether the process has ended; a process that it forked may still hold its pipes."""
@@ -249,7 +259,7 @@ def send(pipe: int, parts: Sequence[bytes], deadline: float) -> None:
             left = left[os.write(pipe, left) :]
 
 
-def receive(pipe: int, count: int, deadline: float, has_ended: Callable[[], bool]) -> bytes:
+def receive(pipe: int, count: int, deadline: float, has_ended: Callable[[], bool]) -> bytearray:
     """Reads exactly that many bytes; TimeoutError if they do not come in time, EOFError if the writer has ended."""
     data = bytearray()
     while len(data) < count:
@@ -266,4 +276,4 @@ def receive(pipe: int, count: int, deadline: float, has_ended: Callable[[], bool
         if not piece:
             raise EOFError
         data += piece
-    return bytes(data)
+    return data

@@ -1,6 +1,8 @@
 """The protocol between judge and learner: a frame is JSON text and the bytes of its tensors. It cannot run code.
 
-Both sides use this file, the learner's without the rest of `common`.
+Both sides use this file, the learner's without the rest of `common`. Before each frame come `NONCE` random bytes,
+which an answer repeats from its request. The judge compares them before it reads any size, and checks each number of
+a frame before it allocates memory for it, because code in the learner's process can write anything.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-MOST = 2**30  # bytes of a frame
-MOST_TEXT = 2**24  # bytes of its JSON text
+NONCE = 32  # bytes before each frame
+MOST = 2**27  # bytes of a frame, and of any tensor in it, even if its elements share memory
+MOST_TEXT = 2**21  # bytes of its JSON text, whose objects take up to 50 times as much memory
+MOST_DIMENSIONS = 64  # as in torch
+OFFSETS = 16  # from 0 to 15: of a tensor's first element
 PIPE_LOST = 77  # the exit status of a learner's process that can no longer answer
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -32,24 +37,37 @@ def pack(value: object) -> list[bytes]:
         {"value": encode(value, tensors), "tensors": [_described(tensor) for tensor in tensors]}
     ).encode()
     size = sum(_span(tensor) * tensor.element_size() for tensor in tensors)
-    if size + len(text) > MOST:
-        raise ValueError(f"tensors of {size / 1e6:,.0f} MB: a check accepts at most {MOST / 1e6:,.0f} MB")
+    shown = max(
+        [size, *(tensor.numel() * tensor.element_size() for tensor in tensors if tensor.device.type != "meta")]
+    )
+    if shown + len(text) > MOST:
+        raise ValueError(f"tensors of {shown / 1e6:,.0f} MB: a check accepts at most {MOST / 1e6:,.0f} MB")
+    if len(text) > MOST_TEXT:
+        raise ValueError(f"values of {len(text) / 1e6:,.0f} MB: a check accepts at most {MOST_TEXT / 1e6:,.0f} MB")
     parts = [_bytes(tensor) for tensor in tensors]
     return [struct.pack("<QQ", len(text), sum(map(len, parts))), text, *parts]
 
 
 def unpack(read: Callable[[int], bytes]) -> object:
-    """The tree of the next frame; `read(n)` returns n bytes. Raises ValueError for an invalid frame."""
+    """The tree of the next frame; `read(n)` returns n bytes. Raises an exception if it is invalid."""
     size, rest = struct.unpack("<QQ", read(16))
     if size > MOST_TEXT or size + rest > MOST:
         raise ValueError(f"a message of {size + rest} bytes")
-    head, data = json.loads(read(size)), bytearray(read(rest))
+    head, data = json.loads(read(size)), read(rest)
+    data = memoryview(data if isinstance(data, bytearray) else bytearray(data))
     tensors, at = [], 0
     for described in head["tensors"]:
-        end = at + int(described["bytes"])
+        end = at + require_number(described["bytes"], len(data) - at)
         tensors.append(_tensor(described, data[at:end]))
         at = end
     return decode(head["value"], tensors)
+
+
+def require_number(value: object, most: int) -> int:
+    """The value if it is a whole number from 0 to `most`; otherwise raises ValueError."""
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError("a number of the message is out of range")
+    return value
 
 
 def leaves(value: object) -> list:
@@ -100,7 +118,7 @@ def _described(tensor: Tensor) -> dict:
         "device": str(tensor.device),
         "size": list(tensor.shape),
         "stride": list(tensor.stride()),
-        "offset": tensor.storage_offset() % 16,  # enough to keep how it is aligned
+        "offset": tensor.storage_offset() % OFFSETS,  # enough to keep how it is aligned
         "bytes": 0 if tensor.device.type == "meta" else _span(tensor) * tensor.element_size(),
         "requires_grad": tensor.requires_grad,
         "conj": tensor.is_conj(),  # a view whose numbers are conjugated when they are read
@@ -128,16 +146,29 @@ def _marked(tensor: Tensor, conj: bool, neg: bool) -> Tensor:
     return torch._neg_view(tensor) if neg else tensor
 
 
-def _tensor(described: dict, data: bytearray) -> Tensor:
-    dtype, device, size = DTYPES[described["dtype"]], torch.device(described["device"]), described["size"]
-    if device.type == "meta":
-        return torch.empty_strided(size, described["stride"], dtype=dtype, device="meta")
+def _checked_layout(described: dict, most: int) -> tuple[list[int], list[int], int]:
+    """Size, stride and offset of a tensor with at most that many elements; ValueError if a number is out of range."""
+    size, stride = described["size"], described["stride"]
+    if len(size) > MOST_DIMENSIONS or len(stride) != len(size):
+        raise ValueError(f"a tensor of {len(size)} dimensions with {len(stride)} strides")
+    for number in (*size, *stride):
+        require_number(number, 2**62)
+    require_number(math.prod(size), most)
+    return size, stride, require_number(described["offset"], OFFSETS - 1)
+
+
+def _tensor(described: dict, data: memoryview) -> Tensor:
+    dtype, device = DTYPES[described["dtype"]], torch.device(described["device"])
+    is_meta = device.type == "meta"
+    size, stride, offset = _checked_layout(described, 2**62 if is_meta else MOST // dtype.itemsize)
+    if is_meta:
+        return torch.empty_strided(size, stride, dtype=dtype, device="meta")
     if math.prod(size) == 0:
         return torch.empty(size, dtype=dtype, device=device).requires_grad_(described["requires_grad"])
-    offset, count = described["offset"], len(data) // dtype.itemsize
+    count = len(data) // dtype.itemsize
     storage = torch.empty(offset + count, dtype=torch.uint8 if dtype == torch.bool else dtype)
     storage.view(torch.uint8).fill_(255)  # NaN before the first element
     storage = storage.view(dtype)
     storage[offset:].copy_(torch.frombuffer(data, dtype=dtype))
-    plain = storage.to(device).as_strided(size, described["stride"], offset)
+    plain = storage.to(device).as_strided(size, stride, offset)
     return _marked(plain, described["conj"], described["neg"]).requires_grad_(described["requires_grad"])

@@ -7,10 +7,13 @@ import hashlib
 import io
 import json
 import os
+import re
+import resource
 import socket
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,6 +41,18 @@ def say(text, size=0):
         with contextlib.suppress(OSError):
             os.write(file, struct.pack('<QQ', len(text), size) + text + b'1' * min(size, 8))
 """
+# Finds the nonce of the current request, by which an answer is recognised.
+KNOW = """import sys
+frame = sys._getframe()
+while 'nonce' not in frame.f_locals or 'request' not in frame.f_locals:
+    frame = frame.f_back
+nonce, plain = frame.f_locals['nonce'], {
+    'dtype': 'float64', 'device': 'cpu', 'size': [1], 'stride': [1], 'offset': 0, 'bytes': 8, 'requires_grad': False,
+    'conj': False, 'neg': False}
+def answer(tensor):
+    call = {'dict': [['value', {'tensor': 0}], ['graph', None], ['changed', []], ['same', []]]}
+    return {'value': {'dict': [['answer', call]]}, 'tensors': [tensor]}
+""" + SAY.replace("os.write(file, ", "os.write(file, nonce + ")
 
 # What is handed in for 1/double, beside what must be said about it. Most would be right if it got away with the rest.
 WRONG = {
@@ -77,6 +92,23 @@ HOSTILE = {
         "'size': [10**9, 10**6], 'stride': [0, 0], 'offset': 0, 'bytes': 8, 'requires_grad': False}]}, size=8)"
         + RIGHT,
         "",
+    ),
+    "knows the nonce and says a number": (KNOW + "say(answer(plain), 8)" + RIGHT, "double(x)"),
+    "knows the nonce and says an offset of 48 GB": (
+        KNOW + "say(answer(dict(plain, offset=6 * 10**9)), 8)" + RIGHT,
+        "the check's pipe",
+    ),
+    "knows the nonce and says a tensor of a petabyte": (
+        KNOW + "say(answer(dict(plain, size=[10**9, 10**6], stride=[0, 0])), 8)" + RIGHT,
+        "the check's pipe",
+    ),
+    "knows the nonce and says what is no answer": (
+        KNOW + "say({'value': {'dict': [['answer', {'dict': [['value', 1]]}]]}, 'tensors': []})" + RIGHT,
+        "the check's pipe",
+    ),
+    "knows the nonce and says what is no error": (
+        KNOW + "say({'value': {'dict': [['error', {'dict': [['kind', 1]]}]]}, 'tensors': []})" + RIGHT,
+        "the check's pipe",
     ),
     "says it a thousand deep": (SAY + "say(eval('[' * 90 + ']' * 90))\nsay({})" + RIGHT, "the check's pipe"),
     "fills the disk": (
@@ -433,7 +465,7 @@ def test_what_was_handed_in_is_not_replaced_by_what_comes_back(tmp_path):
             member.size = 1
             files.addfile(member, io.BytesIO(b"x"))
     (tmp_path / "given.py").write_text("given")
-    isolation.extract_files(data.getvalue(), tmp_path, {tmp_path / "given.py"})
+    isolation.extract_files(io.BytesIO(data.getvalue()), tmp_path, {tmp_path / "given.py"})
     assert (tmp_path / "given.py").read_text() == "given"
     assert (tmp_path / "made.txt").read_text() == "x"
 
@@ -450,9 +482,9 @@ def test_an_archive_writes_into_its_folder_only(tmp_path):
         files.addfile(link)
     folder = tmp_path / "folder"
     folder.mkdir()
-    isolation.extract_files(data.getvalue(), folder)
-    isolation.extract_files(data.getvalue()[:700], folder)
-    isolation.extract_files(b"nonsense" * 100, folder)
+    isolation.extract_files(io.BytesIO(data.getvalue()), folder)
+    isolation.extract_files(io.BytesIO(data.getvalue()[:700]), folder)
+    isolation.extract_files(io.BytesIO(b"nonsense" * 100), folder)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["fine", "folder", "inside", "inside"]
 
 
@@ -479,7 +511,7 @@ def test_a_check_of_nothing_is_refused(tmp_path, monkeypatch):
         find("1/nothing")
 
 
-def test_a_solution_that_does_not_pass_stops_everything(tmp_path, monkeypatch):
+def test_if_no_solution_passes_nothing_is_graded(tmp_path, monkeypatch):
     """Nobody loses points because a check, or the machine, is wrong."""
     (tmp_path / "class" / "ada").mkdir(parents=True)
     hidden = tmp_path / "1" / "double" / "check.py"
@@ -539,3 +571,112 @@ def test_a_mistake_is_one_line(tmp_path):
         assert done.returncode == 1
         assert done.stderr.startswith(message)
         assert "Traceback" not in done.stderr
+
+
+SPLIT = re.compile(r"""[\s,;:|"']+""")  # at each of these a spreadsheet may begin another cell
+FORMULAS = ["=1+1", "x;=1+1", "x,=1+1", "x\t=1+1", "x\n=1+1", 'x";=1+1', "x|-2+3+cmd", "x; +1", "x;@SUM(1)", "x;＝1"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_students_text_begins_no_formula_however_the_table_is_split(text):
+    mark = grade.Mark("1/double", 0, 2, "failed", text)
+    shown = grade.as_csv([grade.StudentRow(grade.submissions.sanitize_name(text), (mark,))], [find("1/double")])
+    assert len(shown.splitlines()) == 2
+    for line in shown.splitlines()[1:]:
+        for separator in (",", ";", "\t", "|", ":", " "):
+            cells = [cell for row in csv.reader([line], delimiter=separator) for cell in row] + line.split(separator)
+            assert not [cell for cell in cells if cell.strip(' "').startswith(("=", "+", "-", "@", "＝"))]
+
+
+def test_a_name_cannot_forge_a_line(tmp_path, capsys):
+    (tmp_path / "class" / "eve\nada   6 of 6").mkdir(parents=True)
+    paths = {"csv_path": str(tmp_path / "g.csv"), "json_path": str(tmp_path / "g.json")}
+    grade.grade(str(tmp_path / "class"), only=["1/double"], kind="none", **paths)
+    assert r"  eve\nada   6 of 6" in capsys.readouterr().out.splitlines()[-2]
+    assert len((tmp_path / "g.csv").read_text().splitlines()) == 2
+
+
+def test_a_link_gets_no_points_and_what_is_not_a_folder_has_a_row(tmp_path, capsys):
+    (tmp_path / "class" / "ada" / "1" / "double").mkdir(parents=True)
+    (tmp_path / "class" / "ada" / "1" / "double" / "answer.py").write_text(RIGHT)
+    (tmp_path / "class" / "eve").symlink_to(tmp_path / "class" / "ada")
+    (tmp_path / "class" / "bob.zip").touch()
+    paths = {"csv_path": str(tmp_path / "g.csv"), "json_path": str(tmp_path / "g.json")}
+    grade.grade(str(tmp_path / "class"), only=["1/double"], kind="none", **paths)
+    assert "this is a link" in capsys.readouterr().out
+    assert (tmp_path / "g.csv").read_text().splitlines()[1:] == [
+        "bob.zip,0,0,2,this is an archive; unpack it into a folder",
+        "eve,0,0,2,this is a link; hand in the files themselves",
+        "ada,2,2,2,",
+    ]
+
+
+def test_an_exercise_that_cannot_be_checked_here_is_left_out_and_the_others_are_graded(tmp_path, monkeypatch, capsys):
+    (tmp_path / "class" / "ada" / "1" / "double").mkdir(parents=True)
+    (tmp_path / "class" / "ada" / "1" / "double" / "answer.py").write_text(RIGHT)
+    hidden = tmp_path / "1" / "observed" / "check.py"
+    hidden.parent.mkdir(parents=True)
+    hidden.write_text("def check(work):\n    assert False, 'always'\n")
+    monkeypatch.setenv("EXERCISES", f"{PRIVATE}:{tmp_path}")
+    paths = {"csv_path": str(tmp_path / "g.csv"), "json_path": str(tmp_path / "g.json")}
+    assert grade.grade(str(tmp_path / "class"), only=["1/observed", "1/double"], kind="none", **paths) == 0
+    shown = capsys.readouterr().out
+    reason = "1/observed: our own solution does not pass on this machine.\nalways"
+    assert shown.index(reason) < shown.index("  ada")
+    assert (tmp_path / "g.csv").read_text().splitlines() == [
+        "student,1/double,total,of,remarks", "ada,2,2,2,\"1/observed: not graded, see the JSON\""
+    ]  # fmt: skip
+    assert json.loads((tmp_path / "g.json").read_text())["not_graded"] == [{"id": "1/observed", "reason": reason}]
+
+
+@pytest.mark.needs("bwrap")
+def test_a_program_gets_more_arguments_than_bubblewrap_accepts(tmp_path):
+    tmp_path.chmod(0o755)
+    (tmp_path / "sum.cu").write_text(
+        "#include <cstdio>\n#include <cstdlib>\nint main(int count, char** words) {\n  double sum = 0;\n"
+        '  for (int k = 1; k < count; ++k) sum += std::atof(words[k]);\n  std::printf("%d %.9g\\n", count, sum);\n}\n'
+    )
+    with Isolation(sandbox.choose_sandbox("bubblewrap")) as boxes:
+        for words in (["0.5"] * 40_050, [], ["a b\n", "", "1"]):
+            status, text = boxes.program("sum.cu", words, tmp_path, 60, {}, tmp_path / "counts")
+            said = f"{len(words) + 1} {sum(float(word) for word in words if word[:1].isdigit()):.9g}"
+            assert (status, text.splitlines()[0]) == (0, said)
+
+
+def headers(*types: bytes, size: int = 512) -> io.BytesIO:
+    """An archive of members of these types and of this size, each followed by one block."""
+    data = b""
+    for kind in types:
+        member = tarfile.TarInfo("made.txt")
+        member.type, member.size = kind, size
+        data += member.tobuf(tarfile.USTAR_FORMAT) + b"9 a=bcde\n".ljust(512, b"\0")
+    return io.BytesIO(data)
+
+
+@pytest.mark.parametrize("kind", isolation.EXTENDED)
+def test_headers_of_any_size_are_not_read(tmp_path, kind):
+    isolation.extract_files(headers(tarfile.REGTYPE, kind, tarfile.REGTYPE), tmp_path)
+    isolation.extract_files(headers(kind, tarfile.REGTYPE), tmp_path / "nothing")
+    assert [path.name for path in tmp_path.iterdir()] == ["made.txt"]
+
+
+def test_a_program_leaves_a_limited_number_of_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(isolation, "MAX_FILES", 3)
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.USTAR_FORMAT) as files:
+        for k in range(10):
+            files.addfile(tarfile.TarInfo(str(k)))
+    data.seek(0)
+    isolation.extract_files(data, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.needs("bwrap")
+def test_a_result_of_any_size_does_not_fill_the_memory(tmp_path):
+    tmp_path.chmod(0o755)
+    code = "import sys\nfor _ in range(3000):\n    sys.stdout.buffer.write(b'1' * 10**6)"
+    with Isolation(sandbox.choose_sandbox("bubblewrap")) as boxes, tempfile.TemporaryFile() as answer:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        boxes._fetch([sys.executable, "-c", code], tmp_path, 60, [], {}, answer)
+        assert answer.tell() == isolation.MAX_BYTES
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # KB

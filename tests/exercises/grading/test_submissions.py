@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -138,3 +140,88 @@ def test_text_cannot_steer_a_terminal_or_run_on():
     assert submissions.sanitize("d_z ∂ ‘ok’\n\t😀") == "d_z ∂ ‘ok’\n\t😀"
     assert submissions.sanitize("\x1b[2J\x07\u202e\x9bx") == "?[2J???x"
     assert submissions.sanitize("x" * 9999, most=5) == "xxxxx [cut after 5 characters]"
+
+
+EVASIONS = {
+    "a namespace": "using namespace emulator;",
+    "a mangled name": 'extern char nonce asm("_ZN8emulator5nonceE");',
+    "another end": "std::quick_exit(0);",
+    "a name in two lines": "emu\\\nlator::nonce();",
+    "a name in three lines": "emu\\\nla\\\ntor::nonce();",
+    "a name that is put together": "#define JOIN(a, b) a##b",
+    "the input": "std::cin >> nonce;",
+    "a thread": "std::thread worker(compute);",
+    "a thread without std": "thread worker([&] { compute(); });",
+    "a thread of Python": "import threading",
+    "a pool of threads": "from concurrent.futures import ThreadPoolExecutor",
+    "another name of sys": "import sys as s",
+    "letters that Python reads as others": "\U0001d530ys.\U0001d52aodules",
+    "a counter of calls": "c10::impl::ExcludeDispatchKeyGuard guard(c10::DispatchKey::Python);",
+}
+
+
+@pytest.mark.parametrize("code", EVASIONS.values(), ids=EVASIONS)
+def test_other_ways_to_write_such_lines_are_named_too(answer, code):
+    (answer / "csrc" / "lltm.cpp").write_text(f"int a;\n{code}\n")
+    found = submissions.find_suspicious(answer, {})
+    assert [line.partition(" ")[0] for line in found] == ["csrc/lltm.cpp:2"]
+
+
+@pytest.mark.parametrize("code", ["// one thread (of a warp) per row", "x = x.clone()", "thread = threadIdx.x;"])
+def test_usual_lines_are_not_named(answer, code):
+    (answer / "csrc" / "lltm.cpp").write_text(f"{code}\n")
+    assert submissions.find_suspicious(answer, {}) == []
+
+
+def test_a_long_line_takes_no_time(answer):
+    (answer / "csrc" / "lltm.cpp").write_text("ExcludeDispatchKey" * 100_000 + "\\\n" * 1000)
+    start = time.monotonic()
+    submissions.find_suspicious(answer, {})
+    assert time.monotonic() - start < 5
+
+
+def test_what_is_not_a_folder_is_named_with_the_reason(answer, tmp_path):
+    (tmp_path / "class" / "eve").symlink_to(tmp_path / "class" / "ada")
+    (tmp_path / "class" / "bob.zip").touch()
+    (tmp_path / "class" / "list.txt").touch()
+    assert [path.name for path in submissions.find_students(tmp_path / "class")] == ["ada"]
+    found = submissions.find_others(tmp_path / "class")
+    assert found == {
+        "bob.zip": "this is an archive; unpack it into a folder",
+        "eve": "this is a link; hand in the files themselves",
+        "list.txt": "this is not a folder",
+    }
+
+
+def test_a_class_of_archives_is_told_so(tmp_path):
+    (tmp_path / "ada.zip").touch()
+    with pytest.raises(UserError, match=r"holds no folders \(only ada\.zip\)"):
+        submissions.find_students(tmp_path)
+
+
+@pytest.mark.parametrize("archive", ["work.zip", "3.tar.gz", "work/all.7z", "3/guard.ZIP", "work/3/guard.tgz"])
+def test_an_archive_in_a_students_folder_is_named(tmp_path, archive):
+    (tmp_path / archive).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / archive).touch()
+    assert submissions.find_submission(tmp_path, "3/guard") is None
+    assert submissions.find_elsewhere(tmp_path, "3/guard") == f"there is {archive}, which is not unpacked"
+
+
+def test_a_link_that_leads_nowhere_and_a_file_are_refused(tmp_path):
+    (tmp_path / "3").mkdir()
+    (tmp_path / "3" / "guard").symlink_to("nowhere")
+    with pytest.raises(Refused, match="3/guard is a link"):
+        submissions.find_submission(tmp_path, "3/guard")
+    (tmp_path / "3" / "launch").touch()
+    with pytest.raises(Refused, match="3/launch is a file"):
+        submissions.find_submission(tmp_path, "3/launch")
+
+
+def test_a_name_is_one_line_whatever_it_contains():
+    every = [chr(code) for code in range(0x110000)]
+    names = {unicodedata.category(c): f"a{c}b" for c in every}
+    assert len(names) == 30  # categories
+    shown = [submissions.sanitize_name(name) for name in names.values()]
+    assert all(len(name.splitlines()) == 1 and name.encode() for name in shown)
+    assert len(set(shown)) == 30
+    assert submissions.sanitize_name("ada\nbob\\n\udcff") == r"ada\nbob\\n\udcff"

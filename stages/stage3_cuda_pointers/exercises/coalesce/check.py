@@ -1,3 +1,5 @@
+import re
+
 import torch
 
 from common.exercises.judge import Failure, find_host_calls, require, same
@@ -5,12 +7,15 @@ from common.exercises.judging.programs import printed
 
 MANY = 40_000  # more elements than a small grid computes
 FEW = (1, 2, 3)  # elements
+NARROW = r"(?<!long )\b(?:int|unsigned(?:\s+int)?|u?int32_t)\s+"  # a type of 32 bits
+DECLARED = rf"{NARROW}(\w+(?:\s*=[^;,()]*)?(?:,\s*\w+\s*=[^;,()]*)*)"
 LOST = "this is exp(x) - 1 computed directly, which loses the digits of an x near zero"
 
 
 def check(work):
     on_the_host = find_host_calls(work.code("elu.cu", strings=False), "exp", "expm1")
     require(not on_the_host, f"host code calls {' and '.join(on_the_host)}: the kernel computes all values")
+    require_wide_indices(work.code("elu.cu", strings=False).partition("int main")[0])
     numbers = work.numbers()
     for about in (3000, 1000, 0, *FEW, MANY):
         count = about if about in FEW else about + int(torch.randint(1, 100, (), generator=numbers))
@@ -39,3 +44,22 @@ def check(work):
             raise Failure(
                 f"{case}: right, but {sectors:,} sectors are moved, and the numbers fill only {needed:,}\n{table}"
             )
+
+
+def require_wide_indices(code):
+    """Raises `Failure` if the device code computes an element's number in 32 bits: no test has that many elements."""
+    names = [part.split("=")[0].strip() for found in re.findall(DECLARED, code) for part in found.split(",")]
+    dense = re.sub(r"\s*([-+*/%()=<])\s*", r"\1", code)
+    factor = rf"(?:(?:blockIdx|gridDim|blockDim|threadIdx)\.x|[0-9]+[uU]?|{'|'.join([*names, 'blockDim.x'])})"
+    blocks = {"blockIdx.x", "gridDim.x", *re.findall(rf"{NARROW}(\w+)=[^;,]*(?:blockIdx|gridDim)\.x", dense)}
+    products = re.findall(rf"(?<![\w.)*]){factor}(?:\*{factor})+(?![\w(.])", dense)
+    narrow = [product for product in products if blocks & set(product.split("*"))]
+    either = "|".join([*names, "blockDim.x"])
+    narrow += re.findall(rf"{NARROW}(\w+)=[^;,]*(?:blockIdx|gridDim)\.x[^;,]*\*", dense)
+    narrow += re.findall(rf"\b({either})<=?count\b", dense) + ["count"] * ("count" in names)
+    named = " and ".join(dict.fromkeys(narrow)).replace("*", " * ")
+    require(
+        not narrow,
+        f"the kernel computes {named} in 32 bits, but count has 64: the results are wrong for a count that does not "
+        "fit into 32 bits. Use int64_t, and convert a factor before it is multiplied, as in 3/index_of_64_bits",
+    )

@@ -1,12 +1,22 @@
+import re
+
 import torch
 
 from common.cell import reference
-from common.exercises.judge import guarded, on_current_stream, require, same, stored_once
+from common.exercises.judge import Failure, guarded, on_current_stream, require, same, stored_once
 
+# Accessors whose sizes and strides have 32 bits. torch tests the number of elements, but not the strides.
+NARROW = r"\b\w*accessor32\w*|\bPackedTensorAccessor32\b|Accessor\w*<[^;]*?\bu?int(?:32_t)?\s*>"
 SIZES = ((3, 70), (1, 33), (5, 300))
 
 
 def check(work):
+    for file in ("csrc/step.cpp", "csrc/step_kernel.cu"):
+        if narrow := re.search(NARROW, work.code(file, strings=False)):
+            raise Failure(
+                f"{file} uses {narrow[0]:.60}, whose strides have 32 bits: the element of a tensor with large "
+                "strides is another one. The kernel reads any strides with accessors of 64 bits"
+            )
     step = work.load("_C").step
     numbers = work.numbers()
     for B, S in SIZES:
@@ -67,3 +77,8 @@ def compare(results, z, old_cell, what):
         ("new_h", "new_cell"), results, want, reference.pointwise_forward(flat_z, walked), strict=True
     ):
         same(name, got, right, what, old_cell.dtype, suspects={words: wrong})
+        require(
+            got.is_contiguous(),
+            f"{name} has the strides {tuple(got.stride())}, expected {(S, 1)} ({what}): the results are contiguous, "
+            "whatever the strides of the arguments",
+        )

@@ -1,0 +1,25 @@
+"""Every solution passes inside the sandbox, where `make grade` checks it before any submission."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.exercises import every
+from common.exercises.exercise import Exercise
+from common.exercises.grading import grade, sandbox
+from support.exercises.variants import Variant
+
+pytestmark = pytest.mark.needs("bwrap", "g++")
+
+
+def proof_of(exercise: Exercise) -> pytest.MarkDecorator:
+    # The scripts of the sandbox and of the learner's process are not imported.
+    uses = ["common.exercises.grading", "common.exercises.runner"]
+    return pytest.mark.proof("exercises in the sandbox", files=Variant(exercise, "solution").sources, uses=uses)
+
+
+@pytest.mark.parametrize(
+    "exercise", [pytest.param(exercise, id=exercise.id, marks=proof_of(exercise)) for exercise in every()]
+)
+def test_the_solution_passes_in_the_sandbox(exercise):
+    grade.check_solution(exercise, sandbox.choose_sandbox())
