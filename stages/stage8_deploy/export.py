@@ -41,7 +41,9 @@ def export_model(model: SequenceClassifier, operators: Path, folder: Path) -> Pa
 
 def write_checksums(folder: Path) -> None:
     """Writes the checksum of each file of a package. Call it again after you have replaced one of them."""
-    hashes = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (PACKAGE, OPERATORS, WEIGHTS)}
+    hashes = {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (PACKAGE, OPERATORS, WEIGHTS)
+    }
     (folder / CHECKSUMS).write_text("".join(f"{digest}  {name}\n" for name, digest in hashes.items()))
 
 

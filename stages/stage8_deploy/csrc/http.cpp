@@ -47,7 +47,7 @@ bool is_request_line(std::string_view text) {
 }
 
 // Two servers that read one of these requests differently would disagree about where the next one begins.
-void refuse_unclear_length(const Parser& parser) {
+void refuse_unclear_request(const Parser& parser) {
   const auto& head = parser.get();
   const auto lengths = head.count(http::field::content_length);
   const auto encodings = head.count(http::field::transfer_encoding);
@@ -59,6 +59,7 @@ void refuse_unclear_length(const Parser& parser) {
   if (encodings == 1 &&
       (head.version() < 11 || !boost::beast::iequals(head[http::field::transfer_encoding], "chunked")))
     throw Refusal{400, "the only Transfer-Encoding is chunked, in HTTP/1.1"};
+  if (head.method() == http::verb::unknown) throw Refusal{400, "the method of the request is unknown"};
   if (head.method() == http::verb::post && lengths + encodings == 0)
     throw Refusal{411, "the request has no Content-Length"};
 }
@@ -120,7 +121,7 @@ class HttpServer::Connection {
         throw Refusal{400, "the request is not valid HTTP"};
       receive_more();
     }
-    refuse_unclear_length(parser);
+    refuse_unclear_request(parser);
     if (boost::beast::iequals(parser.get()[http::field::expect], "100-continue") && buffer_.size() == 0)
       send("HTTP/1.1 100 Continue\r\n\r\n");
     for (parse(parser); !parser.is_done(); parse(parser)) receive_more();

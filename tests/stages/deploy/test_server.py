@@ -58,7 +58,10 @@ BAD = {
     "not finite in double": (b'{"steps": [[1e999]]}', "the request is not JSON: number overflow"),
     "too many steps": ({"steps": [[0.0] * 8] * 1025}, "the model was exported for at most 1024"),
     "deeply nested": (b"[" * 500_000, "the request is a list; expected an object"),
-    "deeply nested steps": (b'{"steps": ' + b"[" * 500_000, "steps has a list in step 0, feature 0; expected a number"),
+    "deeply nested steps": (
+        b'{"steps": ' + b"[" * 500_000,
+        "steps has a list in step 0, feature 0; expected a number",
+    ),
     "deeply nested and whole": (b"[" * 73_437 + b"]" * 73_437, "the request is a list; expected an object"),
     "nested objects": (b'{"steps":' * 73_437, "steps is an object; expected a list of steps"),
     "a field twice": (b'{"steps": [[0,0,0,0,0,0,0,0]], "steps": []}', "the field steps is there twice"),
@@ -120,7 +123,7 @@ def trickle(connection: socket.socket, seconds: float) -> None:
 
 
 def test_a_request_that_arrives_byte_by_byte(server):
-    """Each byte arrives in time, but not all of them: httplib's own limit would never end this."""
+    """Each byte arrives in time, but not all of them: a limit for the time between two bytes would never end this."""
     start = time.monotonic()
     with send_raw(server, HEAD) as connection, pytest.raises(OSError, match=r"reset|[Bb]roken"):
         trickle(connection, seconds=10)
