@@ -81,7 +81,10 @@ LINES = {
     "NaN": ('{"steps": [[NaN]]}', "line 2: the request is not JSON"),
     "too large": (json.dumps({"steps": [[1e39, *ROW[1:]]]}), "line 2: steps has the value inf in step 0, feature 0"),
     "a stream": (json.dumps({"steps": [ROW], "stream": "a"}), "line 2: streams are for the server only"),
-    "too long": (json.dumps({"steps": [ROW] * 1025}), "line 2: steps has 1025 steps; the model was exported for"),
+    "too long": (
+        json.dumps({"steps": [ROW] * 1025}),
+        "line 2: steps has more than 1024 steps; the model was exported for",
+    ),
 }
 
 

@@ -282,7 +282,7 @@ def test_the_metrics_count_what_happened(server):
         line = re.compile(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"\})? [0-9.e+-]+')
         assert all(line.fullmatch(each) for each in text.splitlines())
         assert counted.metric('lltm_responses_total{status="400"}') == 1
-        assert counted.metric("lltm_request_seconds_count") == 3
+        assert counted.metric("lltm_request_seconds_count") == 4
         assert counted.metric("lltm_batch_size_sum") == 3
 
 
