@@ -78,17 +78,18 @@ class Mutator {
  public:
   explicit Mutator(uint64_t seed) : random_(seed) {}
 
-  // One to three requests, one after the other, with up to eight changes.
+  // One to three requests, one after the other, with up to five changes.
   std::string next() {
     std::string text;
     for (size_t k = below(3) + 1; k > 0; --k) text += request();
-    for (size_t k = below(9); k > 0; --k) change(text);
+    for (size_t k = below(6); k > 0; --k) change(text);
     return text;
   }
 
   std::string body() {
-    std::string text = kBodies[below(kBodies.size())];
-    for (size_t k = below(6); k > 0; --k) change(text);
+    std::string text =
+        kBodies[std::min(below(kBodies.size()), below(kBodies.size()))];  // the valid ones are first
+    for (size_t k = below(3); k > 0; --k) change(text);
     return text;
   }
 
