@@ -32,7 +32,8 @@ PROGRAMS = {
 HEADERS = {
     "googletest": ("gtest/gtest.h", "GoogleTest: sudo apt install libgtest-dev"),
     "zlib": ("zlib.h", "zlib's header: sudo apt install zlib1g-dev"),
-    "cpp-httplib": ("httplib.h", "cpp-httplib: sudo apt install libcpp-httplib-dev"),
+    "boost": ("boost/beast/http.hpp", "Boost: sudo apt install libboost-dev"),
+    "openssl": ("openssl/evp.h", "OpenSSL: sudo apt install libssl-dev"),
     "nlohmann-json": ("nlohmann/json.hpp", "JSON for Modern C++: sudo apt install nlohmann-json3-dev"),
 }
 pytest_plugins = ["pytester", "support.suite.scheduling", "support.proofs.plugin"]

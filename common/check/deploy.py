@@ -84,7 +84,9 @@ def check_stable_operators() -> str:
     with tempfile.TemporaryDirectory() as folder:
         for path in package.parent.iterdir():
             shutil.copy(path, folder)
-        shutil.copy(deploy.stable_operators(), Path(folder, deploy.stage_module("export").OPERATORS))
+        export = deploy.stage_module("export")
+        shutil.copy(deploy.stable_operators(), Path(folder, export.OPERATORS))
+        export.write_checksums(Path(folder))
         return compare_file(Path(folder, package.name), [1, 8, 5])
 
 

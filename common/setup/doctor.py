@@ -208,9 +208,9 @@ def probe_cpp_tests(machine: Machine) -> Finding:
 
 def probe_server(machine: Machine) -> Finding:
     """CMake and two libraries, which build the program of stage 8."""
-    here = {"CMake": "cmake" in machine.programs, "cpp-httplib or nlohmann-json": machine.server_headers}
-    fix = "sudo apt install cmake libcpp-httplib-dev nlohmann-json3-dev"
-    found = "CMake, cpp-httplib, nlohmann-json"
+    here = {"CMake": "cmake" in machine.programs, "Boost, OpenSSL or nlohmann-json": machine.server_headers}
+    fix = "sudo apt install cmake libboost-dev libssl-dev nlohmann-json3-dev"
+    found = "CMake, Boost, OpenSSL, nlohmann-json"
     return optional("lltm_serve", here, "optional, only stage 8 needs them", fix, found)
 
 

@@ -69,7 +69,7 @@ class Machine:
     gpu_names: tuple[str, ...]  # as the driver names them, without torch
     shares_cxx_library: bool  # whether what g++ links uses the system's C++ library, as torch does
     googletest: bool
-    server_headers: bool  # of cpp-httplib and nlohmann-json
+    server_headers: bool  # of Boost, OpenSSL and nlohmann-json
     cores: int
     memory: int  # bytes
     disk_free: int  # bytes
@@ -104,7 +104,9 @@ def inspect_machine() -> Machine:
         gpu_names=tuple(name for name, _, _ in gpus),
         shares_cxx_library=shares_cxx_library(compiler),
         googletest=can_compile("#include <gtest/gtest.h>", compiler),
-        server_headers=can_compile("#include <httplib.h>\n#include <nlohmann/json.hpp>", compiler),
+        server_headers=can_compile(
+            "#include <boost/version.hpp>\n#include <openssl/evp.h>\n#include <nlohmann/json.hpp>", compiler
+        ),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         disk_free=shutil.disk_usage(ROOT).free,

@@ -3,6 +3,7 @@
 With stage 7 installed: python -m lltm_stage8.export FOLDER [cuda]
 """
 
+import hashlib
 import shutil
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from .model import SequenceClassifier
 
 FORMAT = "1"  # of the metadata; package.cpp reads this one
 PACKAGE, OPERATORS, WEIGHTS = "model.pt2", "lltm_operators.so", "weights.pt"
+CHECKSUMS = "SHA256SUMS"  # in the format of the command sha256sum
 MAX_BATCH, MAX_LENGTH = 64, 1024
 
 
@@ -21,19 +23,28 @@ def export_model(model: SequenceClassifier, operators: Path, folder: Path) -> Pa
     """Writes the package, the library of its operators, and the weights for Python; returns the package's path.
 
     The package is for the kind of device that the model is on, CPUs or CUDA GPUs. `operators` is the library that
-    Python imported for `lltm_sequence`. A program that runs the package loads it.
+    Python imported for `lltm_sequence`. A program that runs the package loads it. The checksums of all files are
+    written beside them; the program compares them before it loads a file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(operators, folder / OPERATORS)
     torch.save(model.state_dict(), folder / WEIGHTS)
     program = torch.export.export(model, example_inputs(model), dynamic_shapes=dynamic_shapes())
-    return Path(
-        torch._inductor.aoti_compile_and_package(
-            program,
-            package_path=str(folder / PACKAGE),
-            inductor_configs={"aot_inductor.metadata": metadata(model)},
-        )
+    torch._inductor.aoti_compile_and_package(
+        program,
+        package_path=str(folder / PACKAGE),
+        inductor_configs={"aot_inductor.metadata": metadata(model)},
     )
+    write_checksums(folder)
+    return folder / PACKAGE
+
+
+def write_checksums(folder: Path) -> None:
+    """Writes the checksum of each file of a package. Call it again after you have replaced one of them."""
+    hashes = {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (PACKAGE, OPERATORS, WEIGHTS)
+    }
+    (folder / CHECKSUMS).write_text("".join(f"{digest}  {name}\n" for name, digest in hashes.items()))
 
 
 def example_inputs(model: SequenceClassifier) -> tuple[torch.Tensor, ...]:

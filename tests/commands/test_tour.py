@@ -144,12 +144,12 @@ def test_what_has_passed_is_checked_again_only_after_a_change(copied, monkeypatc
 
 def test_a_stage_whose_package_is_missing_is_left_out(monkeypatch, capsys):
     def refuse(*_, **__):
-        raise MissingPackage("lltm_serve needs httplib.h: sudo apt install libcpp-httplib-dev")
+        raise MissingPackage("lltm_serve needs boost/beast/http.hpp: sudo apt install libboost-dev")
 
     monkeypatch.setattr(tour, "STAGES", (stages.find_stage(8),))
     monkeypatch.setattr(tour, "build_and_check_changed", refuse)
     assert tour.build_and_check_all() == ([], [], [])
-    assert "not run: lltm_serve needs httplib.h: sudo apt install" in capsys.readouterr().out
+    assert "not run: lltm_serve needs boost/beast/http.hpp: sudo apt install" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_torchscript_is_deprecated():
 
 WITHOUT = """
 def build_program():
-    raise deploy.MissingPackage("lltm_serve needs httplib.h")
+    raise deploy.MissingPackage("lltm_serve needs boost/beast/http.hpp")
 
 deploy.build_program = build_program
 """
@@ -132,5 +132,5 @@ def test_without_the_program_one_line_says_why(monkeypatch):
     page.cells.insert(imported + 1, nbformat.v4.new_code_cell(WITHOUT))
     NotebookClient(page, timeout=600, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
     printed = "".join(output.get("text", "") for cell in page.cells for output in cell.get("outputs", []))
-    assert printed.count("are skipped. lltm_serve needs httplib.h\n") == 1
+    assert printed.count("are skipped. lltm_serve needs boost/beast/http.hpp\n") == 1
     assert "GET /health" not in printed

@@ -154,7 +154,7 @@ def test_nothing_is_lacking_on_a_healthy_machine() -> None:
         (doctor.probe_nvcc, replace(HEALTHY, nvcc_on_path=False), "note", "not on PATH", "/usr/local/cuda/bin:$PATH"),
         (doctor.probe_extras, without("ncu"), "note", "no ncu: optional", "CUDA Toolkit"),
         (doctor.probe_cpp_tests, replace(HEALTHY, googletest=False), "note", "no GoogleTest", "libgtest-dev"),
-        (doctor.probe_server, replace(HEALTHY, server_headers=False), "note", "no cpp-httplib", "libcpp-httplib-dev"),
+        (doctor.probe_server, replace(HEALTHY, server_headers=False), "note", "no Boost", "libboost-dev"),
         (doctor.probe_server, without("cmake"), "note", "no CMake: optional, only stage 8", "sudo apt install cmake"),
         (doctor.probe_variables, replace(HEALTHY, variables={"MAX_JOBS": "1"}), "note", "MAX_JOBS=1", ""),
     ],

@@ -11,7 +11,7 @@ from common.deploy import Server
 from support.proofs.files import stage_files
 
 DEPLOY_MARKS = [
-    pytest.mark.needs("cmake", "g++", "cpp-httplib", "nlohmann-json"),
+    pytest.mark.needs("cmake", "g++", "boost", "openssl", "nlohmann-json"),
     pytest.mark.proof("stages' tests", files=[*stage_files(7, 8), "stages/stage8_deploy/CMakeLists.txt"]),
 ]
 ZEROS = {"steps": [[0.0] * 8]}

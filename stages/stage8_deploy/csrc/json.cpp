@@ -5,91 +5,161 @@
 #include <ATen/ops/isfinite.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace {
 
 using nlohmann::json;
 constexpr size_t kLongestName = 100;
 
-// A JSON value in an error message. `replace`: a client may send text that is not UTF-8.
+// Text, a number, true, false or null in an error message.
 std::string shown(const json& value) {
-  const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  const std::string text = value.dump();
   return text.size() > 40 ? std::string(value.type_name()) : text;
 }
 
-float parse_number(const json& value, size_t step, size_t feature) {
-  if (!value.is_number())
-    throw Failure(kBadRequest, "steps has ", shown(value), " in step ", step, ", feature ", feature,
-                  "; expected a number");
-  return value.get<float>();
-}
+// Receives the parts of a request in their order, and throws at the first that does not belong there. So a
+// body costs no more memory than the steps of a valid request, and no recursion, however deep its lists are.
+class RequestReader {
+ public:
+  explicit RequestReader(const Sizes& sizes) : sizes_(sizes) {}
 
-// A list of T lists of I numbers as a tensor [T,I].
-at::Tensor parse_steps(const json& steps, int64_t features) {
-  if (!steps.is_array() || steps.empty())
-    throw Failure(kBadRequest, "steps is ", shown(steps), "; expected a list of steps, each a list of ",
-                  features, " numbers");
-  std::vector<float> numbers;
-  for (size_t step = 0; step < steps.size(); ++step) {
-    const json& values = steps[step];
-    if (!values.is_array() || int64_t(values.size()) != features)
-      throw Failure(kBadRequest, "step ", step, " is ",
-                    values.is_array() ? c10::str("a list of ", values.size()) : shown(values),
-                    "; expected a list of ", features, " numbers");
-    for (size_t feature = 0; feature < values.size(); ++feature)
-      numbers.push_back(parse_number(values[feature], step, feature));
+  Request finish() {
+    if (steps_ == 0) throw Failure(kBadRequest, "the request has no field steps");
+    request_.steps = at::from_blob(numbers_.data(), {steps_, sizes_.features}).clone();
+    return std::move(request_);
   }
-  return at::from_blob(numbers.data(), {int64_t(steps.size()), features}).clone();
-}
 
-bool parse_flag(const json& value, const std::string& name) {
-  if (!value.is_boolean()) throw Failure(kBadRequest, name, " is ", shown(value), "; expected true or false");
-  return value;
-}
+  // The functions that json::sax_parse calls. Each returns whether to go on.
+  bool null() { return scalar(nullptr); }
+  bool boolean(bool value) { return scalar(value); }
+  bool number_integer(int64_t value) { return number(value); }
+  bool number_unsigned(uint64_t value) { return number(value); }
+  bool number_float(double value, const std::string&) { return number(value); }
+  bool string(const std::string& value) { return scalar(value); }
+  bool binary(const json::binary_t&) { return false; }  // not in JSON
 
-std::string parse_name(const json& value) {
-  if (!value.is_string() || value.get_ref<const std::string&>().empty() ||
-      value.get_ref<const std::string&>().size() > kLongestName)
-    throw Failure(kBadRequest, "stream is ", shown(value), "; expected a name of 1 to ", kLongestName,
-                  " bytes");
-  return value;
-}
+  bool start_object(size_t) {
+    if (place_ != Place::kRequest) refuse("an object");
+    place_ = Place::kFields;
+    return true;
+  }
 
-json parse_object(const std::string& text) {
-  json object;
-  try {
-    object = json::parse(text);
-  } catch (const json::exception& error) {          // a syntax error, or a number that no double can hold
+  bool key(const std::string& name) {
+    if (name != "steps" && name != "stream" && name != "start" && name != "end")
+      throw Failure(kBadRequest, "there is no field ", shown(name),
+                    "; the fields are steps, stream, start and end");
+    if (!seen_.insert(name).second) throw Failure(kBadRequest, "the field ", name, " is there twice");
+    field_ = name;
+    return true;
+  }
+
+  bool end_object() { return true; }
+
+  bool start_array(size_t) {
+    if (place_ == Place::kFields && field_ == "steps") {
+      place_ = Place::kSteps;
+    } else if (place_ == Place::kSteps) {
+      if (steps_ == sizes_.max_length)
+        throw Failure(kBadRequest, "steps has more than ", steps_,
+                      " steps; the model was exported for at most ", sizes_.max_length);
+      place_ = Place::kStep;
+      feature_ = 0;
+    } else {
+      refuse("a list");
+    }
+    return true;
+  }
+
+  bool end_array() {
+    if (place_ == Place::kStep) {
+      if (feature_ != sizes_.features) refuse_length(c10::str("a list of ", feature_));
+      ++steps_;
+      place_ = Place::kSteps;
+    } else {
+      place_ = Place::kFields;
+      if (steps_ == 0) refuse("[]");
+    }
+    return true;
+  }
+
+  bool parse_error(size_t, const std::string&, const json::exception& error) {
     const std::string_view message = error.what();  // after the name of the exception in brackets
     throw Failure(kBadRequest, "the request is not JSON: ", message.substr(message.find("] ") + 2));
   }
-  if (!object.is_object())
-    throw Failure(kBadRequest, "the request is ", shown(object), "; expected an object with the field steps");
-  return object;
-}
+
+ private:
+  enum class Place { kRequest, kFields, kSteps, kStep };
+
+  const Sizes& sizes_;
+  Request request_;
+  std::vector<float> numbers_;  // [T,I]
+  Place place_ = Place::kRequest;
+  std::string field_;
+  std::set<std::string> seen_;
+  int64_t steps_ = 0, feature_ = 0;  // how many there have been
+
+  template <typename Number>
+  bool number(Number value) {
+    if (place_ != Place::kStep) return scalar(value);
+    if (feature_ == sizes_.features) refuse_length(c10::str("a list of more than ", feature_));
+    numbers_.push_back(float(value));
+    ++feature_;
+    return true;
+  }
+
+  bool scalar(const json& value) {
+    if (place_ != Place::kFields || field_ == "steps") refuse(shown(value));
+    if (field_ == "stream")
+      request_.stream = parse_name(value);
+    else
+      (field_ == "start" ? request_.start : request_.end) = parse_flag(value);
+    return true;
+  }
+
+  std::string parse_name(const json& value) {
+    if (!value.is_string()) refuse(shown(value));
+    const std::string name = value;
+    if (name.empty() || name.size() > kLongestName) refuse(shown(value));
+    return name;
+  }
+
+  bool parse_flag(const json& value) {
+    if (!value.is_boolean()) refuse(shown(value));
+    return value;
+  }
+
+  [[noreturn]] void refuse_length(const std::string& what) const {
+    throw Failure(kBadRequest, "step ", steps_, " is ", what, "; expected a list of ", sizes_.features,
+                  " numbers");
+  }
+
+  // Says what belongs at this place.
+  [[noreturn]] void refuse(const std::string& what) const {
+    if (place_ == Place::kRequest)
+      throw Failure(kBadRequest, "the request is ", what, "; expected an object with the field steps");
+    if (place_ == Place::kSteps) refuse_length(what);
+    if (place_ == Place::kStep)
+      throw Failure(kBadRequest, "steps has ", what, " in step ", steps_, ", feature ", feature_,
+                    "; expected a number");
+    if (field_ == "steps")
+      throw Failure(kBadRequest, "steps is ", what, "; expected a list of steps, each a list of ",
+                    sizes_.features, " numbers");
+    if (field_ == "stream")
+      throw Failure(kBadRequest, "stream is ", what, "; expected a name of 1 to ", kLongestName, " bytes");
+    throw Failure(kBadRequest, field_, " is ", what, "; expected true or false");
+  }
+};
 
 }  // namespace
 
-Request parse_request(const std::string& text, const Package& package) {
-  const json object = parse_object(text);
-  Request request;
-  for (const auto& [name, value] : object.items()) {
-    if (name == "steps")
-      request.steps = parse_steps(value, package.features);
-    else if (name == "stream")
-      request.stream = parse_name(value);
-    else if (name == "start")
-      request.start = parse_flag(value, name);
-    else if (name == "end")
-      request.end = parse_flag(value, name);
-    else
-      throw Failure(kBadRequest, "there is no field ", shown(name),
-                    "; the fields are steps, stream, start and end");
-  }
-  if (!request.steps.defined()) throw Failure(kBadRequest, "the request has no field steps");
+Request parse_request(const std::string& text, const Sizes& sizes) {
+  RequestReader reader(sizes);
+  json::sax_parse(text, &reader);
+  Request request = reader.finish();
   if (request.stream.empty() && (request.start || request.end))
     throw Failure(kBadRequest, "start and end are for streams, but the request has no field stream");
-  package.check(request.steps);
+  sizes.check(request.steps);
   return request;
 }
 

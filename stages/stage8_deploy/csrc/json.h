@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "package.h"
+#include "sequence.h"
 
 // {"steps": [[...], ...]}, and for a stream also {"stream": "name", "start": true, "end": true}.
 struct Request {
@@ -14,7 +14,7 @@ struct Request {
 };
 
 // Throws Failure with a message for the client.
-Request parse_request(const std::string& text, const Package& package);
+Request parse_request(const std::string& text, const Sizes& sizes);
 
 // {"label": 3, "scores": [...], "steps": 8}. Throws Failure if the scores are not finite.
 std::string format_prediction(const Prediction& prediction, int64_t steps);

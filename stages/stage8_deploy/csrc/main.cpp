@@ -1,5 +1,6 @@
 // lltm_serve: predictions of a packaged model, without Python.
 #include <ATen/Parallel.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <csignal>
@@ -18,7 +19,8 @@ constexpr const char* kUsage = R"(lltm_serve: predictions of a packaged model, w
       INPUT: JSON lines, each {"steps": [[...], ...]}, or an array (N, T, I) of float32 in a .npy file
       OUTPUT: JSON lines, each {"label": 3, "scores": [...], "steps": 8}
   lltm_serve serve PACKAGE [OPTION NUMBER ...]
-      POST /predict, GET /health, GET /metrics on 127.0.0.1; SIGTERM and SIGINT finish what was accepted
+      POST /predict, GET /health, GET /ready, GET /metrics on 127.0.0.1
+      SIGTERM and SIGINT finish what was accepted; a second one ends the time of --drain-ms
 )";
 
 const std::map<std::string, Options::Range> kServeOptions = {
@@ -30,7 +32,9 @@ const std::map<std::string, Options::Range> kServeOptions = {
     {"--max-streams", {1000, 1, 1000000}},     // streams at a time
     {"--stream-expiry-s", {300, 1, 1000000}},  // after the last request of a stream
     {"--max-body-kb", {1024, 1, 1000000}},     // of a request, else 413
-    {"--receive-s", {5, 1, 600}},              // for the body of a request, else 408
+    {"--receive-s", {5, 1, 600}},              // for a whole request, else 408
+    {"--keep-alive-s", {5, 0, 3600}},          // between two requests of a connection; 0: one for each
+    {"--drain-ms", {0, 0, 600000}},            // after SIGTERM, for a balancer to see that /ready is 503
     {"--connections", {1024, 1, 100000}},      // at a time; others wait
     {"--threads", {1, 1, 1024}},               // of the model
 };
@@ -49,9 +53,8 @@ ServerLimits limits_of(const Options& options, const Package& package) {
                     size_t(options["--max-queue"]), milliseconds(options["--max-delay-ms"]),
                     milliseconds(options["--timeout-ms"])};
   limits.streams = {size_t(options["--max-streams"]), seconds(options["--stream-expiry-s"])};
-  limits.body_bytes = options["--max-body-kb"] * 1024;
-  limits.connections = options["--connections"];
-  limits.receive_time = seconds(options["--receive-s"]);
+  limits.http = {size_t(options["--max-body-kb"] * 1024), size_t(options["--connections"]),
+                 seconds(options["--receive-s"]), seconds(options["--keep-alive-s"])};
   return limits;
 }
 
@@ -61,6 +64,14 @@ void raise_file_limit() {
   getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// By default, glibc raises the size from which a block is returned to the system as soon as it is freed, and
+// each thread keeps free memory of its own: after many large requests, gigabytes that no other request uses.
+void return_memory() {
+  mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+  mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+  mallopt(M_ARENA_MAX, 8);
 }
 
 int serve(const std::vector<std::string>& arguments) {
@@ -74,6 +85,7 @@ int serve(const std::vector<std::string>& arguments) {
   sigaddset(&stop_signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
   raise_file_limit();
+  return_memory();
   at::set_num_threads(options["--threads"]);
 
   Package package(arguments[0]);
@@ -84,6 +96,10 @@ int serve(const std::vector<std::string>& arguments) {
   std::fflush(stdout);
   int signal = 0;
   sigwait(&stop_signals, &signal);
+  server.drain();
+  const auto drain_ms = options["--drain-ms"];
+  const timespec drain_time = {drain_ms / 1000, drain_ms % 1000 * 1'000'000};
+  sigtimedwait(&stop_signals, nullptr, &drain_time);
   server.stop();
   thread.join();
   std::printf("lltm_serve: stopped; all accepted requests are answered\n");

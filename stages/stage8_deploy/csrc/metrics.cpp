@@ -1,10 +1,17 @@
 #include "metrics.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace {
 void write_head(std::ostream& out, const std::string& name, const std::string& help, const char* type) {
   out << "# HELP " << name << ' ' << help << "\n# TYPE " << name << ' ' << type << '\n';
+}
+
+// With all digits: a rate is the difference of two sums.
+std::string format(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof(text), value).ptr};
 }
 }  // namespace
 
@@ -27,12 +34,12 @@ void Histogram::write(std::ostream& out) const {
   for (size_t k = 0; k < counts_.size(); ++k) {
     out << name_ << "_bucket{le=\"";
     if (k < bounds_.size())
-      out << bounds_[k];
+      out << format(bounds_[k]);
     else
       out << "+Inf";
     out << "\"} " << (total += counts_[k]) << '\n';
   }
-  out << name_ << "_sum " << sum_ << '\n' << name_ << "_count " << total << '\n';
+  out << name_ << "_sum " << format(sum_) << '\n' << name_ << "_count " << total << '\n';
 }
 
 void StatusCounts::add(int status) {

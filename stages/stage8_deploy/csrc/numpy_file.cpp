@@ -10,6 +10,7 @@
 namespace {
 
 constexpr uint32_t kLongestHeader = 65536;
+constexpr int kMostDigits = 18;  // of a size
 
 // The shape in a header such as {'descr': '<f4', 'fortran_order': False, 'shape': (297, 8, 8), }.
 std::vector<int64_t> parse_header(const std::string& header, const std::string& path) {
@@ -24,9 +25,19 @@ std::vector<int64_t> parse_header(const std::string& header, const std::string& 
   const std::string sizes = found[1];
   std::vector<int64_t> shape;
   const std::regex size("[0-9]+");
-  for (std::sregex_iterator one(sizes.begin(), sizes.end(), size), end; one != end; ++one)
+  for (std::sregex_iterator one(sizes.begin(), sizes.end(), size), end; one != end; ++one) {
+    if (one->length() > kMostDigits) throw Failure(kBadRequest, path, " has the shape (", sizes, ")");
     shape.push_back(std::stoll(one->str()));
+  }
   return shape;
+}
+
+// The bytes of an array of float32; -1 if an int64 cannot hold their number.
+int64_t bytes_of(const std::vector<int64_t>& shape) {
+  int64_t bytes = sizeof(float);
+  for (const int64_t size : shape)
+    if (__builtin_mul_overflow(bytes, size, &bytes)) return -1;
+  return bytes;
 }
 
 }  // namespace
@@ -44,7 +55,7 @@ at::Tensor read_numpy_file(const std::filesystem::path& path) {
   if (!is_numpy || !file) throw Failure(kBadRequest, path.string(), " is not a file of numpy.save");
   const auto shape = parse_header(header, path.string());
   const auto bytes = int64_t(std::filesystem::file_size(path)) - file.tellg();
-  if (c10::multiply_integers(shape) * int64_t(sizeof(float)) != bytes)
+  if (bytes_of(shape) != bytes)
     throw Failure(kBadRequest, path.string(), " has ", bytes,
                   " bytes of numbers, which do not fit its shape ", at::IntArrayRef(shape));
   auto array = at::empty(shape);

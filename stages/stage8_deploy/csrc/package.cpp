@@ -7,14 +7,48 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 #include <dlfcn.h>
+#include <openssl/evp.h>
 #include <torch/headeronly/version.h>
 
 #include <charconv>
+#include <fstream>
+#include <sstream>
 
 namespace {
 
 // The metadata that export.py writes. The number grows when a program cannot read older packages.
 constexpr const char* kFormat = "1";
+
+constexpr const char* kChecksums = "SHA256SUMS";  // beside the package, in the format of sha256sum
+
+// The SHA-256 of a file in hexadecimal digits. Throws Failure if the file cannot be read.
+std::string checksum_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> hash(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr);
+  std::vector<char> part(1 << 16);
+  while (file.read(part.data(), part.size()), file.gcount() > 0)
+    EVP_DigestUpdate(hash.get(), part.data(), file.gcount());
+  if (!file.eof()) throw Failure(kNotFound, path.string(), " cannot be read");
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned length = 0;
+  EVP_DigestFinal_ex(hash.get(), digest, &length);
+  std::string text;
+  for (unsigned k = 0; k < length; ++k) {
+    text += "0123456789abcdef"[digest[k] >> 4];
+    text += "0123456789abcdef"[digest[k] & 15];
+  }
+  return text;
+}
+
+// The checksums in a file of sha256sum by the names of the files.
+std::unordered_map<std::string, std::string> read_checksums(const std::filesystem::path& path) {
+  std::unordered_map<std::string, std::string> checksums;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.size() > 66) checksums[line.substr(66)] = line.substr(0, 64);  // two characters between them
+  return checksums;
+}
 
 // Calls a function of torch. Its errors are long: the first line says what happened.
 template <typename Function>
@@ -43,6 +77,8 @@ bool has_instructions(const std::string& names) {
 }  // namespace
 
 Package::Package(const std::filesystem::path& path) : path_(path) {
+  if (!std::filesystem::is_regular_file(path_)) throw Failure(kNotFound, path_.string(), " does not exist");
+  check_file(path_.filename());
   read_metadata();
   choose_device(metadata_["AOTI_DEVICE_KEY"]);
   features = number("features");
@@ -54,8 +90,21 @@ Package::Package(const std::filesystem::path& path) : path_(path) {
   load_model();
 }
 
+// A damaged file is found before it is loaded: the loader would crash on it, or the model return other
+// scores.
+void Package::check_file(const std::filesystem::path& name) const {
+  const auto file = path_.parent_path() / name, sums = path_.parent_path() / kChecksums;
+  if (!std::filesystem::is_regular_file(file)) throw Failure(kNotFound, file.string(), " does not exist");
+  if (!std::filesystem::is_regular_file(sums))
+    throw Failure(kNotFound, sums.string(), " does not exist: export the package again");
+  const auto checksums = read_checksums(sums);
+  const auto found = checksums.find(name.string());
+  if (found == checksums.end()) throw Failure(kBadRequest, sums.string(), " has no line for ", name.string());
+  if (found->second != checksum_of(file))
+    throw Failure(kBadRequest, file.string(), " is damaged: its checksum is not the one in ", kChecksums);
+}
+
 void Package::read_metadata() {
-  if (!std::filesystem::is_regular_file(path_)) throw Failure(kNotFound, path_.string(), " does not exist");
   const std::string what = path_.string() + " is not a package that torch " TORCH_VERSION " can read";
   metadata_ = with_short_errors(what, [&] {
     return torch::inductor::AOTIModelPackageLoader::load_metadata_from_package(path_.string(), "model");
@@ -94,7 +143,9 @@ int64_t Package::number(const char* name) const {
 }
 
 void Package::load_operators() {
-  const auto library = path_.parent_path() / std::filesystem::path(metadata_["operators"]).filename();
+  const auto name = std::filesystem::path(metadata_["operators"]).filename();
+  check_file(name);
+  const auto library = path_.parent_path() / name;
   // The library is also a module of Python, so one of its functions, PyInit__C, calls Python. RTLD_LAZY looks
   // up a function when it is first called, and the program never calls this one.
   if (!dlopen(std::filesystem::absolute(library).c_str(), RTLD_LAZY | RTLD_LOCAL))
@@ -112,24 +163,6 @@ void Package::load_model() {
 }
 
 State Package::first_state() const { return {at::zeros({state_size}), at::zeros({state_size})}; }
-
-// AOTInductor compiles no checks of sizes into the model: it would read past the end of a step that is too
-// short.
-void Package::check(const at::Tensor& steps) const {
-  const auto shape = steps.sizes();
-  if (shape.size() != 2 || shape[0] < 1 || shape[1] != features)
-    throw Failure(kBadRequest, "steps has shape ", shape, ", expected [T, ", features,
-                  "] with T of 1 or more");
-  if (shape[0] > max_length)
-    throw Failure(kBadRequest, "steps has ", shape[0], " steps; the model was exported for at most ",
-                  max_length);
-  const auto numbers = steps.accessor<float, 2>();
-  for (int64_t step = 0; step < shape[0]; ++step)
-    for (int64_t feature = 0; feature < features; ++feature)
-      if (const float value = numbers[step][feature]; !std::isfinite(value))
-        throw Failure(kBadRequest, "steps has the value ", value, " in step ", step, ", feature ", feature,
-                      "; the numbers must be finite in float32");
-}
 
 std::vector<Prediction> Package::predict(const std::vector<Sequence>& batch) {
   const c10::InferenceMode no_gradients;

@@ -21,6 +21,15 @@ struct Prediction {
   State state;        // after the last step
 };
 
+// The sizes of a model.
+struct Sizes {
+  int64_t features, state_size, classes;  // I, S and C
+  int64_t max_batch, max_length;          // the largest B and T that the model was exported for
+
+  // Throws Failure unless `steps` has the shape (T, I), with 1 to max_length steps, and finite numbers.
+  void check(const at::Tensor& steps) const;
+};
+
 // An error with a message for the client, and its HTTP status.
 struct Failure : std::runtime_error {
   template <typename... Parts>

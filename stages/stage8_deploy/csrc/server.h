@@ -1,9 +1,8 @@
-// The HTTP server: POST /predict, GET /health, GET /metrics.
+// The requests of the server: POST /predict, GET /health, GET /ready, GET /metrics.
 #pragma once
 
-#include <httplib.h>
-
 #include "batcher.h"
+#include "http.h"
 #include "json.h"
 #include "package.h"
 #include "streams.h"
@@ -11,9 +10,7 @@
 struct ServerLimits {
   Batcher::Limits batcher;
   Streams::Limits streams;
-  size_t body_bytes;                  // the largest body of a request
-  size_t connections;                 // at a time; each has a thread
-  std::chrono::seconds receive_time;  // for the body of a request, and between two bytes of its head
+  HttpServer::Limits http;
 };
 
 class PredictionServer {
@@ -22,22 +19,23 @@ class PredictionServer {
 
   // Returns the port, which the system chooses if `port` is 0. Throws Failure if it is in use.
   int bind(const std::string& host, int port);
-  void serve();  // until `stop`, then finishes the requests that were accepted
+  void serve() { http_.serve(); }  // until `stop`, then finishes the requests that were accepted
+  void drain() { http_.drain(); }  // /ready answers 503, and each response is the last of its connection
   void stop() { http_.stop(); }
 
  private:
-  const ServerLimits limits_;
   Package& package_;
   Streams streams_;
   Batcher batcher_;
   Histogram seconds_;
   StatusCounts responses_;
-  httplib::Server http_;
-  int socket_ = -1;
+  HttpServer http_;
 
-  std::string read_body(const httplib::ContentReader& read) const;
-  std::string predict(const Request& request);
+  HttpResponse answer(const HttpRequest& request);
+  HttpResponse refuse(int status, const std::string& reason);
+  HttpResponse route(const HttpRequest& request);
+  std::string predict(const std::string& body);
+  std::string predict_sequence(const Request& request);
   std::string predict_in_stream(const Request& request);
   std::string metrics() const;
-  void add_routes();
 };

@@ -43,7 +43,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def change_metadata(package: Path, **changes: str) -> None:
-    """Rewrites a package with other metadata."""
+    """Rewrites a package with other metadata, and its checksum."""
     with zipfile.ZipFile(package) as old:
         contents = {name: old.read(name) for name in old.namelist()}
     [name] = [name for name in contents if name.endswith("wrapper_metadata.json")]
@@ -51,6 +51,7 @@ def change_metadata(package: Path, **changes: str) -> None:
     with zipfile.ZipFile(package, "w") as new:
         for path, content in contents.items():
             new.writestr(path, content)
+    deploy.stage_module("export").write_checksums(package.parent)
 
 
 def test_an_array_of_numpy(tmp_path):
@@ -80,7 +81,10 @@ LINES = {
     "NaN": ('{"steps": [[NaN]]}', "line 2: the request is not JSON"),
     "too large": (json.dumps({"steps": [[1e39, *ROW[1:]]]}), "line 2: steps has the value inf in step 0, feature 0"),
     "a stream": (json.dumps({"steps": [ROW], "stream": "a"}), "line 2: streams are for the server only"),
-    "too long": (json.dumps({"steps": [ROW] * 1025}), "line 2: steps has 1025 steps; the model was exported for"),
+    "too long": (
+        json.dumps({"steps": [ROW] * 1025}),
+        "line 2: steps has more than 1024 steps; the model was exported for",
+    ),
 }
 
 
@@ -135,7 +139,7 @@ METADATA = {
     "torch": ({"torch": "2.9.1"}, "is for torch 2.9.1, but this program has"),
     "device": ({"AOTI_DEVICE_KEY": "xpu"}, "is for the device 'xpu', but this program runs on CPUs and CUDA GPUs"),
     "no number": ({"features": "eight"}, "has 'eight' for features in its metadata"),
-    "operators": ({"operators": "nowhere.so"}, "nowhere.so: cannot open shared object file"),
+    "operators": ({"operators": "nowhere.so"}, "nowhere.so does not exist"),
     "classes": ({"classes": "11"}, "returns scores of shape [10], expected [11]"),
 }
 
@@ -160,18 +164,57 @@ def test_a_package_that_is_only_rewritten_is_accepted(copy, tmp_path):
 
 def test_the_operators_are_taken_from_the_folder_of_the_package_only(copy):
     change_metadata(copy, operators="/usr/lib/libc.so.6")
-    assert f"{copy.parent}/libc.so.6: cannot open" in refusal("serve", copy)
+    assert f"{copy.parent}/libc.so.6 does not exist" in refusal("serve", copy)
 
 
 @pytest.mark.parametrize("size", [0, 100, 100_000])
 def test_a_torn_package(size, copy):
     copy.write_bytes(copy.read_bytes()[:size])
+    assert "model.pt2 is damaged: its checksum is not the one in SHA256SUMS" in refusal("serve", copy)
+    deploy.stage_module("export").write_checksums(copy.parent)
     assert "is not a package that torch" in refusal("serve", copy)
+
+
+def test_a_flipped_bit_anywhere_is_found(copy):
+    """The loader reads past damaged weights without an error, and the scores are others."""
+    whole, random = copy.read_bytes(), np.random.default_rng(0)
+    for place in random.integers(0, len(whole), 10):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << int(random.integers(8))
+        copy.write_bytes(damaged)
+        assert "model.pt2 is damaged" in refusal("serve", copy)
+
+
+@pytest.mark.parametrize("size", [0, 4096, 100_000])
+def test_a_truncated_library_of_operators_is_found(size, copy):
+    """Loading it would end the process with SIGBUS."""
+    library = copy.parent / deploy.stage_module("export").OPERATORS
+    library.write_bytes(library.read_bytes()[:size])
+    assert "lltm_operators.so is damaged: its checksum is not the one in SHA256SUMS" in refusal("serve", copy)
+
+
+def test_checksums_that_are_missing_or_damaged(copy):
+    sums = copy.parent / deploy.stage_module("export").CHECKSUMS
+    text = sums.read_text()
+    sums.write_text("")
+    assert "SHA256SUMS has no line for model.pt2" in refusal("serve", copy)
+    sums.write_text(text.replace("a", "b"))
+    assert "model.pt2 is damaged" in refusal("serve", copy)
+    sums.unlink()
+    assert "SHA256SUMS does not exist: export the package again" in refusal("serve", copy)
+
+
+@pytest.mark.skipif(not shutil.which("sha256sum"), reason="sha256sum is not installed")
+def test_sha256sum_reads_the_checksums():
+    folder = deploy.build_package().path.parent
+    done = subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_package_of_another_program(copy):
     with zipfile.ZipFile(copy, "w") as package:
         package.writestr("hello", "world")
+    deploy.stage_module("export").write_checksums(copy.parent)
     assert "Failed to find wrapper metadata for model 'model'" in refusal("serve", copy)
 
 
@@ -186,7 +229,7 @@ def test_arguments():
         assert refusal("serve", "a", "--port", value) == f"--port is '{value}', expected a number from 0 to 65535"
 
 
-@pytest.mark.parametrize("header", ["httplib.h", "nlohmann/json.hpp"])
+@pytest.mark.parametrize("header", ["boost/beast/http.hpp", "openssl/evp.h", "nlohmann/json.hpp"])
 def test_a_missing_header_is_named_in_one_line(header, tmp_path):
     """The build of a copy that looks for a header that does not exist."""
     folder = shutil.copytree(FOLDER, tmp_path / "stage8", ignore=shutil.ignore_patterns("exercises"))

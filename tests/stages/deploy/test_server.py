@@ -41,7 +41,7 @@ def served(server: Server) -> Iterator[None]:
 BAD = {
     "nothing": (b"", "the request is not JSON: parse error at line 1, column 1"),
     "not UTF-8": (b"\xff\xfe{}", "the request is not JSON"),
-    "a list": ([1], "the request is [1]; expected an object"),
+    "a list": ([1], "the request is a list; expected an object"),
     "no steps": ({}, "the request has no field steps"),
     "an unknown field": (
         zeros(strean="a"),
@@ -57,7 +57,14 @@ BAD = {
     "not finite in float32": ({"steps": [[1e39] * 8]}, "steps has the value inf in step 0, feature 0"),
     "not finite in double": (b'{"steps": [[1e999]]}', "the request is not JSON: number overflow"),
     "too many steps": ({"steps": [[0.0] * 8] * 1025}, "the model was exported for at most 1024"),
-    "deeply nested": (b"[" * 500_000, "the request is not JSON"),
+    "deeply nested": (b"[" * 500_000, "the request is a list; expected an object"),
+    "deeply nested steps": (
+        b'{"steps": ' + b"[" * 500_000,
+        "steps has a list in step 0, feature 0; expected a number",
+    ),
+    "deeply nested and whole": (b"[" * 73_437 + b"]" * 73_437, "the request is a list; expected an object"),
+    "nested objects": (b'{"steps":' * 73_437, "steps is an object; expected a list of steps"),
+    "a field twice": (b'{"steps": [[0,0,0,0,0,0,0,0]], "steps": []}', "the field steps is there twice"),
     "start without stream": (zeros(start=True), "start and end are for streams"),
     "start is a number": (zeros(stream="a", start=1), "start is 1; expected true or false"),
     "a name is a number": (zeros(stream=1), "stream is 1; expected a name"),
@@ -79,7 +86,7 @@ def test_other_paths(server):
     assert server.get("/health") == (200, '{"status":"ok"}')
     status, text = server.get("/predict")
     assert status == 404
-    assert json.loads(text) == {"error": "the paths are POST /predict, GET /health and GET /metrics"}
+    assert json.loads(text) == {"error": "the paths are POST /predict, GET /health, GET /ready and GET /metrics"}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +123,7 @@ def trickle(connection: socket.socket, seconds: float) -> None:
 
 
 def test_a_request_that_arrives_byte_by_byte(server):
-    """Each byte arrives in time, but not all of them: httplib's own limit would never end this."""
+    """Each byte arrives in time, but not all of them: a limit for the time between two bytes would never end this."""
     start = time.monotonic()
     with send_raw(server, HEAD) as connection, pytest.raises(OSError, match=r"reset|[Bb]roken"):
         trickle(connection, seconds=10)
@@ -275,7 +282,7 @@ def test_the_metrics_count_what_happened(server):
         line = re.compile(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"\})? [0-9.e+-]+')
         assert all(line.fullmatch(each) for each in text.splitlines())
         assert counted.metric('lltm_responses_total{status="400"}') == 1
-        assert counted.metric("lltm_request_seconds_count") == 3
+        assert counted.metric("lltm_request_seconds_count") == 4
         assert counted.metric("lltm_batch_size_sum") == 3
 
 

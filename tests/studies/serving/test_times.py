@@ -84,7 +84,7 @@ def test_the_picture_shows_the_record(tmp_path):
     assert drawn.read_text() == serving_chart.PICTURE.read_text(), "run python -m common.figures.serving_chart"
 
 
-@pytest.mark.needs("cmake", "g++", "cpp-httplib", "nlohmann-json")
+@pytest.mark.needs("cmake", "g++", "boost", "openssl", "nlohmann-json")
 @DEPLOY_MARKS[1]
 def test_both_servers_give_the_scores_of_the_model(monkeypatch):
     monkeypatch.setattr(serving, "SECONDS", 0.2)
