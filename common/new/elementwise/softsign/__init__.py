@@ -10,6 +10,7 @@ operators = torch.ops.softsign
 
 def softsign(x):
     """The function of every element of x, a floating-point tensor of any shape; the result is contiguous."""
+    refuse_tangent(x)
     return operators.forward(x)
 
 
@@ -30,6 +31,7 @@ def setup_context(ctx, inputs, output):
 
 def backward(ctx, grad_y):
     (x,) = ctx.saved_tensors
+    # grad_y and x lead to all that the gradient depends on, so every derivative of it reaches no_second_derivative.
     return operators.backward(grad_y, x)
 
 
@@ -39,3 +41,11 @@ def no_second_derivative(ctx, gradient):
 
 torch.library.register_autograd("softsign::forward", backward, setup_context=setup_context)
 torch.library.register_autograd("softsign::backward", no_second_derivative)
+
+
+def refuse_tangent(x):
+    # With only a backward registered, torch drops the tangent of forward mode without an error.
+    if torch.compiler.is_compiling():  # which does not support forward mode
+        return
+    if torch.autograd.forward_ad.unpack_dual(x).tangent is not None:
+        raise RuntimeError("softsign: there are no forward-mode derivatives")
