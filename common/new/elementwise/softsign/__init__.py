@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+from torch.autograd import forward_ad
 
 torch.ops.load_library(Path(__file__).with_name("_C.abi3.so"))  # this registers the operators of csrc/
 operators = torch.ops.softsign
@@ -44,8 +45,7 @@ torch.library.register_autograd("softsign::backward", no_second_derivative)
 
 
 def refuse_tangent(x):
-    # With only a backward registered, torch drops the tangent of forward mode without an error.
-    if torch.compiler.is_compiling():  # which does not support forward mode
-        return
-    if torch.autograd.forward_ad.unpack_dual(x).tangent is not None:
+    # With only a backward registered, torch drops the tangent of forward mode without an error. Outside of forward
+    # mode, the level is -1.
+    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(x).tangent is not None:
         raise RuntimeError("softsign: there are no forward-mode derivatives")
