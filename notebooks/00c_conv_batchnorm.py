@@ -425,7 +425,8 @@ except RuntimeError as error:
 # its last bits.)
 
 # %%
-print(inspect.getsource(stage.ConvBatchNorm))
+for function in (stage.ConvBatchNorm, stage.ConvBatchNormBackward):
+    print(inspect.getsource(function))
 
 # %% [markdown] syllabus="0.13e"
 # ## The layer
