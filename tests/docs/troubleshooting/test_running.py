@@ -10,6 +10,9 @@ import pytest
 import torch
 from torch.torch_version import TorchVersion
 
+from common import load
+from common.cell.case import Case, Cell
+from support.proofs.files import stage_files
 from support.sandbox import (
     ARCHITECTURES,
     ROOT,
@@ -327,21 +330,26 @@ def test_torch_func_and_registered_operators(sandbox: Sandbox) -> None:
     assert "RuntimeError: gated: there are no forward-mode derivatives" in sandbox.fails(sandbox.script(tangent))
 
 
+@pytest.mark.needs("g++")
+@pytest.mark.proof("troubleshooting sections", files=["docs/troubleshooting.md", *stage_files(1, 5, 6)])
+def test_torch_func_and_the_cells() -> None:
+    page = problem("torch.func and the cells")
+    input, *others = (tensor.detach() for tensor in Case(2, 3, 4).inputs().values())
+
+    def tangent(lltm: Cell) -> torch.Tensor:
+        return torch.func.jvp(lambda x: lltm(x, *others)[0], (input,), (input.cos(),))[1]
+
+    for number, symptom in zip((5, 6), page.symptoms, strict=True):
+        with pytest.raises(RuntimeError) as raised:
+            tangent(load(number, "host").lltm)
+        assert_printed(symptom, f"RuntimeError: {raised.value}")
+    fixed: dict = {"load": load}
+    exec(page.fixes[0], fixed)
+    assert tangent(fixed["lltm"]).shape == (2, 4)
+
+
 USE_COMMON = f"import sys; sys.path.insert(0, {str(ROOT)!r})\nimport torch; from common import load\n"
 CASE = "from common.cell.case import Case\ninput, *others = (t.detach() for t in Case(2, 3, 4).inputs().values())\n"
-
-
-@pytest.mark.needs("g++")
-def test_torch_func_and_the_cells(sandbox: Sandbox) -> None:
-    page = problem("torch.func and the cells")
-    use = "print(torch.func.jvp(lambda x: lltm(x, *others)[0], (input,), (input.cos(),))[1].shape)"
-    for number, symptom in zip((5, 6), page.symptoms, strict=True):
-        cell = f"lltm = load({number}, 'host').lltm\n"
-        assert_printed(symptom, sandbox.fails(sandbox.script(USE_COMMON + CASE + cell + use)))
-    works = sandbox.works(sandbox.script(USE_COMMON + CASE + page.fixes[0] + use))
-    assert "torch.Size([2, 4])" in works
-
-
 PENALTY = """
 def penalised(value, x):
     (gradient,) = torch.autograd.grad(value, x, create_graph=True)
@@ -349,6 +357,7 @@ def penalised(value, x):
 """
 
 
+@pytest.mark.proof(files=stage_files(1))
 def test_no_second_derivative(sandbox: Sandbox) -> None:
     page = problem("No second derivative")
     cell = "import lltm_stage1.by_hand\ninput.requires_grad_()\n"
