@@ -219,7 +219,7 @@ def test_what_is_refused(stage):
     results = stage.lltm(*inputs.values())
     first = torch.autograd.grad(results[0].square().sum(), list(inputs.values()), create_graph=True)
     with pytest.raises(RuntimeError, match="lltm: the gradient is once_differentiable"):
-        first[0].sum().backward()
+        first[0].sum().backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="lltm: the gradient is once_differentiable"):
         torch.autograd.grad(results[1].sum() + first[0].sum(), inputs["bias"])
 
