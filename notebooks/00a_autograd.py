@@ -1210,8 +1210,9 @@ print("gradcheck", gradcheck(NumpyCube.apply, x), " gradgradcheck", gradgradchec
 # %% [markdown] syllabus="0.4f"
 # ### No second derivative: `once_differentiable`
 #
-# If you do not need the second derivative, one line, `@once_differentiable`, turns a wrong result into an error.
-# Every backward of stages 1 to 4 has this line:
+# If you do not need the second derivative, an error is better than a wrong result. torch has a decorator for this,
+# `once_differentiable`. It runs backward without recording anything, and attaches to each gradient a node that raises
+# an error as soon as a gradient of this gradient arrives:
 
 # %%
 from torch.autograd.function import once_differentiable
@@ -1238,9 +1239,10 @@ attempt(lambda: second_by_backward(CubeOnce.apply))
 # %% [markdown] syllabus="0.4g"
 # ### Which calls raise the error
 #
-# `once_differentiable` puts a special node into the graph. This node raises the error when a gradient arrives at it.
-# `backward()` sends a gradient to this node. `autograd.grad` first looks for a path from the result to x. The node
-# has no connection to x, so `autograd.grad` finds no path and raises another error, which is about x:
+# The node of `once_differentiable` raises the error only when a gradient arrives at it, and no edge of the graph
+# leads from this node to the arguments. `backward()` sends a gradient to every node that it can reach.
+# `autograd.grad` first looks for the paths from the result to x, and visits only the nodes on these paths. It finds
+# no path here, and raises another error, which is about x:
 
 # %%
 attempt(lambda: derivatives(CubeOnce.apply, torch.square))
@@ -1287,7 +1289,97 @@ attempt(lambda: penalised(MultiplyOnce.apply, x, w).backward())
 
 # %% [markdown]
 # The part of the gradient that comes from the penalty is 4·x·w = 24. This part is missing, and only `backward()`
-# raises an error. So train with `backward()`, or write the second derivative.
+# raises an error. Methods that differentiate a gradient, such as model-agnostic meta-learning (MAML), often call
+# `autograd.grad`. With this Function, they compute wrong numbers without an error.
+
+# %% [markdown] syllabus="0.4i"
+# ### An error for every caller
+#
+# The error reaches every caller if its node is on the path from the gradient to the arguments. A Function has such a
+# node: `apply` connects its results with all of its tensor arguments. So make the gradient a second Function, as
+# `NumpyCube` does above, but raise the error in its backward. Stages 1 to 4 do the same:
+
+
+# %%
+class MultiplyBackward(Function):
+    @staticmethod
+    def forward(ctx, grad, x, w):
+        return grad * w, grad * x
+
+    @staticmethod
+    def backward(ctx, *grads_2):
+        raise RuntimeError("multiply: there are no second derivatives")
+
+
+class MultiplyRefuses(MultiplyOnce):
+    @staticmethod
+    def backward(ctx, grad):
+        return MultiplyBackward.apply(grad, *ctx.saved_tensors)
+
+
+attempt(lambda: torch.autograd.grad(penalised(MultiplyRefuses.apply, x, w), w))
+attempt(lambda: penalised(MultiplyRefuses.apply, x, w).backward())
+
+# %% [markdown] syllabus="0.4j"
+# ### Which saved tensors connect the node
+#
+# `MultiplyBackward` is connected with x and w because backward passes x and w to `apply`. They are arguments of the
+# first Function, and a saved argument comes back as the same tensor, with its history. What if backward does not need
+# any argument? It depends on the kind of the saved tensor:
+#
+# - An *argument* leads to itself.
+# - A *result* of the Function comes back with the Function's own node as its `grad_fn`, so it leads to all arguments.
+#   It costs no memory as long as the caller keeps the result, too.
+# - An *intermediate result*, which forward has computed and does not return, leads nowhere.
+#
+# In the next cell, the gradient of the cube needs only the slope 3x², an intermediate result. Three versions save
+# the slope alone, the slope and x, and the slope and the result. The loss `y + slope` has the derivative 3x² + 6x,
+# which is 24 at x = 2:
+
+
+# %%
+class CubeBackward(Function):
+    @staticmethod
+    def forward(ctx, grad, slope, *connected):  # `connected` is not read: it only connects the node
+        return grad * slope
+
+    @staticmethod
+    def backward(ctx, grad_2):
+        raise RuntimeError("cube: there are no second derivatives")
+
+
+class CubeSaves(Function):
+    @staticmethod
+    def forward(ctx, x, what):
+        slope, y = 3 * x * x, x * x * x
+        ctx.save_for_backward(slope, *{"slope": (), "slope and x": (x,), "slope and result": (y,)}[what])
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        return CubeBackward.apply(grad, *ctx.saved_tensors), None
+
+
+def derivative_of_sum(function):
+    """The derivative of function(x) plus its slope, at x = 2."""
+    x = torch.tensor(2.0, requires_grad=True)
+    y = function(x)
+    (slope,) = torch.autograd.grad(y, x, create_graph=True)
+    return torch.autograd.grad(y + slope, x)[0].item()
+
+
+for what in ("slope", "slope and x", "slope and result"):
+    print(f"saves {what:18}", end="")
+    attempt(lambda what=what: derivative_of_sum(lambda x: CubeSaves.apply(x, what)))
+print("slope is a result, too: ", derivative_of_sum(cube))
+
+# %% [markdown]
+# The first version is silently wrong: 12, although it has a Function that raises an error. The other two raise the
+# error. The last line is the function `cube` from above, which returns the slope as a result and handles its
+# gradient. It is the alternative to an error: the second derivative is right.
+#
+# Test an error for second derivatives as the last cells do: with `autograd.grad`, of a sum of the value and its
+# gradient, for every pair of arguments.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/second_derivatives`: for each of four Functions, predict the second derivative. Then solve
@@ -1494,7 +1586,7 @@ print("against sin:     ", torch.allclose(Sine.apply(rows), rows.sin()))
 
 # %% [markdown]
 # So test with random inputs on both sides of every point where the derivative jumps, and with several sizes and
-# layouts. Test the second derivative with `gradgradcheck`, or raise an error with `once_differentiable`. Compare
+# layouts. Test the second derivative with `gradgradcheck`, or raise an error that reaches every caller. Compare
 # forward with a reference. `make stage-2`, and the same command for every other stage, does all of this.
 
 # %% [markdown] tags=["exercise"]
@@ -1672,7 +1764,8 @@ print(f"weight off by {(layer.weight - target).abs().max().item():.3f}; bias {la
 # - backward returns a gradient for each argument. Save tensors with `save_for_backward` and store the rest on `ctx`.
 #   Never change an argument in place, unless you call `mark_dirty`, and never change an incoming gradient.
 # - Use `gradcheck` in float64, with inputs of every kind. Make sure that a second derivative is either right, which
-#   `gradgradcheck` verifies, or raises an error.
+#   `gradgradcheck` verifies, or raises an error for every caller: in a second Function that is connected with all
+#   arguments.
 #
 # `make stage-0` checks the functions of this notebook's stage. Next: `00b_torch_function`, about types of your own.
 # Or continue with `01_python`, the recurrent cell that is the example of all later stages.

@@ -341,15 +341,27 @@ class Fused(torch.autograd.Function):
         return (between - mean) / root * gamma.view(-1, 1, 1) + beta.view(-1, 1, 1)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, d_y):
-        input, weight, gamma, mean, root = ctx.saved_tensors
-        between = F.conv2d(input, weight, padding=ctx.padding)  # again
-        x_hat = (between - mean) / root
-        d_between = d_x_of(d_y * gamma.view(-1, 1, 1), x_hat, root)
-        d_input = convolution_d_input(d_between, weight, 1, ctx.padding)
-        d_weight = convolution_d_weight(d_between, input, 1, ctx.padding)
-        return d_input, d_weight, (d_y * x_hat).sum((0, 2, 3)), d_y.sum((0, 2, 3)), None, None
+        return *FusedBackward.apply(d_y, *ctx.saved_tensors, ctx.padding), None, None
+
+
+def fused_backward(d_y, input, weight, gamma, mean, root, padding):
+    between = F.conv2d(input, weight, padding=padding)  # again
+    x_hat = (between - mean) / root
+    d_between = d_x_of(d_y * gamma.view(-1, 1, 1), x_hat, root)
+    d_input = convolution_d_input(d_between, weight, 1, padding)
+    d_weight = convolution_d_weight(d_between, input, 1, padding)
+    return d_input, d_weight, (d_y * x_hat).sum((0, 2, 3)), d_y.sum((0, 2, 3))
+
+
+class FusedBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, *arguments):
+        return fused_backward(*arguments)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise RuntimeError("there are no second derivatives")
 
 
 # %%
@@ -367,30 +379,40 @@ for name, got, want in zip(("d_input", "d_weight", "d_gamma", "d_beta"), found, 
     compare(name, got, want)
 
 # %% [markdown]
-# `once_differentiable` declares that backward cannot be differentiated. The first gradient is right, but for
-# autograd, the saved mean and root are constants in backward, as if they did not depend on the input. So autograd
-# cannot compute the second derivative. Some published fused Functions do not have this line. Then a second
-# derivative is wrong without an error. The example is a penalty on the gradient:
+# The gradient is a Function of its own, `FusedBackward`, whose backward raises an error. The first gradient is
+# right, but for autograd, the saved mean and root are constants in backward, as if they did not depend on the input.
+# So autograd cannot compute the second derivative. Many published fused Functions do not raise an error, or mark
+# backward with `once_differentiable`, whose error does not reach every caller (notebook 00a). In both cases, a
+# second derivative is wrong without an error. The example is a loss with a penalty on the gradient:
 
 
 # %%
 class Unguarded(Fused):
-    backward = staticmethod(Fused.backward.__wrapped__)  # without once_differentiable
+    @staticmethod
+    def backward(ctx, d_y):
+        return *fused_backward(d_y, *ctx.saved_tensors, ctx.padding), None, None
 
 
-def penalty(output):
-    weight.grad = None
-    (gradient,) = torch.autograd.grad((output**3).sum(), weight, create_graph=True)
-    gradient.square().sum().backward()
-    return f"{weight.grad.norm().item():.1f}"
+class Once(Unguarded):
+    backward = staticmethod(torch.autograd.function.once_differentiable(Unguarded.backward))
 
 
-print("torch    ", penalty(F.batch_norm(F.conv2d(input, weight, padding=1), None, None, gamma, beta, True, eps=0.1)))
-print("unguarded", penalty(Unguarded.apply(*arguments, 0.1, 1)))
+def with_penalty(output):
+    """The norm of the gradient for the weight of a loss with a gradient penalty."""
+    loss = (output**3).sum()
+    (gradient,) = torch.autograd.grad(loss, weight, create_graph=True)
+    (d_weight,) = torch.autograd.grad(loss + gradient.square().sum(), weight)
+    return f"{d_weight.norm().item():.1f}"
+
+
+plain = F.batch_norm(F.conv2d(input, weight, padding=1), None, None, gamma, beta, True, eps=0.1)
+print("torch              ", with_penalty(plain))
+print("unguarded          ", with_penalty(Unguarded.apply(*arguments, 0.1, 1)))
+print("once_differentiable", with_penalty(Once.apply(*arguments, 0.1, 1)))
 try:
-    penalty(Fused.apply(*arguments, 0.1, 1))
+    with_penalty(Fused.apply(*arguments, 0.1, 1))
 except RuntimeError as error:
-    print("guarded  ", error)
+    print("FusedBackward      ", error)
 
 # %% [markdown]
 # The version in stage 0 computes the same with fewer passes over memory. It normalises in place. A new tensor for
@@ -403,7 +425,8 @@ except RuntimeError as error:
 # its last bits.)
 
 # %%
-print(inspect.getsource(stage.ConvBatchNorm))
+for function in (stage.ConvBatchNorm, stage.ConvBatchNormBackward):
+    print(inspect.getsource(function))
 
 # %% [markdown] syllabus="0.13e"
 # ## The layer

@@ -540,8 +540,12 @@ for name, ours, autograds in zip(("input", "weights", "bias", "old_h", "old_cell
     print(f"d_{name:9} {tuple(ours.shape)!s:8} largest difference {(ours - autograds).abs().max().item():.1e}")
 
 # %% [markdown]
-# The five gradients are equal to autograd's up to the last bits. Stage 1 has the same code in `by_hand.py`. The
-# function `difference` compares the results of `by_hand.py` with a separate reference in float64, at sizes and
+# The five gradients are equal to autograd's up to the last bits. But the derivative of these gradients would be
+# wrong without an error, because the gates are constants for autograd in `backward`. Stage 1 has the same code in
+# `by_hand.py`, as a second Function that raises an error for second derivatives (notebooks `00a_autograd` and
+# `02_aten` explain it).
+#
+# The function `difference` compares the results of `by_hand.py` with a separate reference in float64, at sizes and
 # values that often reveal mistakes. (`load(1)` above has imported stage 1's folder as the package `lltm_stage1`.)
 
 # %%

@@ -915,30 +915,43 @@ for function in (Six, SixIntoFive):
     except Exception as error:
         print(f"{type(error).__name__}: {error}")
 
-# %% [markdown] syllabus="2.7b 2.7c"
-# ### Second derivatives: silently wrong, or an error
+# %% [markdown] syllabus="2.7b"
+# ### Second derivatives: silently wrong
 #
 # The gates are computed inside `forward`, where autograd records nothing. In `backward`, autograd treats the gates
 # as constants, so a second derivative misses every path through them. The `backward` of a Function receives the
-# *upstream gradient*, the gradient of the loss with respect to the outputs. The loss below is a sum of squares, so
-# the upstream gradient depends on the inputs, too.
+# *upstream gradient*, the gradient of the loss with respect to the outputs. The loss below contains a gradient
+# penalty: the squares of its own gradients. `Once` is `Plain` with the decorator `once_differentiable`, which should
+# turn the wrong result into an error:
 
 
 # %%
-def second_derivative(lltm):
+from torch.autograd.function import once_differentiable
+
+
+class Once(Plain):
+    backward = staticmethod(once_differentiable(Plain.backward))
+
+
+def penalised_gradient(lltm, of_output=torch.square):
+    """The gradient for the bias of a loss with a gradient penalty."""
     inputs = list(Case(B=2, I=3, S=4, dtype=torch.float64).inputs().values())
-    loss = sum(out.square().sum() for out in lltm(*inputs))
+    loss = sum(of_output(out).sum() for out in lltm(*inputs))
     first = torch.autograd.grad(loss, inputs, create_graph=True)
-    sum(gradient.square().sum() for gradient in first).backward()
-    return inputs[2].grad
+    penalty = sum(gradient.square().sum() for gradient in first)
+    return torch.autograd.grad(loss + penalty, inputs[2])[0][:4]
 
 
-print("of stage 1", second_derivative(stage1.lltm)[:4])
-print("of Plain  ", second_derivative(Plain.apply)[:4])
+print("of stage 1", penalised_gradient(stage1.lltm))
+print("of Plain  ", penalised_gradient(Plain.apply))
+print("of Once   ", penalised_gradient(Once.apply))
 
 # %% [markdown]
-# The result is wrong, and there is neither an error nor a warning. `gradcheck` passes, because the first
-# derivative is right. `gradgradcheck` finds the mistake:
+# Both results are wrong, and there is neither an error nor a warning. `Once` returns the gradient of the loss
+# without the penalty: its error is raised in a node that no path from the penalty to the bias contains, as notebook
+# 00a shows.
+#
+# `gradcheck` passes, because the first derivative is right. `gradgradcheck` finds the mistake:
 
 # %%
 from torch.autograd.gradcheck import GradcheckError
@@ -950,14 +963,50 @@ try:
 except GradcheckError as error:
     print("gradgradcheck:", str(error).splitlines()[0])
 
-# %% [markdown]
-# `@once_differentiable` on stage 2's `backward` does not correct the second derivative, but turns it into an error:
+# %% [markdown] syllabus="2.7c"
+# ### Second derivatives: an error for every caller
+#
+# The second class of stage 2's `lltm.py`, `LLTMBackward`, raises an error for every caller. It is the gradient as a
+# Function of its own, so it has a node in the graph, and `apply` connects this node with all tensors that it gets.
+# (In `backward`, grad mode is on only if the caller has set `create_graph=True`. Otherwise there is nothing to
+# connect, and `backward` calls the C++ function directly, which is a few microseconds faster.)
 
 # %%
 try:
-    second_derivative(stage2.lltm)
+    penalised_gradient(stage2.lltm)
 except RuntimeError as error:
     print("RuntimeError:", error)
+
+# %% [markdown]
+# Which tensors does `LLTMBackward` get? X and the gates are intermediate results of `forward`, so they lead nowhere.
+# The weights are an argument, and lead to themselves. `new_cell` is a *result* of `LLTMFunction`: autograd returns
+# it from `saved_tensors` with its `grad_fn`, and this node leads to all five arguments. This is why stage 2 saves
+# `new_cell` and not tanh(new_cell), which `backward` needs. Both have the same size, but tanh(new_cell) would be
+# another intermediate result. To save it would avoid one tanh, about 1 % of the time of `backward`. The next cell
+# saves a copy of `new_cell`, which is an intermediate result, too. The loss is a plain sum, so that the upstream
+# gradients are constants and lead nowhere, either:
+
+
+# %%
+class SavesIntermediates(stage2.LLTMFunction):
+    @staticmethod
+    def forward(ctx, *inputs):
+        new_h, new_cell, *saved = stage2._C.forward(*inputs)
+        ctx.save_for_backward(inputs[1], *saved, new_cell.clone())
+        ctx.set_materialize_grads(False)
+        return new_h, new_cell
+
+
+print("of stage 1           ", penalised_gradient(stage1.lltm, torch.clone))
+print("of SavesIntermediates", penalised_gradient(SavesIntermediates.apply, torch.clone))
+try:
+    penalised_gradient(stage2.lltm, torch.clone)
+except RuntimeError as error:
+    print("of stage 2: RuntimeError:", error)
+
+# %% [markdown]
+# `SavesIntermediates` calls `LLTMBackward`, too, and is silently wrong again. So test an error for second derivatives
+# with `autograd.grad` and with both losses.
 
 # %% [markdown] syllabus="2.7e"
 # ### The Function, not C++, hides operations from autograd
@@ -975,6 +1024,7 @@ def without_function(*inputs):
 print("new_h came from", type(without_function(*small)[0].grad_fn).__name__)
 print("gradcheck:", torch.autograd.gradcheck(without_function, small))
 print("gradgradcheck:", torch.autograd.gradgradcheck(without_function, small))
+print("with a gradient penalty:", penalised_gradient(without_function))
 
 # %% [markdown]
 # So write a backward pass of your own only if it is faster or needs less memory. For a kernel of your own you have
@@ -1179,17 +1229,14 @@ with timed("the two steps"):
 # - The gradients of the three gates are written directly into one tensor (B, 3S). There, they are overwritten with
 #   the gradients of the pre-activations, which the matrix products read.
 # - One call computes both sigmoids.
-# - The value of tanh is kept for the backward pass.
 # - Gradients that are not needed are not computed.
 #
 # We put a Function around each of these versions, and compare the results with the reference before we measure any
 # time. We also include `without_function`, whose backward pass is autograd's, and *eager*, which is stage 1: each
 # operation runs as soon as Python calls it.
 
+
 # %%
-from torch.autograd.function import once_differentiable
-
-
 def function_around(forward, backward):
     class Around(torch.autograd.Function):
         @staticmethod
@@ -1199,9 +1246,18 @@ def function_around(forward, backward):
             return new_h, new_cell
 
         @staticmethod
-        @once_differentiable
         def backward(ctx, grad_h, grad_cell):
-            return tuple(backward(grad_h, grad_cell, *ctx.saved_tensors))
+            gradient = AroundBackward.apply if torch.is_grad_enabled() else backward
+            return tuple(gradient(grad_h, grad_cell, *ctx.saved_tensors))
+
+    class AroundBackward(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *arguments):
+            return tuple(backward(*arguments))
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            raise RuntimeError("there are no second derivatives")
 
     return Around.apply
 
@@ -1333,9 +1389,9 @@ for name, (operations, views, allocations, saved) in count(VERSIONS).items():
 # The plain version makes the most calls and the most allocations, and this is why it is slow. Both eager and the
 # plain version keep all of `z`: eager does so because elu stores its input, which is a view of `z`. Eager also keeps
 # the result of tanh, so the plain version keeps fewer bytes. The versions "activations reused" and "ATen's
-# derivatives" do not keep pre-activations, and store about half as many bytes as eager. Stage 2 does not keep
-# pre-activations either, but it keeps the result of tanh, one more tensor of shape (B, S). So the backward pass of
-# stage 2 does not repeat any operation of the forward pass. The views in stage 2 are cheap, but not free.
+# derivatives" do not keep pre-activations, and store about half as many bytes as eager. Stage 2 stores as many: X and
+# the gates. `new_cell` does not count, because the caller keeps it. So the backward pass of stage 2 repeats only one
+# operation of the forward pass, the tanh. The views in stage 2 are cheap, but not free.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/fewer_bytes`. `show("2/fewer_bytes")` in a cell checks it here.
@@ -1353,6 +1409,10 @@ for name, (operations, views, allocations, saved) in count(VERSIONS).items():
 # (With such arguments, `needs_input_grad(k)` counts only the tensors that are present: if the first of three is
 # missing, `needs_input_grad(0)` is about the second, and `needs_input_grad(2)` throws. So record in `saved_data`
 # which arguments were present.)
+#
+# The first line of `backward` is a simple way to reject second derivatives: it raises an error as soon as the caller
+# sets `create_graph=True`. It is stricter than `LLTMBackward`, because it also stops a caller who needs the second
+# derivative of another part of a model.
 
 # %%
 AUTOGRAD = """
@@ -1363,8 +1423,8 @@ struct LLTMFunction : torch::autograd::Function<LLTMFunction> {
   static variable_list forward(AutogradContext* ctx, const Tensor& input, const Tensor& weights,
                                const Tensor& bias, const Tensor& old_h, const Tensor& old_cell) {
     at::AutoDispatchBelowADInplaceOrView below_autograd;
-    auto [new_h, new_cell, X, gates, tanh_new_cell] = ::forward(input, weights, bias, old_h, old_cell);
-    ctx->save_for_backward({weights, X, gates, tanh_new_cell});
+    auto [new_h, new_cell, X, gates] = ::forward(input, weights, bias, old_h, old_cell);
+    ctx->save_for_backward({weights, X, gates, new_cell});
     ctx->set_materialize_grads(false);
     return {new_h, new_cell};
   }
@@ -1588,7 +1648,8 @@ plt.show()
 # - Include narrow headers, use `TORCH_EXTENSION_NAME` and `--no-build-isolation`, and with `load` always pass
 #   `-O2`.
 # - Compare with a reference, and call the C++ directly as well, because autograd hides wrong shapes.
-# - Put `once_differentiable` on every Function whose second derivative you have not verified.
+# - Raise an error for second derivatives that you have not verified: in a Function of its own for the gradient, which
+#   gets a saved argument or a saved result.
 # - Keep activated values instead of pre-activations, use ATen's own derivatives, write all gradients of gates into
 #   one tensor, and skip gradients that are not needed.
 #

@@ -444,6 +444,19 @@ attempt(lambda: torch.autograd.gradgradcheck(gated, doubles))
 # raises an error. (Without this registration, torch would only warn, and a second derivative would then be None,
 # raise an error, or be zero, as in the three calls above.)
 #
+# The call of `pointwise_backward` is a node in autograd's graph, as the call of a second Function in notebook 00a.
+# This node must be connected with all arguments of the cell, so that the error reaches every caller,
+# `torch.autograd.grad` included. It gets `new_cell`, a result of `pointwise`, which leads to all of them. The gates
+# are marked as non-differentiable, so they lead nowhere. The next cell computes the gradient for the bias of a loss
+# that contains the gradient for the old cell:
+
+# %%
+inputs = Case(2, 3, 4).inputs()
+value = sum(result.sum() for result in stage5.lltm(*inputs.values()))
+(first,) = torch.autograd.grad(value, inputs["old_cell"], create_graph=True)
+attempt(lambda: torch.autograd.grad(value + first.square().sum(), inputs["bias"]))
+
+# %% [markdown]
 # Two features still do not work. `torch.func.grad` now raises an error, which is better than zeros. And *forward
 # mode* (`jvp`), which computes the derivative along a direction together with the result, returns a wrong value:
 
@@ -456,8 +469,29 @@ attempt(lambda: torch.autograd.gradcheck(gated, doubles, check_forward_ad=True))
 
 # %% [markdown]
 # **Forward mode silently returns zero** for every operator with `register_autograd`, both in torch 2.11 and in torch
-# 2.15. Do not use `torch.func.jvp` and the functions built on it (`jacfwd`, `hessian`) on a function that calls such
-# an operator. `gradcheck` finds the error if you set `check_forward_ad=True`.
+# 2.15. This affects `torch.func.jvp` and the functions built on it (`jacfwd`, `hessian`). `gradcheck` finds the error
+# if you set `check_forward_ad=True`.
+#
+# In forward mode, each tensor carries its *tangent*, the derivative along the direction. An operator with only a
+# backward ignores the tangents of its arguments, and its results have none. So look for tangents before you call the
+# operator, and raise an error if there is one:
+
+
+# %%
+def gated_or_error(z, x):
+    for tensor in (z, x):
+        if torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
+            raise RuntimeError("gated: there are no forward-mode derivatives")
+    return gated(z, x)
+
+
+attempt(lambda: torch.func.jvp(lambda z: gated_or_error(z, x).sum(), (z,), (ones,)))
+old_h = inputs["old_h"]
+attempt(lambda: torch.func.jvp(lambda h: stage5.lltm(**{**inputs, "old_h": h})[0], (old_h,), (old_h.cos(),)))
+
+# %% [markdown]
+# The stage's `lltm` does the same in `refuse_tangents`. A direct call of the operator, without this function, still
+# drops the tangents.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/fake_kernels` and `5/gradient`. `show("5/fake_kernels")` in a cell checks it here.

@@ -464,8 +464,7 @@ for size, case in SIZES.items():
 # two products were slower by two to four percent, so there the stage copies with `cat` and computes one product.
 #
 # With a buffer, nothing has to be copied, but the buffer belongs to the caller. A single cell has to accept any
-# arguments, so it cannot rely on such a buffer. (A loop over time steps could own the buffer. This is the plan for
-# stage 7, which does not exist yet.)
+# arguments, so it cannot rely on such a buffer. (A loop over time steps could own the buffer.)
 
 # %% [markdown] syllabus="6.2b"
 # ### No zeros for a missing gradient
@@ -1186,6 +1185,42 @@ from torch.library import opcheck
 for name in ("redispatching", "straight"):
     found = opcheck(getattr(overhead, name), (torch.ones(3, requires_grad=True),), raise_exception=False)
     print(f"{name:14s}", {test: "failed" for test, result in found.items() if result != "SUCCESS"} or "all pass")
+
+# %% [markdown]
+# ### An operator without a derivative
+#
+# Of the stage's four operators, only `cell` has a derivative. Its backward calls `cell_backward`. If a caller
+# differentiates the gradient, the call of `cell_backward` must be a node that raises an error, and this node must be
+# connected with all arguments of the cell (notebook 00a). An autograd kernel for the key `Autograd` does this. One
+# function handles the three operators without a derivative:
+
+# %%
+autograd_cpp = (root / "stages" / "stage6_fused" / "csrc" / "lltm_autograd.cpp").read_text()
+start, end = (
+    autograd_cpp.index("// A call of an operator that has no"),
+    autograd_cpp.index("EXPAND_TORCH_LIBRARY_IMPL"),
+)
+print(autograd_cpp[start:end])
+
+# %% [markdown]
+# The arguments of any operator are on a *stack*, a vector of values, and `callBoxed` calls the operator with them.
+# `Function::apply` connects the node with all tensors among its own arguments, also with those in a list. So
+# `Refusal::apply` gets all tensors of the operator as one list, and calls the operator in its `forward`.
+#
+# It would not be enough to call the operator first and to attach the error to each result, by a Function that
+# returns its argument unchanged. Its node would be connected only with the result of the operator, which has no
+# history. Then `backward()` would raise the error, but `torch.autograd.grad` would silently omit a part of the
+# derivative, as in notebook 00a. The next cell computes the gradient for the bias of a loss that contains the
+# gradient for the old cell:
+
+# %%
+penalised = Case(2, 3, 4).inputs()
+value = sum(result.sum() for result in stage6.lltm(*penalised.values()))
+(first,) = torch.autograd.grad(value, penalised["old_cell"], create_graph=True)
+try:
+    torch.autograd.grad(value + first.square().sum(), penalised["bias"])
+except RuntimeError as error:
+    print("RuntimeError:", str(error).splitlines()[0])
 
 # %% [markdown]
 # ### Which thread runs backward

@@ -336,6 +336,47 @@ torch.testing.assert_close(one_product, d_weights, rtol=1e-4, atol=1e-4)
 print(f"one product of {tuple(d_z.flatten(0, 1).T.shape)} and {tuple(h_before.flatten(0, 1).shape)}: equal")
 
 # %% [markdown]
+# ### Second derivatives
+#
+# The cells of the earlier stages raise an error for second derivatives. `FastLSTM` and `FastGRU` replace modules of
+# torch whose second derivatives are right on a CPU, so theirs have to be right, too. This takes two steps:
+#
+# - Backward computes with z and the cells of all steps. If they were saved intermediate results, they would be
+#   constants for autograd (notebook 00a). So the autograd function returns them as further results, and its backward
+#   also adds the gradients that arrive for them. Callers of the stage do not see these results.
+# - Autograd cannot record a kernel. If the caller sets `create_graph=True`, grad mode is on in backward. Then
+#   `csrc/sequence_differentiable.cpp` computes the gradient in torch's own operations, which autograd records. It
+#   uses the same policies of `cells.h`, with a type of numbers that holds a tensor.
+#
+# This backward takes longer than the kernels. Without `create_graph=True`, backward runs the kernels as before. The
+# next cell compares the gradients of a loss with a gradient penalty, and a derivative in
+# forward mode, with those of torch's modules:
+
+
+# %%
+def penalised_gradients(module, inputs):
+    """The gradients for all parameters of a loss that contains the gradient for the inputs."""
+    outputs, _ = module(inputs)
+    value = outputs.square().sum()
+    (first,) = torch.autograd.grad(value, inputs, create_graph=True)
+    return torch.autograd.grad(value + first.square().sum(), list(module.parameters()))
+
+
+def tangent(module, inputs):
+    """The derivative of the outputs along a direction, in forward mode."""
+    return torch.func.jvp(lambda x: module(x)[0], (inputs.detach(),), (inputs.detach().cos(),))[1]
+
+
+I, S = 7, 24
+inputs = torch.randn(10, 3, I, dtype=torch.float64, requires_grad=True)
+for theirs, ours in ((torch.nn.LSTM, stage7.FastLSTM), (torch.nn.GRU, stage7.FastGRU)):
+    theirs, ours = theirs(I, S, dtype=torch.float64), ours(I, S, dtype=torch.float64)
+    ours.load_state_dict(theirs.state_dict())
+    for derivative in (penalised_gradients, tangent):
+        torch.testing.assert_close(derivative(ours, inputs), derivative(theirs, inputs), rtol=1e-10, atol=1e-10)
+    print(f"{type(ours).__name__}: second derivatives and forward mode agree with {type(theirs).__name__}")
+
+# %% [markdown]
 # ### Rows of different lengths
 #
 # With `lengths`, each row of the batch takes only its own number of steps, and then keeps its state while the other

@@ -90,11 +90,14 @@ def test_three_lines_make_a_gelu_that_passes_its_tests_and_equals_torchs(built: 
 
 PACKAGE = "gelu/__init__.py"
 FAKE = "def _(x):\n    return x.new_empty("
+RAISE, TWICE = 'raise RuntimeError("gelu: there are no ', "test_second_derivatives_are_refused"
 MISTAKES = {  # the file, what is there, what is put instead, and the test that must find it
     "reference": ("reference.py", "1 + (x", "1.01 + (x", "test_values_and_gradients"),
     "fake": (PACKAGE, f"{FAKE}x.shape)", f"{FAKE}0)", "test_opcheck"),
     "gradient": (PACKAGE, "backward(grad_y, x)\n\n", "backward(x, grad_y)\n\n", "test_gradcheck"),
-    "second": (PACKAGE, "raise RuntimeError", "return gradient, gradient  #", "test_second_derivatives_are_refused"),
+    "second": (PACKAGE, f"{RAISE}second", f"return gradient, gradient  # {RAISE}", TWICE),
+    "unconnected": (PACKAGE, "backward(grad_y, x)\n\n", "backward(grad_y, x.detach())\n\n", TWICE),
+    "tangent": (PACKAGE, f"{RAISE}forward", f"return  # {RAISE}", "test_forward_mode_is_refused"),
 }
 
 

@@ -87,11 +87,14 @@ def test_a_fresh_folder_passes_its_tests_on_its_own(fresh: Path) -> None:
     assert good(python(fresh, "-c", where)).startswith(str(fresh))
 
 
+TWICE = "test_second_derivatives_are_refused"
 MISTAKES = {  # in mycell/mycell.py: what is there, what is put instead, and the tests that must find it
     "fake": ("z.new_empty(B, 3, S)", "z.new_empty(B, S, 3)", ("test_opcheck", "test_compile")),
     "number": ("    z = torch.addmm(", "    z = input.sum() > 0 and torch.addmm(", ("test_export",)),
     "backward": ("(grad_h, grad_cell, *ctx", "(grad_cell, grad_h, *ctx", ("test_values_and_gradients",)),
     "one result": ("if grad_h is None and", "if grad_h is None or", ("test_gradients_of_one_result_alone",)),
+    "unconnected": ("(gates, new_cell)\n    ctx", "(gates, new_cell.detach())\n    ctx", (TWICE,)),
+    "tangent": ("    refuse_tangents(z, old_cell)", "    refuse_tangents(z)", ("test_forward_mode_is_refused",)),
     "vmap": ("(info.batch_size, -1)", "(-1, info.batch_size)", ("test_vmap",)),
     "check": ("if tensor.shape != shape:", "if False:", ("test_arguments_that_do_not_fit_are_refused",)),
 }

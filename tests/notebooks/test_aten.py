@@ -73,8 +73,8 @@ def aten(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     return load_inline("aten", source(), no_implicit_headers=True, extra_cflags=["-O1"], build_directory=folder)
 
 
-def cell_of(forward: Callable, backward: Callable, once: bool = True) -> Cell:
-    """A Function around the forward and backward of a group."""
+def cell_of(forward: Callable, backward: Callable, refuses: bool = True) -> Cell:
+    """A Function around the forward and backward of a group, as the notebook's `function_around`."""
 
     class Around(torch.autograd.Function):
         @staticmethod
@@ -83,10 +83,19 @@ def cell_of(forward: Callable, backward: Callable, once: bool = True) -> Cell:
             ctx.save_for_backward(inputs[1], new_cell, *saved)
             return new_h, new_cell
 
-        def gradients(ctx, grad_h, grad_cell):
-            return tuple(backward(grad_h, grad_cell, *ctx.saved_tensors))
+        @staticmethod
+        def backward(ctx, grad_h, grad_cell):
+            gradient = Refusing.apply if refuses and torch.is_grad_enabled() else backward
+            return tuple(gradient(grad_h, grad_cell, *ctx.saved_tensors))
 
-        backward = staticmethod(once_differentiable(gradients) if once else gradients)
+    class Refusing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *arguments):
+            return tuple(backward(*arguments))
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            raise RuntimeError("there are no second derivatives")
 
     return Around.apply
 
@@ -232,27 +241,70 @@ def test_backward_returns_a_gradient_for_each_argument(aten):
         first_derivative(six_into_five)
 
 
-def second_derivative(cell: Cell) -> torch.Tensor:
-    """Of squares, so that the gradient from above depends on the inputs too."""
+def penalised_gradient(cell: Cell, of_output: Callable = torch.square, penalty: float = 1) -> torch.Tensor:
+    """The gradient for the bias of a loss with a gradient penalty."""
     inputs = list(Case(2, 3, 4, dtype=torch.float64).inputs().values())
-    loss = sum(result.square().sum() for result in cell(*inputs))
+    loss = sum(of_output(result).sum() for result in cell(*inputs))
     first = torch.autograd.grad(loss, inputs, create_graph=True)
-    sum(gradient.square().sum() for gradient in first).backward()
-    return inputs[2].grad
+    loss = loss + penalty * sum(gradient.square().sum() for gradient in first)
+    return torch.autograd.grad(loss, inputs[2])[0]
 
 
-@pytest.mark.syllabus("2.7b", "2.7c")
-def test_saved_intermediates_make_second_derivatives_wrong_or_refused(aten):
-    right = second_derivative(modules.load_stage(1).lltm)
-    silent = cell_of(aten.plain_forward, aten.plain_backward, once=False)
+@pytest.mark.syllabus("2.7b")
+def test_saved_intermediates_make_second_derivatives_silently_wrong(aten):
+    right = penalised_gradient(modules.load_stage(1).lltm)
+    silent = cell_of(aten.plain_forward, aten.plain_backward, refuses=False)
     inputs = tuple(Case(2, 3, 4, dtype=torch.float64).inputs().values())
     assert torch.autograd.gradcheck(silent, inputs)
-    assert (second_derivative(silent) - right).abs().max() > 0.01 * right.abs().max()
+    assert (penalised_gradient(silent) - right).abs().max() > 0.01 * right.abs().max()
     with pytest.raises(GradcheckError):
         torch.autograd.gradgradcheck(silent, inputs)
-    for refusing in (cell_of(aten.plain_forward, aten.plain_backward), modules.load_stage(2).lltm):
-        with pytest.raises(RuntimeError, match="once_differentiable"):
-            second_derivative(refusing)
+
+    class Around(torch.autograd.Function):
+        forward = staticmethod(aten_forward(aten))
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, grad_h, grad_cell):
+            return tuple(aten.plain_backward(grad_h, grad_cell, *ctx.saved_tensors))
+
+    # The penalty is lost as a whole, and nothing says so.
+    without_penalty = penalised_gradient(modules.load_stage(1).lltm, penalty=0)
+    torch.testing.assert_close(penalised_gradient(Around.apply), without_penalty)
+
+
+def aten_forward(aten: ModuleType) -> Callable:
+    def forward(ctx, *inputs):
+        new_h, new_cell, *saved = aten.plain_forward(*inputs)
+        ctx.save_for_backward(inputs[1], new_cell, *saved)
+        return new_h, new_cell
+
+    return forward
+
+
+@pytest.mark.syllabus("2.7c")
+@pytest.mark.parametrize("of_output", [torch.square, torch.clone])
+def test_second_derivatives_are_refused_for_every_caller(aten, of_output):
+    stage = modules.load_stage(2)
+    for refusing in (cell_of(aten.plain_forward, aten.plain_backward), stage.lltm):
+        with pytest.raises(RuntimeError, match="there are no second derivatives"):
+            penalised_gradient(refusing, of_output)
+
+
+@pytest.mark.syllabus("2.7c")
+def test_a_saved_intermediate_does_not_connect_the_refusal():
+    stage = modules.load_stage(2)
+
+    class SavesIntermediates(stage.LLTMFunction):
+        @staticmethod
+        def forward(ctx, *inputs):
+            new_h, new_cell, *saved = stage._C.forward(*inputs)
+            ctx.save_for_backward(inputs[1], *saved, new_cell.clone())
+            ctx.set_materialize_grads(False)
+            return new_h, new_cell
+
+    without_penalty = penalised_gradient(modules.load_stage(1).lltm, torch.clone, penalty=0)
+    torch.testing.assert_close(penalised_gradient(SavesIntermediates.apply, torch.clone), without_penalty)
 
 
 @pytest.mark.syllabus("2.7e")
@@ -270,7 +322,7 @@ def test_cpp_of_aten_calls_needs_no_backward_and_a_function_hides_it(aten):
     inputs = tuple(Case(2, 3, 4, dtype=torch.float64).inputs().values())
     assert torch.autograd.gradcheck(direct, inputs)
     assert torch.autograd.gradgradcheck(direct, inputs)
-    torch.testing.assert_close(second_derivative(direct), second_derivative(modules.load_stage(1).lltm))
+    torch.testing.assert_close(penalised_gradient(direct), penalised_gradient(modules.load_stage(1).lltm))
     cell_of(hidden, aten.plain_backward)(*inputs)
     assert inside == [None] * 7
 

@@ -221,7 +221,7 @@ def test_without_a_gradient_each_way_of_asking_gets_another_answer(gated):
 
 
 @pytest.mark.syllabus("5.2b", "5.2f")
-def test_a_registered_gradient_and_what_comes_not_with_it(gated, make):
+def test_a_registered_gradient_and_what_comes_not_with_it(gated, make, monkeypatch):
     told = make(gated, contiguous)
     torch.library.register_autograd(told.default.name(), NOTEBOOK.backward, setup_context=NOTEBOOK.setup_context)
     z, x = samples(dtype=torch.float64, requires_grad=True)
@@ -236,6 +236,9 @@ def test_a_registered_gradient_and_what_comes_not_with_it(gated, make):
         assert tangent == 0 != torch.func.jvp(lambda z: formula(z, x).sum(), (z,), (z,))[1]
         with pytest.raises(GradcheckError, match="forward mode mismatch"):
             torch.autograd.gradcheck(told, (z, x), check_forward_ad=True)
+        monkeypatch.setattr(NOTEBOOK, "gated", told, raising=False)
+        with pytest.raises(RuntimeError, match="gated: there are no forward-mode derivatives"):
+            torch.func.jvp(lambda z: NOTEBOOK.gated_or_error(z, x).sum(), (z,), (z,))
 
 
 @pytest.mark.syllabus("5.4a")

@@ -219,7 +219,9 @@ def test_what_is_refused(stage):
     results = stage.lltm(*inputs.values())
     first = torch.autograd.grad(results[0].square().sum(), list(inputs.values()), create_graph=True)
     with pytest.raises(RuntimeError, match="lltm: the gradient is once_differentiable"):
-        first[0].sum().backward()
+        first[0].sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="lltm: the gradient is once_differentiable"):
+        torch.autograd.grad(results[1].sum() + first[0].sum(), inputs["bias"])
 
     grad_h = torch.ones(3, 7, device=device(stage), requires_grad=True)
     _, new_cell, gates = stage.operators.pointwise(*z_and_cell(stage, S=7))
@@ -231,12 +233,19 @@ def test_what_is_refused(stage):
         torch.func.grad(lambda input: stage.lltm(input, *detached[1:])[0].sum())(detached[0])
 
 
-def test_forward_mode_is_silently_zero_as_the_readme_warns(stage):
-    """A defect of register_autograd; when this fails, torch has fixed it and the warning can go."""
-    input, *others = arguments(stage)
+@pytest.mark.parametrize("k", range(5), ids=INPUTS)
+def test_forward_mode_is_refused(stage, k):
+    given = arguments(stage)
+    with pytest.raises(RuntimeError, match="lltm: there are no forward-mode derivatives"):
+        torch.func.jvp(lambda one: stage.lltm(*given[:k], one, *given[k + 1 :])[0], (given[k],), (given[k],))
+
+
+def test_forward_mode_of_the_operator_is_silently_zero_as_the_readme_warns(stage):
+    """A defect of register_autograd; when this fails, torch has fixed it and `refuse_tangents` can go."""
+    z, old_cell = z_and_cell(stage)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _, tangent = torch.func.jvp(lambda input: stage.lltm(input, *others)[0], (input,), (input,))
+        _, tangent = torch.func.jvp(lambda z: stage.operators.pointwise(z, old_cell)[0], (z,), (z,))
     assert tangent.abs().max() == 0
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from ...build import modules
 from ...cell.memory import saved_bytes
 from ..lines import Check
-from .checks import agrees, leaf, passes, refuses
+from .checks import agrees, leaf, passes, refuses, refuses_second_derivatives
 
 functions, linear = modules.load_stage(0).functions, modules.load_stage(0).linear
 
@@ -36,7 +36,7 @@ def swish() -> str:
     x = leaf(7)
     passes("swish", functions.swish, x, 1.5)
     agrees("swish", functions.swish(x, 1.5), x * torch.sigmoid(1.5 * x))
-    refuses("the second derivative of swish", lambda: second_derivative(functions.swish, x), "once_differentiable")
+    refuses_second_derivatives("swish", functions.swish, x, 1.5)
     x = leaf(100, 100)
     ours, formula = saved_bytes(lambda: functions.swish(x), [x]), saved_bytes(lambda: x * torch.sigmoid(x), [x])
     assert ours == 0, f"swish keeps {ours:,} bytes besides its input, expected none"
@@ -44,7 +44,7 @@ def swish() -> str:
 
 
 def second_derivative(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """The second derivative of the sum of y ** 2, by `backward`, which also raises the error of a refusal."""
+    """The second derivative of the sum of y ** 2, by `backward`."""
     (gradient,) = torch.autograd.grad(function(x).square().sum(), x, create_graph=True)
     x.grad = None
     gradient.sum().backward()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -43,3 +44,19 @@ def refuses(
         assert word in str(error), f"{what} is refused, but the message does not say {word!r}: {error}"
         return
     raise AssertionError(f"{what} is not refused: it returns {found}")
+
+
+def refuses_second_derivatives(name: str, function: Callable[..., Tensor], *arguments: object) -> None:
+    """Raises AssertionError unless the error of `once_differentiable` stops the second derivatives of all arguments.
+
+    The loss is the sum of the squares and of the squared gradient for one argument. It depends on each argument also
+    without that gradient, so a refusal that is not connected with the argument would only omit a term.
+    """
+    tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
+    value = function(*arguments).square().sum()
+    for penalised in tensors:
+        (gradient,) = torch.autograd.grad(value, penalised, create_graph=True)
+        loss = value + gradient.square().sum()
+        for tensor in tensors:
+            derivative = partial(torch.autograd.grad, loss, tensor, retain_graph=True)
+            refuses(f"a second derivative of {name}", derivative, "once_differentiable")

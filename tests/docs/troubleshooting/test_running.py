@@ -10,6 +10,9 @@ import pytest
 import torch
 from torch.torch_version import TorchVersion
 
+from common import load
+from common.cell.case import Case, Cell
+from support.proofs.files import stage_files
 from support.sandbox import (
     ARCHITECTURES,
     ROOT,
@@ -322,6 +325,58 @@ def test_torch_func_and_registered_operators(sandbox: Sandbox) -> None:
     assert "tangent: 0.0" in sandbox.works(sandbox.script(f"{told}\nprint('tangent:', {forward}[1].item())"))
     output = sandbox.works(sandbox.script(f"{told}\n{page.fixes[0]}\nprint(gradient.sum().item())"))
     assert float(output.splitlines()[-1]) == pytest.approx(12 * 0.19661193)
+
+    tangent = f"{told}\n{page.fixes[1]}\n{forward.replace('gated(', 'gated_or_error(')}"
+    assert "RuntimeError: gated: there are no forward-mode derivatives" in sandbox.fails(sandbox.script(tangent))
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.proof("troubleshooting sections", files=["docs/troubleshooting.md", *stage_files(1, 5, 6)])
+def test_torch_func_and_the_cells() -> None:
+    page = problem("torch.func and the cells")
+    input, *others = (tensor.detach() for tensor in Case(2, 3, 4).inputs().values())
+
+    def tangent(lltm: Cell) -> torch.Tensor:
+        return torch.func.jvp(lambda x: lltm(x, *others)[0], (input,), (input.cos(),))[1]
+
+    for number, symptom in zip((5, 6), page.symptoms, strict=True):
+        with pytest.raises(RuntimeError) as raised:
+            tangent(load(number, "host").lltm)
+        assert_printed(symptom, f"RuntimeError: {raised.value}")
+    fixed: dict = {"load": load}
+    exec(page.fixes[0], fixed)
+    assert tangent(fixed["lltm"]).shape == (2, 4)
+
+
+USE_COMMON = f"import sys; sys.path.insert(0, {str(ROOT)!r})\nimport torch; from common import load\n"
+CASE = "from common.cell.case import Case\ninput, *others = (t.detach() for t in Case(2, 3, 4).inputs().values())\n"
+PENALTY = """
+def penalised(value, x):
+    (gradient,) = torch.autograd.grad(value, x, create_graph=True)
+    return torch.autograd.grad(value + gradient.square().sum(), x)
+"""
+
+
+@pytest.mark.proof(files=stage_files(1))
+def test_no_second_derivative(sandbox: Sandbox) -> None:
+    page = problem("No second derivative")
+    cell = "import lltm_stage1.by_hand\ninput.requires_grad_()\n"
+    use = "print(penalised(sum(r.sum() for r in {}(input, *others)), input))"
+    start = USE_COMMON + "load(1)\n" + CASE + cell + PENALTY
+    assert_printed(page.symptoms[0], sandbox.fails(sandbox.script(start + use.format("lltm_stage1.by_hand.lltm"))))
+    assert "tensor" in sandbox.works(sandbox.script(start + use.format("load(1).lltm")))
+    own = f"import torch\n{page.fixes[0]}{PENALTY}x = torch.ones(3, requires_grad=True)\n"
+    output = sandbox.fails(sandbox.script(own + "penalised(Sin.apply(x).sum(), x)"))
+    assert "RuntimeError: sin: there are no second derivatives" in output
+
+
+@pytest.mark.needs("g++")
+def test_a_second_derivative_of_a_compiled_function(sandbox: Sandbox) -> None:
+    page = problem("A second derivative of a compiled function")
+    start = f"import torch\n{PENALTY}x = torch.ones(3, requires_grad=True)\n"
+    use = "sine = torch.compile(torch.sin, backend='aot_eager')\nprint(penalised(sine(x).sum(), x))"
+    assert_printed(page.symptoms[0], sandbox.fails(sandbox.script(start + use)))
+    assert "tensor" in sandbox.works(sandbox.script(start + page.fixes[0] + use))
 
 
 def test_gradcheck_in_float32(sandbox: Sandbox) -> None:

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import gradcheck
+from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from common.cell.memory import peak_bytes, saved_bytes
@@ -94,10 +95,31 @@ class Hides(Right):
         return Right.forward(ctx, input, weight, gamma, beta, eps, stride, padding)
 
 
-class DifferentiatedTwice(Right):
-    """Without once_differentiable: a second derivative goes wrong, here in words that help nobody."""
+def gradients(ctx, d_output, *_):
+    arguments = d_output, *ctx.saved_tensors, ctx.stride, ctx.padding, ctx.needs_input_grad
+    return *fused.ConvBatchNormBackward.forward(None, *arguments), None, None, None
 
-    backward = staticmethod(Right.backward.__wrapped__)
+
+class DifferentiatedTwice(Right):
+    """Without a refusal: a second derivative goes wrong, here in words that help nobody."""
+
+    backward = staticmethod(gradients)
+
+
+class Unconnected(Right):
+    """With a refusal that does not lead to the arguments: autograd.grad returns a number that lacks a part."""
+
+    backward = staticmethod(once_differentiable(gradients))
+
+
+class BatchNormUnconnected(fused.BatchNorm):
+    """The same for batch norm alone."""
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, d_output):
+        found = fused.BatchNormBackward.forward(None, d_output, *ctx.saved_tensors, ctx.outside)
+        return *found, None, None
 
 
 MISTAKES = {
@@ -108,7 +130,14 @@ MISTAKES = {
     "slope": ("batchnorm_backward", one_slope, primer.batchnorm, "epsilon outside of the root fails gradcheck"),
     "keeps": ("ConvBatchNorm", Keeps, primer.memory_of_four_layers, "bytes for backward"),
     "hides": ("ConvBatchNorm", Hides, primer.memory_of_four_layers, "bytes at its peak"),
-    "twice": ("ConvBatchNorm", DifferentiatedTwice, primer.joined, "a second derivative is refused, but the message"),
+    "twice": ("ConvBatchNorm", DifferentiatedTwice, primer.joined, "the fused Function is refused, but the message"),
+    "unconnected": ("ConvBatchNorm", Unconnected, primer.joined, "of the fused Function is not refused: it returns"),
+    "batch norm unconnected": (
+        "BatchNorm",
+        BatchNormUnconnected,
+        primer.batchnorm,
+        "a second derivative of batch norm is not refused: it returns",
+    ),
     "no check": (
         "check_arguments",
         lambda *arguments: None,

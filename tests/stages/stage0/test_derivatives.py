@@ -8,10 +8,12 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from common import load
 from common.check.primer import autograd
+from common.check.primer.checks import refuses_second_derivatives
 from support.labs import definitions
 
 functions = load(0).functions
 shown = definitions("00a_autograd")
+SAVED = "slope", "slope and x", "slope and result"
 
 
 def leaf(*values: float) -> torch.Tensor:
@@ -72,8 +74,6 @@ def test_once_differentiable_is_heard_through_backward():
         autograd.second_derivative(shown.CubeOnce.apply, leaf(2.0))
     with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
         second(shown.CubeOnce.apply, torch.square)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        autograd.second_derivative(functions.swish, leaf(2.0))
 
 
 @pytest.mark.syllabus("0.4g")
@@ -85,6 +85,25 @@ def test_autograd_grad_drops_the_refused_term_where_there_is_another_way():
         assert d_w.item() == expected
     with pytest.raises(RuntimeError, match="once_differentiable"):
         loss.backward()
+
+
+@pytest.mark.syllabus("0.4i")
+def test_an_error_in_a_second_function_reaches_every_caller():
+    x, w = leaf(3.0), leaf(2.0)
+    for ask in (torch.Tensor.backward, lambda loss: torch.autograd.grad(loss, [w], allow_unused=True)):
+        with pytest.raises(RuntimeError, match="multiply: there are no second derivatives"):
+            ask(shown.penalised(shown.MultiplyRefuses.apply, x, w))
+    refuses_second_derivatives("swish", functions.swish, leaf(2.0))
+
+
+@pytest.mark.syllabus("0.4j")
+def test_a_saved_intermediate_connects_nothing():
+    with_slope = {what: lambda x, what=what: shown.CubeSaves.apply(x, what) for what in SAVED}
+    assert shown.derivative_of_sum(with_slope["slope"]) == 12, "the part 6x is missing"
+    for what in ("slope and x", "slope and result"):
+        with pytest.raises(RuntimeError, match="cube: there are no second derivatives"):
+            shown.derivative_of_sum(with_slope[what])
+    assert shown.derivative_of_sum(shown.cube) == 24
 
 
 @pytest.mark.syllabus("0.4h")

@@ -72,12 +72,35 @@ def test_tensors_with_gaps(device):
     assert_equal_to_reference(outputs(lltm, with_gaps), with_gaps)
 
 
-def test_second_derivatives_are_refused(device):
+@pytest.mark.parametrize("upstream", [torch.sum, lambda y: y.square().sum()], ids=["constant", "of the arguments"])
+def test_second_derivatives_are_refused(upstream, device):
+    """The gradient for any argument of a loss that contains the gradient for any other.
+
+    The loss depends on each argument also without this penalty, so a refusal that does not lead to the argument would
+    lose the penalty without an error.
+    """
     arguments = [*reference.arguments(2, 3, 4, device=device).values()]
-    results = outputs(lltm, arguments)
-    first = torch.autograd.grad([r.square().sum() for r in results], arguments, create_graph=True)
-    with pytest.raises(RuntimeError, match="second derivatives"):
-        torch.autograd.grad(sum(gradient.sum() for gradient in first), arguments)
+    value = sum(map(upstream, outputs(lltm, arguments)))
+    for penalised in arguments:
+        (first,) = torch.autograd.grad(value, penalised, create_graph=True)
+        loss = value + first.square().sum()
+        for argument in arguments:
+            with pytest.raises(RuntimeError, match="second derivatives"):
+                torch.autograd.grad(loss, argument, retain_graph=True)
+
+
+def test_forward_mode_is_refused(device):
+    arguments = [tensor.detach() for tensor in reference.arguments(2, 3, 4, device=device).values()]
+    for k, tensor in enumerate(arguments):
+        cell_of_one = lambda one, k=k: lltm(*arguments[:k], one, *arguments[k + 1 :])  # noqa: E731
+        with pytest.raises(RuntimeError, match="no forward-mode derivatives"):
+            torch.func.jvp(cell_of_one, (tensor,), (tensor.cos(),))
+
+
+def test_torch_func_is_refused(device):
+    first, *others = (tensor.detach() for tensor in reference.arguments(2, 3, 4, device=device).values())
+    with pytest.raises(RuntimeError, match="functorch transforms"):
+        torch.func.grad(lambda one: outputs(lltm, [one, *others])[0].sum())(first)
 
 
 class Calls(TorchDispatchMode):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+from torch.autograd import forward_ad
 
 torch.ops.load_library(Path(__file__).with_name("_C.abi3.so"))  # this registers the operators of csrc/
 operators = torch.ops.softsign
@@ -10,6 +11,7 @@ operators = torch.ops.softsign
 
 def softsign(x):
     """The function of every element of x, a floating-point tensor of any shape; the result is contiguous."""
+    refuse_tangent(x)
     return operators.forward(x)
 
 
@@ -30,6 +32,7 @@ def setup_context(ctx, inputs, output):
 
 def backward(ctx, grad_y):
     (x,) = ctx.saved_tensors
+    # grad_y and x lead to all that the gradient depends on, so every derivative of it reaches no_second_derivative.
     return operators.backward(grad_y, x)
 
 
@@ -39,3 +42,10 @@ def no_second_derivative(ctx, gradient):
 
 torch.library.register_autograd("softsign::forward", backward, setup_context=setup_context)
 torch.library.register_autograd("softsign::backward", no_second_derivative)
+
+
+def refuse_tangent(x):
+    # With only a backward registered, torch drops the tangent of forward mode without an error. Outside of forward
+    # mode, the level is -1.
+    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(x).tangent is not None:
+        raise RuntimeError("softsign: there are no forward-mode derivatives")

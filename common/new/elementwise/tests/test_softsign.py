@@ -51,11 +51,20 @@ def test_gradcheck(device):
     assert torch.autograd.gradcheck(softsign, numbers(4, 5, device=device).requires_grad_())
 
 
-def test_second_derivatives_are_refused(device):
+@pytest.mark.parametrize("upstream", [torch.sum, lambda y: y.square().sum()], ids=["constant", "of x"])
+def test_second_derivatives_are_refused(upstream, device):
+    """The loss depends on x also without the penalty: a refusal that does not lead to x would lose the penalty."""
     x = numbers(4, device=device).requires_grad_()
-    (first,) = torch.autograd.grad(softsign(x).square().sum(), x, create_graph=True)
+    value = upstream(softsign(x))
+    (first,) = torch.autograd.grad(value, x, create_graph=True)
     with pytest.raises(RuntimeError, match="no second derivatives"):
-        first.sum().backward()
+        torch.autograd.grad(value + first.square().sum(), x)
+
+
+def test_forward_mode_is_refused(device):
+    x = numbers(4, device=device)
+    with pytest.raises(RuntimeError, match="no forward-mode derivatives"):
+        torch.func.jvp(softsign, (x,), (x.cos(),))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
