@@ -1383,7 +1383,8 @@ print("slope is a result, too: ", derivative_of_sum(cube))
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/second_derivatives`: for each of four Functions, predict the second derivative. Then solve
-# `0/cube`. `show("0/second_derivatives", "0/cube")` in a cell checks both here.
+# `0/cube`, and find the refusals that miss an argument in `0/connected_refusal`.
+# `show("0/second_derivatives", "0/cube", "0/connected_refusal")` in a cell checks all three here.
 
 # %% [markdown] syllabus="0.5a"
 # ## How `gradcheck` works

@@ -20,7 +20,7 @@ from .judging.assertions import (
     same,
     unchanged,
 )
-from .judging.cell import SIZES, agree, cases, once_differentiable
+from .judging.cell import SIZES, agree, cases, no_silent_second_derivatives
 from .judging.kernels import (
     enough_threads,
     guarded,
@@ -31,6 +31,7 @@ from .judging.kernels import (
     wide_indices,
 )
 from .judging.mistakes import likely_mistake
+from .judging.second_derivatives import right_or_refused
 from .judging.source_text import find_host_calls
 from .judging.work import CALLS, OPERATORS, SMALL, Work
 from .runner.process import LearnerError, Stopped
@@ -38,6 +39,7 @@ from .runner.process import LearnerError, Stopped
 __all__ = [
     "CALLS", "OPERATORS", "SIZES", "SMALL", "BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work",
     "agree", "cases", "derived_by_hand", "digits_kept", "enough_threads", "find_host_calls", "guarded",
-    "launched_once", "likely_mistake", "made_by", "no_idle", "on_current_stream", "once_differentiable", "refused",
-    "releases_gil", "require", "returned_numbers", "same", "stored_once", "unchanged", "wide_indices",
+    "launched_once", "likely_mistake", "made_by", "no_idle", "no_silent_second_derivatives", "on_current_stream",
+    "refused", "releases_gil", "require", "returned_numbers", "right_or_refused", "same", "stored_once", "unchanged",
+    "wide_indices",
 ]  # fmt: skip

@@ -12,10 +12,10 @@ from torch import Tensor
 from ...cell import reference
 from ...cell.case import Case, expected, input_gradients, tolerance
 from ..failures import Failure, require
-from ..runner.process import LearnerError
 from ..runner.remote import RemoteFunction
 from . import diagnosis
 from .assertions import describe_value, same
+from .second_derivatives import right_or_refused
 from .work import SMALL, Work
 
 SIZES = (SMALL, (1, 4, 33), (5, 3, 1), (2, 1, 300))
@@ -157,17 +157,7 @@ def find_suspects(case: Case, name: str, before: Mapping[str, Tensor]) -> dict[s
     return {words: tensor for words, tensor in found.items() if tensor is not None}
 
 
-def once_differentiable(work: Work, cell: RemoteFunction, hint: str) -> None:
-    """Raises `Failure` unless a second derivative is refused with the reason; `hint` says how to refuse it."""
-    case = work.case(*SMALL, dtype=torch.float64)
-    cell(*case.inputs().values())
-    try:
-        cell.second_derivatives(*case.gradients())
-    except LearnerError as error:
-        said = str(error).partition("\n")[0]
-        require("once_differentiable" in said, f"a second derivative raises {said!r}, which does not say why. {hint}")
-    else:
-        raise Failure(
-            "computing a second derivative raises no error, but the result is wrong: autograd cannot see "
-            "what backward computes"
-        )
+def no_silent_second_derivatives(work: Work, cell: RemoteFunction, hint: str) -> None:
+    """Raises `Failure` if a second derivative of the cell is neither right nor refused; `hint` says what to do."""
+    inputs = work.case(2, 3, 4, dtype=torch.float64).inputs()
+    right_or_refused(cell, reference.forward, inputs, hint)

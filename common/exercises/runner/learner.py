@@ -191,6 +191,17 @@ class Learner:
             one.grad = None
         return found
 
+    def second_of_pair(self, graph: int, penalised: int, asked: int, squared: bool) -> torch.Tensor | None:
+        """The gradient for the argument `asked` of a loss that contains the gradient for the argument `penalised`.
+
+        Nothing else is differentiated: `backward()` would also run a node that is not connected with `asked`.
+        """
+        inputs, outputs = self.graphs[graph]
+        value = sum((one.square() if squared else one).sum() for one in outputs if one.requires_grad)
+        first = torch.autograd.grad(value, inputs[penalised], create_graph=True, allow_unused=True)[0]
+        loss = value if first is None else value + first.square().sum()
+        return torch.autograd.grad(loss, inputs[asked], allow_unused=True, retain_graph=True)[0]
+
     def count(self) -> None:
         """Starts counting ATen calls, bytes saved for backward and accesses of kernels."""
         torch.ones(1, requires_grad=True).sum().backward()  # autograd starts its own threads now, not while we count

@@ -75,6 +75,17 @@ class RemoteFunction:
         """
         return self.process().ask("second", graph=self.graph, gradients=list(gradients))
 
+    def second_of_pair(self, penalised: int, asked: int, squared: bool) -> Tensor | None:
+        """Of the last call: the gradient for one argument of a loss that contains the gradient for another.
+
+        The loss is the sum of the results, perhaps `squared`, and of the squared gradient for the argument
+        `penalised`. Arguments are given by number, among those that require a gradient. Raises `LearnerError` as
+        `second_derivatives` does.
+        """
+        return self.process().ask(
+            "second_of_pair", graph=self.graph, penalised=penalised, asked=asked, squared=squared
+        )
+
 
 class _Attach(torch.autograd.Function):
     """Connects results of the learner's process with the arguments here, so that backward runs there."""

@@ -2,9 +2,13 @@ import itertools
 
 import torch
 
-from common.exercises.judge import Failure, made_by, require, same
+from common.exercises.judge import Failure, made_by, require, right_or_refused, same
 
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "mv", "linear", "matmul", "einsum")
+FOLLOWED = (
+    "Autograd can follow a backward that computes with the saved arguments, in operations of torch that it records. "
+    "Then second derivatives are right"
+)
 SUMS = ("sum", "sum_to_size", "mean")
 # Runs in the learner's folder and reports what several layers look like.
 LOOK = """
@@ -67,6 +71,8 @@ def gradients(work):
                 tensors = {name: drawn(numbers, *shape, leaf=name in wanted) for name, shape in shapes.items()}
                 case = f"B={B}, I={I}, O={O}, gradients for {', '.join(wanted)}" + "; no bias" * (not has_bias)
                 agree(work, linear, tensors, wanted, drawn(numbers, B, O), case)
+    tensors = {name: drawn(numbers, *shape, leaf=True) for name, shape in (("input", (2, 3)), ("weight", (4, 3)))}
+    right_or_refused(linear, torch.nn.functional.linear, tensors | {"bias": drawn(numbers, 4, leaf=True)}, FOLLOWED)
 
 
 def agree(work, linear, tensors, wanted, grad, case):

@@ -1,11 +1,14 @@
 import torch
 import torch.nn.functional as F
 
-from common.exercises.judge import CALLS, require, same, unchanged
+from common.exercises.judge import CALLS, require, right_or_refused, same, unchanged
 
 SIZES = ((3, 5, 70), (1, 4, 33), (6, 2, 1))  # B, I, O
 SUMS = (
     1e-12  # for sums over the batch: terms may cancel, so that the result is small compared with the rounding errors
+)
+FROM_ARGUMENTS = (
+    "If backward computes everything from the saved arguments, second derivatives are right by themselves"
 )
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "mv", "linear", "matmul")
 
@@ -19,6 +22,8 @@ def check(work):
             right(function, size, expanded, generator)
     for by_columns in (False, True):
         keeps_arguments_only(work, function, leaves((16, 32, 128), generator, by_columns))
+    arguments = dict(zip(("input", "weight", "bias"), leaves((3, 2, 4), generator), strict=True))
+    right_or_refused(function, lambda *given: F.gelu(F.linear(*given)), arguments, FROM_ARGUMENTS)
 
 
 def leaves(size, generator, by_columns=False):

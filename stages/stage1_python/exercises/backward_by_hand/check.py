@@ -1,10 +1,22 @@
 import torch
 
-from common.exercises.judge import SMALL, LearnerError, agree, cases, derived_by_hand, require
+from common.exercises.judge import (
+    SMALL,
+    LearnerError,
+    agree,
+    cases,
+    derived_by_hand,
+    no_silent_second_derivatives,
+    require,
+)
 from common.exercises.judging.repeats import backward_twice
 
 EMPTY = ((3, 0, 7), (0, 5, 7))  # no inputs, no rows
 SIZE = dict(zip(("rows", "inputs", "units"), SMALL, strict=True))
+CONNECTED = (
+    "Leave the refusal as it was in the starter: backward calls LLTMBackward.apply with all saved tensors. One of "
+    "them, new_cell, is a result of LLTMFunction, and leads to every argument"
+)
 LARGER = {"rows": 7, "inputs": 9, "units": 71}
 
 
@@ -20,6 +32,7 @@ def check(work):
         raise
     derived_by_hand(work, "by_hand", "lltm", *work.case(*SMALL).inputs().values())
     with_an_infinite_candidate(work)
+    no_silent_second_derivatives(work, work.cell("by_hand"), CONNECTED)
 
 
 def without_loops(work):

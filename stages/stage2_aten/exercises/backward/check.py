@@ -25,8 +25,8 @@ def called_directly(work):
     case = work.case(3, 5, 70)
     inputs = {name: tensor.detach() for name, tensor in case.inputs().items()}
     extension = work.load("_C")
-    _, _, *saved = extension.forward(*inputs.values())
-    found = extension.backward(*case.gradients(), inputs["weights"], *saved, [True] * 5)
+    _, new_cell, *saved = extension.forward(*inputs.values())
+    found = extension.backward(*case.gradients(), inputs["weights"], *saved, new_cell, [True] * 5)
     for name, gradient in zip(NAMES, found, strict=True):
         got, want = tuple(gradient.shape), tuple(inputs[name].shape)
         require(
@@ -36,16 +36,18 @@ def called_directly(work):
         )
     for k, name in enumerate(NAMES):
         flags = [one == name for one in NAMES]
-        alone = extension.backward(*case.gradients(), inputs["weights"], *saved, flags)[k]
+        alone = extension.backward(*case.gradients(), inputs["weights"], *saved, new_cell, flags)[k]
         require(
             alone is not None,
             f"d_{name} is missing if needs_input_grad asks only for it. The order of the flags: {', '.join(NAMES)}",
         )
         same(f"d_{name} if no other gradient is needed", alone, found[k], case)
-    nothing = extension.backward(*case.gradients(), inputs["weights"], *saved, [False] * 5)
+    nothing = extension.backward(*case.gradients(), inputs["weights"], *saved, new_cell, [False] * 5)
     for name, gradient in zip(NAMES, nothing, strict=True):
         require(gradient is None, f"d_{name} is a tensor, but needs_input_grad says that it is not needed")
-    if any(one is not None for one in extension.backward(None, None, inputs["weights"], *saved, [True] * 5)):
+    if any(
+        one is not None for one in extension.backward(None, None, inputs["weights"], *saved, new_cell, [True] * 5)
+    ):
         raise Failure("without grad_h and grad_cell there is no gradient: all five results must stay undefined")
 
 
@@ -55,14 +57,14 @@ def missing_in_bfloat16(work):
     for grads, missing in (("h only", "grad_cell"), ("cell only", "grad_h")):
         case = work.case(3, 5, 70, dtype=torch.bfloat16, grads=grads)
         inputs = [tensor.detach() for tensor in case.inputs().values()]
-        _, _, *saved = extension.forward(*inputs)
+        _, new_cell, *saved = extension.forward(*inputs)
         what = f"if {missing} is std::nullopt and the other tensors are bfloat16, backward"
         why = (
             "Zeros in its place need their dtype and device: at::zeros without options makes float32 on the CPU, but "
             "at::zeros_like takes both from a tensor"
         )
         try:
-            found = extension.backward(*case.gradients(), inputs[1], *saved, [True] * 5)
+            found = extension.backward(*case.gradients(), inputs[1], *saved, new_cell, [True] * 5)
         except LearnerError as error:
             raise Failure(f"{what} fails: {str(error).splitlines()[0]}\n{why}") from None
         for name, gradient in zip(NAMES, found, strict=True):

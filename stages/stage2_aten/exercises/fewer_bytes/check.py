@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import require, same, unchanged
+from common.exercises.judge import require, right_or_refused, same, unchanged
 from common.exercises.judging.repeats import results_kept
 
 MOST_NUMBERS, MOST_CALLS = 2, 10
@@ -19,6 +19,8 @@ def check(work):
     values(gated, z.float() * large, numbers)
     values(gated, z * torch.tensor([1.0, 0.0]).repeat(z.size(1))[: z.size(1)], numbers)  # tanh is 0
     counts(work, gated, torch.randn(4, 2 * 50, generator=numbers))
+    z = torch.randn(2, 6, generator=numbers, dtype=torch.float64, requires_grad=True)
+    right_or_refused(gated, lambda z: torch.tanh(z[:, :3]) * torch.sigmoid(z[:, 3:]), {"z": z})
     calls = [[torch.randn(3, 2 * 70, generator=numbers, requires_grad=True)] for _ in range(2)]
     results_kept(work, "gated.gated", ("out", "d_z"), *calls)
 

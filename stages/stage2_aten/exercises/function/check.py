@@ -3,13 +3,18 @@ import re
 import torch
 
 from common.cell.case import input_gradients
-from common.exercises.judge import agree, cases, once_differentiable, releases_gil, require
+from common.exercises.judge import agree, cases, no_silent_second_derivatives, releases_gil, require
 from common.exercises.judging.repeats import nothing_kept
 
 ARGUMENTS = {
     "forward": ("input", "weights", "bias", "old_h", "old_cell"),
-    "backward": ("grad_h", "grad_cell", "weights", "X", "gates", "tanh_new_cell", "needs_input_grad"),
+    "backward": ("grad_h", "grad_cell", "weights", "X", "gates", "new_cell", "needs_input_grad"),
 }
+
+CONNECT = (
+    "Save a result of the Function (new_cell), and call the gradient as a Function of its own, LLTMBackward.apply, "
+    "whose backward raises an error that names once_differentiable"
+)
 
 
 def check(work):
@@ -20,7 +25,7 @@ def check(work):
     unused_output(work, cell)
     nothing_kept(work, "lltm.lltm", work.case(3, 5, 70))
     two_calls(work, cell)
-    once_differentiable(work, cell, "Reject it explicitly with once_differentiable")
+    no_silent_second_derivatives(work, cell, CONNECT)
     threads(work)
 
 
@@ -58,7 +63,7 @@ def threads(work):
     inputs = [one.detach() for one in work.case(512, 500, 500, dtype=torch.float64).inputs().values()]
     new_h, new_cell, *saved = work.load("_C").forward(*inputs)
     releases_gil(work, "forward", *inputs)
-    releases_gil(work, "backward", new_h, new_cell, inputs[1], *saved, [True] * 5)
+    releases_gil(work, "backward", new_h, new_cell, inputs[1], *saved, new_cell, [True] * 5)
 
 
 def saved(work, cell):
@@ -67,7 +72,7 @@ def saved(work, cell):
     with work.counting() as counted:
         cell(*work.case(B, I, S).inputs().values())
     needed = 4 * (3 * S * (S + I) + B * (S + I) + 3 * B * S + B * S)
-    what = f"save_for_backward got {counted.saved} bytes, but weights, X, gates and tanh_new_cell"
+    what = f"save_for_backward got {counted.saved} bytes, but weights, X, gates and new_cell"
     require(
         counted.saved >= needed,
         f"{what} have {needed}. Autograd does not notice changes to a tensor that is kept as an attribute of ctx",

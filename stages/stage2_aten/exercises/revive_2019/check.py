@@ -2,7 +2,7 @@ import re
 
 import torch
 
-from common.exercises.judge import LearnerError, require, same
+from common.exercises.judge import LearnerError, require, right_or_refused, same
 
 # Outdated code that still builds and runs today: the file, a pattern, and what the message says about it.
 OUTDATED = [
@@ -54,6 +54,8 @@ def check(work):
         require(
             not re.search(pattern, code), f"the results are right, but {file} still contains code from 2019: {why}"
         )
+    x = torch.randn(2, 3, generator=numbers, dtype=torch.float64, requires_grad=True)
+    right_or_refused(softsign, lambda x: x / (1 + x.abs()), {"x": x})
     # Here is no GPU's tensor to try it with, and torch itself refuses one of the device meta.
     require(
         re.search(r"(TORCH_CHECK\w*|\bif)\s*\([^,;]*(is_cpu|is_cuda|device)", work.code("csrc/softsign.cpp")),

@@ -4,7 +4,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from common.exercises.judge import on_current_stream, require, same, stored_once
+from common.exercises.judge import on_current_stream, require, right_or_refused, same, stored_once
 from common.exercises.judging.kernels import few_reads
 from common.exercises.judging.launches import large_batch
 
@@ -30,6 +30,8 @@ def check(work):
     each_unit_once(work, cell)
     large_batch(work, partial(compare, cell))
     large_cells(cell, work.case(3, 1, 70))
+    inputs = [tensor.requires_grad_() for tensor in given(work.case(2, 1, 3, dtype=torch.float64))]
+    right_or_refused(cell, pointwise, dict(zip(("z", "peepholes", "old_cell"), inputs, strict=True)))
 
 
 def by_its_kernels(work, cell):

@@ -1,6 +1,6 @@
 import torch
 
-from common.exercises.judge import CALLS, OPERATORS, Failure, LearnerError, require, same
+from common.exercises.judge import CALLS, OPERATORS, Failure, LearnerError, require, right_or_refused, same
 
 SCHEMAS = (
     "step(Tensor z, Tensor old_h) -> (Tensor new_h, Tensor gates)",
@@ -12,6 +12,10 @@ MISTAKES = {
     "the gradient of old_h through the sum is not multiplied by 1 - forget": {"whole": True},
     "forget is treated as a constant: no gradient flows back through it": {"deaf": True},
 }
+REFUSE = (
+    "gates leads nowhere, and old_h does not lead to z, so no later node can reach every caller: raise the error in "
+    "backward, with once_differentiable in its message, if torch.is_grad_enabled()"
+)
 MISREAD = "gates is read as if it were contiguous"
 LOST = "candidate loses the digits of a z near zero: std::tanh keeps them"
 
@@ -34,6 +38,7 @@ def check(work):
     compiled(work, probe)
     gates_with_strides(probe, work.case(3, 1, 70, dtype=torch.float64))
     near_zero(probe, work.case(3, 1, 70))
+    second_derivatives(work)
 
 
 def defined(probe, expected):
@@ -196,6 +201,20 @@ def gates_with_strides(probe, case):
     found = (probe.call("unit::step_backward", grad_h, one, old_h) for one in three)
     for name, got, want, misread in zip(("d_z", "d_old_h"), *found, strict=True):
         same(name, got, want, f"{case}, transposed gates", suspects={MISREAD: misread})
+
+
+def second_derivatives(work):
+    """Each second derivative of the unit raises an error."""
+    inputs = work.case(2, 3, 4, dtype=torch.float64).inputs()
+    arguments = [inputs["input"], inputs["weights"][:8], inputs["bias"][:8], inputs["old_h"]]
+    names = ("input", "weights", "bias", "old_h")
+    arguments = {name: one.detach().requires_grad_() for name, one in zip(names, arguments, strict=True)}
+    right_or_refused(work.load("unit").unit, equations, arguments, REFUSE)
+
+
+def equations(input, weights, bias, old_h):
+    """The whole unit, in operations that autograd follows."""
+    return step(torch.addmm(bias, torch.cat([old_h, input], dim=1), weights.t()), old_h)
 
 
 def near_zero(probe, case):

@@ -12,11 +12,15 @@ from common.exercises.judge import (
     LearnerError,
     agree,
     cases,
-    once_differentiable,
+    no_silent_second_derivatives,
     require,
     same,
 )
 
+REFUSE = (
+    "Register a gradient for pointwise_backward that raises an error with once_differentiable in its message. Its "
+    "node leads to all that pointwise_backward got, and new_cell, a saved result, leads to z and old_cell"
+)
 COPIES = ("clone", "contiguous", "copy_", "_to_copy")
 
 
@@ -30,7 +34,7 @@ def check(work):
     strided_gradients(work, cell)
     first_derivatives_with_a_graph(work)
     no_gradient_at_all(work)
-    once_differentiable(work, cell, "Raise an error that names once_differentiable")
+    no_silent_second_derivatives(work, cell, REFUSE)
     no_derivative_of_backward(work)
     with_opcheck(work, probe)
     case = work.case(*SMALL)

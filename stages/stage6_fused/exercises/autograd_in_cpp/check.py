@@ -9,7 +9,7 @@ from common.exercises.judge import (
     Stopped,
     agree,
     cases,
-    once_differentiable,
+    no_silent_second_derivatives,
     require,
 )
 
@@ -18,7 +18,10 @@ ALL = list(range(len(INPUTS)))
 PRODUCTS = ("mm", "addmm", "addmm_")
 # B, I, S: more rows than the stage adds up in one part. Then it adds the parts, for the bias, with ATen's sum.
 SEVERAL_PARTS = (65, 3, 5)
-PLAINLY = "The operator cell_backward rejects it with a clear message, if autograd sees the call"
+PLAINLY = (
+    "The operator cell_backward rejects it with a clear message, if autograd sees the call. The node of this call is "
+    "connected with what cell_backward gets: save new_cell, a result, as it is, because it leads to every argument"
+)
 
 
 def check(work):
@@ -32,7 +35,7 @@ def check(work):
     no_zeros(work, operations)
     only_what_is_needed(work, operations)
     only_what_is_asked(work, operations)
-    once_differentiable(work, cell, PLAINLY)
+    no_silent_second_derivatives(work, cell, PLAINLY)
     traced(work, probe)
 
 

@@ -4,7 +4,6 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch.autograd.function import once_differentiable
 
 
 def d_gelu(z):
@@ -23,7 +22,6 @@ class LinearGelu(torch.autograd.Function):
         return F.gelu(F.linear(input, weight, bias))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, d_output):
         input, weight, bias = ctx.saved_tensors
         z = F.linear(input, weight, bias)
@@ -38,7 +36,6 @@ class LinearGelu(torch.autograd.Function):
     #     return F.gelu(z)
     #
     # @staticmethod
-    # @once_differentiable
     # def backward(ctx, d_output):
     #     input, weight, z = ctx.saved_tensors
     #     d_z = d_output * d_gelu(z)  # (B, O)

@@ -1,7 +1,6 @@
 """A gated unit: autograd calls forward and backward of csrc/gated.cpp. There is nothing to do here."""
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from . import _C
 
@@ -14,8 +13,11 @@ class Gated(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad):
+        # There are no second derivatives. The saved tensors do not lead to z, so an error that a later node raises
+        # would not reach every caller. Grad mode is on here if the caller set create_graph=True.
+        if torch.is_grad_enabled():
+            raise RuntimeError("gated: the gradient is once_differentiable: call it without create_graph=True")
         return _C.backward(grad, list(ctx.saved_tensors))
 
 

@@ -35,6 +35,10 @@ def setup_context(ctx, inputs, output):
 
 
 def backward(ctx, grad_h, _):
+    # There are no second derivatives. old_h does not lead to z, and gates leads nowhere, so an error that a later
+    # node raises would not reach every caller. Grad mode is on here if the caller set create_graph=True.
+    if torch.is_grad_enabled():
+        raise RuntimeError("unit: the gradient is once_differentiable: call it without create_graph=True")
     return torch.ops.unit.step_backward(grad_h, *ctx.saved_tensors)
 
 

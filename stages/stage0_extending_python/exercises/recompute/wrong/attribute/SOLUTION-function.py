@@ -5,7 +5,6 @@ def forward(ctx, input, weight, bias):
     return F.gelu(ctx.z)
 
 @staticmethod
-@once_differentiable
 def backward(ctx, d_output):
     input, weight = ctx.saved_tensors
     d_z = d_output * d_gelu(ctx.z)

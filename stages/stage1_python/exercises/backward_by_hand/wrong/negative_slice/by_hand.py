@@ -2,7 +2,6 @@
 
 import torch
 import torch.nn.functional as F
-from torch.autograd.function import once_differentiable
 
 from .lltm import check_arguments
 
@@ -19,9 +18,15 @@ class LLTMFunction(torch.autograd.Function):
         return new_h, new_cell
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_h, grad_cell):
-        X, weights, input_gate, output_gate, candidate_cell, new_cell = ctx.saved_tensors
+        return LLTMBackward.apply(grad_h, grad_cell, *ctx.saved_tensors)
+
+
+class LLTMBackward(torch.autograd.Function):
+    """The gradient as a Function of its own, without a derivative: see LLTMBackward in stage 2."""
+
+    @staticmethod
+    def forward(ctx, grad_h, grad_cell, X, weights, input_gate, output_gate, candidate_cell, new_cell):
         tanh_new_cell = torch.tanh(new_cell)
         d_new_cell = grad_cell + grad_h * output_gate * (1 - tanh_new_cell**2)
         d_z_o = grad_h * tanh_new_cell * output_gate * (1 - output_gate)
@@ -31,6 +36,10 @@ class LLTMFunction(torch.autograd.Function):
         d_X = d_z.mm(weights)  # (B, S+I)
         I = X.size(1) - new_cell.size(1)
         return d_X[:, -I:], d_z.t().mm(X), d_z.sum(dim=0), d_X[:, :-I], d_new_cell
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise RuntimeError("lltm: the gradient is once_differentiable: there are no second derivatives")
 
 
 def lltm(input, weights, bias, old_h, old_cell):

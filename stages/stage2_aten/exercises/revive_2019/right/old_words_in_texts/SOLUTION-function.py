@@ -7,10 +7,19 @@ class Softsign(torch.autograd.Function):
         return _C.forward(x)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, grad):
-        (x,) = ctx.saved_tensors
+        return SoftsignBackward.apply(grad, *ctx.saved_tensors)
+
+
+class SoftsignBackward(torch.autograd.Function):
+    # The gradient as a Function of its own: its node leads to grad and x, so no second derivative misses the error.
+    @staticmethod
+    def forward(ctx, grad, x):
         return _C.backward(grad, x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise RuntimeError("softsign: the gradient is once_differentiable: there are no second derivatives")
 
 
 def softsign(x):
