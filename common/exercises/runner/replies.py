@@ -69,12 +69,18 @@ def is_names(value: object) -> bool:
     return is_list_of(value, str)
 
 
+def is_gradient(value: object) -> bool:
+    """Whether a value is a tensor, or None if there is no gradient."""
+    return isinstance(value, Tensor | None)
+
+
 def is_gradients(value: object) -> bool:
     """Whether a value is a list of tensors, or None where there is no gradient."""
-    return is_list_of(value, Tensor | None)
+    return isinstance(value, list) and all(map(is_gradient, value))
 
 
 ANSWERS: dict[str, Callable[[object], bool]] = {
     "load": is_nothing, "define": is_nothing, "count": is_nothing, "names": is_names, "doc": is_text,
-    "call": is_call, "backward": is_gradients, "second": is_gradients, "counted": is_counted,
+    "call": is_call, "backward": is_gradients, "second": is_gradients,
+    "second_of_pair": is_gradient, "counted": is_counted,
 }  # fmt: skip
