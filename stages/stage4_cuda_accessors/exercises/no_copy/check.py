@@ -30,6 +30,19 @@ def check(work):
                 compare(step(z, old_cell), z, old_cell, what)
     for layout in LAYOUTS:
         check_calls(work, step, layout)
+    contiguous(work, step)
+
+
+def contiguous(work, step):
+    """Checks that the results are contiguous, whatever the arguments."""
+    B, S = 3, 70
+    z, old_cell = (LAYOUTS["transposed"](torch.randn(shape).to(work.device)) for shape in ((B, 3, S), (B, S)))
+    for name, got in zip(("new_h", "new_cell"), step(z, old_cell), strict=True):
+        require(
+            got.is_contiguous(),
+            f"{name} has the strides {tuple(got.stride())}, expected {(S, 1)} (transposed, B={B}, S={S}): the results "
+            "are contiguous, whatever the strides of the arguments",
+        )
 
 
 def check_calls(work, step, layout):
@@ -77,8 +90,3 @@ def compare(results, z, old_cell, what):
         ("new_h", "new_cell"), results, want, reference.pointwise_forward(flat_z, walked), strict=True
     ):
         same(name, got, right, what, old_cell.dtype, suspects={words: wrong})
-        require(
-            got.is_contiguous(),
-            f"{name} has the strides {tuple(got.stride())}, expected {(S, 1)} ({what}): the results are contiguous, "
-            "whatever the strides of the arguments",
-        )
