@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from .. import stages
 from ..build import modules
 from ..cell.call import Call, Function
 from ..cell.case import GRADS, INPUTS, LAYOUTS, Case, Cell, fresh_seed
@@ -67,8 +68,12 @@ class CellSubject(Subject):
         }
 
     def checks(self) -> Sequence[Check]:
-        """The checks of every function, in one dtype where it does not matter; and what the cell refuses."""
-        derivatives = (gradcheck, second_derivatives, transforms) if self.dtype == torch.float64 else ()
+        """The checks of every function, and what the cell refuses.
+
+        Those of derivatives compute in float64 whatever the dtype, so one of the stage's dtypes has them, the last.
+        """
+        is_last = self.label == stages.get_stage(self.stage).dtypes[-1]
+        derivatives = (gradcheck, second_derivatives, transforms) if is_last else ()
         return not_finite, *derivatives, refusals, side_stream, second_device
 
 

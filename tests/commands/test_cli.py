@@ -113,7 +113,7 @@ def test_a_stage_is_a_folder_and_a_row(tmp_path):
     shown = common("stage", "10", cwd=tmp_path)
     assert shown.returncode == 0, shown.stdout + shown.stderr
     assert "Stage 10: A toy" in shown.stdout
-    assert "9 passed" in shown.stdout
+    assert "10 passed" in shown.stdout
     assert "stage 10" in shown.stdout  # its row beside eager's
     assert common("diff", "1", "10", cwd=tmp_path).stdout == ""
     assert common("tables", cwd=tmp_path).returncode == 0

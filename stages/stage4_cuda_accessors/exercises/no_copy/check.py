@@ -40,8 +40,8 @@ def contiguous(work, step):
     for name, got in zip(("new_h", "new_cell"), step(z, old_cell), strict=True):
         require(
             got.is_contiguous(),
-            f"{name} has the strides {tuple(got.stride())}, expected {(S, 1)} (transposed, B={B}, S={S}): the results "
-            "are contiguous, whatever the strides of the arguments",
+            f"{name} has the strides {tuple(got.stride())}, expected {(S, 1)} (transposed, B={B}, S={S}): the "
+            "results are contiguous, whatever the strides of the arguments",
         )
 
 
