@@ -120,7 +120,7 @@ def test_bias_gradient_has_the_shape_of_the_bias():
     inputs = CellSubject(2, "host", "cpu", torch.float64, lambda: None, 0).case(B, I, S).inputs()
     inputs = {name: tensor.detach() for name, tensor in inputs.items()}
     new_h, new_cell, *saved = _C.forward(**inputs)
-    gradients = _C.backward(new_h, new_cell, inputs["weights"], *saved, [True] * 5)
+    gradients = _C.backward(new_h, new_cell, inputs["weights"], *saved, new_cell, [True] * 5)
     assert [tuple(gradient.shape) for gradient in gradients] == [tuple(tensor.shape) for tensor in inputs.values()]
 
 
@@ -143,7 +143,7 @@ def test_gradients_nobody_asked_for_are_not_computed():
 
     inputs = CellSubject(2, "host", "cpu", torch.float64, lambda: None, 0).case(3, 5, 7).inputs()
     inputs = {name: tensor.detach() for name, tensor in inputs.items()}
-    new_h, _, *saved = _C.forward(**inputs)
+    new_h, new_cell, *saved = _C.forward(**inputs)
     needs = [False, True, True, False, False]
-    gradients = _C.backward(new_h, None, inputs["weights"], *saved, needs)
+    gradients = _C.backward(new_h, None, inputs["weights"], *saved, new_cell, needs)
     assert [gradient is not None for gradient in gradients] == needs
