@@ -82,10 +82,11 @@ bench: torch
 pytest := $(python) -m pytest -n $(or $(JOBS),auto --maxprocesses 4) --no-loadscope-reorder
 
 test: setup
-	@$(pytest) --proofs=keep $(ARGS)
+	@$(pytest) --proofs=sample $(ARGS)
 
 prove: setup
-	@$(pytest) --proofs=all $(if $(EX),tests/exercises/test_exercises.py $(if $(filter-out all,$(EX)),-k "$(EX)"),-m proof)
+	@$(pytest) --proofs=$(if $(EX),all,record) -m proof $(ARGS) $(if $(EX),tests/exercises/test_exercises.py \
+		$(if $(filter-out all,$(EX)),-k "$(EX)"))
 
 setup: python
 	@$(python) -m common setup

@@ -15,7 +15,7 @@ class Command:
     """One command. `function` is "module:name" in common/, imported only when the command runs.
 
     A command without a function exists only in the Makefile, which calls a standard tool. `make` is what to type
-    after `make` if that differs from the name.
+    after `make` if that differs from the name. `builds`: it builds extensions, so the compiler is checked first.
     """
 
     name: str
@@ -23,9 +23,15 @@ class Command:
     function: str = ""
     arguments: tuple[Argument, ...] = ()
     make: str = ""
+    builds: bool = False
 
     def run(self, values: dict[str, Any]) -> int:
         """Calls the function with these values by name; its result is the exit status."""
+        if self.builds:
+            from ..setup.compiler import choose_compiler
+
+            if note := choose_compiler():
+                print(note, flush=True)
         module, _, name = self.function.partition(":")
         return getattr(import_module(f"common.{module}"), name)(**values)
 
@@ -46,11 +52,13 @@ GROUPS: dict[str, tuple[Command, ...]] = {
             "your first CUDA kernel in PyTorch, in ten minutes; TEXT=1 stays in the terminal",
             "pages.start:start",
             (argument("--text", dest="as_text", action="store_true", help="in the terminal, without JupyterLab"),),
+            builds=True,
         ),
         Command(
             "tour",
             "build, check and time every stage that runs here, and write out/report.html",
             "commands.tour:run_tour",
+            builds=True,
         ),
         Command("doctor", "what this machine has and lacks, and how to fix it", "setup.doctor:doctor"),
     ),
@@ -67,6 +75,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 ),
             ),
             make="stage-2",
+            builds=True,
         ),
         Command(
             "diff",
@@ -91,7 +100,9 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 argument("--folder", dest="parent", help="the folder to create it in; by default work/"),
             ),
         ),
-        Command("lab", "open JupyterLab on a copy of the notebooks in work/", "pages.notebooks:open_lab"),
+        Command(
+            "lab", "open JupyterLab on a copy of the notebooks in work/", "pages.notebooks:open_lab", builds=True
+        ),
     ),
     "Exercises": (
         Command(
@@ -105,6 +116,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
             "check your work: the exercise named last, EX=3/guard, or EX=all; STARTER=1 checks an unchanged starter",
             "exercises.commands:check_work",
             (EXERCISE, argument("--starter", action="store_true", help="check an unchanged starter, too")),
+            builds=True,
         ),
         Command("hint", "show one more hint each time", "exercises.commands:show_hint", (EXERCISE,)),
         Command(
@@ -120,7 +132,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
             (EXERCISE,),
         ),
         Command("progress", "which exercises are solved", "exercises.commands:show_progress"),
-        Command("watch", "check whenever you save", "exercises.watch:watch", (EXERCISE,)),
+        Command("watch", "check whenever you save", "exercises.watch:watch", (EXERCISE,), builds=True),
         Command(
             "grade",
             "grade a class: DIR=submissions/ with a folder for each student; see docs/teaching.md",
@@ -134,6 +146,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 argument("--image", help="for podman and docker: see docs/teaching.md"),
                 argument("--jobs", type=int, help="students at a time"),
             ),
+            builds=True,
         ),
     ),
     "Measure": (
@@ -150,17 +163,19 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 argument("--only", choices=("cell", "sequence"), help="only stages of this kind; by default all"),
                 argument("--output", help="the JSON file to write (by default out/bench.json)"),
             ),
+            builds=True,
         ),
         Command("report", "plot the last measurement: out/report.html", "pages.report:write_report"),
     ),
     "The workbook itself": (
-        Command("test", "run the tests and those slow proofs that are due; JOBS=12 runs 12 at a time"),
-        Command("prove", "run every proof, or those of EX=3/guard; write tests/proofs.json"),
+        Command("test", "run the tests, and a sample of the slow proofs that are due; JOBS=12 runs 12 at a time"),
+        Command("prove", "run the proofs that are due, or all those of EX=3/guard; writes tests/proofs.json"),
         Command(
             "answers",
             "show what the check says about the starter, the solution and each wrong answer: EX=3/guard",
             "exercises.commands:show_verdicts",
             (argument("name", metavar="exercise"),),
+            builds=True,
         ),
         Command(
             "mutate",
@@ -171,6 +186,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 argument("names", metavar="exercise", nargs="+", help="such as 3/guard, or all"),
                 argument("--jobs", type=int, help="mutants at a time; by default half of the cores"),
             ),
+            builds=True,
         ),
         Command(
             "setup",
@@ -199,6 +215,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
             "run every kernel under compute-sanitizer, on a GPU; writes docs/results/sanitizer.json",
             "studies.sanitizer:run_sanitizer",
             (argument("--stage", dest="only", type=int, help="only this one; the record of the others stays"),),
+            builds=True,
         ),
         Command(
             "ncu",
@@ -208,6 +225,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 argument("--emulator", dest="emulator_only", action="store_true", help="only the emulator's counts"),
                 argument("--stage", dest="only", type=int, help="only this one; the record of the others stays"),
             ),
+            builds=True,
         ),
         Command(
             "ablation",
@@ -217,6 +235,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 argument("--out", help="the JSON file to write (by default out/ablation.json)"),
                 argument("--only", nargs="+", default=[], choices=ABLATION_PARTS, help="some of its parts"),
             ),
+            builds=True,
         ),
         Command(
             "wheels",
@@ -231,17 +250,20 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                     help="versions of torch; by default the oldest supported one and the installed one",
                 ),
             ),
+            builds=True,
         ),
         Command(
             "serving",
             "time stage 8's server against the same model in Python; writes docs/results/serving.json, and for a GPU "
             "serving/cuda.json",
             "commands.studies:measure_serving",
+            builds=True,
         ),
         Command(
             "compare-tools",
             "record which tool finds which mistake, on a GPU; writes docs/results/checks.json",
             "commands.studies:compare_tools",
+            builds=True,
         ),
     ),
 }

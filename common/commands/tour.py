@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # it imports torch
     from ..check.subject import Subject
 
 CHECKED = ROOT / "out" / "check.json"
+PROCESS = "process"  # the name of the row of a crash
 # The checks of each stage that is a program: a module and its function of a seed.
 PROGRAM_CHECKS = {8: "common.check.deploy:check_deploy", 9: "common.check.distributed:check_distributed"}
 
@@ -61,9 +62,10 @@ def build_and_check(stage: Stage, targets: list[str], seed: int | None = None) -
     return results
 
 
-def build_and_check_changed(stage: Stage, targets: list[str], workers: Executor) -> list:
+def build_and_check_changed(stage: Stage, targets: list[str]) -> list:
     """The same, but checks that have passed are not repeated while nothing has changed that they depend on."""
     from ..check import earlier
+    from ..check.harness import two_processes
 
     results, key = [], earlier.key_of(stage)
     for target in targets:
@@ -74,7 +76,8 @@ def build_and_check_changed(stage: Stage, targets: list[str], workers: Executor)
             say(f"  {count} checks passed on {before.date}; nothing has changed since ({again})")
             results += before.results
         else:
-            rows = check_with_progress(stage, target, workers=workers)
+            with two_processes() as workers:  # of each target, because its checks may crash them
+                rows = check_with_progress(stage, target, workers=workers)
             earlier.keep(stage, target, key, rows)
             results += rows
     return results
@@ -141,14 +144,14 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None, work
     subjects = harness.make_subjects(stage.number, target, seed)
     if workers:
         given = stage.number, target, seed
-        pending = [workers.submit(harness.check_nth, *given, n).result for n in range(len(subjects))]
+        pending = [submit(workers, harness.check_nth, *given, n) for n in range(len(subjects))]
     else:
         pending = [partial(harness.check_subject, subject) for subject in subjects]
     results = []
     for subject, check in zip(subjects, pending, strict=True):
         failed_before = any(row.outcome == "failed" for row in results)
         with step(f"check {subject.label} on {subject.device.upper()} tensors"):
-            rows = run_or_report(check, subject)
+            rows = run_or_report(check, subject, crashed=any(row.name == PROCESS for row in results))
         results += rows
         counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in ("passed", "failed", "not run")}
         say("    " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count))
@@ -160,8 +163,21 @@ def check_with_progress(stage: Stage, target: str, seed: int | None = None, work
     return results
 
 
-def run_or_report(check: Callable[[], list], subject: Subject) -> list:
-    """The rows of a check; a failed one if its process has ended abruptly."""
+def submit(workers: Executor, *call: object) -> Callable[[], list]:
+    """Starts a call in a process; returns a function that waits for its result, or raises `BrokenProcessPool`."""
+    try:
+        return workers.submit(*call).result
+    except BrokenProcessPool as error:  # an earlier call has already ended its process
+        raised = error  # Python deletes `error` after the block
+
+    def result() -> list:
+        raise raised
+
+    return result
+
+
+def run_or_report(check: Callable[[], list], subject: Subject, crashed: bool) -> list:
+    """The rows of a check; a failed one if its process has ended abruptly. The first crash ends the others, too."""
     from ..check.subject import Result
 
     try:
@@ -171,7 +187,10 @@ def run_or_report(check: Callable[[], list], subject: Subject) -> list:
             "a process of these checks ended abruptly, as after a segmentation fault; "
             f"`make stage-{subject.stage}` runs them one after another"
         )
-        return [Result(subject.stage, subject.target, subject.device, subject.label, "process", "failed", message, 0)]
+        where = subject.stage, subject.target, subject.device, subject.label
+        if crashed:
+            return [Result(*where, "all", "not run", "a check that ran beside it crashed", 0)]
+        return [Result(*where, PROCESS, "failed", message, 0)]
 
 
 def what_to_read_next(stage: Stage) -> str:
@@ -208,7 +227,6 @@ def run_tour() -> int:
 
 def build_and_check_all() -> tuple[list[Stage], list[Stage], list]:
     """The stages that passed, those that failed or could not be built, and one row for each check."""
-    from ..check.harness import two_processes
     from ..deploy import MissingPackage
 
     ready, failed, results = [], [], []
@@ -219,8 +237,7 @@ def build_and_check_all() -> tuple[list[Stage], list[Stage], list]:
             continue
         try:
             targets = choose_targets(row, None)
-            with two_processes() as workers:  # of each stage, because a stage may crash them
-                rows = build_and_check_changed(row, targets, workers)
+            rows = build_and_check_changed(row, targets)
             if "emulator" in targets:
                 compile_only(row)
         except MissingPackage as error:  # which only this stage needs

@@ -102,7 +102,7 @@ def inspect_machine() -> Machine:
         nvcc_newest_gxx=newest_gxx(nvcc),
         driver=gpus[0][2] if gpus else None,
         gpu_names=tuple(name for name, _, _ in gpus),
-        shares_cxx_library=shares_cxx_library(compiler),
+        shares_cxx_library=shares_cxx_library(" ".join(compiler)),
         googletest=can_compile("#include <gtest/gtest.h>", compiler),
         server_headers=can_compile(
             "#include <boost/version.hpp>\n#include <openssl/evp.h>\n#include <nlohmann/json.hpp>", compiler
@@ -192,12 +192,12 @@ def can_compile(source: str, compiler: list[str]) -> bool:
     return bool(program_output(*compiler, "-E", "-x", "c++", "-", text=source))
 
 
-def shares_cxx_library(compiler: list[str]) -> bool:
-    """Whether a library that the compiler links uses the shared C++ library. True if it cannot link at all."""
+def shares_cxx_library(command: str) -> bool:
+    """Whether a library that a compiler links uses the shared C++ library. True if the compiler cannot link at all."""
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "probe.so"
-        source = "#include <iostream>\nvoid probe() { std::cout << 1; }\n"
-        program_output(*compiler, "-shared", "-fPIC", "-x", "c++", "-", "-o", str(library), text=source)
+        options = ("-shared", "-fPIC", "-x", "c++", "-", "-o", str(library))
+        program_output(*command.split(), *options, text="int* probe() { return new int; }\n")
         return not library.exists() or any(name in library.read_bytes() for name in (b"libstdc++.so", b"libc++.so"))
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from multiprocessing import get_context
 
@@ -92,14 +93,36 @@ def crash(*given):
     os._exit(3)
 
 
-def test_a_crash_of_the_checks_is_a_failed_check(monkeypatch, capsys):
-    """The stage's other subjects fail as well, because they share its processes."""
+@pytest.mark.parametrize("is_broken_before", [False, True])
+def test_a_crash_of_the_checks_is_one_failed_check(monkeypatch, capsys, is_broken_before):
+    """The stage's other subjects share its processes, so they do not run."""
     monkeypatch.setattr(harness, "check_nth", crash)
     with ProcessPoolExecutor(1, mp_context=get_context("fork")) as workers:
+        if is_broken_before:
+            with pytest.raises(BrokenProcessPool):
+                workers.submit(crash).result()
         rows = tour.check_with_progress(stages.find_stage(1), "host", seed=3, workers=workers)
-    assert [row.outcome for row in rows] == ["failed", "failed"]
+    assert [row.outcome for row in rows] == ["failed", "not run"]
     printed = capsys.readouterr().out
     assert printed.count("ended abruptly, as after a segmentation fault; `make stage-1` runs them") == 1
+    assert "not run: all (a check that ran beside it crashed)" in printed
+
+
+def test_the_tour_goes_on_after_a_crash(tmp_path, monkeypatch, capsys):
+    """Each target of each stage is checked in processes of its own."""
+    reached = []
+
+    def check(stage, target, workers):
+        reached.append(stage.number)
+        rows = [tour.submit(workers, crash), tour.submit(workers, crash)]
+        return [tour.run_or_report(row, harness.make_subjects(1, "host", 0)[0], crashed=False)[0] for row in rows]
+
+    monkeypatch.setattr(tour, "STAGES", (stages.find_stage(1), stages.find_stage(1)))
+    monkeypatch.setattr(tour, "check_with_progress", check)
+    monkeypatch.setenv("BUILD_DIR", str(tmp_path))
+    ready, failed, rows = tour.build_and_check_all()
+    assert (reached, ready, len(failed)) == ([1, 1], [], 2)
+    assert {row.outcome for row in rows} == {"failed"}
 
 
 @pytest.fixture
@@ -123,7 +146,7 @@ def test_what_has_passed_is_checked_again_only_after_a_change(copied, monkeypatc
         return [Result(1, target, "cpu", "float32", "sizes", outcome, "", 0.1)]
 
     def again():
-        tour.build_and_check_changed(stage, ["host"], None)
+        tour.build_and_check_changed(stage, ["host"])
         return len(checked)
 
     monkeypatch.setattr(tour, "check_with_progress", check)

@@ -33,7 +33,8 @@ def each_variant(start: str):
 
 def proof_of(variant: Variant) -> pytest.MarkDecorator:
     # The learner's process runs a script of runner/, which nothing imports.
-    return pytest.mark.proof("exercises", files=variant.sources, uses=["common.exercises.runner"])
+    uses, part = ["common.exercises.runner"], variant.exercise.id
+    return pytest.mark.proof("exercises", part=part, files=variant.sources, uses=uses)
 
 
 @each_variant("starter")
@@ -184,7 +185,7 @@ def test_a_proof_depends_on_all_that_a_check_imports():
     keys = Keys(ROOT, ["common", "support"])
     named = {module for path in [__file__, *checks] for module in keys.imports(Path(path))}
     named |= modules.in_package("common.exercises.runner")
-    below = modules.below(named)
+    below = modules.files_of(modules.needed_by_all(named))
     assert {modules.file_of(name) for name in imported} <= below
     others = {"measure", "studies", "figures", "pages", "new", "setup", "commands"}
     assert not [path for path in below if set(path.relative_to(ROOT).parts) & others]

@@ -23,7 +23,9 @@ SOURCES = [
         id=source.stem,
         marks=[
             pytest.mark.needs(*NEEDS.get(source.stem, ())),
-            pytest.mark.proof(files=[*notebook_files(source.stem), *READ], uses=STARTED.get(source.stem, ())),
+            pytest.mark.proof(
+                part=source.stem, files=[*notebook_files(source.stem), *READ], uses=STARTED.get(source.stem, ())
+            ),
         ],
     )
     for source in notebooks.notebook_sources()

@@ -33,7 +33,8 @@ def places() -> list:
                 name = f"stage{stage.number}-{target}-{device}"
                 marks = [pytest.mark.needs(*needs)]
                 if target == "emulator":
-                    marks.append(pytest.mark.proof("emulated grids", files=stage_files(1, stage.number)))
+                    part, files = f"stage {stage.number}", stage_files(1, stage.number)
+                    marks.append(pytest.mark.proof("emulated grids", part=part, files=files))
                 params.append(pytest.param((stage.number, target, device), marks=marks, id=name))
     return params
 

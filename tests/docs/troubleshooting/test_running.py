@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 
 import pytest
@@ -165,7 +164,7 @@ def test_printing_a_tensor(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.needs("g++")
-@pytest.mark.skipif(not shutil.which("gdb"), reason="needs gdb: sudo apt install gdb")
+@pytest.mark.needs("gdb")
 def test_gdb_stops_in_the_cpp(sandbox: Sandbox, crashing: str) -> None:
     page = problem("Debugging the C++ code")
     command = page.fixes[3].strip()

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.needs("bwrap", "g++")
 def proof_of(exercise: Exercise) -> pytest.MarkDecorator:
     # The scripts of the sandbox and of the learner's process are not imported.
     uses = ["common.exercises.grading", "common.exercises.runner"]
-    return pytest.mark.proof("exercises in the sandbox", files=Variant(exercise, "solution").sources, uses=uses)
+    files = Variant(exercise, "solution").sources
+    return pytest.mark.proof("exercises in the sandbox", part=exercise.id, files=files, uses=uses)
 
 
 @pytest.mark.parametrize(

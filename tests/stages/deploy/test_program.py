@@ -204,7 +204,7 @@ def test_checksums_that_are_missing_or_damaged(copy):
     assert "SHA256SUMS does not exist: export the package again" in refusal("serve", copy)
 
 
-@pytest.mark.skipif(not shutil.which("sha256sum"), reason="sha256sum is not installed")
+@pytest.mark.needs("sha256sum")
 def test_sha256sum_reads_the_checksums():
     folder = deploy.build_package().path.parent
     done = subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=folder, capture_output=True, text=True)

@@ -6,8 +6,9 @@ import ast
 import hashlib
 import sys
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -17,32 +18,51 @@ NOT_DATA = (*NOT_SOURCES, "tests", "mistakes", "features", "libraries")
 
 
 class Keys:
-    """The keys of the proofs of one run. Each file is read once, and each package is searched once."""
+    """The keys of the proofs of one run. Each file is read once, and each package is searched once.
 
-    def __init__(self, root: Path, packages: Sequence[str]):
-        self.root, self.modules = root, Modules(packages)
+    A contract, "PACKAGE: GLOB GLOB ...", names the tests that hold the behaviour of a package fixed. Instead of the
+    files of that package, a proof depends on these tests. Only the tests themselves depend on the package.
+    """
+
+    def __init__(self, root: Path, packages: Sequence[str], contracts: Sequence[str] = ()):
+        self.root, self.packages = root, packages
+        self.contracts = [Contract.parse(text) for text in contracts]
         self.matching, self.around = cache(self.matching), cache(self.around)
-        self.imports, self.hash_of, self.hash_all = (
-            cache(self.modules.imported_by),
-            cache(self.hash_of),
-            cache(self.hash_all),
-        )
+        self.hash_of, self.hash_all, self.imports = cache(self.hash_of), cache(self.hash_all), cache(self.imports)
 
-    def of(self, item: pytest.Item) -> str:
-        """The key of one proof."""
-        markers = [marker.kwargs for marker in item.iter_markers("proof")]
+    @cached_property
+    def modules(self) -> Modules:
+        return Modules(self.packages)
+
+    def of(self, items: Sequence[pytest.Item]) -> str:
+        """The key of a group of proofs, which are in one file."""
+        markers = [marker.kwargs for item in items for marker in item.iter_markers("proof")]
         globs = frozenset(glob for marker in markers for glob in marker.get("files", ()))
         uses = frozenset(name for marker in markers for name in marker.get("uses", ()))
-        parts = [self.hash_all(item.path, globs, uses), *(marker.get("text", "") for marker in markers)]
+        parts = [self.hash_all(items[0].path, globs, uses), *sorted({marker.get("text", "") for marker in markers})]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
     def hash_all(self, test: Path, globs: frozenset[str], uses: frozenset[str]) -> str:
         """A hash of all files that a test depends on."""
-        files = {*self.around(test), *(path for glob in globs for path in self.matching(glob))}
-        modules = {module for name in uses for module in self.modules.in_package(name)}
-        modules.update(module for path in files if path.suffix == ".py" for module in self.imports(path))
-        files.update(self.modules.below(modules))
+        files = self.files_of(test, globs, uses)
         return hashlib.sha256("\0".join(sorted(map(self.hash_of, files))).encode()).hexdigest()
+
+    def files_of(self, test: Path, globs: frozenset[str], uses: frozenset[str]) -> set[Path]:
+        """All files that a test depends on."""
+        files = {*self.around(test), *(path for glob in globs for path in self.matching(glob))}
+        named = {module for name in uses for module in self.modules.in_package(name)}
+        named.update(module for path in files if path.suffix == ".py" for module in self.imports(path))
+        modules = self.modules.needed_by_all(named)
+        for contract in self.contracts:
+            tests = {path for glob in contract.tests for path in self.matching(glob)}
+            if test not in tests and any(map(contract.covers, modules)):
+                modules = {module for module in modules if not contract.covers(module)}
+                files |= tests
+        return files | self.modules.files_of(modules)
+
+    def imports(self, path: Path) -> frozenset[str]:
+        """The modules that a Python file imports, anywhere in it."""
+        return self.modules.imported_by(path)
 
     def hash_of(self, path: Path) -> str:
         """The name of a file, and a hash of its content."""
@@ -60,6 +80,21 @@ class Keys:
         """The file of a test and the conftest.py of its folders. The conftest.py of all tests does not count."""
         folders = [folder for folder in test.parents if folder.is_relative_to(self.root)][:-2]
         return [test, *(folder / "conftest.py" for folder in folders if (folder / "conftest.py").exists())]
+
+
+class Contract(NamedTuple):
+    """A package, and globs for the tests that hold its behaviour fixed."""
+
+    package: str
+    tests: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Contract:
+        package, _, globs = text.partition(":")
+        return cls(package.strip(), tuple(globs.split()))
+
+    def covers(self, module: str) -> bool:
+        return module == self.package or module.startswith(f"{self.package}.")
 
 
 class Modules:
@@ -89,11 +124,14 @@ class Modules:
             raise pytest.UsageError(f"a proof uses {name}, and there is no such module")
         return {name, *self.graph.find_descendants(name)}
 
-    def below(self, modules: Iterable[str]) -> set[Path]:
-        """The files of modules, of all that they import, and of the packages that these are in."""
-        found = {name for module in modules for name in self.needed_by(module)}
-        files = {self.file_of(module) for module in found}
+    def files_of(self, modules: Iterable[str]) -> set[Path]:
+        """The files of modules, and the data of packages among them."""
+        files = {self.file_of(module) for module in modules}
         return files.union(*(self.data_of(file.parent) for file in files if file.name == "__init__.py"))
+
+    def needed_by_all(self, modules: Iterable[str]) -> set[str]:
+        """Modules, all that they import, and the packages that these are in."""
+        return {name for module in modules for name in self.needed_by(module)}
 
     def needed_by(self, module: str) -> set[str]:
         """A module, all that it imports, and the packages that these are in."""

@@ -1,19 +1,22 @@
-"""A pytest plugin for proofs: slow tests of content that seldom changes, which run only after a change.
+"""A pytest plugin for proofs: slow tests of content that seldom changes.
 
     @pytest.mark.proof("exercises", files=["stages/stage3_*/csrc/**/*"])
     def test_...
 
-The first argument is the kind, a plural noun under which the summary counts the proof. A proof that passed is
-recorded with its key, a hash of everything it depends on: its own file, the modules that this file imports, the
-`files` that it names (globs from the root, with the imports of any Python files among them), a `text`, and the
-modules or packages in `uses` that it starts as processes. While its key is on record for this machine's versions,
-the proof is skipped, and the summary says so.
+The first argument is the kind, a plural noun under which the summary counts the proof. The proofs of a test file form
+a group, or several groups if their marks have a `part`. When all proofs of a group have passed, the group is recorded
+with its key, a hash of everything that the group depends on: the test file, the modules that this file imports, the
+`files` that the marks name (globs from the root, with the imports of any Python files among them), a `text`, and the
+modules or packages in `uses` that a proof starts as processes. While the key of a group is on record for this
+machine's versions, its proofs are skipped, and the summary says so.
 
-    --proofs=due   runs proofs without a matching key, and a share of the others, chosen by the commit (default):
-                   with --proof-share=20, one in twenty. Tests that one worker runs in sequence are chosen
-                   together, because they share builds
-    --proofs=keep  the same, and records the proofs that pass in build/proofs.json, for this machine
-    --proofs=all   runs every proof, and records those that pass in tests/proofs.json
+    --proofs=due     runs the proofs that are not on record, and of the others a share, chosen by the commit: with
+                     --proof-share=20, one in twenty. Tests that one worker runs in sequence are chosen together,
+                     because they share builds. This is the default
+    --proofs=sample  of the proofs that are not on record, runs some of each kind, chosen by the commit: none begins
+                     later than --proof-budget seconds after the first
+    --proofs=record  the same as due, and records the groups that passed in tests/proofs.json
+    --proofs=all     runs every proof, and records the groups that passed
 """
 
 from __future__ import annotations
@@ -21,31 +24,40 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import subprocess
-from collections import Counter
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import pytest
 
 from support.proofs.keys import Keys
 from support.proofs.store import DamagedStore, Store
+from support.suite.needs import NEEDS, lacking, needs_of
 from support.suite.scheduling import group_of
 
-SHARE = 100  # one in this many groups of proofs on record runs anyway
-RECORD_EVERY = 50  # proofs: a long run that is killed has recorded nearly all that passed
-TAKEN = "taken from the proofs on record: "  # the beginning of the skip reason
+MODES = ("due", "sample", "record", "all")
+SHARE = 100  # one in this many proofs on record runs anyway
+SAMPLE = 12  # proofs of each kind in a sample
+BUDGET = 180  # seconds
+TAKEN = "taken from the proofs on record: "  # the beginnings of skip reasons
+LEFT_OUT = "a proof that is due, left out of the sample: "
 PASSED = dict.fromkeys(("setup", "call", "teardown"), "passed")
 DUE = pytest.StashKey[bool]()
+CHOSEN = pytest.StashKey[bool]()  # of those that are due, the ones that this run executes
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--proofs", choices=("due", "keep", "all"), default="due", help="which proofs to run")
+    parser.addoption("--proofs", choices=MODES, default="due", help="which proofs to run")
     parser.addoption("--proof-share", type=int, help=f"run one in this many proofs on record ({SHARE})")
+    parser.addoption("--proof-budget", type=float, help=f"seconds for a sample of the proofs ({BUDGET})")
     parser.addini("proof_packages", "packages whose modules a proof may depend on", type="args", default=[])
+    parser.addini("proof_contracts", "'PACKAGE: GLOB GLOB ...', see Keys", type="linelist", default=[])
     parser.addini("proof_store", "the proofs on record", default="tests/proofs.json")
-    parser.addini("proof_cache", "the proofs that this machine adds to them", default="build/proofs.json")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "proof(kind, files=(), text='', uses=()): skipped while nothing changes")
+    config.addinivalue_line("markers", "proof(kind, part='', files=(), text='', uses=()): skipped while on record")
     config.pluginmanager.register(Proofs(config), "the proofs")
 
 
@@ -56,55 +68,59 @@ def environment() -> str:
     return versions()
 
 
+@dataclass
+class Group:
+    """The proofs of one group that have reported."""
+
+    key: str
+    size: int  # of the group
+    outcomes: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))  # by proof, by phase
+    lacking: set[str] = field(default_factory=set)  # what proofs need that this machine does not have
+    left_out: bool = False
+
+    @property
+    def failed(self) -> bool:
+        return any("failed" in phases.values() for phases in self.outcomes.values())
+
+    @property
+    def passed(self) -> bool:
+        """Whether each proof has passed, is on record, or cannot run on a machine with these versions."""
+        done = [phases == PASSED or "skipped" in phases.values() for phases in self.outcomes.values()]
+        return len(done) == self.size and all(done) and not self.left_out and not self.failed
+
+    @property
+    def entry(self) -> str:
+        """What the record says of this group."""
+        return f"{self.key} without {', '.join(sorted(self.lacking))}" if self.lacking else self.key
+
+
 class Proofs:
     """The state of the proofs during one test run."""
 
     def __init__(self, config: pytest.Config):
         self.config, self.root = config, config.rootpath
         self.mode, self.share = config.getoption("proofs"), config.getoption("proof_share") or SHARE
+        self.budget, self.began = config.getoption("proof_budget") or BUDGET, None
         self.is_worker = hasattr(config, "workerinput")
-        self.damage = (
-            [] if importlib.util.find_spec("grimp") else ["grimp is not installed (make setup); every proof runs"]
-        )
+        self.damage = [] if importlib.util.find_spec("grimp") else ["grimp is not installed (make setup)"]
         if self.is_worker:  # all workers must choose the same proofs, even if the record changes in the meantime
             self.recorded, self.head = config.workerinput["proofs"]
             return
         self.versions, self.head = environment(), self.commit()
-        self.stores = [Store(self.root / config.getini(name)) for name in ("proof_store", "proof_cache")]
+        self.store = Store(self.root / config.getini("proof_store"))
         self.recorded: dict[str, str] = {}
-        for store in self.stores:
-            try:
-                self.recorded |= store.read().get(self.versions, {})
-            except DamagedStore as error:
-                self.damage.append(str(error))
-        self.keys: dict[str, str] = {}  # of the proofs that have reported
-        self.outcomes: dict[str, dict[str, str]] = {}  # and the outcome of each phase
+        try:
+            self.recorded = self.store.read().get(self.versions, {})
+        except DamagedStore as error:
+            self.damage.append(str(error))
+        self.groups: dict[str, Group] = {}
+        self.counts: dict[str, Counter[str]] = {"taken": Counter(), "left out": Counter(), "ran": Counter()}
+        self.seconds: Counter[str] = Counter()  # by kind, of the proofs that ran
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: object) -> None:
         """Passes the record to a worker."""
         node.workerinput["proofs"] = (self.recorded, self.head)
-
-    # Which proofs run -----------------------------------------------------------------------------------------------
-
-    @pytest.hookimpl(trylast=True)  # others may add marks
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Gives each proof its key. Proofs that are due run first, because they take longest."""
-        proofs = [item for item in items if item.get_closest_marker("proof")]
-        if not proofs or not importlib.util.find_spec("grimp"):
-            return
-        keys = Keys(self.root, self.config.getini("proof_packages"))
-        for item in proofs:
-            name, key = f"{item.parent.nodeid}::{item.name}", keys.of(item)  # the name without xdist's group
-            item.stash[DUE] = self.is_due(name, key)
-            item.user_properties.append(("proof", (name, key)))
-        items.sort(key=lambda item: not item.stash.get(DUE, False))
-
-    def is_due(self, name: str, key: str) -> bool:
-        """Whether a proof must run."""
-        if self.mode == "all" or self.recorded.get(name) != key:
-            return True
-        return int(hashlib.sha256(f"{self.head} {group_of(name)}".encode()).hexdigest(), 16) % self.share == 0
 
     def commit(self) -> str:
         """The hash of the commit that is checked out; empty outside a repository."""
@@ -114,40 +130,104 @@ class Proofs:
         except FileNotFoundError:
             return ""
 
+    # Which proofs run -----------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]):
+        """Decides which proofs run. Those that are due come first, because they take longest."""
+        every = list(items)
+        yield  # others add marks, and deselect
+        groups: dict[str, list[pytest.Item]] = defaultdict(list)
+        for item in every:
+            if item.get_closest_marker("proof"):
+                groups[group_name(item)].append(item)
+        keys = Keys(self.root, self.config.getini("proof_packages"), self.config.getini("proof_contracts"))
+        for name, members in groups.items():
+            key = keys.of(members) if importlib.util.find_spec("grimp") else ""
+            size = 0 if self.is_part(members[0]) else len(members)
+            for item in members:
+                item.stash[DUE] = self.is_due(item, name, key)
+                item.user_properties.append(("proof", (name, key, size, kind_of(item))))
+        ranks = self.choose([item for item in items if item.stash.get(DUE, False)])
+        for item in items:
+            item.stash[CHOSEN] = item in ranks
+        items.sort(key=lambda item: ranks.get(item, SAMPLE))
+
+    def is_part(self, item: pytest.Item) -> bool:
+        """Whether the run was asked for single tests of an item's file, so that its groups may be incomplete."""
+        chosen = (text.partition("::") for text in self.config.args)
+        folder = self.config.invocation_params.dir
+        return any(test and (folder / file).resolve() == item.path for file, _, test in chosen)
+
+    def is_due(self, item: pytest.Item, group: str, key: str) -> bool:
+        """Whether a proof must run: it is not on record, or the commit chooses it."""
+        recorded, _, without = self.recorded.get(group, "").partition(" without ")
+        if self.mode == "all" or not key or recorded != key or set(without.split(", ")) & needs_of(item):
+            return True
+        return self.draw(group_of(f"{item.parent.nodeid}::{item.name}")) % self.share == 0
+
+    def choose(self, due: Iterable[pytest.Item]) -> dict[pytest.Item, int]:
+        """The proofs to execute, with their places in the order: all that are due, or of each kind a few."""
+        if self.mode != "sample":
+            return dict.fromkeys(due, 0)
+        kinds: dict[str, list[pytest.Item]] = defaultdict(list)
+        for item in due:
+            if not any(map(lacking, needs_of(item))):
+                kinds[kind_of(item)].append(item)
+        drawn = (sorted(members, key=lambda item: self.draw(item.nodeid))[:SAMPLE] for members in kinds.values())
+        return {item: rank for members in drawn for rank, item in enumerate(members)}
+
+    def draw(self, name: str) -> int:
+        """A number that the commit chooses for a name."""
+        return int(hashlib.sha256(f"{self.head} {name}".encode()).hexdigest(), 16)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Skips proofs that are on record."""
+        """Skips proofs that are on record, and those for which a sample has no time."""
         if not item.stash.get(DUE, True):
             pytest.skip(TAKEN + kind_of(item))
+        if DUE not in item.stash or self.mode != "sample" or any(map(lacking, needs_of(item))):
+            return
+        self.began = self.began or time.monotonic()
+        if not item.stash[CHOSEN] or time.monotonic() - self.began > self.budget:
+            pytest.skip(LEFT_OUT + kind_of(item))
 
     # Outcomes -------------------------------------------------------------------------------------------------------
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Notes the outcome. With several workers, this happens in the process that they report to."""
         proof = dict(report.user_properties).get("proof")
-        if proof and not self.is_worker:
-            name, key = proof
-            self.keys[name] = key
-            self.outcomes.setdefault(name, {})[report.when] = report.outcome
-            if report.when == "teardown" and len(self.outcomes) % RECORD_EVERY == 0:
-                self.record()
+        if not proof or self.is_worker:
+            return
+        name, key, size, kind = proof
+        group = self.groups.setdefault(name, Group(key, size))
+        group.outcomes[report.nodeid][report.when] = report.outcome
+        reason = report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else ""
+        if reason.startswith((TAKEN, LEFT_OUT)):
+            self.counts["taken" if reason.startswith(TAKEN) else "left out"][kind] += 1
+            group.left_out |= reason.startswith(LEFT_OUT)
+        elif reason.startswith(NEEDS):
+            group.lacking.add(reason.removeprefix(NEEDS))
+        else:
+            self.counts["ran"][kind] += report.when == "call"
+            self.seconds[kind] += report.duration
+        if report.when == "teardown" and group.passed:
+            self.record()
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Records the remaining proofs. A complete run removes everything else from the record."""
-        if self.is_worker or not self.keys:
+        """Removes what failed from the record. A complete run also removes what is no longer there."""
+        if self.is_worker or not self.groups:
             return
         self.record()
-        if self.mode == "all" and self.is_whole(exitstatus):
-            self.stores[0].prune(self.keys)
+        if self.mode in ("record", "all") and self.is_whole(exitstatus):
+            self.store.prune({name: group.key for name, group in self.groups.items()})
 
     def record(self) -> None:
-        """Records the proofs that have passed so far, and removes those that failed."""
-        failed = {proof for proof, phases in self.outcomes.items() if "failed" in phases.values()}
-        passed = {proof: key for proof, key in self.keys.items() if self.outcomes[proof] == PASSED}
-        committed, local = self.stores
-        committed.update(self.versions, passed if self.mode == "all" else {}, failed)
-        local.update(self.versions, passed if self.mode == "keep" else {}, failed)
+        """Records the groups that have passed so far, and removes those that failed."""
+        failed = {name for name, group in self.groups.items() if group.failed}
+        passed = {name: group.entry for name, group in self.groups.items() if group.key and group.passed}
+        self.store.update(self.versions, passed if self.mode in ("record", "all") else {}, failed)
 
     def is_whole(self, exitstatus: int) -> bool:
         """Whether the run included every proof."""
@@ -157,30 +237,49 @@ class Proofs:
     # Reports --------------------------------------------------------------------------------------------------------
 
     def pytest_report_header(self) -> list[str]:
-        """Says why every proof runs, if so."""
-        if self.is_worker:
+        """Says why no proof can be taken from the record, if so."""
+        if self.is_worker or self.mode == "all":
             return []
-        if self.damage:
-            return [f"proofs: {damage}" for damage in self.damage]
-        if self.mode != "all" and not self.recorded:
-            return [
-                f"proofs: none are on record for {self.versions}; every proof runs",
-                "proofs: this takes hours. Without them: make test ARGS='-m \"not proof\"'",
-            ]
-        return []
+        if not self.damage and not self.recorded:
+            return [f"proofs: none are on record for {self.versions}"]
+        return [f"proofs: {damage}, so none is taken from the record" for damage in self.damage]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Shows how many proofs were taken from the record, by kind."""
-        begin = f"Skipped: {TAKEN}"
-        reasons = (report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()))
-        kinds = Counter(reason.removeprefix(begin) for reason in reasons if reason.startswith(begin))
-        if kinds:
-            counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-            path = self.stores[0].path.relative_to(self.root)
-            terminalreporter.section("proofs")
-            terminalreporter.write_line(f"{kinds.total()} proofs taken from {path}: {counted}")
+        """Shows by kind how many proofs were taken from the record and left out, and what runs the latter."""
+        if self.is_worker or not (self.counts["taken"] or self.counts["left out"]):
+            return
+        terminalreporter.section("proofs")
+        if taken := self.counts["taken"]:
+            path = self.store.path.relative_to(self.root)
+            terminalreporter.write_line(f"{taken.total()} proofs taken from {path}: {listed(taken)}")
+        if left_out := self.counts["left out"]:
+            ran = self.counts["ran"]
+            terminalreporter.write_line(f"{ran.total()} proofs ran, as a sample of those that are due: {listed(ran)}")
+            terminalreporter.write_line(f"{left_out.total()} proofs left out: {listed(left_out)}")
+            terminalreporter.write_line(f"make prove runs these: {self.estimate()} at the speed of the sample")
+
+    def estimate(self) -> str:
+        """How long the proofs that were left out would take, from the time of the sample of each kind."""
+        ran, left_out = self.counts["ran"], self.counts["left out"]
+        mean = sum(self.seconds.values()) / max(1, ran.total())
+        each = {kind: self.seconds[kind] / ran[kind] if ran[kind] else mean for kind in left_out}
+        seconds = sum(each[kind] * count for kind, count in left_out.items())
+        minutes = seconds / 60 / (self.config.getoption("numprocesses", None) or 1)
+        return f"about {minutes / 60:.1f} hours" if minutes > 90 else f"about {max(1, round(minutes))} min"
+
+
+def group_name(item: pytest.Item) -> str:
+    """The group of a proof: its test file, and the part in the nearest mark that has one."""
+    part = next((mark.kwargs["part"] for mark in item.iter_markers("proof") if mark.kwargs.get("part")), "")
+    file = item.nodeid.partition("::")[0]
+    return f"{file} {part}" if part else file
 
 
 def kind_of(item: pytest.Item) -> str:
     """The kind in the nearest mark that has one."""
-    return next(marker.args[0] for marker in item.iter_markers("proof") if marker.args)
+    return next(mark.args[0] for mark in item.iter_markers("proof") if mark.args)
+
+
+def listed(counts: Counter[str]) -> str:
+    """Counts by kind, in one line."""
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()) if count)

@@ -1,4 +1,4 @@
-"""The proofs on record: for each set of versions, each proof with the key that it passed with."""
+"""The proofs on record: for each set of versions, each group of proofs with the key that it passed with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-Record = dict[str, dict[str, str]]  # by the versions, by the proof: its key
+Record = dict[str, dict[str, str]]  # by the versions, by the group: its key, and what the machine lacked
 
 
 class DamagedStore(Exception):
@@ -29,27 +29,27 @@ class Store:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
-            raise DamagedStore(f"{self.path.name} is damaged ({error}); every proof runs") from None
+            raise DamagedStore(f"{self.path.name} is damaged ({error})") from None
         if not isinstance(found, dict) or not all(map(is_keys, found.values())):
-            raise DamagedStore(f"{self.path.name} is damaged (not a record of proofs); every proof runs")
+            raise DamagedStore(f"{self.path.name} is damaged (not a record of proofs)")
         return found
 
     def update(self, versions: str, passed: Mapping[str, str], failed: Collection[str]) -> None:
-        """Adds the keys of proofs that passed with these versions, and removes those that failed."""
+        """Adds the keys of groups that passed with these versions, and removes those that failed."""
 
         def change(record: Record) -> Record:
             keys = record.get(versions, {}) | passed
-            return record | {versions: {proof: key for proof, key in keys.items() if proof not in failed}}
+            return record | {versions: {group: key for group, key in keys.items() if group not in failed}}
 
         self.change(change)
 
     def prune(self, keys: Mapping[str, str]) -> None:
-        """Removes every entry whose key is not the current one. `keys` are the keys of all proofs."""
+        """Removes every entry whose key is not the current one. `keys` are the keys of all groups."""
 
         def change(record: Record) -> Record:
             return {
-                versions: {proof: key for proof, key in proofs.items() if keys.get(proof) == key}
-                for versions, proofs in record.items()
+                versions: {group: entry for group, entry in groups.items() if keys.get(group) == entry.split()[0]}
+                for versions, groups in record.items()
             }
 
         self.change(change)
@@ -62,7 +62,7 @@ class Store:
                 before = self.read()
             except DamagedStore:
                 before = {}
-            after = {versions: proofs for versions, proofs in change(before).items() if proofs}
+            after = {versions: groups for versions, groups in change(before).items() if groups}
             if after != before:
                 made = self.path.with_suffix(".new")
                 made.write_text(json.dumps(after, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -80,6 +80,6 @@ def lock(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def is_keys(proofs: object) -> bool:
-    """Whether this is a dictionary of keys by the names of proofs."""
-    return isinstance(proofs, dict) and all(isinstance(key, str) for key in proofs.values())
+def is_keys(groups: object) -> bool:
+    """Whether this is a dictionary of keys by the names of groups."""
+    return isinstance(groups, dict) and all(isinstance(key, str) and key for key in groups.values())

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 
 from support.proofs import plugin
+from support.suite.needs import PROGRAMS, lacking
 
 pytestmark = pytest.mark.needs("grimp")
 
 VERSIONS = "Python 3, torch 2"
 PLUGIN = ("-p", "support.proofs.plugin")
-STORE, CACHE = "tests/proofs.json", "build/proofs.json"
+STORE = "tests/proofs.json"
 FILES = {
     "pyproject.toml": """
 [tool.pytest.ini_options]
@@ -42,7 +46,7 @@ from lib.used import used
 FOLDER = pathlib.Path(__file__).parents[1] / "content"
 
 def here(name):
-    return pytest.param(name, id=name, marks=pytest.mark.proof(files=[f"content/{name}.txt"]))
+    return pytest.param(name, id=name, marks=pytest.mark.proof(part=name, files=[f"content/{name}.txt"]))
 
 @pytest.mark.proof("numbers")
 @pytest.mark.parametrize("name", [here("one"), here("two")])
@@ -59,10 +63,11 @@ def test_ordinary():
 }
 MORE = "import pytest\n\n@pytest.mark.proof('others')\ndef test_more():\n    pass\n"
 ONE, TWO, CHECK = "test_it.py::test_number[one]", "test_it.py::test_number[two]", "test_it.py::test_check"
+GROUPS = {ONE: "tests/test_it.py one", TWO: "tests/test_it.py two", CHECK: "tests/test_it.py"}
 
 
 class Project:
-    """A small project with three proofs, and runs of its tests."""
+    """A small project with three proofs, each a group, and runs of its tests."""
 
     def __init__(self, pytester: pytest.Pytester):
         self.pytester, self.root = pytester, pytester.path
@@ -91,8 +96,8 @@ class Project:
             "test_it.py::test_ordinary"
         }
 
-    def record(self, name: str = STORE) -> dict:
-        path = self.root / name
+    def record(self) -> dict:
+        path = self.root / STORE
         return json.loads(path.read_text()) if path.exists() else {}
 
 
@@ -120,7 +125,7 @@ def test_what_is_on_record_is_not_run_and_listed(recorded):
 
 def test_what_was_never_proven_runs(project):
     assert project.ran() == {ONE, TWO, CHECK}
-    assert project.record() == project.record(CACHE) == {}
+    assert project.record() == {}
 
 
 @pytest.mark.parametrize(
@@ -188,21 +193,159 @@ def test_what_is_not_there_is_named(project, marker, says):
 
 
 def test_a_failing_proof_is_struck_out_and_never_recorded(recorded):
-    assert len(recorded.record()[VERSIONS]) == 3
+    assert set(recorded.record()[VERSIONS]) == set(GROUPS.values())
     recorded.write("content/one.txt", "no number\n")
-    for option, passed in (("--proofs=all", 3), ("--proofs=keep", 1), ("--proofs=due", 1)):
+    for option, passed in (("--proofs=all", 3), ("--proofs=record", 1), ("--proofs=due", 1), ("--proofs=sample", 1)):
         recorded.run(option).assert_outcomes(failed=1, passed=passed, skipped=3 - passed)
-        assert set(recorded.record()[VERSIONS]) == {f"tests/{TWO}", f"tests/{CHECK}"}
-        assert recorded.record(CACHE) == {}
+        assert set(recorded.record()[VERSIONS]) == {GROUPS[TWO], GROUPS[CHECK]}
     recorded.write("content/one.txt", "1\n")
     assert recorded.ran() == {ONE}
 
 
-def test_a_run_that_is_to_keep_them_leaves_the_store_alone(project):
-    project.run("--proofs=keep").assert_outcomes(passed=4)
-    assert project.record() == {}
-    assert set(project.record(CACHE)[VERSIONS]) == {f"tests/{name}" for name in (ONE, TWO, CHECK)}
+def test_only_a_run_that_is_to_record_changes_the_store(project):
+    for option in ("--proofs=due", "--proofs=sample"):
+        project.run(option).assert_outcomes(passed=4)
+        assert project.record() == {}
+    project.run("--proofs=record").assert_outcomes(passed=4)
+    assert set(project.record()[VERSIONS]) == set(GROUPS.values())
     assert project.ran() == set()
+
+
+# Groups -----------------------------------------------------------------------------------------------------------
+
+PAIR = """
+import pytest
+
+pytestmark = pytest.mark.proof("pairs", files=["content/*.txt"])
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_pair(name):
+    assert open(f"content/{name}.txt").read()
+"""
+
+
+@pytest.fixture
+def pair(project):
+    """Two proofs that form one group, and depend on two files."""
+    project.write("tests/test_it.py", PAIR)
+    for name in "ab":
+        project.write(f"content/{name}.txt", name)
+    return project
+
+
+def test_a_group_is_one_line_and_runs_as_one(pair):
+    pair.run("--proofs=record").assert_outcomes(passed=2)
+    assert list(pair.record()[VERSIONS]) == ["tests/test_it.py"]
+    pair.write("content/a.txt", "aa")
+    assert len(pair.ran()) == 2
+
+
+def test_a_group_of_which_one_fails_is_not_recorded(pair):
+    pair.write("content/b.txt", "")
+    pair.run("--proofs=record").assert_outcomes(passed=1, failed=1)
+    assert pair.record() == {}
+
+
+@pytest.mark.parametrize("chosen", [["-k", "a]"], ["tests/test_it.py::test_pair[a]"], ["--maxfail=1"]])
+def test_a_group_of_which_one_did_not_run_is_not_recorded(pair, chosen):
+    if chosen == ["--maxfail=1"]:
+        pair.write("content/a.txt", "")
+    pair.run("--proofs=record", *chosen)
+    assert pair.record() == {}
+
+
+def test_a_file_that_was_chosen_is_recorded(pair):
+    pair.run("--proofs=record", "tests/test_it.py").assert_outcomes(passed=2)
+    assert list(pair.record()[VERSIONS]) == ["tests/test_it.py"]
+
+
+def test_what_a_machine_lacks_is_in_the_record_and_due_where_it_is_there(pair, monkeypatch):
+    test = PAIR.replace('["a", "b"]', '["a", pytest.param("b", marks=pytest.mark.needs("zebra"))]')
+    pair.write("tests/test_it.py", test)
+    needs = ("-p", "support.suite.needs")
+    monkeypatch.setitem(PROGRAMS, "zebra", "a zebra: the zoo")
+    lacking.cache_clear()
+    pair.run("--proofs=record", *needs).assert_outcomes(passed=1, skipped=1)
+    assert pair.record()[VERSIONS]["tests/test_it.py"].endswith(" without zebra")
+    pair.run("--proofs=sample", *needs).assert_outcomes(skipped=2)
+    monkeypatch.setitem(PROGRAMS, "zebra", "")
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    lacking.cache_clear()
+    assert pair.ran(*needs) == {"test_it.py::test_pair[b]"}
+    pair.run("--proofs=record", *needs).assert_outcomes(passed=1, skipped=1)
+    assert pair.ran(*needs) == set()
+    assert "without" not in pair.record()[VERSIONS]["tests/test_it.py"]
+    lacking.cache_clear()
+
+
+# Contracts --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "due"),
+    [
+        ("lib/deep/__init__.py", set()),
+        ("lib/deep/runtime/run.cpp", set()),
+        ("tests/deep/test_deep.py", {ONE, TWO, CHECK, "deep/test_deep.py::test_deep"}),
+        ("lib/used.py", {ONE, TWO, CHECK}),
+    ],
+)
+def test_a_contract_stands_for_its_package(project, changed, due):
+    """Of a change in the package, only its own tests are due; of a change in these, everything that uses it."""
+    contract = '\nproof_contracts = ["lib.deep: tests/deep/*"]\n'
+    project.write("pyproject.toml", FILES["pyproject.toml"].rstrip() + contract)
+    project.write("content/check.py", "import lib.used\n")
+    deep = "import pytest\nimport lib.deep\n@pytest.mark.proof('numbers')\ndef test_deep(): pass\n"
+    project.write("tests/deep/test_deep.py", deep)
+    project.run("--proofs=all").assert_outcomes(passed=5)
+    path = project.root / changed
+    path.write_text(path.read_text() + "\n")
+    own = {"deep/test_deep.py::test_deep"} if changed.startswith("lib/deep") else set()
+    assert project.ran() == due | own
+
+
+# Samples ----------------------------------------------------------------------------------------------------------
+
+MANY = """
+import pytest, time
+
+@pytest.mark.proof("hares")
+@pytest.mark.parametrize("k", range(40))
+def test_hare(k): pass
+
+@pytest.mark.proof("snails", part="snails")
+@pytest.mark.parametrize("k", range(30))
+def test_snail(k): time.sleep(0.3)
+
+def test_ordinary(): pass
+"""
+
+
+def test_a_sample_has_some_of_each_kind_as_the_commit_chooses(project, monkeypatch):
+    project.write("tests/test_it.py", MANY.replace("0.3", "0"))
+    chosen = []
+    for commit in "ab":
+        monkeypatch.setattr(plugin.Proofs, "commit", lambda self, commit=commit: commit)
+        chosen.append(project.ran("--proofs=sample"))
+        assert project.ran("--proofs=sample") == chosen[-1]
+        assert Counter(name.partition("[")[0] for name in chosen[-1]) == {
+            "test_it.py::test_hare": plugin.SAMPLE,
+            "test_it.py::test_snail": plugin.SAMPLE,
+        }
+    assert chosen[0] != chosen[1]
+
+
+def test_a_sample_keeps_to_its_budget_and_says_what_it_left_out(project):
+    project.write("tests/test_it.py", MANY)
+    report = project.run("--proofs=sample", "--proof-budget=1")
+    outcomes = report.parseoutcomes()
+    assert 4 <= outcomes["passed"] <= 12
+    assert outcomes["passed"] + outcomes["skipped"] == 71
+    lines = report.stdout.str()
+    assert re.search(r"\d+ proofs ran, as a sample of those that are due: \d+ hares, \d+ snails", lines)
+    assert re.search(r"\d+ proofs left out: \d+ hares, \d+ snails", lines)
+    assert "make prove runs these: about 1 min at the speed of the sample" in lines
+    assert project.record() == {}
 
 
 def test_all_of_them_run_when_asked_for(recorded):
@@ -213,7 +356,7 @@ def test_another_torch_is_not_believed(recorded, monkeypatch):
     monkeypatch.setattr(plugin, "environment", lambda: "Python 3, torch 3")
     report = recorded.run()
     report.assert_outcomes(passed=4)
-    report.stdout.fnmatch_lines(["proofs: none are on record for Python 3, torch 3; every proof runs"])
+    report.stdout.fnmatch_lines(["proofs: none are on record for Python 3, torch 3"])
 
 
 def test_workers_run_every_proof_without_a_record(project):
@@ -225,16 +368,16 @@ def test_the_record_of_other_versions_stays_while_it_is_true(recorded, monkeypat
     recorded.write("content/one.txt", "11\n")
     recorded.run("--proofs=all").assert_outcomes(passed=4)
     record = {versions: set(proofs) for versions, proofs in recorded.record().items()}
-    everything = {f"tests/{name}" for name in (ONE, TWO, CHECK)}
-    assert record == {VERSIONS: everything - {f"tests/{ONE}"}, "Python 3, torch 3": everything}
+    everything = set(GROUPS.values())
+    assert record == {VERSIONS: everything - {GROUPS[ONE]}, "Python 3, torch 3": everything}
 
 
 def test_what_there_is_no_more_is_dropped_by_a_whole_run(recorded):
     recorded.write("tests/test_it.py", FILES["tests/test_it.py"].replace(', here("two")', ""))
     recorded.run("--proofs=all", "-k", "one").assert_outcomes(passed=1, deselected=2)
-    assert f"tests/{TWO}" in recorded.record()[VERSIONS]
+    assert GROUPS[TWO] in recorded.record()[VERSIONS]
     recorded.run("--proofs=all", "-m", "proof").assert_outcomes(passed=2, deselected=1)
-    assert f"tests/{TWO}" not in recorded.record()[VERSIONS]
+    assert GROUPS[TWO] not in recorded.record()[VERSIONS]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"versions": ["proof"]}', '{"versions": {"proof": 1}}', ""])
@@ -242,7 +385,7 @@ def test_a_damaged_store_is_one_line_and_everything_runs(recorded, text):
     recorded.write(STORE, text)
     report = recorded.run()
     report.assert_outcomes(passed=4)
-    report.stdout.fnmatch_lines(["proofs: proofs.json is damaged (*); every proof runs"])
+    report.stdout.fnmatch_lines(["proofs: proofs.json is damaged (*), so none is taken from the record"])
     assert report.stdout.str().count("is damaged (") == 1
     recorded.run("--proofs=all").assert_outcomes(passed=4)
     assert len(recorded.record()[VERSIONS]) == 3
@@ -286,20 +429,19 @@ def test_nothing_is_recorded_of_what_was_interrupted(project):
     stops = 'files=["content/*.py"])\ndef test_check():\n    raise KeyboardInterrupt'
     project.write("tests/test_it.py", test.replace("STOP", stops))
     assert project.run("--proofs=all").ret == pytest.ExitCode.INTERRUPTED
-    assert set(project.record()[VERSIONS]) == {f"tests/{ONE}", f"tests/{TWO}"}
+    assert set(project.record()[VERSIONS]) == {GROUPS[ONE], GROUPS[TWO]}
 
 
 def test_a_run_that_is_killed_has_recorded_what_passed_before(pytester, monkeypatch):
     project = Project(pytester)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    project.write("tests/conftest.py", "from support.proofs import plugin\nplugin.RECORD_EVERY = 1\n")
     dies = FILES["tests/test_it.py"].replace(
         "def test_check():\n    pass", "def test_check():\n    import os; os._exit(9)"
     )
     project.write("tests/test_it.py", dies)
     assert pytester.runpytest_subprocess(*PLUGIN, "--proofs=all").ret == 9
     ((_, recorded),) = project.record().items()
-    assert set(recorded) == {f"tests/{ONE}", f"tests/{TWO}"}
+    assert set(recorded) == {GROUPS[ONE], GROUPS[TWO]}
 
 
 @pytest.mark.needs("xdist")
@@ -309,7 +451,7 @@ def test_several_workers_lose_nothing(pytester, monkeypatch):
     options = (*PLUGIN, "-n", "2")
     pytester.runpytest_subprocess(*options, "--proofs=all").assert_outcomes(passed=4)
     ((_, recorded),) = project.record().items()
-    assert set(recorded) == {f"tests/{name}" for name in (ONE, TWO, CHECK)}
+    assert set(recorded) == set(GROUPS.values())
     outcomes = pytester.runpytest_subprocess(*options).parseoutcomes()
     assert outcomes["skipped"] > 0  # the names decide which proofs run anyway
     assert outcomes["passed"] + outcomes["skipped"] == 4
