@@ -590,9 +590,8 @@ axis.margins(x=0.1)
 plt.show()
 
 # %% [markdown]
-# In the chart, the piece of size 1.25 is X = [old_h, input], and the last piece of stage 2 is tanh(new_cell). Stages
-# 2 to 5 store X and the three gates (a piece of size 3). For the gates, stage 6 needs the same memory: it stores z
-# instead, which has the same size. Stage 6 needs less memory *here* only because it does not store X. For a large
+# In the chart, the piece of size 1.25 is X = [old_h, input]. Stages 2 to 5 store X and the three gates (a piece of
+# size 3). For the gates, stage 6 needs the same memory: it stores z instead, which has the same size. Stage 6 needs less memory *here* only because it does not store X. For a large
 # cell on a GPU, one product of X is faster than two products of its halves, so there backward of stage 6
 # concatenates X again.
 #

@@ -168,6 +168,9 @@ print("package:", call_with_features(package, 9))
 # These scores mean nothing. With 7 features, the package would read past the end of its input. So a program must
 # check every input before it calls the model. The metadata contains the sizes that `lltm_serve` needs for this, and
 # the versions of the format and of torch.
+#
+# The package does not notice either that a byte of its weights has changed. So `SHA256SUMS` lies beside it, and
+# `lltm_serve` compares the checksum of each file before it loads the file.
 
 # %% [markdown] syllabus="8.1a"
 # ## A program without Python
@@ -279,7 +282,11 @@ if lltm_serve:
 # %% [markdown]
 # The queue has a limit. A queue without one grows when requests arrive faster than the model computes, and every
 # client waits longer than the one before. A full queue refuses at once, with status 503, and the client can try
-# again later. When the server stops, it finishes what it has accepted.
+# again later.
+#
+# When the server stops, it finishes what it has accepted. A balancer asks `GET /ready` whether to send more requests:
+# after SIGTERM the answer is 503, while `GET /health` still says that the process is alive. `--drain-ms` is the time
+# for which the server then works as before, so that the balancer can notice this.
 
 # %% [markdown]
 # **Your turn:** `8/batch` and `8/queue`.
