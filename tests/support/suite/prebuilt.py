@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
@@ -31,12 +33,27 @@ def build_before_workers(config: pytest.Config, say: Callable[[str], None]) -> N
     if is_worker or chosen or config.option.collectonly or not config.getoption("numprocesses", None):
         return
     config.stash[ALONE] = run_alone(paths.build_dir(), say)
-    for name, build in wanted():
-        start = time.perf_counter()
-        with contextlib.suppress(UserError):
-            build()
-        if (seconds := time.perf_counter() - start) > 1:
-            say(f"built {name} in {seconds:.0f} s")
+    with ThreadPoolExecutor(builds_at_once()) as pool:
+        for name, seconds in pool.map(run_timed, wanted()):
+            if seconds > 1:
+                say(f"built {name} in {seconds:.0f} s")
+
+
+def builds_at_once() -> int:
+    """How many builds run at the same time: each runs two compilers, and a compiler needs 2 GB."""
+    cores, memory = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    given = os.environ.get("MAX_JOBS", "")
+    jobs = int(given) if given.isdigit() else min(cores, memory // 2**31)
+    return max(1, jobs // 2)
+
+
+def run_timed(build: tuple[str, Callable[[], object]]) -> tuple[str, float]:
+    """Runs a build; returns its name and the seconds that it took."""
+    name, function = build
+    start = time.perf_counter()
+    with contextlib.suppress(UserError):  # the test that needs it reports the failure
+        function()
+    return name, time.perf_counter() - start
 
 
 def run_alone(folder: Path, say: Callable[[str], None]) -> IO[str]:
@@ -52,10 +69,10 @@ def run_alone(folder: Path, say: Callable[[str], None]) -> IO[str]:
 
 
 def wanted() -> list[tuple[str, Callable[[], object]]]:
-    """The builds to do, each with its name."""
+    """The builds to do, each with its name; the longest, which are those of the last stages, come first."""
     pairs = [
         (stage, target)
-        for stage in stages.STAGES
+        for stage in reversed(stages.STAGES)
         if stage.is_here and targets.has_cpp(stage)
         for target in stage.targets
         if not targets.why_unavailable(target)
