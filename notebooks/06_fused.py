@@ -591,9 +591,9 @@ plt.show()
 
 # %% [markdown]
 # In the chart, the piece of size 1.25 is X = [old_h, input]. Stages 2 to 5 store X and the three gates (a piece of
-# size 3). For the gates, stage 6 needs the same memory: it stores z instead, which has the same size. Stage 6 needs less memory *here* only because it does not store X. For a large
-# cell on a GPU, one product of X is faster than two products of its halves, so there backward of stage 6
-# concatenates X again.
+# size 3). For the gates, stage 6 needs the same memory: it stores z instead, which has the same size. Stage 6 needs
+# less memory *here* only because it does not store X. For a large cell on a GPU, one product of X is faster than two
+# products of its halves, so there backward of stage 6 concatenates X again.
 #
 # So computing the gates again in backward does not reduce this memory. The gain is time in forward: the forward
 # kernel does not have to write the gates, which are three numbers for each unit. The backward kernel executes more

@@ -14,7 +14,7 @@ PROBLEM = "links its own C++ library into each extension, which conflicts with t
 
 
 def choose_compiler() -> str:
-    """Chooses another compiler for this process and those that it starts, if the current one links its own C++ library.
+    """Chooses another compiler for this process and those that it starts if the current one has its own C++ library.
 
     Returns a note about it, which is empty if the current one can be used. Raises `UserError` if none can.
     """

@@ -193,7 +193,7 @@ def can_compile(source: str, compiler: list[str]) -> bool:
 
 
 def shares_cxx_library(command: str) -> bool:
-    """Whether a library that a compiler links uses the shared C++ library. True if the compiler cannot link at all."""
+    """Whether what a compiler links uses the shared C++ library. True if the compiler cannot link at all."""
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "probe.so"
         options = ("-shared", "-fPIC", "-x", "c++", "-", "-o", str(library))

@@ -10,13 +10,14 @@ with its key, a hash of everything that the group depends on: the test file, the
 modules or packages in `uses` that a proof starts as processes. While the key of a group is on record for this
 machine's versions, its proofs are skipped, and the summary says so.
 
-    --proofs=due     runs the proofs that are not on record, and of the others a share, chosen by the commit: with
-                     --proof-share=20, one in twenty. Tests that one worker runs in sequence are chosen together,
-                     because they share builds. This is the default
+    --proofs=due     runs the proofs that are not on record (default)
     --proofs=sample  of the proofs that are not on record, runs some of each kind, chosen by the commit: none begins
                      later than --proof-budget seconds after the first
     --proofs=record  the same as due, and records the groups that passed in tests/proofs.json
     --proofs=all     runs every proof, and records the groups that passed
+
+In addition, each of them but the last repeats a share of the proofs on record, chosen by the commit: with
+--proof-share=20, one in twenty. Tests that one worker runs in sequence are chosen together, as they share builds.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ BUDGET = 180  # seconds
 TAKEN = "taken from the proofs on record: "  # the beginnings of skip reasons
 LEFT_OUT = "a proof that is due, left out of the sample: "
 PASSED = dict.fromkeys(("setup", "call", "teardown"), "passed")
-DUE = pytest.StashKey[bool]()
-CHOSEN = pytest.StashKey[bool]()  # of those that are due, the ones that this run executes
+STATE = pytest.StashKey[str]()  # of a proof: "taken" from the record, "repeated" although on record, or "due"
+CHOSEN = pytest.StashKey[bool]()  # whether a run executes a proof that is due
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -146,12 +147,13 @@ class Proofs:
             key = keys.of(members) if importlib.util.find_spec("grimp") else ""
             size = 0 if self.is_part(members[0]) else len(members)
             for item in members:
-                item.stash[DUE] = self.is_due(item, name, key)
+                item.stash[STATE] = self.state_of(item, name, key)
                 item.user_properties.append(("proof", (name, key, size, kind_of(item))))
-        ranks = self.choose([item for item in items if item.stash.get(DUE, False)])
+        ranks = self.choose([item for item in items if item.stash.get(STATE, "") == "due"])
+        ranks |= dict.fromkeys((item for item in items if item.stash.get(STATE, "") == "repeated"), SAMPLE)
         for item in items:
             item.stash[CHOSEN] = item in ranks
-        items.sort(key=lambda item: ranks.get(item, SAMPLE))
+        items.sort(key=lambda item: ranks.get(item, SAMPLE + 1))
 
     def is_part(self, item: pytest.Item) -> bool:
         """Whether the run was asked for single tests of an item's file, so that its groups may be incomplete."""
@@ -159,12 +161,13 @@ class Proofs:
         folder = self.config.invocation_params.dir
         return any(test and (folder / file).resolve() == item.path for file, _, test in chosen)
 
-    def is_due(self, item: pytest.Item, group: str, key: str) -> bool:
-        """Whether a proof must run: it is not on record, or the commit chooses it."""
+    def state_of(self, item: pytest.Item, group: str, key: str) -> str:
+        """The state of a proof. The commit chooses which of those on record are repeated."""
         recorded, _, without = self.recorded.get(group, "").partition(" without ")
         if self.mode == "all" or not key or recorded != key or set(without.split(", ")) & needs_of(item):
-            return True
-        return self.draw(group_of(f"{item.parent.nodeid}::{item.name}")) % self.share == 0
+            return "due"
+        is_drawn = self.draw(group_of(f"{item.parent.nodeid}::{item.name}")) % self.share == 0
+        return "repeated" if is_drawn else "taken"
 
     def choose(self, due: Iterable[pytest.Item]) -> dict[pytest.Item, int]:
         """The proofs to execute, with their places in the order: all that are due, or of each kind a few."""
@@ -184,9 +187,10 @@ class Proofs:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Skips proofs that are on record, and those for which a sample has no time."""
-        if not item.stash.get(DUE, True):
+        state = item.stash.get(STATE, "")
+        if state == "taken":
             pytest.skip(TAKEN + kind_of(item))
-        if DUE not in item.stash or self.mode != "sample" or any(map(lacking, needs_of(item))):
+        if state != "due" or self.mode != "sample" or any(map(lacking, needs_of(item))):
             return
         self.began = self.began or time.monotonic()
         if not item.stash[CHOSEN] or time.monotonic() - self.began > self.budget:

@@ -335,6 +335,22 @@ def test_a_sample_has_some_of_each_kind_as_the_commit_chooses(project, monkeypat
     assert chosen[0] != chosen[1]
 
 
+def test_a_sample_repeats_a_share_of_the_record_whatever_its_budget(project):
+    project.write("tests/test_it.py", MANY.replace("0.3", "0"))
+    project.run("--proofs=record").assert_outcomes(passed=71)
+    project.run("--proofs=sample").assert_outcomes(passed=1, skipped=70)
+    report = project.run("--proofs=sample", "--proof-share=1", "--proof-budget=0.001")
+    report.assert_outcomes(passed=71)
+
+
+def test_what_cannot_run_here_takes_no_place_in_a_sample(project):
+    many = MANY.replace("0.3", "0").replace("def test_hare", '@pytest.mark.needs("zebra")\ndef test_hare')
+    project.write("tests/test_it.py", many)
+    lines = project.run("--proofs=sample", "-p", "support.suite.needs").stdout.str()
+    assert "12 proofs ran, as a sample of those that are due: 12 snails" in lines
+    assert "18 proofs left out: 18 snails" in lines
+
+
 def test_a_sample_keeps_to_its_budget_and_says_what_it_left_out(project):
     project.write("tests/test_it.py", MANY)
     report = project.run("--proofs=sample", "--proof-budget=1")
