@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,11 +104,11 @@ HOSTILE = {
         KNOW + "say(answer(dict(plain, size=[10**9, 10**6], stride=[0, 0])), 8)" + RIGHT,
         "the check's pipe",
     ),
-    "knows the nonce and says what is no answer": (
+    "knows the nonce and says something other than an answer": (
         KNOW + "say({'value': {'dict': [['answer', {'dict': [['value', 1]]}]]}, 'tensors': []})" + RIGHT,
         "the check's pipe",
     ),
-    "knows the nonce and says what is no error": (
+    "knows the nonce and says something other than an error": (
         KNOW + "say({'value': {'dict': [['error', {'dict': [['kind', 1]]}]]}, 'tensors': []})" + RIGHT,
         "the check's pipe",
     ),
@@ -240,11 +242,9 @@ def graded(tmp_path_factory) -> dict:
         paths = {"CSV": top / "out.csv", "JSON": top / "out.json"}
         command += [f"{name}={path}" for name, path in paths.items()]
         command += [f"PYTHON={sys.executable}", f"EXERCISES={PRIVATE}"]
-        done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "TMPDIR": str(top / "tmp")}
-        )
+        done, memory = run_and_measure(command, {**os.environ, "TMPDIR": str(top / "tmp")})
         assert done.returncode == 0, done.stdout + done.stderr
-        with pytest.raises(BlockingIOError):  # nobody called
+        with pytest.raises(BlockingIOError):  # there was no call
             server.accept()
     written = done.stdout + done.stderr + paths["CSV"].read_text() + paths["JSON"].read_text()
     result = json.loads(paths["JSON"].read_text())
@@ -253,8 +253,36 @@ def graded(tmp_path_factory) -> dict:
     marks = {row["student"]: {mark["exercise"]: mark for mark in row["marks"]} for row in result["students"]}
     return {
         "written": written, "rows": rows, "marks": marks, "filled": filled, "before": before, "build": build,
-        "left": [*(top / "tmp").glob("*ed-*"), *(top / "tmp").glob("solution-*")], "result": result,
+        "left": [*(top / "tmp").glob("*ed-*"), *(top / "tmp").glob("solution-*")], "result": result, "memory": memory,
     }  # fmt: skip
+
+
+def run_and_measure(command: list[str], environment: dict[str, str]) -> tuple[subprocess.CompletedProcess, int]:
+    """Runs make; returns its result, and the largest memory in KB of the Python that grades."""
+    with tempfile.TemporaryFile("w+") as said:
+        make = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said, text=True, env=environment)
+        peak = 0
+        while make.poll() is None:
+            peak = max(peak, *map(memory_of_grader, children_of(make.pid)), 0)
+            time.sleep(0.1)
+        said.seek(0)
+        return subprocess.CompletedProcess(command, make.returncode, said.read(), ""), peak
+
+
+def memory_of_grader(process: str) -> int:
+    """The largest memory in KB so far of a process or its child that is `python -m common grade`; 0 if neither is."""
+    for one in (process, *children_of(process)):
+        with contextlib.suppress(OSError):
+            if b"common\0grade\0" in Path(f"/proc/{one}/cmdline").read_bytes():
+                return int(re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{one}/status").read_text())[1])
+    return 0
+
+
+def children_of(process: int | str) -> list[str]:
+    """The children of the main thread of a process; none if it has ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return []
 
 
 def hand_in(folder: Path, filled) -> None:
@@ -310,6 +338,13 @@ def of_the_class(test: Callable) -> Callable:
     return pytest.mark.needs("bwrap", "make")(
         pytest.mark.proof("gradings", files=GRADES, uses=["common.commands"])(test)
     )
+
+
+@of_the_class
+def test_the_grader_s_own_memory_stays_small(graded):
+    """Whatever the more than forty hostile submissions write. Most of it is torch."""
+    assert len(HOSTILE) + len(FORGED) + len(HOSTILE_CPP) > 40
+    assert 50_000 < graded["memory"] < 1_000_000
 
 
 @of_the_class
