@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import configparser
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +13,6 @@ from common.exercises.judging.source_text import strip_comments
 from common.paths import ROOT
 from support.exercises import learner
 from support.exercises.variants import Variant, variants_of
-from support.proofs.keys import Keys, Modules
 
 EXERCISES = every()
 VARIANTS = [variant for one in EXERCISES for variant in variants_of(one)]
@@ -170,25 +166,6 @@ def test_what_changed_is_due(tmp_path, file, is_due):
 def test_a_stage_s_sources_count():
     first = next(variant for variant in VARIANTS if variant.exercise.stage == 3)
     assert {"stages/stage3_cuda_pointers/lltm.py", "stages/stage3_cuda_pointers/csrc/lltm.cpp"} <= set(first.sources)
-
-
-@pytest.mark.needs("grimp")
-def test_a_proof_depends_on_all_that_a_check_imports():
-    """And not on what draws, measures or writes pages."""
-    checks = [str(one.check_file) for one in EXERCISES]
-    code = "import runpy, sys; import common.exercises.checking; "
-    code += "[runpy.run_path(path) for path in sys.argv[1:]]; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code, *checks], cwd=ROOT, capture_output=True, text=True, check=True)
-    imported = {name for name in done.stdout.split() if name.partition(".")[0] == "common"}
-    assert {"common.exercises.judge", "common.exercises.judging.programs"} <= imported
-    modules = Modules(["common", "support"])
-    keys = Keys(ROOT, ["common", "support"])
-    named = {module for path in [__file__, *checks] for module in keys.imports(Path(path))}
-    named |= modules.in_package("common.exercises.runner")
-    below = modules.files_of(modules.needed_by_all(named))
-    assert {modules.file_of(name) for name in imported} <= below
-    others = {"measure", "studies", "figures", "pages", "new", "setup", "commands"}
-    assert not [path for path in below if set(path.relative_to(ROOT).parts) & others]
 
 
 def test_a_variant_is_judged_and_its_build_is_not_kept(tmp_path):
