@@ -40,7 +40,7 @@ class Keys:
         globs = frozenset(glob for marker in markers for glob in marker.get("files", ()))
         uses = frozenset(name for marker in markers for name in marker.get("uses", ()))
         parts = [self.hash_all(items[0].path, globs, uses), *sorted({marker.get("text", "") for marker in markers})]
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
     def hash_all(self, test: Path, globs: frozenset[str], uses: frozenset[str]) -> str:
         """A hash of all files that a test depends on."""
