@@ -219,9 +219,11 @@ def grade_exercise(student: Path, exercise: Exercise, box: Sandbox | None) -> Ma
         submissions.copy_files(source, copy)
         if variants.is_starter(exercise, copy):
             return result("untouched")
+        look_at = submissions.find_suspicious(
+            copy, variants.starter(exercise)
+        )  # a check may add programs to the copy
         verdict = check_isolated(exercise, copy, box)
         if verdict.passed:
-            look_at = submissions.find_suspicious(copy, variants.starter(exercise))
             return replace(result("passed", points=exercise.points), look_at=tuple(look_at[:MOST_LINES]))
         return result("failed", verdict.message)
     except submissions.Refused as reason:
