@@ -219,9 +219,8 @@ def grade_exercise(student: Path, exercise: Exercise, box: Sandbox | None) -> Ma
         submissions.copy_files(source, copy)
         if variants.is_starter(exercise, copy):
             return result("untouched")
-        look_at = submissions.find_suspicious(
-            copy, variants.starter(exercise)
-        )  # a check may add programs to the copy
+        # Searched before the check, which may add programs to the copy.
+        look_at = submissions.find_suspicious(copy, variants.starter(exercise))
         verdict = check_isolated(exercise, copy, box)
         if verdict.passed:
             return replace(result("passed", points=exercise.points), look_at=tuple(look_at[:MOST_LINES]))
