@@ -31,6 +31,7 @@ from .rewrite.tokens import Source
 from .text import format_table
 from .toolchain.cache import Cache, build_once, default_cache, prune_cache, remove
 from .toolchain.compiler import compiler_command, describe_compiler, version_text
+from .toolchain.jobs import hold_job, launcher, max_jobs, write_wrapper
 from .toolchain.messages import demangle, first_errors
 from .toolchain.objects import (
     Job,
@@ -79,8 +80,11 @@ __all__ = [
     "format_counts",
     "format_mean",
     "format_table",
+    "hold_job",
+    "launcher",
     "load_extension",
     "matches_kernel",
+    "max_jobs",
     "precompile_headers",
     "prune_cache",
     "read_counts",
@@ -91,4 +95,5 @@ __all__ = [
     "torch_version",
     "version_text",
     "why_unavailable",
+    "write_wrapper",
 ]

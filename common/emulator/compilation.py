@@ -18,8 +18,12 @@ INCLUDE_DIR = RUNTIME / "include"
 # On many systems g++ defines _FORTIFY_SOURCE by default. Its checked copies would escape the emulator's own checks.
 # -g1 records the lines that reports need, also for inlined functions. -g adds all types of torch's headers: half of
 # the compiler's time.
+# Where variables are, which -g1 does not record, is not tracked: that takes a third of the time of large kernels.
 # With DWARF 5, if a source's first code comes from a header, addr2line of binutils 2.40 names the source instead.
-STANDARD_FLAGS = ("-g1", "-gdwarf-4", "-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE")
+STANDARD_FLAGS = (
+    *("-g1", "-gdwarf-4", "-fno-var-tracking", "-fno-var-tracking-assignments"),
+    *("-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE"),
+)
 # -O1 keeps kernels close to their lines. Every load and store calls the runtime (src/memory/hooks.cpp); the
 # sanitizer's own library is not linked. A structure is copied in one access, not member by member, and kernels call
 # no function that g++ could inline (see qualifiers.h). A stack that overflows must touch its guard page.

@@ -7,6 +7,7 @@ request, torch's headers are compiled only once; they are most of the work of co
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import importlib.metadata
@@ -14,15 +15,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from .cache import Cache
 from .compiler import compiler_command, compiler_version
+from .jobs import hold_job, max_jobs
 
-JOBS = 2
 OUTPUT = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
 # The headers that a binding includes first, and those that every torch header of one operation includes. Only these
 # are precompiled, so a source without the #include of an operation still fails.
@@ -61,7 +62,7 @@ def compile_objects(
     jobs: list[Job], include_dirs: list[Path], cache: Cache, temp: Path, lock: int | None = None
 ) -> list[tuple[Path | None, str]]:
     """The results of `compile_object` for each job; several compilers run at the same time."""
-    with ThreadPoolExecutor(JOBS) as pool:
+    with ThreadPoolExecutor(max_jobs()) as pool:
         return list(pool.map(lambda job: compile_object(job, include_dirs, cache, temp, lock), jobs))
 
 
@@ -73,19 +74,39 @@ def compile_object(
 
     `include_dirs` are the folders with headers that may change; the compiler keeps the file descriptor `lock` open.
     """
-    source, flags, folder, _, command = job
     target = find_object(job, include_dirs, cache, temp)
     if target.exists():
         return target, ""
+    with lock_object(target):
+        if target.exists():  # another process has just compiled it
+            return target, ""
+        return _compile(job, target, temp, lock)
+
+
+@contextlib.contextmanager
+def lock_object(target: Path) -> Iterator[None]:
+    """Lets one process at a time compile an object: builds that start together need the same ones."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path = target.with_suffix(".lock")
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _compile(job: Job, target: Path, temp: Path, lock: int | None) -> tuple[Path | None, str]:
+    source, flags, folder, _, command = job
     unfinished = temp / target.name
     # The compiler runs in the job's folder and gets a relative path, or the source has a #line. So its messages name
     # the file as its author does.
     name = source.relative_to(folder) if source.is_relative_to(folder) else source
     command = [*(command or (*compiler_command(), "-x", "c++")), *flags, "-c", str(name), "-o", str(unfinished)]
-    done = subprocess.run(command, cwd=folder, pass_fds=[lock] if lock else [], **OUTPUT)
+    with hold_job() as held:
+        done = subprocess.run(command, cwd=folder, pass_fds=[*held, *([lock] if lock else [])], **OUTPUT)
     if done.returncode != 0:
         return None, done.stdout or f"error: {command[0]} ended with status {done.returncode} at {source.name}\n"
-    target.parent.mkdir(parents=True, exist_ok=True)
     unfinished.replace(target)
     return target, done.stdout
 
@@ -157,8 +178,10 @@ def compile_header(folder: Path, text: str, flags: list[str], lock: int | None) 
         (folder / "torch.h").write_text(text)
         unfinished = folder / "torch.h.unfinished"
         command = [*compiler_command(), "-x", "c++-header", *flags, str(folder / "torch.h"), "-o", str(unfinished)]
-        held = [file.fileno(), *([lock] if lock else [])]
-        if subprocess.run(command, pass_fds=held, **OUTPUT).returncode != 0:
+        with hold_job() as held:
+            inherited = [file.fileno(), *held, *([lock] if lock else [])]
+            done = subprocess.run(command, pass_fds=inherited, **OUTPUT)
+        if done.returncode != 0:
             unfinished.unlink(missing_ok=True)
             return False
         unfinished.replace(finished)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ import pytest
 
 from common import deploy, inline, paths, stages
 from common.build import library, targets
+from common.emulator import max_jobs
 from common.errors import UserError
 
 ALONE = pytest.StashKey[IO[str]]()
@@ -33,18 +33,10 @@ def build_before_workers(config: pytest.Config, say: Callable[[str], None]) -> N
     if is_worker or chosen or config.option.collectonly or not config.getoption("numprocesses", None):
         return
     config.stash[ALONE] = run_alone(paths.build_dir(), say)
-    with ThreadPoolExecutor(builds_at_once()) as pool:
+    with ThreadPoolExecutor(max_jobs()) as pool:
         for name, seconds in pool.map(run_timed, wanted()):
             if seconds > 1:
                 say(f"built {name} in {seconds:.0f} s")
-
-
-def builds_at_once() -> int:
-    """How many builds run at the same time: each runs two compilers, and a compiler needs 2 GB."""
-    cores, memory = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    given = os.environ.get("MAX_JOBS", "")
-    jobs = int(given) if given.isdigit() else min(cores, memory // 2**31)
-    return max(1, jobs // 2)
 
 
 def run_timed(build: tuple[str, Callable[[], object]]) -> tuple[str, float]:

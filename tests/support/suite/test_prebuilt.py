@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from types import SimpleNamespace
 
@@ -43,17 +42,6 @@ def test_every_stage_is_built_for_every_target_here():
     assert all(int(name.split()[1]) in {stage.number for stage in stages.STAGES} for name in names if "stage" in name)
 
 
-@pytest.mark.parametrize(
-    ("cores", "gigabytes", "max_jobs", "at_once"),
-    [(2, 24, "", 1), (16, 128, "", 8), (16, 8, "", 2), (16, 2, "", 1), (16, 128, "1", 1), (16, 128, "6", 3)],
-)
-def test_the_builds_at_once_fit_the_machine(monkeypatch, cores, gigabytes, max_jobs, at_once):
-    monkeypatch.setenv("MAX_JOBS", max_jobs)
-    monkeypatch.setattr(os, "cpu_count", lambda: cores)
-    monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PHYS_PAGES": gigabytes * 2**18, "SC_PAGE_SIZE": 4096}[name])
-    assert prebuilt.builds_at_once() == at_once
-
-
 def test_builds_run_side_by_side_and_a_failure_is_left_for_its_test(tmp_path, monkeypatch):
     both = threading.Barrier(2, timeout=30)
 
@@ -65,7 +53,7 @@ def test_builds_run_side_by_side_and_a_failure_is_left_for_its_test(tmp_path, mo
     config = SimpleNamespace(option=options, args_source=pytest.Config.ArgsSource.TESTPATHS, stash={})
     config.getoption = lambda name, default: 2
     monkeypatch.setattr(prebuilt.paths, "build_dir", lambda: tmp_path)
-    monkeypatch.setattr(prebuilt, "builds_at_once", lambda: 2)
+    monkeypatch.setattr(prebuilt, "max_jobs", lambda: 2)
     monkeypatch.setattr(prebuilt, "wanted", lambda: [("one", both.wait), ("another", fail)])
     prebuilt.build_before_workers(config, print)
     config.stash[prebuilt.ALONE].close()
