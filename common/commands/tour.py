@@ -116,7 +116,7 @@ def start_builds(pool: Executor) -> Builds:
     """Starts all builds of the tour, in the order in which it waits for them.
 
     Stages that cannot run here have none. One architecture represents all of `compile-only`, and one type of kernel
-    all that are instances of the same code; `make test` compiles everything, for each architecture that nvcc supports.
+    all that are instances of the same code; `make test` compiles everything, for each architecture that nvcc knows.
     """
     settings = {"TORCH_CUDA_ARCH_LIST": "9.0", "ONE_OF_EACH": "1"}
     settings |= {name: value for name, value in os.environ.items() if name in settings}

@@ -85,9 +85,9 @@ def find_marked(mark: str) -> list[int]:
 def read_environment(place: Path) -> bytes:
     """The environment of a process as the kernel stores it, given its folder in /proc; `OSError` if that is missing.
 
-    While a process executes another program (execve), its environment reads as empty, and for a moment the memory map
-    even says that it begins where it ends (see proc_pid_stat(5)). An empty one is therefore read again, for at most two
-    seconds, until the map has said the same for `EMPTY` seconds: each program has another place for it.
+    While a process executes another program (execve), its environment reads as empty, and for a moment the memory
+    map even says that it begins where it ends (see proc_pid_stat(5)). An empty one is therefore read again, for at
+    most two seconds, until the map has said the same for `EMPTY` seconds: each program has another place for it.
     """
     begun = now = time.monotonic()
     since, known = begun, None
