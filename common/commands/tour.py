@@ -115,14 +115,19 @@ def compile_only(stage: Stage, builds: Builds) -> None:
 def start_builds(pool: Executor) -> Builds:
     """Starts all builds of the tour, in the order in which it waits for them.
 
-    Stages that cannot run here have none. One architecture represents all of `compile-only`, and one type of kernel
-    all that are instances of the same code; `make test` compiles everything, for each architecture that nvcc knows.
+    Stages that cannot run here have none; the checks of stage 8 find its program in the cache. One architecture
+    represents all of `compile-only`, and one type of kernel all that are instances of the same code. `make test`
+    compiles everything, for each architecture that nvcc knows.
     """
+    from .. import deploy
+
     settings = {"TORCH_CUDA_ARCH_LIST": "9.0", "ONE_OF_EACH": "1"}
     settings |= {name: value for name, value in os.environ.items() if name in settings}
     builds = {}
-    for stage in STAGES:
-        if not stage.is_here or stage.kind == "program" or not has_cpp(stage):
+    for stage in filter(lambda stage: stage.is_here, STAGES):
+        if stage.folder == deploy.FOLDER:
+            pool.submit(deploy.build_program)
+        if stage.kind == "program" or not has_cpp(stage):
             continue
         with suppress(UserError):  # the tour says why the stage cannot run
             targets = choose_targets(stage, None)
@@ -243,7 +248,8 @@ def build_and_check_all() -> tuple[list[Stage], list[Stage], list]:
     from ..deploy import MissingPackage
 
     ready, failed, results = [], [], []
-    pool = ThreadPoolExecutor(max_jobs())
+    # Few at a time, so that the first stages are built first; the compilers leave the cores to the checks.
+    pool = ThreadPoolExecutor(max(2, max_jobs() // 4), initializer=partial(os.nice, 10))
     try:
         builds = start_builds(pool)
         for row in STAGES:

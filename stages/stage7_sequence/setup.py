@@ -21,7 +21,7 @@ instances = [f"{dtype}_{cell}" for dtype in DTYPES for cell in CELLS]
 # ONE_OF_EACH=1 shows sooner whether all code compiles: one type for each way to multiply, each with another cell.
 # What is compiled then does not link.
 if os.environ.get("ONE_OF_EACH") == "1":
-    instances = ["float_lltm", "half_lstm", "tf32_gru"]
+    instances = ["double_lltm", "half_lstm", "tf32_gru"]
 cuda_sources = ["csrc/sequence_cuda.cpp", "csrc/loop_kernel.cu", "csrc/launch.cpp"]
 cuda_sources += [f"csrc/instances/{name}.cu" for name in instances]
 sources += WITH_CUDA * cuda_sources
