@@ -39,7 +39,7 @@ OUT = ROOT / "out"
 CSV, JSON = OUT / "grades.csv", OUT / "grades.json"
 LONGEST_REMARK = 500  # characters, about as many as a cell of a spreadsheet can show
 FORMULA = re.compile(r"""(?:^|(?<=[\s,;:|"']))(?=[=+\-@＝＋－＠])""")
-MOST_LINES = 10  # of the output of a solution that does not pass, and of the lines to look at
+MOST_LINES = 10  # of the output of an answer that does not pass, and of the lines to look at
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class Mark:
     """A student's result for one exercise. `outcome` is "passed", "failed", "refused" (the submission was not
     checked), "untouched" (the unchanged starter) or "not handed in"; `message` gives the reason.
 
-    `look_at` are lines that a teacher should read before the points count: see docs/teaching.md.
+    `look_at` are lines that a teacher should read before the points count: see docs/teaching.md. `printed` are the
+    last lines that the answer printed, if it did not pass.
     """
 
     exercise: str
@@ -57,6 +58,7 @@ class Mark:
     message: str = ""
     seconds: float = 0.0
     look_at: tuple[str, ...] = ()
+    printed: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def grade(
     for path in paths:
         write_file(path)  # report now if a file cannot be written
     started = time.perf_counter()
-    left_out = check_solutions(exercises, box)
+    left_out = check_solutions(exercises, box, jobs)
     exercises = [exercise for exercise in exercises if exercise.id not in left_out]
     rows = [print_row(refuse(name, reason, exercises)) for name, reason in others.items()]
     pool = ThreadPoolExecutor(jobs)
@@ -133,20 +135,25 @@ def write_tables(
         write_file(path, text)
 
 
-def check_solutions(exercises: Sequence[Exercise], box: Sandbox | None) -> dict[str, str]:
-    """Checks our solutions; why those exercises cannot be graded here whose solution does not pass, by exercise.
+def check_solutions(exercises: Sequence[Exercise], box: Sandbox | None, jobs: int) -> dict[str, str]:
+    """Grades our solutions; why those exercises cannot be graded here whose solution does not pass, by exercise.
 
     Shows each reason as soon as it is known. Raises `UserError` if no solution passes.
     """
     left_out: dict[str, str] = {}
-    for exercise in exercises:
-        try:
-            with step(f"our own solution of {exercise.id} first"):
-                check_solution(exercise, box)
-        except Exception as error:
-            reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-            left_out[exercise.id] = submissions.sanitize(reason)
-            say(left_out[exercise.id])
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        pending = [(exercise.id, pool.submit(check_solution, exercise, box)) for exercise in exercises]
+        for name, solution in pending:
+            try:
+                with step(f"our own solution of {name} first"):
+                    solution.result()
+            except Exception as error:
+                reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+                left_out[name] = submissions.sanitize(reason)
+                say(left_out[name])
+    finally:
+        pool.shutdown(cancel_futures=True)
     if len(left_out) == len(exercises):
         raise UserError("nothing can be graded.\n" + "\n".join(left_out.values()))
     return left_out
@@ -158,8 +165,8 @@ def refuse(name: str, reason: str, exercises: Sequence[Exercise]) -> StudentRow:
     return StudentRow(submissions.sanitize_name(name), tuple(marks), reason)
 
 
-def check_solution(exercise: Exercise, box: Sandbox | None) -> None:
-    """Builds the starter and checks our solution first, so that a fault of this machine costs no student points.
+def check_solution(exercise: Exercise, box: Sandbox | None) -> Mark:
+    """Builds the starter and grades our solution first, so that a fault of this machine costs no student points.
 
     Raises `UserError` if our solution does not pass on this machine.
     """
@@ -171,12 +178,13 @@ def check_solution(exercise: Exercise, box: Sandbox | None) -> None:
 
             workspace.write_files(variants.starter(exercise), folder / "starter")
             build_given(folder / "starter", exercise_targets(exercise)[0])
-        workspace.write_files(variants.solution(exercise), folder / "work")
-        verdict = check_isolated(exercise, folder / "work", box)
-    if not verdict.passed:
-        printed = "".join(f"\n  {line}" for line in verdict.printed.splitlines()[-MOST_LINES:])
-        said = f"{verdict.message}\nIt printed:{printed}" if printed else verdict.message
+        workspace.write_files(variants.solution(exercise), folder / "student" / exercise.id)
+        mark = grade_exercise(folder / "student", exercise, box)
+    if mark.outcome != "passed":
+        printed = "".join(f"\n  {line}" for line in mark.printed.splitlines())
+        said = f"{mark.message}\nIt printed:{printed}" if printed else mark.message
         raise UserError(f"{exercise.id}: our own solution does not pass on this machine.\n{said}")
+    return mark
 
 
 def check_isolated(exercise: Exercise, folder: Path, box: Sandbox | None) -> Verdict:
@@ -224,7 +232,8 @@ def grade_exercise(student: Path, exercise: Exercise, box: Sandbox | None) -> Ma
         verdict = check_isolated(exercise, copy, box)
         if verdict.passed:
             return replace(result("passed", points=exercise.points), look_at=tuple(look_at[:MOST_LINES]))
-        return result("failed", verdict.message)
+        printed = "\n".join(verdict.printed.splitlines()[-MOST_LINES:])
+        return replace(result("failed", verdict.message), printed=submissions.sanitize(printed))
     except submissions.Refused as reason:
         return result("refused", str(reason))
     except Exception as error:  # a submission may find a way to break a check

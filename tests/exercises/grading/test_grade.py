@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tarfile
+import threading
 import tempfile
 import time
 from collections.abc import Callable
@@ -544,6 +545,12 @@ def test_a_check_of_nothing_is_refused(tmp_path, monkeypatch):
         UserError, match=r"1/nothing has no exercise\.ini, and there is no exercise 1/nothing that it could"
     ):
         find("1/nothing")
+
+
+def test_our_own_solutions_are_graded_side_by_side(monkeypatch):
+    both = threading.Barrier(2, timeout=30)
+    monkeypatch.setattr(grade, "check_solution", lambda *_: both.wait())
+    assert grade.check_solutions([find("1/double"), find("2/triple")], None, 2) == {}
 
 
 def test_if_no_solution_passes_nothing_is_graded(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Every solution passes inside the sandbox, where `make grade` checks it before any submission."""
+"""Every solution passes inside the sandbox, handed in as a student's, and gives nobody a reason to look at it."""
 
 from __future__ import annotations
 
@@ -23,4 +23,5 @@ def proof_of(exercise: Exercise) -> pytest.MarkDecorator:
     "exercise", [pytest.param(exercise, id=exercise.id, marks=proof_of(exercise)) for exercise in every()]
 )
 def test_the_solution_passes_in_the_sandbox(exercise):
-    grade.check_solution(exercise, sandbox.choose_sandbox())
+    mark = grade.check_solution(exercise, sandbox.choose_sandbox())
+    assert (mark.points, mark.look_at) == (exercise.points, ())
