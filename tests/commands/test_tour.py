@@ -39,6 +39,7 @@ def built(tmp_path, monkeypatch) -> list:
     )
     monkeypatch.setattr(tour, "why_unavailable", lambda target: None)
     monkeypatch.setattr(deploy, "build_program", lambda: found.append((8, "program", None)))
+    monkeypatch.setattr(tour, "export_model", lambda: found.append((8, "package", None)))
     for name in ("TORCH_CUDA_ARCH_LIST", "ONE_OF_EACH"):
         monkeypatch.delenv(name, raising=False)
     return found
@@ -51,7 +52,7 @@ def start_builds() -> tour.Builds:
 
 def test_every_stage_with_cpp_is_built_once_for_each_target(built):
     builds = start_builds()
-    assert [pair[:2] for pair in built] == [*builds, (8, "program")]
+    assert [pair[:2] for pair in built] == [*builds, (8, "program"), (8, "package")]
     assert len(builds) == len(set(builds))
     wanted = {(row.number, t) for row in stages.STAGES if row.is_timed for t in row.targets if t != "cuda"}
     assert {pair for pair in builds if pair[1] != "compile-only"} == wanted - {(1, "host")}
@@ -136,7 +137,7 @@ def test_a_crash_of_the_checks_is_one_failed_check(monkeypatch, capsys, is_broke
             with pytest.raises(BrokenProcessPool):
                 workers.submit(crash).result()
         rows = tour.check_with_progress(stages.find_stage(1), "host", seed=3, workers=workers)
-    assert [row.outcome for row in rows] == ["failed", "not run"]
+    assert [row.outcome for row in rows] == ["failed", *["not run"] * (len(harness.make_subjects(1, "host")) - 1)]
     printed = capsys.readouterr().out
     assert printed.count("ended abruptly, as after a segmentation fault; `make stage-1` runs them") == 1
     assert "not run: all (a check that ran beside it crashed)" in printed

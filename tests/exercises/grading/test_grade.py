@@ -14,8 +14,8 @@ import socket
 import subprocess
 import sys
 import tarfile
-import threading
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
