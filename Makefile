@@ -13,6 +13,12 @@ python := "$(PYTHON)"
 any_python := "$(if $(filter .venv/bin/python,$(PYTHON)),$(or $(wildcard $(PYTHON)),python3),$(PYTHON))"
 
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
+# What setup.py builds: with Python's own flags, but no debug information, which doubles the time for torch's headers.
+# (All flags, since newer versions of setuptools take CFLAGS for Python's, not beside them.)
+ifeq ($(origin CFLAGS),undefined)
+export CFLAGS := $(shell $(any_python) -c 'import sysconfig; print(sysconfig.get_config_var("CFLAGS") or "", "-g0")' 2>/dev/null)
+own_flags := yes
+endif
 clang_format := $(python) -c 'import clang_format; clang_format.clang_format()'
 codespell := $(python) -c 'from codespell_lib import _script_main as main; raise SystemExit(main())'
 import_linter := $(python) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
@@ -33,7 +39,10 @@ help: any-python
 tour lab report: setup
 	@$(python) -m common $@
 
-doctor progress clean: any-python
+doctor: any-python  # it lists the variables that the user has set
+	@$(if $(own_flags),env -u CFLAGS) $(any_python) -m common doctor
+
+progress clean: any-python
 	@$(any_python) -m common $@
 
 sanitize compare-tools serving: torch
