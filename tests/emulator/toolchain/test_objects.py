@@ -1,14 +1,11 @@
-"""What several builds need at the same time, torch's headers or an object, is compiled once."""
+"""Torch's headers are compiled once, even if several builds need them at the same time."""
 
 from __future__ import annotations
 
 import stat
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from common.emulator.toolchain import objects
-from common.emulator.toolchain.cache import Cache
 
 # A compiler that records each call and writes its result in two halves.
 SLOW = """#!/bin/sh
@@ -47,20 +44,3 @@ def test_what_fails_leaves_nothing_that_the_compiler_would_take(tmp_path, monkey
     assert calls == 2
     assert not list((tmp_path / "kept").glob("*.gch"))
     assert not list((tmp_path / "kept").glob("*.unfinished"))
-
-
-@pytest.mark.parametrize(("status", "expected_calls"), [(0, 1), (1, 2)])
-def test_an_object_is_compiled_once(tmp_path, monkeypatch, status, expected_calls):
-    calls, program, source = tmp_path / "calls", tmp_path / "c++", tmp_path / "one.cpp"
-    program.write_text(SLOW.format(calls=calls, status=status))
-    program.chmod(0o755)
-    source.write_text("int one;\n")
-    job = objects.Job(source, [], tmp_path, "", (str(program),))
-    cache, temps = Cache(tmp_path / "cache"), [tmp_path / name for name in "ab"]
-    for temp in temps:
-        temp.mkdir()
-    with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda temp: objects.compile_object(job, [], cache, temp, None), temps))
-    assert len(calls.read_text().splitlines()) == expected_calls
-    assert [path.read_text() if path else None for path, _ in results] == [None if status else "firstsecond"] * 2
-    assert not list(tmp_path.rglob("*.lock"))
