@@ -8,31 +8,18 @@
 
 namespace {
 
-template <typename Cell>
-Kernels find_kernels(Scalar scalar) {
+Kernels find_kernels(Scalar scalar, CellKind cell) {
   switch (scalar) {
     case Scalar::kFloat:
-      return kernels_of<Cell, Scalar::kFloat>();
+      return kernels_float(cell);
     case Scalar::kTf32:
-      return kernels_of<Cell, Scalar::kTf32>();
+      return kernels_tf32(cell);
     case Scalar::kHalf:
-      return kernels_of<Cell, Scalar::kHalf>();
+      return kernels_half(cell);
     case Scalar::kBfloat16:
-      return kernels_of<Cell, Scalar::kBfloat16>();
+      return kernels_bfloat16(cell);
     case Scalar::kDouble:
-      return kernels_of<Cell, Scalar::kDouble>();
-  }
-  return {};
-}
-
-Kernels find_kernels(Scalar scalar, CellKind cell) {
-  switch (cell) {
-    case CellKind::kLltm:
-      return find_kernels<Lltm>(scalar);
-    case CellKind::kLstm:
-      return find_kernels<Lstm>(scalar);
-    case CellKind::kGru:
-      return find_kernels<Gru>(scalar);
+      return kernels_double(cell);
   }
   return {};
 }

@@ -1,3 +1,0 @@
-#include "../instantiate.cuh"
-
-template Kernels kernels_of<Lltm, Scalar::kBfloat16>();

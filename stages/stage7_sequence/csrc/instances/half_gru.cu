@@ -1,3 +1,0 @@
-#include "../instantiate.cuh"
-
-template Kernels kernels_of<Gru, Scalar::kHalf>();

@@ -1,0 +1,3 @@
+#include "instantiate.cuh"
+
+Kernels kernels_half(CellKind cell) { return kernels_of_type<TensorCores<half>>(cell); }
