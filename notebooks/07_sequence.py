@@ -520,8 +520,8 @@ SMALL = (
 def plans(device, batch):
     """Where an LSTM in bfloat16 runs on this device, by state size."""
     csrc = ROOT / "stages" / "stage7_sequence" / "csrc"
-    sources = ROOT / "common" / "studies" / "sequence" / "plans.cu", csrc / "launch.cpp"
-    return run_emulator(ROOT, "-I", csrc, *sources, "--", batch, EMULATOR_DEVICE=device).stdout
+    source = ROOT / "common" / "studies" / "sequence" / "plans.cu"
+    return run_emulator(ROOT, "-I", csrc, source, "--", batch, EMULATOR_DEVICE=device).stdout
 
 
 print("227 KB for a block, clusters, 132 multiprocessors\n", plans(LARGE, 16), sep="")

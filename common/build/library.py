@@ -11,9 +11,11 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import IO
@@ -22,11 +24,14 @@ from ..emulator import (
     Extension,
     build_extension,
     build_once,
+    compiler_command,
     describe_compiler,
     find_sources,
     fingerprint,
     first_errors,
+    max_jobs,
     read_setup,
+    write_wrapper,
 )
 from ..errors import UserError
 from ..paths import build_cache
@@ -44,6 +49,7 @@ COMPILER_VARIABLES = (
     "LDFLAGS",
     "CUDA_HOME",
     "TORCH_CUDA_ARCH_LIST",
+    "ONE_OF_EACH",  # a setup.py may read it
     "NVCC_APPEND_FLAGS",
 )
 
@@ -60,12 +66,17 @@ class Build:
     cached: bool
 
 
-def build_stage(stage: Stage, target: str) -> Build:
-    """Builds a stage's extension for a target, or finds it in the cache. Raises `UserError` if it does not build."""
-    return build_folder(stage.folder, target, f"{stage.package}-{target}", f"stage {stage.number}")
+def build_stage(stage: Stage, target: str, settings: Mapping[str, str] | None = None) -> Build:
+    """Builds a stage's extension for a target, or finds it in the cache. Raises `UserError` if it does not build.
+
+    `settings` are environment variables of this build, among `COMPILER_VARIABLES`.
+    """
+    return build_folder(stage.folder, target, f"{stage.package}-{target}", f"stage {stage.number}", settings=settings)
 
 
-def build_folder(folder: Path, target: str, place: str, name: str, quick: bool = False) -> Build:
+def build_folder(
+    folder: Path, target: str, place: str, name: str, quick: bool = False, settings: Mapping[str, str] | None = None
+) -> Build:
     """Builds the extension of any folder with a stage's layout, or finds it in `place` of the build cache.
 
     Messages call it `name`. `quick` builds share objects and torch's compiled headers: an edit is built in seconds,
@@ -73,9 +84,10 @@ def build_folder(folder: Path, target: str, place: str, name: str, quick: bool =
     """
     if reason := targets.why_unavailable(target):
         raise UserError(f"cannot build {name} for {target}: {reason}")
-    final = build_cache().find(place, folder_key(folder, target, quick))
+    settings = settings or {}
+    final = build_cache().find(place, folder_key(folder, target, quick, settings))
     try:
-        is_new = build_once(final, lambda work, lock: _build_into(folder, target, work, name, quick, lock))
+        is_new = build_once(final, lambda work, lock: _build_into(folder, target, work, name, quick, settings, lock))
     except OSError as error:
         where, reason = os.path.relpath(error.filename or final.parent), error.strerror or error
         raise UserError(f"cannot build {name} in {where}: {reason}") from None
@@ -83,12 +95,14 @@ def build_folder(folder: Path, target: str, place: str, name: str, quick: bool =
     return Build(_library(final), seconds, cached=not is_new)
 
 
-def _build_into(folder: Path, target: str, work: Path, name: str, quick: bool, lock: int) -> None:
+def _build_into(
+    folder: Path, target: str, work: Path, name: str, quick: bool, settings: Mapping[str, str], lock: int
+) -> None:
     """Builds into `work`. The compilers hold the lock, too, so it outlives a killed build."""
     start = time.perf_counter()
     try:
         with (work / "log.txt").open("w") as log:
-            built = _compile(folder, target, work, quick, log, lock)
+            built = _compile(folder, target, work, quick, settings, log, lock)
     except UserError as error:
         raise UserError(f"{name} does not build.\n  {error}") from None
     if not built:
@@ -100,15 +114,21 @@ def _build_into(folder: Path, target: str, work: Path, name: str, quick: bool, l
     (work / "build.json").write_text(json.dumps({"seconds": seconds}))
 
 
-def _compile(folder: Path, target: str, work: Path, quick: bool, log: IO[str], lock: int) -> bool:
+def _compile(
+    folder: Path, target: str, work: Path, quick: bool, settings: Mapping[str, str], log: IO[str], lock: int
+) -> bool:
     """Whether the build into `work` succeeded; if not, the log has the messages."""
-    variables = setup_variables(target, work.parent)
+    variables = {**settings, **setup_variables(target, work.parent)}
     if target == "cuda" or (target == "host" and not quick):
         options = ["--build-temp", str(work / "temp"), "--build-lib", str(work)]
         command = [sys.executable, "setup.py", "-q", "build_ext", *options]
-        environment = {"MAX_JOBS": str(os.cpu_count() or 1), **os.environ, **variables}
+        environment = {**os.environ, **variables, "MAX_JOBS": str(max_jobs())}
+        # The compilers of this build are jobs of the common pool, too.
+        environment["CXX"] = str(write_wrapper(work / "temp" / "jobs", compiler_command()))
         if target == "cuda":
             environment["TORCH_CUDA_ARCH_LIST"] = nvcc.gpu_architectures()
+            compiler = os.environ.get("PYTORCH_NVCC") or nvcc.find_nvcc()
+            environment["PYTORCH_NVCC"] = str(write_wrapper(work / "temp" / "jobs", shlex.split(compiler)))
         run = subprocess.run(command, cwd=folder, env=environment, stdout=log, stderr=log, pass_fds=[lock])
         return run.returncode == 0
     if target == "compile-only":
@@ -174,16 +194,17 @@ def stage_key(stage: Stage, target: str) -> str:
     return folder_key(stage.folder, target)
 
 
-def folder_key(folder: Path, target: str, quick: bool = False) -> str:
+def folder_key(folder: Path, target: str, quick: bool = False, settings: Mapping[str, str] | None = None) -> str:
     """A hash of everything that a build depends on."""
     import torch
 
+    environment = {**os.environ, **(settings or {})}
     parts = [
         f"{target} quick" if quick else target,
         torch.__version__,
         sys.version,
         describe_compiler() or "",
-        *(f"{name}={os.environ.get(name)}" for name in COMPILER_VARIABLES),
+        *(f"{name}={environment[name]}" for name in COMPILER_VARIABLES if name in environment),
     ]
     if target in ("cuda", "compile-only"):
         parts.append(nvcc.nvcc_version())

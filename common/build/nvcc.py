@@ -12,9 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
-from ..emulator import Extension, version_text
+from ..emulator import Extension, hold_job, max_jobs, version_text
 
-JOBS = 2
 RESULT = "architectures.json"
 
 
@@ -46,7 +45,8 @@ def gpu_architectures() -> str:
 
 
 def compile_for_architectures(folder: Path, extension: Extension, work: Path, log: IO[str], lock: int) -> bool:
-    """Compiles every .cu for each architecture; `work/architectures.json` then holds the seconds that each took.
+    """Compiles every .cu for each architecture; `work/architectures.json` then holds the seconds that each took, as
+    the sum over the sources.
 
     The first one is compiled alone and with its host code, so that an ordinary mistake is reported only once.
     """
@@ -59,27 +59,37 @@ def compile_for_architectures(folder: Path, extension: Extension, work: Path, lo
     flags += ["--compiler-options", "-fPIC", *extension.nvcc]
     flags += [] if any(flag.startswith("-std=") for flag in extension.nvcc) else [standard]
 
-    def compile_for(architecture: str, what: str) -> tuple[str, float | None, str]:
-        start, said = time.perf_counter(), ""
-        for number, source in enumerate(kernels):
-            output = work / "temp" / f"{number}.{architecture}"
-            command = [find_nvcc(), what, f"-arch={architecture}", *flags, source, "-o", str(output)]
+    def compile_pair(architecture: str, source: str, what: str) -> tuple[str, float | None, str]:
+        output = work / "temp" / f"{kernels.index(source)}.{architecture}"
+        command = [find_nvcc(), what, f"-arch={architecture}", *flags, source, "-o", str(output)]
+        with hold_job() as held:
+            start = time.perf_counter()
             done = subprocess.run(
-                command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, pass_fds=[lock]
+                command,
+                cwd=folder,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                pass_fds=[lock, *held],
             )
-            said += done.stdout
-            if done.returncode != 0:
-                return architecture, None, f"{said}error: {source} does not compile for {architecture}\n"
-        return architecture, round(time.perf_counter() - start, 2), said
+        if done.returncode != 0:
+            return architecture, None, f"{done.stdout}error: {source} does not compile for {architecture}\n"
+        return architecture, time.perf_counter() - start, done.stdout
 
     if not extension.architectures:
         log.write("error: this nvcc and this torch have no architecture in common\n")
         return False
-    results = [compile_for(extension.architectures[0], "-c")]
-    if results[0][1] is not None:
-        with ThreadPoolExecutor(JOBS) as pool:
-            results += pool.map(lambda name: compile_for(name, "-cubin"), extension.architectures[1:])
-    for _, _, said in results:
-        log.write(said)
-    (work / RESULT).write_text(json.dumps({name: seconds for name, seconds, _ in results}))
-    return all(seconds is not None for _, seconds, _ in results)
+    first, *others = extension.architectures
+    with ThreadPoolExecutor(max_jobs()) as pool:
+        results = list(pool.map(lambda source: compile_pair(first, source, "-c"), kernels))
+        if all(seconds is not None for _, seconds, _ in results):
+            pairs = [(architecture, source) for architecture in others for source in kernels]
+            results += pool.map(lambda pair: compile_pair(*pair, "-cubin"), pairs)
+    log.writelines(said for _, _, said in results)
+    succeeded = all(seconds is not None for _, seconds, _ in results)
+    if succeeded:
+        totals = dict.fromkeys(extension.architectures, 0.0)
+        for architecture, seconds, _ in results:
+            totals[architecture] += seconds
+        (work / RESULT).write_text(json.dumps({name: round(total, 2) for name, total in totals.items()}))
+    return succeeded

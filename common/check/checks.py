@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -113,6 +115,15 @@ def _penalised(function: Function, case: Call, of: str, name: str) -> tuple[Tens
     return value + gradient.square().sum(), inputs
 
 
+@contextmanager
+def without_script_warning() -> Iterator[None]:
+    """Hides a warning about torch's own code: its rules for forward mode use `torch.jit.script`."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`torch.jit.script` is", FutureWarning)
+        yield
+
+
+@without_script_warning()
 def transforms(subject: Subject) -> None:
     """torch.func.grad, its use for each sample of a batch, and forward mode are right or refused."""
     case = subject.tiny_cases()[0]

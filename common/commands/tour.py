@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from importlib import import_module
@@ -17,6 +19,7 @@ from .. import stages
 from ..build import library
 from ..build.targets import choose_targets, has_cpp, why_unavailable
 from ..console import say, step
+from ..emulator import max_jobs
 from ..errors import UserError
 from ..pages import notebooks
 from ..paths import ROOT
@@ -26,6 +29,7 @@ if TYPE_CHECKING:  # it imports torch
     from ..check.subject import Subject
 
 CHECKED = ROOT / "out" / "check.json"
+Builds = dict[tuple[int, str], Future]  # of a stage for a target: each results in a `library.Build`
 PROCESS = "process"  # the name of the row of a crash
 # The checks of each stage that is a program: a module and its function of a seed.
 PROGRAM_CHECKS = {8: "common.check.deploy:check_deploy", 9: "common.check.distributed:check_distributed"}
@@ -62,14 +66,14 @@ def build_and_check(stage: Stage, targets: list[str], seed: int | None = None) -
     return results
 
 
-def build_and_check_changed(stage: Stage, targets: list[str]) -> list:
+def build_and_check_changed(stage: Stage, targets: list[str], builds: Builds) -> list:
     """The same, but checks that have passed are not repeated while nothing has changed that they depend on."""
     from ..check import earlier
     from ..check.harness import two_processes
 
     results, key = [], earlier.key_of(stage)
     for target in targets:
-        build_with_progress(stage, target)
+        build_with_progress(stage, target, builds)
         if before := earlier.find_earlier(stage, target, key):
             count = sum(row.outcome == "passed" for row in before.results)
             again = f"make stage-{stage.number} repeats them"
@@ -83,8 +87,11 @@ def build_and_check_changed(stage: Stage, targets: list[str]) -> list:
     return results
 
 
-def build_with_progress(stage: Stage, target: str) -> None:
-    """Builds a stage and prints how long it takes, or took if it was built before. A program's checks build it."""
+def build_with_progress(stage: Stage, target: str, builds: Builds | None = None) -> None:
+    """Builds a stage, or waits for its build, and prints how long this takes, or took if it was built before.
+
+    A program's checks build it.
+    """
     if stage.kind == "program":
         return
     if not has_cpp(stage):
@@ -92,36 +99,57 @@ def build_with_progress(stage: Stage, target: str) -> None:
         return
     say(f"  target {target}")
     with step("build"):
-        built = library.build_stage(stage, target)
+        built = builds[stage.number, target].result() if builds else library.build_stage(stage, target)
     if built.cached:
         say(f"    (unchanged, so reused; the build took {built.seconds:.0f} s)")
 
 
-def compile_only(stage: Stage) -> None:
-    """On a machine with nvcc but no GPU, shows that the kernels also build for real GPUs. Runs none of them.
-
-    Two generations represent all; `make test` compiles for every one that nvcc supports.
-    """
-    if "cuda" not in stage.targets or why_unavailable("compile-only"):
+def compile_only(stage: Stage, builds: Builds) -> None:
+    """On a machine with nvcc but no GPU, shows that the kernels also build for real GPUs. Runs none of them."""
+    if (stage.number, "compile-only") not in builds:
         return
-    with architectures_of_tour(), step("compile only, with nvcc"):
-        built = library.build_stage(stage, "compile-only")
+    with step("compile only, with nvcc"):
+        built = builds[stage.number, "compile-only"].result()
     names = ", ".join(json.loads(built.path.read_text()))
     say(f"    (builds for {names}; there is no GPU here to run them)")
 
 
-@contextmanager
-def architectures_of_tour() -> Iterator[None]:
-    """Sets `TORCH_CUDA_ARCH_LIST` to an old and a newer generation (sm_75 and sm_90), unless it is given."""
-    given = os.environ.get("TORCH_CUDA_ARCH_LIST")
-    os.environ["TORCH_CUDA_ARCH_LIST"] = given or "7.5;9.0"
-    try:
-        yield
-    finally:
-        if given is None:
-            del os.environ["TORCH_CUDA_ARCH_LIST"]
-        else:
-            os.environ["TORCH_CUDA_ARCH_LIST"] = given
+def start_builds(pool: Executor) -> Builds:
+    """Starts all builds of the tour, in the order in which it waits for them.
+
+    Stages that cannot run here have none; the checks of stage 8 find its program and packages in the cache. One
+    architecture represents all of `compile-only`, and one type of kernel all that are instances of the same code.
+    `make test` compiles everything, for each architecture that nvcc knows.
+    """
+    from .. import deploy
+
+    settings = {"TORCH_CUDA_ARCH_LIST": "9.0", "ONE_OF_EACH": "1"}
+    settings |= {name: value for name, value in os.environ.items() if name in settings}
+    builds = {}
+    for stage in filter(lambda stage: stage.is_here, STAGES):
+        if stage.folder == deploy.FOLDER:
+            pool.submit(deploy.build_program)
+            pool.submit(export_model)
+        if stage.kind == "program" or not has_cpp(stage):
+            continue
+        with suppress(UserError):  # the tour says why the stage cannot run
+            targets = choose_targets(stage, None)
+            for target in targets:
+                builds[stage.number, target] = pool.submit(library.build_stage, stage, target)
+            if "emulator" in targets and "cuda" in stage.targets and not why_unavailable("compile-only"):
+                build = partial(library.build_stage, stage, "compile-only", settings)
+                builds[stage.number, "compile-only"] = pool.submit(build)
+    return builds
+
+
+def export_model() -> None:
+    """Trains and exports stage 8's model in a process of its own. The checks repeat what fails."""
+    code = """from common import deploy
+from common.measure.bench import available_devices
+for device in available_devices():
+    deploy.build_package(device)
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True)
 
 
 def check_with_progress(stage: Stage, target: str, seed: int | None = None, workers: Executor | None = None) -> list:
@@ -226,27 +254,34 @@ def run_tour() -> int:
 
 
 def build_and_check_all() -> tuple[list[Stage], list[Stage], list]:
-    """The stages that passed, those that failed or could not be built, and one row for each check."""
+    """The stages that passed, those that failed or could not be built, and one row for each check.
+
+    All stages are built side by side, while those before them are checked.
+    """
     from ..deploy import MissingPackage
 
     ready, failed, results = [], [], []
-    for row in STAGES:
-        say(f"\nStage {row.number}: {row.title}")
-        if not row.is_here:
-            say("  not here yet")
-            continue
-        try:
-            targets = choose_targets(row, None)
-            rows = build_and_check_changed(row, targets)
-            if "emulator" in targets:
-                compile_only(row)
-        except MissingPackage as error:  # which only this stage needs
-            say(f"  not run: {error}")
-            continue
-        except UserError as error:
-            say(f"  not run: {error}")
-            failed.append(row)
-            continue
-        results += rows
-        (failed if any(result.outcome == "failed" for result in rows) else ready).append(row)
+    # Few at a time, so that the first stages are built first; the compilers leave the cores to the checks.
+    pool = ThreadPoolExecutor(max(2, max_jobs() // 4), initializer=partial(os.nice, 10))
+    try:
+        builds = start_builds(pool)
+        for row in STAGES:
+            say(f"\nStage {row.number}: {row.title}")
+            if not row.is_here:
+                say("  not here yet")
+                continue
+            try:
+                rows = build_and_check_changed(row, choose_targets(row, None), builds)
+                compile_only(row, builds)
+            except MissingPackage as error:  # which only this stage needs
+                say(f"  not run: {error}")
+                continue
+            except UserError as error:
+                say(f"  not run: {error}")
+                failed.append(row)
+                continue
+            results += rows
+            (failed if any(result.outcome == "failed" for result in rows) else ready).append(row)
+    finally:
+        pool.shutdown(cancel_futures=True)
     return ready, failed, results

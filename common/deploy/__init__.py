@@ -1,10 +1,11 @@
 """Stage 8 for checks, measurements and tests: its program, its package, and the program as a running server."""
 
 from .package import Deployed, build_package, stage_module
-from .program import NAMESPACE, MissingPackage, build_program, stable_operators, why_unavailable
+from .program import FOLDER, NAMESPACE, MissingPackage, build_program, stable_operators, why_unavailable
 from .server import Server, json_line, run_program, scores_of, wait_until
 
 __all__ = [
+    "FOLDER",
     "NAMESPACE",
     "Deployed",
     "MissingPackage",

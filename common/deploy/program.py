@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from .. import stages
-from ..emulator import build_once, describe_compiler, first_errors
+from ..emulator import build_once, describe_compiler, first_errors, launcher, max_jobs
 from ..errors import UserError
 from ..paths import build_cache, display_path
 
@@ -76,8 +76,9 @@ def _build_into(folder: Path, work: Path, lock: int) -> None:
             str(temp),
             f"-DCMAKE_PREFIX_PATH={torch.__path__[0]}",
             f"-DLLTM_NAMESPACE={NAMESPACE}",
+            f"-DCMAKE_CXX_COMPILER_LAUNCHER={';'.join(launcher())}",
         ],
-        ["cmake", "--build", str(temp), "--parallel", str(min(4, os.cpu_count() or 1))],
+        ["cmake", "--build", str(temp), "--parallel", str(max_jobs())],
     ]
     with log_path.open("w") as log:
         built = all(

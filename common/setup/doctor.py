@@ -11,6 +11,7 @@ from ..build.targets import has_cpp
 from ..console import say
 from ..stages import STAGES, Stage, find_stage
 from ..versions import OLDEST_BUBBLEWRAP, OLDEST_GXX, OLDEST_TORCH, release
+from .compiler import PROBLEM
 from .facts import Machine, inspect_machine
 
 GPU_TORCH = "install a matching build of torch, see pytorch.org/get-started/locally"
@@ -109,8 +110,7 @@ def probe_compiler(machine: Machine) -> Finding:
         return Finding("lacks", "compiler", detail, f"unset CXX, or {install}" if wanted else install)
     detail = f"{found.path} {found.version}".strip()
     if not machine.shares_cxx_library:
-        problem = "it links its own C++ library into each extension, which conflicts with torch's and crashes"
-        return Finding("lacks", "compiler", f"{detail}; {problem}", "export CC=/usr/bin/gcc CXX=/usr/bin/g++")
+        return Finding("lacks", "compiler", f"{detail}; it {PROBLEM}", "export CC=/usr/bin/gcc CXX=/usr/bin/g++")
     if "clang" in found.path:
         return Finding("note", "compiler", f"{detail}; the workbook is tested with g++", install)
     if found.version and release(found.version) < release(OLDEST_GXX):

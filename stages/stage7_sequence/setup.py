@@ -16,9 +16,14 @@ WITH_CUDA = os.environ.get("USE_CUDA", "1" if HAS_CUDA else "0") == "1"
 Extension = CUDAExtension if WITH_CUDA else CppExtension
 CPP = ("sequence", "sequence_autograd", "sequence_differentiable", "sequence_cpu", "product_cpu")
 sources = [f"csrc/{name}.cpp" for name in CPP]
-DTYPES = ("float", "tf32", "half", "bfloat16", "double")
+DTYPES, CELLS = ("float", "tf32", "half", "bfloat16", "double"), ("lltm", "lstm", "gru")
+instances = [f"{dtype}_{cell}" for dtype in DTYPES for cell in CELLS]
+# ONE_OF_EACH=1 shows sooner whether all code compiles: one type for each way to multiply, each with another cell.
+# What is compiled then does not link.
+if os.environ.get("ONE_OF_EACH") == "1":
+    instances = ["double_lltm", "half_lstm", "tf32_gru"]
 cuda_sources = ["csrc/sequence_cuda.cpp", "csrc/loop_kernel.cu", "csrc/launch.cpp"]
-cuda_sources += [f"csrc/recurrence_{dtype}.cu" for dtype in DTYPES]
+cuda_sources += [f"csrc/instances/{name}.cu" for name in instances]
 sources += WITH_CUDA * cuda_sources
 # No pybind11, and only the part of Python's C API that is in every version from 3.10 on: one wheel works with all.
 macros = [("LLTM_NAMESPACE", NAMESPACE), ("Py_LIMITED_API", "0x030A0000")]

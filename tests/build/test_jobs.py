@@ -1,4 +1,4 @@
-"""Builds side by side share one pool of compiler jobs, and compile once what several of them need."""
+"""Builds side by side share one pool of compiler jobs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from common.emulator.toolchain import jobs, objects
-from common.emulator.toolchain.cache import Cache
+from common.emulator.toolchain import jobs
 
 # A compiler that notes how many of its kind run.
 NOTES = """#!/bin/sh
@@ -23,17 +21,6 @@ ls {running} | wc -l >> {counts}
 sleep 0.2
 rm {running}/$$
 exit 7
-"""
-
-
-# A compiler that records each call and writes its result in two halves.
-SLOW = """#!/bin/sh
-echo called >> {calls}
-for last; do :; done
-printf first > "$last"
-sleep 0.3
-printf second >> "$last"
-exit {status}
 """
 
 
@@ -103,20 +90,3 @@ def test_a_pool_that_cannot_be_used_stops_no_compiler(pool):
     with jobs.hold_job() as held:
         assert held == []
     assert subprocess.run([*jobs.launcher(), sys.executable, "-c", "raise SystemExit(3)"]).returncode == 3
-
-
-@pytest.mark.parametrize(("status", "expected_calls"), [(0, 1), (1, 2)])
-def test_an_object_is_compiled_once(tmp_path, monkeypatch, status, expected_calls):
-    calls, program, source = tmp_path / "calls", tmp_path / "c++", tmp_path / "one.cpp"
-    program.write_text(SLOW.format(calls=calls, status=status))
-    program.chmod(0o755)
-    source.write_text("int one;\n")
-    job = objects.Job(source, [], tmp_path, "", (str(program),))
-    cache, temps = Cache(tmp_path / "cache"), [tmp_path / name for name in "ab"]
-    for temp in temps:
-        temp.mkdir()
-    with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda temp: objects.compile_object(job, [], cache, temp, None), temps))
-    assert len(calls.read_text().splitlines()) == expected_calls
-    assert [path.read_text() if path else None for path, _ in results] == [None if status else "firstsecond"] * 2
-    assert not list(tmp_path.rglob("*.lock"))

@@ -3,14 +3,14 @@
 import json
 import os
 import shutil
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from multiprocessing import get_context
 
 import pytest
 
-from common import stages
+from common import deploy, stages
 from common.build import library
 from common.build.library import Build
 from common.check import earlier, harness
@@ -25,40 +25,75 @@ from common.paths import ROOT
 
 @pytest.fixture
 def built(tmp_path, monkeypatch) -> list:
-    """Stands in for the builder; notes stage, target and architectures of each build."""
+    """Stands in for the builder on a machine with nvcc and no GPU; notes stage, target and settings of each build."""
     path, found = tmp_path / "architectures.json", []
     path.write_text(json.dumps({"sm_75": 2.0, "sm_90": 1.5}))
 
-    def compile_all(stage, target):
-        found.append((stage.number, target, os.environ["TORCH_CUDA_ARCH_LIST"]))
+    def build(stage, target, settings=None):
+        found.append((stage.number, target, settings))
         return Build(path, 3.5, cached=False)
 
-    monkeypatch.setattr(library, "build_stage", compile_all)
+    monkeypatch.setattr(library, "build_stage", build)
+    monkeypatch.setattr(
+        tour, "choose_targets", lambda stage, given: [t for t in ("host", "emulator") if t in stage.targets]
+    )
     monkeypatch.setattr(tour, "why_unavailable", lambda target: None)
+    monkeypatch.setattr(deploy, "build_program", lambda: found.append((8, "program", None)))
+    monkeypatch.setattr(tour, "export_model", lambda: found.append((8, "package", None)))
+    for name in ("TORCH_CUDA_ARCH_LIST", "ONE_OF_EACH"):
+        monkeypatch.delenv(name, raising=False)
     return found
 
 
-def test_a_stage_with_kernels_is_compiled_for_two_generations(built, monkeypatch, capsys):
-    monkeypatch.delenv("TORCH_CUDA_ARCH_LIST", raising=False)
-    tour.compile_only(stages.find_stage(3))
-    assert built == [(3, "compile-only", "7.5;9.0")]
-    assert "TORCH_CUDA_ARCH_LIST" not in os.environ
+def start_builds() -> tour.Builds:
+    with ThreadPoolExecutor(1) as pool:
+        return tour.start_builds(pool)
+
+
+def test_every_stage_with_cpp_is_built_once_for_each_target(built):
+    builds = start_builds()
+    assert [pair[:2] for pair in built] == [*builds, (8, "program"), (8, "package")]
+    assert len(builds) == len(set(builds))
+    wanted = {(row.number, t) for row in stages.STAGES if row.is_timed for t in row.targets if t != "cuda"}
+    assert {pair for pair in builds if pair[1] != "compile-only"} == wanted - {(1, "host")}
+
+
+def test_a_stage_with_kernels_is_compiled_for_one_generation(built, capsys):
+    builds = start_builds()
+    tour.compile_only(stages.find_stage(3), builds)
+    compiled = {number: settings for number, target, settings in built if target == "compile-only"}
+    assert list(compiled) == [3, 4, 5, 6, 7]
+    assert all(settings == {"TORCH_CUDA_ARCH_LIST": "9.0", "ONE_OF_EACH": "1"} for settings in compiled.values())
+    assert {settings for _, target, settings in built if target != "compile-only"} == {None}
     assert "builds for sm_75, sm_90; there is no GPU here to run them" in capsys.readouterr().out
 
 
 def test_the_architectures_of_the_environment_are_kept(built, monkeypatch):
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "8.6")
-    tour.compile_only(stages.find_stage(4))
-    assert built == [(4, "compile-only", "8.6")]
-    assert os.environ["TORCH_CUDA_ARCH_LIST"] == "8.6"
+    start_builds()
+    assert (4, "compile-only", {"TORCH_CUDA_ARCH_LIST": "8.6", "ONE_OF_EACH": "1"}) in built
 
 
 def test_nothing_is_compiled_without_nvcc_or_without_kernels(built, monkeypatch, capsys):
-    tour.compile_only(stages.find_stage(2))
+    assert (2, "compile-only") not in start_builds()
     monkeypatch.setattr(tour, "why_unavailable", lambda target: "no nvcc")
-    tour.compile_only(stages.find_stage(3))
-    assert built == []
+    builds = start_builds()
+    assert "compile-only" not in {target for _, target in builds}
+    tour.compile_only(stages.find_stage(3), builds)
     assert capsys.readouterr().out == ""
+
+
+def test_a_build_that_fails_stops_its_stage_and_no_other(built, monkeypatch, capsys):
+    def fail(stage, target, settings=None):
+        raise UserError(f"stage {stage.number} does not build")
+
+    monkeypatch.setattr(library, "build_stage", fail)
+    monkeypatch.setattr(tour, "STAGES", tuple(stages.find_stage(number) for number in (2, 5)))
+    ready, failed, _ = tour.build_and_check_all()
+    assert (ready, [row.number for row in failed]) == ([], [2, 5])
+    printed = capsys.readouterr().out
+    assert "not run: stage 2 does not build" in printed
+    assert "not run: stage 5 does not build" in printed
 
 
 def test_the_primer_is_checked_and_not_timed(tmp_path, monkeypatch):
@@ -102,7 +137,7 @@ def test_a_crash_of_the_checks_is_one_failed_check(monkeypatch, capsys, is_broke
             with pytest.raises(BrokenProcessPool):
                 workers.submit(crash).result()
         rows = tour.check_with_progress(stages.find_stage(1), "host", seed=3, workers=workers)
-    assert [row.outcome for row in rows] == ["failed", "not run"]
+    assert [row.outcome for row in rows] == ["failed", *["not run"] * (len(harness.make_subjects(1, "host")) - 1)]
     printed = capsys.readouterr().out
     assert printed.count("ended abruptly, as after a segmentation fault; `make stage-1` runs them") == 1
     assert "not run: all (a check that ran beside it crashed)" in printed
@@ -146,7 +181,7 @@ def test_what_has_passed_is_checked_again_only_after_a_change(copied, monkeypatc
         return [Result(1, target, "cpu", "float32", "sizes", outcome, "", 0.1)]
 
     def again():
-        tour.build_and_check_changed(stage, ["host"])
+        tour.build_and_check_changed(stage, ["host"], {})
         return len(checked)
 
     monkeypatch.setattr(tour, "check_with_progress", check)

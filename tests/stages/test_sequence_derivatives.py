@@ -1,4 +1,4 @@
-"""Derivatives of stage 7 beyond the first: right, whoever computes them and by whatever path."""
+"""Derivatives of stage 7 beyond the first: right by every path of the code."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ CASES = pairwise(CELLS, TYPES, ("grid", "cluster"), (1, 2, 4), SIZES, ("", "r", 
 @functools.cache
 def built() -> Path:
     """The driver with the kernels of two types: one multiplies with FMA instructions, one on tensor cores."""
-    return build_driver(build_dir() / "sequence_driver", list(TYPES))
+    return build_driver(build_dir() / "sequence_driver", [f"{dtype}_{cell}" for dtype in TYPES for cell in CELLS])
 
 
 def run(*arguments: object, **settings: str) -> CompletedProcess:

@@ -1,10 +1,11 @@
-"""The driver of stage 7's kernels (common/studies/sequence/driver.cu), built with the emulator for some types."""
+"""The driver of stage 7's kernels, common/studies/sequence/driver.cu, built with the emulator for some instances."""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 from common import stages
@@ -15,21 +16,18 @@ DRIVER = Path("common/studies/sequence/driver.cu")
 CSRC = stages.find_stage(7).folder.relative_to(ROOT) / "csrc"
 
 
-def build_driver(work: Path, types: list[str], here: Path = ROOT, start: str = "") -> Path:
-    """The driver with the kernels of some types, from the sources in `here`; the others have none.
+def build_driver(work: Path, instances: Iterable[str], here: Path = ROOT, start: str = "") -> Path:
+    """The driver with some instances of the kernels, such as `float_lltm`, from the sources in `here`.
 
-    All kernels are in one source, which begins with `start` after their headers.
+    All kernels are in one source, which begins with `start` after their headers. The other instances have none.
     """
-    text = (here / CSRC / "kernels.h").read_text()
-    declared = re.findall(r"^Kernels kernels_(\w+)\(CellKind cell\);", text, re.MULTILINE)
-    assert set(types) <= set(declared)
+    paths = {path.stem: path for path in (here / CSRC / "instances").glob("*.cu")}
+    assert set(instances) <= set(paths)
     lines = ['#include "instantiate.cuh"', start]
-    lines += [
-        f'#include "recurrence_{name}.cu"'
-        if name in types
-        else f"Kernels kernels_{name}(CellKind) {{ return {{}}; }}"
-        for name in declared
-    ]
+    for name, path in sorted(paths.items()):
+        declared = re.search(r"^template (Kernels kernels_of<.*>\(\));", path.read_text(), re.MULTILINE)[1]
+        used = f'#include "instances/{name}.cu"'
+        lines.append(used if name in instances else f"template <> {declared} {{ return {{}}; }}")
     work.mkdir(parents=True, exist_ok=True)
     kernels = work / "kernels.cu"
     kernels.write_text("\n".join(lines) + "\n")

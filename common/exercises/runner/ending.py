@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MOST_MEMORY = 32 << 30  # bytes: no exercise needs as much, and a large machine would take long to fill more
+EMPTY = 0.05  # seconds for which an environment must have been empty to count as such
 MARK = "EXERCISE_PROCESS"  # a variable that all processes of one learner's process inherit
 # prctl(PR_SET_PDEATHSIG, SIGKILL), which outlasts exec
 TIE = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
@@ -84,14 +85,19 @@ def find_marked(mark: str) -> list[int]:
 def read_environment(place: Path) -> bytes:
     """The environment of a process as the kernel stores it, given its folder in /proc; `OSError` if that is missing.
 
-    While a process executes another program (execve), its environment reads as empty. An empty one is therefore read
-    again, for at most two seconds, until the memory map says where it begins and ends (see proc_pid_stat(5)).
+    While a process executes another program (execve), its environment reads as empty, and for a moment the memory
+    map even says that it begins where it ends (see proc_pid_stat(5)). An empty one is therefore read again, for at
+    most two seconds, until the map has said the same for `EMPTY` seconds: each program has another place for it.
     """
-    deadline = time.monotonic() + 2
-    while not (variables := (place / "environ").read_bytes()) and time.monotonic() < deadline:
+    begun = now = time.monotonic()
+    since, known = begun, None
+    while not (variables := (place / "environ").read_bytes()) and now < begun + 2:
         facts = (place / "stat").read_text().rpartition(")")[2].split()  # the third one and those after it
         memory, begin, end = (int(facts[number - 3]) for number in (23, 50, 51))
-        if not memory or 0 < begin == end:  # it has ended, is a kernel thread, or really has an empty environment
+        now = time.monotonic()
+        if (begin, end) != known:
+            since, known = now, (begin, end)
+        if not memory or (0 < begin == end and now > since + EMPTY):  # it has ended, or is a kernel thread; or empty
             break
         time.sleep(0.001)
     return variables

@@ -2,7 +2,7 @@
 // size:
 //
 //   csrc=stages/stage7_sequence/csrc
-//   python -m common.emulator run -I $csrc common/studies/sequence/plans.cu $csrc/launch.cpp [-- BATCH]
+//   python -m common.emulator run -I $csrc common/studies/sequence/plans.cu [-- BATCH]
 //
 // EMULATOR_DEVICE describes the device. A plan needs the limits of the device and the sizes of the kernels,
 // but does not run them, so they are empty here and this program compiles in seconds.
@@ -11,22 +11,18 @@
 #include <string>
 
 #include "kernels.h"
+#include "launch.cpp"  // a source, so that it uses the kernels_of below
 #include "product.cuh"
 
 __global__ void empty_kernel() {}
 
-template <typename Unit>
-Kernels empty_kernels() {
+template <typename Cell, Scalar kScalar>
+Kernels kernels_of() {
+  using Unit = TensorCores<__nv_bfloat16>;  // all plans here are for bfloat16
   const KernelPair pair = {reinterpret_cast<const void*>(&empty_kernel),
                            reinterpret_cast<const void*>(&empty_kernel)};
-  return {{pair, pair, pair}, sizeof(typename Unit::Scalar), sizeof(typename Unit::Math), Unit::kHeld};
+  return {{pair, pair, pair}, sizeof(Unit::Scalar), sizeof(Unit::Math), Unit::kHeld};
 }
-
-Kernels kernels_float(CellKind) { return {}; }
-Kernels kernels_tf32(CellKind) { return {}; }
-Kernels kernels_half(CellKind) { return {}; }
-Kernels kernels_bfloat16(CellKind) { return empty_kernels<TensorCores<__nv_bfloat16>>(); }
-Kernels kernels_double(CellKind) { return {}; }
 
 // The rung that the library chooses. Its name says how blocks exchange the state, if there are several.
 std::string describe_plan(int64_t batch, int64_t state, bool backward) {

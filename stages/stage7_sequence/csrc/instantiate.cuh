@@ -1,6 +1,5 @@
-// The kernels, and their instances of one type for all cells. Each type has a source of its own: they are
-// compiled in parallel. Older GPUs lack instructions that the kernels use: for them, the kernels are empty,
-// and make_plan refuses to launch them.
+// The kernels, and their instances for one cell and one type. Older GPUs lack instructions that the kernels
+// use: for them, the kernels are empty, and make_plan refuses to launch them.
 #pragma once
 
 #include "backward.cuh"
@@ -24,27 +23,38 @@ __global__ void __launch_bounds__(kThreads, 1) backward_kernel(const __grid_cons
 }
 
 template <typename Cell, typename Unit, int kHeldTiles>
-KernelPair kernels_of_cell() {
+KernelPair kernel_pair() {
   return {reinterpret_cast<const void*>(&forward_kernel<Cell, Unit, kHeldTiles>),
           reinterpret_cast<const void*>(&backward_kernel<Cell, Unit, kHeldTiles>)};
 }
 
-template <typename Unit, int kHeldTiles>
-KernelPair kernels_of_unit(CellKind cell) {
-  switch (cell) {
-    case CellKind::kLltm:
-      return kernels_of_cell<Lltm, Unit, kHeldTiles>();
-    case CellKind::kLstm:
-      return kernels_of_cell<Lstm, Unit, kHeldTiles>();
-    case CellKind::kGru:
-      return kernels_of_cell<Gru, Unit, kHeldTiles>();
-  }
-  return {};
-}
+template <Scalar>
+struct UnitOf;
+template <>
+struct UnitOf<Scalar::kFloat> {
+  using Type = FmaUnits<float>;
+};
+template <>
+struct UnitOf<Scalar::kTf32> {
+  using Type = TensorCores<float>;
+};
+template <>
+struct UnitOf<Scalar::kHalf> {
+  using Type = TensorCores<half>;
+};
+template <>
+struct UnitOf<Scalar::kBfloat16> {
+  using Type = TensorCores<__nv_bfloat16>;
+};
+template <>
+struct UnitOf<Scalar::kDouble> {
+  using Type = FmaUnits<double>;
+};
 
-template <typename Unit>
-Kernels kernels_of_type(CellKind cell) {
-  return {{kernels_of_unit<Unit, 1>(cell), kernels_of_unit<Unit, 2>(cell), kernels_of_unit<Unit, 4>(cell)},
+template <typename Cell, Scalar kScalar>
+Kernels kernels_of() {
+  using Unit = typename UnitOf<kScalar>::Type;
+  return {{kernel_pair<Cell, Unit, 1>(), kernel_pair<Cell, Unit, 2>(), kernel_pair<Cell, Unit, 4>()},
           sizeof(typename Unit::Scalar),
           sizeof(typename Unit::Math),
           Unit::kHeld};

@@ -15,8 +15,10 @@ struct Kernels {
   int held;  // fragments of weights that a warp has in registers
 };
 
-Kernels kernels_float(CellKind cell);
-Kernels kernels_tf32(CellKind cell);
-Kernels kernels_half(CellKind cell);
-Kernels kernels_bfloat16(CellKind cell);
-Kernels kernels_double(CellKind cell);
+struct Lltm;
+struct Lstm;
+struct Gru;
+
+// Each cell and type has a source of its own in instances/, so that they are compiled in parallel.
+template <typename Cell, Scalar kScalar>
+Kernels kernels_of();

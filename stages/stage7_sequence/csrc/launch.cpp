@@ -8,18 +8,31 @@
 
 namespace {
 
-Kernels find_kernels(Scalar scalar, CellKind cell) {
+template <typename Cell>
+Kernels find_kernels(Scalar scalar) {
   switch (scalar) {
     case Scalar::kFloat:
-      return kernels_float(cell);
+      return kernels_of<Cell, Scalar::kFloat>();
     case Scalar::kTf32:
-      return kernels_tf32(cell);
+      return kernels_of<Cell, Scalar::kTf32>();
     case Scalar::kHalf:
-      return kernels_half(cell);
+      return kernels_of<Cell, Scalar::kHalf>();
     case Scalar::kBfloat16:
-      return kernels_bfloat16(cell);
+      return kernels_of<Cell, Scalar::kBfloat16>();
     case Scalar::kDouble:
-      return kernels_double(cell);
+      return kernels_of<Cell, Scalar::kDouble>();
+  }
+  return {};
+}
+
+Kernels find_kernels(Scalar scalar, CellKind cell) {
+  switch (cell) {
+    case CellKind::kLltm:
+      return find_kernels<Lltm>(scalar);
+    case CellKind::kLstm:
+      return find_kernels<Lstm>(scalar);
+    case CellKind::kGru:
+      return find_kernels<Gru>(scalar);
   }
   return {};
 }

@@ -66,7 +66,7 @@ void refuse_unclear_request(const Parser& parser) {
 
 std::string format(const HttpResponse& response, bool keep_alive, bool has_body) {
   std::string text = "HTTP/1.1 " + std::to_string(response.status) + ' ';
-  text += http::obsolete_reason(http::int_to_status(response.status)).to_string();
+  text += std::string(http::obsolete_reason(http::int_to_status(response.status)));
   text += "\r\nContent-Type: " + std::string(response.type);
   text += "\r\nContent-Length: " + std::to_string(response.body.size());
   text += keep_alive ? "\r\nConnection: keep-alive" : "\r\nConnection: close";
@@ -147,9 +147,9 @@ class HttpServer::Connection {
   }
 
   bool answer(const http::request<http::string_body>& request) {
-    const auto target = request.target().to_string();
+    const std::string target(request.target());
     const HttpResponse response = server_.answer(
-        {request.method_string().to_string(), target.substr(0, target.find('?')), request.body()});
+        {std::string(request.method_string()), target.substr(0, target.find('?')), request.body()});
     // The requests that the client has sent already are answered before the connection ends.
     const bool is_last =
         server_.limits_.keep_alive.count() == 0 || (server_.is_draining_ && buffer_.size() == 0);

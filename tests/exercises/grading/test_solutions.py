@@ -1,4 +1,4 @@
-"""Every solution passes inside the sandbox, handed in as a student's, and gives nobody a reason to look at it."""
+"""Every solution passes inside the sandbox, handed in as a student's, and no line of it is marked for the teacher."""
 
 from __future__ import annotations
 

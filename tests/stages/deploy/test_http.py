@@ -127,7 +127,7 @@ def test_keep_alive_is_an_option():
 
 
 def test_the_time_before_a_stop_is_for_the_balancer():
-    """/ready is 503, but requests are answered, also those of new connections; each is told to close."""
+    """/ready is 503, but requests are answered, also those of new connections. Each answer closes its connection."""
     with start_server(drain_ms=20_000) as server:
         assert server.get("/ready")[0] == 200
         connection = server.connect()
@@ -147,7 +147,7 @@ def test_the_time_before_a_stop_is_for_the_balancer():
 
 
 class Client(threading.Thread):
-    """Sends requests over one connection, one after the other, until it is told that the last one was the last."""
+    """Sends requests over one connection, one after the other, until an answer says that the connection closes."""
 
     def __init__(self, server: Server) -> None:
         super().__init__()

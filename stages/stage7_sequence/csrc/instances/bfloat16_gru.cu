@@ -1,0 +1,3 @@
+#include "../instantiate.cuh"
+
+template Kernels kernels_of<Gru, Scalar::kBfloat16>();
