@@ -56,7 +56,7 @@ def peak_bytes(step: Callable[[], object], device: str = "cpu") -> int:
         step()
         torch.cuda.synchronize()
         return torch.cuda.max_memory_allocated() - before
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler:
         step()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"

@@ -116,14 +116,14 @@ def _penalised(function: Function, case: Call, of: str, name: str) -> tuple[Tens
 
 
 @contextmanager
-def without_script_warning() -> Iterator[None]:
-    """Hides a warning about torch's own code: its rules for forward mode use `torch.jit.script`."""
+def without_warning(begins: str) -> Iterator[None]:
+    """Hides a warning that is about torch's own code, given how it begins."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`torch.jit.script` is", FutureWarning)
+        warnings.filterwarnings("ignore", begins)
         yield
 
 
-@without_script_warning()
+@without_warning("`torch.jit.script` is")  # which torch's rules for forward mode use
 def transforms(subject: Subject) -> None:
     """torch.func.grad, its use for each sample of a batch, and forward mode are right or refused."""
     case = subject.tiny_cases()[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,6 +11,8 @@ import torch
 
 from ..console import say
 from .subject import Result
+
+GENERATOR = threading.Lock()  # torch's generator is the same for all threads
 
 
 class Check(NamedTuple):
@@ -25,15 +28,16 @@ class Check(NamedTuple):
 
 def run_check(stage: int, one: Check, seed: int) -> Result:
     """Runs one check of a stage, prints its line, and returns its row for the report."""
-    torch.manual_seed(seed)
-    outcome, seen, start = "passed", "", time.perf_counter()
-    try:
-        seen = one.run()
-    except AssertionError as error:
-        outcome, seen = "failed", str(error)
-    except Exception as error:  # any exception counts as a failure of the stage
-        outcome, seen = "failed", f"{type(error).__name__}: {error}"
-    seconds = time.perf_counter() - start
+    with GENERATOR:
+        torch.manual_seed(seed)
+        outcome, seen, start = "passed", "", time.perf_counter()
+        try:
+            seen = one.run()
+        except AssertionError as error:
+            outcome, seen = "failed", str(error)
+        except Exception as error:  # any exception counts as a failure of the stage
+            outcome, seen = "failed", f"{type(error).__name__}: {error}"
+        seconds = time.perf_counter() - start
     shown = seen if outcome == "passed" else f"FAILED: {seen} (seed {seed})"
     say(f"    {one.what} {'.' * max(3, 44 - len(one.what))} {shown} ({seconds:.1f} s)")
     message = "" if outcome == "passed" else f"{seen} (seed {seed})"

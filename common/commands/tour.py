@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from .. import stages
 from ..build import library
 from ..build.targets import choose_targets, has_cpp, why_unavailable
-from ..console import say, step
+from ..console import HeldOutput, say, step
 from ..emulator import max_jobs
 from ..errors import UserError
 from ..pages import notebooks
@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # it imports torch
 CHECKED = ROOT / "out" / "check.json"
 Builds = dict[tuple[int, str], Future]  # of a stage for a target: each results in a `library.Build`
 PROCESS = "process"  # the name of the row of a crash
+CORES_OF_A_STAGE = 4  # its checks run in two processes, of several threads each
 # The checks of each stage that is a program: a module and its function of a seed.
 PROGRAM_CHECKS = {8: "common.check.deploy:check_deploy", 9: "common.check.distributed:check_distributed"}
 
@@ -256,32 +257,45 @@ def run_tour() -> int:
 def build_and_check_all() -> tuple[list[Stage], list[Stage], list]:
     """The stages that passed, those that failed or could not be built, and one row for each check.
 
-    All stages are built side by side, while those before them are checked.
+    All stages are built side by side, while those before them are checked; where there are cores, several stages are
+    checked at a time. Their output comes in order.
     """
+    ready, failed, results = [], [], []
+    # Few builds at a time, so that the first stages are built first; the compilers leave the cores to the checks.
+    building = ThreadPoolExecutor(max(2, max_jobs()), initializer=partial(os.nice, 10))
+    checking = ThreadPoolExecutor(max(1, max_jobs() // CORES_OF_A_STAGE))
+    outputs = [HeldOutput() for _ in STAGES]
+    try:
+        builds = start_builds(building)
+        pending = [checking.submit(check_in_turn, *each, builds) for each in zip(STAGES, outputs, strict=True)]
+        for row, output, checked in zip(STAGES, outputs, pending, strict=True):
+            output.release()
+            rows, has_passed = checked.result()
+            results += rows
+            if has_passed is not None:
+                (ready if has_passed else failed).append(row)
+    finally:
+        for output in outputs:
+            output.drop()
+        checking.shutdown(cancel_futures=True)
+        building.shutdown(cancel_futures=True)
+    return ready, failed, results
+
+
+def check_in_turn(row: Stage, output: HeldOutput, builds: Builds) -> tuple[list, bool | None]:
+    """A row for each check of a stage, and whether it passed: None if it cannot run here. Says so in `output`."""
     from ..deploy import MissingPackage
 
-    ready, failed, results = [], [], []
-    # Few at a time, so that the first stages are built first; the compilers leave the cores to the checks.
-    pool = ThreadPoolExecutor(max(2, max_jobs() // 4), initializer=partial(os.nice, 10))
-    try:
-        builds = start_builds(pool)
-        for row in STAGES:
-            say(f"\nStage {row.number}: {row.title}")
-            if not row.is_here:
-                say("  not here yet")
-                continue
-            try:
-                rows = build_and_check_changed(row, choose_targets(row, None), builds)
-                compile_only(row, builds)
-            except MissingPackage as error:  # which only this stage needs
-                say(f"  not run: {error}")
-                continue
-            except UserError as error:
-                say(f"  not run: {error}")
-                failed.append(row)
-                continue
-            results += rows
-            (failed if any(result.outcome == "failed" for result in rows) else ready).append(row)
-    finally:
-        pool.shutdown(cancel_futures=True)
-    return ready, failed, results
+    with output.of_this_thread():
+        say(f"\nStage {row.number}: {row.title}")
+        if not row.is_here:
+            say("  not here yet")
+            return [], None
+        try:
+            rows = build_and_check_changed(row, choose_targets(row, None), builds)
+            compile_only(row, builds)
+        except UserError as error:
+            say(f"  not run: {error}")
+            # A package that only this stage needs may be missing.
+            return [], None if isinstance(error, MissingPackage) else False
+        return rows, not any(result.outcome == "failed" for result in rows)

@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -10,7 +12,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from common import deploy, stages
+from common import console, deploy, stages
 from common.build import library
 from common.build.library import Build
 from common.check import earlier, harness
@@ -158,6 +160,52 @@ def test_the_tour_goes_on_after_a_crash(tmp_path, monkeypatch, capsys):
     ready, failed, rows = tour.build_and_check_all()
     assert (reached, ready, len(failed)) == ([1, 1], [], 2)
     assert {row.outcome for row in rows} == {"failed"}
+
+
+@pytest.fixture
+def two_at_a_time(tmp_path, monkeypatch) -> None:
+    """A tour of stages 1 and 2 on a machine that checks two stages at a time."""
+    monkeypatch.setattr(tour, "STAGES", (stages.find_stage(1), stages.find_stage(2)))
+    monkeypatch.setattr(tour, "max_jobs", lambda: 2 * tour.CORES_OF_A_STAGE)
+    monkeypatch.setattr(tour, "start_builds", lambda pool: {})
+    monkeypatch.setattr(tour, "compile_only", lambda stage, builds: None)
+
+
+def test_stages_are_checked_side_by_side_and_shown_in_order(two_at_a_time, monkeypatch, capsys):
+    second = threading.Event()
+
+    def check(stage, targets, builds):
+        with console.step(f"check {stage.number}"):
+            assert stage.number == 2 or second.wait(60)
+        second.set()
+        return [Result(stage.number, "host", "cpu", "any", "all", "passed", "", 0)]
+
+    monkeypatch.setattr(tour, "build_and_check_changed", check)
+    ready, failed, rows = tour.build_and_check_all()
+    assert [stage.number for stage in ready] == [row.stage for row in rows] == [1, 2]
+    assert not failed
+    printed = capsys.readouterr().out
+    shown = ["Stage 1", "check 1", "Stage 2", "check 2"]
+    assert sorted(shown, key=printed.index) == shown
+
+
+def test_what_runs_beside_an_interrupted_stage_ends(two_at_a_time, monkeypatch, capsys):
+    second = threading.Event()
+
+    def check(stage, targets, builds):
+        if stage.number == 1:
+            assert second.wait(60)
+            raise KeyboardInterrupt
+        for _ in range(6000):
+            console.say("still here")
+            second.set()
+            time.sleep(0.01)
+        raise AssertionError("it was not ended")
+
+    monkeypatch.setattr(tour, "build_and_check_changed", check)
+    with pytest.raises(KeyboardInterrupt):
+        tour.build_and_check_all()
+    assert "still here" not in capsys.readouterr().out
 
 
 @pytest.fixture
