@@ -87,8 +87,8 @@ grade: torch
 bench: torch
 	@$(python) -m common bench $(if $(TUNED),--tuned)
 
-# One test at a time for each core, at most four.
-pytest := $(python) -m pytest -n $(or $(JOBS),auto --maxprocesses 4) --no-loadscope-reorder
+# One test at a time for each core, if there is the memory (tests/support/suite/scheduling.py).
+pytest := $(python) -m pytest -n $(or $(JOBS),auto) --no-loadscope-reorder
 
 test: setup
 	@$(pytest) --proofs=sample $(ARGS)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # it imports torch
 CHECKED = ROOT / "out" / "check.json"
 Builds = dict[tuple[int, str], Future]  # of a stage for a target: each results in a `library.Build`
 PROCESS = "process"  # the name of the row of a crash
-CORES_OF_A_STAGE = 4  # its checks run in two processes, of several threads each
+CORES_OF_A_STAGE = 2  # its checks run in two processes
 # The checks of each stage that is a program: a module and its function of a seed.
 PROGRAM_CHECKS = {8: "common.check.deploy:check_deploy", 9: "common.check.distributed:check_distributed"}
 
@@ -116,7 +116,8 @@ def compile_only(stage: Stage, builds: Builds) -> None:
 
 
 def start_builds(pool: Executor) -> Builds:
-    """Starts all builds of the tour, in the order in which it waits for them.
+    """Starts all builds of the tour: in the order in which it waits for them, but where all can run at once, the last
+    ones first, because they take longest.
 
     Stages that cannot run here have none; the checks of stage 8 find its program and packages in the cache. One
     architecture represents all of `compile-only`, and one type of kernel all that are instances of the same code.
@@ -127,7 +128,8 @@ def start_builds(pool: Executor) -> Builds:
     settings = {"TORCH_CUDA_ARCH_LIST": "9.0", "ONE_OF_EACH": "1"}
     settings |= {name: value for name, value in os.environ.items() if name in settings}
     builds = {}
-    for stage in filter(lambda stage: stage.is_here, STAGES):
+    all_at_once = max_jobs() > len(STAGES)
+    for stage in filter(lambda stage: stage.is_here, reversed(STAGES) if all_at_once else STAGES):
         if stage.folder == deploy.FOLDER:
             pool.submit(deploy.build_program)
             pool.submit(export_model)
@@ -261,7 +263,7 @@ def build_and_check_all() -> tuple[list[Stage], list[Stage], list]:
     checked at a time. Their output comes in order.
     """
     ready, failed, results = [], [], []
-    # Few builds at a time, so that the first stages are built first; the compilers leave the cores to the checks.
+    # The compilers leave the cores to the checks.
     building = ThreadPoolExecutor(max(2, max_jobs()), initializer=partial(os.nice, 10))
     checking = ThreadPoolExecutor(max(1, max_jobs() // CORES_OF_A_STAGE))
     outputs = [HeldOutput() for _ in STAGES]

@@ -40,6 +40,7 @@ def built(tmp_path, monkeypatch) -> list:
         tour, "choose_targets", lambda stage, given: [t for t in ("host", "emulator") if t in stage.targets]
     )
     monkeypatch.setattr(tour, "why_unavailable", lambda target: None)
+    monkeypatch.setattr(tour, "max_jobs", lambda: 2)
     monkeypatch.setattr(deploy, "build_program", lambda: found.append((8, "program", None)))
     monkeypatch.setattr(tour, "export_model", lambda: found.append((8, "package", None)))
     for name in ("TORCH_CUDA_ARCH_LIST", "ONE_OF_EACH"):
@@ -58,6 +59,14 @@ def test_every_stage_with_cpp_is_built_once_for_each_target(built):
     assert len(builds) == len(set(builds))
     wanted = {(row.number, t) for row in stages.STAGES if row.is_timed for t in row.targets if t != "cuda"}
     assert {pair for pair in builds if pair[1] != "compile-only"} == wanted - {(1, "host")}
+
+
+def test_where_all_builds_can_run_at_once_the_longest_are_first(built, monkeypatch):
+    monkeypatch.setattr(tour, "max_jobs", lambda: 16)
+    start_builds()
+    numbers = [pair[0] for pair in built]
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[0] == 8
 
 
 def test_a_stage_with_kernels_is_compiled_for_one_generation(built, capsys):

@@ -1,4 +1,4 @@
-"""Decides which tests one of several workers runs in sequence.
+"""Decides how many workers run tests, and which tests one of them runs in sequence.
 
 Mostly these are the tests of one file, which share builds. The tests of the files in `APART` share nothing, or only
 with the tests of one program, so any worker may run them. Then no long file is left over at the end. (Of xdist's own
@@ -11,6 +11,10 @@ import re
 from collections.abc import Callable
 
 import pytest
+
+from common.emulator.toolchain import jobs
+
+MEMORY_OF_A_WORKER = 2560 << 20  # bytes, with the programs that it starts; compilers are jobs of a pool of their own
 
 
 def of_program(test: str) -> str:
@@ -37,6 +41,12 @@ def group_of(test: str) -> str:
     """The group that one worker runs."""
     split = next((split for start, split in APART.items() if test.startswith(start)), None)
     return split(test) if split else test.partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One for each core that has its memory: of `-n auto`."""
+    return max(1, min(jobs.count_cores(), jobs.find_memory() // MEMORY_OF_A_WORKER))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from common.paths import ROOT
+from support.suite import scheduling
 from support.suite.scheduling import APART, group_of
 
 TESTS = "import pytest\n@pytest.mark.parametrize('k', range(12))\ndef test_it(k): {body}\n"
@@ -21,6 +22,13 @@ MEETING = (
     "    until = time.monotonic() + 60\n"
     "    while len(list(here.glob('gw*'))) < 2 and time.monotonic() < until: time.sleep(0.05)\n"
 ) + TESTS.format(body="meet()")
+
+
+@pytest.mark.parametrize(("cores", "gigabytes", "workers"), [(2, 24, 2), (16, 128, 16), (16, 16, 6), (4, 1, 1)])
+def test_each_worker_has_a_core_and_memory(monkeypatch, cores, gigabytes, workers):
+    monkeypatch.setattr(scheduling.jobs, "count_cores", lambda: cores)
+    monkeypatch.setattr(scheduling.jobs, "find_memory", lambda: gigabytes << 30)
+    assert scheduling.pytest_xdist_auto_num_workers() == workers
 
 
 @pytest.mark.parametrize(
