@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -132,7 +130,7 @@ def start_builds(pool: Executor) -> Builds:
     for stage in filter(lambda stage: stage.is_here, reversed(STAGES) if all_at_once else STAGES):
         if stage.folder == deploy.FOLDER:
             pool.submit(deploy.build_program)
-            pool.submit(export_model)
+            pool.submit(lambda: deploy.build_packages_apart().wait())
         if stage.kind == "program" or not has_cpp(stage):
             continue
         with suppress(UserError):  # the tour says why the stage cannot run
@@ -143,16 +141,6 @@ def start_builds(pool: Executor) -> Builds:
                 build = partial(library.build_stage, stage, "compile-only", settings)
                 builds[stage.number, "compile-only"] = pool.submit(build)
     return builds
-
-
-def export_model() -> None:
-    """Trains and exports stage 8's model in a process of its own. The checks repeat what fails."""
-    code = """from common import deploy
-from common.measure.bench import available_devices
-for device in available_devices():
-    deploy.build_package(device)
-"""
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True)
 
 
 def check_with_progress(stage: Stage, target: str, seed: int | None = None, workers: Executor | None = None) -> list:

@@ -1,6 +1,6 @@
 """Stage 8 for checks, measurements and tests: its program, its package, and the program as a running server."""
 
-from .package import Deployed, build_package, stage_module
+from .package import Deployed, build_package, build_packages_apart, stage_module
 from .program import FOLDER, NAMESPACE, MissingPackage, build_program, stable_operators, why_unavailable
 from .server import Server, json_line, run_program, scores_of, wait_until
 
@@ -11,6 +11,7 @@ __all__ = [
     "MissingPackage",
     "Server",
     "build_package",
+    "build_packages_apart",
     "build_program",
     "json_line",
     "run_program",

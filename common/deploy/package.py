@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import subprocess
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..build.modules import load_stage
 from ..emulator import build_once
-from ..paths import build_cache
+from ..paths import ROOT, build_cache
 from ..stages import get_stage
 
 if TYPE_CHECKING:
@@ -59,6 +61,21 @@ def build_package(device: str = "cpu") -> Deployed:
     final = build_cache().find("lltm_package", package_key(device))
     build_once(final, lambda work, lock: train_and_export(work, device))
     return Deployed(final / stage_module("export").PACKAGE, device)
+
+
+def build_packages_apart() -> subprocess.Popen:
+    """Starts a process that builds the packages for all devices here. It prints nothing: who needs one repeats it."""
+    command = [sys.executable, "-c", f"from {__name__} import build_packages; build_packages()"]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, cwd=ROOT, stdin=quiet, stdout=quiet, stderr=quiet)
+
+
+def build_packages() -> None:
+    """Builds the packages for all devices here."""
+    import torch
+
+    for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
+        build_package(device)
 
 
 def train_and_export(folder: Path, device: str) -> None:

@@ -1,11 +1,12 @@
 """Builds what many tests need once, before the workers start. A second `make test` waits until the first has ended.
 
-That is: the stages for every target available here, which includes the emulator's runtime, and torch's precompiled
-headers for small sources.
+That is: the stages for every target available here, which includes the emulator's runtime, torch's precompiled
+headers for small sources, and stage 8's program. Its packages are built while the first tests run.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import time
@@ -37,6 +38,8 @@ def build_before_workers(config: pytest.Config, say: Callable[[str], None]) -> N
         for name, seconds in pool.map(run_timed, wanted()):
             if seconds > 1:
                 say(f"built {name} in {seconds:.0f} s")
+    if not deploy.why_unavailable():
+        atexit.register(deploy.build_packages_apart().kill)
 
 
 def run_timed(build: tuple[str, Callable[[], object]]) -> tuple[str, float]:
@@ -76,5 +79,5 @@ def wanted() -> list[tuple[str, Callable[[], object]]]:
     if not targets.why_unavailable("emulator"):
         found.append(("torch's headers", lambda: inline.inline("prebuilt", CPP, CUDA, ["same"], target="emulator")))
     if not deploy.why_unavailable():
-        found += [("lltm_serve", deploy.build_program), ("the package of lltm_serve", deploy.build_package)]
+        found.append(("lltm_serve", deploy.build_program))
     return found

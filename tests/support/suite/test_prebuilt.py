@@ -55,5 +55,6 @@ def test_builds_run_side_by_side_and_a_failure_is_left_for_its_test(tmp_path, mo
     monkeypatch.setattr(prebuilt.paths, "build_dir", lambda: tmp_path)
     monkeypatch.setattr(prebuilt, "max_jobs", lambda: 2)
     monkeypatch.setattr(prebuilt, "wanted", lambda: [("one", both.wait), ("another", fail)])
+    monkeypatch.setattr(prebuilt.deploy, "why_unavailable", lambda: "no CMake")
     prebuilt.build_before_workers(config, print)
     config.stash[prebuilt.ALONE].close()
