@@ -24,7 +24,7 @@ codespell := $(python) -c 'from codespell_lib import _script_main as main; raise
 import_linter := $(python) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 # NAME counts only on the command line: in WSL2, the environment variable NAME is the name of the computer.
 given_name = $(if $(filter command,$(firstword $(origin NAME))),$(NAME))
-cpp_sources = $(shell find stages common tests docs -not -path '*/wrong/*' -not -path '*/right/*' '(' -name '*.h' -o -name '*.cpp' \
+cpp_sources = $(shell find stages common tests docs -not -path '*/wrong/*' '(' -name '*.h' -o -name '*.cpp' \
 	-o -name '*.cu' -o -name '*.cuh' ')')
 
 .PHONY: help start tour lab report doctor progress clean next sanitize compare-tools serving emulate new check watch answers mutate \

@@ -30,7 +30,7 @@ def each_variant(start: str):
 def proof_of(variant: Variant) -> pytest.MarkDecorator:
     # The learner's process runs a script of runner/, which nothing imports.
     uses, part = ["common.exercises.runner"], variant.exercise.id
-    return pytest.mark.proof("exercises", part=part, files=variant.sources, uses=uses)
+    return pytest.mark.proof("exercises", part=part, files=variant.sources, uses=uses, text=variant.text)
 
 
 @each_variant("starter")
@@ -132,6 +132,27 @@ def test_manifests_have_no_unknown_settings():
 # The proofs themselves ----------------------------------------------------------------------------------------------
 
 EVERY_VARIANT = {"starter", "solution", "wrong/one_less", "wrong/two_less", "right/a_sum"}
+WITH_MORE_ANSWERS = {
+    "known_answers.txt": """=== starter
+== answer.py.diff
+-    return 0
++    return 1
+
+=== wrong one_less
+says: the number is 42
+== SOLUTION.py
+return 41
+
+=== wrong two_less
+says: 42
+== SOLUTION.py
+return 40
+
+=== right a_sum
+== SOLUTION.py
+return 21 + 21
+"""
+}
 
 
 @pytest.mark.parametrize(
@@ -140,27 +161,35 @@ EVERY_VARIANT = {"starter", "solution", "wrong/one_less", "wrong/two_less", "rig
         ("check.py", EVERY_VARIANT),
         ("files/answer.py", EVERY_VARIANT),
         ("exercise.ini", EVERY_VARIANT),
-        ("wrong/one_less/SOLUTION.py", {"wrong/one_less"}),
-        ("wrong/one_less/says.txt", {"wrong/one_less"}),
-        ("right/a_sum/SOLUTION.py", {"right/a_sum"}),
         ("hints.md", set()),
         ("equivalent.txt", set()),
+        ("known_answers.txt", set()),
         ("README.md", set()),
     ],
 )
 def test_what_changed_is_due(tmp_path, file, is_due):
     number = learner.read(tmp_path)
-    workspace.write_files(
-        {
-            "wrong/two_less/SOLUTION.py": "return 40\n",
-            "wrong/two_less/says.txt": "42\n",
-            "right/a_sum/SOLUTION.py": "return 21 + 21\n",
-            "equivalent.txt": "",
-        },
-        number.folder,
-    )
+    workspace.write_files({**WITH_MORE_ANSWERS, "equivalent.txt": ""}, number.folder)
     proofs = {variant.name for variant in variants_of(number) if str(number.folder / file) in variant.sources}
     assert proofs == is_due
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_due"),
+    [
+        ("return 40", "return 39", {"wrong/two_less"}),
+        ("says: 42", "says: the number", {"wrong/two_less"}),
+        ("21 + 21", "40 + 2", {"right/a_sum"}),
+        ("return 1\n", "return 2\n", EVERY_VARIANT),
+    ],
+)
+def test_of_the_answers_what_changed_is_due(tmp_path, old, new, is_due):
+    number = learner.read(tmp_path)
+    workspace.write_files(WITH_MORE_ANSWERS, number.folder)
+    before = {variant.name: variant.text for variant in variants_of(number)}
+    file, text = next(iter(WITH_MORE_ANSWERS.items()))
+    workspace.write_files({file: text.replace(old, new)}, number.folder)
+    assert {variant.name for variant in variants_of(number) if variant.text != before[variant.name]} == is_due
 
 
 def test_a_stage_s_sources_count():
@@ -175,7 +204,7 @@ def test_a_variant_is_judged_and_its_build_is_not_kept(tmp_path):
 
 
 def test_the_real_ones_differ_in_what_they_depend_on():
-    wrong = [tuple(variant.sources) for variant in VARIANTS if variant.name.startswith("wrong/")]
+    wrong = [(*variant.sources, variant.text) for variant in VARIANTS if variant.name.startswith("wrong/")]
     assert len(set(wrong)) == len(wrong)
     solutions = [tuple(variant.sources) for variant in VARIANTS if variant.name == "solution"]
     assert len(set(solutions)) == len(solutions) == len(EXERCISES)

@@ -15,10 +15,10 @@ from ...errors import UserError
 from ..exercise import MANIFEST, Exercise
 from .answers import ANSWERS, format_answers, read_answers
 from .diffs import apply_diff
+from .known import FILE, Known, read_known
 from .parts import Part, replace_marked_parts, replace_regions
 
 Files = dict[str, str]
-EXPECTED = "says.txt"
 DIFF = ".diff"
 PART_BORDER = "\0"  # marks the borders of a part to count its lines; never a line of a source
 COMMENT = re.compile(r"\s*(?://|#) (.*)")
@@ -27,8 +27,9 @@ COMMENT = re.compile(r"\s*(?://|#) (.*)")
 def starter(exercise: Exercise) -> Files:
     """The files that the learner begins with."""
     files = _base(exercise, lambda part: part.starter)
-    for name, text in read_files(exercise.folder / "starter").items():
-        _replace(exercise, files, name, text, f"starter/{name}")
+    if "starter" in (known := known_answers(exercise)):
+        for name, text in known["starter"].files.items():
+            _replace(exercise, files, name, text, f"starter/{name}")
     if exercise.kind == "predict":
         files[ANSWERS] = format_answers(exercise.questions)
     return files
@@ -110,8 +111,19 @@ def right(exercise: Exercise) -> dict[str, Files]:
 
 def expected_messages(exercise: Exercise, name: str) -> list[str]:
     """The fragments that the message for a wrong answer must contain."""
-    lines = (exercise.folder / "wrong" / name / EXPECTED).read_text(encoding="utf-8").splitlines()
-    return [line.strip() for line in lines if line.strip()]
+    return known_answers(exercise)[f"wrong/{name}"].says
+
+
+def known_answers(exercise: Exercise) -> dict[str, Known]:
+    """What known_answers.txt holds, by "starter", "wrong/NAME" or "right/NAME"; empty if there is no such file."""
+    path = exercise.folder / FILE
+    if (exercise.folder / "wrong").is_dir():
+        convert = f"python -m common.exercises.variants.convert {path.parent}"
+        raise UserError(f"exercise {exercise.id}: {FILE} takes the place of wrong/, right/ and starter/: {convert}")
+    try:
+        return read_known(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except ValueError as error:
+        raise UserError(f"exercise {exercise.id}: {FILE}: {error}") from None
 
 
 def find_todos(files: Files) -> list[tuple[str, int, str]]:
@@ -151,16 +163,12 @@ def _stage_files(exercise: Exercise) -> Files:
 
 
 def _answers(exercise: Exercise, kind: str) -> dict[str, Files]:
-    folders = sorted(path for path in (exercise.folder / kind).glob("*") if path.is_dir())
-    return {folder.name: _answer(exercise, folder) for folder in folders}
+    known = sorted((what, one.files) for what, one in known_answers(exercise).items() if what.startswith(f"{kind}/"))
+    return {what.removeprefix(f"{kind}/"): _answer(exercise, what, given) for what, given in known}
 
 
-def _answer(exercise: Exercise, folder: Path) -> Files:
-    """One answer: the solution with the files and parts in the answer's folder replaced."""
-    what = f"{folder.parent.name}/{folder.name}"
-    given = {name: text for name, text in read_files(folder).items() if name != EXPECTED}
-    if not given:
-        raise UserError(f"exercise {exercise.id}: {what} replaces nothing")
+def _answer(exercise: Exercise, what: str, given: Files) -> Files:
+    """One answer: the solution with the given files and parts replaced."""
     if exercise.kind == "predict" and ANSWERS in given:
         answers = _right_answers(exercise) | read_answers(given[ANSWERS])
         return {**solution(exercise), ANSWERS: format_answers(exercise.questions, answers)}

@@ -45,8 +45,7 @@ def write(
         "hints.md": "Which number?\n---\nIt is 42.\n",
         "check.py": rule,
         "files/answer.py": answer,
-        "wrong/one_less/SOLUTION.py": "return 41\n",
-        "wrong/one_less/says.txt": "the number is 42\n",
+        "known_answers.txt": "=== wrong one_less\nsays: the number is 42\n== SOLUTION.py\nreturn 41\n",
     }
     workspace.write_files(files, here)
     return here

@@ -10,6 +10,7 @@ from common.exercises import variants, workspace
 from common.exercises.checking import Verdict, check_folder
 from common.exercises.exercise import EQUIVALENT_FILE, Exercise
 from common.exercises.runner.builds import remove_builds
+from common.exercises.variants import known
 from common.paths import ROOT
 
 
@@ -32,18 +33,22 @@ class Variant(NamedTuple):
 
     @property
     def sources(self) -> list[str]:
-        """The files besides common/ that decide the verdict: the stage's, and the exercise's without its texts."""
+        """The files besides common/ that decide the verdict: the stage's, and the exercise's without its texts.
+
+        Of known_answers.txt, only `text` does.
+        """
         stage, folder = self.exercise.source.folder, self.exercise.folder
         found = [*stage.glob("*.py"), *(stage / "csrc").rglob("*"), *folder.rglob("*")]
-        texts = [folder / name for name in ("README.md", "hints.md", EQUIVALENT_FILE)]
-        others = (folder / "wrong", folder / "right")
+        texts = [folder / name for name in ("README.md", "hints.md", EQUIVALENT_FILE, known.FILE)]
         files = (path for path in found if path.is_file() and "__pycache__" not in path.parts and path not in texts)
-        mine = (
-            path
-            for path in files
-            if path.is_relative_to(folder / self.name) or not any(path.is_relative_to(other) for other in others)
-        )
-        return sorted(str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path) for path in mine)
+        return sorted(str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path) for path in files)
+
+    @property
+    def text(self) -> str:
+        """What known_answers.txt says of this variant, and of the starter, which is given to the learner first."""
+        answers = variants.known_answers(self.exercise)
+        names = (name for name in ("starter", self.name) if name in answers)
+        return "\n".join(known.format_answer(name, answers[name]) for name in dict.fromkeys(names))
 
     def judged(self) -> Verdict:
         """The verdict that a learner with these files gets. The build is not kept."""

@@ -1,1 +1,0 @@
-return grad * (1 - ctx.y * ctx.y)

@@ -1,1 +1,0 @@
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("d_elu", &d_elu, "The derivative of elu."); }

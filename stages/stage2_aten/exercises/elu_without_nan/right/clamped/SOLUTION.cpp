@@ -1,1 +1,0 @@
-return z.clamp_max(0).exp();

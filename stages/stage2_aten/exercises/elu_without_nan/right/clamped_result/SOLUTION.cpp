@@ -1,1 +1,0 @@
-return z.exp().clamp_max(1);

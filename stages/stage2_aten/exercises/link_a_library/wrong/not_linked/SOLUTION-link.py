@@ -1,1 +1,0 @@
-ext_modules=[CppExtension("checksum._C", ["csrc/checksum.cpp"])],

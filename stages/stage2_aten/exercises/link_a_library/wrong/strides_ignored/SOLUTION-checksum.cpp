@@ -1,1 +1,0 @@
-return crc32(0, static_cast<const Bytef*>(x.const_data_ptr()), x.nbytes());

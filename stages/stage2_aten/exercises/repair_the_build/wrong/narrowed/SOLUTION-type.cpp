@@ -1,3 +1,0 @@
-using at::Tensor;
-
-Tensor blend(const Tensor& a, const Tensor& b, float share);

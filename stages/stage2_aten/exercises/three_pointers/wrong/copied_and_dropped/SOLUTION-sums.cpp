@@ -1,1 +1,0 @@
-const float* numbers = x.clone(at::MemoryFormat::Contiguous).const_data_ptr<float>();

@@ -1,1 +1,0 @@
-const float* first = static_cast<const float*>(x.storage().data());

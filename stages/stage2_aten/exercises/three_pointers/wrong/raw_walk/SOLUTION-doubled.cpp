@@ -1,1 +1,0 @@
-const float* from = x.const_data_ptr<float>();

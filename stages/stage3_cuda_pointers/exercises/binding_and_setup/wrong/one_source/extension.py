@@ -1,1 +1,0 @@
-ext_modules=[CUDAExtension(f"{PACKAGE}._C", ["csrc/lltm.cpp"])],

@@ -1,5 +1,0 @@
-constexpr int kThreads = 96;
-
-dim3 grid_for(int64_t batch_size, int64_t state_size) {
-  return dim3((state_size - 1) / kThreads + 1, std::min(batch_size, int64_t(1000)));
-}

@@ -1,2 +1,0 @@
-dlink=True,
-extra_compile_args=["-O3", "-rdc=true"],

@@ -1,2 +1,0 @@
-dlink=True,
-extra_compile_args={"cxx": ["-O3"], "nvcc": ["-O3"]},

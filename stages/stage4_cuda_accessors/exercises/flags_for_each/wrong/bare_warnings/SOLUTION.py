@@ -1,5 +1,0 @@
-extra_compile_args={
-    "cxx": ["-fopenmp", "-march=native", "-Wall"],
-    "nvcc": ["--use_fast_math", "-lineinfo", "-Wall"],
-},
-extra_link_args=["-fopenmp"],

@@ -1,2 +1,0 @@
-extra_compile_args=["-fopenmp", "-march=native", "-Wall"],
-extra_link_args=["-fopenmp"],

@@ -1,2 +1,0 @@
-m.def("leak_(Tensor(a!) cell, Tensor(b!) share) -> ()");
-m.def("leak(Tensor cell, Tensor share, Tensor(a!) lost) -> Tensor");

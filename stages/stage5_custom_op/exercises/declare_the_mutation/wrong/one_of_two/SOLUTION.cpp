@@ -1,2 +1,0 @@
-m.def("leak_(Tensor(a!) cell, Tensor share) -> ()");
-m.def("leak(Tensor cell, Tensor share, Tensor lost) -> Tensor");

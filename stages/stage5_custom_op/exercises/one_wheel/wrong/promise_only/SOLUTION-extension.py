@@ -1,1 +1,0 @@
-py_limited_api=True,

@@ -1,1 +1,0 @@
-define_macros=[("Py_LIMITED_API", "0x030A0000")],

@@ -1,1 +1,0 @@
-extra_compile_args=["-O1", "-fno-trapping-math", "-fopenmp"],

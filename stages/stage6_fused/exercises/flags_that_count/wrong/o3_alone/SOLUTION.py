@@ -1,1 +1,0 @@
-extra_compile_args=["-O3", "-fopenmp"],

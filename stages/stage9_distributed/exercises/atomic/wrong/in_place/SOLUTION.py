@@ -1,3 +1,0 @@
-disk.write("checkpoint", data)
-disk.sync("checkpoint")
-disk.sync_folder()

@@ -1,3 +1,0 @@
-disk.write("checkpoint.new", data)
-disk.rename("checkpoint.new", "checkpoint")
-disk.sync_folder()

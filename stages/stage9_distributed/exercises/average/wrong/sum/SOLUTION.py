@@ -1,3 +1,0 @@
-loss_sum.backward()
-for parameter in network.parameters():
-    all_reduce(parameter.grad)
