@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from ...console import say
+from . import read_files
 from .known import FILE, Known, format_known, read_known
 
 SAYS_FILE = "says.txt"
@@ -35,14 +36,9 @@ def convert(folder: Path) -> None:
 
 def read_folder(folder: Path) -> Known:
     """The answer in a folder of the old form."""
-    files, says = {}, []
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
-        text = path.read_text(encoding="utf-8")
-        if path.name == SAYS_FILE:
-            says = [line.strip() for line in text.splitlines() if line.strip()]
-        else:
-            files[str(path.relative_to(folder))] = text + "\n" * (text != "" and not text.endswith("\n"))
-    return Known(files, says)
+    files = read_files(folder)
+    says = [line.strip() for line in files.pop(SAYS_FILE, "").splitlines() if line.strip()]
+    return Known({path: text + "\n" * bool(text and not text.endswith("\n")) for path, text in files.items()}, says)
 
 
 if __name__ == "__main__":
