@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pytest
@@ -20,13 +21,21 @@ NOT_DATA = (*NOT_SOURCES, "tests", "mistakes", "features", "libraries")
 class Keys:
     """The keys of the proofs of one run. Each file is read once, and each package is searched once.
 
-    A contract, "PACKAGE: GLOB GLOB ...", names the tests that hold the behaviour of a package fixed. Instead of the
-    files of that package, a proof depends on these tests. Only the tests themselves depend on the package.
+    A contract, "PACKAGE PACKAGE ...: GLOB GLOB ...", names the tests that hold the behaviour of packages or modules
+    fixed. Instead of the files of these packages, a proof depends on that behaviour. Only the tests themselves depend
+    on the files. The behaviour is the same as the one on record while either these tests or the files are the same.
     """
 
-    def __init__(self, root: Path, packages: Sequence[str], contracts: Sequence[str] = ()):
-        self.root, self.packages = root, packages
+    def __init__(
+        self,
+        root: Path,
+        packages: Sequence[str],
+        contracts: Sequence[str] = (),
+        recorded: Mapping[str, str] = MappingProxyType({}),
+    ):
+        self.root, self.packages, self.recorded = root, packages, recorded
         self.contracts = [Contract.parse(text) for text in contracts]
+        self.behaviour_of = cache(self.behaviour_of)
         self.matching, self.around = cache(self.matching), cache(self.around)
         self.hash_of, self.hash_all, self.imports = cache(self.hash_of), cache(self.hash_all), cache(self.imports)
 
@@ -44,21 +53,42 @@ class Keys:
 
     def hash_all(self, test: Path, globs: frozenset[str], uses: frozenset[str]) -> str:
         """A hash of all files that a test depends on."""
-        files = self.files_of(test, globs, uses)
-        return hashlib.sha256("\0".join(sorted(map(self.hash_of, files))).encode()).hexdigest()
+        files, contracts = self.dependencies(test, globs, uses)
+        behaviours = [f"{contract.name} {self.behaviour_of(contract).identity}" for contract in contracts]
+        return digest([*map(self.hash_of, files), *behaviours])
 
-    def files_of(self, test: Path, globs: frozenset[str], uses: frozenset[str]) -> set[Path]:
-        """All files that a test depends on."""
+    def dependencies(
+        self, test: Path, globs: frozenset[str], uses: frozenset[str]
+    ) -> tuple[set[Path], list[Contract]]:
+        """All files that a test depends on, and the contracts that stand for others."""
         files = {*self.around(test), *(path for glob in globs for path in self.matching(glob))}
         named = {module for name in uses for module in self.modules.in_package(name)}
         named.update(module for path in files if path.suffix == ".py" for module in self.imports(path))
         modules = self.modules.needed_by_all(named)
+        contracts = []
         for contract in self.contracts:
-            tests = {path for glob in contract.tests for path in self.matching(glob)}
-            if test not in tests and any(map(contract.covers, modules)):
+            if test not in self.tests_of(contract) and any(map(contract.covers, modules)):
                 modules = {module for module in modules if not contract.covers(module)}
-                files |= tests
-        return files | self.modules.files_of(modules)
+                contracts.append(contract)
+        return files | self.modules.files_of(modules), contracts
+
+    def tests_of(self, contract: Contract) -> set[Path]:
+        """The files of the tests of a contract."""
+        return {path for glob in contract.tests for path in self.matching(glob)}
+
+    def behaviour_of(self, contract: Contract) -> Behaviour:
+        """What a contract's packages do now: the same as on record, or else something new, with a new identity."""
+        tests = self.tests_of(contract)
+        files = {path for package in contract.packages for path in whole(package)} - tests
+        now = [digest(map(self.hash_of, paths))[:12] for paths in (tests, files)]
+        before = self.recorded_of(contract)
+        is_same = before.tests == now[0] or before.files == now[1]
+        return Behaviour(before.identity if is_same else now[0], *now)
+
+    def recorded_of(self, contract: Contract) -> Behaviour:
+        """What the record says of a contract's packages, or empty texts."""
+        words = self.recorded.get(contract.name, "").split()
+        return Behaviour(*words) if len(words) == 3 else Behaviour("", "", "")
 
     def imports(self, path: Path) -> frozenset[str]:
         """The modules that a Python file imports, anywhere in it."""
@@ -83,18 +113,31 @@ class Keys:
 
 
 class Contract(NamedTuple):
-    """A package, and globs for the tests that hold its behaviour fixed."""
+    """Packages or modules, and globs for the tests that hold their behaviour fixed."""
 
-    package: str
+    packages: tuple[str, ...]
     tests: tuple[str, ...]
 
     @classmethod
     def parse(cls, text: str) -> Contract:
-        package, _, globs = text.partition(":")
-        return cls(package.strip(), tuple(globs.split()))
+        packages, _, globs = text.partition(":")
+        return cls(tuple(packages.split()), tuple(globs.split()))
+
+    @property
+    def name(self) -> str:
+        """What the record calls it."""
+        return f"the contract of {self.packages[0]}"
 
     def covers(self, module: str) -> bool:
-        return module == self.package or module.startswith(f"{self.package}.")
+        return any(f"{module}.".startswith(f"{package}.") for package in self.packages)
+
+
+class Behaviour(NamedTuple):
+    """What the packages of a contract do: a name for it, and hashes of the tests and files that show and have it."""
+
+    identity: str
+    tests: str
+    files: str
 
 
 class Modules:
@@ -140,6 +183,18 @@ class Modules:
             found |= more
             more = {name for module in more for name in (*self.upstream(module), *packages_of(module))}
         return found
+
+
+def digest(parts: Iterable[str]) -> str:
+    """A hash of texts in any order."""
+    return hashlib.sha256("\0".join(sorted(parts)).encode()).hexdigest()
+
+
+def whole(package: str) -> set[Path]:
+    """The file of a module, or all files in the folder of a package."""
+    file = file_of(package)
+    found = file.parent.rglob("*") if file.name == "__init__.py" else [file]
+    return {path for path in found if path.is_file() and not set(path.parts) & set(NOT_SOURCES)}
 
 
 def packages_of(module: str) -> list[str]:

@@ -8,7 +8,8 @@ a group, or several groups if their marks have a `part`. When all proofs of a gr
 with its key, a hash of everything that the group depends on: the test file, the modules that this file imports, the
 `files` that the marks name (globs from the root, with the imports of any Python files among them), a `text`, and the
 modules or packages in `uses` that a proof starts as processes. While the key of a group is on record for this
-machine's versions, its proofs are skipped, and the summary says so.
+machine's versions, its proofs are skipped, and the summary says so. For some packages, a contract takes the place of
+their files (keys.py): the record has a line for each contract, too.
 
     --proofs=due     runs the proofs that are not on record (default)
     --proofs=sample  of the proofs that are not on record, runs some of each kind, chosen by the commit: none begins
@@ -32,7 +33,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from support.proofs.keys import Keys
+from support.proofs.keys import Behaviour, Keys
 from support.proofs.store import DamagedStore, Store
 from support.suite.needs import NEEDS, lacking, needs_of
 from support.suite.scheduling import group_of
@@ -79,6 +80,11 @@ class Group:
     lacking: set[str] = field(default_factory=set)  # what proofs need that this machine does not have
     left_out: bool = False
 
+    def note(self, report: pytest.TestReport, reason: str) -> None:
+        """Notes the outcome of one of its tests, and why it was skipped."""
+        self.outcomes[report.nodeid][report.when] = report.outcome
+        self.left_out |= reason.startswith(LEFT_OUT)
+
     @property
     def failed(self) -> bool:
         return any("failed" in phases.values() for phases in self.outcomes.values())
@@ -115,6 +121,7 @@ class Proofs:
         except DamagedStore as error:
             self.damage.append(str(error))
         self.groups: dict[str, Group] = {}
+        self.contracts: dict[str, Group] = {}  # the tests of each contract
         self.counts: dict[str, Counter[str]] = {"taken": Counter(), "left out": Counter(), "ran": Counter()}
         self.seconds: Counter[str] = Counter()  # by kind, of the proofs that ran
 
@@ -142,18 +149,36 @@ class Proofs:
         for item in every:
             if item.get_closest_marker("proof"):
                 groups[group_name(item)].append(item)
-        keys = Keys(self.root, self.config.getini("proof_packages"), self.config.getini("proof_contracts"))
+        keys = self.keys()
         for name, members in groups.items():
-            key = keys.of(members) if importlib.util.find_spec("grimp") else ""
+            key = keys.of(members) if keys else ""
             size = 0 if self.is_part(members[0]) else len(members)
             for item in members:
                 item.stash[STATE] = self.state_of(item, name, key)
                 item.user_properties.append(("proof", (name, key, size, kind_of(item))))
+        if keys:
+            self.mark_contracts(keys, every)
         ranks = self.choose([item for item in items if item.stash.get(STATE, "") == "due"])
         ranks |= dict.fromkeys((item for item in items if item.stash.get(STATE, "") == "repeated"), SAMPLE)
         for item in items:
             item.stash[CHOSEN] = item in ranks
         items.sort(key=lambda item: ranks.get(item, SAMPLE + 1))
+
+    def keys(self) -> Keys | None:
+        """The keys of this run, if they can be computed."""
+        if not importlib.util.find_spec("grimp"):
+            return None
+        ini = self.config.getini
+        return Keys(self.root, ini("proof_packages"), ini("proof_contracts"), self.recorded)
+
+    def mark_contracts(self, keys: Keys, every: list[pytest.Item]) -> None:
+        """Notes in the tests of each contract how many they are, or 0 if the run was not asked for all of them."""
+        for contract in keys.contracts:
+            files = {path for path in keys.tests_of(contract) if path.match("test_*.py")}
+            members = [item for item in every if item.path in files]
+            is_whole = files == {item.path for item in members} and not any(map(self.is_part, members))
+            for item in members:
+                item.user_properties.append(("contract", (contract.name, len(members) if is_whole else 0)))
 
     def is_part(self, item: pytest.Item) -> bool:
         """Whether the run was asked for single tests of an item's file, so that its groups may be incomplete."""
@@ -200,16 +225,21 @@ class Proofs:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Notes the outcome. With several workers, this happens in the process that they report to."""
-        proof = dict(report.user_properties).get("proof")
-        if not proof or self.is_worker:
+        if self.is_worker:
             return
-        name, key, size, kind = proof
-        group = self.groups.setdefault(name, Group(key, size))
-        group.outcomes[report.nodeid][report.when] = report.outcome
         reason = report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else ""
+        for title, (name, *more) in report.user_properties:
+            if title == "contract":
+                self.contracts.setdefault(name, Group("", *more)).note(report, reason)
+            elif title == "proof":
+                self.note_proof(report, reason, name, *more)
+
+    def note_proof(self, report: pytest.TestReport, reason: str, name: str, key: str, size: int, kind: str) -> None:
+        """Notes the outcome of a proof, and records its group with the last of them."""
+        group = self.groups.setdefault(name, Group(key, size))
+        group.note(report, reason)
         if reason.startswith((TAKEN, LEFT_OUT)):
             self.counts["taken" if reason.startswith(TAKEN) else "left out"][kind] += 1
-            group.left_out |= reason.startswith(LEFT_OUT)
         elif reason.startswith(NEEDS):
             group.lacking.add(reason.removeprefix(NEEDS))
         else:
@@ -221,17 +251,36 @@ class Proofs:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Removes what failed from the record. A complete run also removes what is no longer there."""
-        if self.is_worker or not self.groups:
+        if self.is_worker or not (self.groups or self.contracts):
             return
         self.record()
+        keys = self.keys() if self.mode in ("record", "all") else None
+        behaviours = self.behaviours(keys) if keys else {}
+        self.store.update(self.versions, {name: " ".join(now) for name, now in behaviours.items()}, ())
         if self.mode in ("record", "all") and self.is_whole(exitstatus):
-            self.store.prune({name: group.key for name, group in self.groups.items()})
+            known = {name: group.key for name, group in self.groups.items()}
+            self.store.prune(known | {name: now.identity for name, now in behaviours.items()})
 
     def record(self) -> None:
         """Records the groups that have passed so far, and removes those that failed."""
         failed = {name for name, group in self.groups.items() if group.failed}
         passed = {name: group.entry for name, group in self.groups.items() if group.key and group.passed}
         self.store.update(self.versions, passed if self.mode in ("record", "all") else {}, failed)
+
+    def behaviours(self, keys: Keys) -> dict[str, Behaviour]:
+        """What to record of each contract: its tests and files as they are now.
+
+        If the files have changed and the tests have not, only a run in which all of these tests pass shows that the
+        behaviour is still the same. Until then, the files on record stay, so that a change of the tests counts.
+        """
+        found = {}
+        for contract in keys.contracts:
+            now = keys.behaviour_of(contract)
+            _, tests, files = keys.recorded_of(contract)
+            passed = contract.name in self.contracts and self.contracts[contract.name].passed
+            is_shown = passed or now.tests != tests or now.files == files
+            found[contract.name] = now if is_shown else now._replace(files=files)
+        return found
 
     def is_whole(self, exitstatus: int) -> bool:
         """Whether the run included every proof."""

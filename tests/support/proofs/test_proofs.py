@@ -281,27 +281,88 @@ def test_what_a_machine_lacks_is_in_the_record_and_due_where_it_is_there(pair, m
 # Contracts --------------------------------------------------------------------------------------------------------
 
 
+DEEP = "deep/test_deep.py::test_deep"
+SOURCES, TESTS = "lib/deep/runtime/run.cpp", "tests/deep/test_deep.py"
+
+
+@pytest.fixture
+def contract(project):
+    """Four proofs on record. The behaviour of lib.deep, on which three depend, is fixed by the fourth, DEEP."""
+    line = '\nproof_contracts = ["lib.deep: tests/deep/*"]\n'
+    project.write("pyproject.toml", FILES["pyproject.toml"].rstrip() + line)
+    project.write("content/check.py", "import lib.used\n")
+    test = "import pytest\nimport lib.deep\n@pytest.mark.proof('numbers')\ndef test_deep(): assert True\n"
+    project.write(TESTS, test + "\ndef test_quick(): pass\n")
+    project.run("--proofs=all").assert_outcomes(passed=6)
+    return project
+
+
+def due(project: Project, *changed: str) -> set[str]:
+    """The proofs that are due once some files have changed."""
+    for name in changed:
+        project.write(name, (project.root / name).read_text() + "\n")
+    return project.ran() - {"deep/test_deep.py::test_quick"}
+
+
 @pytest.mark.parametrize(
-    ("changed", "due"),
+    ("changed", "expected"),
     [
-        ("lib/deep/__init__.py", set()),
-        ("lib/deep/runtime/run.cpp", set()),
-        ("tests/deep/test_deep.py", {ONE, TWO, CHECK, "deep/test_deep.py::test_deep"}),
-        ("lib/used.py", {ONE, TWO, CHECK}),
+        (["lib/deep/__init__.py"], {DEEP}),
+        ([SOURCES], {DEEP}),
+        ([TESTS], {DEEP}),
+        ([TESTS, SOURCES], {ONE, TWO, CHECK, DEEP}),
+        (["lib/used.py"], {ONE, TWO, CHECK}),
     ],
 )
-def test_a_contract_stands_for_its_package(project, changed, due):
-    """Of a change in the package, only its own tests are due; of a change in these, everything that uses it."""
-    contract = '\nproof_contracts = ["lib.deep: tests/deep/*"]\n'
-    project.write("pyproject.toml", FILES["pyproject.toml"].rstrip() + contract)
-    project.write("content/check.py", "import lib.used\n")
-    deep = "import pytest\nimport lib.deep\n@pytest.mark.proof('numbers')\ndef test_deep(): pass\n"
-    project.write("tests/deep/test_deep.py", deep)
-    project.run("--proofs=all").assert_outcomes(passed=5)
-    path = project.root / changed
-    path.write_text(path.read_text() + "\n")
-    own = {"deep/test_deep.py::test_deep"} if changed.startswith("lib/deep") else set()
-    assert project.ran() == due | own
+def test_a_contract_stands_for_its_package(contract, changed, expected):
+    """If only the package or only its tests change, its behaviour is the same; if both do, it may be another one."""
+    assert due(contract, *changed) == expected
+
+
+def test_a_package_and_then_its_tests_may_change_if_the_tests_pass_in_between(contract):
+    due(contract, SOURCES)
+    contract.run("--proofs=record").assert_outcomes(passed=3, skipped=3)
+    assert due(contract, TESTS) == {DEEP}
+    contract.run("--proofs=record", "-m", "proof")
+    assert due(contract, SOURCES) == {DEEP}
+
+
+@pytest.mark.parametrize(
+    "chosen", [["-m", "proof"], ["-k", "not quick"], ["tests/test_it.py"], [f"{TESTS}::test_deep"], ["--proofs=due"]]
+)
+def test_tests_of_a_contract_that_did_not_all_run_show_nothing(contract, chosen):
+    due(contract, SOURCES)
+    contract.run("--proofs=record", *chosen)
+    assert due(contract, TESTS) == {ONE, TWO, CHECK, DEEP}
+
+
+def test_tests_of_a_contract_of_which_one_fails_show_nothing(contract):
+    fails = (contract.root / TESTS).read_text().replace("assert True", "assert lib.deep.VALUE == 1")
+    contract.write(TESTS, fails)
+    contract.run("--proofs=all").assert_outcomes(passed=6)
+    contract.write("lib/deep/__init__.py", "VALUE = 2\n")
+    contract.run("--proofs=record").assert_outcomes(passed=2, failed=1, skipped=3)
+    contract.write(TESTS, fails.replace("== 1", "== 2"))
+    assert due(contract) == {ONE, TWO, CHECK, DEEP}
+
+
+def test_a_contract_may_cover_modules_and_packages(contract):
+    line = '\nproof_contracts = ["lib.used lib.deep: tests/deep/*"]\n'
+    contract.write("pyproject.toml", FILES["pyproject.toml"].rstrip() + line)
+    contract.run("--proofs=all").assert_outcomes(passed=6)
+    assert due(contract, "lib/used.py", SOURCES) == {DEEP}
+    assert due(contract, "lib/__init__.py") == {ONE, TWO, CHECK, DEEP}
+
+
+@pytest.mark.parametrize("line", ["", "one", "one two three four"])
+def test_a_damaged_line_of_a_contract_makes_its_proofs_due(contract, line):
+    record = contract.record()
+    record[VERSIONS]["the contract of lib.deep"] = line or "-"
+    contract.write(STORE, json.dumps(record))
+    (contract.root / TESTS).write_text((contract.root / TESTS).read_text() + "\n")
+    assert due(contract) == {ONE, TWO, CHECK, DEEP}
+    contract.run("--proofs=record").assert_outcomes(passed=6)
+    assert due(contract) == set()
 
 
 # Samples ----------------------------------------------------------------------------------------------------------
