@@ -44,13 +44,6 @@ def test_a_mistake_is_one_line(arguments, message):
     assert "Traceback" not in result.stderr + result.stdout
 
 
-def test_a_stage_that_is_not_written_yet(monkeypatch):
-    row = stages.Stage(77, "stage77_absent", "cell", "Absent", stages.HOST)
-    monkeypatch.setattr(stages, "STAGES", (*stages.STAGES, row))
-    with pytest.raises(UserError, match=r"^stage 77 \(Absent\) does not exist yet; the stages that do: 0, 1, "):
-        stages.get_stage(77)
-
-
 @pytest.mark.parametrize("arguments", [["progress"], ["next"], ["help"], ["check", "1/cell"]])
 def test_a_reader_that_leaves_early_changes_nothing(arguments, tmp_path):
     """As `head -1` does."""
