@@ -6,7 +6,6 @@ first.square(torch.ones(3, device=device()))
 
 from __future__ import annotations
 
-import hashlib
 import importlib.machinery
 import importlib.util
 import os
@@ -21,6 +20,7 @@ from .build.notebooks import notebook_builds
 from .console import say
 from .emulator import Extension, build_extension, describe_compiler, fingerprint, first_errors
 from .errors import UserError
+from .key import Key
 
 BINDING = """
 #include <torch/csrc/Exceptions.h>
@@ -81,8 +81,7 @@ def _emulated(name: str, host: str, cuda_source: str) -> ModuleType:
 
     if reason := targets.why_unavailable("emulator"):
         raise UserError(f"cannot build {name}: {reason}")
-    text = "\0".join([host, cuda_source, describe_compiler() or "", *include_paths()])
-    digest = hashlib.sha256(text.encode() + fingerprint()).hexdigest()[:16]
+    digest = Key(host, cuda_source, describe_compiler() or "", *include_paths(), fingerprint()).text
     folder = paths.build_dir() / "notebooks" / "emulator" / name
     library = folder / digest / "_C.so"
     if not library.exists():

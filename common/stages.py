@@ -33,6 +33,11 @@ class Stage:
         return ROOT / "stages" / self.folder_name
 
     @property
+    def sources(self) -> list[Path]:
+        """All of the code that the stage runs, and how it is built; without texts, exercises and its other builds."""
+        return code_of(self.folder)
+
+    @property
     def is_here(self) -> bool:
         """Whether the stage has been written yet."""
         return (self.folder / "README.md").exists()
@@ -46,6 +51,15 @@ class Stage:
     def package(self) -> str:
         """The name under which the stage is imported, here and when installed with pip."""
         return f"lltm_stage{self.number}"
+
+
+CODE = (".cpp", ".cu", ".cuh", ".h")
+
+
+def code_of(folder: Path) -> list[Path]:
+    """The code in a folder with a stage's layout: Python modules, setup.py or CMakeLists.txt, and csrc/; sorted."""
+    csrc = (path for path in (folder / "csrc").rglob("*") if path.suffix in CODE)
+    return sorted([*folder.glob("*.py"), *folder.glob("CMakeLists.txt"), *csrc])
 
 
 HOST = ("host",)

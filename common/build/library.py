@@ -7,7 +7,6 @@ So the next build never mistakes the remains of a killed one for a result.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -34,6 +33,7 @@ from ..emulator import (
     write_wrapper,
 )
 from ..errors import UserError
+from ..key import Key
 from ..paths import build_cache
 from ..stages import Stage
 from . import host, nvcc, targets
@@ -171,8 +171,7 @@ def read_setup_once(folder: Path, work: Path, log: IO[str], variables: dict[str,
         *names,
         *(field.name for field in fields(Extension)),
     ]
-    digest = hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:20]
-    answer = build_cache().find("setups", f"{digest}.json")
+    answer = build_cache().find("setups", f"{Key(*parts).text}.json")
     if answer.exists():
         (work / "temp").mkdir()
         return Extension(**json.loads(answer.read_text()))
@@ -198,22 +197,18 @@ def folder_key(folder: Path, target: str, quick: bool = False, settings: Mapping
     """A hash of everything that a build depends on."""
     import torch
 
-    environment = {**os.environ, **(settings or {})}
     parts = [
         f"{target} quick" if quick else target,
         torch.__version__,
         sys.version,
         describe_compiler() or "",
-        *(f"{name}={environment[name]}" for name in COMPILER_VARIABLES if name in environment),
     ]
     if target in ("cuda", "compile-only"):
         parts.append(nvcc.nvcc_version())
     if target == "cuda":
         parts.append(nvcc.gpu_architectures())
-    digest = hashlib.sha256("\0".join(parts).encode())
+    key = Key(*parts).add_variables(COMPILER_VARIABLES, {**os.environ, **(settings or {})})
     if target == "emulator":
-        digest.update(fingerprint())
-    sources = [path for path in (folder / "csrc").rglob("*") if path.is_file()]
-    for path in sorted([folder / "setup.py", *sources]):
-        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:20]
+        key.add(fingerprint())
+    csrc = (path for path in (folder / "csrc").rglob("*") if path.is_file())
+    return key.add_files([folder / "setup.py", *csrc], folder).text

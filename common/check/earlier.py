@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -15,6 +13,7 @@ import torch
 
 from ..build.library import COMPILER_VARIABLES
 from ..emulator import describe_compiler, fingerprint
+from ..key import Key
 from ..paths import ROOT, build_dir
 from ..results import records
 from ..stages import STAGES, Stage
@@ -61,19 +60,15 @@ def key_of(stage: Stage) -> str:
     """A hash of everything that the outcome of a stage's checks depends on. A program may use every stage."""
     gpus = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
     parts = [torch.__version__, sys.version, describe_compiler() or "", *gpus]
-    digest = hashlib.sha256("\0".join(parts).encode() + fingerprint())
-    for name in COMPILER_VARIABLES:
-        digest.update(f"{name}={os.environ.get(name)}\0".encode())
     common = ROOT / "common"
     folders = [row.folder for row in (STAGES if stage.kind == "program" else [stage])]
     folders += [common / name for name in PACKAGES]
-    for path in [*sorted(common.glob("*.py")), *(path for folder in folders for path in files_of(folder))]:
-        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    files = [*common.glob("*.py"), *(path for folder in folders for path in files_of(folder))]
+    return Key(*parts, fingerprint()).add_variables(COMPILER_VARIABLES).add_files(files, ROOT).text
 
 
 def files_of(folder: Path) -> Iterator[Path]:
-    """The files of a folder in order, without those that no check reads."""
-    for path in sorted(folder.rglob("*")):
+    """The files of a folder, without those that no check reads."""
+    for path in folder.rglob("*"):
         if path.is_file() and not set(path.relative_to(folder).parts) & set(NOT_CHECKED):
             yield path

@@ -10,11 +10,11 @@ from ..errors import UserError
 from ..paths import ROOT
 from ..stages import Stage
 
-LESSON = ("lltm.py", "csrc", "setup.py")
+FIRST = ("lltm.py", "sequence.py", "setup.py")  # then the other modules, and csrc/
 
 
 def show_diff(old: int, new: int) -> int:
-    """Shows lltm.py, csrc/ and setup.py of two stages as one diff; the status is 0 whether they differ or not.
+    """Shows the code of two stages as one diff; the status is 0 whether they differ or not.
 
     Raises `UserError` for a stage without a cell.
     """
@@ -27,24 +27,20 @@ def show_diff(old: int, new: int) -> int:
 
 
 def diff_text(old: Stage, new: Stage, colour: bool = False) -> str:
-    """The diff in git's format. A file that only one of the stages has is shown completely."""
+    """The diff in git's format. A new file is shown completely; of one that is gone, only the name is shown."""
+    names = {path.relative_to(stage.folder).as_posix() for stage in (old, new) for path in stage.sources}
+    options = ["--no-index", "--irreversible-delete", f"--color={'always' if colour else 'never'}"]
     parts = []
-    for name in LESSON:
-        sides = [stage.folder / name for stage in (old, new)]
-        sides = [str(side.relative_to(ROOT)) if side.exists() else "/dev/null" for side in sides]
-        for a, b in _pairs(*sides):
-            command = ["git", "diff", "--no-index", f"--color={'always' if colour else 'never'}", a, b]
-            parts.append(subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout)
+    for name in sorted(names, key=place_of):
+        sides = [str((stage.folder / name).relative_to(ROOT)) for stage in (old, new)]
+        sides = [side if (ROOT / side).is_file() else "/dev/null" for side in sides]
+        parts.append(
+            subprocess.run(["git", "diff", *options, *sides], cwd=ROOT, capture_output=True, text=True).stdout
+        )
     return "".join(parts)
 
 
-def _pairs(a: str, b: str) -> list[tuple[str, str]]:
-    """The files to compare, file by file, because git cannot compare a folder with /dev/null."""
-    names = sorted({path.name for side in (a, b) for path in (ROOT / side).glob("*") if path.is_file()})
-    if not names:
-        return [] if a == b else [(a, b)]
-    files = []
-    for name in names:
-        sides = [f"{side}/{name}" if (ROOT / side / name).is_file() else "/dev/null" for side in (a, b)]
-        files.append((sides[0], sides[1]))
-    return files
+def place_of(name: str) -> tuple[int, str]:
+    """The place of a file in the diff: first what a reader should see first."""
+    order = FIRST.index(name) if name in FIRST else len(FIRST) + ("/" in name)
+    return order, name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..build.modules import load_stage
 from ..emulator import build_once
+from ..key import Key
 from ..paths import ROOT, build_cache
 from ..stages import get_stage
 
@@ -97,10 +97,8 @@ def package_key(device: str) -> str:
 
     hardware = torch.cuda.get_device_name() if device == "cuda" else torch.backends.cpu.get_cpu_capability()
     parts = [torch.__version__, str(_operators(device)._C.__file__), device, hardware]
-    digest = hashlib.sha256("\0".join(parts).encode())
-    for path in sorted(get_stage(8).folder.glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:20]
+    folder = get_stage(8).folder
+    return Key(*parts).add_files(folder.glob("*.py"), folder).text
 
 
 def _operators(device: str) -> ModuleType:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -12,7 +10,8 @@ from pathlib import Path
 from .. import stages
 from ..emulator import build_once, describe_compiler, first_errors, launcher, max_jobs
 from ..errors import UserError
-from ..paths import build_cache, display_path
+from ..key import Key
+from ..paths import ROOT, build_cache, display_path
 
 NAME, STABLE_OPERATORS = "lltm_serve", "lltm_operators.so"
 FOLDER = stages.find_stage(8).folder
@@ -52,14 +51,10 @@ def program_key(folder: Path) -> str:
     """A hash of everything that the program depends on, the library in the stable ABI included."""
     import torch
 
-    flags = [f"{name}={os.environ.get(name)}" for name in ("CXX", "CXXFLAGS", "LDFLAGS")]
-    parts = [torch.__version__, torch.__file__, describe_compiler() or "", *flags]
-    digest = hashlib.sha256("\0".join(parts).encode())
-    parts = [*(folder / "csrc").rglob("*"), *(folder / "stable_abi").glob("*.cpp"), *CELLS]
-    for path in sorted([folder / "CMakeLists.txt", *parts]):
-        if path.is_file():
-            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:20]
+    key = Key(torch.__version__, torch.__file__, describe_compiler() or "")
+    key.add_variables(("CXX", "CXXFLAGS", "LDFLAGS"))
+    paths = [folder / "CMakeLists.txt", *(folder / "csrc").rglob("*"), *(folder / "stable_abi").glob("*.cpp")]
+    return key.add_files(filter(Path.is_file, paths), folder).add_files(CELLS, ROOT).text
 
 
 def _build_into(folder: Path, work: Path, lock: int) -> None:

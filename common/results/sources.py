@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import io
 import re
 import tokenize
+from collections.abc import Iterable
 from pathlib import Path
 
 from .. import stages
+from ..key import Key
+from ..paths import ROOT
 from ..stages import Stage
 
 
 def hash_stage(stage: Stage) -> str:
     """A hash of the sources that a measurement of the stage depends on, without comments and blank lines."""
-    return hash_folder(stage.folder)
+    return hash_code(stage.sources, stage.folder)
 
 
-def hash_folder(folder: Path) -> str:
-    """The same hash for any folder with a stage's layout."""
-    digest = hashlib.sha256()
-    csrc = (path for path in (folder / "csrc").rglob("*") if path.suffix in CPP_SUFFIXES)
-    modules = [folder / name for name in ("lltm.py", "sequence.py", "modules.py", "setup.py")]
-    for path in [*modules, *sorted(csrc)]:
-        if path.is_file():
-            code = python_code(path.read_text()) if path.suffix == ".py" else cpp_code(path.read_text())
-            digest.update(f"{path.relative_to(folder).as_posix()}\n{code}\n".encode())
-    return digest.hexdigest()
+def hash_code(paths: Iterable[Path], folder: Path = ROOT) -> str:
+    """The same hash for any files in a folder."""
+    return Key().add_files(paths, folder, read_code).text
 
 
-def hash_modules(folder: Path) -> str:
-    """A hash of all Python modules of a folder, without comments and blank lines."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
-        digest.update(f"{path.name}\n{python_code(path.read_text())}\n".encode())
-    return digest.hexdigest()
+def read_code(path: Path) -> str:
+    """What of a file can affect a result or a time."""
+    text = path.read_text(encoding="utf-8")
+    return python_code(text) if path.suffix == ".py" else cpp_code(text) if path.suffix in CPP_SUFFIXES else text
 
 
 def is_stale(row: dict, result: dict) -> bool:

@@ -7,7 +7,6 @@ reads them. The diffs can be combined: applied in the order of `OPTIMISATIONS`, 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -37,9 +36,10 @@ from ..emulator import (
 )
 from ..errors import UserError
 from ..exercises.variants.diffs import apply_diff
+from ..key import Key
 from ..paths import build_cache, build_dir
-from ..results.sources import hash_folder
-from ..stages import find_stage
+from ..results.sources import hash_code
+from ..stages import code_of, find_stage
 
 FOLDER = find_stage(6).folder
 DIFFS = FOLDER / "ablation"
@@ -137,8 +137,7 @@ def write_sources(variant: Variant) -> Path:
 
 def hash_ablation() -> str:
     """A hash of the stage's sources and of the diffs."""
-    texts = [hash_folder(FOLDER), *map(read_diff, OPTIMISATIONS)]
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+    return Key(hash_code(code_of(FOLDER), FOLDER), *map(read_diff, OPTIMISATIONS)).text
 
 
 # Libraries ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ For one core it is the CPU time, which such work hardly changes.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -59,7 +58,7 @@ def choose_modes() -> list[str]:
 
 def hash_source() -> str:
     """A hash of the program that is measured, without its comments."""
-    return hashlib.sha256(sources.cpp_code(SOURCE.read_text()).encode()).hexdigest()
+    return sources.hash_code([SOURCE])
 
 
 def run(program: Path, mode: str, arguments: list[str]) -> list[tuple[str, float, float]]:

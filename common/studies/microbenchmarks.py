@@ -5,7 +5,6 @@ They are in common/studies/microbenchmarks.cu, a plain CUDA program that launche
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import subprocess
@@ -24,7 +23,7 @@ SOURCE = ROOT / "common" / "studies" / "microbenchmarks.cu"
 
 def hash_microbenchmarks() -> str:
     """A hash of the microbenchmarks without their comments."""
-    return hashlib.sha256(sources.cpp_code(SOURCE.read_text()).encode()).hexdigest()
+    return sources.hash_code([SOURCE])
 
 
 def read_expected_counts(source: Path = SOURCE) -> dict[str, dict[str, dict[str, int]]]:

@@ -6,7 +6,6 @@ go to docs/results/checks.json, a row for each case and tool, and from there to 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -199,8 +198,7 @@ def named_lines(error: str) -> set[str]:
 
 def hash_program(program: Path) -> str:
     """A hash of a program, without comments and blank lines."""
-    code = [sources.cpp_code(path.read_text()) for path in (program, program.parent / "case.h")]
-    return hashlib.sha256("\0".join(code).encode()).hexdigest()[:20]
+    return sources.hash_code([program, program.parent / "case.h"], program.parent)
 
 
 def has_changed(program: Path, record: dict) -> bool:

@@ -26,6 +26,7 @@ from ..errors import UserError
 from ..paths import ROOT, build_dir
 from ..pip import cause, run_pip, torch_index
 from ..results import records, sources
+from ..stages import code_of
 from ..versions import installed_version
 
 STABLE = stages.find_stage(5).folder / "stable_abi"
@@ -181,4 +182,4 @@ def minor_version(version: str) -> str:
 
 def hash_wheel_sources(kind: str) -> str:
     """A hash of the sources of a kind of wheel."""
-    return sources.hash_folder(WHEEL_KINDS[kind][0])
+    return sources.hash_code(code_of(WHEEL_KINDS[kind][0]))

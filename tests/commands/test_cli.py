@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -65,7 +66,17 @@ def test_the_diff_is_the_lesson():
     assert "+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {" in text
     assert "+++ b/stages/stage2_aten/setup.py" in text
     assert "README" not in text
-    assert "by_hand" not in text
+    assert "deleted file" in text[text.index("by_hand.py") :]
+    assert "-def " not in text[text.index("by_hand.py") :]  # of what is gone, only the name
+
+
+@pytest.mark.needs("git")
+def test_the_diff_has_all_of_the_code_and_begins_with_the_cell():
+    stage = stages.get_stage(7)
+    text = diff.diff_text(stages.get_stage(6), stage)
+    shown = re.findall(r"^diff --git .* b/stages/stage7_sequence/(.*)$", text, flags=re.MULTILINE)
+    assert {path.relative_to(stage.folder).as_posix() for path in stage.sources} <= {*shown, "__init__.py"}
+    assert shown[0] == "sequence.py"
 
 
 @pytest.mark.needs("git")

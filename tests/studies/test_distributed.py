@@ -82,5 +82,5 @@ def test_the_records_are_whole():
 
 
 def test_a_record_of_other_sources_is_marked(monkeypatch):
-    monkeypatch.setattr(sources, "hash_modules", lambda folder: "another")
+    monkeypatch.setattr(sources, "hash_stage", lambda stage: "another")
     assert training_summary().count("Stale") == 3

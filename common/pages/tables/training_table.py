@@ -27,7 +27,7 @@ def summarise(path: Path, title: str, describe: Callable[[dict], str]) -> str:
     """The line of a record."""
     record = json.loads(path.read_text())
     measured = record["sources"]["9"] if isinstance(record["sources"], dict) else record["sources"]
-    mark = STALE * (measured != sources.hash_modules(get_stage(9).folder))
+    mark = STALE * (measured != sources.hash_stage(get_stage(9)))
     return f"- {title} ({record['date'][:10]}): {describe(record)}{mark}"
 
 

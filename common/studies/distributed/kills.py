@@ -45,7 +45,7 @@ def measure_kills(kills: int, seed: int, path: Path) -> dict:
     lost = [moment for moment, step in zip(moments, begun[1:], strict=False) if step and step < moment["newest"]]
     if lost or different or len(moments) < kills:
         raise UserError(f"{len(moments)} kills with seed {seed}: lost {lost}; different in {different}")
-    record = records.start_record(sources.hash_modules(get_stage(9).folder)) | {
+    record = records.start_record(sources.hash_stage(get_stage(9))) | {
         "options": options,
         "seed": seed,
         "kills": kills,

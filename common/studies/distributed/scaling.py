@@ -80,9 +80,7 @@ def measure_scaling(device: str, counts: Sequence[int], path: Path, plan: Plan) 
             found = launch(measure_steps, count, device, batch, plan, logs=Path(logs))[0]
         traces[f"{kind} {count}"] = found.pop("trace")
         rows.append({"scaling": kind, "processes": count, "batch": batch, **found})
-    record = records.start_record(
-        {"9": sources.hash_modules(stages.get_stage(9).folder), "7": sources.hash_stage(stage)}
-    )
+    record = records.start_record({"9": sources.hash_stage(stages.get_stage(9)), "7": sources.hash_stage(stage)})
     record |= {"device": device, "steps": STEPS, "plan": asdict(plan)}
     record |= {"gradients": gradients, "rows": rows, "traces": traces}
     records.save(record, path)

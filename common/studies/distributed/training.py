@@ -42,7 +42,7 @@ def measure_training(task: str, steps: int, path: Path) -> dict:
             with console.step(f"{task}, {cell} of stage {stage}, round {turn + 1}"):
                 found[cell, stage].append(train_once(task, cell, stage, steps, device))
     record = records.start_record(
-        {"9": sources.hash_modules(stages.get_stage(9).folder)}
+        {"9": sources.hash_stage(stages.get_stage(9))}
         | {stage: sources.hash_stage(stages.find_stage(int(stage))) for _, stage in possible if stage != "nn"}
     ) | {
         "task": task,

@@ -8,7 +8,6 @@ Builds step_limits.cu with nvcc, runs it and records the lines that it prints.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import subprocess
 import tempfile
@@ -50,8 +49,7 @@ def run(*command: str) -> str:
 def hash_limits() -> str:
     """A hash of the program and of the stage's headers that it includes, without their comments."""
     folder = stages.get_stage(7).folder / "csrc"
-    code = (sources.cpp_code(path.read_text()) for path in (SOURCE, folder / "chain.cuh", folder / "product.cuh"))
-    return hashlib.sha256("\0".join(code).encode()).hexdigest()
+    return sources.hash_code([SOURCE, folder / "chain.cuh", folder / "product.cuh"])
 
 
 def main() -> int:

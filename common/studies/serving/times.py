@@ -6,7 +6,6 @@ implementations are measured in one run, one after the other.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import socket
 import statistics
@@ -23,7 +22,7 @@ import torch
 from ... import deploy
 from ...console import step
 from ...paths import ROOT
-from ...results import records
+from ...results import records, sources
 from ...stages import get_stage
 
 SECONDS = 3.0  # for each measurement, after a warm-up
@@ -58,9 +57,7 @@ def record_path(device: str) -> Path:
 
 def hash_sources() -> str:
     """A hash of the sources that are measured."""
-    folder = get_stage(8).folder
-    paths = [*folder.glob("*.py"), folder / "CMakeLists.txt", *folder.glob("csrc/*")]
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(paths))).hexdigest()
+    return sources.hash_stage(get_stage(8))
 
 
 def calls(deployed: deploy.Deployed) -> dict[str, Callable]:

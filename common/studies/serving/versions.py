@@ -10,7 +10,6 @@ versions.json beside the library's source.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from ... import deploy
 from ...console import say
 from ...deploy.program import CELLS, FOLDER
 from ...errors import UserError
-from ...results import records
+from ...results import records, sources
 from ...versions import installed_version
 from ..wheels import OLDEST_STABLE_TORCH, make_environment, minor_version
 
@@ -81,8 +80,7 @@ def call_with(python: Path, library: Path) -> dict:
 
 def hash_sources() -> str:
     """A hash of the library's sources."""
-    paths = [FOLDER / "CMakeLists.txt", *(FOLDER / "stable_abi").glob("*.cpp"), *CELLS]
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()
+    return sources.hash_code([FOLDER / "CMakeLists.txt", *(FOLDER / "stable_abi").glob("*.cpp"), *CELLS])
 
 
 def main() -> int:
