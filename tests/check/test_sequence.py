@@ -23,14 +23,21 @@ def right(name: str):
     return getattr(load(7, "host"), name)
 
 
-def changed(change, *names: str) -> SimpleNamespace:
-    """The stage's functions; `change(function, *arguments, **options)` replaces the named ones, by default all."""
+class Changed:
+    """The stage's functions, of which `change(function, *arguments, **options)` replaces some."""
 
-    def replaced(name):
-        return lambda *arguments, **options: change(right(name), *arguments, **options)
+    def __init__(self, change, names: tuple[str, ...]):
+        self.change, self.names = change, names
 
-    functions = {name: replaced(name) if name in (names or NAMES) else right(name) for name in NAMES}
-    return SimpleNamespace(explain=right("explain"), **functions)
+    def __getattr__(self, name: str):  # the stage is built when a test asks for a function, not at collection
+        if name not in self.names:
+            return right(name)
+        return lambda *arguments, **options: self.change(right(name), *arguments, **options)
+
+
+def changed(change, *names: str) -> Changed:
+    """The stage's functions with a change of the named ones, by default of all."""
+    return Changed(change, names or tuple(NAMES))
 
 
 def on_outputs(change):
