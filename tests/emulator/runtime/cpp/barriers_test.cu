@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "feature_list.h"
-#include "scheduler/thread_order.h"
+#include "thread_order.h"
 
 namespace {
 

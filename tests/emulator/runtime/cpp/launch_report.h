@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "races/initialisation.h"
+#include "initialisation.h"
 
 // Device memory with a name for reports; it lives as long as the tests run.
 template <typename T>

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "scheduler/fiber.h"
+#include "fiber.h"
 
 namespace {
 
