@@ -61,7 +61,7 @@ def test_in_an_empty_environment_it_runs_a_program(tmp_path):
     assert after == before
 
     [installed] = (tmp_path / "env").glob("lib/python*/site-packages/cuemu")
-    for name in ("runtime", "libraries", "mistakes"):
+    for name in ("runtime", "libraries"):
         assert contents(installed / name, *CPP) == contents(PACKAGE / name, *CPP)
     here = {path for path in contents(PACKAGE, ".py") if path.parts[0] not in ("tests", "setup.py")}
     assert contents(installed, ".py") == here
