@@ -24,7 +24,7 @@ STANDARD_FLAGS = (
     *("-g1", "-gdwarf-4", "-fno-var-tracking", "-fno-var-tracking-assignments"),
     *("-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE"),
 )
-# -O1 keeps kernels close to their lines. Every load and store calls the runtime (src/memory/hooks.cpp); the
+# -O1 keeps kernels close to their lines. Every load and store calls the runtime (src/accesses/hooks.cpp); the
 # sanitizer's own library is not linked. A structure is copied in one access, not member by member, and kernels call
 # no function that g++ could inline (see qualifiers.h). A stack that overflows must touch its guard page.
 CHECKED_FLAGS = (
@@ -43,13 +43,8 @@ RUNTIME_FLAGS = (
     *("-std=c++20", *STANDARD_FLAGS, "-g0", "-fvisibility=hidden", "-pipe"),
     *("--param=ggc-min-expand=1000", "--param=ggc-min-heapsize=1000000"),
 )
-# Sources of the runtime that must be fast: they run at every load and store, or at every switch between threads.
-OPTIMISED = (
-    *("access", "access_sites", "allocation", "async_copies", "barrier_check", "barrier_objects", "bindings"),
-    *("blocks", "collectives", "cores", "fiber", "group_barriers", "happens_before", "hooks", "known_blocks"),
-    *("matrix", "memory_check", "peer_accesses", "races", "release_acquire", "release_search", "scheduler"),
-    *("shadow", "shadow_pages", "shared_memory", "small_floats", "thread_order", "undefined_values"),
-)
+# Folders of the runtime that must be fast: they run at every load and store, or at every switch between threads.
+OPTIMISED = ("state", "memory", "scheduler", "synchronisation", "ordering", "races", "accesses", "device")
 HEADER_SUFFIXES = (".h", ".hpp", ".cuh", ".inl")
 
 
@@ -118,12 +113,11 @@ def runtime_jobs(temp: Path, *folders: str, macros: Sequence[str] = ()) -> list[
     of the time. So names must be unique within the whole runtime.
     """
     sources = [source for folder in ("src", *folders) for source in sorted((RUNTIME / folder).rglob("*.cpp"))]
-    bundles = {
-        "fast": [source for source in sources if source.stem in OPTIMISED],
-        "slow": [source for source in sources if source.stem not in (*OPTIMISED, "builtin_variables")],
-    }
+    builtin = RUNTIME / "src" / "state" / "builtin_variables.cpp"  # apart: each kernel reads these variables
+    fast = [source for source in sources if source.parent.name in OPTIMISED and source != builtin]
+    bundles = {"fast": fast, "slow": [source for source in sources if source not in (*fast, builtin)]}
     flags = _runtime_flags(macros)
-    jobs = [Job(RUNTIME / "src" / "device" / "builtin_variables.cpp", [*flags, "-O1"], PACKAGE)]
+    jobs = [Job(builtin, [*flags, "-O1"], PACKAGE)]
     for name, bundle in bundles.items():
         source = temp / f"{name}.cpp"
         source.write_text("".join(f'#include "{path}"\n' for path in bundle))

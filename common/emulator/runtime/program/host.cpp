@@ -10,13 +10,13 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "../src/api/call.h"
-#include "../src/api/streams/early_accesses.h"
+#include "../src/accesses/early_accesses.h"
 #include "../src/api/streams/streams.h"
 #include "../src/memory/access.h"
 #include "../src/memory/allocation.h"
 #include "../src/memory/pages.h"
-#include "../src/report/module_image.h"
+#include "../src/report/call.h"
+#include "../src/state/module_image.h"
 #include "program.h"
 
 namespace emulator {

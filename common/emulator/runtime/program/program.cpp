@@ -14,13 +14,13 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "../src/api/call.h"
 #include "../src/api/memory/allocations.h"
 #include "../src/api/streams/streams.h"
-#include "../src/launch/launch_limits.h"
-#include "../src/launch/launch_state.h"
-#include "../src/report/module_image.h"
-#include "../src/report/settings.h"
+#include "../src/report/call.h"
+#include "../src/report/launch_limits.h"
+#include "../src/state/launch_state.h"
+#include "../src/state/module_image.h"
+#include "../src/state/settings.h"
 
 namespace emulator {
 namespace {

@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "../src/launch/launch_times.h"
 #include "../src/memory/access.h"
-#include "../src/report/module_image.h"
-#include "../src/report/settings.h"
+#include "../src/scheduler/launch_times.h"
+#include "../src/state/module_image.h"
+#include "../src/state/settings.h"
 #include "program.h"
 
 namespace emulator {

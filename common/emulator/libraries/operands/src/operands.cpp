@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "../../../runtime/src/api/devices.h"
+#include "../../../runtime/src/memory/devices.h"
 #include "../../../runtime/src/races/initialisation.h"
 #include "../../../runtime/src/report/report.h"
 

@@ -3,9 +3,9 @@
 
 #include <cstdio>
 
-#include "../memory/heap.h"
-#include "call.h"
-#include "devices.h"
+#include "../device/heap.h"
+#include "../memory/devices.h"
+#include "../report/call.h"
 #include "kernels.h"
 #include "memory/allocations.h"
 #include "streams/streams.h"
@@ -13,7 +13,7 @@
 namespace emulator {
 namespace {
 
-std::size_t limits[] = {1024, 1 << 20, 8 << 20, 0, 2048, 64, 0};  // by cudaLimit
+std::size_t limits[] = {1024, 1 << 20, kHeapSize, 0, 2048, 64, 0};  // by cudaLimit
 
 // From compute capability 9.0 on, there is no depth to which a kernel can wait for those that it launches.
 bool is_supported(cudaLimit limit) {

@@ -1,6 +1,6 @@
 // cudaDeviceGetAttribute: each attribute is a member of cudaDeviceProp, or a constant.
-#include "call.h"
-#include "devices.h"
+#include "../memory/devices.h"
+#include "../report/call.h"
 
 namespace emulator {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "../report/settings.h"
+#include "../state/settings.h"
 #include "emulator/runtime_api.h"
 
 namespace emulator {

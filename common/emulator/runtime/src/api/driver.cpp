@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "call.h"
-#include "devices.h"
+#include "../memory/devices.h"
+#include "../report/call.h"
 #include "memory/copies.h"
 
 // A context: the device that it makes current.

@@ -1,7 +1,6 @@
 // CUDA's functions for errors: the last one of each thread, and their names.
-#include "../launch/child_launches.h"
-#include "../launch/launch_limits.h"
-#include "call.h"
+#include "../report/call.h"
+#include "../report/launch_limits.h"
 #include "emulator/error_list.h"
 
 using namespace emulator;

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "call.h"
+#include "../report/call.h"
 
 namespace emulator {
 namespace {

@@ -1,6 +1,6 @@
 // Records which thread accesses which element: every access of a few threads of one block.
-#include "../launch/launch_state.h"
-#include "../scheduler/shared_memory.h"
+#include "../memory/shared_memory.h"
+#include "../state/launch_state.h"
 #include "counts.h"
 
 namespace emulator {

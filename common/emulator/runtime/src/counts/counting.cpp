@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "../report/settings.h"
+#include "../state/settings.h"
 #include "counts.h"
 
 namespace emulator {

@@ -9,8 +9,8 @@
 
 #include <algorithm>
 
-#include "../launch/launch_state.h"
-#include "../report/module_image.h"
+#include "../state/launch_state.h"
+#include "../state/module_image.h"
 
 namespace emulator {
 

@@ -7,7 +7,7 @@
 //    ...}]}
 #include <cstdlib>
 
-#include "../report/settings.h"
+#include "../state/settings.h"
 #include "counts.h"
 
 namespace emulator {

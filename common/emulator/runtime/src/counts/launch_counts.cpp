@@ -1,6 +1,6 @@
 // Finds blocks and warps of a launch without work, and elements that more than one thread stores.
-#include "../launch/launch_state.h"
 #include "../races/race_text.h"
+#include "../state/launch_state.h"
 #include "counts.h"
 
 namespace emulator {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <vector>
 
 namespace emulator {
@@ -72,6 +73,7 @@ void add_wavefronts(const Request& request, bool is_atomic, Totals& totals) {
 const char* name_of(Use use) {
   static constexpr const char* names[] = {"global load", "global store", "global atomic",
                                           "shared load", "shared store", "shared atomic"};
+  static_assert(std::size(names) == std::size_t(Use::shared_atomic) + 1);
   return names[int(use)];
 }
 

@@ -1,20 +1,20 @@
 #include "child_launches.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <utility>
 
-#include "../api/call.h"
 #include "../memory/allocation.h"
-#include "../races/known_blocks.h"
+#include "../memory/shared_memory.h"
+#include "../ordering/known_blocks.h"
+#include "../report/call.h"
+#include "../report/launch_limits.h"
 #include "../report/report.h"
 #include "../scheduler/cores.h"
-#include "../scheduler/fiber.h"
-#include "../scheduler/shared_memory.h"
-#include "../scheduler/thread_order.h"
+#include "../state/fiber.h"
+#include "../state/launch_tree.h"
+#include "../state/thread_order.h"
 #include "emulator/launch_api.h"
-#include "launch_limits.h"
 
 namespace emulator {
 namespace {
@@ -25,7 +25,6 @@ constexpr std::size_t kMostHeads = 64;  // streams from which a seed chooses the
 using ChildStream = std::pair<cudaStream_t, std::uint64_t>;
 
 struct LaunchTree {
-  std::vector<TracedLaunch> launches;
   std::map<ChildStream, std::vector<BlockRange>> ended;  // what ran in a stream
   std::uint64_t next_block = 0;
 };
@@ -85,10 +84,6 @@ std::size_t choose(const std::vector<std::shared_ptr<ChildLaunch>>& children) {
 
 }  // namespace
 
-bool is_called_by_kernel() {
-  return running.launch && running.thread && pthread_equal(running.os_thread, pthread_self());
-}
-
 cudaError_t launch_child(LaunchInfo info) {
   take_turn();
   std::shared_ptr<void> closure(info.closure, info.destroy);
@@ -118,7 +113,8 @@ cudaError_t launch_child(LaunchInfo info) {
 void begin_launch_tree(LaunchState& root) {
   LaunchTree& tree = launch_tree();
   root.children = std::make_shared<ChildLaunches>();
-  tree.launches = {{0, 0, root.kernel, root.configuration.grid, root.configuration.block}};
+  clear_launch_tree();
+  add_to_launch_tree({0, 0, root.kernel, root.configuration.grid, root.configuration.block});
   tree.ended.clear();
   tree.next_block = root.schedule.blocks;
 }
@@ -138,8 +134,8 @@ void begin_child(LaunchState& child, const LaunchState& parent, const ChildLaunc
   child.depth = parent.depth + 1;
   child.first_block = tree.next_block;
   tree.next_block += child.schedule.blocks;
-  tree.launches.push_back({child.first_block, parent.first_block, child.kernel, child.configuration.grid,
-                           child.configuration.block});
+  add_to_launch_tree({child.first_block, parent.first_block, child.kernel, child.configuration.grid,
+                      child.configuration.block});
   auto known = std::make_shared<KnownBlocks>();
   if (is_tail(from)) {
     if (parent.known) *known = *parent.known;
@@ -159,14 +155,6 @@ void end_child(const ChildLaunch& child, const LaunchState& state) {
     ended.back().end = launch_tree().next_block;
   else
     ended.push_back({state.first_block, launch_tree().next_block});
-}
-
-const TracedLaunch& launch_of_block(std::uint64_t block) {
-  const auto& launches = launch_tree().launches;
-  const auto after = std::upper_bound(
-      launches.begin(), launches.end(), block,
-      [](std::uint64_t number, const TracedLaunch& launch) { return number < launch.first_block; });
-  return *std::prev(after);
 }
 
 }  // namespace emulator

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "../ordering/happens_before.h"
-#include "launch_state.h"
+#include "../state/launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {
@@ -32,7 +32,6 @@ struct ChildLaunches {
 // Launches, one inside another: on an H200, the limit of pending launches.
 constexpr int kMostNested = 2048;
 
-bool is_called_by_kernel();  // the calling code is a thread of a kernel
 cudaError_t launch_child(LaunchInfo info);
 
 void begin_launch_tree(LaunchState& root);
@@ -40,14 +39,6 @@ void begin_launch_tree(LaunchState& root);
 std::shared_ptr<ChildLaunch> next_child(LaunchState& launch);
 void begin_child(LaunchState& child, const LaunchState& parent, const ChildLaunch& from);
 void end_child(const ChildLaunch& child, const LaunchState& state);
-
-// The launch of the tree to which a block's number belongs.
-struct TracedLaunch {
-  std::uint64_t first_block, parent;  // `parent`: the first block of the launch whose thread launched it
-  const char* kernel;
-  dim3 grid, block;
-};
-const TracedLaunch& launch_of_block(std::uint64_t block);
 
 }  // namespace emulator
 EMULATOR_END

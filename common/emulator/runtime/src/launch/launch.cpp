@@ -6,26 +6,27 @@
 #include <stdexcept>
 #include <string>
 
-#include "../api/call.h"
-#include "../api/devices.h"
-#include "../api/streams/early_accesses.h"
+#include "../accesses/early_accesses.h"
+#include "../accesses/host_accesses.h"
 #include "../api/streams/streams.h"
 #include "../counts/counts.h"
-#include "../device/builtin_variables.h"
 #include "../memory/bindings.h"
-#include "../memory/host_accesses.h"
+#include "../memory/devices.h"
 #include "../races/shadow_events.h"
+#include "../report/call.h"
+#include "../report/launch_limits.h"
 #include "../report/report.h"
+#include "../scheduler/failure.h"
+#include "../scheduler/launch_times.h"
 #include "../scheduler/scheduler.h"
-#include "../scheduler/thread_order.h"
+#include "../scheduler/signals.h"
+#include "../state/builtin_variables.h"
+#include "../state/events.h"
+#include "../state/launch_state.h"
+#include "../state/thread_order.h"
 #include "../synchronisation/undefined_values.h"
 #include "child_launches.h"
 #include "emulator/kernel_api.h"
-#include "failure.h"
-#include "launch_limits.h"
-#include "launch_state.h"
-#include "launch_times.h"
-#include "signals.h"
 
 namespace emulator {
 
@@ -128,7 +129,7 @@ void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
   const LaunchTimer timer;
   const SignalGuard guard;
   begin_launch_tree(launch);
-  shadow_launch_begins();
+  shadow_launch_begins(counting || has_concurrent_host);
   run_tree(launch, arguments);
   shadow_launch_ends();
   deliver(failure() ? failure() : "", launch.configuration.where);

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "../api/call.h"
-#include "launch_limits.h"
+#include "../report/call.h"
+#include "../report/launch_limits.h"
 
 namespace emulator {
 namespace {

@@ -103,11 +103,6 @@ inline const Allocation* last_allocation_of(const void* pc) {
 Allocation* find_neighbour(const void* address, Space space, std::ptrdiff_t bytes);
 std::vector<Allocation*> all_allocations();  // by address
 
-// Keep the memory of temporary tensors until the launch (tensors.cpp): released while launches are locked,
-// and dropped after that lock is released.
-void release_tensors();
-void drop_tensors();
-
 // The index of an element in each dimension; past the end, the index in the widest dimension is too large.
 // False: the address is in a gap between elements.
 bool index_of(const View& view, std::int64_t offset, std::vector<std::int64_t>& index);

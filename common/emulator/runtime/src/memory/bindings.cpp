@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "../launch/launch_state.h"
-#include "../report/module_image.h"
+#include "../state/events.h"
+#include "../state/launch_state.h"
+#include "../state/module_image.h"
 #include "pages.h"
 
 namespace emulator {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../launch/launch_state.h"
+#include "../state/launch_state.h"
 #include "allocation.h"
 #include "emulator/arguments.h"
 

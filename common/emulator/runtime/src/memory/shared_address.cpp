@@ -1,7 +1,6 @@
 #include "emulator/shared_address.h"
 
-#include "../launch/failure.h"
-#include "../launch/launch_state.h"
+#include "../state/launch_state.h"
 #include "emulator/groups.h"
 
 namespace emulator {

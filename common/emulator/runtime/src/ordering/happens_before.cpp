@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "../races/known_blocks.h"
-#include "../races/shadow_events.h"
+#include "known_blocks.h"
 #include "release_acquire.h"
 
 namespace emulator {
@@ -73,7 +72,7 @@ void look_up_thread_clock() {
   thread_clock.epoch = fits ? Epoch(thread.block->number, thread.rank, time) : Epoch();
 }
 
-void shadow_block_barrier(Block& block) {
+void synchronise(Block& block) {
   if (!running.observes_accesses) return;
   BlockClock& clock = clock_of(block);
   const Time before = clock.barrier;
@@ -83,7 +82,7 @@ void shadow_block_barrier(Block& block) {
 }
 
 // Lanes that the mask names and that have returned count as having clocks, too.
-void shadow_warp_synchronised(Block& block, unsigned warp, std::uint32_t mask) {
+void synchronise_lanes(Block& block, unsigned warp, std::uint32_t mask) {
   if (!running.observes_accesses) return;
   BlockClock& clock = clock_of(block);
   const std::size_t size = std::min<std::size_t>(32, block.threads.size() - 32 * warp);

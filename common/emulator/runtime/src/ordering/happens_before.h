@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../launch/launch_state.h"
+#include "../state/launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {
@@ -111,6 +111,8 @@ inline Epoch epoch_now() {
 BlockClock& clock_of(const Block& block);
 Time tick(BlockClock& clock);
 void begin_clock(Block& block);
+void synchronise(Block& block);                                            // at its barrier
+void synchronise_lanes(Block& block, unsigned warp, std::uint32_t lanes);  // also lanes that have returned
 
 }  // namespace emulator
 EMULATOR_END

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "../memory/access.h"
-#include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../state/events.h"
 #include "release_log.h"
 
 namespace emulator {
@@ -80,7 +80,7 @@ void begin_releases(BlockClock& clock) {
   fences.released.clear();
 }
 
-void shadow_fence(const Thread& thread) {
+void on_fence(const Thread& thread) {
   if (!running.observes_accesses) return;
   const InRuntime inside;
   if (!is_on(Check::races) || !epoch_now()) return;
@@ -139,5 +139,19 @@ void record_synchronising(const Access& access) {
     if (reads && !release_log().locations.empty()) acquire(key);
   }
 }
+
+namespace {
+
+void record_at_barrier(void* address, std::size_t size, bool is_write) {
+  if (!is_on(Check::races) || !epoch_now()) return;
+  record_synchronising({static_cast<std::byte*>(address), size, is_write, AccessKind::is_volatile, nullptr,
+                        nullptr, nullptr, nullptr});
+}
+
+}  // namespace
+
+void on_release(void* address, std::size_t size) { record_at_barrier(address, size, true); }
+
+void on_acquire(void* address, std::size_t size) { record_at_barrier(address, size, false); }
 
 }  // namespace emulator

@@ -2,8 +2,8 @@
 
 #include <bit>
 
-#include "../launch/child_launches.h"
-#include "../scheduler/shared_memory.h"
+#include "../memory/shared_memory.h"
+#include "../state/launch_tree.h"
 
 namespace emulator {
 namespace {

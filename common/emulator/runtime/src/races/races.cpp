@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "../launch/launch_state.h"
 #include "../report/report.h"
 #include "../report/source_lines.h"
+#include "../state/launch_state.h"
 #include "access_sites.h"
 #include "race_text.h"
 

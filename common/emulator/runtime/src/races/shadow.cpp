@@ -5,12 +5,11 @@
 #include <cstring>
 #include <new>
 
-#include "../counts/counts.h"
 #include "../memory/bindings.h"
-#include "../memory/host_accesses.h"
+#include "../memory/shared_memory.h"
 #include "../ordering/release_acquire.h"
 #include "../report/report.h"
-#include "../scheduler/shared_memory.h"
+#include "../state/events.h"
 #include "initialisation.h"
 #include "peer_accesses.h"
 #include "shadow_events.h"
@@ -246,11 +245,11 @@ void check_shadow(const Access& access) {
   if (Shadow* shadow = shadow_of(access)) shadow->check(access);
 }
 
-void shadow_launch_begins() {
+void shadow_launch_begins(bool needs_every_access) {
   checks_races = is_on(Check::races);
   checks_initialisation = is_on(Check::initialisation);
   const bool checks_all = checks_races && checks_initialisation && is_on(Check::memory);
-  may_skip_checks = checks_all && !counting && !has_concurrent_host;
+  may_skip_checks = checks_all && !needs_every_access;
   forget_launch();
 }
 
@@ -260,7 +259,7 @@ void shadow_launch_ends() {
   forget_launch();
 }
 
-void shadow_block_begins(Block& block) {
+void on_block_begins(Block& block) {
   if (!running.observes_accesses) return;
   begin_clock(block);
   if (!block.shadow) block.shadow = std::make_shared<SharedShadow>(block.arena);
@@ -272,7 +271,7 @@ void shadow_block_begins(Block& block) {
   begin_peer_accesses(block, has_peers);
 }
 
-void shadow_thread_ends(Thread& thread) {
+void on_thread_ends(Thread& thread) {
   if (!running.observes_accesses) return;
   if (has_suspects) settle_suspects();
   if (thread.block->peers) settle_peer_accesses(thread);

@@ -11,15 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "../launch/launch_state.h"
-#include "../scheduler/thread_order.h"
-#include "settings.h"
+#include "../state/launch_state.h"
+#include "../state/settings.h"
+#include "../state/thread_order.h"
 
 namespace emulator {
 namespace {
 
 constexpr const char* kNames[] = {"memory", "initialisation", "races", "barriers",
                                   "launch", "streams",        "leaks"};
+static_assert(std::size(kNames) == kChecks);
 constexpr int kMostLines = 24;
 constexpr std::size_t kMostThreads = 100000;
 

@@ -15,7 +15,7 @@ namespace emulator {
 // "memory,launch".
 enum class Check : std::uint8_t { memory, initialisation, races, barriers, launch, streams, leaks };
 const char* name_of(Check check);
-constexpr int kChecks = 7;
+constexpr int kChecks = int(Check::leaks) + 1;
 extern bool enabled_checks[kChecks];  // as EMULATOR_CHECKS said when the launch began
 inline bool is_on(Check check) { return enabled_checks[int(check)]; }
 void read_settings();  // at the start of a launch or a program

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <iterator>
 
-#include "../scheduler/fiber.h"
-#include "module_image.h"
+#include "../state/fiber.h"
+#include "../state/module_image.h"
 
 namespace emulator {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <map>
 
-#include "../api/call.h"
-#include "../launch/launch_state.h"
+#include "../state/launch_state.h"
+#include "call.h"
 
 namespace emulator {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "../races/shadow_events.h"
+#include "../state/events.h"
+#include "../state/thread_order.h"
 #include "cores.h"
-#include "shared_memory.h"
-#include "thread_order.h"
+#include "shared_variables.h"
 
 namespace emulator {
 namespace {
@@ -78,7 +78,7 @@ void open_cluster(std::uint64_t number) {
     cluster->blocks.push_back(&block);
     block.cluster = cluster;
     block.cluster_rank = rank;
-    shadow_block_begins(block);
+    on_block_begins(block);
   }
   for (unsigned n = 0; n < blocks; n++)
     schedule.starting.push_back(cluster->blocks[shuffled(n, blocks, number + 1)]);

@@ -1,7 +1,7 @@
 // Blocks, which are kept from launch to launch to reuse their memory.
 #pragma once
 
-#include "../launch/launch_state.h"
+#include "../state/launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {

@@ -3,12 +3,12 @@
 #include <string>
 #include <utility>
 
-#include "../launch/failure.h"
-#include "../launch/launch_limits.h"
+#include "../memory/shared_memory.h"
+#include "../report/launch_limits.h"
 #include "../report/report.h"
 #include "emulator/groups.h"
+#include "failure.h"
 #include "scheduler.h"
-#include "shared_memory.h"
 
 namespace emulator {
 namespace {

@@ -17,14 +17,14 @@
 #include <string>
 #include <vector>
 
-#include "../launch/failure.h"
-#include "../launch/signals.h"
+#include "../memory/shared_memory.h"
 #include "../report/report.h"
-#include "../report/settings.h"
-#include "../synchronisation/barrier_objects.h"
+#include "../state/events.h"
+#include "../state/settings.h"
+#include "../state/thread_order.h"
+#include "failure.h"
 #include "scheduler.h"
-#include "shared_memory.h"
-#include "thread_order.h"
+#include "signals.h"
 
 namespace emulator {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "../launch/launch_state.h"
+#include "../state/launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {

@@ -7,16 +7,15 @@
 #include <string>
 #include <utility>
 
-#include "../device/builtin_variables.h"
-#include "../launch/failure.h"
-#include "../launch/launch_limits.h"
-#include "../launch/progress.h"
-#include "../synchronisation/barrier_check.h"
-#include "../synchronisation/collectives.h"
+#include "../report/launch_limits.h"
+#include "../state/builtin_variables.h"
+#include "../state/events.h"
+#include "../state/thread_order.h"
 #include "blocks.h"
 #include "cores.h"
 #include "emulator/kernel_api.h"
-#include "thread_order.h"
+#include "failure.h"
+#include "progress.h"
 
 namespace emulator {
 

@@ -1,7 +1,7 @@
 // Runs the threads of a grid: opens blocks, starts their threads, and suspends threads that must wait.
 #pragma once
 
-#include "../launch/launch_state.h"
+#include "../state/launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {

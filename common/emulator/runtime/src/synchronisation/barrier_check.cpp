@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "../launch/failure.h"
 #include "../report/report.h"
+#include "../scheduler/failure.h"
 #include "barrier_objects.h"
 #include "group_barriers.h"
 #include "named_barriers.h"

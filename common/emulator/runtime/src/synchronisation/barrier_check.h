@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "../launch/launch_state.h"
 #include "../report/report.h"
+#include "../state/launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {
@@ -18,12 +18,6 @@ void check_collective(Block& block, unsigned warp, const Collective& collective)
 
 // All threads of the block that have not ended wait, at different calls.
 void add_different_barriers(Block& block);
-
-// No thread can continue: adds an error that says which threads wait for which.
-void add_deadlock();  // sets a failure if the check is switched off
-
-// For a launch that takes too long: "; meanwhile 31 threads wait at ..."; empty if no thread waits.
-std::string waiting_threads();
 
 // ---- helpers for the messages
 

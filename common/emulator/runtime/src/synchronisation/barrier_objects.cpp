@@ -7,11 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../launch/failure.h"
-#include "../memory/async_copies.h"
-#include "../races/shadow_events.h"
 #include "../report/report.h"
+#include "../scheduler/failure.h"
 #include "../scheduler/scheduler.h"
+#include "../state/events.h"
 #include "barrier_check.h"
 #include "emulator/async.h"
 #include "emulator/atomics.h"
@@ -119,7 +118,7 @@ __attribute__((noinline)) bool is_phase_complete(AsyncBarrier* barrier, std::uin
   }
   check_atomic_load(&barrier->words[0], sizeof(barrier->words[0]), __builtin_return_address(0));
   const InRuntime inside;
-  finish_copies_of(barrier, phase);
+  on_phase_complete(barrier, phase);
   return true;
 }
 
@@ -136,7 +135,7 @@ __attribute__((noinline)) void wait_for_phase_of(AsyncBarrier* barrier, std::uin
   }
   check_atomic_load(&barrier->words[0], sizeof(barrier->words[0]), __builtin_return_address(0));
   const InRuntime inside;
-  finish_copies_of(barrier, phase);
+  on_phase_complete(barrier, phase);
 }
 
 bool add_deadlock_of_objects() {

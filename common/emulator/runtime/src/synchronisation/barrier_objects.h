@@ -3,13 +3,12 @@
 
 #include <cstdint>
 
-#include "../launch/launch_state.h"
+#include "../state/launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {
 
 std::uint32_t current_phase_of(const void* barrier);
-bool has_global_barrier_objects();  // which blocks may share
 // No thread can continue. False if this is not because of such a barrier.
 bool add_deadlock_of_objects();
 

@@ -1,15 +1,13 @@
-#include "collectives.h"
 
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "../counts/counts.h"
-#include "../memory/async_copies.h"
-#include "../races/shadow_events.h"
 #include "../scheduler/scheduler.h"
+#include "../state/events.h"
 #include "barrier_check.h"
 #include "group_barriers.h"
 #include "undefined_values.h"
@@ -26,8 +24,7 @@ void release_barrier(Block& block) {
   check_barrier(block);
   block.decided = block.votes;
   block.votes = {};
-  shadow_block_barrier(block);
-  if (counting) count_block_barrier(block);
+  on_block_barrier(block);
   for (Thread* thread : block.at_barrier)
     if (thread != running.thread) make_ready(thread);
   block.at_barrier.clear();
@@ -113,8 +110,7 @@ bool complete_collective(Block& block, unsigned warp_number, unsigned which) {
   Thread* lanes = block.threads.data() + 32 * warp_number;
   check_collective(block, warp_number, collective);
   exchange(collective, lanes);
-  shadow_warp_synchronised(block, warp_number, collective.mask);
-  if (counting) count_warp_synchronised(block, warp_number, collective.arrived);
+  on_warp_synchronised(block, warp_number, collective.mask, collective.arrived);
   for (unsigned lane = 0; lane < 32; lane++)
     if (collective.arrived >> lane & 1 && lanes + lane != running.thread) make_ready(lanes + lane);
   warp.collectives[which] = warp.collectives[--warp.pending];
@@ -162,16 +158,15 @@ std::uint64_t warp_collective(Operation operation, std::uint32_t mask, std::uint
 }
 
 void drop_from_barriers(Thread& thread) {
-  shadow_thread_ends(thread);
+  on_thread_ends(thread);
   if (has_store_to_check) check_store();
   Block& block = *thread.block;
   Warp& warp = block.warps[thread.warp()];
   block.alive--;
   block.returned += !thread.was_ended;
   warp.alive &= ~(1u << thread.lane());
-  if (counting) count_thread_ends(thread);
+  on_thread_ended(thread);
   drop_from_group_barriers(thread);
-  if (running.launch->copies) drop_copies(thread);
   for (unsigned which = warp.pending; which-- > 0;)
     if (warp.collectives[which].arrived) complete_collective(block, thread.warp(), which);
   if (block.alive > 0 && block.at_barrier.size() == block.alive) release_barrier(block);
@@ -225,7 +220,7 @@ void release_activemask(std::vector<Thread*>& threads) {
 
 void fence() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
-  if (running.thread) shadow_fence(*running.thread);
+  if (running.thread) on_fence(*running.thread);
   count_poll();
 }
 
@@ -273,6 +268,7 @@ const char* name_of(Operation operation) {
                                           "ldmatrix",
                                           "stmatrix",
                                           "bmma_sync"};
+  static_assert(std::size(names) == std::size_t(Operation::bmma_sync) + 1);
   return names[static_cast<int>(operation)];
 }
 

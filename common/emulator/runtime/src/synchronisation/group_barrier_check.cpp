@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "../launch/failure.h"
+#include "../scheduler/failure.h"
 #include "../scheduler/scheduler.h"
 #include "barrier_check.h"
 #include "group_barriers.h"

@@ -7,10 +7,9 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "../counts/counts.h"
-#include "../races/shadow_events.h"
 #include "../report/source_lines.h"
 #include "../scheduler/scheduler.h"
+#include "../state/events.h"
 #include "emulator/groups.h"
 
 namespace emulator {
@@ -30,13 +29,12 @@ void complete(Block& block, Scope scope) {
   GroupBarrier& barrier = barrier_of(block, scope);
   const std::vector<Block*> blocks = blocks_at(block, scope);
   check_group_barrier(blocks, scope);
-  shadow_blocks_synchronised(blocks, scope);
+  on_blocks_synchronised(blocks, scope);
   barrier.phase++;
   barrier.arrived = 0;
   for (Block* each : blocks) {
     each->arrived[int(scope)] = 0;
     each->has_arrived[int(scope)] = false;
-    if (counting) count_block_barrier(*each);
   }
   for (Thread* thread : barrier.waiting)
     if (thread != running.thread) make_ready(thread);
@@ -125,7 +123,7 @@ void arrive_at_group(Scope scope, Position where) {
   thread.has_arrived[int(scope)] = true;
   thread.arrived_phase[int(scope)] = barrier_of(*thread.block, scope).phase;
   thread.arrived_where[int(scope)] = where;
-  shadow_arrives(thread, scope);
+  on_arrival(thread, scope);
   arrive(scope);
 }
 
@@ -141,7 +139,7 @@ void wait_at_group(Scope scope, Position where) {
   wait_for_phase(scope, thread.arrived_phase[int(scope)]);
   thread.has_arrived[int(scope)] = false;
   thread.operation = Operation::none;
-  shadow_waits();
+  on_wait();
 }
 
 void drop_from_group_barriers(Thread& thread) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "../launch/launch_state.h"
+#include "../state/launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {

@@ -7,12 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "../launch/failure.h"
-#include "../memory/access.h"
-#include "../ordering/happens_before.h"
-#include "../ordering/release_acquire.h"
 #include "../report/report.h"
+#include "../scheduler/failure.h"
 #include "../scheduler/scheduler.h"
+#include "../state/events.h"
 #include "barrier_check.h"
 #include "emulator/named_barriers.h"
 #include "group_barriers.h"
@@ -66,17 +64,10 @@ NamedBarrier& find_barrier(unsigned number, unsigned count, Position where) {
   return barrier;
 }
 
-// An arrival is a release, and the end of a wait is an acquisition, at an address of its own.
-void order_by(NamedBarrier& barrier, bool is_arrival) {
-  if (!is_on(Check::races) || !epoch_now()) return;
-  record_synchronising({reinterpret_cast<std::byte*>(&barrier.arrived), sizeof(barrier.arrived), is_arrival,
-                        AccessKind::is_volatile, nullptr, nullptr, nullptr, nullptr});
-}
-
 // Whether this arrival completes the barrier.
 bool count_arrival(NamedBarrier& barrier) {
   fence();
-  order_by(barrier, true);
+  on_release(&barrier.arrived, sizeof(barrier.arrived));
   if (++barrier.arrived < barrier.expected) return false;
   barrier.arrived = 0;
   for (Thread* thread : std::exchange(barrier.waiting, {})) make_ready(thread);
@@ -90,7 +81,7 @@ void arrive_and_wait(NamedBarrier& barrier, Operation operation, Position where)
     wait();
   }
   running.thread->operation = Operation::none;
-  order_by(barrier, false);
+  on_acquire(&barrier.arrived, sizeof(barrier.arrived));
 }
 
 NamedBarrier& barrier_of_tile(unsigned size) {

@@ -2,8 +2,8 @@
 #include <bit>
 #include <string>
 
-#include "../launch/failure.h"
 #include "../report/report.h"
+#include "../scheduler/failure.h"
 #include "../scheduler/scheduler.h"
 #include "barrier_check.h"
 #include "undefined_values.h"

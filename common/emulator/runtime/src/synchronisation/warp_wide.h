@@ -1,7 +1,7 @@
 // Operations of a whole warp: see include/emulator/warp_wide.h.
 #pragma once
 
-#include "../launch/launch_state.h"
+#include "../state/launch_state.h"
 
 EMULATOR_BEGIN
 namespace emulator {

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <string>
 
-#include "../launch/launch_state.h"
 #include "../memory/access.h"
 #include "../memory/allocation.h"
 #include "../report/report.h"
 #include "../scheduler/scheduler.h"
+#include "../state/launch_state.h"
 
 namespace emulator {
 namespace {

@@ -4,10 +4,11 @@
 #include <deque>
 #include <mutex>
 
-#include "../launch/launch_state.h"
 #include "../memory/access.h"
 #include "../memory/allocation.h"
 #include "../races/initialisation.h"
+#include "../state/events.h"
+#include "../state/launch_state.h"
 #include "emulator/tensor.h"
 
 namespace emulator {

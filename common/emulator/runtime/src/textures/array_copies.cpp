@@ -1,5 +1,5 @@
 // Copies to, from and between CUDA arrays.
-#include "../api/call.h"
+#include "../report/call.h"
 #include "arrays.h"
 
 namespace emulator {

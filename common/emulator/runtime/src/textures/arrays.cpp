@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "../api/call.h"
 #include "../api/memory/allocation_calls.h"
+#include "../report/call.h"
 
 namespace emulator {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <deque>
 
-#include "../api/call.h"
-#include "../memory/access.h"
+#include "../accesses/accesses.h"
 #include "../races/shadow_events.h"
+#include "../report/call.h"
 #include "../report/report.h"
 #include "../scheduler/cores.h"
 #include "../scheduler/scheduler.h"

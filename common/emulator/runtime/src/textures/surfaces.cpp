@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../launch/launch_state.h"
-#include "../memory/access.h"
+#include "../accesses/accesses.h"
+#include "../state/launch_state.h"
 #include "image_objects.h"
 
 namespace emulator {

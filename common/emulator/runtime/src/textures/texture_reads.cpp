@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "../launch/launch_state.h"
+#include "../state/launch_state.h"
 #include "emulator/small_floats.h"
 #include "image_objects.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "../../../../runtime/src/api/call.h"
+#include "../../../../runtime/src/report/call.h"
 #include "../../../../runtime/src/api/memory/copy_checks.h"
 #include "../../../../runtime/src/api/streams/streams.h"
 

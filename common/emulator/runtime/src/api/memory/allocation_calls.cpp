@@ -1,8 +1,8 @@
 // cudaMalloc, cudaFree and related functions: at once, in a stream, or as a node of a graph.
 #include "allocation_calls.h"
 
-#include "../call.h"
-#include "../devices.h"
+#include "../../memory/devices.h"
+#include "../../report/call.h"
 #include "memory_pools.h"
 
 namespace emulator {

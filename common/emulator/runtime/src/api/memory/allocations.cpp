@@ -7,11 +7,11 @@
 #include <map>
 
 #include "../../memory/access.h"
+#include "../../memory/devices.h"
 #include "../../memory/pages.h"
 #include "../../races/initialisation.h"
-#include "../../report/settings.h"
-#include "../call.h"
-#include "../devices.h"
+#include "../../report/call.h"
+#include "../../state/settings.h"
 #include "memory_pools.h"
 
 namespace emulator {

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "../../races/initialisation.h"
+#include "../../report/call.h"
 #include "../../report/report.h"
-#include "../call.h"
 #include "../streams/streams.h"
 
 namespace emulator {

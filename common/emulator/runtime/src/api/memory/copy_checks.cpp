@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "../../races/initialisation.h"
-#include "../../report/module_image.h"
+#include "../../report/call.h"
 #include "../../report/report.h"
-#include "../call.h"
+#include "../../state/module_image.h"
 
 namespace emulator {
 namespace {

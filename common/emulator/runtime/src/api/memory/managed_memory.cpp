@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "../../memory/allocation.h"
-#include "../call.h"
-#include "../devices.h"
+#include "../../memory/devices.h"
+#include "../../report/call.h"
 #include "../streams/streams.h"
 #include "emulator/memory_api.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "../../memory/allocation.h"
-#include "../call.h"
-#include "../devices.h"
+#include "../../memory/devices.h"
+#include "../../report/call.h"
 
 struct CUmemPoolHandle_st {
   int device;

@@ -3,7 +3,7 @@
 
 #include "../../memory/allocation.h"
 #include "../../races/initialisation.h"
-#include "../call.h"
+#include "../../report/call.h"
 #include "allocation_calls.h"
 
 namespace emulator {

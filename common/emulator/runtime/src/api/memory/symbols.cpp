@@ -3,7 +3,7 @@
 
 #include "../../memory/pages.h"
 #include "../../races/initialisation.h"
-#include "../call.h"
+#include "../../report/call.h"
 #include "copies.h"
 #include "emulator/memory_api.h"
 

@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
-#include "../../launch/signals.h"
-#include "../call.h"
+#include "../../report/call.h"
+#include "../../scheduler/signals.h"
 #include "stream_queue.h"
 
 namespace emulator {

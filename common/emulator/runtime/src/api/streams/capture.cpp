@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "../call.h"
+#include "../../report/call.h"
 #include "graph.h"
 
 namespace emulator {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "../call.h"
+#include "../../report/call.h"
 #include "graph.h"
 
 struct CUgraphExec_st {

@@ -1,8 +1,8 @@
 // The kinds of nodes: their parameters, and the work that they stand for.
 #include <cstring>
 
-#include "../call.h"
-#include "../devices.h"
+#include "../../memory/devices.h"
+#include "../../report/call.h"
 #include "../kernels.h"
 #include "../memory/allocation_calls.h"
 #include "../memory/copies.h"

@@ -1,7 +1,7 @@
 // Graphs and their nodes: creation, dependencies, queries.
 #include <algorithm>
 
-#include "../call.h"
+#include "../../report/call.h"
 #include "graph.h"
 
 namespace emulator {

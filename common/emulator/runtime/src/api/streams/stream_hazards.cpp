@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "../../memory/allocation.h"
-#include "../call.h"
+#include "../../report/call.h"
 #include "stream_queue.h"
 
 namespace emulator {

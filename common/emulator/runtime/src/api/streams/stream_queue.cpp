@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "../../memory/host_accesses.h"
+#include "../../accesses/early_accesses.h"
+#include "../../accesses/host_accesses.h"
+#include "../../memory/devices.h"
 #include "../../memory/pages.h"
 #include "../../races/initialisation.h"
-#include "../call.h"
-#include "../devices.h"
+#include "../../report/call.h"
 #include "../memory/allocations.h"
 #include "blocked_host.h"
-#include "early_accesses.h"
 #include "emulator/synchronise.h"
 #include "graph.h"
 

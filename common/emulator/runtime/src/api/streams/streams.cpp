@@ -3,9 +3,9 @@
 #include <map>
 
 #include "../../counts/counts.h"
+#include "../../memory/devices.h"
 #include "../../memory/pages.h"
-#include "../call.h"
-#include "../devices.h"
+#include "../../report/call.h"
 #include "graph.h"
 #include "stream_queue.h"
 

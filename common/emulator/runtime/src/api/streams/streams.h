@@ -52,7 +52,6 @@ Work host_work(const char* given_to, Position where, std::function<void()> funct
 cudaError_t finish(cudaStream_t stream);  // all work in it
 cudaError_t finish_device(int device);
 cudaError_t finish_all();
-void finish_work(const void* work);  // and what it waits for; `work` may be done already
 
 unsigned long launches_done();
 void report_unfinished();  // work that was not waited for becomes findings
