@@ -1872,12 +1872,12 @@ for name, version in (("by column", by_column), ("by warp", by_warp), ("by block
 # invalid accesses, `racecheck` finds races in shared memory, `initcheck` finds reads of uninitialised memory, and
 # `synccheck` finds invalid uses of barriers. Without a GPU, use the emulator. All of its checks are on by default.
 #
-# To compare the two, the workbook has small wrong programs in `common/emulator/mistakes`. They are ordinary programs
+# To compare the two, the workbook has small wrong programs in `common/emulator/programs/mistakes`. They are ordinary programs
 # with a `main`. In the program below, each of four blocks adds up 64 numbers, which is right. Then each block adds
 # its sum to the total without an atomic, which is wrong.
 
 # %%
-PROGRAMS = root / "common" / "emulator" / "mistakes"
+PROGRAMS = root / "common" / "emulator" / "programs" / "mistakes"
 name = "wrong_total_without_atomics"
 program = PROGRAMS / "races_grid.cu"
 print(re.search(rf"__global__ void sum\(.*?{name}.*?\n", program.read_text(), re.DOTALL)[0])

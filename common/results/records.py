@@ -18,7 +18,7 @@ MEASURED = ROOT / "out" / "bench.json"
 THIS_MACHINE = "this machine"
 # The records of the studies, which are no measurements of `make bench` and have their own formats.
 SANITIZER_RECORD = RECORDED / "sanitizer.json"  # compute-sanitizer's errors in the stages' kernels
-TOOLS_RECORD = RECORDED / "checks.json"  # which tool reports which mistake of common/emulator/mistakes
+TOOLS_RECORD = RECORDED / "checks.json"  # which tool reports which mistake of common/emulator/programs/mistakes
 NCU_RECORD = RECORDED / "ncu.json"  # Nsight Compute's counts
 WHEELS_RECORD = RECORDED / "wheels.json"  # where wheels run
 ABLATION_RECORD = RECORDED / "ablation.json"  # stage 6 without some of its optimisations

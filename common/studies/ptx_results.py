@@ -1,7 +1,7 @@
 """What a GPU computes with each PTX instruction that the emulator has, to compare the emulator with it.
 
 On a machine with a GPU, `python -m common.studies.ptx_results` records the results in
-tests/emulator/runtime/ptx_results.json. The program computes each instruction once for each thread of a block, with
+common/emulator/tests/runtime/ptx_results.json. The program computes each instruction once for each thread of a block, with
 other inputs in each thread.
 """
 
@@ -19,7 +19,7 @@ from ..build import nvcc
 from ..errors import UserError
 from ..paths import ROOT, display_path
 
-RECORDED = ROOT / "tests" / "emulator" / "runtime" / "ptx_results.json"
+RECORDED = ROOT / "common" / "emulator" / "tests" / "runtime" / "ptx_results.json"
 THREADS = 96
 TYPES = {"r": "unsigned", "l": "unsigned long long", "f": "float", "d": "double", "h": "unsigned short"}
 # A copy of two bytes would be wrong on the GPU: ptxas stores the low byte of a half as a number that it converts.

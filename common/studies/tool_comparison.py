@@ -1,4 +1,4 @@
-"""`make compare-tools`: which tool finds the mistakes of common/emulator/mistakes, on a machine with a GPU.
+"""`make compare-tools`: which tool finds the mistakes of common/emulator/programs/mistakes, on a machine with a GPU.
 
 Each case runs separately: without a tool, on the emulator, and under each of compute-sanitizer's tools. The outcomes
 go to docs/results/checks.json, a row for each case and tool, and from there to docs/emulator.md.
@@ -90,7 +90,7 @@ def record_tool_comparison() -> int:
 
 
 def build_mistakes(program: Path) -> Path:
-    """A program of common/emulator/mistakes, built for the emulator."""
+    """A program of common/emulator/programs/mistakes, built for the emulator."""
     work = paths.build_dir() / "checks" / program.stem
     work.mkdir(parents=True, exist_ok=True)
     return build_program(str(program), work, paths.build_cache())

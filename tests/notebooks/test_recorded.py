@@ -262,7 +262,7 @@ def test_stage_6_says_what_it_has_reached(machine):
 
 
 def said(tool: str, case: str) -> dict:
-    """What a tool said of one of the programs in common/emulator/mistakes."""
+    """What a tool said of one of the programs in common/emulator/programs/mistakes."""
     (row,) = [
         row
         for row in json.loads(records.TOOLS_RECORD.read_text())["rows"]

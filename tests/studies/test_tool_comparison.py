@@ -49,7 +49,7 @@ REFUSED = (
     "========= Error: Device not supported. Please refer to the documentation\n========= ERROR SUMMARY: 1 error\n"
 )
 EMULATOR = """\
-  error: races on partial, in common/emulator/mistakes/races_block.cu:31 (races)
+  error: races on partial, in common/emulator/programs/mistakes/races_block.cu:31 (races)
      kernel sum, 248 times, by 60 threads of 1 block; first block (0, 0, 0), thread (32, 0, 0)
 """
 
@@ -279,7 +279,7 @@ def test_marks_are_read(tmp_path):
 def test_findings_are_read():
     text = (
         "CUDA error: unspecified launch failure\n"
-        "  error: reads past the end of in, in common/emulator/mistakes/races_block.cu:12 (memory)\n"
+        "  error: reads past the end of in, in common/emulator/programs/mistakes/races_block.cu:12 (memory)\n"
         "     element 9 of in\n"
         "  warning: threads have returned, in other.h:3:7 (barriers)\n"
         "  and 4 more: fix these first\n"

@@ -17,7 +17,7 @@ from ..markdown import markdown_table
 
 
 def features_table(page: Path) -> str:
-    """A row for each program of common/emulator/features; each topic stands in its first row only."""
+    """A row for each program of common/emulator/programs/features; each topic stands in its first row only."""
     rows: list[list[str]] = []
     topic = ""
     for feature in read_features():

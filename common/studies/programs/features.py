@@ -1,4 +1,4 @@
-"""The programs of common/emulator/features: one for each feature of CUDA that the emulator supports or refuses.
+"""The programs of common/emulator/programs/features: one for each feature of CUDA that the emulator supports or refuses.
 
 A program's first two lines say what it shows, and whether the emulator supports it:
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from ...errors import UserError
 from ...paths import ROOT, display_path
 
-PROGRAMS = ROOT / "common" / "emulator" / "features"
+PROGRAMS = ROOT / "common" / "emulator" / "programs" / "features"
 HEAD = re.compile(
     r"// (?P<topic>[^:\n]+): (?P<title>.+)\n// Support: (?P<support>yes|approximate|refused)(?:: (?P<detail>.+))?\n"
 )

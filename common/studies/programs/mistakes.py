@@ -1,4 +1,4 @@
-"""The programs of common/emulator/mistakes: their cases, and the mistakes that are marked in them.
+"""The programs of common/emulator/programs/mistakes: their cases, and the mistakes that are marked in them.
 
 A case is a function `CASE(wrong_...)`, `CASE(warned_...)` or `CASE(right_...)`. Its lines reach from the end of
 the previous case to its own end; the comments `// BUG check: array` and `// WARNING check: array` mark mistakes.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...paths import ROOT
 
-PROGRAMS = ROOT / "common" / "emulator" / "mistakes"
+PROGRAMS = ROOT / "common" / "emulator" / "programs" / "mistakes"
 MARK_COMMENT = re.compile(r"// (?:BUG|WARNING) (?P<check>\w+)(?:: (?P<array>\w+))?$")
 CASE_LINE = re.compile(r"^CASE\((?P<name>\w+)\)")
 HEADLINE = re.compile(

@@ -15,7 +15,7 @@ import pytest
 
 NOT_SOURCES = ("__pycache__", ".ipynb_checkpoints")
 # Folders in a package that are no part of it for most proofs. A proof that needs one names its files.
-NOT_DATA = (*NOT_SOURCES, "tests", "mistakes", "features", "libraries")
+NOT_DATA = (*NOT_SOURCES, "tests", "programs", "libraries")
 
 
 class Keys:

@@ -27,7 +27,7 @@ def of_program(test: str) -> str:
 APART: dict[str, Callable[[str], str]] = {
     "tests/docs/test_build_reference.py": str,
     "tests/docs/troubleshooting/": str,
-    "tests/emulator/test_mistakes.py": of_program,
+    "common/emulator/tests/test_mistakes.py": of_program,
     "tests/exercises/test_exercises.py": str,
     "tests/notebooks/test_executed.py": str,
     "tests/stages/test_custom_op.py": str,

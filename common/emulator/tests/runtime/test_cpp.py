@@ -11,11 +11,11 @@ from common.stages import ROOT
 from support import ctest
 from support.features import compare
 
-CPP = ROOT / "tests" / "emulator" / "runtime" / "cpp"
+CPP = ROOT / "common" / "emulator" / "tests" / "runtime" / "cpp"
 pytestmark = [
     pytest.mark.needs("cmake", "g++", "googletest"),
     pytest.mark.proof(
-        "C++ tests of the emulator", files=["tests/emulator/runtime/cpp/*"], uses=["common.emulator.rewrite"]
+        "C++ tests of the emulator", files=["common/emulator/tests/runtime/cpp/*"], uses=["common.emulator.rewrite"]
     ),
 ]
 

@@ -19,7 +19,7 @@ from common.paths import ROOT, build_cache
 from common.studies import microbenchmarks
 from support.proofs.files import stage_files
 
-FOLDER = ROOT / "tests" / "emulator" / "counts"
+FOLDER = ROOT / "common" / "emulator" / "tests" / "counts"
 CORNERS = FOLDER / "corners.cu"
 SOURCES = (microbenchmarks.SOURCE, CORNERS)
 EVERY = [

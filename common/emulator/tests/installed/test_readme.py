@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[1] / "README.md").read_text()
+PAGE = (Path(__file__).parents[2] / "README.md").read_text()
 
 
 def block(language: str) -> str:

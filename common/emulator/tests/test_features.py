@@ -1,4 +1,4 @@
-"""The programs of common/emulator/features: each feature works as its program says, or is refused as it says."""
+"""The programs of common/emulator/programs/features: each feature works as its program says, or is refused as it says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from common.paths import ROOT, build_cache
 from common.studies.programs import features
 
 pytestmark = pytest.mark.proof(
-    "features of CUDA", files=["common/emulator/features/*", "common/emulator/libraries/**/*"]
+    "features of CUDA", files=["common/emulator/programs/features/*", "common/emulator/libraries/**/*"]
 )
 FEATURES = features.read_features()
 SEEDS = ("", "1", "20")  # orders of blocks and threads; the first is the usual one

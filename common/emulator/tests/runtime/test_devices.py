@@ -8,7 +8,7 @@ from common.paths import ROOT
 from tests.emulator.test_program import emulate
 
 pytestmark = pytest.mark.needs("g++")
-FEATURE = ROOT / "common" / "emulator" / "features" / "several_devices.cu"
+FEATURE = ROOT / "common" / "emulator" / "programs" / "features" / "several_devices.cu"
 
 
 @pytest.mark.parametrize("devices", ["1", "2"])
@@ -23,9 +23,9 @@ def test_memory_and_streams_of_another_device_are_reported():
     assert done.stdout.splitlines() == ["invalid resource handle", "an illegal memory access was encountered"]
     assert done.returncode == 66
     stream = "a launch is given a stream of device 0, but the current device is 1"
-    assert f"error: {stream}, in tests/emulator/programs/other_device.cu:12 (launch)" in done.stderr
+    assert f"error: {stream}, in common/emulator/tests/programs/other_device.cu:12 (launch)" in done.stderr
     memory = "writes x, which is memory of device 0, but the kernel runs on device 1"
-    assert f"error: {memory}, in tests/emulator/programs/other_device.cu:4 (memory)" in done.stderr
+    assert f"error: {memory}, in common/emulator/tests/programs/other_device.cu:4 (memory)" in done.stderr
     assert "device 1 needs cudaDeviceEnablePeerAccess(0, 0) for that" in done.stderr
 
 

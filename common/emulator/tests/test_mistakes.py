@@ -21,7 +21,7 @@ from common.studies.programs import mistakes
 from common.studies.programs.mistakes import Mistake, ReportEntry
 
 pytestmark = pytest.mark.proof(
-    "programs with mistakes", files=["common/emulator/mistakes/*", "common/emulator/libraries/**/*"]
+    "programs with mistakes", files=["common/emulator/programs/mistakes/*", "common/emulator/libraries/**/*"]
 )
 
 
