@@ -372,7 +372,7 @@ print("with 170:  ", in_a_process(lifetimes, LOOK_THROUGH, MALLOC_PERTURB_="170"
 # The launch of a GPU kernel (a function that runs on the GPU) is different: at the end of the statement, the kernel
 # is in a queue and may not have run. But you may still pass the pointer: torch keeps freed GPU memory for later
 # tensors, and gives this memory only to work that comes after this kernel in the same queue (a *stream*, see
-# notebook 03). (For a kernel on another stream, there is no such order, and you need `record_stream`.) Here are both
+# notebook 03b). (For a kernel on another stream, there is no such order, and you need `record_stream`.) Here are both
 # forms, with a kernel:
 
 # %%

@@ -22,9 +22,9 @@
 # - what an accessor does not check,
 # - and how much an accessor costs.
 #
-# You need notebook 03 and a C++ compiler. Without a GPU, the emulator runs the kernels. Kernels that are wrong on
-# purpose run on the emulator on every machine. The notebook takes about an hour. The first run spends a minute or
-# two of this time compiling.
+# You need notebooks 03 to 03c and a C++ compiler. Without a GPU, the emulator runs the kernels. Kernels that are
+# wrong on purpose run on the emulator on every machine. The notebook takes about an hour. The first run spends a
+# minute or two of this time compiling.
 
 # %%
 import sys

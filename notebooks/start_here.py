@@ -70,9 +70,9 @@ draw_thread_grid(count=10, block_size=4)
 #
 # Two more pieces are needed: a launch and a C++ function. The **launch** starts the kernel. The first two values in
 # `<<<...>>>` are the number of blocks and the number of threads in each block. The other two values are the size of
-# the shared memory and the stream; notebook 03 explains them. The **C++ function** `square` takes a tensor and
-# allocates the result. It calls `launch_square` with a pointer to the data of each tensor, and returns the result.
-# `inline` compiles the kernel, the launch and the C++ function, and returns a Python module.
+# the shared memory and the stream; notebooks 03b and 03c explain them. The **C++ function** `square` takes a tensor
+# and allocates the result. It calls `launch_square` with a pointer to the data of each tensor, and returns the
+# result. `inline` compiles the kernel, the launch and the C++ function, and returns a Python module.
 
 # %%
 LAUNCH = """

@@ -1,8 +1,8 @@
 """What a GPU computes with each PTX instruction that the emulator has, to compare the emulator with it.
 
 On a machine with a GPU, `python -m common.studies.ptx_results` records the results in
-common/emulator/tests/runtime/ptx_results.json. The program computes each instruction once for each thread of a block, with
-other inputs in each thread.
+common/emulator/tests/runtime/ptx_results.json. The program computes each instruction once for each thread of a block,
+with other inputs in each thread.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ TOOL_OUTCOMES = {
 LIBRARIES = ("-lcublas", "-lcufft", "-lcurand")  # that some programs use
 CASE_SECONDS = 20  # for one case under one tool
 JOBS = 8
-# The mistakes that notebook 03 shows: the complete output of the tools is recorded for these.
+# The mistakes that notebook 03c shows: the complete output of the tools is recorded for these.
 SHOWN_CASES = (
     "wrong_guard_off_by_one",
     "wrong_no_barrier_in_the_loop",

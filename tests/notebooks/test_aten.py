@@ -24,13 +24,13 @@ from support.proofs.files import notebook_files, stage_files
 pytestmark = [
     pytest.mark.needs("g++", "ninja"),
     pytest.mark.proof(
-        "claims of notebooks", files=[*notebook_files("02_aten", "03_cuda_pointers"), *stage_files(1, 2)]
+        "claims of notebooks", files=[*notebook_files("02_aten", "03b_kernel_in_torch"), *stage_files(1, 2)]
     ),
 ]
 
 # A loop around one operation, as the notebook has it.
 LOOP = "at::Tensor add_many" + ATEN["ADD_MANY"].partition("at::Tensor add_many")[2]
-# What notebook 03 shows of dispatch: a switch by macro and by hand.
+# What notebook 03b shows of dispatch: a switch by macro and by hand.
 KINDS = "template <typename T>\nstd::string name_of" + POINTERS["KIND_CPP"].partition("std::string name_of")[2]
 NEEDED = ("addmm", "cat", "elu", "elu_backward", "sigmoid_backward", "tanh_backward")
 GROUPS = {

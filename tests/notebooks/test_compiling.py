@@ -28,7 +28,10 @@ from support.proofs.files import notebook_files, stage_files
 
 pytestmark = [
     pytest.mark.needs("g++"),
-    pytest.mark.proof("claims of notebooks", files=[*notebook_files("02_aten", "03_cuda_pointers"), *stage_files()]),
+    pytest.mark.proof(
+        "claims of notebooks",
+        files=[*notebook_files("02_aten", "03_cuda_pointers", "03b_kernel_in_torch"), *stage_files()],
+    ),
 ]
 
 TORCH = Path(torch.__file__).parent

@@ -16,7 +16,7 @@ NEEDS = {
 }  # beside what all of them need
 # What any of them may load or show, and the commands that some of them start.
 READ = [*stage_files(), "stages/*/exercises/*/exercise.ini", "docs/results/*.json"]
-STARTED = {"03_cuda_pointers": ["common.commands.emulate"]}
+STARTED = {"03c_threads_together": ["common.commands.emulate"]}
 SOURCES = [
     pytest.param(
         source,

@@ -18,9 +18,10 @@ from common.inline import inline
 from support.labs import ACCESSORS, POINTERS, accessors, lab, launches, linear, who
 from support.proofs.files import notebook_files
 
+NAMES = ("03_cuda_pointers", "03b_kernel_in_torch", "03c_threads_together", "04_cuda_accessors")
 pytestmark = [
     pytest.mark.needs("g++"),
-    pytest.mark.proof("claims of notebooks", files=notebook_files("03_cuda_pointers", "04_cuda_accessors")),
+    pytest.mark.proof("claims of notebooks", files=notebook_files(*NAMES)),
 ]
 
 

@@ -48,14 +48,15 @@ def texts(notebook: str) -> dict[str, object]:
     return found
 
 
-ATEN, POINTERS, ACCESSORS = texts("02_aten"), texts("03_cuda_pointers"), texts("04_cuda_accessors")
+ATEN, ACCESSORS = texts("02_aten"), texts("04_cuda_accessors")
+POINTERS = texts("03_cuda_pointers") | texts("03b_kernel_in_torch") | texts("03c_threads_together")
 CUSTOM_OP = texts("05_custom_op")
 TENSORS, OTHER_CODE = texts("02b_tensors_in_cpp"), texts("02c_other_code")
 
 
 @cache
 def lab(name: str, cuda_source: str) -> ModuleType:
-    """One of the small kernels of notebook 03, with the host code that they share."""
+    """One of the small kernels of notebook 03c, with the host code that they share."""
     return inline(name, POINTERS["LAB_CPP"], cuda_source, ["run", "make"], target="emulator")
 
 

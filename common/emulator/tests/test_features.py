@@ -1,4 +1,4 @@
-"""The programs of common/emulator/programs/features: each feature works as its program says, or is refused as it says."""
+"""The programs in ../programs/features: each feature works as its program says, or is refused as it says."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ def build(feature: features.Feature, work: Path) -> Path:
 @pytest.mark.needs("g++")
 @of_support("yes", "approximate")
 def test_a_supported_feature_computes_what_it_should(feature, tmp_path):
-    """The programs compare their results themselves: the emulator finds no mistake in them, in any order, and without
-    checks the results are right on one core and on several."""
+    """The programs compare their results themselves. The emulator finds no mistake in them, in any order.
+
+    Without checks, the results are right on one core and on several.
+    """
     program = build(feature, tmp_path)
     others = {name: value for name, value in os.environ.items() if not name.startswith("EMULATOR_")}
     for seed in SEEDS:

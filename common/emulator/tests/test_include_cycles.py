@@ -1,4 +1,4 @@
-"""No C++ file of the project includes itself, neither directly nor through others."""
+"""No C++ file of the project includes itself, and folders of the runtime include only what is below them."""
 
 from __future__ import annotations
 
@@ -65,3 +65,52 @@ def test_a_cycle_is_found(tmp_path):
     assert [path.name for path in cycle] == ["a.h", "b.h", "c.h", "a.h"]
     (tmp_path / "parts" / "c.h").write_text('#include "../missing.h"\n')
     assert find_cycle(graph_of(tmp_path)) == []
+
+
+RUNTIME = ROOT / "common" / "emulator" / "runtime" / "src"
+# From the bottom up; those of one row do not include each other.
+LAYERS = (
+    ("state",),
+    ("report",),
+    ("memory",),
+    ("scheduler",),
+    ("synchronisation",),
+    ("ordering",),
+    ("races",),
+    ("counts",),
+    ("accesses",),
+    ("device", "tensors"),
+    ("api",),
+    ("textures", "launch"),
+)
+
+
+def wrong_includes(root: Path, layers: tuple[tuple[str, ...], ...]) -> list[str]:
+    """The includes between folders of `root` that do not go down, as "a.cpp includes b.h"."""
+    row = {folder: number for number, folders in enumerate(layers) for folder in folders}
+    pairs = [
+        (path.relative_to(root), other.relative_to(root))
+        for path, others in graph_of(root).items()
+        for other in others
+        if other.is_relative_to(root)
+    ]
+    return [
+        f"{one} includes {other}"
+        for one, other in pairs
+        if one.parts[0] != other.parts[0] and row[other.parts[0]] >= row[one.parts[0]]
+    ]
+
+
+def test_folders_of_the_runtime_include_only_what_is_below_them():
+    assert {path.name for path in RUNTIME.iterdir()} == {folder for layer in LAYERS for folder in layer}
+    assert wrong_includes(RUNTIME, LAYERS) == []
+
+
+def test_an_include_that_does_not_go_down_is_found(tmp_path):
+    files = {"low/a.h": "", "low/b.cpp": "../high/c.h", "high/c.h": "../low/a.h", "other/d.cpp": "../high/c.h"}
+    for name, included in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f'#include "{included}"\n' if included else "")
+    found = wrong_includes(tmp_path, (("low",), ("high", "other")))
+    assert found == ["low/b.cpp includes high/c.h", "other/d.cpp includes high/c.h"]

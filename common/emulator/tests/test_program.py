@@ -586,7 +586,9 @@ def test_a_compiler_speaks_of_the_learners_own_lines(name, words):
 def test_a_program_without_main():
     done = emulate("wrong/no_main")
     assert done.returncode == 1
-    assert done.stderr.startswith("error: common/emulator/tests/programs/wrong/no_main.cu does not link: it has no main(). ")
+    assert done.stderr.startswith(
+        "error: common/emulator/tests/programs/wrong/no_main.cu does not link: it has no main(). "
+    )
     assert "`make new`" in done.stderr
 
 

@@ -1,4 +1,4 @@
-"""The programs of common/emulator/programs/features: one for each feature of CUDA that the emulator supports or refuses.
+"""The emulator's programs/features: one for each feature of CUDA that it supports or refuses.
 
 A program's first two lines say what it shows, and whether the emulator supports it:
 

@@ -37,8 +37,14 @@ def test_each_worker_has_a_core_and_memory(monkeypatch, cores, gigabytes, worker
         ("tests/build/test_library.py::test_it", "tests/build/test_library.py"),
         ("tests/build/test_library.py::TestIt::test_it[a::b]", "tests/build/test_library.py"),
         ("tests/stages/test_fused.py::test_it[host-1]", "tests/stages/test_fused.py::test_it[host-1]"),
-        ("common/emulator/tests/test_mistakes.py::test_it[leaks-wrong_a-b]", "common/emulator/tests/test_mistakes.py::leaks"),
-        ("common/emulator/tests/test_mistakes.py::test_takes_it[leaks]", "common/emulator/tests/test_mistakes.py::leaks"),
+        (
+            "common/emulator/tests/test_mistakes.py::test_it[leaks-wrong_a-b]",
+            "common/emulator/tests/test_mistakes.py::leaks",
+        ),
+        (
+            "common/emulator/tests/test_mistakes.py::test_takes_it[leaks]",
+            "common/emulator/tests/test_mistakes.py::leaks",
+        ),
         ("common/emulator/tests/test_mistakes.py::test_it", "common/emulator/tests/test_mistakes.py::test_it"),
         (
             "tests/docs/troubleshooting/test_running.py::test_it",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from common.emulator.tests.test_program import emulate
 from common.paths import ROOT
-from tests.emulator.test_program import emulate
 
 pytestmark = pytest.mark.needs("g++")
 FEATURE = ROOT / "common" / "emulator" / "programs" / "features" / "several_devices.cu"
