@@ -15,7 +15,7 @@ from support.labs import definitions
 from support.profiled import operations
 
 functions, linear = load(0).functions, load(0).linear
-shown = definitions("00a_autograd")
+shown, outputs = definitions("00a_autograd"), definitions("00d_second_derivatives")
 KNOTS, VALUES = [0.0, 1.0, 3.0], [1.0, 2.0, -5.0]
 
 
@@ -377,7 +377,7 @@ def test_what_is_no_tensor_cannot_be_saved():
 def test_mark_dirty_rewrites_the_history():
     for call, expected, name in (
         (functions.exp_, [1.0, math.e], "ExpBackward"),
-        (shown.ExpUntold.apply, [1.0, 1.0], "MulBackward0"),  # silently around it
+        (outputs.ExpUntold.apply, [1.0, 1.0], "MulBackward0"),  # silently around it
     ):
         start = leaf(0.0, 1.0)
         x = start * 1
@@ -391,7 +391,7 @@ def test_mark_dirty_rewrites_the_history():
 def test_a_leaf_is_refused_only_if_autograd_knows():
     with pytest.raises(RuntimeError, match="leaf"):
         functions.exp_(leaf(0.0))
-    shown.ExpUntold.apply(leaf(0.0))
+    outputs.ExpUntold.apply(leaf(0.0))
 
 
 @pytest.mark.syllabus("0.3f")
@@ -443,7 +443,7 @@ def test_an_unused_output_gives_zeros_or_none():
 def test_a_multiplication_by_a_constant_passes_none_on():
     x = leaf(1.0)
     assert gradient(functions.scale(x, -3.0), x) == [-3]
-    y = shown.Stop.apply(functions.scale(x, -3.0))
+    y = outputs.Stop.apply(functions.scale(x, -3.0))
     assert torch.autograd.grad(y, x, torch.ones_like(y), allow_unused=True) == (None,)
 
 

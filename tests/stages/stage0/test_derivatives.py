@@ -12,7 +12,7 @@ from common.check.primer.checks import refuses_second_derivatives
 from support.labs import definitions
 
 functions = load(0).functions
-shown = definitions("00a_autograd")
+shown, checked = definitions("00d_second_derivatives"), definitions("00e_gradcheck")
 SAVED = "slope", "slope and x", "slope and result"
 
 
@@ -127,8 +127,8 @@ def test_a_backward_in_numpy_becomes_a_function_of_its_own():
 @pytest.mark.syllabus("0.5a")
 def test_the_jacobian_of_backward_is_that_of_the_differences():
     x = leaf(0.5, -1.0, 2.0)
-    numerical = shown.numerical_jacobian(functions.cube, x, 1e-6)
-    by_backward = shown.jacobian_of_backward(functions.cube, x)
+    numerical = checked.numerical_jacobian(functions.cube, x, 1e-6)
+    by_backward = checked.jacobian_of_backward(functions.cube, x)
     assert torch.allclose(numerical, by_backward, rtol=1e-7, atol=1e-8)
     assert gradcheck(functions.cube, x)
 
@@ -151,23 +151,23 @@ def test_right_gradients_fail_in_float32():
 @pytest.mark.syllabus("0.5c")
 def test_step_and_tolerances(monkeypatch):
     x = leaf(1.0)
-    monkeypatch.setattr(shown.SinOff, "factor", 1.0001)
-    assert gradcheck(shown.SinOff.apply, x)
-    assert not gradcheck(shown.SinOff.apply, x, rtol=1e-6, atol=1e-8, raise_exception=False)
+    monkeypatch.setattr(checked.SinOff, "factor", 1.0001)
+    assert gradcheck(checked.SinOff.apply, x)
+    assert not gradcheck(checked.SinOff.apply, x, rtol=1e-6, atol=1e-8, raise_exception=False)
     assert gradcheck(torch.exp, x)
     assert not gradcheck(torch.exp, x, eps=0.1, raise_exception=False)  # too long a step for a curve
 
 
 @pytest.mark.syllabus("0.5d")
 def test_what_gradcheck_cannot_see():
-    assert gradcheck(shown.AbsForPositive.apply, leaf(0.5, 2.0))
-    assert not gradcheck(shown.AbsForPositive.apply, leaf(-0.5), raise_exception=False)
+    assert gradcheck(checked.AbsForPositive.apply, leaf(0.5, 2.0))
+    assert not gradcheck(checked.AbsForPositive.apply, leaf(-0.5), raise_exception=False)
 
     rows = torch.randn(2, 3, dtype=torch.float64)
-    assert gradcheck(shown.SquareInRows.apply, rows.clone().requires_grad_())
-    assert not gradcheck(shown.SquareInRows.apply, rows.t().requires_grad_(), raise_exception=False)
+    assert gradcheck(checked.SquareInRows.apply, rows.clone().requires_grad_())
+    assert not gradcheck(checked.SquareInRows.apply, rows.t().requires_grad_(), raise_exception=False)
 
-    assert gradcheck(shown.Sine.apply, leaf(0.3, -0.8))
+    assert gradcheck(checked.Sine.apply, leaf(0.3, -0.8))
 
 
 @pytest.mark.syllabus("0.5e")
@@ -175,5 +175,5 @@ def test_gradcheck_refuses_overlap_and_what_varies():
     with pytest.raises(RuntimeError, match="non-overlapping"):
         gradcheck(torch.sin, torch.ones(1, dtype=torch.float64).expand(3).requires_grad_())
     with pytest.raises(RuntimeError, match="Backward is not reentrant"):
-        gradcheck(shown.SinVaries.apply, leaf(0.5, 1.0))
-    assert gradcheck(shown.SinVaries.apply, leaf(0.5, 1.0), nondet_tol=1e-9)
+        gradcheck(checked.SinVaries.apply, leaf(0.5, 1.0))
+    assert gradcheck(checked.SinVaries.apply, leaf(0.5, 1.0), nondet_tol=1e-9)
