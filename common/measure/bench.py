@@ -21,7 +21,7 @@ from ..results import records, schema, sources
 from ..results.formatting import format_recorded_times
 from ..results.rows import describe_drift, quiet_part
 from ..stages import Stage
-from . import kernel_times
+from . import kernel_times, last_tour
 from .cell_times import (
     MATHS,
     Plan,
@@ -61,7 +61,7 @@ def measure_stages(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], 
 
     Each device is measured in a separate process, because a process can load only one target of a stage.
     """
-    hashes = {str(stage.number): sources.hash_stage(stage) for stage in [stages.find_stage(1), *wanted]}
+    hashes = hash_stages(wanted)
     result = {"schema": schema.SCHEMA, "quick": plan.rounds < FULL.rounds, **records.start_record(hashes)}
     result |= {"rows": [], "kernels": [], "sequences": [], "not_run": [], "repeats": []}
     if "cuda" not in devices:
@@ -75,13 +75,23 @@ def measure_stages(plan: Plan, devices: Sequence[str], wanted: Sequence[Stage], 
                     result[part] += entries
                 if output:
                     records.write_result(result, output)  # a later part may crash the machine
+    say_what_is_missing(result, devices, wanted)
+    return result
+
+
+def hash_stages(wanted: Sequence[Stage]) -> dict[str, str]:
+    """The hashes of stage 1, which has eager's cell, and of the stages to measure, by their numbers."""
+    return {str(stage.number): sources.hash_stage(stage) for stage in [stages.find_stage(1), *wanted]}
+
+
+def say_what_is_missing(result: dict, devices: Sequence[str], wanted: Sequence[Stage]) -> None:
+    """Prints what was not measured and why, and without a GPU the recorded times of stages that only it runs."""
     for entry in result["not_run"]:
         console.say(f"  not run: {entry['name']}, {entry['what']} ({entry['device']}): {entry['reason']}")
     if "cuda" not in devices:
         for stage in wanted:
             if is_only_emulated(stage):
                 console.say("\n" + format_recorded_times(stage))
-    return result
 
 
 def parts_of(plan: Plan, device: str, wanted: Sequence[Stage], repeats: list[dict]) -> Iterator[tuple]:
@@ -173,9 +183,18 @@ def devices_to_measure(wanted: str | None) -> list[str]:
 
 
 def measure_for_tour(wanted: Sequence[Stage]) -> dict:
-    """The measurement of `make tour`: two sizes, on the GPU if there is one; kept in out/bench.json."""
+    """The measurement of `make tour`: two sizes, on the GPU if there is one; kept in out/bench.json.
+
+    The last one is shown again while nothing has changed.
+    """
     timed = [stage for stage in wanted if stage.is_timed]
-    return measure_stages(TOUR, available_devices()[-1:], timed, records.MEASURED)
+    devices = available_devices()[-1:]
+    last = last_tour.find_last(TOUR, devices[0], hash_stages(timed))
+    if not last:
+        return measure_stages(TOUR, devices, timed, records.MEASURED)
+    last_tour.show_again(last)
+    say_what_is_missing(last, devices, timed)
+    return last
 
 
 def is_only_emulated(stage: Stage) -> bool:

@@ -96,6 +96,7 @@ def bare():
 
 
 @proof
+@proof
 @pytest.mark.needs("g++")
 def test_the_stage_without_any_idea_is_right_on_a_cpu(bare):
     module = ablation_variants.load_variant(ablation_variants.BARE, bare["none", "host"], "host")
@@ -103,6 +104,7 @@ def test_the_stage_without_any_idea_is_right_on_a_cpu(bare):
         assert difference(case, outputs(module.lltm, case)) is None
 
 
+@proof
 @proof
 @pytest.mark.needs("g++")
 def test_what_is_kept_for_backward_is_as_large_with_gates(bare):
@@ -119,6 +121,7 @@ def test_what_is_kept_for_backward_is_as_large_with_gates(bare):
     )  # gates, new_cell
 
 
+@proof
 @pytest.mark.needs("g++")
 def test_a_library_is_found_again_and_shared_by_equal_sources(bare, monkeypatch):
     monkeypatch.setattr(ablation_variants, "compile_variants", None)

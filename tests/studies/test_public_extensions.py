@@ -40,6 +40,7 @@ def test_what_does_not_build_says_why(tmp_path):
 
 
 @pytest.mark.needs("g++")
+@pytest.mark.proof("studies")
 def test_a_wrong_and_a_reported_result_are_told_apart(tmp_path, monkeypatch):
     (tmp_path / "setup.py").write_text(SETUP)
     (tmp_path / "fill.cu").write_text(SOURCE)

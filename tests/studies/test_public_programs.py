@@ -39,6 +39,7 @@ def test_the_record_has_every_program():
 
 
 @pytest.mark.needs("g++")
+@pytest.mark.proof("studies")
 def test_the_outcomes_are_told_apart(tmp_path):
     folder = tmp_path / "clone"
     folder.mkdir()

@@ -39,6 +39,7 @@ HOLDS = {
     "versions": "compared as numbers",
     "console": "steps, tables",
     "pip": "runs pip",
+    "key": "what a result depends on",
     "paths": "root, build/",
     "errors": "UserError",
     "emulator": "a tool of its own: rewrite, runtime (C++), toolchain, counts, mistakes",

@@ -539,3 +539,10 @@ def test_this_machine_s_versions_are_one_line():
     assert "\n" not in line
     assert line.startswith("Python 3.")
     assert ", torch 2." in line
+
+
+def test_proofs_that_share_a_build_have_one_name():
+    mistakes = "common/emulator/tests/test_mistakes.py::test_it"
+    assert plugin.build_of(f"{mistakes}[leaks-wrong_a]") == plugin.build_of(f"{mistakes}[leaks-wrong_b]")
+    assert plugin.build_of(f"{mistakes}[leaks-wrong_a]") != plugin.build_of(f"{mistakes}[races-wrong_a]")
+    assert plugin.build_of("tests/pages/test_start.py::test_it") == "tests/pages/test_start.py::test_it"
