@@ -83,18 +83,18 @@ def test_an_edit_is_built_and_its_undoing_found(toy):
 
 @pytest.mark.parametrize("variable", ["CXXFLAGS", "CFLAGS", "LDFLAGS"])
 def test_flags_are_part_of_the_key(toy, monkeypatch, variable):
-    before = library.stage_key(toy, "host")
+    before = library.folder_key(toy.folder, "host")
     monkeypatch.setenv(variable, "-O1")
-    assert library.stage_key(toy, "host") != before
+    assert library.folder_key(toy.folder, "host") != before
 
 
 def test_the_compiler_is_part_of_the_key(toy, monkeypatch, tmp_path):
-    before = library.stage_key(toy, "host")
+    before = library.folder_key(toy.folder, "host")
     other = tmp_path / "g++-99"
     other.write_text("#!/bin/sh\necho 'g++ 99.0'\n")
     other.chmod(0o755)
     monkeypatch.setenv("CXX", str(other))
-    assert library.stage_key(toy, "host") != before
+    assert library.folder_key(toy.folder, "host") != before
 
 
 def test_loads_once_for_a_target(toy, monkeypatch):
