@@ -188,11 +188,6 @@ def _library(folder: Path) -> Path:
     return next(folder.rglob("_C*.so"), folder / nvcc.RESULT)
 
 
-def stage_key(stage: Stage, target: str) -> str:
-    """A hash of everything that a stage's build depends on."""
-    return folder_key(stage.folder, target)
-
-
 def folder_key(folder: Path, target: str, quick: bool = False, settings: Mapping[str, str] | None = None) -> str:
     """A hash of everything that a build depends on."""
     import torch

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from ..emulator import Extension, hold_job, max_jobs, version_text
+from .host import cpp_standard
 
 RESULT = "architectures.json"
 
@@ -50,14 +51,10 @@ def compile_for_architectures(folder: Path, extension: Extension, work: Path, lo
 
     The first one is compiled alone and with its host code, so that an ordinary mistake is reported only once.
     """
-    import torch
-
     kernels = [source for source in extension.sources if source.endswith(".cu")]
-    # torch compiles as C++20 from 2.12 on.
-    standard = "-std=c++20" if torch.torch_version.TorchVersion(torch.__version__) >= (2, 12) else "-std=c++17"
     flags = [*extension.nvcc_defaults, *extension.defines, *(f"-I{path}" for path in extension.include_dirs)]
     flags += ["--compiler-options", "-fPIC", *extension.nvcc]
-    flags += [] if any(flag.startswith("-std=") for flag in extension.nvcc) else [standard]
+    flags += [] if any(flag.startswith("-std=") for flag in extension.nvcc) else [cpp_standard()]
 
     def compile_pair(architecture: str, source: str, what: str) -> tuple[str, float | None, str]:
         output = work / "temp" / f"{kernels.index(source)}.{architecture}"

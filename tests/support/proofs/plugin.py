@@ -258,11 +258,14 @@ class Proofs:
             return
         self.record()
         keys = self.keys() if self.mode in ("record", "all") else None
-        behaviours = self.behaviours(keys) if keys else {}
+        if not keys:
+            return
+        behaviours = self.behaviours(keys)
         self.store.update(self.versions, {name: " ".join(now) for name, now in behaviours.items()}, ())
-        if self.mode in ("record", "all") and self.is_whole(exitstatus):
+        if self.is_whole(exitstatus):
             known = {name: group.key for name, group in self.groups.items()}
-            self.store.prune(known | {name: now.identity for name, now in behaviours.items()})
+            contracts = {contract.name: keys.recorded_of(contract).identity for contract in keys.contracts}
+            self.store.prune(known | contracts | {name: now.identity for name, now in behaviours.items()})
 
     def record(self) -> None:
         """Records the groups that have passed so far, and removes those that failed."""
@@ -273,16 +276,15 @@ class Proofs:
     def behaviours(self, keys: Keys) -> dict[str, Behaviour]:
         """What to record of each contract: its tests and files as they are now.
 
-        If the files have changed and the tests have not, only a run in which all of these tests pass shows that the
-        behaviour is still the same. Until then, the files on record stay, so that a change of the tests counts.
+        If the files have changed, only a run in which all of these tests pass shows what they do. Until then, the
+        record stays as it is.
         """
         found = {}
         for contract in keys.contracts:
-            now = keys.behaviour_of(contract)
-            _, tests, files = keys.recorded_of(contract)
+            now, before = keys.behaviour_of(contract), keys.recorded_of(contract)
             passed = contract.name in self.contracts and self.contracts[contract.name].passed
-            is_shown = passed or now.tests != tests or now.files == files
-            found[contract.name] = now if is_shown else now._replace(files=files)
+            if passed or now.files == before.files:
+                found[contract.name] = now
         return found
 
     def is_whole(self, exitstatus: int) -> bool:
