@@ -86,9 +86,8 @@ def test_a_change_of_any_file_makes_all_that_depends_on_it_stale(copied):
 
 def keys_of(stage: Stage, of_build: bool) -> list[str]:
     """The keys of the stage's records and checks, and of its build."""
-    return [
-        sources.hash_stage(stage), earlier.key_of(stage), *([library.folder_key(stage.folder, "host")] if of_build else [])
-    ]  # fmt: skip
+    builds = [library.folder_key(stage.folder, "host")] if of_build else []
+    return [sources.hash_stage(stage), earlier.key_of(stage), *builds]
 
 
 def test_the_code_is_all_that_python_and_the_compilers_read():
