@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "../../../../runtime/src/report/call.h"
 #include "../../../../runtime/src/api/memory/copy_checks.h"
 #include "../../../../runtime/src/api/streams/streams.h"
+#include "../../../../runtime/src/report/call.h"
 
 EMULATOR_BEGIN
 namespace emulator {
