@@ -1,4 +1,4 @@
-"""What notebook 06 says of limits, of what nvcc and g++ make of a text, and of autograd in C++."""
+"""What notebooks 06 and 06b say of limits, of what nvcc and g++ make of a text, and of autograd in C++."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ from common.results import records
 from support.labs import definitions, texts
 from support.proofs.files import notebook_files, stage_files
 
-pytestmark = pytest.mark.proof("claims of notebooks", files=[*notebook_files("06_fused"), *stage_files()])
-
-
-NOTEBOOK, TEXTS = definitions("06_fused"), texts("06_fused")
-vars(NOTEBOOK).update(
-    TEXTS, CSRC=stages.get_stage(6).folder / "csrc", NOP=0x918, LOG2_E=torch.tensor(1.4426950408889634)
+pytestmark = pytest.mark.proof(
+    "claims of notebooks", files=[*notebook_files("06_fused", "06b_overhead"), *stage_files()]
 )
+
+
+NOTEBOOK, OVERHEAD = definitions("06_fused"), definitions("06b_overhead")
+TEXTS = texts("06_fused") | texts("06b_overhead")
+CSRC = stages.get_stage(6).folder / "csrc"
+vars(NOTEBOOK).update(TEXTS, CSRC=CSRC, NOP=0x918, LOG2_E=torch.tensor(1.4426950408889634))
+vars(OVERHEAD).update(CSRC=CSRC)
 KERNEL = NOTEBOOK.kernel_text()
 EXACT = KERNEL.replace("fast::sigmoid", "sigmoid").replace("fast::elu", "elu")
 STORE = 0x986
@@ -93,7 +96,7 @@ def test_fast_units_cost_a_few_ulp_and_near_zero_all_digits():
 
 def test_the_series_is_the_stage_s():
     """The same coefficients, and the same place where it takes over."""
-    text = (NOTEBOOK.CSRC / "lltm_gates.h").read_text()
+    text = (CSRC / "lltm_gates.h").read_text()
     assert [int(number) for number in re.findall(r"1\.0f / (\d+)", text)] == [6, 24, 120, 720]
     assert "z > -0.35f ? series" in text
 
@@ -252,7 +255,7 @@ def test_requests_and_sectors_of_ncu_are_what_the_emulator_counts():
 
 @pytest.fixture(scope="module")
 def overhead():
-    """Notebook 06's library of one operator with four kinds of gradient."""
+    """Notebook 06b's library of one operator with four kinds of gradient."""
     folder = build_dir() / "notebooks" / f"torch-{torch.__version__}" / "overhead"  # the notebook's own
     folder.mkdir(parents=True, exist_ok=True)
     options = {"is_python_module": False, "no_implicit_headers": True, "extra_cflags": ["-O2"]}
@@ -269,9 +272,9 @@ def test_whole_under_compile_only_by_the_dispatcher(overhead):
         (gradient,) = torch.autograd.grad(twice(x).sum(), x)
         assert (twice(x).tolist(), gradient.tolist()) == ([2, 2, 2], [2, 2, 2])
     torch._dynamo.reset()
-    assert NOTEBOOK.compiled(overhead.redispatching)(x).tolist() == [3, 3, 3]
+    assert OVERHEAD.compiled(overhead.redispatching)(x).tolist() == [3, 3, 3]
     with pytest.raises(Exception, match="data is not allocated yet"):
-        NOTEBOOK.compiled(overhead.straight)(x)
+        OVERHEAD.compiled(overhead.straight)(x)
     opcheck(overhead.redispatching, (x,))
     found = opcheck(overhead.straight, (x,), raise_exception=False)
     assert {test for test, result in found.items() if result != "SUCCESS"} == {"test_aot_dispatch_dynamic"}
@@ -310,8 +313,8 @@ def test_a_backward_in_cpp_runs_no_python():
 @pytest.mark.syllabus("6.4a")
 def test_a_backward_on_a_cpu_runs_on_the_thread_that_asked():
     x = torch.ones(1, requires_grad=True)
-    torch.autograd.grad(NOTEBOOK.Who.apply(x), x, torch.ones(1))
-    assert NOTEBOOK.Who.thread == NOTEBOOK.threading.get_ident()
+    torch.autograd.grad(OVERHEAD.Who.apply(x), x, torch.ones(1))
+    assert OVERHEAD.Who.thread == OVERHEAD.threading.get_ident()
 
 
 # The flags of a CPU ------------------------------------------------------------------------------------------------
@@ -356,8 +359,8 @@ def test_parallel_for_is_one_piece_without_openmp():
 @pytest.mark.needs("g++")
 def test_a_choice_stops_a_loop_until_nobody_looks_at_exceptions():
     flags = ["-O3", "-mavx2", "-mfma"]
-    assert NOTEBOOK.vectorised(TEXTS["PLAIN"], *flags).startswith("not vectorized")
-    assert NOTEBOOK.vectorised(TEXTS["PLAIN"], *flags, "-fno-trapping-math").startswith("loop vectorized")
+    assert OVERHEAD.vectorised(TEXTS["PLAIN"], *flags).startswith("not vectorized")
+    assert OVERHEAD.vectorised(TEXTS["PLAIN"], *flags, "-fno-trapping-math").startswith("loop vectorized")
 
 
 @x86
