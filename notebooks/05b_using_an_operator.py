@@ -489,7 +489,7 @@ axis.axvline(1, color="#1a1a1a", lw=1)
 axis.set_yticks(range(len(GAINS)), [f"{name}: {case}" for name, case in GAINS])
 axis.set_xscale("log", base=2)
 axis.set_xticks([0.5, 1, 2, 4], ["half", "1", "twice", "4 times"])
-axis.set(ylim=(len(GAINS) - 0.5, -0.5), xlabel="gain: left of the line somebody else's kernel was faster")
+axis.set(ylim=(len(GAINS) - 0.5, -0.5), xlabel="gain: left of the line, the existing kernel was faster")
 plt.show()
 
 # %% [markdown]
