@@ -1,10 +1,14 @@
-"""A check may leave programs in the folder that it runs in; they are not what the student handed in."""
+"""What a check leaves behind in a sandbox, and whose mistake it is when it fails there."""
 
 from __future__ import annotations
 
-from common.exercises import find
-from common.exercises.checking import Verdict
-from common.exercises.grading import grade
+import pytest
+
+from common.exercises import find, variants, workspace
+from common.exercises.checking import Verdict, check_folder
+from common.exercises.grading import grade, sandbox
+from common.exercises.grading.isolation import Isolation
+from support.exercises import learner
 
 
 def test_a_program_that_a_check_has_built_costs_no_points(tmp_path, monkeypatch):
@@ -22,3 +26,17 @@ def test_a_program_that_a_check_has_built_costs_no_points(tmp_path, monkeypatch)
     mark = grade.grade_exercise(tmp_path / "student", exercise, None)
     assert (mark.outcome, mark.message) == ("passed", "")
     assert mark.look_at == ("build.py:2 (sys.modules)",)
+
+
+@pytest.mark.needs("bwrap")
+def test_an_error_in_a_check_counts_as_the_submissions_mistake(tmp_path):
+    """In a sandbox, a forged reply may have caused it."""
+    exercise = learner.read(tmp_path / "exercises", rule="def check(work):\n    1 / 0\n")
+    folder = tmp_path / "work"
+    workspace.write_files(variants.starter(exercise) | {"answer.py": ""}, folder)
+    for path in (tmp_path, folder):
+        path.chmod(0o755)
+    with Isolation(sandbox.choose_sandbox("bubblewrap")) as boxes:
+        verdict = check_folder(exercise, folder, isolation=boxes)
+    assert "not your mistake" not in verdict.message
+    assert "the check cannot process what your code returned or printed: ZeroDivisionError" in verdict.message
