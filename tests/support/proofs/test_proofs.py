@@ -340,9 +340,9 @@ def test_tests_of_a_contract_of_which_one_fails_show_nothing(contract):
     fails = (contract.root / TESTS).read_text().replace("assert True", "assert lib.deep.VALUE == 1")
     contract.write(TESTS, fails)
     contract.run("--proofs=all").assert_outcomes(passed=6)
-    contract.write("lib/deep/__init__.py", "VALUE = 2\n")
+    contract.write("lib/deep/__init__.py", "VALUE = 2  # of another length: bytecode is found by time and size\n")
     contract.run("--proofs=record").assert_outcomes(passed=2, failed=1, skipped=3)
-    contract.write(TESTS, fails.replace("== 1", "== 2"))
+    contract.write(TESTS, fails.replace("== 1", "in (1, 2)"))
     assert due(contract) == {ONE, TWO, CHECK, DEEP}
 
 
