@@ -185,7 +185,7 @@ LadderChart()
 #
 # | you want to | do this |
 # |---|---|
-# | learn to write extensions step by step | open the notebook `01_python`, then one notebook per stage |
+# | learn to write extensions step by step | open the notebook `01_python`, then those of each stage |
 # | learn to write an `autograd.Function` first | open the notebook `00a_autograd` before `01_python` |
 # | practise | `make next` names an exercise, `make check` says what is wrong with your answer |
 # | make an operator of your own function y = f(x) | `make new NAME=gelu KIND=elementwise`: you change three lines |
