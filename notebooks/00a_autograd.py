@@ -18,8 +18,8 @@
 # stages 5 and 6, you give the same two parts to torch without this class.) This notebook explains each part of the
 # class with very short functions as examples, without any C++. If you have written such a class before, go to
 # `01_python`, and come back when a gradient is wrong: much of this notebook is about gradients that are wrong
-# without any error message. Notebook 00d continues with changes in place, several outputs and second derivatives, and
-# 00e with `gradcheck` and a layer that uses all of this.
+# without any error message. Notebook 00b continues with changes in place, several outputs and second derivatives, and
+# 00c with `gradcheck` and a layer that uses all of this.
 #
 # You need Python and PyTorch. The notebook takes about 40 minutes.
 
@@ -344,7 +344,7 @@ for name, function in (("torch.round", torch.round), ("Round", Round.apply), ("p
     print(f"{name:11} {function(x).tolist()}  gradient of the squares {gradient.tolist()}  gradcheck {right}")
 
 # %% [markdown]
-# `gradcheck`, which notebook 00e explains, compares the gradient with the derivative. Here the gradient and the
+# `gradcheck`, which notebook 00c explains, compares the gradient with the derivative. Here the gradient and the
 # derivative differ on purpose, so the check should fail. Test such a Function in another way: compare the result
 # with `torch.round`, and the gradient with the gradient that you intended. In this example, the intended gradient is
 # that of `plain_round`, which uses `detach` and needs no Function. So here, too, the plain function is the better
@@ -720,7 +720,7 @@ for FirstTwo.copied in (False, True):
 
 # %% [markdown]
 # `clone()` makes a copy, which takes time and memory, and avoids the problem. If forward itself changes its argument
-# in place, the rule is different: return the argument as it is, and call `mark_dirty`. Notebook 00d shows how.
+# in place, the rule is different: return the argument as it is, and call `mark_dirty`. Notebook 00b shows how.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/repair_the_function`, a Function with three of these mistakes. `show("0/repair_the_function")`
@@ -878,5 +878,5 @@ for name, keep in ways.items():
 # - backward returns a gradient for each argument. Save tensors with `save_for_backward` and store the rest on `ctx`.
 #   Never change an incoming gradient.
 #
-# Next: notebook 00d, about changes in place, outputs and second derivatives. Or continue with `01_python`, the
+# Next: notebook 00b, about changes in place, outputs and second derivatives. Or continue with `01_python`, the
 # recurrent cell that is the example of all later stages.

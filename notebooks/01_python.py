@@ -543,7 +543,7 @@ for name, ours, autograds in zip(("input", "weights", "bias", "old_h", "old_cell
 # The five gradients are equal to autograd's up to the last bits. But the derivative of these gradients would be
 # wrong without an error, because the gates are constants for autograd in `backward`. Stage 1 has the same code in
 # `by_hand.py`, as a second Function that raises an error for second derivatives (notebooks
-# `00d_second_derivatives` and `02_aten` explain it).
+# `00b_second_derivatives` and `02_aten` explain it).
 #
 # The function `difference` compares the results of `by_hand.py` with a separate reference in float64, at sizes and
 # values that often reveal mistakes. (`load(1)` above has imported stage 1's folder as the package `lltm_stage1`.)
@@ -637,7 +637,7 @@ plt.show()
 # Each curve has the shape of a V. On the right the step is too large, because the function is curved: the error
 # grows with the square of the step. On the left the rounding error is larger than the difference. With a step of
 # 10⁻⁶, the result has many correct digits in float64, and hardly any in float32. (How many exactly depends on the
-# function: for the x³ of notebook 00e, the error is a few per cent.) So **use gradcheck in float64, always**, and
+# function: for the x³ of notebook 00c, the error is a few per cent.) So **use gradcheck in float64, always**, and
 # compare float32 with a float64 reference.
 
 # %% [markdown]

@@ -949,7 +949,7 @@ print("of Once   ", penalised_gradient(Once.apply))
 # %% [markdown]
 # Both results are wrong, and there is neither an error nor a warning. `Once` returns the gradient of the loss
 # without the penalty: its error is raised in a node that no path from the penalty to the bias contains, as notebook
-# 00d shows.
+# 00b shows.
 #
 # `gradcheck` passes, because the first derivative is right. `gradgradcheck` finds the mistake:
 

@@ -441,7 +441,7 @@ attempt(lambda: torch.autograd.gradgradcheck(gated, doubles))
 # raises an error. (Without this registration, torch would only warn, and a second derivative would then be None,
 # raise an error, or be zero, as in the three calls above.)
 #
-# The call of `pointwise_backward` is a node in autograd's graph, as the call of a second Function in notebook 00d.
+# The call of `pointwise_backward` is a node in autograd's graph, as the call of a second Function in notebook 00b.
 # This node must be connected with all arguments of the cell, so that the error reaches every caller,
 # `torch.autograd.grad` included. It gets `new_cell`, a result of `pointwise`, which leads to all of them. The gates
 # are marked as non-differentiable, so they lead nowhere. The next cell computes the gradient for the bias of a loss

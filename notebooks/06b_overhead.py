@@ -286,7 +286,7 @@ for name in ("redispatching", "straight"):
 #
 # Of the stage's four operators, only `cell` has a derivative. Its backward calls `cell_backward`. If a caller
 # differentiates the gradient, the call of `cell_backward` must be a node that raises an error, and this node must be
-# connected with all arguments of the cell (notebook 00d). An autograd kernel for the key `Autograd` does this. One
+# connected with all arguments of the cell (notebook 00b). An autograd kernel for the key `Autograd` does this. One
 # function handles the three operators without a derivative:
 
 # %%
@@ -305,7 +305,7 @@ print(autograd_cpp[start:end])
 # It would not be enough to call the operator first and to attach the error to each result, by a Function that
 # returns its argument unchanged. Its node would be connected only with the result of the operator, which has no
 # history. Then `backward()` would raise the error, but `torch.autograd.grad` would silently omit a part of the
-# derivative, as in notebook 00d. The next cell computes the gradient for the bias of a loss that contains the
+# derivative, as in notebook 00b. The next cell computes the gradient for the bias of a loss that contains the
 # gradient for the old cell:
 
 # %%

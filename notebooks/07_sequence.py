@@ -342,7 +342,7 @@ print(f"one product of {tuple(d_z.flatten(0, 1).T.shape)} and {tuple(h_before.fl
 # torch whose second derivatives are right on a CPU, so theirs have to be right, too. This takes two steps:
 #
 # - Backward computes with z and the cells of all steps. If they were saved intermediate results, they would be
-#   constants for autograd (notebook 00d). So the autograd function returns them as further results, and its backward
+#   constants for autograd (notebook 00b). So the autograd function returns them as further results, and its backward
 #   also adds the gradients that arrive for them. Callers of the stage do not see these results.
 # - Autograd cannot record a kernel. If the caller sets `create_graph=True`, grad mode is on in backward. Then
 #   `csrc/sequence_differentiable.cpp` computes the gradient in torch's own operations, which autograd records. It

@@ -15,7 +15,7 @@ from support.labs import definitions
 from support.profiled import operations
 
 functions, linear = load(0).functions, load(0).linear
-shown, outputs = definitions("00a_autograd"), definitions("00d_second_derivatives")
+shown, outputs = definitions("00a_autograd"), definitions("00b_second_derivatives")
 KNOTS, VALUES = [0.0, 1.0, 3.0], [1.0, 2.0, -5.0]
 
 

@@ -12,7 +12,7 @@ from common.check.primer.checks import refuses_second_derivatives
 from support.labs import definitions
 
 functions = load(0).functions
-shown, checked = definitions("00d_second_derivatives"), definitions("00e_gradcheck")
+shown, checked = definitions("00b_second_derivatives"), definitions("00c_gradcheck")
 SAVED = "slope", "slope and x", "slope and result"
 
 

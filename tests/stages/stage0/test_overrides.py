@@ -1,4 +1,4 @@
-"""Stage 0's types that torch's functions accept, what notebook 00b says of the protocol, and the checks of both."""
+"""Stage 0's types that torch's functions accept, what notebook 00d says of the protocol, and the checks of both."""
 
 from __future__ import annotations
 

@@ -11,13 +11,13 @@
 # ---
 
 # %% [markdown]
-# # 00e: `gradcheck`, and a layer of your own
+# # 00c: `gradcheck`, and a layer of your own
 #
 # `gradcheck` compares the derivatives of a Function with finite differences. This notebook explains how it does so,
-# why it needs float64, and which mistakes it cannot find. Then it puts the parts of notebooks 00a and 00d together,
+# why it needs float64, and which mistakes it cannot find. Then it puts the parts of notebooks 00a and 00b together,
 # in a fully connected layer.
 #
-# You need notebook 00d. The notebook takes about 25 minutes.
+# You need notebook 00b. The notebook takes about 25 minutes.
 
 # %%
 import sys
@@ -56,7 +56,7 @@ def attempt(call):
 
 
 # %% [markdown]
-# Three cubes are from notebook 00d: a plain function, a Function with a right second derivative, and one whose second
+# Three cubes are from notebook 00b: a plain function, a Function with a right second derivative, and one whose second
 # derivative is wrong.
 
 
@@ -300,7 +300,12 @@ print("against sin:     ", torch.allclose(Sine.apply(rows), rows.sin()))
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/find_the_wrong_ones`: write a test that distinguishes wrong Functions from right ones.
-# `show("0/find_the_wrong_ones")` in a cell checks it here.
+# The cell below checks it.
+
+# %%
+from common.exercises import show
+
+show("0/find_the_wrong_ones")
 
 # %% [markdown] syllabus="0.6a"
 # ## A fully connected layer
@@ -473,5 +478,5 @@ print(f"weight off by {(layer.weight - target).abs().max().item():.3f}; bias {la
 #   derivative with `gradgradcheck`.
 # - A Function has no state: parameters and buffers belong in a module.
 #
-# `make stage-0` checks the functions of this notebook's stage. Next: `00b_torch_function`, about types of your own.
+# `make stage-0` checks the functions of this notebook's stage. Next: `00d_torch_function`, about types of your own.
 # Or continue with `01_python`, the recurrent cell that is the example of all later stages.

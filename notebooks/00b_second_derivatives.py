@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # 00d: in-place changes, outputs and second derivatives
+# # 00b: in-place changes, outputs and second derivatives
 #
 # Notebook 00a explains the parts of an `autograd.Function`. This notebook explains what a Function has to say to
 # autograd when it changes an argument, or when an output has no gradient or is not used. The longer part is about
@@ -136,7 +136,12 @@ for kind in (ExpInPlace, ExpUntold):
     attempt(lambda kind=kind, leaf=leaf: kind.apply(leaf))
 
 # %% [markdown] tags=["exercise"]
-# **Your turn:** `0/in_place`. `show("0/in_place")` in a cell checks it here.
+# **Your turn:** `0/in_place`. The cell below checks it.
+
+# %%
+from common.exercises import show
+
+show("0/in_place")
 
 # %% [markdown] syllabus="0.3f"
 # ## Outputs without a gradient
@@ -631,4 +636,4 @@ plt.show()
 # - Make sure that a second derivative is either right, which `gradgradcheck` verifies, or raises an error for every
 #   caller: in a second Function that is connected with all arguments.
 #
-# Next: notebook 00e, about `gradcheck` and a layer of your own.
+# Next: notebook 00c, about `gradcheck` and a layer of your own.

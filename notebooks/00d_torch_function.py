@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # 00b: types of your own that torch's functions accept
+# # 00d: types of your own that torch's functions accept
 #
 # PyTorch's functions also accept objects that are not tensors. If the class of an argument has a method called
 # `__torch_function__`, torch calls this method instead of its own function. The method receives the function and the
@@ -1023,5 +1023,5 @@ plt.show()
 #   `None`; wrappers in lists; `==`; and calls that never end.
 # - A test can show how much of torch a type covers.
 #
-# Next: `00c_conv_batchnorm` combines two layers in one Function that needs less memory. Or continue with
+# Next: `00e_conv_batchnorm` combines two layers in one Function that needs less memory. Or continue with
 # `01_python`, the recurrent cell that is the example of all later stages.

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # 00c: convolution and batch norm in one Function
+# # 00e: convolution and batch norm in one Function
 #
 # Memory limits the training of many networks. Most of this memory contains numbers that only the backward pass
 # needs. In this notebook, you write a Function that stores fewer of these numbers. It *fuses* two layers, a
@@ -382,7 +382,7 @@ for name, got, want in zip(("d_input", "d_weight", "d_gamma", "d_beta"), found, 
 # The gradient is a Function of its own, `FusedBackward`, whose backward raises an error. The first gradient is
 # right, but for autograd, the saved mean and root are constants in backward, as if they did not depend on the input.
 # So autograd cannot compute the second derivative. Many published fused Functions do not raise an error, or mark
-# backward with `once_differentiable`, whose error does not reach every caller (notebook 00d). In both cases, a
+# backward with `once_differentiable`, whose error does not reach every caller (notebook 00b). In both cases, a
 # second derivative is wrong without an error. The example is a loss with a penalty on the gradient:
 
 
