@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import groupby
+from operator import itemgetter
 
 from .. import console
 from ..cell.case import Case
@@ -15,7 +16,8 @@ from . import cell_times
 from .cell_times import Plan
 from .sequence import times
 
-SIZE, CONFIGURATION = ("B", "I", "S"), ("cell", "T", "B", "I", "S", "dtype", "maths")
+CONFIGURATION = ("cell", "T", "B", "I", "S", "dtype", "maths")
+size_of, configuration_of = itemgetter("B", "I", "S"), itemgetter(*CONFIGURATION)
 
 
 def find_last(plan: Plan, device: str, sources: Mapping[str, str]) -> dict | None:
@@ -31,8 +33,8 @@ def find_last(plan: Plan, device: str, sources: Mapping[str, str]) -> dict | Non
     if not last or not last["quick"] or any(last[name] != value for name, value in now.items()):
         return None
     wanted = times.TOUR.configurations[device] if "7" in sources else ()
-    measured = {tuple(row[name] for name in SIZE) for row in last["rows"] if row["device"] == device}
-    sequences = {tuple(row[name] for name in CONFIGURATION) for row in last["sequences"] if row["device"] == device}
+    measured = {size_of(row) for row in last["rows"] if row["device"] == device}
+    sequences = {configuration_of(row) for row in last["sequences"] if row["device"] == device}
     is_whole = measured == set(plan.sizes[device]) and len(sequences) == len(wanted)
     return last if is_whole and not any(map(is_disturbed, last["rows"] + last["sequences"])) else None
 
@@ -47,11 +49,11 @@ def show_again(last: dict) -> None:
 
 def tables_of(result: dict) -> Iterator[str]:
     """A table with its title for each size and each sequence."""
-    for (B, I, S), group in groupby(result["rows"], lambda row: tuple(row[name] for name in SIZE)):
+    for (B, I, S), group in groupby(result["rows"], size_of):
         rows = list(group)
         title = cell_times.describe_case(Case(B, I, S, device=rows[0]["device"]))
         yield f"\n{title}:\n\n{cell_times.format_rows(rows)}"
-    for facts, group in groupby(result["sequences"], lambda row: tuple(row[name] for name in CONFIGURATION)):
+    for facts, group in groupby(result["sequences"], configuration_of):
         rows = list(group)
         configuration = times.Configuration(**dict(zip(CONFIGURATION, facts, strict=True)))
         yield f"\n{times.describe(configuration, rows[0]['device'])}:\n\n{times.format_rows(rows)}"

@@ -30,6 +30,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pytest
 
@@ -150,7 +151,7 @@ class Proofs:
         for item in every:
             if item.get_closest_marker("proof"):
                 groups[group_name(item)].append(item)
-        keys = self.keys()
+        keys = self.keys
         for name, members in groups.items():
             key = keys.of(members) if keys else ""
             size = 0 if self.is_part(members[0]) else len(members)
@@ -165,6 +166,13 @@ class Proofs:
             item.stash[CHOSEN] = item in ranks
         items.sort(key=lambda item: ranks.get(item, SAMPLE + 1))
 
+    def pytest_sessionstart(self) -> None:
+        """Hashes what contracts cover before anything runs: a file may change while the tests run."""
+        if not self.is_worker and self.mode in ("record", "all") and self.keys:
+            for contract in self.keys.contracts:
+                self.keys.behaviour_of(contract)
+
+    @cached_property
     def keys(self) -> Keys | None:
         """The keys of this run, if they can be computed."""
         if not importlib.util.find_spec("grimp"):
@@ -257,7 +265,7 @@ class Proofs:
         if self.is_worker or not (self.groups or self.contracts):
             return
         self.record()
-        keys = self.keys() if self.mode in ("record", "all") else None
+        keys = self.keys if self.mode in ("record", "all") else None
         if not keys:
             return
         behaviours = self.behaviours(keys)

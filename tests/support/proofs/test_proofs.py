@@ -346,6 +346,16 @@ def test_tests_of_a_contract_of_which_one_fails_show_nothing(contract):
     assert due(contract) == {ONE, TWO, CHECK, DEEP}
 
 
+def test_what_changes_during_a_run_is_not_taken_for_what_was_tested(contract):
+    name = "the contract of lib.deep"
+    tested = contract.record()[VERSIONS][name].split()[-1]
+    edits = f"__import__('pathlib').Path({SOURCES!r}).write_text('int edited();')"
+    contract.write(TESTS, (contract.root / TESTS).read_text().replace("assert True", edits))
+    contract.run("--proofs=record").assert_outcomes(passed=3, skipped=3)
+    assert "edited" in (contract.root / SOURCES).read_text()
+    assert contract.record()[VERSIONS][name].split()[-1] == tested
+
+
 def test_a_contract_may_cover_modules_and_packages(contract):
     line = '\nproof_contracts = ["lib.used lib.deep: tests/deep/*"]\n'
     contract.write("pyproject.toml", FILES["pyproject.toml"].rstrip() + line)
