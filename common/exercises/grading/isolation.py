@@ -16,7 +16,7 @@ import sys
 import tarfile
 import tempfile
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -204,24 +204,28 @@ def copy_pipe(pipe, file: BinaryIO, most: int) -> None:
     pipe.close()
 
 
+# Members whose headers continue in blocks of any number, which tarfile would read into memory.
 EXTENDED = (
     *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE),
 )
 
 
-class PlainMember(tarfile.TarInfo):
-    """A member of a ustar archive. Other formats have headers of any size, which tarfile would read into memory."""
+def members(archive: BinaryIO) -> Iterator[tarfile.TarInfo]:
+    """Yields the members of a ustar archive, each while the archive is at the first byte of its data.
 
-    @classmethod
-    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> PlainMember:
-        """The member that a header describes. Raises `tarfile.ReadError` for an extended header or a wrong size."""
-        member = super().frombuf(buf, encoding, errors)
+    Raises `tarfile.TarError` for what is not a header, for an extended header and for a wrong size.
+    """
+    while any(header := archive.read(tarfile.BLOCKSIZE)):
+        member = tarfile.TarInfo.frombuf(header, tarfile.ENCODING, "surrogateescape")
         if member.type in EXTENDED:
             raise tarfile.ReadError(f"a member of type {member.type!r}")
         if not 0 <= member.size <= MAX_BYTES:
             raise tarfile.ReadError(f"a member of {member.size} bytes")
-        return member
+        blocks = -(-member.size // tarfile.BLOCKSIZE) if member.isreg() else 0
+        end = archive.tell() + blocks * tarfile.BLOCKSIZE
+        yield member
+        archive.seek(end)
 
 
 def extract_files(archive: BinaryIO, folder: Path, kept: Collection[Path] = ()) -> None:
@@ -231,18 +235,16 @@ def extract_files(archive: BinaryIO, folder: Path, kept: Collection[Path] = ()) 
     """
     left = MAX_BYTES
     try:
-        with tarfile.open(fileobj=archive, mode="r:", tarinfo=PlainMember) as files:
-            for member in itertools.islice(files, MAX_FILES):
-                path = PurePosixPath(member.name)
-                if not member.isreg() or path.is_absolute() or ".." in path.parts or member.size > left:
-                    continue
-                left -= member.size
-                target = folder / path
-                if target in kept:
-                    continue
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with target.open("wb") as file:
-                    shutil.copyfileobj(files.extractfile(member), file)
-                target.chmod(0o755 if member.mode & 0o100 else 0o644)
+        for member in itertools.islice(members(archive), MAX_FILES):
+            path = PurePosixPath(member.name)
+            if not member.isreg() or path.is_absolute() or ".." in path.parts or member.size > left:
+                continue
+            left -= member.size
+            target = folder / path
+            if target in kept:
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(archive.read(member.size))
+            target.chmod(0o755 if member.mode & 0o100 else 0o644)
     except (tarfile.TarError, OSError, ValueError, OverflowError):
         return  # files before the error are written; the check reports missing ones

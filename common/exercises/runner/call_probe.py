@@ -22,8 +22,8 @@ COUNTS_CALLS = ("allocations", "recorded_in_backward")  # in one thread: learner
 
 def node(module, name, *arguments):
     """The autograd node of a function's (first) result, such as "CubeBackward"; None if it has none."""
-    made_by = first_result(module, name, *arguments).grad_fn
-    return made_by and made_by.name()
+    result = first_result(module, name, *arguments)  # up to torch 2.11, a node without its result has no name
+    return result.grad_fn and result.grad_fn.name()
 
 
 def attributes(module, name, *arguments):
