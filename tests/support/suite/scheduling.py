@@ -1,8 +1,8 @@
 """Decides how many workers run tests, and which tests one of them runs in sequence.
 
 Mostly these are the tests of one file, which share builds. The tests of the files in `APART` share nothing, or only
-with the tests of one program, so any worker may run them. Then no long file is left over at the end. (Of xdist's own
-modes, loadfile has no exceptions, and loadgroup ignores its groups with pytest 9.2.)
+with the tests of one program or of one function, so any worker may run them. Then no long file is left over at the
+end. (Of xdist's own modes, loadfile has no exceptions, and loadgroup ignores its groups with pytest 9.2.)
 """
 
 from __future__ import annotations
@@ -24,16 +24,27 @@ def of_program(test: str) -> str:
     return f"{file}::{program[1]}" if program else test
 
 
+def of_function(test: str) -> str:
+    """The group of the tests of one function, which may share a fixture."""
+    return test.partition("[")[0]
+
+
 APART: dict[str, Callable[[str], str]] = {
+    "common/emulator/tests/test_extension.py": of_function,
+    "common/emulator/tests/test_libraries.py": str,
+    "common/emulator/tests/test_mistakes.py": of_program,
+    "common/emulator/tests/test_program.py": of_function,
     "tests/docs/test_build_reference.py": str,
     "tests/docs/troubleshooting/": str,
-    "common/emulator/tests/test_mistakes.py": of_program,
+    "tests/exercises/runner/test_runner.py": of_function,
     "tests/exercises/test_exercises.py": str,
+    "tests/measure/test_bench.py": str,
     "tests/notebooks/test_executed.py": str,
     "tests/stages/test_custom_op.py": str,
     "tests/stages/test_fused.py": str,
     "tests/stages/test_sequence.py": str,
     "tests/stages/test_stages.py": str,
+    "tests/support/proofs/test_proofs.py": of_function,
 }
 
 

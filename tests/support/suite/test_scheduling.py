@@ -46,6 +46,7 @@ def test_each_worker_has_a_core_and_memory(monkeypatch, cores, gigabytes, worker
             "common/emulator/tests/test_mistakes.py::leaks",
         ),
         ("common/emulator/tests/test_mistakes.py::test_it", "common/emulator/tests/test_mistakes.py::test_it"),
+        ("tests/exercises/runner/test_runner.py::test_it[a]", "tests/exercises/runner/test_runner.py::test_it"),
         (
             "tests/docs/troubleshooting/test_running.py::test_it",
             "tests/docs/troubleshooting/test_running.py::test_it",
