@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from importlib import import_module
@@ -30,6 +30,7 @@ CHECKED = ROOT / "out" / "check.json"
 Builds = dict[tuple[int, str], Future]  # of a stage for a target: each results in a `library.Build`
 PROCESS = "process"  # the name of the row of a crash
 CORES_OF_A_STAGE = 2  # its checks run in two processes
+THREADS = "2"  # of torch in each of them: with one, no race between threads would show
 # The checks of each stage that is a program: a module and its function of a seed.
 PROGRAM_CHECKS = {8: "common.check.deploy:check_deploy", 9: "common.check.distributed:check_distributed"}
 
@@ -244,6 +245,22 @@ def run_tour() -> int:
     return 1 if failed else status
 
 
+@contextmanager
+def few_threads() -> Iterator[None]:
+    """Processes started in this block use few threads each, unless the user has set OMP_NUM_THREADS.
+
+    Many of them share the cores, and each of torch's threads that waits for another one keeps a core busy.
+    """
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = before or THREADS
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+
+
+@few_threads()
 def build_and_check_all() -> tuple[list[Stage], list[Stage], list]:
     """The stages that passed, those that failed or could not be built, and one row for each check.
 

@@ -198,6 +198,23 @@ def test_stages_are_checked_side_by_side_and_shown_in_order(two_at_a_time, monke
     assert sorted(shown, key=printed.index) == shown
 
 
+@pytest.mark.parametrize(("given", "used"), [(None, "2"), ("5", "5")])
+def test_what_checks_start_uses_few_threads(two_at_a_time, monkeypatch, given, used):
+    found = []
+
+    def check(stage, targets, builds):
+        found.append(os.environ["OMP_NUM_THREADS"])
+        return []
+
+    monkeypatch.setattr(tour, "build_and_check_changed", check)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if given:
+        monkeypatch.setenv("OMP_NUM_THREADS", given)
+    tour.build_and_check_all()
+    assert found == [used, used]
+    assert os.environ.get("OMP_NUM_THREADS") == given  # what is timed afterwards uses all cores
+
+
 def test_what_runs_beside_an_interrupted_stage_ends(two_at_a_time, monkeypatch, capsys):
     second = threading.Event()
 
