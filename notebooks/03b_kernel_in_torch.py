@@ -209,7 +209,7 @@ for x in (z.real.contiguous(), z, z.conj().resolve_conj()):
     print(f"{x.dtype!s:16}", complex_squares.square(x), " equal:", torch.equal(complex_squares.square(x), x * x))
 
 # %% [markdown]
-# Why `resolve_conj()`? `z.conj()` does not change any number in memory. It only sets a bit of the tensor (see 02b),
+# Why `resolve_conj()`? `z.conj()` does not change any number in memory. It only sets a bit of the tensor (see 02d),
 # and a kernel does not see this bit. So the kernel computes with the numbers of `z`, and there is no error:
 
 # %%

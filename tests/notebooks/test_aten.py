@@ -1,4 +1,4 @@
-"""What notebook 02 says of C++ with ATen, tried on its own texts, all of them built as one module."""
+"""What notebooks 02 and 02c say of C++ with ATen, tried on their own texts, all of them built as one module."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from support.proofs.files import notebook_files, stage_files
 pytestmark = [
     pytest.mark.needs("g++", "ninja"),
     pytest.mark.proof(
-        "claims of notebooks", files=[*notebook_files("02_aten", "03b_kernel_in_torch"), *stage_files(1, 2)]
+        "claims of notebooks",
+        files=[*notebook_files("02_aten", "02c_faster_backward", "03b_kernel_in_torch"), *stage_files(1, 2)],
     ),
 ]
 

@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.needs("g++"),
     pytest.mark.proof(
         "claims of notebooks",
-        files=[*notebook_files("02_aten", "03_cuda_pointers", "03b_kernel_in_torch"), *stage_files()],
+        files=[*notebook_files("02_aten", "02b_building", "03_cuda_pointers", "03b_kernel_in_torch"), *stage_files()],
     ),
 ]
 

@@ -10,7 +10,7 @@ from support.proofs.files import notebook_files, stage_files
 
 NEEDS = {
     "00e_conv_batchnorm": ("sklearn",),
-    "02c_other_code": ("zlib",),
+    "02e_other_code": ("zlib",),
     "08_deploy": ("sklearn",),
     "09_distributed": ("sklearn",),
 }  # beside what all of them need

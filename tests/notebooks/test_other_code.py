@@ -1,4 +1,4 @@
-"""What notebook 02c says: the example that links zlib, and old code beside new, from the notebook's own texts."""
+"""What notebook 02e says: the example that links zlib, and old code beside new, from the notebook's own texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.proofs.files import notebook_files
 from support.sandbox import Sandbox, compile
 
 pytestmark = pytest.mark.proof(
-    "claims of notebooks", files=[*notebook_files("02c_other_code"), "stages/stage2_aten/another_library/*"]
+    "claims of notebooks", files=[*notebook_files("02e_other_code"), "stages/stage2_aten/another_library/*"]
 )
 
 

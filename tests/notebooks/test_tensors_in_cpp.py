@@ -1,4 +1,4 @@
-"""What notebook 02b says of tensors in C++, tried on its own texts, built as one module."""
+"""What notebook 02d says of tensors in C++, tried on its own texts, built as one module."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.proofs.files import notebook_files
 
 pytestmark = [
     pytest.mark.needs("g++", "ninja"),
-    pytest.mark.proof("claims of notebooks", files=notebook_files("02b_tensors_in_cpp")),
+    pytest.mark.proof("claims of notebooks", files=notebook_files("02d_tensors_in_cpp")),
 ]
 
 FREED = struct.unpack("f", bytes([170] * 4))[0]  # a float of memory that was freed

@@ -29,7 +29,7 @@ from support.proofs.files import stage_files
 
 pytestmark = [
     pytest.mark.needs("g++", "ninja"),
-    pytest.mark.proof("stages' tests", files=[*stage_files(2), "notebooks/02_aten.py"]),
+    pytest.mark.proof("stages' tests", files=[*stage_files(2), "notebooks/02c_faster_backward.py"]),
 ]
 
 SOURCE = get_stage(2).folder / "csrc" / "lltm.cpp"
@@ -41,8 +41,8 @@ FUNCTIONS = ["forward", "backward", "lltm", "lltm_sequence"]
 
 
 def from_notebook(*names: str) -> str:
-    """The strings that notebook 02 assigns to these names, one after another."""
-    tree = ast.parse((ROOT / "notebooks" / "02_aten.py").read_text(encoding="utf-8"))
+    """The strings that notebook 02c assigns to these names, one after another."""
+    tree = ast.parse((ROOT / "notebooks" / "02c_faster_backward.py").read_text(encoding="utf-8"))
     strings = {
         node.targets[0].id: node.value.value
         for node in ast.walk(tree)

@@ -48,10 +48,10 @@ def texts(notebook: str) -> dict[str, object]:
     return found
 
 
-ATEN, ACCESSORS = texts("02_aten"), texts("04_cuda_accessors")
+ATEN, ACCESSORS = texts("02_aten") | texts("02c_faster_backward"), texts("04_cuda_accessors")
 POINTERS = texts("03_cuda_pointers") | texts("03b_kernel_in_torch") | texts("03c_threads_together")
 CUSTOM_OP = texts("05_custom_op")
-TENSORS, OTHER_CODE = texts("02b_tensors_in_cpp"), texts("02c_other_code")
+TENSORS, OTHER_CODE = texts("02d_tensors_in_cpp"), texts("02e_other_code")
 
 
 @cache

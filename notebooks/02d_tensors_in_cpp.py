@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # 02b: tensors in C++
+# # 02d: tensors in C++
 #
 # As long as C++ code only calls ATen, a tensor behaves as in Python. From stage 3 on, the code uses the *pointer* of
 # a tensor. Then you have to know where the elements are, how long they stay there, and which checks torch no longer
@@ -767,5 +767,5 @@ plt.show()
 # - If a tensor may be missing, call `defined()` before you use the tensor. Make results with the options of the
 #   inputs.
 #
-# Next: `02c_other_code` is about libraries that torch does not have, about C++ classes, and about extensions that
+# Next: `02e_other_code` is about libraries that torch does not have, about C++ classes, and about extensions that
 # are too old for today's torch.

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # 02c: other people's code
+# # 02e: other people's code
 #
 # This notebook is about two kinds of code that other people wrote. The first kind is libraries: torch does not
 # contain most of the libraries that exist, but an extension may call any of them. The second kind is old extensions:
@@ -75,7 +75,7 @@ print("...", source[begin:end])
 
 # %% [markdown]
 # A C library gets a pointer and a size, but no strides. That is why the code calls `contiguous()`. The contiguous
-# copy gets a name, so that the copy lives until zlib has read it (notebook 02b).
+# copy gets a name, so that the copy lives until zlib has read it (notebook 02d).
 
 # %% [markdown] syllabus="2.10b"
 # ### Linking a library of the system
