@@ -30,9 +30,9 @@
 # the backward pass, the binding through which Python calls them, and the `autograd.Function` around them, and see
 # the symptoms of the usual mistakes.
 #
-# You need notebook 01 and a C++ compiler. The notebook takes about an hour. In the first run, two minutes of this
-# are spent compiling. The next run finds everything built, under `build/notebooks/`. A heading or a sentence with (!)
-# is about a mistake that is common in code and in tutorials.
+# You need notebooks 01 and 01b, and a C++ compiler. The notebook takes about an hour. In the first run, two minutes
+# of this are spent compiling. The next run finds everything built, under `build/notebooks/`. A heading or a sentence
+# with (!) is about a mistake that is common in code and in tutorials.
 
 # %%
 import sys
@@ -86,7 +86,7 @@ first.d_sigmoid(torch.zeros(3))
 # %% [markdown] syllabus="2.1b 2.1c 2.1d"
 # ## Why C++, and what torch's headers contain
 #
-# Notebook 01 found that a small step spends only a part of its time in arithmetic. Much of the time is spent before
+# Notebook 01b found that a small step spends only a part of its time in arithmetic. Much of the time is spent before
 # the arithmetic begins: in Python, and in the dispatch, which selects the code for the device and the dtype of the
 # tensors. C++ removes the Python part. Apart from a compiler, you do not have to install anything: the torch package
 # contains the headers, and the libraries to link with.

@@ -1,4 +1,4 @@
-"""What notebook 01 says of clocks, and of where the time of a step goes: tried on stage 1, on one thread."""
+"""What notebook 01b says of clocks, and of where the time of a step goes: tried on stage 1, on one thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.labs import texts
 from support.profiled import operations
 from support.proofs.files import notebook_files, stage_files
 
-pytestmark = pytest.mark.proof("claims of notebooks", files=[*notebook_files("01_python"), *stage_files(1)])
+pytestmark = pytest.mark.proof("claims of notebooks", files=[*notebook_files("01b_where_time_goes"), *stage_files(1)])
 
 
 SMALL, LARGE = (16, 32, 128), (64, 1024, 128)  # B, I, S
@@ -52,7 +52,7 @@ def step(size: tuple[int, int, int]) -> Callable[[], object]:
 
 @pytest.mark.syllabus("1.3a")
 def test_the_first_call_is_the_slowest():
-    command = [sys.executable, "-c", texts("01_python")["script"]]
+    command = [sys.executable, "-c", texts("01b_where_time_goes")["script"]]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     first, *later = (int(found) for found in re.findall(r"call \d: +(\d+) us", done.stdout))
     assert len(later) == 4, done.stderr
