@@ -10,7 +10,7 @@ from operator import itemgetter
 from .. import console
 from ..cell.case import Case
 from ..errors import UserError
-from ..results import machine, records
+from ..results import records
 from ..results.rows import is_disturbed
 from . import cell_times
 from .cell_times import Plan
@@ -29,14 +29,19 @@ def find_last(plan: Plan, device: str, sources: Mapping[str, str]) -> dict | Non
         last = records.read_measured()
     except UserError:  # damaged, or of another version of the workbook
         return None
-    now = {"sources": dict(sources), "machine": machine.describe_machine(), "versions": machine.collect_versions()}
-    if not last or not last["quick"] or any(last[name] != value for name, value in now.items()):
+    if not last or not last["quick"] or facts_of(last) != facts_of(records.start_record(dict(sources))):
         return None
     wanted = times.TOUR.configurations[device] if "7" in sources else ()
     measured = {size_of(row) for row in last["rows"] if row["device"] == device}
     sequences = {configuration_of(row) for row in last["sequences"] if row["device"] == device}
     is_whole = measured == set(plan.sizes[device]) and len(sequences) == len(wanted)
     return last if is_whole and not any(map(is_disturbed, last["rows"] + last["sequences"])) else None
+
+
+def facts_of(record: dict) -> tuple[dict, dict, dict]:
+    """What the times of a record depend on. The clocks are those of the moment, so they do not count."""
+    machine = {name: value for name, value in record["machine"].items() if name != "gpu_clocks_mhz"}
+    return record["sources"], machine, record["versions"]
 
 
 def show_again(last: dict) -> None:

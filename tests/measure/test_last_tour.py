@@ -97,6 +97,12 @@ def test_after_a_change_it_is_measured_again(last, monkeypatch, what):
     assert bench.measure_for_tour(TIMED) == "measured"
 
 
+def test_a_gpu_whose_clocks_have_changed_is_the_same(last):
+    last["machine"]["gpu_clocks_mhz"] = {"sm": 345, "memory": 2619, "sm_max": 1980, "memory_max": 3201}
+    records.MEASURED.write_text(json.dumps(last))
+    assert find() is not None
+
+
 def test_without_a_measurement_there_is_none(last):
     records.MEASURED.unlink()
     assert find() is None
