@@ -1,0 +1,108 @@
+"""Problems while building: kernels that nvcc refuses, headers and libraries that are gone or missing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from common.build import host
+from support.sandbox import INCLUDE, TORCH, Sandbox, assert_printed, problem
+
+# The macros that torch's build passes to nvcc.
+OF_TORCH = ("__CUDA_NO_HALF_OPERATORS__", "__CUDA_NO_HALF_CONVERSIONS__", "__CUDA_NO_HALF2_OPERATORS__")
+
+
+def compiling(sandbox: Sandbox, source: str, *flags: str) -> str:
+    """The command that compiles a kernel for one GPU."""
+    sandbox.write("kernel.cu", source)
+    return f"nvcc -arch=sm_90 {' '.join(flags)} -c kernel.cu -o kernel.o"
+
+
+@pytest.mark.needs("g++")
+def test_thc_is_gone(sandbox: Sandbox) -> None:
+    page = problem("THC is gone")
+    command = f"g++ {host.cpp_standard()} {INCLUDE} -fsyntax-only module.cpp"
+    sandbox.write("module.cpp", "#include <THC/THC.h>\n")
+    assert_printed(page.symptoms[0], sandbox.fails(command))
+    sandbox.write("module.cpp", page.fixes[0])
+    sandbox.works(command)
+
+
+@pytest.mark.needs("nvcc")
+def test_removed_in_cuda_13(sandbox: Sandbox) -> None:
+    page = problem("Removed in CUDA 13")
+    version = re.search(r"release (\d+)", sandbox.works("nvcc --version")).group(1)
+    most = "__global__ void most(float* x) { x[0] = cub::Max()(x[0], x[1]); }\n"
+    sources = (
+        "#include <thrust/functional.h>\nstruct Twice : thrust::unary_function<float, float> {};\n",
+        "#include <cuda_runtime.h>\nint rate(const cudaDeviceProp& of) { return of.clockRate; }\n",
+        f"#include <cub/thread/thread_operators.cuh>\n{most}",
+    )
+    if int(version) >= 13:
+        for source, symptom in zip(sources, page.symptoms, strict=False):
+            assert_printed(symptom, sandbox.fails(compiling(sandbox, source)))
+        four = "#include <cuda_runtime.h>\n__global__ void set(long4* x) { *x = make_long4(1, 2, 3, 4); }\n"
+        assert_printed(page.symptoms[3], sandbox.works(compiling(sandbox, four)).replace("‘", "'").replace("’", "'"))
+    sandbox.works(compiling(sandbox, page.fixes[0]))
+
+
+@pytest.mark.needs("nvcc")
+def test_operators_of_half_are_switched_off(sandbox: Sandbox) -> None:
+    page = problem("Operators of half are switched off")
+    sum_of_two = "#include <cuda_fp16.h>\n__global__ void twice(const __half* x, __half* y) { y[0] = x[0] + x[0]; }\n"
+    macros = [f"-D{name}" for name in OF_TORCH]
+    assert_printed(page.symptoms[0], sandbox.fails(compiling(sandbox, sum_of_two, *macros)))
+    sandbox.works(compiling(sandbox, sum_of_two.replace("x[0] + x[0]", "__hadd(x[0], x[0])"), *macros))
+    flags = re.search(r'"nvcc": \["(.+?)"\]', page.fixes[0]).group(1)
+    sandbox.works(compiling(sandbox, sum_of_two, *macros, flags))
+    passed = sandbox.script("import torch.utils.cpp_extension as build\nprint(*build.COMMON_NVCC_FLAGS)")
+    assert set(macros) <= set(sandbox.works(passed).split())
+
+
+@pytest.mark.needs("nvcc")
+def test_atomic_add_of_another_type(sandbox: Sandbox) -> None:
+    page = problem("atomicAdd of another type")
+    source = "#include <cstdint>\n__global__ void count(int64_t* sum) { atomicAdd(sum, int64_t(1)); }\n"
+    assert_printed(page.symptoms[0], sandbox.fails(compiling(sandbox, source)))
+    flags = ["--expt-relaxed-constexpr", host.cpp_standard(), *shlex.split(INCLUDE)]
+    sandbox.works(compiling(sandbox, page.fixes[0], *flags))
+
+
+@pytest.mark.needs("nvcc")
+def test_a_host_function_in_a_kernel(sandbox: Sandbox) -> None:
+    page = problem("A host function in a kernel")
+    source = "#include <cmath>\n__global__ void largest(float* x) { x[0] = std::fmax(0.0, x[0]); }\n"
+    assert_printed(page.symptoms[0], sandbox.fails(compiling(sandbox, source)))
+    sandbox.works(compiling(sandbox, page.fixes[0]))
+
+
+@pytest.mark.needs("g++")
+def test_pybind11_and_the_limited_api(sandbox: Sandbox) -> None:
+    page = problem("pybind11 and the limited API")
+    limited = f"g++ {host.cpp_standard()} {INCLUDE} -DPy_LIMITED_API=0x030A0000 -fsyntax-only module.cpp"
+    sandbox.write("module.cpp", "#include <torch/extension.h>\n")
+    assert_printed(page.symptoms[0], sandbox.fails(limited))
+    sandbox.write("module.cpp", page.fixes[0])
+    sandbox.works(limited)
+
+
+@pytest.mark.needs("g++")
+def test_a_toolkit_without_its_libraries(sandbox: Sandbox) -> None:
+    page = problem("A toolkit without its libraries")
+    context = (TORCH / "include" / "ATen" / "cuda" / "CUDAContextLight.h").read_text()
+    included = re.findall(r"#include <(cu\w+\.h)>", context)
+    assert "cusparse.h" in included
+    for name in {*included} - {"cusparse.h"}:  # as in a toolkit that has only some of them
+        sandbox.write(f"toolkit/include/{name}", "")
+    sandbox.write("module.cpp", "".join(f"#include <{name}>\n" for name in included))
+    output = sandbox.fails("g++ -nostdinc -Itoolkit/include -fsyntax-only module.cpp")
+    assert_printed(page.symptoms[0], output)
+
+    sandbox.compile("toolkit/lib64/libcudart.so", source="twice.cpp")
+    sandbox.write("main.cpp", "int main() {}\n")
+    # Without the linker's own folders, in one of which a system may have the library.
+    linking = "g++ main.cpp -Wl,-nostdlib -Wl,--no-as-needed -lcudart -o main"
+    assert_printed(page.symptoms[1], sandbox.fails(linking, LIBRARY_PATH=""))
+    sandbox.works(f"{page.fixes[0]}\n{linking}", CUDA_HOME=str(sandbox.folder / "toolkit"), LIBRARY_PATH="")
