@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import io
+import shutil
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 from .commands.table import COMMANDS, Command, help
 from .errors import UserError
+
+ROOM = 100 << 20  # bytes: with less on the disk, Python may have written incomplete files
 
 
 class PatientOutput(io.FileIO):
@@ -57,8 +61,23 @@ def values_of(command: Command, arguments: argparse.Namespace) -> dict[str, Any]
     return {name: None if value == "" and name in optional else value for name, value in given.items()}
 
 
+def remove_bytecode() -> None:
+    """Removes the folder of Python's compiled code, if it is the workbook's own (the Makefile names it)."""
+    if sys.pycache_prefix:
+        shutil.rmtree(sys.pycache_prefix, ignore_errors=True)
+
+
+def is_disk_full() -> bool:
+    """Whether there is hardly any room where Python writes its compiled code."""
+    folder = Path(sys.pycache_prefix or "")
+    return folder.is_dir() and shutil.disk_usage(folder).free < ROOM
+
+
 def main() -> int:
-    """Runs one command; a `UserError` becomes one line on stderr and status 1."""
+    """Runs one command; a `UserError` becomes one line on stderr and status 1.
+
+    On a full disk, Python up to 3.12 writes incomplete files of compiled code, which later fail to load.
+    """
     try:
         arguments = parser().parse_args()
         if arguments.command == "help":
@@ -68,9 +87,19 @@ def main() -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except EOFError as error:
+        if not sys.pycache_prefix or "marshal data" not in str(error):
+            raise
+        remove_bytecode()
+        print("error: files of Python's compiled code were incomplete, as after a full disk. They have been removed; "
+              "run the command again", file=sys.stderr)  # fmt: skip
+        return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    finally:
+        if is_disk_full():
+            remove_bytecode()
 
 
 if __name__ == "__main__":

@@ -7,10 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from common import stages
+from common import __main__, stages
 from common.__main__ import parser
 from common.commands import diff
 from common.errors import UserError
@@ -43,6 +44,33 @@ def test_a_mistake_is_one_line(arguments, message):
     assert result.stderr.startswith(message)
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr + result.stdout
+
+
+def test_incomplete_bytecode_is_removed(tmp_path):
+    """A full disk can leave such files."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "pycache"), "WORK": str(tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [sys.executable, "-m", "common", "progress"]
+    right = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True)
+    for path in (tmp_path / "pycache").rglob("common/exercises/commands.*.pyc"):
+        path.write_bytes(path.read_bytes()[:100])
+    failed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("error: files of Python's compiled code were incomplete, as after a full disk.")
+    assert failed.stderr.count("\n") == 1
+    assert not (tmp_path / "pycache").exists()
+    again = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True)
+    assert (again.returncode, again.stdout) == (right.returncode, right.stdout)
+
+
+@pytest.mark.parametrize("free", [1 << 20, 1 << 30])
+def test_bytecode_that_a_full_disk_may_have_cut_off_is_not_kept(tmp_path, monkeypatch, capsys, free):
+    (tmp_path / "pycache").mkdir()
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "pycache"))
+    monkeypatch.setattr(sys, "argv", ["common", "help"])
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
+    assert __main__.main() == 0
+    assert (tmp_path / "pycache").exists() == (free > __main__.ROOM)
 
 
 @pytest.mark.parametrize("arguments", [["progress"], ["next"], ["help"], ["check", "1/cell"]])
