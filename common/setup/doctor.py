@@ -5,6 +5,7 @@ facts.py collects the facts, the probes here judge them: each takes a `Machine`,
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ..build.targets import has_cpp
@@ -179,14 +180,19 @@ def probe_nvcc(machine: Machine) -> Finding:
                 "nvcc",
                 f"{detail}; torch is built for CUDA {built_for}, the same major version, which is sufficient",
             )
+    if machine.toolkit_lacks:
+        fix = f"install the whole toolkit ({toolkit}), or with conda: conda install cuda-libraries-dev"
+        return Finding("lacks", "nvcc", f"{detail}, without {', '.join(machine.toolkit_lacks)} beside it", fix)
     if not machine.nvcc_on_path:
         return Finding("note", "nvcc", f"{detail}, not on PATH", f"export PATH={found.path.rpartition('/')[0]}:$PATH")
     return Finding("ok", "nvcc", detail)
 
 
-def optional(what: str, here: dict[str, bool], why: str, fix: str, found: str) -> Finding:
+def optional(what: str, here: dict[str, bool | None], why: str, fix: str, found: str) -> Finding:
     """A note that names what is not here and says why that is no obstacle; "ok" with `found` if all is here."""
-    absent = [name for name, there in here.items() if not there]
+    absent = [name for name, there in here.items() if there is False]
+    if None in here.values():
+        return Finding("note", what, "not tried: there is no compiler")
     if absent:
         return Finding("note", what, f"no {' and no '.join(absent)}: {why}", fix)
     return Finding("ok", what, found)
@@ -226,11 +232,38 @@ def probe_grading(machine: Machine) -> Finding:
 
 
 def probe_variables(machine: Machine) -> Finding:
-    """Environment variables that change a build."""
+    """Environment variables that change a build, and those among them that break every build for a GPU."""
     if not machine.variables:
         return Finding("ok", "variables", "none that change a build")
+    if wrong := [*wrong_flags(machine), *wrong_architectures(machine)]:
+        names = " ".join(each.partition("=")[0] for each in wrong)
+        return Finding("lacks", "variables", "; ".join(wrong), f"unset {names}")
     listed = "  ".join(f"{name}={value}" for name, value in machine.variables.items())
     return Finding("note", "variables", f"these change builds: {listed}")
+
+
+def wrong_flags(machine: Machine) -> list[str]:
+    """Why nvcc's last flags do not fit torch's headers. (Those of the C++ compiler come before torch's own.)"""
+    value = machine.variables.get("NVCC_APPEND_FLAGS", "")
+    old = re.search(r"-std[= ](?:c|gnu)\+\+(?:03|98|0x|11|1y|14)\b", value)
+    return [f"NVCC_APPEND_FLAGS={value}: torch's headers need C++17 or newer, not {old[0]}"] if old else []
+
+
+def wrong_architectures(machine: Machine) -> list[str]:
+    """What TORCH_CUDA_ARCH_LIST names that torch or nvcc does not know, with the reason."""
+    value = machine.variables.get("TORCH_CUDA_ARCH_LIST", "")
+    for item in re.split(r"[ ;]+", value.strip(" ;")) if value else ():
+        name = item.removesuffix("+PTX")
+        if re.fullmatch(r"[A-Z][a-z]+(\+Te[a-z]+)?", name):  # such as Hopper or Volta+Tegra
+            continue
+        if not re.fullmatch(r"\d+\.\d[af]?", name):
+            number = re.fullmatch(r"(?:sm_|compute_)?(\d+)(\d)", name)
+            meant = f"write {number[1]}.{number[2]}" if number else "write 9.0, or 8.0;9.0+PTX"
+            return [f"TORCH_CUDA_ARCH_LIST={value}: torch does not know {item}; {meant}"]
+        if machine.nvcc_architectures and name.rstrip("af") not in machine.nvcc_architectures:
+            known = ", ".join(machine.nvcc_architectures)
+            return [f"TORCH_CUDA_ARCH_LIST={value}: this nvcc does not compile for {name}, but for {known}"]
+    return []
 
 
 PROBES = (
@@ -262,6 +295,8 @@ def obstacles(stage: Stage, target: str, machine: Machine) -> list[Finding]:
             found.append(probe_gpu(machine))
         if "nvcc" not in machine.programs or probe_nvcc(machine).verdict == "lacks":
             found.append(probe_nvcc(machine))
+        if probe_variables(machine).verdict == "lacks":
+            found.append(probe_variables(machine))
     return found
 
 

@@ -25,10 +25,14 @@ from .install import Requirement, unmet_requirements
 
 # Variables that change what is built, how, or where.
 BUILD_VARIABLES = (
-    *("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CPATH", "LIBRARY_PATH", "MAX_JOBS"),
-    *("CUDA_HOME", "CUDA_PATH", "NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS"),
+    *("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "MAX_JOBS"),
+    *("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_LIBRARY_PATH"),
+    *("CUDA_HOME", "CUDA_PATH", "NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "NVCC_CCBIN"),
     *("TORCH_CUDA_ARCH_LIST", "TORCH_EXTENSIONS_DIR", "CUDA_VISIBLE_DEVICES"),
 )
+# Of the toolkit, beside nvcc: headers that torch's own headers include, and the library that every extension links.
+TOOLKIT_FILES = ("cuda_runtime_api.h", "cusparse.h", "cublas_v2.h", "cusolverDn.h", "libcudart.so")
+TOOLKIT_FOLDERS = ("include", "lib64", "lib", "targets/x86_64-linux/include", "targets/x86_64-linux/lib")
 PROGRAM_NAMES = ("make", "ninja", "cmake", "bwrap", "compute-sanitizer", "ncu")
 
 
@@ -65,11 +69,13 @@ class Machine:
     programs: dict[str, Program]
     nvcc_on_path: bool
     nvcc_newest_gxx: int | None  # the newest g++ that this nvcc accepts, as its own headers say
+    nvcc_architectures: tuple[str, ...]  # that this nvcc compiles for, such as "9.0"
+    toolkit_lacks: tuple[str, ...]  # the files of `TOOLKIT_FILES` that are not beside nvcc
     driver: str | None  # version of the NVIDIA driver
     gpu_names: tuple[str, ...]  # as the driver names them, without torch
     shares_cxx_library: bool  # whether what g++ links uses the system's C++ library, as torch does
-    googletest: bool
-    server_headers: bool  # of Boost, OpenSSL and nlohmann-json
+    googletest: bool | None  # None here and below: not tried, because there is no compiler
+    server_headers: bool | None  # of Boost, OpenSSL and nlohmann-json
     cores: int
     memory: int  # bytes
     disk_free: int  # bytes
@@ -100,6 +106,8 @@ def inspect_machine() -> Machine:
         programs={name: found for name, found in programs.items() if found},
         nvcc_on_path=shutil.which("nvcc") is not None,
         nvcc_newest_gxx=newest_gxx(nvcc),
+        nvcc_architectures=tuple(architectures.supported_architectures()) if nvcc else (),
+        toolkit_lacks=find_lacking_files(nvcc),
         driver=gpus[0][2] if gpus else None,
         gpu_names=tuple(name for name, _, _ in gpus),
         shares_cxx_library=shares_cxx_library(" ".join(compiler)),
@@ -158,13 +166,22 @@ def distribution_name() -> str:
         return platform.platform()
 
 
+def toolkit_folders(nvcc: str) -> list[Path]:
+    """The folders that can be the root of nvcc's toolkit; none without nvcc."""
+    found = shutil.which(nvcc)
+    return [Path(found).parents[1], Path(found).resolve().parents[1]] if found else []
+
+
+def find_lacking_files(nvcc: str) -> tuple[str, ...]:
+    """The files of `TOOLKIT_FILES` that nvcc's toolkit does not have; none if nvcc is only a script, elsewhere."""
+    roots = [root for root in toolkit_folders(nvcc) if (root / "include" / "crt" / "host_config.h").exists()]
+    folders = [root / name for root in roots for name in TOOLKIT_FOLDERS]
+    return tuple(name for name in TOOLKIT_FILES if folders and not any((one / name).exists() for one in folders))
+
+
 def newest_gxx(nvcc: str) -> int | None:
     """The newest g++ that nvcc accepts, from the header with which it rejects newer ones."""
-    found = shutil.which(nvcc)
-    if not found:
-        return None
-    roots = [Path(found).parents[1], Path(found).resolve().parents[1]]
-    for header in [root / "include" / "crt" / "host_config.h" for root in roots]:
+    for header in [root / "include" / "crt" / "host_config.h" for root in toolkit_folders(nvcc)]:
         if header.exists() and (bound := re.search(r"#if __GNUC__ > (\d+)", header.read_text())):
             return int(bound[1])
     return None
@@ -187,8 +204,15 @@ def program_output(*command: str, text: str = "") -> str:
         return ""
 
 
-def can_compile(source: str, compiler: list[str]) -> bool:
-    """Whether the compiler finds the header that a line of C++ includes."""
+def can_compile(source: str, compiler: list[str]) -> bool | None:
+    """Whether the compiler finds the header that a line of C++ includes. None if there is no such compiler.
+
+    If CXX names none, another compiler that is on PATH is asked.
+    """
+    if not shutil.which(compiler[0]):
+        compiler = next(([name] for name in ("c++", "g++", "clang++") if shutil.which(name)), [])
+    if not compiler:
+        return None
     return bool(program_output(*compiler, "-E", "-x", "c++", "-", text=source))
 
 

@@ -30,6 +30,8 @@ HEALTHY = Machine(
     },
     nvcc_on_path=True,
     nvcc_newest_gxx=15,
+    nvcc_architectures=("7.5", "8.0", "9.0", "10.0"),
+    toolkit_lacks=(),
     driver="580.1",
     gpu_names=("NVIDIA H200",),
     shares_cxx_library=True,
@@ -156,7 +158,35 @@ def test_nothing_is_lacking_on_a_healthy_machine() -> None:
         (doctor.probe_cpp_tests, replace(HEALTHY, googletest=False), "note", "no GoogleTest", "libgtest-dev"),
         (doctor.probe_server, replace(HEALTHY, server_headers=False), "note", "no Boost", "libboost-dev"),
         (doctor.probe_server, without("cmake"), "note", "no CMake: optional, only stage 8", "sudo apt install cmake"),
+        (doctor.probe_cpp_tests, replace(HEALTHY, googletest=None), "note", "not tried: there is no compiler", ""),
+        (
+            doctor.probe_nvcc,
+            replace(HEALTHY, toolkit_lacks=("cusparse.h", "libcudart.so")),
+            "lacks",
+            "without cusparse.h, libcudart.so beside it",
+            "conda install cuda-libraries-dev",
+        ),
         (doctor.probe_variables, replace(HEALTHY, variables={"MAX_JOBS": "1"}), "note", "MAX_JOBS=1", ""),
+        *(
+            (doctor.probe_variables, replace(HEALTHY, variables={name: value}), "lacks", says, f"unset {name}")
+            for name, value, says in (
+                ("TORCH_CUDA_ARCH_LIST", "sm_90", "torch does not know sm_90; write 9.0"),
+                ("TORCH_CUDA_ARCH_LIST", "8.0;90", "torch does not know 90; write 9.0"),
+                ("TORCH_CUDA_ARCH_LIST", "newest", "torch does not know newest; write 9.0, or 8.0;9.0+PTX"),
+                ("TORCH_CUDA_ARCH_LIST", "7.0;9.0", "does not compile for 7.0, but for 7.5, 8.0, 9.0, 10.0"),
+                ("NVCC_APPEND_FLAGS", "-std=c++11", "headers need C++17 or newer, not -std=c++11"),
+            )
+        ),
+        *(
+            (doctor.probe_variables, replace(HEALTHY, variables={name: value}), "note", f"{name}={value}", "")
+            for name, value in (
+                ("TORCH_CUDA_ARCH_LIST", "8.0 9.0a+PTX;Hopper;"),
+                ("TORCH_CUDA_ARCH_LIST", "Volta+Tegra"),
+                ("CXXFLAGS", "-std=c++14"),  # torch's own -std comes after it
+                ("NVCC_APPEND_FLAGS", "-std=c++20"),
+                ("LD_LIBRARY_PATH", "/opt/lib"),
+            )
+        ),
     ],
 )
 def test_a_probe_says_what_is_wrong_and_how_to_mend_it(probe, machine, verdict, detail, fix) -> None:
@@ -186,6 +216,33 @@ def test_a_cuda_stage_needs_a_gpu_and_nvcc(monkeypatch: pytest.MonkeyPatch) -> N
     assert names(doctor.obstacles(stage, "cuda", without("nvcc", machine=NO_GPU))) == ["GPU", "nvcc"]
     assert names(doctor.obstacles(stage, "cuda", having("nvcc", "12.8"))) == ["nvcc"]
     assert doctor.obstacles(stage, "cuda", having("nvcc", "13.0")) == []
+
+
+def test_variables_that_break_builds_for_a_gpu_are_obstacles_there() -> None:
+    stage = stages.find_stage(5)
+    unknown = replace(HEALTHY, variables={"TORCH_CUDA_ARCH_LIST": "sm_90"})
+    assert names(doctor.obstacles(stage, "host", unknown)) == []
+    assert names(doctor.obstacles(stage, "cuda", unknown)) == ["variables"]
+
+
+def test_a_compiler_that_does_not_exist_makes_nothing_else_missing(tmp_path, monkeypatch) -> None:
+    line = "#include <cstddef>"
+    assert facts.can_compile(line, ["clang++-99"]) is True
+    assert facts.can_compile("#include <no/such/header.h>", ["clang++-99"]) is False
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert facts.can_compile(line, ["clang++-99"]) is None
+
+
+def test_what_a_toolkit_lacks_beside_nvcc(tmp_path) -> None:
+    nvcc = tmp_path / "bin" / "nvcc"
+    for name in ("bin/nvcc", "include/crt/host_config.h", "include/cuda_runtime_api.h", "lib/libcudart.so"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o755)
+    assert facts.find_lacking_files(str(nvcc)) == ("cusparse.h", "cublas_v2.h", "cusolverDn.h")
+    (tmp_path / "include" / "crt" / "host_config.h").unlink()
+    assert facts.find_lacking_files(str(nvcc)) == ()  # a script that calls another nvcc
+    assert facts.find_lacking_files("") == ()
 
 
 def test_stage_8_needs_libraries_of_its_own() -> None:
