@@ -254,7 +254,7 @@ def wrong_architectures(machine: Machine) -> list[str]:
     value = machine.variables.get("TORCH_CUDA_ARCH_LIST", "")
     for item in re.split(r"[ ;]+", value.strip(" ;")) if value else ():
         name = item.removesuffix("+PTX")
-        if re.fullmatch(r"[A-Z][a-z]+(\+Te[a-z]+)?", name):  # such as Hopper or Volta+Tegra
+        if re.fullmatch(r"[A-Z][a-z]+(\+[A-Z][a-z]+)?", name):  # such as Hopper or Volta+Tegra
             continue
         if not re.fullmatch(r"\d+\.\d[af]?", name):
             number = re.fullmatch(r"(?:sm_|compute_)?(\d+)(\d)", name)
