@@ -146,8 +146,7 @@ print(torch.mean(ScalarTensor(5, 2.0)), torch.mean(big))
 # %% [markdown] syllabus="0.7d"
 # ### A misnamed parameter
 #
-# The next override has been published in many places, and it contains a mistake: its parameter is called `t`, but
-# the body uses `input`:
+# The next override contains a common mistake: its parameter is called `t`, but the body uses `input`:
 
 
 # %%

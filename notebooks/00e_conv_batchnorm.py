@@ -381,9 +381,9 @@ for name, got, want in zip(("d_input", "d_weight", "d_gamma", "d_beta"), found, 
 # %% [markdown]
 # The gradient is a Function of its own, `FusedBackward`, whose backward raises an error. The first gradient is
 # right, but for autograd, the saved mean and root are constants in backward, as if they did not depend on the input.
-# So autograd cannot compute the second derivative. Many published fused Functions do not raise an error, or mark
-# backward with `once_differentiable`, whose error does not reach every caller (notebook 00b). In both cases, a
-# second derivative is wrong without an error. The example is a loss with a penalty on the gradient:
+# So autograd cannot compute the second derivative. If a fused Function raises no error, or only marks its backward
+# with `once_differentiable`, whose error does not reach every caller (notebook 00b), a second derivative is wrong
+# without an error. The example is a loss with a penalty on the gradient:
 
 
 # %%

@@ -144,8 +144,8 @@ show("1/cell")
 # %% [markdown] syllabus="1.1e"
 # ## A wrong dimension in `chunk`
 #
-# `z.chunk(3)` looks like `z.chunk(3, dim=1)`, but it splits dimension 0, the batch. Many published versions of this
-# cell contained this mistake at some time. Usually the first call raises an error, and the mistake is found:
+# `z.chunk(3)` looks like `z.chunk(3, dim=1)`, but it splits dimension 0, the batch. The mistake is easy to make in
+# this cell. Usually the first call raises an error, and the mistake is found:
 
 
 # %%
@@ -240,7 +240,8 @@ plt.show()
 # passes through `h` ("with the path through h"), this additional effect is added to the derivative of the direct
 # path, which is 1.
 #
-# This property has a disadvantage: the cell state can grow at every step, and nothing makes it smaller again.
+# This property has a disadvantage: no gate makes the old cell state smaller. A step can add a number of any size,
+# but subtract at most 1, because elu(z) is never below -1.
 
 # %% [markdown] syllabus="1.1d"
 # ## The module
@@ -658,8 +659,8 @@ gradcheck(Forgetful.apply, tuple(Case(1, 1, 2, dtype=torch.float64).inputs().val
 # respect to one input. According to the numerical Jacobian, from finite differences, the output depends on the
 # input. According to the analytical Jacobian, from our backward, the output does not depend on it.
 #
-# gradcheck does not find the next mistake. Many published versions compute both cases of elu's derivative for every
-# z. They multiply each case by a mask, which is 1 where the case applies and 0 elsewhere, and add the two products.
+# gradcheck does not find the next mistake. A common form computes both cases of elu's derivative for every z. It
+# multiplies each case by a mask, which is 1 where the case applies and 0 elsewhere, and adds the two products.
 
 
 # %%

@@ -539,9 +539,9 @@ print((stage2_folder / "lltm.py").read_text().partition("\n\n\ndef lltm")[0].par
 
 
 # %% [markdown]
-# In published versions of this cell, the C++ code returns six gradients (the sixth is that of the gates), and the
-# Python code unpacks them into five names (!). It is an error to return six gradients to autograd, and also to
-# unpack six values into five names. Both errors appear only at the first `backward()`:
+# A backward pass in C++ may return more than the gradients of the arguments, for example that of the gates as a
+# sixth (!). It is an error to pass all six on to autograd, and also to unpack six values into five names. Both
+# errors appear only at the first `backward()`:
 
 
 # %%

@@ -269,9 +269,9 @@ asked(matrix, (65535, 2), 32)
 refused(asked, matrix, (65536, 2), 32)
 
 # %% [markdown]
-# Published versions of the cell have this limit. Most of them never check their launch, so there is no error
-# message, and the results stay uninitialised. A loop over the rows removes the limit. The argument `blocks` limits
-# the grid in y. When a thread has finished a row, it adds `gridDim.y` to the row number and continues there:
+# A kernel with one row for each block in y has this limit. Without a check of the launch, there is no error message,
+# and the results stay uninitialised. A loop over the rows removes the limit. The argument `blocks` limits the grid
+# in y. When a thread has finished a row, it adds `gridDim.y` to the row number and continues there:
 
 # %%
 ROWS_CU = """
@@ -358,7 +358,7 @@ GUARD_CU = """
 __global__ void guard_kernel(float* row, int S, int guard) {  // [S]
   const int col = blockIdx.x * blockDim.x + threadIdx.x;
   bool inside = true;                       // 0: no guard
-  if (guard == 1) inside = (col < S) < S;   // 1: as published
+  if (guard == 1) inside = (col < S) < S;   // 1: two comparisons
   if (guard == 2) inside = col < S;         // 2: right
   if (inside) row[col] = col;
 }
@@ -394,8 +394,8 @@ for guard, name in enumerate(("no guard", "(col < S) < S", "col < S")):
 os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
-# Without a guard, three threads write to memory that may belong to another tensor. The guard in the second line is
-# from published code, and it does not stop these threads. What is the value of its condition?
+# Without a guard, three threads write to memory that may belong to another tensor. The guard in the second line
+# looks right, and it does not stop these threads. What is the value of its condition?
 
 # %%
 for col in (0, 4, 5, 7, 1000):

@@ -371,8 +371,8 @@ print("to compile:", build)
 # ## Check the arguments
 #
 # A kernel does not check its arguments, so the host code has to. The kernel here computes the gradient through
-# `tanh` as the cell's backward does. The function `d_cell` in the `.cpp` uses macros that you find in most published
-# code. But `d_cell` checks only one of its two arguments.
+# `tanh` as the cell's backward does. The function `d_cell` in the `.cpp` uses the three macros of the usual
+# tutorials. But `d_cell` checks only one of its two arguments.
 
 # %%
 CHECKS_CU = """
@@ -456,9 +456,9 @@ os.environ["EMULATOR_CHECKS"] = "all"
 
 # %% [markdown]
 # The derivative of tanh at 0 is 1, so the first row is right. The second row was computed from memory that does not
-# belong to `new_cell`, and there was no error. Published code makes this mistake with the same tensor. With
-# its checks on, the emulator knows which part of the memory is `new_cell`, and reports the mistake. `checked_d_cell`
-# does not need the emulator, because it checks the shape on the host:
+# belong to `new_cell`, and there was no error. With its checks on, the emulator knows which part of the memory is
+# `new_cell`, and reports the mistake. `checked_d_cell` does not need the emulator, because it checks the shape on
+# the host:
 
 # %%
 on_cpu = inline("checks", CHECKS_CPP, CHECKS_CU, FUNCTIONS, target="emulator")

@@ -493,8 +493,7 @@ print(done.stdout, done.stderr, sep="\n")
 # %% [markdown]
 # ## Four mistakes that a comparison of values can miss
 #
-# Each of these mistakes has been in published kernels. `lab` builds the kernels, as in "Threads that work
-# together".
+# `lab` builds the kernels, as in "Threads that work together".
 
 # %% [markdown]
 # ### A missing barrier

@@ -126,8 +126,9 @@ except RuntimeError as error:
     print("line 7:", BROKEN.splitlines()[6])
 
 # %% [markdown]
-# Read the report from the top: it names the mistake and its line, the element and its tensor, and the thread and
-# its block. The thread reads `x[1000]` before it writes `y[1000]`, so the report names the read.
+# Read the report from the top: it names the mistake and its line (counted from the first `#include`), the element and
+# its tensor, and the thread and its block. The thread reads `x[1000]` before it writes `y[1000]`, so the report names
+# the read.
 
 # %% [markdown] tags=["notebook-only", "your-turn"]
 # **Your turn:** in the cell above, change `i <= n` to `i < n` and run the cell again. There is no report, and the
