@@ -459,9 +459,9 @@ for speedup, group in [*speedups[:4], *speedups[-2:]]:
 
 # %% [markdown]
 # The gain is largest for many steps, where the launch counts least, and smallest for the largest batch and the
-# largest state. The weights of 1024 units do not fit in a cluster, as the error above says, so the library chooses
-# `grid` there. But `graph` is faster than `grid` at a batch of 128. The library never chooses `graph` by itself:
-# you must name it.
+# largest state. The weights of 1024 units do not fit into the shared memory of the 16 blocks of a cluster, as the
+# error above says. The blocks of the whole GPU can hold them, so the library chooses `grid` there. But `graph` is
+# faster than `grid` at a batch of 128. The library never chooses `graph` by itself: you must name it.
 
 # %% [markdown] syllabus="7.3b"
 # ### The GRU, and float32
