@@ -87,6 +87,10 @@ def main() -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except PermissionError as error:
+        print(f"error: {error.filename} belongs to another user: {error.strerror}. `make doctor` says what to do",
+              file=sys.stderr)  # fmt: skip
+        return 1
     except EOFError as error:
         if not sys.pycache_prefix or "marshal data" not in str(error):
             raise

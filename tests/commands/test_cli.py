@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -14,6 +15,8 @@ import pytest
 from common import __main__, stages
 from common.__main__ import parser
 from common.commands import diff
+from common.commands.table import Command
+from common.emulator import Cache
 from common.errors import UserError
 from common.paths import ROOT
 from common.studies import ablation
@@ -61,6 +64,28 @@ def test_incomplete_bytecode_is_removed(tmp_path):
     assert not (tmp_path / "pycache").exists()
     again = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True)
     assert (again.returncode, again.stdout) == (right.returncode, right.stdout)
+
+
+def test_a_folder_of_another_user_is_named_in_one_line(monkeypatch, capsys):
+    def refused(*_):
+        raise PermissionError(errno.EACCES, "Permission denied", "/theirs/build")
+
+    monkeypatch.setattr(sys, "argv", ["common", "progress"])
+    monkeypatch.setattr(Command, "run", refused)
+    assert __main__.main() == 1
+    told = "error: /theirs/build belongs to another user: Permission denied. `make doctor` says what to do\n"
+    assert capsys.readouterr().err == told
+
+
+def test_a_shared_folder_that_cannot_be_read_is_passed_over(tmp_path, monkeypatch):
+    class Unreadable(type(tmp_path)):
+        def exists(self, **options):
+            raise PermissionError
+
+    (tmp_path / "shared" / "entry").mkdir(parents=True)
+    cache = Cache(tmp_path / "mine", (Unreadable("/theirs"), tmp_path / "shared"))
+    assert cache.find("entry") == tmp_path / "shared" / "entry"
+    assert cache.find("another") == tmp_path / "mine" / "another"
 
 
 @pytest.mark.parametrize("free", [1 << 20, 1 << 30])

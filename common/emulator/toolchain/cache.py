@@ -36,10 +36,18 @@ class Cache:
         path = self.folder.joinpath(*names)
         if not path.exists():
             others = (folder.joinpath(*names) for folder in self.shared)
-            path = next((other for other in others if other.exists()), path)
+            path = next(filter(can_be_found, others), path)
         with contextlib.suppress(OSError):  # it does not exist, or belongs to another user
             os.utime(path)
         return path
+
+
+def can_be_found(path: Path) -> bool:
+    """Whether a path exists, as far as this user can see: a shared folder may not be readable."""
+    try:
+        return path.exists()
+    except PermissionError:
+        return False
 
 
 def default_cache() -> Cache:
