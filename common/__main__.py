@@ -61,16 +61,10 @@ def values_of(command: Command, arguments: argparse.Namespace) -> dict[str, Any]
     return {name: None if value == "" and name in optional else value for name, value in given.items()}
 
 
-def remove_bytecode() -> None:
-    """Removes the folder of Python's compiled code, if it is the workbook's own (the Makefile names it)."""
-    if sys.pycache_prefix:
-        shutil.rmtree(sys.pycache_prefix, ignore_errors=True)
-
-
 def is_disk_full() -> bool:
-    """Whether there is hardly any room where Python writes its compiled code."""
-    folder = Path(sys.pycache_prefix or "")
-    return folder.is_dir() and shutil.disk_usage(folder).free < ROOM
+    """Whether there is hardly any room in the workbook's own folder of compiled code (the Makefile names it)."""
+    folder = sys.pycache_prefix
+    return bool(folder) and Path(folder).is_dir() and shutil.disk_usage(folder).free < ROOM
 
 
 def main() -> int:
@@ -88,13 +82,15 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except PermissionError as error:
+        if not error.filename:  # it is about a process, say
+            raise
         print(f"error: {error.filename} belongs to another user: {error.strerror}. `make doctor` says what to do",
               file=sys.stderr)  # fmt: skip
         return 1
     except EOFError as error:
         if not sys.pycache_prefix or "marshal data" not in str(error):
             raise
-        remove_bytecode()
+        shutil.rmtree(sys.pycache_prefix, ignore_errors=True)
         print("error: files of Python's compiled code were incomplete, as after a full disk. They have been removed; "
               "run the command again", file=sys.stderr)  # fmt: skip
         return 1
@@ -103,7 +99,7 @@ def main() -> int:
         return 130
     finally:
         if is_disk_full():
-            remove_bytecode()
+            shutil.rmtree(sys.pycache_prefix, ignore_errors=True)
 
 
 if __name__ == "__main__":

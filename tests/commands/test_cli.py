@@ -77,7 +77,7 @@ def test_a_folder_of_another_user_is_named_in_one_line(monkeypatch, capsys):
     assert capsys.readouterr().err == told
 
 
-def test_a_shared_folder_that_cannot_be_read_is_passed_over(tmp_path, monkeypatch):
+def test_a_shared_folder_that_cannot_be_read_is_passed_over(tmp_path):
     class Unreadable(type(tmp_path)):
         def exists(self, **options):
             raise PermissionError

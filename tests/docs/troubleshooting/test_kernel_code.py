@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from common.build import host
-from support.sandbox import INCLUDE, TORCH, Sandbox, assert_printed, problem
+from support.sandbox import INCLUDE, TORCH, Sandbox, assert_printed, compile, problem
 
 # The macros that torch's build passes to nvcc.
 OF_TORCH = ("__CUDA_NO_HALF_OPERATORS__", "__CUDA_NO_HALF_CONVERSIONS__", "__CUDA_NO_HALF2_OPERATORS__")
@@ -23,11 +23,10 @@ def compiling(sandbox: Sandbox, source: str, *flags: str) -> str:
 @pytest.mark.needs("g++")
 def test_thc_is_gone(sandbox: Sandbox) -> None:
     page = problem("THC is gone")
-    command = f"g++ {host.cpp_standard()} {INCLUDE} -fsyntax-only module.cpp"
     sandbox.write("module.cpp", "#include <THC/THC.h>\n")
-    assert_printed(page.symptoms[0], sandbox.fails(command))
+    assert_printed(page.symptoms[0], sandbox.fails(compile()))
     sandbox.write("module.cpp", page.fixes[0])
-    sandbox.works(command)
+    sandbox.works(compile())
 
 
 @pytest.mark.needs("nvcc")
@@ -81,7 +80,7 @@ def test_a_host_function_in_a_kernel(sandbox: Sandbox) -> None:
 @pytest.mark.needs("g++")
 def test_pybind11_and_the_limited_api(sandbox: Sandbox) -> None:
     page = problem("pybind11 and the limited API")
-    limited = f"g++ {host.cpp_standard()} {INCLUDE} -DPy_LIMITED_API=0x030A0000 -fsyntax-only module.cpp"
+    limited = compile("-DPy_LIMITED_API=0x030A0000")
     sandbox.write("module.cpp", "#include <torch/extension.h>\n")
     assert_printed(page.symptoms[0], sandbox.fails(limited))
     sandbox.write("module.cpp", page.fixes[0])
