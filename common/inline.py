@@ -16,7 +16,7 @@ from types import ModuleType
 
 from . import paths
 from .build import targets
-from .build.notebooks import notebook_builds
+from .build.notebooks import notebook_builds, remove_locks
 from .console import say
 from .emulator import Extension, build_extension, describe_compiler, fingerprint, first_errors
 from .errors import UserError
@@ -61,7 +61,7 @@ def _on_gpu(name: str, host: str, cuda_source: str) -> ModuleType:
 
     folder = notebook_builds() / name
     folder.mkdir(exist_ok=True)
-    (folder / "lock").unlink(missing_ok=True)  # left by a killed build: older versions of torch wait for it
+    remove_locks()
     try:
         return load_inline(
             name,

@@ -16,7 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .build.host import cpp_standard
-from .build.notebooks import notebook_builds
+from .build.notebooks import notebook_builds, remove_locks
+
+
+__all__ = ["Timings", "build_folder", "remove_locks", "run", "torch_compiler", "write"]
 
 
 def build_folder() -> Path:
@@ -24,15 +27,6 @@ def build_folder() -> Path:
     folder = notebook_builds()
     os.environ["TORCH_EXTENSIONS_DIR"] = str(folder)
     return folder
-
-
-def remove_locks() -> None:
-    """Removes the locks of builds that were killed; torch before 2.14 would wait for them forever."""
-    import torch
-
-    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 14):
-        for lock in build_folder().glob("*/lock"):
-            lock.unlink()
 
 
 def torch_compiler(standard: str | None = None) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -58,27 +59,43 @@ def stage_module(name: str) -> ModuleType:
 
 def build_package(device: str = "cpu") -> Deployed:
     """The package of the trained model for a device; trains and exports it unless that has been done."""
-    final = build_cache().find("lltm_package", package_key(device))
-    build_once(final, lambda work, lock: train_and_export(work, device))
-    return Deployed(final / stage_module("export").PACKAGE, device)
+    return _find_or_build(device, _train_apart)
 
 
 def build_packages_apart() -> subprocess.Popen:
     """Starts a process that builds the packages for all devices here. It prints nothing: who needs one repeats it."""
-    command = [sys.executable, "-c", f"from {__name__} import build_packages; build_packages()"]
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, cwd=ROOT, stdin=quiet, stdout=quiet, stderr=quiet)
+    return subprocess.Popen(_python("build_packages"), cwd=ROOT, stdin=quiet, stdout=quiet, stderr=quiet)
 
 
 def build_packages() -> None:
-    """Builds the packages for all devices here."""
+    """Builds the packages for all devices here, in this process."""
     import torch
 
     for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
-        build_package(device)
+        _find_or_build(device, train_and_export)
 
 
-def train_and_export(folder: Path, device: str) -> None:
+def _find_or_build(device: str, build: Callable[[Path, str], None]) -> Deployed:
+    final = build_cache().find("lltm_package", package_key(device))
+    build_once(final, lambda work, lock: build(work, device))
+    return Deployed(final / stage_module("export").PACKAGE, device)
+
+
+def _train_apart(folder: Path, device: str) -> None:
+    """`train_and_export` in a process: other threads of this one may draw from torch's generator meanwhile."""
+    command = [*_python("train_and_export"), str(folder), device]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"stage 8's model was not trained and exported:\n{done.stderr}")
+
+
+def _python(function: str) -> list[str]:
+    """The command that calls a function of this module with the arguments that follow."""
+    return [sys.executable, "-c", f"import sys; from {__name__} import {function}; {function}(*sys.argv[1:])"]
+
+
+def train_and_export(folder: str | Path, device: str) -> None:
     """Trains the model on the CPU and writes its package for a device, in less than half a minute."""
     import torch
 
@@ -88,7 +105,7 @@ def train_and_export(folder: Path, device: str) -> None:
         model = stage_module("train").train_model(operators.lltm_sequence)
     finally:
         torch.set_num_threads(threads)
-    stage_module("export").export_model(model.to(device), Path(operators._C.__file__), folder)
+    stage_module("export").export_model(model.to(device), Path(operators._C.__file__), Path(folder))
 
 
 def package_key(device: str) -> str:

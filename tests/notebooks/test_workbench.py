@@ -48,6 +48,15 @@ def test_locks_of_killed_builds_are_removed_where_torch_would_wait(folder, monke
     assert lock.exists() == stays
 
 
+def test_the_lock_of_a_build_that_runs_stays(folder, monkeypatch):
+    monkeypatch.setattr(torch, "__version__", "2.13.1+cu132")
+    with workbench.write("first/lock", "").open() as lock:
+        workbench.remove_locks()
+        assert Path(lock.name).exists()
+    workbench.remove_locks()
+    assert not Path(lock.name).exists()
+
+
 def test_the_longest_time_is_kept_for_the_next_run(tmp_path, monkeypatch):
     now = iter([0, 3, 10, 11, 20])
     monkeypatch.setattr(workbench.time, "perf_counter", lambda: next(now))

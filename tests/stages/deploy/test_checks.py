@@ -24,9 +24,23 @@ def test_a_check_passes_and_says_what_it_saw(check):
 @pytest.mark.parametrize("check", checks.CHECKS[1:], ids=lambda check: check.what)
 def test_a_wrong_score_is_found(check, monkeypatch):
     right = checks.scores_in_python
-    monkeypatch.setattr(checks, "scores_in_python", lambda sequence: right(sequence) + 1e-4)
+    monkeypatch.setattr(checks, "scores_in_python", lambda *given: right(*given) + 1e-4)
     with pytest.raises(AssertionError, match="differs from Python's by"):
         check.run()
+
+
+def test_a_gpus_package_is_compared_with_its_own_weights(monkeypatch):
+    package, devices = deploy.build_package(), []
+    monkeypatch.setattr(deploy, "build_package", lambda device="cpu": devices.append(device) or package)
+    assert checks.check_gpu() == "5 sequences"
+    assert set(devices) == {"cuda"}
+
+
+def test_a_training_that_fails_says_why(tmp_path, monkeypatch):
+    failing = [sys.executable, "-c", "raise OSError('no space')"]
+    monkeypatch.setattr("common.deploy.package._python", lambda function: failing)
+    with pytest.raises(RuntimeError, match="not trained and exported:(.|\n)*no space"):
+        deploy.package._train_apart(tmp_path, "cpu")
 
 
 def test_a_program_of_python_is_found(monkeypatch):
