@@ -35,9 +35,9 @@ def check_deploy(seed: int | None = None) -> list[Result]:
     with step("build lltm_serve"):
         deploy.build_program()
     with step("train the model and export it"):
-        package = deploy.build_package()
+        package, *others = [deploy.build_package(device) for device in deploy.devices()]
     results = [run_check(8, one, seed) for one in CHECKS]
-    if torch.cuda.is_available():
+    if others:
         results.append(run_check(8, GPU_CHECK, seed))
     else:
         say(f"    not run: {GPU_CHECK.what} (torch finds no GPU here)")

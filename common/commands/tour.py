@@ -131,7 +131,7 @@ def start_builds(pool: Executor) -> Builds:
     for stage in filter(lambda stage: stage.is_here, reversed(STAGES) if all_at_once else STAGES):
         if stage.folder == deploy.FOLDER:
             pool.submit(deploy.build_program)
-            pool.submit(lambda: deploy.build_packages_apart().wait())
+            pool.submit(lambda: [process.wait() for process in deploy.build_packages_apart()])
         if stage.kind == "program" or not has_cpp(stage):
             continue
         with suppress(UserError):  # the tour says why the stage cannot run

@@ -62,22 +62,29 @@ def build_package(device: str = "cpu") -> Deployed:
     return _find_or_build(device, _train_apart)
 
 
-def build_packages_apart() -> subprocess.Popen:
-    """Starts a process that builds the packages for all devices here. It prints nothing: who needs one repeats it."""
+def build_packages_apart() -> list[subprocess.Popen]:
+    """Starts a process for each device here that builds its package. They print nothing: who needs one repeats it."""
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(_python("build_packages"), cwd=ROOT, stdin=quiet, stdout=quiet, stderr=quiet)
+    return [
+        subprocess.Popen([*_python("build_here"), device], cwd=ROOT, stdin=quiet, stdout=quiet, stderr=quiet)
+        for device in devices()
+    ]
 
 
-def build_packages() -> None:
-    """Builds the packages for all devices here, in this process."""
+def build_here(device: str) -> None:
+    """Builds the package for a device in this process."""
+    _find_or_build(device, train_and_export)
+
+
+def devices() -> list[str]:
+    """The kinds of devices here: `cpu`, and `cuda` if torch finds a GPU."""
     import torch
 
-    for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
-        _find_or_build(device, train_and_export)
+    return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
 
 def _find_or_build(device: str, build: Callable[[Path, str], None]) -> Deployed:
-    final = build_cache().find("lltm_package", package_key(device))
+    final = build_cache().find(f"lltm_package-{device}", package_key(device))
     build_once(final, lambda work, lock: build(work, device))
     return Deployed(final / stage_module("export").PACKAGE, device)
 

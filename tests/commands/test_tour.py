@@ -42,7 +42,7 @@ def built(tmp_path, monkeypatch) -> list:
     monkeypatch.setattr(tour, "why_unavailable", lambda target: None)
     monkeypatch.setattr(tour, "max_jobs", lambda: 2)
     monkeypatch.setattr(deploy, "build_program", lambda: found.append((8, "program", None)))
-    monkeypatch.setattr(deploy, "build_packages_apart", lambda: found.append((8, "package", None)))
+    monkeypatch.setattr(deploy, "build_packages_apart", lambda: found.append((8, "package", None)) or [])
     for name in ("TORCH_CUDA_ARCH_LIST", "ONE_OF_EACH"):
         monkeypatch.delenv(name, raising=False)
     return found

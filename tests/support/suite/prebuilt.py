@@ -39,7 +39,8 @@ def build_before_workers(config: pytest.Config, say: Callable[[str], None]) -> N
             if seconds > 1:
                 say(f"built {name} in {seconds:.0f} s")
     if not deploy.why_unavailable():
-        atexit.register(deploy.build_packages_apart().kill)
+        for process in deploy.build_packages_apart():
+            atexit.register(process.kill)
 
 
 def run_timed(build: tuple[str, Callable[[], object]]) -> tuple[str, float]:
