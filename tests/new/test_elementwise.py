@@ -30,8 +30,13 @@ def lines_of_the_page(page: str) -> list[tuple[str, int, str]]:
 
 def gelu() -> dict[str, str]:
     """The files of a new folder, with the lines that its page names replaced by those of a GELU."""
-    made = new.files("gelu", "elementwise")
-    for path, number, line in lines_of_the_page(made["README.md"]):
+    return operator("gelu", *(line for _, _, line in lines_of_the_page(new.files("gelu", "elementwise")["README.md"])))
+
+
+def operator(name: str, *replacements: str) -> dict[str, str]:
+    """The files of a new folder, with the three lines that its page names replaced."""
+    made = new.files(name, "elementwise")
+    for (path, number, _), line in zip(lines_of_the_page(made["README.md"]), replacements, strict=True):
         lines = made[path].splitlines(keepends=True)
         indent = lines[number - 1].partition("return")[0]
         lines[number - 1] = f"{indent}{line}\n"
@@ -113,6 +118,19 @@ def test_its_tests_find_mistakes(built: Path, tmp_path: Path, mistake: str) -> N
     done = python(folder, "-m", "pytest", "-k", test)
     assert done.returncode == 1, done.stdout
     assert f"FAILED tests/test_gelu.py::{test}" in done.stdout
+
+
+@proof
+@builds
+def test_its_tests_find_a_formula_that_overflows(tmp_path: Path) -> None:
+    softplus = "return (1 + x.exp()).log()", "return std::log(1 + std::exp(x));", "return 1 / (1 + std::exp(-x));"
+    folder = write(tmp_path / "softplus", operator("softplus", *softplus))
+    done = python(folder, "setup.py", "-q", "build_ext", "--inplace")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = python(folder, "-m", "pytest")
+    failed = re.findall(r"^FAILED tests/test_softplus.py::(\S+)", done.stdout, re.MULTILINE)
+    # In float64, the reference overflows, too, and its gradient is NaN.
+    assert failed == [f"test_large_values[cpu-dtype{n}]" for n in range(4)], done.stdout
 
 
 @proof
