@@ -18,7 +18,6 @@ from pathlib import Path
 from .build.host import cpp_standard
 from .build.notebooks import notebook_builds, remove_locks
 
-
 __all__ = ["Timings", "build_folder", "remove_locks", "run", "torch_compiler", "write"]
 
 

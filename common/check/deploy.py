@@ -20,8 +20,8 @@ from .lines import Check, run_check
 from .subject import Result
 
 TOLERANCE = 1e-5  # of a score: a batch of another size may add in another order
-# On a GPU, the compiled model and eager mode round differently. Scores are up to 14, and over 10 steps, the rounding of
-# float32 changed them by up to 1.3e-5 in 1,000 sequences (over 100 steps by up to 4e-4, so those are left out).
+# On a GPU, the compiled model and eager mode round differently. Scores are up to 14, and over 10 steps, the
+# rounding of float32 changed them by up to 1.3e-5 in 1,000 sequences (over 100 steps by up to 4e-4).
 GPU_TOLERANCE, GPU_LENGTHS = 5e-5, [1, 8, 5, 10, 2]
 CLIENTS = 16
 

@@ -35,12 +35,12 @@ def show_next(name: str | None = None) -> int:
         say("All exercises are solved. `make progress` lists them; `make solution EX=...` compares yours with ours.")
         return 0
     show_task(exercise)
-    say("\nWhen done: make check     If stuck: make hint")
+    say(f"\nWhen done: make check{workspace.option()}     If stuck: make hint{workspace.option()}")
     if following not in (None, exercise):
-        say(f"The first exercise that you have not solved yet: make next EX={following.id}")
+        say(f"The first exercise that you have not solved yet: make next{name_option(following)}")
     primer = next((one for one in every() if one.source.kind == "primer"), None)
     if primer and not any(workspace.read_state(one).tries for one in every()):
-        say(f"New to autograd.Function? Begin with stage {primer.stage}: make next EX={primer.id}")
+        say(f"New to autograd.Function? Begin with stage {primer.stage}: make next{name_option(primer)}")
     return 0
 
 
@@ -70,11 +70,15 @@ def check_work(name: str | None, starter: bool = False) -> int:
     if name == "all":
         started = [one for one in every() if workspace.folder_of(one).exists()]
         if not started:
-            raise UserError("you have not begun any exercise yet: make next")
+            raise UserError(f"you have not begun any exercise yet: make next{workspace.option()}")
         results = [check_and_report(one, starter) for one in started]
         say(f"\n{sum(results)} of {len(results)} exercises that you began are solved.")
         return 0 if all(results) else NOT_YET
-    return 0 if check_and_report(find_exercise(name), starter) else NOT_YET
+    exercise = find_exercise(name)
+    passed = check_and_report(exercise, starter)
+    if not name and (newer := find_newer(exercise)):
+        say(f"\nYour files of {newer.id} are newer. To check those: make check{name_option(newer)}")
+    return 0 if passed else NOT_YET
 
 
 def check_and_report(exercise: Exercise, starter: bool = False) -> bool:
@@ -105,10 +109,11 @@ def check_and_report(exercise: Exercise, starter: bool = False) -> bool:
     if verdict.passed:
         say(f"exercise {exercise.id}: solved ({took})")
         following = find_next()
-        next_step = f"make next continues with {following.id}" if following else "That was the last exercise"
+        option = workspace.option()
+        next_step = f"make next{option} continues with {following.id}" if following else "That was the last exercise"
         if verdict.message:
             say(verdict.message)
-        say(f"{next_step}; make solution compares your solution with ours.")
+        say(f"{next_step}; make solution{option} compares your solution with ours.")
         return True
     say(f"exercise {exercise.id}: not yet ({took})")
     say(verdict.message)
@@ -142,7 +147,7 @@ def show_hint(name: str | None) -> int:
     for number, text in enumerate(hints[:seen], 1):
         say(f"Hint {number} of {len(hints)} for {exercise.id}:\n{wrapped(text)}\n")
     if seen == len(hints):
-        say(f"That is the last hint. make solution EX={exercise.id} shows our solution.")
+        say(f"That is the last hint. make solution{name_option(exercise)} shows our solution.")
     return 0
 
 
@@ -171,7 +176,7 @@ def show_solution(name: str | None, take: bool = False) -> int:
     if not differs:
         say("The two are identical.")
     else:
-        say(f"\nTo continue with ours: make solution EX={exercise.id} TAKE=1 (yours is backed up)")
+        say(f"\nTo continue with ours: make solution{name_option(exercise)} TAKE=1 (yours is backed up)")
     return 0
 
 
@@ -212,8 +217,9 @@ def show_progress() -> int:
             hints = f", {state.hints} hint{'s' if state.hints > 1 else ''}" if state.hints else ""
             say(f"  {mark} {exercise.id:<28} {exercise.title} ({exercise.minutes} min{hints})")
     solved = sum(bool(workspace.read_state(exercise).passed) for exercise in exercises)
-    say(f"\n{solved} of {len(exercises)} solved ({MARKS[True]}); {MARKS[False]} means begun."
-        + (f" Next: {following.id} (make next)" if (following := find_next()) else ""))  # fmt: skip
+    following = find_next()
+    next_step = f" Next: {following.id} (make next{workspace.option()})" if following else ""
+    say(f"\n{solved} of {len(exercises)} solved ({MARKS[True]}); {MARKS[False]} means begun.{next_step}")
     return 0
 
 
@@ -292,9 +298,21 @@ def find_current() -> Exercise:
     return find_remembered() or first_unsolved() or find_last_solved()
 
 
+def find_newer(exercise: Exercise) -> Exercise | None:
+    """The unsolved exercise whose files the learner changed last, if this was after those of `exercise`."""
+    others = [one for one in every() if one != exercise and not workspace.read_state(one).passed]
+    latest = max(others, key=workspace.last_change, default=None)
+    return latest if latest and workspace.last_change(latest) > workspace.last_change(exercise) else None
+
+
 def exercise_option(exercise: Exercise) -> str:
-    """The option that makes a command refer to this exercise."""
-    return "" if exercise == find_current() else f" EX={exercise.id}"
+    """The options that make a command refer to this exercise of the learner's."""
+    return workspace.option() if exercise == find_current() else name_option(exercise)
+
+
+def name_option(exercise: Exercise) -> str:
+    """The same, whatever the current exercise is."""
+    return f" EX={exercise.id}{workspace.option()}"
 
 
 def format_task(exercise: Exercise) -> str:

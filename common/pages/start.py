@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..console import say, wrapped
+from ..exercises import workspace
 from ..paths import ROOT, display_path
 from .notebooks import NOTEBOOKS, open_lab
 
 SOURCE = NOTEBOOKS / "start_here.py"
 PICTURES = ROOT / "out" / "start"
-COPY = ROOT / "work" / SOURCE.name
 YOUR_TURN = """\
 **Your turn:** all code of this text is in {copy}. Open that file in an editor, change `i <= n` to `i < n` in the line
 that begins with `BROKEN`, and run this in the folder {root}:
@@ -90,11 +90,12 @@ def play(source: Path) -> None:
 
 def describe_task(source: Path) -> str:
     """What the reader can change, and how to run it. Copies the source, unless the reader has a copy already."""
-    if not COPY.exists():
-        COPY.parent.mkdir(exist_ok=True)
-        COPY.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    copy = workspace.root() / source.name
+    if not copy.exists():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
     python = display_path(Path(sys.executable))
-    return wrapped(YOUR_TURN.format(copy=display_path(COPY), python=python, root=ROOT))
+    return wrapped(YOUR_TURN.format(copy=display_path(copy), python=python, root=ROOT))
 
 
 def wait_for_enter(why: str) -> None:

@@ -28,6 +28,7 @@ def here(tmp_path, monkeypatch):
     learner.write(tmp_path / "exercises", "again", order=-1)
     monkeypatch.setenv("EXERCISES", str(tmp_path / "exercises"))
     monkeypatch.setenv("WORK", str(tmp_path / "work"))
+    monkeypatch.setattr(workspace, "option", lambda: "")  # test_commands_name_the_folder is about it
     monkeypatch.setattr(watch, "POLL_SECONDS", 0.05)
     return tmp_path / "work" / "1"
 
@@ -55,6 +56,35 @@ def test_next_says_what_and_where(here, capsys):
     workspace.record_check(find("1/number"), passed=True)
     commands.show_next()
     assert capsys.readouterr().out.endswith("\nWhen done: make check     If stuck: make hint\n")
+
+
+def test_commands_name_the_folder(here, capsys, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setenv("WORK", f"{here.parent} 2")
+    assert commands.show_next("3/guard") == 0
+    commands.check_work(None)
+    commands.show_solution("3/guard")
+    said, option = capsys.readouterr().out, f" WORK='{here.parent} 2'"
+    assert f"make check{option}     If stuck: make hint{option}\n" in said
+    assert f"make check{option} STARTER=1" in said
+    assert f"make solution EX=3/guard{option} TAKE=1" in said
+
+
+def test_check_says_that_files_of_another_exercise_are_newer(here, capsys, monkeypatch):
+    judged(monkeypatch, passed=False)
+    for name in ("again", "number"):
+        commands.show_next(f"1/{name}")
+    hint = "Your files of 1/again are newer. To check those: make check EX=1/again\n"
+    commands.check_work(None)
+    assert "are newer" not in capsys.readouterr().out  # both are as they were handed out
+    (here / "again" / "answer.py").write_text(SOLVED)
+    commands.check_work(None)
+    assert capsys.readouterr().out.endswith(hint)
+    commands.check_work("1/number")
+    assert "are newer" not in capsys.readouterr().out
+    (here / "number" / "answer.py").write_text(SOLVED)
+    commands.check_work(None)
+    assert "are newer" not in capsys.readouterr().out
 
 
 def test_an_update_is_announced(here, capsys, tmp_path):

@@ -30,7 +30,9 @@ def lines_of_the_page(page: str) -> list[tuple[str, int, str]]:
 
 def gelu() -> dict[str, str]:
     """The files of a new folder, with the lines that its page names replaced by those of a GELU."""
-    return operator("gelu", *(line for _, _, line in lines_of_the_page(new.files("gelu", "elementwise")["README.md"])))
+    return operator(
+        "gelu", *(line for _, _, line in lines_of_the_page(new.files("gelu", "elementwise")["README.md"]))
+    )
 
 
 def operator(name: str, *replacements: str) -> dict[str, str]:

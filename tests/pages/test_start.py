@@ -25,8 +25,8 @@ def no_display(monkeypatch):
 @pytest.fixture
 def copy(tmp_path, monkeypatch):
     """The reader's copy of the code."""
-    monkeypatch.setattr(start, "COPY", tmp_path / "work" / "start_here.py")
-    return start.COPY
+    monkeypatch.setenv("WORK", str(tmp_path / "work"))
+    return tmp_path / "work" / "start_here.py"
 
 
 @pytest.mark.proof("notebooks", files=[*notebook_files("start_here"), "README.md"])

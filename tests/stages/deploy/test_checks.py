@@ -39,7 +39,7 @@ def test_a_gpus_package_is_compared_with_its_own_weights(monkeypatch):
 def test_a_training_that_fails_says_why(tmp_path, monkeypatch):
     failing = [sys.executable, "-c", "raise OSError('no space')"]
     monkeypatch.setattr("common.deploy.package._python", lambda function: failing)
-    with pytest.raises(RuntimeError, match="not trained and exported:(.|\n)*no space"):
+    with pytest.raises(RuntimeError, match=r"not trained and exported:(.|\n)*no space"):
         deploy.package._train_apart(tmp_path, "cpu")
 
 
