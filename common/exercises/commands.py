@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import shlex
 import sys
 import tempfile
 import textwrap
@@ -35,7 +36,7 @@ def show_next(name: str | None = None) -> int:
         say("All exercises are solved. `make progress` lists them; `make solution EX=...` compares yours with ours.")
         return 0
     show_task(exercise)
-    say(f"\nWhen done: make check{workspace.option()}     If stuck: make hint{workspace.option()}")
+    say(f"\nWhen done: make check{work_option()}     If stuck: make hint{work_option()}")
     if following not in (None, exercise):
         say(f"The first exercise that you have not solved yet: make next{name_option(following)}")
     primer = next((one for one in every() if one.source.kind == "primer"), None)
@@ -70,7 +71,7 @@ def check_work(name: str | None, starter: bool = False) -> int:
     if name == "all":
         started = [one for one in every() if workspace.folder_of(one).exists()]
         if not started:
-            raise UserError(f"you have not begun any exercise yet: make next{workspace.option()}")
+            raise UserError(f"you have not begun any exercise yet: make next{work_option()}")
         results = [check_and_report(one, starter) for one in started]
         say(f"\n{sum(results)} of {len(results)} exercises that you began are solved.")
         return 0 if all(results) else NOT_YET
@@ -109,7 +110,7 @@ def check_and_report(exercise: Exercise, starter: bool = False) -> bool:
     if verdict.passed:
         say(f"exercise {exercise.id}: solved ({took})")
         following = find_next()
-        option = workspace.option()
+        option = work_option()
         next_step = f"make next{option} continues with {following.id}" if following else "That was the last exercise"
         if verdict.message:
             say(verdict.message)
@@ -218,7 +219,7 @@ def show_progress() -> int:
             say(f"  {mark} {exercise.id:<28} {exercise.title} ({exercise.minutes} min{hints})")
     solved = sum(bool(workspace.read_state(exercise).passed) for exercise in exercises)
     following = find_next()
-    next_step = f" Next: {following.id} (make next{workspace.option()})" if following else ""
+    next_step = f" Next: {following.id} (make next{work_option()})" if following else ""
     say(f"\n{solved} of {len(exercises)} solved ({MARKS[True]}); {MARKS[False]} means begun.{next_step}")
     return 0
 
@@ -301,18 +302,32 @@ def find_current() -> Exercise:
 def find_newer(exercise: Exercise) -> Exercise | None:
     """The unsolved exercise whose files the learner changed last, if this was after those of `exercise`."""
     others = [one for one in every() if one != exercise and not workspace.read_state(one).passed]
-    latest = max(others, key=workspace.last_change, default=None)
-    return latest if latest and workspace.last_change(latest) > workspace.last_change(exercise) else None
+    latest = max(others, key=last_change, default=None)
+    return latest if latest and last_change(latest) > last_change(exercise) else None
+
+
+def last_change(exercise: Exercise) -> float:
+    """When the learner last changed a file of an exercise, in seconds since 1970; 0 if nothing is changed."""
+    folder = workspace.folder_of(exercise)
+    if not folder.exists() or variants.is_unchanged(exercise, folder):
+        return 0
+    files = (folder / name for name in variants.starter(exercise))
+    return max((file.stat().st_mtime for file in files if file.exists()), default=0)
+
+
+def work_option() -> str:
+    """The option that makes a command use the learner's folder, if it is not the usual one."""
+    return f" WORK={shlex.quote(os.environ['WORK'])}" if os.environ.get("WORK") else ""
 
 
 def exercise_option(exercise: Exercise) -> str:
     """The options that make a command refer to this exercise of the learner's."""
-    return workspace.option() if exercise == find_current() else name_option(exercise)
+    return work_option() if exercise == find_current() else name_option(exercise)
 
 
 def name_option(exercise: Exercise) -> str:
     """The same, whatever the current exercise is."""
-    return f" EX={exercise.id}{workspace.option()}"
+    return f" EX={exercise.id}{work_option()}"
 
 
 def format_task(exercise: Exercise) -> str:

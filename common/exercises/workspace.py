@@ -12,7 +12,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shlex
 import shutil
 import time
 from collections.abc import Iterator
@@ -53,20 +52,6 @@ def root() -> Path:
     """The learner's folder."""
     given = os.environ.get("WORK")
     return Path(given).expanduser().resolve() if given else ROOT / "work"
-
-
-def option() -> str:
-    """The option that makes a command use the learner's folder, if it is not the usual one."""
-    return f" WORK={shlex.quote(os.environ['WORK'])}" if os.environ.get("WORK") else ""
-
-
-def last_change(exercise: Exercise) -> float:
-    """When a file of the learner's was last changed, in seconds since 1970; 0 if nothing is changed."""
-    folder = folder_of(exercise)
-    if not folder.exists() or variants.is_unchanged(exercise, folder):
-        return 0
-    files = (folder / name for name in variants.starter(exercise))
-    return max((file.stat().st_mtime for file in files if file.exists()), default=0)
 
 
 def folder_of(exercise: Exercise) -> Path:

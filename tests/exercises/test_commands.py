@@ -28,7 +28,7 @@ def here(tmp_path, monkeypatch):
     learner.write(tmp_path / "exercises", "again", order=-1)
     monkeypatch.setenv("EXERCISES", str(tmp_path / "exercises"))
     monkeypatch.setenv("WORK", str(tmp_path / "work"))
-    monkeypatch.setattr(workspace, "option", lambda: "")  # test_commands_name_the_folder is about it
+    monkeypatch.setattr(commands, "work_option", lambda: "")  # test_commands_name_the_folder is about it
     monkeypatch.setattr(watch, "POLL_SECONDS", 0.05)
     return tmp_path / "work" / "1"
 
