@@ -29,6 +29,7 @@ from .tables.ladder import ladder_picture, ladder_table, results_table, stage_ta
 from .tables.published_table import published_table
 from .tables.sequences_table import sequences_table
 from .tables.serving_table import serving_table
+from .tables.times_summary import times_summary
 from .tables.tools.ncu_table import ncu_table
 from .tables.tools.sanitizer_table import sanitizer_table
 from .tables.tools.tool_comparison_table import tool_comparison_table
@@ -108,6 +109,7 @@ GENERATORS: dict[str, Generator] = {
     "ncu": ncu_table,
     "wheels": ignoring_page(wheels_table),
     "training": ignoring_page(training_summary),
+    "times": ignoring_page(times_summary),
     "ablation": ignoring_page(lambda: ablation_table(ablation.read_recorded_ablation())),
     "ablation-summary": lambda page: ablation_summary(ablation.read_recorded_ablation(), page),
     "syllabus": ignoring_page(syllabus_table),
