@@ -256,10 +256,11 @@ def plot_machines(results: Sequence[dict], size: str = "B16 I32 S128", grads: st
                 where = f"{THIS_MACHINE}: " if result["name"] == THIS_MACHINE else ""
                 threads = f", {rows[0]['threads']} threads" if rows[0]["threads"] else ""
                 label = f"{where}{device_name(result, device)}, {device.upper()} tensors{threads}"
-                found[textwrap.fill(label, 28)] = rows
+                found[label] = rows
     names = sorted({row["name"] for rows in found.values() for row in rows}, key=ladder_position)
     title = f"Speed-up against eager on each machine\n{size}, float32 (IEEE), gradients for {GRADS_LABELS[grads]}"
-    figure, axes = panels(title, list(found), names, "times as fast as eager")
+    labels = [textwrap.fill(label, max(16, min(28, 76 // len(found)))) for label in found]  # beside one another
+    figure, axes = panels(title, labels, names, "times as fast as eager")
     for axis, rows in zip(axes, found.values(), strict=True):
         against_eager(axis, rows, names)
     figure.legend(handles=pass_marks(), loc="outside lower right", frameon=False, ncols=2)

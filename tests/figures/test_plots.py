@@ -110,6 +110,10 @@ def test_machines_stand_side_by_side(result):
 def test_every_recorded_machine_is_drawn():
     recorded = records.read_recorded()
     figure = plots.plot_machines(recorded)
+    figure.draw_without_rendering()
+    titles = [axis._left_title.get_window_extent() for axis in figure.axes]
+    assert all(one.x1 < other.x0 for one, other in itertools.pairwise(titles)), "no title covers another"
+    assert titles[-1].x1 < figure.bbox.x1
     assert len(figure.axes) == sum(len(unique(found["rows"], "device")) for found in recorded)
     for found in recorded:
         for device in unique(found["rows"], "device"):
