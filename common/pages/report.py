@@ -25,8 +25,8 @@ from ..results.formatting import (
 from ..results.records import THIS_MACHINE
 from ..results.rows import DISTURBED, device_name, is_disturbed, select, size_in_memory, size_label, unique
 from ..stages import STAGES
-from .html import html_figure, html_page, html_table, inline_svg
-from .sequence_section import sequence_section
+from .html import folded, html_figure, html_heading, html_page, html_table, inline_svg
+from .sequence_section import by_configuration, sequence_section, sequence_table
 from .tables.ladder import LADDER
 
 PAGE = ROOT / "out" / "report.html"
@@ -54,18 +54,17 @@ def write_report() -> int:
 def render_page(result: dict, recorded: Sequence[dict], checked: Sequence[dict]) -> str:
     """The whole page as HTML, with every picture inside it."""
     parts = [
-        *answer_section(result),
-        *coverage_section(result, checked),
-        *checks_section(checked),
         *measurement_sections(result),
         *sequence_section(result),
         *kernels_section(result, recorded),
-        *emulator_section(checked),
-        *counts_section(checked),
         *other_machines_section(result, recorded),
+        *emulator_section(checked, recorded),
+        *counts_section(checked),
+        *checks_section(checked),
+        *coverage_section(result, checked),
         *machine_section(result),
     ]
-    return html_page("The LLTM, stage by stage", parts)
+    return html_page("The LLTM, stage by stage", [*answer_section(result), *failures(checked)], parts)
 
 
 def answer_section(result: dict) -> Iterator[str]:
@@ -101,7 +100,7 @@ def machine_section(result: dict) -> Iterator[str]:
         sm, memory = (format_clock(clocks[kind], clocks[f"{kind}_max"]) for kind in ("sm", "memory"))
         rows.append(["GPU's clocks", f"multiprocessors {sm}, memory {memory}, at the end of the run"])
     rows += [[name, value] for name, value in versions.items() if value]
-    yield "<h2>Machine</h2>"
+    yield html_heading("Machine")
     yield html_table(["", ""], rows, words=True)
 
 
@@ -114,7 +113,7 @@ def coverage_section(result: dict, checked: Sequence[dict]) -> Iterator[str]:
     """What was measured, and what was not, with the reason."""
     every = [*result["rows"], *result.get("sequences", [])]
     measured = {row["stage"] for row in every}
-    yield "<h2>What ran, and what did not</h2>"
+    yield html_heading("What ran, and what did not")
     rows = []
     for stage in STAGES:
         where = unique([row for row in every if row["stage"] == stage.number], "device")
@@ -142,33 +141,49 @@ def not_run_table(missing: Sequence[tuple[str, str]]) -> Iterator[str]:
         yield html_table(["not run, because", "what"], rows, words=True)
 
 
-def checks_section(checked: Sequence[dict]) -> Iterator[str]:
-    """The outcomes of the correctness checks: counts, and each one that did not pass."""
-    if not checked:
-        return
-    yield "<h2>Correctness</h2>"
-    groups: dict[tuple, list[dict]] = {}
-    for entry in checked:
-        groups.setdefault(tuple(entry[k] for k in ("stage", "target", "device", "dtype")), []).append(entry)
-    rows = []
-    for (stage, target, device, dtype), entries in groups.items():
-        count = [sum(e["outcome"] == outcome for e in entries) for outcome in ("passed", "failed", "not run")]
-        seconds = sum(e["seconds"] for e in entries)
-        rows.append([f"stage {stage}", target, device.upper(), dtype, *map(str, count), f"{seconds:.1f} s"])
-    yield html_table(["", "target", "tensors", "dtype", "passed", "failed", "not run", "time"], rows)
-    failed = [e for e in checked if e["outcome"] == "failed"]
+def failures(checked: Sequence[dict]) -> Iterator[str]:
+    """How many checks passed, and each one that failed."""
+    failed = [entry for entry in checked if entry["outcome"] == "failed"]
+    passed = sum(entry["outcome"] == "passed" for entry in checked)
     if failed:
+        yield f"<p><strong>{len(failed)} {'check' if len(failed) == 1 else 'checks'} failed</strong>, and {passed} passed.</p>"
         rows = [[f"stage {e['stage']}", *(e[key] for key in ("name", "device", "dtype", "message"))] for e in failed]
         yield html_table(["", "failed check", "tensors", "dtype", "why"], rows, words=True)
+    elif checked:
+        yield f"<p>All {passed} checks of the stages passed before anything was timed.</p>"
+
+
+def checks_section(checked: Sequence[dict]) -> Iterator[str]:
+    """The outcomes of the correctness checks: a line for each stage and, folded, for each of its dtypes."""
+    if not checked:
+        return
+    yield html_heading("Correctness")
+    yield checks_table(checked, ("stage", "target"))
+    yield folded("Each device and dtype", [checks_table(checked, ("stage", "target", "device", "dtype"))])
     yield from not_run_table(
         [(e["message"], f"stage {e['stage']}: {e['name']}") for e in checked if e["outcome"] == "not run"]
     )
 
 
+def checks_table(checked: Sequence[dict], facts: Sequence[str]) -> str:
+    """A line for each group of checks that agree in these facts: how many passed, failed and did not run."""
+    groups: dict[tuple, list[dict]] = {}
+    for entry in checked:
+        groups.setdefault(tuple(entry[fact] for fact in facts), []).append(entry)
+    rows = []
+    for (stage, *others), entries in groups.items():
+        count = [sum(e["outcome"] == outcome for e in entries) for outcome in ("passed", "failed", "not run")]
+        seconds = sum(e["seconds"] for e in entries)
+        others = [fact.upper() if fact in ("cpu", "cuda") else fact for fact in others]
+        rows.append([f"stage {stage}", *others, *map(str, count), f"{seconds:.1f} s"])
+    header = {"stage": "", "target": "target", "device": "tensors", "dtype": "dtype"}
+    return html_table([*(header[fact] for fact in facts), "passed", "failed", "not run", "time"], rows)
+
+
 def measurement_sections(result: dict) -> Iterator[str]:
     """For each device and choice of gradients: the ladder and its pictures."""
     for device in unique(result["rows"], "device"):
-        yield f"<h2>{device.upper()} tensors: {escape(device_name(result, device))}</h2>"
+        yield html_heading(f"{device.upper()} tensors: {device_name(result, device)}")
         yield f"<p>{LADDER}</p>"
         for grads in unique(select(result, device=device), "grads"):
             yield ladder_html(result, device, grads)
@@ -201,24 +216,26 @@ def kernels_section(result: dict, recorded: Sequence[dict]) -> Iterator[str]:
     """The pointwise kernels alone: this machine's if it has measured them, and the recorded ones."""
     pictures = [(one["name"], figure) for one in [result, *recorded] if (figure := plots.plot_kernels(one))]
     if pictures:
-        yield "<h2>The pointwise kernels alone</h2>"
+        yield html_heading("The pointwise kernels alone")
     for name, figure in pictures:
         yield html_figure(figure, f"Share of a copy's speed ({name})")
 
 
-def emulator_section(checked: Sequence[dict]) -> Iterator[str]:
+def emulator_section(checked: Sequence[dict], recorded: Sequence[dict]) -> Iterator[str]:
     """The recorded times of the stages that ran on the emulator here."""
     numbers = sorted({entry["stage"] for entry in checked if entry["target"] == "emulator"})
     if not numbers:
         return
-    yield "<h2>Stages on the emulator</h2>"
+    yield html_heading("Stages on the emulator")
     yield "<p>Emulator times say nothing about a GPU. Recorded on GPUs, in microseconds (multiple of eager's):</p>"
     rows = [row for number in numbers for row in recorded_rows(stages.find_stage(number))]
-    here = {row[0] for row in rows}
     yield html_table(["", "machine", "size", *PASSES], rows) if rows else ""
-    for name in (f"stage {number}" for number in numbers):
-        if not any(name in first for first in here):
-            yield f"<p>{name.capitalize()}: nothing recorded yet.</p>"
+    for result in recorded:
+        found = [row for row in result.get("sequences", []) if row["device"] == "cuda"]
+        groups = [one for one in by_configuration(found) if any(row["stage"] in numbers for row in one)]
+        if groups:
+            tables = [sequence_table(group, result) for group in groups]
+            yield folded(f"Whole sequences, recorded on {device_name(result, 'cuda')}, in milliseconds", tables)
 
 
 def counts_section(checked: Sequence[dict]) -> Iterator[str]:
@@ -227,7 +244,7 @@ def counts_section(checked: Sequence[dict]) -> Iterator[str]:
     wanted = [stages.find_stage(number) for number in numbers if stages.find_stage(number).pointwise_tensors]
     if not wanted:
         return
-    yield "<h2>Memory requests of the kernels</h2>"
+    yield html_heading("Memory requests of the kernels")
     yield f"<p>{COUNTS_TEXT}</p>"
     for stage in wanted:
         found = stage_counts.count_stage(stage.number)
@@ -237,13 +254,14 @@ def counts_section(checked: Sequence[dict]) -> Iterator[str]:
                 f"Stage {stage.number}: {launch.kernel} line by line",
             )
             rows = [[f"line {row.line}", row.space, *format_counts(row)] for row in found.of(launch.kernel)]
-            yield html_table(COLUMNS, rows, caption=f"Stage {stage.number}: {launch.kernel}, {launch.grid} blocks")
+            title = f"Stage {stage.number}: {launch.kernel}, {launch.grid} blocks"
+            yield folded(f"{title}: the numbers", [html_table(COLUMNS, rows)])
 
 
 def other_machines_section(result: dict, recorded: Sequence[dict]) -> Iterator[str]:
     """This machine beside those that others have recorded."""
     everything = [result, *recorded]
-    yield "<h2>Comparison with other machines</h2>"
+    yield html_heading("Comparison with other machines")
     if not recorded:
         yield "<p>No other machine is recorded yet; docs/results/README.md says how to add one.</p>"
     yield html_figure(plots.plot_machines(everything), f"{THIS_MACHINE.capitalize()} and the recorded ones")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..results.formatting import PASSES, marked_name
 from ..results.rows import device_name, size_in_memory
-from .html import html_table
+from .html import html_heading, html_table
 
 FACTS = ("cell", "T", "B", "I", "S", "dtype", "maths", "device")
 
@@ -16,7 +16,7 @@ def sequence_section(result: dict) -> Iterator[str]:
     rows = result.get("sequences", [])
     if not rows:
         return
-    yield "<h2>Whole sequences</h2>"
+    yield html_heading("Whole sequences")
     yield "<p>Milliseconds of one call, and in brackets the multiple of the first line's time.</p>"
     for group in by_configuration(rows):
         yield sequence_table(group, result)

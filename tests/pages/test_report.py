@@ -92,6 +92,39 @@ def test_it_begins_with_the_answer(page):
     assert page.index("<svg") < page.index("<table")
 
 
+def test_the_contents_lead_to_every_section(page):
+    tags = Reader(page).tags
+    links = [attributes["href"] for tag, attributes in tags if tag == "a"]
+    assert links == [f"#{attributes['id']}" for tag, attributes in tags if tag == "h2"]
+    assert len(links) == len(set(links)) > 4
+    assert page.index("<nav") < page.index("<h2")
+
+
+def test_times_come_before_the_counts_of_checks(page):
+    assert page.index("CPU tensors: Abacus 9000</h2>") < page.index(">Correctness</h2>")
+    assert "of the stages passed before anything was timed" in page
+    assert page.index("<details>") > page.index(">Correctness</h2>")
+
+
+def test_a_failed_check_is_shown_first():
+    failed = CHECKED[0] | {"outcome": "failed", "message": "off by one"}
+    page = report.render_page(measurement(), [], [*CHECKED, failed])
+    assert page.index("1 check failed") < page.index("off by one") < page.index("<nav")
+
+
+def test_the_recorded_times_of_sequences_are_shown_where_stage_7_ran_on_the_emulator():
+    entry = CHECKED[0] | {"stage": 7, "target": "emulator"}
+    text = Reader("".join(report.emulator_section([entry], records.read_recorded()))).text
+    assert "Whole sequences, recorded on NVIDIA H200" in text
+    assert "stage 7" in text
+    assert "cuDNN LSTM" in text
+
+
+def test_a_dark_page_for_those_who_want_one(page):
+    assert "color-scheme: light dark" in page
+    assert "prefers-color-scheme: dark" in page
+
+
 def test_what_did_not_run_is_a_line_for_each_reason():
     missing = [("no GPU", "sixty on CUDA tensors"), ("no compiler", "Triton"), ("no GPU", "sixty on CUDA tensors")]
     (table,) = report.not_run_table([*missing, ("no GPU", "eager")])
