@@ -146,7 +146,8 @@ def failures(checked: Sequence[dict]) -> Iterator[str]:
     failed = [entry for entry in checked if entry["outcome"] == "failed"]
     passed = sum(entry["outcome"] == "passed" for entry in checked)
     if failed:
-        yield f"<p><strong>{len(failed)} {'check' if len(failed) == 1 else 'checks'} failed</strong>, and {passed} passed.</p>"
+        count = "1 check" if len(failed) == 1 else f"{len(failed)} checks"
+        yield f"<p><strong>{count} failed</strong>, and {passed} passed.</p>"
         rows = [[f"stage {e['stage']}", *(e[key] for key in ("name", "device", "dtype", "message"))] for e in failed]
         yield html_table(["", "failed check", "tensors", "dtype", "why"], rows, words=True)
     elif checked:
