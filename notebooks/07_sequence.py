@@ -113,11 +113,34 @@ plt.show()
 # %% [markdown] syllabus="7.1c 7.1d"
 # ## The rungs
 #
-# A *rung* is one implementation of the loop over steps. On a CPU there is one, `cpu`. On a GPU there are four.
-# `loop` launches a matrix product and a kernel in every step. `graph` records these launches in a CUDA graph,
-# and the GPU replays them all at once. `grid` and `cluster` are *persistent* kernels: one launch runs all
-# steps, and each block keeps its part of the weights on chip. The blocks of `grid` exchange h through global
-# memory, and those of `cluster` write it directly into the shared memory of the other blocks.
+# A *rung* is one implementation of the loop over steps. On a CPU there is one, `cpu`. On a GPU there are four, and
+# each removes a cost of the one before. These words describe them:
+#
+# | word | meaning |
+# |---|---|
+# | multiprocessor | one of the processors of a GPU (an H200 has 132); a block runs on one of them until it ends |
+# | global memory | the large memory of the GPU, which all blocks can access |
+# | on chip | in the registers and the shared memory of a multiprocessor: fast, small, gone when the kernel ends |
+# | persistent kernel | a kernel that is launched once for all steps, so that what it has on chip stays there |
+# | barrier | a point in the code where blocks wait until all of them have reached it |
+# | cluster | up to 16 blocks that run at the same time and can access each other's shared memory |
+#
+# NVIDIA's Hopper GPUs (compute capability 9.0), such as the H200, were the first with clusters. On an H200, a block
+# can use 227 KB of shared memory.
+#
+# **`loop`** launches two kernels in each step: a matrix product and a pointwise kernel. The CPU has to launch them in
+# time, and each product loads the weights from memory again.
+#
+# **`graph`** records these launches once, in a CUDA graph. Then one call starts all of them, and the GPU does not
+# wait for the CPU between steps. The weights are still loaded in each step.
+#
+# **`grid`** is a persistent kernel. Each block computes some units of the state, and keeps the weights of these units
+# on chip for all steps. Between two steps, the blocks exchange h through global memory: each one writes its units,
+# waits at a barrier, and reads the units of all others.
+#
+# **`cluster`** is a persistent kernel, too, but its blocks form a cluster. A block writes its units of h directly
+# into the shared memory of the other blocks, so the exchange does not use global memory. It works only if the weights
+# fit into 16 blocks.
 #
 # `explain` says which rung the library chooses, and why:
 
@@ -156,8 +179,8 @@ print(
 # %% [markdown]
 # ## Who computes which units
 #
-# Each block computes one slice of the units. It needs only the rows of the weights that belong to its units,
-# and these stay on chip for all steps. But it needs all of h. So in each step, each block sends its slice of
+# In both persistent kernels, each block computes one slice of the units. It needs only the rows of the weights that
+# belong to its units, and these stay on chip. But it needs all of h. So in each step, each block sends its slice of
 # the new h to all blocks. The picture shows 4 blocks.
 
 # %%
@@ -166,9 +189,12 @@ sequence_step.plot_exchange()
 # %% [markdown]
 # The next picture shows where the time of a step goes. The product, the exchange and the barriers were measured
 # separately (`common/studies/sequence/step_limits.cu`). What is left of the step is the pointwise part: each thread
-# adds the parts of its sums, loads the input parts, computes the gates, and stores what backward needs. The exchange
-# uses asynchronous stores (`st.async`) of 512 bytes to each of 16 blocks. The receiver counts the bytes that arrive,
-# so this rung needs no barrier.
+# adds the parts of its sums, loads the input parts, computes the gates, and stores what backward needs.
+#
+# The exchange in `cluster` uses *asynchronous* stores (the instruction `st.async`): the thread that stores does not
+# wait until the data has arrived. In each step, a block stores 512 bytes into each of 16 blocks. The receiving block
+# knows how many bytes it has to get in a step, and the GPU counts the bytes as they arrive. When the count is
+# complete, the block begins the next step. So this rung needs no barrier between steps.
 
 # %%
 sequence_step.plot_step(sweep, json.loads(records.LIMITS_RECORD.read_text()))
@@ -186,8 +212,9 @@ show("7/slices")
 # ## A missing barrier, and a wrong parity (!)
 #
 # A block must not overwrite h while another block still reads it. So there are two arrays for h: a step reads from
-# one and writes to the other, and the *parity* of the step, `step % 2`, says which is which. A barrier of the grid
-# ends a step. The program below has both, and a macro takes away either.
+# one and writes to the other, and the *parity* of the step, `step % 2`, says which is which. At the end of a step,
+# all blocks of the grid wait at a barrier. The program below has the two arrays and the barrier. With the macro
+# `WRONG_PARITY` it uses only one array, and with `NO_BARRIER` it does not wait.
 
 # %%
 PROGRAM = r"""
