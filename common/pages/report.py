@@ -229,14 +229,19 @@ def emulator_section(checked: Sequence[dict], recorded: Sequence[dict]) -> Itera
         return
     yield html_heading("Stages on the emulator")
     yield "<p>Emulator times say nothing about a GPU. Recorded on GPUs, in microseconds (multiple of eager's):</p>"
-    rows = [row for number in numbers for row in recorded_rows(stages.find_stage(number))]
+    of_stages = {number: recorded_rows(stages.find_stage(number)) for number in numbers}
+    rows = [row for found in of_stages.values() for row in found]
     yield html_table(["", "machine", "size", *PASSES], rows) if rows else ""
+    missing = [number for number, found in of_stages.items() if not found]
     for result in recorded:
         found = [row for row in result.get("sequences", []) if row["device"] == "cuda"]
         groups = [one for one in by_configuration(found) if any(row["stage"] in numbers for row in one)]
+        missing = [number for number in missing if all(row["stage"] != number for row in found)]
         if groups:
             tables = [sequence_table(group, result) for group in groups]
             yield folded(f"Whole sequences, recorded on {device_name(result, 'cuda')}, in milliseconds", tables)
+    for number in missing:
+        yield f"<p>Stage {number}: nothing recorded yet.</p>"
 
 
 def counts_section(checked: Sequence[dict]) -> Iterator[str]:

@@ -118,6 +118,8 @@ def test_the_recorded_times_of_sequences_are_shown_where_stage_7_ran_on_the_emul
     assert "Whole sequences, recorded on NVIDIA H200" in text
     assert "stage 7" in text
     assert "cuDNN LSTM" in text
+    assert "nothing recorded yet" not in text
+    assert "Stage 7: nothing recorded yet." in "".join(report.emulator_section([entry], []))
 
 
 def test_a_dark_page_for_those_who_want_one(page):
