@@ -155,7 +155,7 @@ ROW = '    Stage(10, "stage10_toy", "cell", "A toy", HOST),\n'
 
 @pytest.mark.needs("git", "g++", "matplotlib")
 def test_a_stage_is_a_folder_and_a_row(tmp_path):
-    for name in ("common", "stages", "docs"):
+    for name in ("common", "stages", "docs", "notebooks"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("README.md", "requirements.txt"):
         shutil.copy(ROOT / name, tmp_path)
