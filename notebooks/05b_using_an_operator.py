@@ -31,6 +31,7 @@ sys.path.insert(0, str(root))
 # %%
 # %matplotlib inline
 import re
+import subprocess
 import tempfile
 import warnings
 
@@ -556,6 +557,71 @@ for test in tests:
 # %% [markdown]
 # Run `python setup.py build_ext --inplace && python -m pytest` in that folder. All tests pass from the start. After
 # each change, the tests show what is missing.
+
+# %% [markdown] syllabus="5.1g"
+# ### One static object for two libraries (!)
+#
+# What happens if one process loads the stage and a copy of it? The stage's autocast kernel looks up its operator
+# once, and keeps the result in a `static` variable inside a function template. The next cell contains such a
+# template without torch, so it compiles quickly. There are two versions: the template as it is, and the template in
+# an unnamed namespace.
+
+# %%
+LOOKS_UP = """
+const char* look_up(const char* name) { return name; }  // in the stage: what the dispatcher has under this name
+
+%s
+template <int device>
+const char* found() {
+  static const char* const pointwise = look_up(NAMESPACE "::pointwise");  // in the first call only
+  return pointwise;
+}
+%s
+
+extern "C" const char* ask() { return found<0>(); }
+"""
+AS_IT_STANDS, WITHOUT_A_NAME = LOOKS_UP % ("", ""), LOOKS_UP % ("namespace {", "}")
+
+# %% [markdown]
+# Each version is built for two namespaces, because the copies that `make new` makes have their own. Then one process
+# calls the function of both libraries. `ctypes` loads the libraries in the way that `import` does: the symbols of
+# one library are not visible to the other.
+
+# %%
+from common.emulator import compiler_command
+
+ASK_BOTH = f"""
+import ctypes
+for namespace in ("lltm", "mycell"):
+    library = ctypes.CDLL({str(BUILD)!r} + "/" + namespace + ".so")
+    library.ask.restype = ctypes.c_char_p
+    print(" ", namespace, "calls", library.ask().decode())
+"""
+
+
+def ask_both(source):
+    """Builds the two libraries and asks them; then asks `nm` what kind of symbol the static object is."""
+    for namespace in ("lltm", "mycell"):
+        options = ["-shared", "-fPIC", f'-DNAMESPACE="{namespace}"', "-x", "c++", "-", "-o", f"{namespace}.so"]
+        subprocess.run([*compiler_command(), *options], cwd=BUILD, input=source, text=True, check=True)
+    printed = subprocess.run([sys.executable, "-c", ASK_BOTH], capture_output=True, text=True, check=True).stdout
+    symbols = subprocess.run(["nm", "--demangle", "lltm.so"], cwd=BUILD, capture_output=True, text=True, check=True)
+    [kind] = re.findall(r" (\w) (?!guard).*::pointwise", symbols.stdout)
+    print(f"{printed}  nm says {kind}")
+
+
+print("As it stands:")
+ask_both(AS_IT_STANDS)
+print("In a namespace without a name:")
+ask_both(WITHOUT_A_NAME)
+
+# %% [markdown]
+# In the first version, `mycell` called the operator of `lltm`, without any message. C++ requires that a static
+# object of a template, or of an inline function, exists once in the whole program. So g++ marks this object as
+# *unique* (`u`). The dynamic loader keeps one unique symbol of each name for the process, even if the libraries
+# cannot otherwise see each other's symbols. The first call determines the value of the object. In an unnamed
+# namespace, each library has its own object (`b`), so the stage's kernel is in an unnamed namespace. The flag
+# `-fvisibility=hidden` has this effect for a whole library, except for symbols that are marked as visible.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** In `5/another_operator`, you write the operator of another cell with the same structure. Then run

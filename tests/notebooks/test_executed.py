@@ -9,7 +9,7 @@ from common.paths import ROOT
 from support.proofs.files import notebook_files, stage_files
 
 NEEDS = {
-    "00e_conv_batchnorm": ("sklearn",),
+    "00f_conv_batchnorm": ("sklearn",),
     "02e_other_code": ("zlib",),
     "08_deploy": ("sklearn",),
     "09_distributed": ("sklearn",),

@@ -1,4 +1,4 @@
-"""What notebooks 06 and 06b say of limits, of what nvcc and g++ make of a text, and of autograd in C++."""
+"""What notebooks 06, 06b and 06c say of limits, of what nvcc and g++ make of a text, and of autograd in C++."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from support.labs import definitions, texts
 from support.proofs.files import notebook_files, stage_files
 
 pytestmark = pytest.mark.proof(
-    "claims of notebooks", files=[*notebook_files("06_fused", "06b_overhead"), *stage_files()]
+    "claims of notebooks", files=[*notebook_files("06_fused", "06b_speed_of_a_copy", "06c_overhead"), *stage_files()]
 )
 
 
-NOTEBOOK, OVERHEAD = definitions("06_fused"), definitions("06b_overhead")
-TEXTS = texts("06_fused") | texts("06b_overhead")
+NOTEBOOK, SPEED, OVERHEAD = map(definitions, ("06_fused", "06b_speed_of_a_copy", "06c_overhead"))
+TEXTS = texts("06_fused") | texts("06b_speed_of_a_copy") | texts("06c_overhead")
 CSRC = stages.get_stage(6).folder / "csrc"
-vars(NOTEBOOK).update(TEXTS, CSRC=CSRC, NOP=0x918, LOG2_E=torch.tensor(1.4426950408889634))
+vars(SPEED).update(TEXTS, CSRC=CSRC, NOP=0x918, LOG2_E=torch.tensor(1.4426950408889634))
 vars(OVERHEAD).update(CSRC=CSRC)
-KERNEL = NOTEBOOK.kernel_text()
+KERNEL = SPEED.kernel_text()
 EXACT = KERNEL.replace("fast::sigmoid", "sigmoid").replace("fast::elu", "elu")
 STORE = 0x986
 x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="AVX2 is of x86")
@@ -73,8 +73,8 @@ def test_the_pointwise_part_is_far_below_the_corner_of_the_roofline():
 def test_the_exact_formula_takes_many_more_instructions():
     per_unit = {}
     for name, text in (("exact", EXACT), ("fast", KERNEL)):
-        cubin, said = NOTEBOOK.compiled_by_nvcc(text + NOTEBOOK.FLOAT, "-cubin", "-Xptxas", "-v")
-        per_unit[name] = len(NOTEBOOK.instructions(cubin)) / 4
+        cubin, said = SPEED.compiled_by_nvcc(text + SPEED.FLOAT, "-cubin", "-Xptxas", "-v")
+        per_unit[name] = len(SPEED.instructions(cubin)) / 4
         assert re.search(r"Used \d+ registers", said)
     assert 14 * 3 < per_unit["fast"] < 0.7 * per_unit["exact"]
 
@@ -83,15 +83,15 @@ def test_the_exact_formula_takes_many_more_instructions():
 def test_fast_units_cost_a_few_ulp_and_near_zero_all_digits():
     z = torch.linspace(-20, 10, 20_001)
     exact = torch.sigmoid(z.double())
-    worst = {exp: NOTEBOOK.in_ulp(1 / (1 + exp(-z)), exact).max() for exp in (torch.exp, NOTEBOOK.fast_exp)}
-    assert worst[torch.exp] < 2 < worst[NOTEBOOK.fast_exp] < 16
+    worst = {exp: SPEED.in_ulp(1 / (1 + exp(-z)), exact).max() for exp in (torch.exp, SPEED.fast_exp)}
+    assert worst[torch.exp] < 2 < worst[SPEED.fast_exp] < 16
     small = -torch.logspace(-6, 1, 20_001)
     exact = torch.expm1(small.double())
-    difference = NOTEBOOK.fast_exp(small) - 1
-    assert NOTEBOOK.in_ulp(difference, exact).max() > 1e4
-    assert NOTEBOOK.in_ulp(torch.exp(small) - 1, exact).max() > 1e4, "not because it is fast"
-    stitched = torch.where(small > -0.35, NOTEBOOK.series(small), difference)
-    assert NOTEBOOK.in_ulp(stitched, exact).max() < 8
+    difference = SPEED.fast_exp(small) - 1
+    assert SPEED.in_ulp(difference, exact).max() > 1e4
+    assert SPEED.in_ulp(torch.exp(small) - 1, exact).max() > 1e4, "not because it is fast"
+    stitched = torch.where(small > -0.35, SPEED.series(small), difference)
+    assert SPEED.in_ulp(stitched, exact).max() < 8
 
 
 def test_the_series_is_the_stage_s():
@@ -174,12 +174,12 @@ def test_atomics_add_in_the_order_of_the_blocks_and_the_stage_does_not(monkeypat
 @pytest.mark.syllabus("6.3a")
 @pytest.mark.needs("g++")
 def test_a_pack_asks_a_quarter_as_often_for_the_same_sectors():
-    number_by_number = NOTEBOOK.packs_of(
+    number_by_number = SPEED.packs_of(
         "number_by_number", KERNEL.replace("if (kAligned || (left", "if (false && (left")
     )
     z, old_cell = samples((8, 3 * 512), (8, 512))
     found = [stage_counts.count_stage(5, B=8, S=512)]
-    for module in (NOTEBOOK.packs_of("packs", KERNEL), number_by_number):
+    for module in (SPEED.packs_of("packs", KERNEL), number_by_number):
         with collect_counts(module) as counted:
             got = module.forward(z, old_cell, True)
         for one, want in zip(got, reference.pointwise_forward(z, old_cell), strict=True):
@@ -196,21 +196,21 @@ def test_a_pack_asks_a_quarter_as_often_for_the_same_sectors():
 @pytest.mark.syllabus("6.3b")
 @pytest.mark.needs("g++")
 def test_what_is_not_aligned_cannot_be_loaded_at_once():
-    packs = NOTEBOOK.packs_of("packs", KERNEL)
+    packs = SPEED.packs_of("packs", KERNEL)
     z, old_cell = samples((8, 3 * 512), (8, 512))
     with pytest.raises(RuntimeError, match="reads 16 bytes of z at a misaligned address"):
-        packs.forward(NOTEBOOK.moved(z, 1), old_cell, True)
-    assert torch.equal(packs.forward(NOTEBOOK.moved(z, 1), old_cell, False)[1], packs.forward(z, old_cell, True)[1])
+        packs.forward(SPEED.moved(z, 1), old_cell, True)
+    assert torch.equal(packs.forward(SPEED.moved(z, 1), old_cell, False)[1], packs.forward(z, old_cell, True)[1])
 
 
 @pytest.mark.syllabus("6.3c")
 @pytest.mark.needs("g++")
 def test_a_tail_that_is_taken_for_a_pack_leaves_the_tensor():
     z, old_cell = samples((1, 18), (1, 6))
-    careless = NOTEBOOK.packs_of("careless", KERNEL.replace("left >= Pack<scalar_t>::size && ", ""))
+    careless = SPEED.packs_of("careless", KERNEL.replace("left >= Pack<scalar_t>::size && ", ""))
     with pytest.raises(RuntimeError, match=r"outside of z.*\n.*element \[0, 16\]"):
         careless.forward(z, old_cell, False)
-    packs = NOTEBOOK.packs_of("packs", KERNEL)
+    packs = SPEED.packs_of("packs", KERNEL)
     with collect_counts(packs) as counted:
         packs.forward(z, old_cell, False)
     stores = sorted((row.bytes // row.lanes, row.lanes) for row in counted.of("forward_kernel", "global store"))
@@ -226,16 +226,16 @@ def test_counts_of_the_source_do_not_show_what_nvcc_made_of_a_store():
     z, old_cell = samples((8, 3 * 512), (8, 512))
     counted_stores = []
     for name, text in (("packs", KERNEL), ("assigned", assigned)):
-        with collect_counts(module := NOTEBOOK.packs_of(name, text)) as counted:
+        with collect_counts(module := SPEED.packs_of(name, text)) as counted:
             module.forward(z, old_cell, True)
         counted_stores.append(counted.total("requests", "forward_kernel", "global store"))
     assert counted_stores[0] == counted_stores[1], "the emulator's are the same"
-    ptx = {name: NOTEBOOK.compiled_by_nvcc(text + NOTEBOOK.FLOAT, "-ptx")[0].decode()
+    ptx = {name: SPEED.compiled_by_nvcc(text + SPEED.FLOAT, "-ptx")[0].decode()
            for name, text in (("ordered", KERNEL), ("assigned", assigned))}  # fmt: skip
     assert re.findall(r"st\.global\S*", ptx["ordered"]) == ["st.global.wb.v4.u32"] * 2
     if "release 13.0" in subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout:
         assert set(re.findall(r"st\.global\S*", ptx["assigned"])) == {"st.global.f32"}
-    opcodes = NOTEBOOK.instructions(NOTEBOOK.compiled_by_nvcc(KERNEL + NOTEBOOK.FLOAT, "-cubin")[0])
+    opcodes = SPEED.instructions(SPEED.compiled_by_nvcc(KERNEL + SPEED.FLOAT, "-cubin")[0])
     assert opcodes.count(STORE) == 2
 
 
@@ -255,7 +255,7 @@ def test_requests_and_sectors_of_ncu_are_what_the_emulator_counts():
 
 @pytest.fixture(scope="module")
 def overhead():
-    """Notebook 06b's library of one operator with four kinds of gradient."""
+    """Notebook 06c's library of one operator with four kinds of gradient."""
     folder = build_dir() / "notebooks" / f"torch-{torch.__version__}" / "overhead"  # the notebook's own
     folder.mkdir(parents=True, exist_ok=True)
     options = {"is_python_module": False, "no_implicit_headers": True, "extra_cflags": ["-O2"]}

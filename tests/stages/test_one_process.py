@@ -15,7 +15,7 @@ from common.build.library import build_folder, build_stage
 from common.emulator import compiler_command
 from common.paths import build_dir
 from common.studies import wheels
-from support.labs import CUSTOM_OP
+from support.labs import texts
 from support.proofs.files import stage_files
 
 # Whose headers may have objects that are one for the whole process: torch's, the standard library's and CUDA's.
@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.needs("g++"),
     pytest.mark.proof(
         "stages' tests",
-        files=[*stage_files(), "notebooks/05_custom_op.py", "stages/stage5_custom_op/stable_abi/**/*"],
+        files=[*stage_files(), "notebooks/05b_using_an_operator.py", "stages/stage5_custom_op/stable_abi/**/*"],
     ),
 ]
 
@@ -76,7 +76,7 @@ OBJECT = "found<0>()::pointwise"
 )
 def test_the_static_object_of_a_template(around, flags, shared, tmp_path) -> None:
     """The notebook's, in two libraries that do not see each other: whichever is asked first decides for both."""
-    source = CUSTOM_OP["LOOKS_UP"] % around
+    source = texts("05b_using_an_operator")["LOOKS_UP"] % around
     source = source.replace('extern "C"', 'extern "C" __attribute__((visibility("default")))')
     for name in ("lltm", "mycell"):
         options = ["-shared", "-fPIC", f'-DNAMESPACE="{name}"', *flags, "-x", "c++", "-", "-o", f"{name}.so"]

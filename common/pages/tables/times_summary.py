@@ -15,6 +15,7 @@ CORE = (
     "03c_threads_together",
     "05_custom_op",
     "06_fused",
+    "06b_speed_of_a_copy",
 )
 CORE_EXERCISES = ("2/forward", "3/guard", "3/forward_kernel", "3/missing_barrier", "5/register", "6/sixteen_bytes")
 MINUTES = {"half an hour": 30, "an hour": 60, "an hour and a quarter": 75}

@@ -196,7 +196,7 @@ def test_the_usual_epsilon_hides_the_wrong_gradient(monkeypatch):
 
     assert gradcheck(outside, (leaf(3, 4, 2, 3), 0.1))
     monkeypatch.setattr(fused, "batchnorm_backward", one_slope)
-    assert gradcheck(outside, (leaf(3, 4, 2, 3), 1e-5)), "as notebook 00e says, 1e-5 is too small to tell"
+    assert gradcheck(outside, (leaf(3, 4, 2, 3), 1e-5)), "as notebook 00f says, 1e-5 is too small to tell"
     assert not gradcheck(outside, (leaf(3, 4, 2, 3), 0.1), raise_exception=False)
 
 

@@ -1,4 +1,4 @@
-"""Stage 0's types that torch's functions accept, what notebook 00d says of the protocol, and the checks of both."""
+"""Stage 0's types that torch's functions accept, what notebooks 00d and 00e say of the protocol, and their checks."""
 
 from __future__ import annotations
 

@@ -11,14 +11,14 @@
 # ---
 
 # %% [markdown]
-# # 06b: overhead, CPUs, and what each optimisation is worth
+# # 06c: overhead, CPUs, and what each optimisation is worth
 #
-# Notebook 06 makes the kernels of stage 6 as fast as a copy. At small sizes this is not enough: most of the time
+# Notebook 06b makes the kernels of stage 6 as fast as a copy. At small sizes this is not enough: most of the time
 # passes between the call and the kernel. This notebook measures that time, and makes it shorter. Then it shows how a
 # loop on a CPU uses vector instructions and several cores, and compares the stage with variants of itself that lack
 # one optimisation each, and with the same kernel in Triton.
 #
-# You need notebook 06. The notebook takes about 50 minutes. In its first run, it also compiles for a minute. A
+# You need notebook 06b. The notebook takes about 50 minutes. In its first run, it also compiles for a minute. A
 # heading with (!) is about a mistake that is common in code and in tutorials.
 
 # %%

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # 00e: convolution and batch norm in one Function
+# # 00f: convolution and batch norm in one Function
 #
 # Memory limits the training of many networks. Most of this memory contains numbers that only the backward pass
 # needs. In this notebook, you write a Function that stores fewer of these numbers. It *fuses* two layers, a
