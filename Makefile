@@ -52,7 +52,7 @@ stage-%: torch
 	@$(python) -m common stage $*
 
 diff-%: any-python
-	@$(any_python) -m common diff $(subst -, ,$*)
+	@$(any_python) -m common diff $(subst -, ,$*) $(if $(STEP),--step "$(STEP)")
 
 emulate: any-python
 	@$(any_python) -m common emulate "$(FILE)" $(ARGS)

@@ -681,4 +681,5 @@ print(done.stdout.strip() or done.stderr.splitlines()[-1])
 # - On a CPU, set the right flags, and let the compiler report what it did.
 # - Optimisations need each other: measure the complete code without each of them, not each one alone.
 #
-# Next: `make diff-5-6` shows the stage as a diff. `make next` shows the next exercise.
+# Next: `make diff-5-6` shows the stage as a diff, in steps that you can read one at a time. `make next` shows the
+# next exercise.

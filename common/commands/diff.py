@@ -2,41 +2,92 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
 
 from .. import stages
 from ..errors import UserError
 from ..paths import ROOT
 from ..stages import Stage
+from .steps import Texts, find_step, read_steps, texts_after_each
 
 FIRST = ("lltm.py", "sequence.py", "setup.py")  # then the other modules, and csrc/
 
 
-def show_diff(old: int, new: int) -> int:
-    """Shows the code of two stages as one diff; the status is 0 whether they differ or not.
+def show_diff(old: int, new: int, step: str = "") -> int:
+    """Shows the code of two stages as one diff, or one step of it; the status is 0 whether they differ or not.
 
-    Raises `UserError` for a stage without a cell.
+    Raises `UserError` for a stage without a cell, and for a step that the lesson of the new stage does not have.
     """
     sides = [stages.get_stage(old), stages.get_stage(new)]
     for stage in sides:
         if stage.kind not in ("cell", "sequence"):
             raise UserError(f"stage {stage.number} ({stage.title}) has no cell to compare; read its README")
-    print(diff_text(*sides, colour=sys.stdout.isatty()), end="")
+    colour = sys.stdout.isatty()
+    if step:
+        print(step_text(*sides, step, colour), end="")
+        return 0
+    if new == old + 1 and read_steps(sides[1]):
+        print(contents(*sides), end="\n\n")
+    print(diff_text(*sides, colour), end="")
     return 0
+
+
+def contents(old: Stage, new: Stage) -> str:
+    """A list of the steps of a lesson, with the number of lines that each changes."""
+    steps = read_steps(new)
+    command = f"make diff-{old.number}-{new.number}"
+    lines = [f"This diff is long. Read it in steps, in this order: {command} STEP={steps[0].name}, and so on."]
+    for step, (before, after) in zip(steps, pairwise(texts_after_each(old, new, steps)), strict=True):
+        count = len(re.findall(r"^[+-](?![+-]{2} )", diff_of_texts(before, after), re.MULTILINE))
+        lines.append(f"  {step.name:14s}{count:4d} lines  {step.about}")
+    return "\n".join(lines)
+
+
+def step_text(old: Stage, new: Stage, name: str, colour: bool = False) -> str:
+    """One step of the lesson from a stage to the next, as a diff after the line that describes it."""
+    if new.number != old.number + 1:
+        raise UserError(
+            f"steps lead from a stage to the next one: make diff-{new.number - 1}-{new.number} STEP={name}"
+        )
+    steps = read_steps(new)
+    step = find_step(steps, name, new)
+    before, after = list(pairwise(texts_after_each(old, new, steps)))[steps.index(step)]
+    return f"{step.about}\n\n{diff_of_texts(before, after, colour)}"
 
 
 def diff_text(old: Stage, new: Stage, colour: bool = False) -> str:
     """The diff in git's format. A new file is shown completely; of one that is gone, only the name is shown."""
     names = {path.relative_to(stage.folder).as_posix() for stage in (old, new) for path in stage.sources}
+    return diff_of_folders(ROOT, *(stage.folder.relative_to(ROOT).as_posix() for stage in (old, new)), names, colour)
+
+
+def diff_of_texts(before: Texts, after: Texts, colour: bool = False) -> str:
+    """The same for files that are given as texts."""
+    with tempfile.TemporaryDirectory() as temp:
+        root = Path(temp)
+        for folder, texts in (("before", before), ("after", after)):
+            for name, text in texts.items():
+                path = root / folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+        return diff_of_folders(root, "before", "after", {*before, *after}, colour)
+
+
+def diff_of_folders(root: Path, old: str, new: str, names: Iterable[str], colour: bool) -> str:
+    """The diffs of the files of these names in two folders, which are given from `root`."""
     options = ["--no-index", "--irreversible-delete", f"--color={'always' if colour else 'never'}"]
     parts = []
     for name in sorted(names, key=place_of):
-        sides = [str((stage.folder / name).relative_to(ROOT)) for stage in (old, new)]
-        sides = [side if (ROOT / side).is_file() else "/dev/null" for side in sides]
-        parts.append(
-            subprocess.run(["git", "diff", *options, *sides], cwd=ROOT, capture_output=True, text=True).stdout
-        )
+        sides = [f"{folder}/{name}" for folder in (old, new)]
+        sides = [side if (root / side).is_file() else "/dev/null" for side in sides]
+        done = subprocess.run(["git", "diff", *options, *sides], cwd=root, capture_output=True, text=True)
+        parts.append(done.stdout)
     return "".join(parts)
 
 

@@ -79,9 +79,13 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         ),
         Command(
             "diff",
-            "the lesson of a stage: what changed since another",
+            "the lesson of a stage: what changed since another; STEP=bias, one step of a long one",
             "commands.diff:show_diff",
-            (argument("old", type=int), argument("new", type=int)),
+            (
+                argument("old", type=int),
+                argument("new", type=int),
+                argument("--step", default="", help="one step of the lesson; `make diff-5-6` lists them"),
+            ),
             make="diff-1-2",
         ),
         Command(
