@@ -123,6 +123,16 @@ bool is_of_program(const std::string& mangled) {
   return name.find('<') == std::string::npos && name.find('.') == std::string::npos;
 }
 
+// The rewriter makes a reference of a `__managed__` variable, and a variable of another name with its value.
+bool is_managed(const std::string& name) {
+  const std::size_t scope = name.rfind("::");
+  const std::string initial = "emulator_initial_" + name.substr(scope == std::string::npos ? 0 : scope + 2);
+  const auto& all = known_variables();
+  return std::any_of(all.begin(), all.end(), [&](const Extent& variable) {
+    return variable.name.find(initial) != std::string::npos;
+  });
+}
+
 }  // namespace
 
 void find_own_code() {
@@ -142,7 +152,9 @@ bool is_in_variable(const void* address) { return known_variables().empty() || v
 
 std::string host_variable_at(const void* address) {
   const Extent* variable = variable_at(address);
-  return variable && is_of_program(variable->name) ? plain_name(variable->name) : "";
+  if (!variable || !is_of_program(variable->name)) return "";
+  const std::string name = plain_name(variable->name);
+  return is_managed(name) ? "" : name;
 }
 
 }  // namespace emulator
