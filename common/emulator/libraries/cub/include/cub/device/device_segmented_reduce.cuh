@@ -19,7 +19,7 @@ struct DeviceSegmentedReduce {
                          Ends ends, cudaStream_t stream = nullptr, EMULATOR_HERE) {
     using T = emulator::cub::ValueOf<In>;
     return run("cub::DeviceSegmentedReduce::Sum", temporary, bytes, in, out, parts, begins, ends,
-               ::cuda::std::plus<>(), T{}, stream, where);
+               ::cub::Sum(), T{}, stream, where);
   }
 
  private:
