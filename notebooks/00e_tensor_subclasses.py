@@ -622,7 +622,7 @@ plt.show()
 #
 # - There are three ways to write a type that torch accepts: a table, conversion, and a subclass of `Tensor`.
 # - The common mistakes with wrappers are: `kwargs` that is `None`; wrappers in lists; results that are tuples;
-#   metadata that nobody merges; and calls that never end.
+#   metadata that is not merged; and calls that never end.
 # - A mode receives every call, and `__torch_dispatch__` the operations that a call runs.
 # - A test can show how much of torch a type covers.
 #
