@@ -68,15 +68,16 @@ def diff_text(old: Stage, new: Stage, colour: bool = False) -> str:
 
 
 def diff_of_texts(before: Texts, after: Texts, colour: bool = False) -> str:
-    """The same for files that are given as texts."""
+    """The same for files that are given as texts. Git sees only those that differ: each takes a process."""
+    names = {name for name in {*before, *after} if before.get(name) != after.get(name)}
     with tempfile.TemporaryDirectory() as temp:
         root = Path(temp)
         for folder, texts in (("before", before), ("after", after)):
-            for name, text in texts.items():
+            for name in names & texts.keys():
                 path = root / folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-        return diff_of_folders(root, "before", "after", {*before, *after}, colour)
+                path.write_text(texts[name], encoding="utf-8")
+        return diff_of_folders(root, "before", "after", names, colour)
 
 
 def diff_of_folders(root: Path, old: str, new: str, names: Iterable[str], colour: bool) -> str:

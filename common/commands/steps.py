@@ -60,26 +60,29 @@ def find_step(steps: Sequence[Step], name: str, stage: Stage) -> Step:
 
 def texts_after_each(old: Stage, new: Stage, steps: Sequence[Step]) -> Iterator[Texts]:
     """The files of the old stage, and then the files after each step. The last are those of the new stage."""
-    before = {path.relative_to(old.folder).as_posix(): path.read_text(encoding="utf-8") for path in old.sources}
+    before, after = texts_of(old), texts_of(new)
     yield before
-    kept = {path.relative_to(new.folder).as_posix() for path in new.sources}
-    texts = {name: text for name, text in before.items() if name in kept}
+    texts = {name: text for name, text in before.items() if name in after}
     parts: dict[str, Step] = {}  # by the name of each file that has changed, the last step that changed it
     missing = [step.optimisation for step in steps if step.optimisation]
     for step in steps:
         parts |= dict.fromkeys(step.files, step)
         missing = [name for name in missing if name != step.optimisation]
-        whole = new_texts(new, missing)
+        whole = after | texts_without(new, missing)
         texts = texts | {name: joined(before.get(name, ""), whole[name], part) for name, part in parts.items()}
         yield texts
 
 
-def new_texts(stage: Stage, missing: Sequence[str]) -> Texts:
-    """The files of a stage without some of its optimisations."""
-    texts = {path.relative_to(stage.folder).as_posix(): path.read_text(encoding="utf-8") for path in stage.sources}
-    if stage.folder == WITH_ABLATION:
-        texts |= variant_sources(Variant("a step", tuple(name for name in OPTIMISATIONS if name in missing)))
-    return texts
+def texts_of(stage: Stage) -> Texts:
+    """All the code of a stage."""
+    return {path.relative_to(stage.folder).as_posix(): path.read_text(encoding="utf-8") for path in stage.sources}
+
+
+def texts_without(stage: Stage, missing: Sequence[str]) -> Texts:
+    """The files that an ablation changes, without some of the optimisations; none for a stage without an ablation."""
+    if stage.folder != WITH_ABLATION:
+        return {}
+    return variant_sources(Variant("a step", tuple(name for name in OPTIMISATIONS if name in missing)))
 
 
 def joined(old: str, new: str, step: Step) -> str:
