@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from .rewrite import Kernels, find_kernels, read, rewrite
+from .rewrite import Kernels, Spaces, find_kernels, find_spaces, given_macros, read, rewrite
 from .toolchain.compiler import has_cpp20
 from .toolchain.objects import Job, find_includes, find_own_headers
 
@@ -26,10 +27,11 @@ STANDARD_FLAGS = (
 )
 # -O1 keeps kernels close to their lines. Every load and store calls the runtime (src/accesses/hooks.cpp); the
 # sanitizer's own library is not linked. A structure is copied in one access, not member by member, and kernels call
-# no function that g++ could inline (see qualifiers.h). A stack that overflows must touch its guard page.
+# no function that g++ could inline (see qualifiers.h). An index outside of an array calls the runtime. A stack that
+# overflows must touch its guard page.
 CHECKED_FLAGS = (
     *("-fsanitize=thread", "--param=tsan-distinguish-volatile=1", "-fno-tree-sra", "-fno-semantic-interposition"),
-    "-fstack-clash-protection",
+    *("-fsanitize=bounds", "-fstack-clash-protection"),
 )
 # Wrong kernels must run as written: g++ must not assume that undefined behaviour does not happen.
 NVCC_LIKE_FLAGS = (
@@ -74,25 +76,37 @@ class SourceCopies(NamedTuple):
 
 
 def rewrite_sources(
-    sources: Iterable[Path], include_dirs: Sequence[Path], here: Path, folder: Path, root: Path | None = None
+    sources: Iterable[Path],
+    include_dirs: Sequence[Path],
+    here: Path,
+    folder: Path,
+    root: Path | None = None,
+    macros: Sequence[str] = (),
 ) -> SourceCopies:
     """Rewrites sources, and what they include from their own folders or from `include_dirs`, into `folder`.
 
-    The layout of the copies begins at `root`, if it is given and no file is outside it. Raises `UserError` for
+    The layout of the copies begins at `root`, if it is given and no file is outside it. `macros` are those of the
+    command line, such as `N=3`. Raises `UserError` for
     code that the emulator cannot run.
     """
     files = dict.fromkeys(path for source in sources for path in find_includes(source, include_dirs))
     folders = [*(path.parent for path in files), *include_dirs, *([root] if root else [])]
     copies = SourceCopies(Path(os.path.commonpath(folders)), folder, here)
-    read_sources = [read(path, os.path.relpath(path, here), find_own_headers(path, include_dirs)) for path in files]
+    known = given_macros(macros)
+    read_sources = [
+        read(path, os.path.relpath(path, here), find_own_headers(path, include_dirs), known) for path in files
+    ]
     kernels: Kernels = {}  # that headers declare for the files that include them
+    spaces: Spaces = defaultdict(set)
     for path, source in zip(files, read_sources, strict=True):
         if path.suffix in HEADER_SUFFIXES:
             kernels |= find_kernels(source)
+            for name, found in find_spaces(source)[0].items():
+                spaces[name] |= found
     for path, source in zip(files, read_sources, strict=True):
         copy = copies.copy_of(path)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(rewrite(source, kernels), encoding="utf-8")
+        copy.write_text(rewrite(source, kernels, spaces), encoding="utf-8")
     return copies
 
 

@@ -125,7 +125,7 @@ def build_program(
     work = work.absolute()  # the compiler runs in `here`
     paths = [Path(os.path.normpath(here / name)) for name in names]
     dirs = [path for path in (Path(os.path.normpath(here / name)) for name in include_dirs) if is_usable(path)]
-    copies = rewrite_sources(paths, dirs, here, work / "source")
+    copies = rewrite_sources(paths, dirs, here, work / "source", macros=macros)
     libraries = find_libraries(paths, dirs)
     own_dirs = [*(copies.copy_of(path) for path in dirs), *library_dirs(libraries)]
     include = [f"-I{path}" for path in (*own_dirs, INCLUDE_DIR, *dirs)]  # a program's own headers come first

@@ -2,10 +2,11 @@
 
 Comments, literals and line numbers stay the same. tokens.py splits a file into tokens. syntax.py finds the launches
 and the declarations of the file (functions.py, kernels.py, variables.py), with the help of expressions.py, and
-rejects code that the emulator cannot run. Each rule in rules/ turns a part of this syntax into edits of the text:
+rejects code that the emulator cannot run, or that nvcc refuses (refusals.py). Each rule in rules/ turns a part of
+this syntax into edits of the text:
 - `kernel<<<grid, block>>>(x)` becomes a call of `emulator::launch`;
 - a kernel that is passed to a function or cast is recorded, so that it can be launched by its address;
-- a kernel with `__cluster_dims__` begins with a call that tells the launch;
+- a kernel with `__cluster_dims__` or `__launch_bounds__` begins with a call that tells the launch;
 - `__shared__` variables become references to the memory of a block;
 - in device code, the C library's copies and heap become the emulator's, which are checked;
 - inline PTX (asm) becomes calls of C++ functions (ptx/);
@@ -20,16 +21,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .conditions import given_macros
 from .rules.architecture import define_architecture
 from .rules.declarations import register_file_variables, rewrite_shared_variables
 from .rules.device_code import rewrite_assembly, rewrite_conversions, rewrite_device_calls
 from .rules.edits import apply
 from .rules.host_code import register_tensors, rename_nvcc_macros, rewrite_deleters, rewrite_device_names
-from .rules.launches import declare_clusters, register_kernel_values, rewrite_launches
+from .rules.launches import declare_bounds, declare_clusters, register_kernel_values, rewrite_launches
+from .spaces import Spaces, find_spaces
 from .syntax import Kernels, find_kernels, parse
 from .tokens import Source, read
 
-__all__ = ["Kernels", "Source", "find_kernels", "read", "rewrite"]
+__all__ = ["Kernels", "Source", "Spaces", "find_kernels", "find_spaces", "given_macros", "read", "rewrite"]
 
 # nvcc includes cuda_runtime.h by itself, and defines macros.
 CUDA_PROLOGUES = {".cu": '#include "emulator/nvcc.h"\n', ".cuh": "#include <cuda_runtime.h>\n"}
@@ -40,13 +43,14 @@ TENSOR_PROLOGUE = '#include "emulator/tensor.h"\n'
 NAME_PROLOGUE = "#undef EMULATOR_NAME\n#define EMULATOR_NAME(...) #__VA_ARGS__\n"
 
 
-def rewrite(source: Source, other_kernels: Kernels | None = None) -> str:
-    """The text for g++. Raises `UserError` with file and line for code that the emulator cannot run.
+def rewrite(source: Source, other_kernels: Kernels | None = None, other_spaces: Spaces | None = None) -> str:
+    """The text for g++. Raises `UserError` with file and line for code that the emulator or nvcc cannot compile.
 
-    `other_kernels` are the parameters of kernels that headers of the program declare (`find_kernels`).
+    `other_kernels` are the parameters of kernels that headers of the program declare (`find_kernels`), and
+    `other_spaces` the execution spaces of the functions in these headers (`find_spaces`).
     After the lines that must come first, `#line 1 "FILE"` makes messages and debuggers point to the original.
     """
-    syntax = parse(source, other_kernels or {})
+    syntax = parse(source, other_kernels or {}, other_spaces or {})
     tensors = list(register_tensors(source, syntax))
     conversions = list(rewrite_conversions(source))
     assembly = list(rewrite_assembly(source, syntax))
@@ -55,6 +59,7 @@ def rewrite(source: Source, other_kernels: Kernels | None = None) -> str:
         *rewrite_launches(source, syntax),
         *register_kernel_values(source, syntax),
         *declare_clusters(source, syntax),
+        *declare_bounds(source, syntax),
         *rewrite_shared_variables(source, syntax),
         *rewrite_device_calls(source, syntax),
         *register_file_variables(source, syntax),

@@ -1,34 +1,45 @@
-"""Decides conditions of the preprocessor that depend only on the macros that nvcc defines."""
+"""Decides conditions of the preprocessor that depend only on macros of nvcc, the command line and the file itself."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 
 ARCHITECTURE = "__CUDA_ARCH__"
 ARCHITECTURE_VALUE = 900  # of the emulated device
 WORD = re.compile(r"defined\s*\(\s*(\w+)\s*\)|defined\s+(\w+)|[A-Za-z_]\w*|\d[\w']*|&&|\|\||!=|[<>=]=|\S")
+NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|[1-9]\d*|0)")
 SYMBOLS = {"&&": " and ", "||": " or ", "!": " not ", "true": "1", "false": "0"}
 PLAIN = ("(", ")", "<", ">", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%")
 
 
-def is_certain(directive: str, condition: str, value: bool, is_compiled_by_nvcc: bool | None) -> bool:
+Macros = Mapping[str, int]  # numbers, by name
+
+
+def given_macros(texts: Iterable[str]) -> dict[str, int]:
+    """The macros of a command line that are numbers: `NAME=VALUE`, or `NAME`, which is 1."""
+    pairs = ((name, value if equals else "1") for name, equals, value in (text.partition("=") for text in texts))
+    return {name: int(value, 0) for name, value in pairs if NUMBER.fullmatch(value)}
+
+
+def is_certain(directive: str, condition: str, value: bool, is_compiled_by_nvcc: bool | None, known: Macros) -> bool:
     """Whether a condition has a value in host code and in device code.
 
     `directive` is `if`, `elif`, `ifdef` or `ifndef`. `is_compiled_by_nvcc` is None for a header, which may be
-    included by any source.
+    included by any source. `known` are macros of the command line.
     """
     if directive in ("ifdef", "ifndef"):
         condition = f"defined({condition})"
         value = value == (directive == "ifdef")
-    return all(decide(condition, is_compiled_by_nvcc, is_device) is value for is_device in (False, True))
+    return all(decide(condition, is_compiled_by_nvcc, is_device, known) is value for is_device in (False, True))
 
 
-def decide(condition: str, is_compiled_by_nvcc: bool | None, is_device: bool) -> bool | None:
+def decide(condition: str, is_compiled_by_nvcc: bool | None, is_device: bool, known: Macros) -> bool | None:
     """The value of a condition, or None if it depends on other macros."""
     if "||" not in condition and "&&" in condition:
-        parts = [decide(part, is_compiled_by_nvcc, is_device) for part in condition.split("&&")]
+        parts = [decide(part, is_compiled_by_nvcc, is_device, known) for part in condition.split("&&")]
         return False if False in parts else None if None in parts else True
-    macros: dict[str, int | None] = {ARCHITECTURE: ARCHITECTURE_VALUE if is_device else None}
+    macros: dict[str, int | None] = {**known, ARCHITECTURE: ARCHITECTURE_VALUE if is_device else None}
     if is_compiled_by_nvcc is not None:
         macros |= dict.fromkeys(("__CUDACC__", "__NVCC__"), 1 if is_compiled_by_nvcc else None)
     try:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .functions import Function, Signature, find_body
+from .functions import Function, Signature, find_body, find_parameters
 from .tokens import Source
+from .variables import find_declaration_start, is_file_scope
 
 
 class KernelValue(NamedTuple):
@@ -22,6 +23,15 @@ class ClusterAttribute(NamedTuple):
 
     index: int
     opener: int
+
+
+class LaunchBounds(NamedTuple):
+    """A `__launch_bounds__`, the braces of its kernel, and the kernel's name, if it is no template."""
+
+    index: int
+    opener: int
+    closer: int
+    name: str
 
 
 def find_kernel_values(
@@ -77,6 +87,22 @@ def find_template_end(source: Source, opener: int) -> int | None:
 def ends_cast(source: Source, index: int) -> bool:
     """Whether a `)` ends a cast to a pointer."""
     return source.is_(index, ")") and source.is_(index - 1, "*")
+
+
+def find_launch_bounds(source: Source, functions: list[Function]) -> Iterator[LaunchBounds]:
+    """The `__launch_bounds__` of kernels with a body, outside of macros."""
+    openers = {function.opener for function in functions}
+    for index in source.find("__launch_bounds__"):
+        if source.tokens[index].directive or index in source.skipped or not source.is_(index + 1, "("):
+            continue
+        opener = find_body(source, index + 1)
+        if opener in openers:
+            start = find_declaration_start(source, index)
+            follows_angle = source.is_(start - 1, ">") and not source.tokens[start - 1].directive
+            is_template = follows_angle or not is_file_scope(source, start)
+            parameters = find_parameters(source, source.after(index + 1))
+            name = "" if is_template or parameters is None else source.tokens[parameters - 1].text
+            yield LaunchBounds(index, opener, source.matching[opener], name)
 
 
 def find_clusters(source: Source, functions: list[Function]) -> Iterator[ClusterAttribute]:

@@ -11,7 +11,16 @@ from typing import NamedTuple
 
 from .expressions import find_operand, find_template_opener, split_list
 from .functions import Function, Signature, find_body, find_qualifier_words, is_for_host, read_signature
-from .kernels import ClusterAttribute, KernelValue, find_clusters, find_kernel_values
+from .kernels import (
+    ClusterAttribute,
+    KernelValue,
+    LaunchBounds,
+    find_clusters,
+    find_kernel_values,
+    find_launch_bounds,
+)
+from .refusals import find_lambdas, find_refused, refuse_results
+from .spaces import Spaces, find_spaces
 from .tokens import Source
 from .variables import FileVariables, SharedDeclaration, find_file_variables, read_shared_declaration
 
@@ -47,6 +56,33 @@ REMOVED = {
     "cudaUnbindTexture": "texture objects",
     "cudaBindSurfaceToArray": "surface objects",
 }
+# What CUDA 13 has removed from its libraries, with their namespaces, and what replaces it.
+REMOVED_OF_LIBRARIES = {
+    "cub": {
+        "Sum": "cuda::std::plus<>",
+        "Max": "cuda::maximum<>",
+        "Min": "cuda::minimum<>",
+        "Equality": "cuda::std::equal_to<>",
+        "Inequality": "cuda::std::not_equal_to<>",
+        "Difference": "cuda::std::minus<>",
+        "Division": "cuda::std::divides<>",
+        "CountingInputIterator": "thrust::counting_iterator",
+        "ConstantInputIterator": "thrust::constant_iterator",
+        "TransformInputIterator": "thrust::transform_iterator",
+        "DiscardOutputIterator": "thrust::discard_iterator",
+        "Int2Type": "cuda::std::integral_constant",
+        "LaneId": "cuda::ptx::get_sreg_laneid",
+        "Swap": "cuda::std::swap",
+    },
+    "thrust": {
+        "identity": "cuda::std::identity",
+        "unary_function": "no base class",
+        "binary_function": "no base class",
+        "not1": "cuda::std::not_fn",
+        "not2": "cuda::std::not_fn",
+        "optional": "cuda::std::optional",
+    },
+}
 # Functions that load kernels from a file or from memory.
 LOADERS = re.compile(
     r"cuModuleLoad\w*|cuLink(Create|AddData|AddFile)|c(u|uda)LibraryLoad\w*|cuLaunchKernel(Ex)?|nvrtcCreateProgram"
@@ -81,6 +117,7 @@ class Syntax:
     launches: list[LaunchExpression]
     kernel_values: list[KernelValue]
     clusters: list[ClusterAttribute]
+    bounds: list[LaunchBounds]
     device_code: bytearray  # for each token, whether it is in the body of a device function
 
 
@@ -89,24 +126,47 @@ def find_kernels(source: Source) -> Kernels:
     return find_functions(source)[1]
 
 
-def parse(source: Source, other_kernels: Kernels) -> Syntax:
-    """Recognises declarations and launches. Raises `UserError` for the first part that the emulator cannot run."""
+def parse(source: Source, other_kernels: Kernels, other_spaces: Spaces) -> Syntax:
+    """Recognises declarations and launches.
+
+    Raises `UserError` for the first part that the emulator cannot run, or that nvcc refuses.
+    """
     functions, own_kernels = find_functions(source)
     kernels = {**other_kernels, **own_kernels}
     device_code = bytearray(len(source.tokens))
     for function in functions:
         body = range(function.opener + 1, function.closer)
         device_code[body.start : body.stop] = b"\1" * len(body)
-    unsupported = min([*find_unsupported(source), *find_device_calls(source, functions)], default=None)
-    if unsupported:
-        raise source.error(*unsupported)
+    host_words = find_qualifier_words(source, "__host__")
+    only_device = [function for function in functions if not is_for_host(source, function, host_words)]
+    refuse(source, [*find_unsupported(source), *find_device_calls(source, only_device)])
     launches = [read_launch(source, index, kernels) for index in source.find("<") if is_launch(source, index)]
+    spaces, bodies = find_spaces(source)
+    for name, others in other_spaces.items():
+        spaces[name] |= others
+    refused = find_refused(source, [(f.opener, f.closer) for f in only_device], bodies, spaces, device_code)
+    global_words = find_qualifier_words(source, "__global__")
+    results = refuse_results(source, [f for f in functions if source.is_(f.qualifier, *global_words)])
+    lambdas = (found for launch in launches for found in find_lambdas(source, launch.arguments))
+    refuse(source, [found for found in (*refused, *results, *lambdas) if is_certain_code(source, found[0])])
     variables = list(find_file_variables(source))
     refuse_other_managed_variables(source, variables)
     shared = [read_shared_declaration(source, index) for index in source.find("__shared__") if source.is_code(index)]
     values = list(find_kernel_values(source, kernels, device_code))
     clusters = list(find_clusters(source, functions))
-    return Syntax(functions, shared, variables, launches, values, clusters, device_code)
+    bounds = list(find_launch_bounds(source, functions))
+    return Syntax(functions, shared, variables, launches, values, clusters, bounds, device_code)
+
+
+def refuse(source: Source, found: list[tuple[int, str]]) -> None:
+    """Raises `UserError` for the first of these tokens, with its reason."""
+    if found:
+        raise source.error(*min(found))
+
+
+def is_certain_code(source: Source, index: int) -> bool:
+    """Whether g++ certainly compiles a token: it is in no branch of an `#if` that depends on unknown macros."""
+    return index not in source.uncertain and index not in source.skipped
 
 
 def refuse_other_managed_variables(source: Source, variables: list[FileVariables]) -> None:
@@ -146,6 +206,11 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
     for index in source.find(*REMOVED):
         if source.is_(index + 1, "(") and index not in source.skipped:
             yield index, f"CUDA 13 has no {source.tokens[index].text}: use {REMOVED[source.tokens[index].text]}"
+    for library, names in REMOVED_OF_LIBRARIES.items():
+        for index in source.find(*names):
+            if source.is_(index - 1, "::") and source.is_(index - 2, library) and index not in source.skipped:
+                name = source.tokens[index].text
+                yield index, f"CUDA 13 has no {library}::{name}: use {names[name]}"
     loaders = [text for text in source.positions if LOADERS.fullmatch(text)]
     for index in source.find(*loaders):
         if source.is_(index + 1, "(") and index not in source.skipped:
@@ -161,10 +226,8 @@ def find_unsupported(source: Source) -> Iterator[tuple[int, str]]:
 
 def find_device_calls(source: Source, functions: list[Function]) -> Iterator[tuple[int, str]]:
     """The calls in device code that would wait for kernels, which CUDA 12 has removed, and copies by kernels."""
-    host_words = find_qualifier_words(source, "__host__")
-    bodies = [(f.opener, f.closer) for f in functions if not is_for_host(source, f, host_words)]
     for index in source.find("cudaDeviceSynchronize", *DEVICE_COPIES):
-        if index in source.skipped or not any(opener < index < closer for opener, closer in bodies):
+        if index in source.skipped or not any(f.opener < index < f.closer for f in functions):
             continue
         if source.is_(index, *DEVICE_COPIES):
             yield index, f"the emulator does not support {source.tokens[index].text} in a kernel"

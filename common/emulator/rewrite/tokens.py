@@ -5,9 +5,10 @@ from __future__ import annotations
 import bisect
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import UserError
@@ -51,6 +52,8 @@ class Branch(NamedTuple):
     open_brackets: list[int]
     is_skipped: bool
     is_taken: bool  # it, or an earlier branch
+    is_uncertain: bool  # whether g++ compiles it depends on macros that are unknown
+    maybe_taken: bool  # it, or an earlier branch
 
 
 @dataclass
@@ -59,16 +62,19 @@ class Source:
 
     `matching` maps each bracket to its counterpart, `macro_bodies` the number of a `#define` to the first token of
     the macro's body. `own_headers` are the names by which the file includes headers of its own program or extension.
-    `skipped` are the tokens in branches of `#if` that g++ certainly does not compile.
+    `macros` are those of the command line that are numbers. `skipped` are the tokens in branches of `#if` that g++
+    certainly does not compile, and `uncertain` those in branches that it may or may not compile.
     """
 
     path: str
     text: str
     own_headers: frozenset[str] = frozenset()
+    macros: Mapping[str, int] = field(default_factory=dict)
     tokens: list[Token] = field(default_factory=list)
     matching: dict[int, int] = field(default_factory=dict)
     macro_bodies: dict[int, int] = field(default_factory=dict)
     skipped: set[int] = field(default_factory=set)
+    uncertain: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.positions: dict[str, list[int]] = defaultdict(list)  # of each token's text
@@ -112,25 +118,31 @@ class Source:
                     self.matching[opener], self.matching[index] = index, opener
             elif directive and not (index and self.tokens[index - 1].directive == directive):
                 in_directive = []
-                self._skip(last, index, branches)
+                self._mark(last, index, branches)
                 self._branch(index, in_code, branches)
                 last = index
-        self._skip(last, len(self.tokens), branches)
+        self._mark(last, len(self.tokens), branches)
 
-    def _skip(self, start: int, end: int, branches: list[Branch]) -> None:
+    def _mark(self, start: int, end: int, branches: list[Branch]) -> None:
         if any(branch.is_skipped for branch in branches):
             self.skipped.update(range(start, end))
+        elif any(branch.is_uncertain for branch in branches):
+            self.uncertain.update(range(start, end))
 
     def _branch(self, index: int, stack: list[int], branches: list[Branch]) -> None:
         """Begins or ends a branch, if the directive at `#` does."""
         if self.is_(index + 1, "if", "ifdef", "ifndef"):
-            branches.append(Branch(list(stack), self._is_certain(index, False), self._is_certain(index, True)))
+            is_skipped = self._is_certain(index, False)
+            is_taken = self._is_certain(index, True) or self._is_include_guard(index)
+            branches.append(Branch(list(stack), is_skipped, is_taken, not is_taken, not is_skipped))
         elif self.is_(index + 1, "else", "elif") and branches:
-            stack[:], _, was_taken = branches[-1]
+            stack[:], _, was_taken, _, may_be_taken = branches[-1]
             is_elif = self.is_(index + 1, "elif")
             is_skipped = was_taken or (is_elif and self._is_certain(index, False))
-            is_taken = was_taken or (is_elif and self._is_certain(index, True))
-            branches[-1] = Branch(list(stack), is_skipped, is_taken)
+            is_true = not is_elif or self._is_certain(index, True)
+            is_uncertain = may_be_taken or not is_true
+            is_taken = was_taken or (is_elif and is_true)
+            branches[-1] = Branch(list(stack), is_skipped, is_taken, is_uncertain, may_be_taken or not is_skipped)
         elif self.is_(index + 1, "endif") and branches:
             branches.pop()
 
@@ -138,7 +150,23 @@ class Source:
         """Whether the condition of the directive at `#` certainly has a value."""
         suffix = Path(self.path).suffix
         by_nvcc = True if suffix == ".cu" else None if suffix in HEADERS else False
-        return is_certain(self.tokens[index + 1].text, self.rest_of_line(index + 1), value, by_nvcc)
+        known = {name: number for name, number in self.macros.items() if not self._defines(name)}
+        return is_certain(self.tokens[index + 1].text, self.rest_of_line(index + 1), value, by_nvcc, known)
+
+    def _defines(self, name: str) -> bool:
+        """Whether the file itself defines or removes a macro."""
+        return any(self.is_(k - 1, "define", "undef") for k in self.find(name))
+
+    def _is_include_guard(self, index: int) -> bool:
+        """Whether the directive at `#` is `#ifndef NAME`, with `#define NAME` after it."""
+        name = index + 2
+        return (
+            self.is_(index + 1, "ifndef") and self.is_(name + 2, "define") and self.is_(name + 3, self.text_of(name))
+        )
+
+    def text_of(self, index: int) -> str:
+        """The text of a token; empty behind the last."""
+        return self.tokens[index].text if index < len(self.tokens) else ""
 
     def _macro_body(self, name: int) -> int:
         """The first token of a macro's body: behind its name, or its parameters if `(` follows without a blank."""
@@ -246,13 +274,16 @@ class Source:
         return UserError(f"{self.path}:{self.line(index)}: {reason}")
 
 
-def read(path: Path, shown_as: str, own_headers: Iterable[str] = ()) -> Source:
+def read(
+    path: Path, shown_as: str, own_headers: Iterable[str] = (), macros: Mapping[str, int] = MappingProxyType({})
+) -> Source:
     """The tokens of a file. Raises `UserError` if the file cannot be read as text.
 
-    `own_headers` are the names by which it includes headers of its own program or extension.
+    `own_headers` are the names by which it includes headers of its own program or extension, and `macros` those of
+    the command line that are numbers.
     """
     try:
-        return Source(shown_as, path.read_text(encoding="utf-8"), frozenset(own_headers))
+        return Source(shown_as, path.read_text(encoding="utf-8"), frozenset(own_headers), macros)
     except UnicodeDecodeError:
         raise UserError(f"{shown_as} is not text in UTF-8") from None
     except OSError as error:

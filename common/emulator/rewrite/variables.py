@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .expressions import find_operand, split_list
-from .functions import ALIGNMENTS, CLASS_KEYS, TYPE_KEYWORDS
+from .functions import ALIGNMENTS, CLASS_KEYS, TYPE_KEYWORDS, find_qualifier_words
 from .tokens import Source
 
 STORAGE = ("extern", "static", "__device__", "inline")
@@ -41,6 +41,7 @@ class FileVariables(NamedTuple):
     names: list[int]
     qualifier: str
     is_extern: bool
+    start: int  # the first of the qualifiers
     end: int
 
 
@@ -152,20 +153,21 @@ def is_file_scope(source: Source, index: int) -> bool:
 def find_file_variables(source: Source) -> Iterator[FileVariables]:
     """The definitions of device variables at file scope, and the declarations of `__managed__` ones."""
     last = 0
-    for index in source.find(*VARIABLE_QUALIFIERS):
+    words = {qualifier: find_qualifier_words(source, qualifier) for qualifier in VARIABLE_QUALIFIERS}
+    for index in source.find(*set().union(*words.values())):
         if index < last or source.tokens[index].directive:
             continue
         start, end = find_declaration_start(source, index), find_variables_end(source, index)
         if end is None or not is_file_scope(source, index):
             continue
-        qualifier = next(word for word in VARIABLE_QUALIFIERS if any(source.is_(k, word) for k in range(start, end)))
+        qualifier = next(word for word in words if any(source.is_(k, *words[word]) for k in range(start, end)))
         is_extern = any(source.is_(k, "extern") for k in range(start, end))
         if not is_definition(source, start, end) and not (qualifier == "__managed__" and is_extern):
             continue
         names = [read_declared_name(source, piece) for piece in split_list(source, start, end, templates=True)]
         last = end
         if names and None not in names:
-            yield FileVariables(names, qualifier, is_extern, end)
+            yield FileVariables(names, qualifier, is_extern, index, end)
 
 
 def find_variables_end(source: Source, index: int) -> int | None:

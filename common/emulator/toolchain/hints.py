@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 
 MISSING_HEADER = re.compile(r"fatal error: ([^\s:]+): No such file or directory")
+NOT_CONSTANT = re.compile(r"[‘']constinit[’'] variable [‘'](\w+)[’'] does not have a constant initializer")
+TWO_TYPES = re.compile(r"conflicting declaration [‘'].*\bemulator_dynamic_(\w+)\b")
 UNKNOWN_MEMBER = re.compile(r"cudaDeviceProp[’'] has no member named [‘'](\w+)[’']")
 # The beginning of a header's name, and where the header comes from.
 PACKAGES = {
@@ -45,6 +47,13 @@ def find_hints(output: str) -> str:
 def _hints(output: str) -> Iterator[str]:
     for name in MISSING_HEADER.findall(output):
         yield from (f"{name} is {package}" for begin, package in PACKAGES.items() if name.startswith(begin))
+    for name in NOT_CONSTANT.findall(output):
+        yield f"{name} is a variable of the device: its value must be a constant, not the result of a constructor"
+    for name in TWO_TYPES.findall(output):
+        yield (
+            f"extern __shared__ arrays of one name are one variable, also in a template, so {name} cannot have two "
+            f"types: declare bytes, and cast: extern __shared__ char bytes[]; T* {name} = reinterpret_cast<T*>(bytes)"
+        )
     for name in UNKNOWN_MEMBER.findall(output):
         if name in ATTRIBUTES:
             yield f"CUDA 13's cudaDeviceProp has no {name}: use cudaDeviceGetAttribute with {ATTRIBUTES[name]}"

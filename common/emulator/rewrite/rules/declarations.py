@@ -44,7 +44,11 @@ def format_shared_reference(declared: SharedDeclaration, variable: SharedVariabl
         memory = f"::emulator::dynamic_shared<{kind}{inner}>({literal})"
         if not extents:
             return f"{kind}& {name} = *{memory}"
-        return f"{kind} (*{name}){inner} = {memory}" if inner else f"{kind}* {name} = {memory}"
+        reference = f"{kind} (*{name}){inner} = {memory}" if inner else f"{kind}* {name} = {memory}"
+        if declared.is_at_file_scope or declared.type_definition:
+            return reference
+        # In C++, and so for nvcc, all `extern` declarations of a name are one variable, of one type.
+        return f"extern {kind} emulator_dynamic_{name}[]{inner}; {reference}"
     target = f"{kind} (&{name}){extents}" if extents else f"{kind}& {name}"
     if declared.alignment:
         aligned = f"struct {declared.alignment} emulator_aligned_{name} {{ {kind} value{extents}; }}"
@@ -80,6 +84,8 @@ def register_file_variables(source: Source, syntax: Syntax) -> Iterator[Edit]:
                 f' static const bool emulator_known_{name} = ::emulator::{call}({name}, "{name}");'
                 for name in (token.text for token in tokens)
             )
+            if not declared.is_extern:  # g++ then refuses a value that only code can compute, as nvcc does
+                yield insert(source.tokens[declared.start].start, "__constinit ")
             yield insert(end, "".join(registrations))
 
 

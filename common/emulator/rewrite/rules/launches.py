@@ -66,6 +66,16 @@ def register_kernel_values(source: Source, syntax: Syntax) -> Iterator[Edit]:
         yield insert(source.tokens[value.end - 1].end, f', {name}, "{names}")')
 
 
+def declare_bounds(source: Source, syntax: Syntax) -> Iterator[Edit]:
+    """A kernel with `__launch_bounds__` begins with a call that ends a launch of larger blocks."""
+    for index, opener, closer, name in syntax.bounds:
+        sizes = source.spelling(index + 2, source.after(index + 1) - 1)
+        yield insert(source.tokens[opener].end, f" ::emulator::declare_launch_bounds({sizes});")
+        if name:
+            kept = f'::emulator::keep_launch_bounds("{name}", {sizes})'
+            yield insert(source.tokens[closer].end, f" static const bool emulator_bounds_{index} = {kept};")
+
+
 def declare_clusters(source: Source, syntax: Syntax) -> Iterator[Edit]:
     """A kernel with `__cluster_dims__` begins with a call that tells the launch."""
     for index, opener in syntax.clusters:

@@ -245,12 +245,19 @@ SHARED = {
         "using emulator_type_x = struct Pair { float a[2 * N], b; }; "
         'emulator_type_x (&x)[2] = ::emulator::shared<emulator_type_x[2]>(KEY, "x");'
     ),
-    "extern __shared__ float x[];": 'float* x = ::emulator::dynamic_shared<float>("x");',
-    "extern __shared__ T x[][N];": 'T (*x)[N] = ::emulator::dynamic_shared<T[N]>("x");',
+    "extern __shared__ float x[];": (
+        'extern float emulator_dynamic_x[]; float* x = ::emulator::dynamic_shared<float>("x");'
+    ),
+    "extern __shared__ T x[][N];": (
+        'extern T emulator_dynamic_x[][N]; T (*x)[N] = ::emulator::dynamic_shared<T[N]>("x");'
+    ),
     "extern __shared__ __align__(sizeof(double)) unsigned char x[];": (
+        "extern unsigned char emulator_dynamic_x[]; "
         'unsigned char* x = ::emulator::dynamic_shared<unsigned char>("x");'
     ),
-    "extern alignas(16) __shared__ char x[];": 'char* x = ::emulator::dynamic_shared<char>("x");',
+    "extern alignas(16) __shared__ char x[];": (
+        'extern char emulator_dynamic_x[]; char* x = ::emulator::dynamic_shared<char>("x");'
+    ),
 }
 
 
@@ -342,12 +349,20 @@ VARIABLES = {
 @pytest.mark.parametrize("text", VARIABLES)
 def test_variables_at_file_scope_are_registered(text):
     end = text.rindex(";") + 1
-    assert rewritten(text) == text[:end] + registration(*VARIABLES[text]) + text[end:]
+    new = text[:end] + registration(*VARIABLES[text]) + text[end:]
+    assert rewritten(text) == new.replace("__device__", "__constinit __device__")
 
 
 def test_constants_are_for_reading_only():
     declaration = "__constant__ float weights[3];"
-    assert rewritten(f"{declaration}\nint x;") == f"{declaration}{registration('weights', call='constant')}\nint x;"
+    new = f"__constinit {declaration}{registration('weights', call='constant')}\nint x;"
+    assert rewritten(f"{declaration}\nint x;") == new
+
+
+def test_variables_are_found_behind_a_macro():
+    text = "#define GLOBAL __device__\nGLOBAL int count;\nGLOBAL int f(int x);\n"
+    new = f"__constinit GLOBAL int count;{registration('count')}"
+    assert rewritten(text) == text.replace("GLOBAL int count;", new)
 
 
 @pytest.mark.parametrize(
@@ -748,7 +763,6 @@ def test_kernels_that_are_values_are_registered(statement):
         "x.k(y);",
         "if (k < n) f(x);",
         "int k2 = x->k;",
-        "k(1);",
         "enum class E { k, l };",
         "[=, k, n] {};",
         "int a, k;",
@@ -771,7 +785,21 @@ def test_other_uses_of_a_kernels_name_are_left_alone(text):
 @pytest.mark.parametrize("sizes", ["4", "2, 2, 1", "f(1, 2), 1"])
 def test_a_kernel_with_clusters_begins_with_their_declaration(head, sizes):
     head = head.format(sizes)
-    assert rewritten(f"{head}{{ f(x); }}") == f"{head}{{ ::emulator::declare_cluster({sizes}); f(x); }}"
+    bounds = " ::emulator::declare_launch_bounds(256);" if "__launch_bounds__" in head else ""
+    assert rewritten(f"{head}{{ f(x); }}") == f"{head}{{ ::emulator::declare_cluster({sizes});{bounds} f(x); }}"
+
+
+def test_a_kernel_with_launch_bounds_begins_with_their_declaration():
+    head, call = (
+        "__global__ void __launch_bounds__(N * 32, 2) k(int* x) ",
+        "::emulator::declare_launch_bounds(N * 32, 2);",
+    )
+    kept = 'static const bool emulator_bounds_2 = ::emulator::keep_launch_bounds("k", N * 32, 2);'
+    assert rewritten(f"{head}{{ f(x); }}\n") == f"{head}{{ {call} f(x); }} {kept}\n"
+    template = f"template <int N>\n{head}"
+    assert rewritten(f"{template}{{ f(x); }}\n") == f"{template}{{ {call} f(x); }}\n"
+    for other in (f"{head};", f"#define BOUNDED __launch_bounds__(32)\nBOUNDED {head};"):
+        assert rewritten(other) == other
 
 
 @pytest.mark.parametrize(
@@ -888,4 +916,11 @@ def test_each_device_variable_is_registered_behind_its_declaration():
     expected = expected.replace("2};", "2};" + registration("table", call="constant"))
     expected = expected.replace("after_functions;", "after_functions;" + registration("after_functions"))
     expected = expected.replace("a, b;", "a, b;" + registration("a", "b"))
+    for declaration in (
+        "__device__ int first",
+        "__device__ __constant__",
+        "__device__ int after",
+        "__device__ volatile",
+    ):
+        expected = expected.replace(declaration, f"__constinit {declaration}")
     assert rewritten(text) == expected

@@ -31,6 +31,11 @@ bool is_shared(const void* address);                          // of the running 
 // clusters, its blocks start again in clusters.
 void declare_cluster(unsigned x = 1, unsigned y = 1, unsigned z = 1);
 
+// The same for __launch_bounds__: ends a launch with more threads per block.
+void declare_launch_bounds(long long threads, long long blocks = 0, long long cluster = 0);
+// The bounds of a kernel that is no template, for the attributes of kernels of this name.
+bool keep_launch_bounds(const char* kernel, long long threads, long long blocks = 0, long long cluster = 0);
+
 }  // namespace emulator
 EMULATOR_END
 

@@ -53,6 +53,10 @@ decltype(auto) kernel_address(Other&& other, const char*, const char*) {
 }
 
 cudaFuncAttributes function_attributes(const void* kernel);
+// The threads of a block that the __launch_bounds__ of a kernel and the device allow. By name, templates have
+// no bounds: those of each instance are known only when it runs.
+int most_threads(const void* kernel);
+int most_threads(const char* kernel);
 cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value);
 bool allows_any_cluster_size(const void* kernel);       // null: whether any kernel does
 int resident_blocks(int threads, std::size_t shared);   // on one multiprocessor at once
@@ -107,11 +111,12 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, Kernel
 }
 // Without registers to count, the block with the most resident threads is the largest of the best blocks.
 template <typename SharedOf, typename Kernel>
-cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags(int* min_grid, int* threads, Kernel,
-                                                                    SharedOf shared_of, int limit,
-                                                                    unsigned int) {
+cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags(int* min_grid, int* threads,
+                                                                    Kernel kernel, SharedOf shared_of,
+                                                                    int limit, unsigned int) {
   const cudaDeviceProp device = emulator::device();
-  const int most = limit > 0 && limit < device.maxThreadsPerBlock ? limit : device.maxThreadsPerBlock;
+  const int allowed = emulator::most_threads(reinterpret_cast<const void*>(kernel));
+  const int most = limit > 0 && limit < allowed ? limit : allowed;
   int best = 0;
   for (int size = most; size > 0; size -= size % device.warpSize ? size % device.warpSize : device.warpSize) {
     const int blocks = emulator::resident_blocks(size, shared_of(size));

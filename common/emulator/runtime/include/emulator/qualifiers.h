@@ -10,8 +10,8 @@
 #define __constant__
 #define __managed__
 #define __grid_constant__
-#define __launch_bounds__(...)
-#define __cluster_dims__(...)  // the rewriter begins such kernels with a call of declare_cluster
+#define __launch_bounds__(...)  // the rewriter begins such kernels with a call of declare_launch_bounds
+#define __cluster_dims__(...)   // the rewriter begins such kernels with a call of declare_cluster
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __align__(n)
 #define __forceinline__ inline __attribute__((always_inline))

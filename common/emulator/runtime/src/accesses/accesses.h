@@ -11,6 +11,14 @@ namespace emulator {
 void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, const void* pc,
                bool is_copy = false);
 
+// An index outside of an array whose size the compiler knows. Does not return if the array is a local one.
+struct ArrayIndex {
+  const char *file, *type;  // "float [8]", in quotation marks
+  unsigned line, column;    // of the access; the column is that of the rewritten text
+  long long index;
+};
+void on_array_index(const ArrayIndex& found, const void* pc);
+
 // An asynchronous copy arrives: from now on its thread has written this memory.
 void record_arrival(void* to, std::size_t bytes, const void* pc);
 

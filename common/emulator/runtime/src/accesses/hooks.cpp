@@ -172,6 +172,24 @@ ATOMIC_HOOKS(64, std::uint64_t)
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 void __tsan_atomic_signal_fence(int) {}
 
+// g++ -fsanitize=bounds calls this for an index that is not in an array.
+struct UbsanType {
+  std::uint16_t kind, info;  // of an integer: whether it is signed, and twice the logarithm of its bits
+  char name[1];
+};
+struct UbsanOutOfBounds {
+  const char* file;
+  std::uint32_t line, column;
+  const UbsanType *array, *index;
+};
+void __ubsan_handle_out_of_bounds(const UbsanOutOfBounds* what, std::uintptr_t value) {
+  if (!fiber_of_kernel() || !emulator::running.observes_accesses) return;
+  const int unused = 64 - std::min(64, 1 << (what->index->info >> 1));
+  const auto index = what->index->info & 1 ? std::int64_t(value << unused) >> unused : std::int64_t(value);
+  const char* pc = static_cast<const char*>(HERE) - 1;
+  emulator::on_array_index({what->file, what->array->name, what->line, what->column, index}, pc);
+}
+
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}

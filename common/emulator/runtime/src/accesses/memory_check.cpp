@@ -109,7 +109,12 @@ Verdict judge_own_data(const Access& access) {
   if (is_outside_variables)
     if (const Allocation* variable = find_neighbour(access.address, Space::variable, kNearVariable))
       refuse_outside(access, *variable);
-  return is_own ? Verdict::allowed : Verdict::undecided;
+  if (!is_own) return Verdict::undecided;
+  if (const std::string name = host_variable_at(access.address); !name.empty())
+    refuse(access, "host variable", nullptr,
+           verb(access) + " host memory: " + name + ", which is not __device__",
+           "a GPU cannot access variables of the host, and nvcc refuses to compile this");
+  return Verdict::allowed;
 }
 
 Verdict judge_overrun_of_heap(const Access& access) {

@@ -29,6 +29,12 @@ std::map<std::string, std::size_t>& allowed_by_name() {
   return all;
 }
 
+// The threads per block that __launch_bounds__ allow, by the name of the kernel.
+std::map<std::string, long long>& launch_bounds() {
+  static auto& all = *new std::map<std::string, long long>;  // outlives every static object
+  return all;
+}
+
 // "scale" of "ns::scale<float, 4>".
 std::string base_name(std::string name) {
   name = name.substr(0, name.find('<'));
@@ -62,6 +68,17 @@ std::size_t allowed_dynamic_shared(const char* kernel, bool is_variable) {
   return most;
 }
 
+bool keep_launch_bounds(const char* kernel, long long threads, long long, long long) {
+  return launch_bounds()[kernel] = threads, true;
+}
+
+int most_threads(const char* kernel) {
+  const int most = device().maxThreadsPerBlock;
+  const auto found = launch_bounds().find(base_name(kernel));
+  return found == launch_bounds().end() ? most : int(std::min<long long>(most, found->second));
+}
+int most_threads(const void* kernel) { return most_threads(name_of_kernel(kernel).c_str()); }
+
 void forget_function_attributes() {
   allowed_by_name().clear();
   shared_carveout = -1;
@@ -77,7 +94,7 @@ bool allows_any_cluster_size(const void* kernel) {
 cudaFuncAttributes function_attributes(const void* kernel) {
   const cudaDeviceProp d = device();
   cudaFuncAttributes attributes = {};
-  attributes.maxThreadsPerBlock = d.maxThreadsPerBlock;
+  attributes.maxThreadsPerBlock = most_threads(kernel);
   attributes.maxDynamicSharedSizeBytes = int(std::max(
       d.sharedMemPerBlock, allowed_dynamic_shared(name_of_kernel(kernel).c_str(), !find_kernel(kernel))));
   attributes.preferredShmemCarveout = shared_carveout;

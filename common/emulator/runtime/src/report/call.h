@@ -42,6 +42,7 @@ void note_skipped_work();  // a launch or a copy, because of the sticky error
 // Argument number `which` of the call as the program's source has it, without casts and `&`: "d_x" for the
 // first of `cudaMalloc((void**)&d_x, n)`. Empty if the source cannot be read.
 std::string argument_text(const char* function, Position where, int which);
+std::string line_of_source(const char* path, unsigned number);  // from 1; empty if it cannot be read
 
 }  // namespace emulator
 EMULATOR_END

@@ -136,7 +136,10 @@ std::optional<Refusal> refusal_of_launch(const Configuration& configuration, con
 
 cudaError_t refuse_early(const char* kernel, const Configuration& configuration, const cudaDeviceProp& device,
                          Position where) {
-  const auto refusal = refusal_of_launch(configuration, device);
+  auto refusal = refusal_of_launch(configuration, device);
+  const dim3 block = configuration.block;
+  if (const long long threads = block.x * block.y * block.z; !refusal && threads > most_threads(kernel))
+    refusal = refusal_of_threads(threads, most_threads(kernel));
   if (!refusal) return cudaSuccess;
   if (is_on(Check::launch)) wait_until_checked(refused(kernel, *refusal, where));
   return fail(refusal->error);
@@ -186,6 +189,12 @@ Refusal refusal_of_two_clusters(dim3 asked, dim3 declared) {
   return {cudaErrorInvalidClusterSize, "other clusters",
           "it asks for clusters of " + text_of(asked) + " blocks, but the kernel has __cluster_dims__" +
               text_of(declared)};
+}
+
+Refusal refusal_of_threads(long long asked, long long allowed) {
+  return {cudaErrorInvalidValue, "launch bounds",
+          "it asks for " + std::to_string(asked) + " threads per block; its __launch_bounds__ allow " +
+              std::to_string(allowed)};
 }
 
 void refuse_late(const char* kernel, const Refusal& refusal, Position where) {

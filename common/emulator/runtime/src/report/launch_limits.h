@@ -29,6 +29,8 @@ std::optional<Refusal> refusal_of_clusters(const Configuration& configuration, c
 unsigned most_blocks_in_clusters(dim3 block, std::size_t shared, const cudaDeviceProp& device);
 // The launch asks for other clusters than the kernel declares.
 Refusal refusal_of_two_clusters(dim3 asked, dim3 declared);
+// The launch asks for more threads per block than the kernel's __launch_bounds__ allow.
+Refusal refusal_of_threads(long long asked, long long allowed);
 void refuse_late(const char* kernel, const Refusal& refusal, Position where);
 
 constexpr unsigned kPortableCluster = 8, kLargestCluster = 16;  // blocks

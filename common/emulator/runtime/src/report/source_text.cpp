@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "../state/launch_state.h"
 #include "call.h"
@@ -89,18 +90,30 @@ std::size_t find_call(const std::string& text, const char* function, std::size_t
   return first;
 }
 
+// The first character of a line and the one behind its last; both are the end of the text if there is no such
+// line.
+std::pair<std::size_t, std::size_t> find_line(const std::string& text, unsigned number) {
+  std::size_t begin = 0;
+  for (unsigned line = 1; line < number; line++) {
+    begin = text.find('\n', begin);
+    if (begin == std::string::npos) return {text.size(), text.size()};
+    begin++;
+  }
+  return {begin, std::min(text.find('\n', begin), text.size())};
+}
+
 }  // namespace
+
+std::string line_of_source(const char* path, unsigned number) {
+  const std::string& text = source_of(path);
+  const auto [begin, end] = find_line(text, number);
+  return text.substr(begin, end - begin);
+}
 
 std::string argument_text(const char* function, Position where, int which) {
   if (!where.line()) return "";
   const std::string& text = source_of(where.file_name());
-  std::size_t begin = 0;
-  for (unsigned line = 1; line < where.line(); line++) {
-    begin = text.find('\n', begin);
-    if (begin == std::string::npos) return "";
-    begin++;
-  }
-  const std::size_t end = std::min(text.find('\n', begin), text.size());
+  const auto [begin, end] = find_line(text, where.line());
   const std::size_t opener = find_call(text, function, begin, end, where.column());
   return opener == std::string::npos ? "" : without_casts(piece(text, opener + 1, which));
 }

@@ -82,4 +82,12 @@ void declare_cluster(unsigned x, unsigned y, unsigned z) {
   Fiber::leave();
 }
 
+void declare_launch_bounds(long long threads, long long, long long) {
+  const auto asked = running.launch->schedule.threads_per_block;
+  if (asked <= threads) return;
+  running.in_kernel = false;
+  running.launch->refusal = refusal_of_threads(asked, threads);
+  Fiber::leave();
+}
+
 }  // namespace emulator

@@ -1,10 +1,12 @@
 #include "module_image.h"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -52,8 +54,12 @@ bool is_own_constant(const void* address) {
                      [&](const Segment& constants) { return constants.holds(address); });
 }
 
-// The variables, as the symbol table of the file lists them: addresses of the first byte and behind the last.
-using Extent = std::pair<std::uintptr_t, std::uintptr_t>;
+// A variable, as the symbol table of the file lists it: its mangled name, and the addresses of its first byte
+// and behind its last.
+struct Extent {
+  std::uintptr_t first, second;
+  std::string name;
+};
 
 std::vector<char> own_file(const Dl_info& own) {
   Dl_info program;
@@ -76,13 +82,55 @@ std::vector<Extent> read_variables() {
   for (int i = 0; i < header->e_shnum; i++) {
     if (sections[i].sh_type != SHT_SYMTAB) continue;
     const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(file.data() + sections[i].sh_offset);
+    const char* names = file.data() + sections[sections[i].sh_link].sh_offset;
     std::for_each_n(symbols, sections[i].sh_size / sizeof(*symbols), [&](const ElfW(Sym) & symbol) {
       const std::uintptr_t begin = base + symbol.st_value;
       if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && symbol.st_shndx != SHN_UNDEF)
-        variables.emplace_back(begin, begin + symbol.st_size);
+        variables.push_back({begin, begin + symbol.st_size, names + symbol.st_name});
     });
   }
   return variables;
+}
+
+const std::vector<Extent>& known_variables() {
+  static const auto& variables = *new std::vector<Extent>(read_variables());
+  return variables;
+}
+
+const Extent* variable_at(const void* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  for (const Extent& variable : known_variables())
+    if (at >= variable.first && at < variable.second) return &variable;
+  return nullptr;
+}
+
+std::string plain_name(const std::string& mangled) {
+  char* plain = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, nullptr);
+  const std::string name = plain ? plain : mangled;
+  std::free(plain);
+  return name;
+}
+
+// Whether a variable is of the program itself, at file scope, and no instance of a template. The others may be
+// used by device code: static variables of its functions, and variables in the emulator's headers.
+bool is_of_program(const std::string& mangled) {
+  if (mangled.rfind("_ZZ", 0) == 0) return false;
+  const std::string name = plain_name(mangled);
+  for (const char* other :
+       {"emulator", "std::", "__gnu_cxx::", "cuda::", "cub::", "thrust::", "cooperative_groups::",
+        "guard variable", "vtable", "typeinfo", "__", "at::", "c10::", "torch::", "pybind11::"})
+    if (name.rfind(other, 0) == 0) return false;
+  return name.find('<') == std::string::npos && name.find('.') == std::string::npos;
+}
+
+// The rewriter makes a reference of a `__managed__` variable, and a variable of another name with its value.
+bool is_managed(const std::string& name) {
+  const std::size_t scope = name.rfind("::");
+  const std::string initial = "emulator_initial_" + name.substr(scope == std::string::npos ? 0 : scope + 2);
+  const auto& all = known_variables();
+  return std::any_of(all.begin(), all.end(), [&](const Extent& variable) {
+    return variable.name.find(initial) != std::string::npos;
+  });
 }
 
 }  // namespace
@@ -100,12 +148,13 @@ bool is_own_data(const void* address) {
   return is_own_constant(address) || own_code.holds(address) || own_variables.holds(address);
 }
 
-bool is_in_variable(const void* address) {
-  static const auto& variables = *new std::vector<Extent>(read_variables());
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  return variables.empty() || std::any_of(variables.begin(), variables.end(), [&](const Extent& variable) {
-           return at >= variable.first && at < variable.second;
-         });
+bool is_in_variable(const void* address) { return known_variables().empty() || variable_at(address); }
+
+std::string host_variable_at(const void* address) {
+  const Extent* variable = variable_at(address);
+  if (!variable || !is_of_program(variable->name)) return "";
+  const std::string name = plain_name(variable->name);
+  return is_managed(name) ? "" : name;
 }
 
 }  // namespace emulator

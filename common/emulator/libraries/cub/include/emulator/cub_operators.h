@@ -10,11 +10,6 @@
 
 namespace cub {
 
-// CUDA 13 has cuda::std::plus, cuda::maximum and cuda::minimum instead.
-using Sum = cuda::std::plus<>;
-using Max = cuda::maximum<>;
-using Min = cuda::minimum<>;
-
 template <typename Key, typename Value>
 struct KeyValuePair {
   using key_type = Key;

@@ -41,10 +41,12 @@ class BlockReduce {
   T Reduce(T (&items)[count], Operator op, EMULATOR_HERE) {
     return Reduce(emulator::cub::reduce_items(items, op), op, kThreads, where);
   }
-  T Sum(T value, int valid = kThreads, EMULATOR_HERE) { return Reduce(value, ::cub::Sum(), valid, where); }
+  T Sum(T value, int valid = kThreads, EMULATOR_HERE) {
+    return Reduce(value, ::cuda::std::plus<>(), valid, where);
+  }
   template <int count>
   T Sum(T (&items)[count], EMULATOR_HERE) {
-    return Reduce(items, ::cub::Sum(), where);
+    return Reduce(items, ::cuda::std::plus<>(), where);
   }
 
  private:

@@ -78,23 +78,29 @@ class BlockScan {
 
   template <int count>
   void InclusiveSum(T (&in)[count], T (&out)[count], EMULATOR_HERE) {
-    InclusiveScan(in, out, Sum(), where);
+    InclusiveScan(in, out, ::cuda::std::plus<>(), where);
   }
-  void InclusiveSum(T in, T& out, EMULATOR_HERE) { InclusiveScan(in, out, Sum(), where); }
-  void InclusiveSum(T in, T& out, T& all, EMULATOR_HERE) { InclusiveScan(in, out, Sum(), all, where); }
+  void InclusiveSum(T in, T& out, EMULATOR_HERE) { InclusiveScan(in, out, ::cuda::std::plus<>(), where); }
+  void InclusiveSum(T in, T& out, T& all, EMULATOR_HERE) {
+    InclusiveScan(in, out, ::cuda::std::plus<>(), all, where);
+  }
   template <int count>
   void InclusiveSum(T (&in)[count], T (&out)[count], T& all, EMULATOR_HERE) {
-    InclusiveScan(in, out, Sum(), all, where);
+    InclusiveScan(in, out, ::cuda::std::plus<>(), all, where);
   }
-  void ExclusiveSum(T in, T& out, EMULATOR_HERE) { ExclusiveScan(in, out, T{}, Sum(), where); }
-  void ExclusiveSum(T in, T& out, T& all, EMULATOR_HERE) { ExclusiveScan(in, out, T{}, Sum(), all, where); }
+  void ExclusiveSum(T in, T& out, EMULATOR_HERE) {
+    ExclusiveScan(in, out, T{}, ::cuda::std::plus<>(), where);
+  }
+  void ExclusiveSum(T in, T& out, T& all, EMULATOR_HERE) {
+    ExclusiveScan(in, out, T{}, ::cuda::std::plus<>(), all, where);
+  }
   template <int count>
   void ExclusiveSum(T (&in)[count], T (&out)[count], EMULATOR_HERE) {
-    ExclusiveScan(in, out, T{}, Sum(), where);
+    ExclusiveScan(in, out, T{}, ::cuda::std::plus<>(), where);
   }
   template <int count>
   void ExclusiveSum(T (&in)[count], T (&out)[count], T& all, EMULATOR_HERE) {
-    ExclusiveScan(in, out, T{}, Sum(), all, where);
+    ExclusiveScan(in, out, T{}, ::cuda::std::plus<>(), all, where);
   }
 
  private:

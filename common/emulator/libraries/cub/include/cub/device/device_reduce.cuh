@@ -17,20 +17,21 @@ struct DeviceReduce {
   static cudaError_t Sum(void* temporary, std::size_t& bytes, In in, Out out, long long count,
                          cudaStream_t stream = nullptr, EMULATOR_HERE) {
     using T = emulator::cub::ValueOf<In>;
-    return run("cub::DeviceReduce::Sum", temporary, bytes, in, out, count, ::cub::Sum(), T{}, stream, where);
+    return run("cub::DeviceReduce::Sum", temporary, bytes, in, out, count, ::cuda::std::plus<>(), T{}, stream,
+               where);
   }
   template <typename In, typename Out>
   static cudaError_t Max(void* temporary, std::size_t& bytes, In in, Out out, long long count,
                          cudaStream_t stream = nullptr, EMULATOR_HERE) {
     using T = emulator::cub::ValueOf<In>;
-    return run("cub::DeviceReduce::Max", temporary, bytes, in, out, count, ::cub::Max(),
+    return run("cub::DeviceReduce::Max", temporary, bytes, in, out, count, ::cuda::maximum<>(),
                std::numeric_limits<T>::lowest(), stream, where);
   }
   template <typename In, typename Out>
   static cudaError_t Min(void* temporary, std::size_t& bytes, In in, Out out, long long count,
                          cudaStream_t stream = nullptr, EMULATOR_HERE) {
     using T = emulator::cub::ValueOf<In>;
-    return run("cub::DeviceReduce::Min", temporary, bytes, in, out, count, ::cub::Min(),
+    return run("cub::DeviceReduce::Min", temporary, bytes, in, out, count, ::cuda::minimum<>(),
                std::numeric_limits<T>::max(), stream, where);
   }
 

@@ -16,8 +16,8 @@ struct DeviceScan {
   static cudaError_t ExclusiveSum(void* temporary, std::size_t& bytes, In in, Out out, long long count,
                                   cudaStream_t stream = nullptr, EMULATOR_HERE) {
     using T = emulator::cub::ValueOf<In>;
-    return exclusive("cub::DeviceScan::ExclusiveSum", temporary, bytes, in, out, Sum(), T{}, count, stream,
-                     where);
+    return exclusive("cub::DeviceScan::ExclusiveSum", temporary, bytes, in, out, ::cuda::std::plus<>(), T{},
+                     count, stream, where);
   }
   template <typename In, typename Out, typename Operator>
   static cudaError_t InclusiveScan(void* temporary, std::size_t& bytes, In in, Out out, Operator op,
@@ -27,7 +27,8 @@ struct DeviceScan {
   template <typename In, typename Out>
   static cudaError_t InclusiveSum(void* temporary, std::size_t& bytes, In in, Out out, long long count,
                                   cudaStream_t stream = nullptr, EMULATOR_HERE) {
-    return inclusive("cub::DeviceScan::InclusiveSum", temporary, bytes, in, out, Sum(), count, stream, where);
+    return inclusive("cub::DeviceScan::InclusiveSum", temporary, bytes, in, out, ::cuda::std::plus<>(), count,
+                     stream, where);
   }
 
  private:

@@ -19,7 +19,7 @@ struct DeviceSegmentedReduce {
                          Ends ends, cudaStream_t stream = nullptr, EMULATOR_HERE) {
     using T = emulator::cub::ValueOf<In>;
     return run("cub::DeviceSegmentedReduce::Sum", temporary, bytes, in, out, parts, begins, ends,
-               ::cub::Sum(), T{}, stream, where);
+               ::cuda::std::plus<>(), T{}, stream, where);
   }
 
  private:

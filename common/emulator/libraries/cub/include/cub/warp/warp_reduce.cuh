@@ -27,7 +27,9 @@ class WarpReduce {
     own.sync(where);
     return own.rank == 0 ? sum : emulator::cub::undefined<T>();
   }
-  T Sum(T value, int valid = lanes, EMULATOR_HERE) { return Reduce(value, ::cub::Sum(), valid, where); }
+  T Sum(T value, int valid = lanes, EMULATOR_HERE) {
+    return Reduce(value, ::cuda::std::plus<>(), valid, where);
+  }
 
  private:
   TempStorage& storage_;

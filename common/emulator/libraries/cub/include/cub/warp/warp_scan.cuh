@@ -50,10 +50,16 @@ class WarpScan {
     T all;
     ExclusiveScan(in, out, initial, op, all, where);
   }
-  void InclusiveSum(T in, T& out, EMULATOR_HERE) { InclusiveScan(in, out, Sum(), where); }
-  void InclusiveSum(T in, T& out, T& all, EMULATOR_HERE) { InclusiveScan(in, out, Sum(), all, where); }
-  void ExclusiveSum(T in, T& out, EMULATOR_HERE) { ExclusiveScan(in, out, T{}, Sum(), where); }
-  void ExclusiveSum(T in, T& out, T& all, EMULATOR_HERE) { ExclusiveScan(in, out, T{}, Sum(), all, where); }
+  void InclusiveSum(T in, T& out, EMULATOR_HERE) { InclusiveScan(in, out, ::cuda::std::plus<>(), where); }
+  void InclusiveSum(T in, T& out, T& all, EMULATOR_HERE) {
+    InclusiveScan(in, out, ::cuda::std::plus<>(), all, where);
+  }
+  void ExclusiveSum(T in, T& out, EMULATOR_HERE) {
+    ExclusiveScan(in, out, T{}, ::cuda::std::plus<>(), where);
+  }
+  void ExclusiveSum(T in, T& out, T& all, EMULATOR_HERE) {
+    ExclusiveScan(in, out, T{}, ::cuda::std::plus<>(), all, where);
+  }
 
  private:
   emulator::cub::Lanes share(T value, emulator::Position where) {
