@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from common import new
 from common.errors import UserError
@@ -132,7 +133,8 @@ def test_its_tests_find_a_formula_that_overflows(tmp_path: Path) -> None:
     done = python(folder, "-m", "pytest")
     failed = re.findall(r"^FAILED tests/test_softplus.py::(\S+)", done.stdout, re.MULTILINE)
     # In float64, the reference overflows, too, and its gradient is NaN.
-    assert failed == [f"test_large_values[cpu-dtype{n}]" for n in range(4)], done.stdout
+    devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    assert failed == [f"test_large_values[{d}-dtype{n}]" for d in devices for n in range(4)], done.stdout
 
 
 @proof
