@@ -86,8 +86,7 @@ def rewrite_sources(
     """Rewrites sources, and what they include from their own folders or from `include_dirs`, into `folder`.
 
     The layout of the copies begins at `root`, if it is given and no file is outside it. `macros` are those of the
-    command line, such as `N=3`. Raises `UserError` for
-    code that the emulator cannot run.
+    command line, such as `N=3`. Raises `UserError` for code that the emulator cannot run.
     """
     files = dict.fromkeys(path for source in sources for path in find_includes(source, include_dirs))
     folders = [*(path.parent for path in files), *include_dirs, *([root] if root else [])]

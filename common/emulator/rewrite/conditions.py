@@ -11,8 +11,6 @@ WORD = re.compile(r"defined\s*\(\s*(\w+)\s*\)|defined\s+(\w+)|[A-Za-z_]\w*|\d[\w
 NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|[1-9]\d*|0)")
 SYMBOLS = {"&&": " and ", "||": " or ", "!": " not ", "true": "1", "false": "0"}
 PLAIN = ("(", ")", "<", ">", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%")
-
-
 Macros = Mapping[str, int]  # numbers, by name
 
 

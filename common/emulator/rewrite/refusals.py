@@ -27,7 +27,7 @@ Refusals = Iterator[tuple[int, str]]
 def find_refused(
     source: Source, bodies: list[tuple[int, int]], functions: list[Function], spaces: Spaces, device_code: bytearray
 ) -> Refusals:
-    """The tokens of code that nvcc refuses, with the reason, in no particular order.
+    """The tokens of code that nvcc refuses, with the reason, in no particular order, also in branches of `#if`.
 
     `bodies` are the braces of the functions for the device alone, and `spaces` include those of other headers.
     """
@@ -41,11 +41,9 @@ def find_refused(
 def find_exceptions(source: Source, bodies: list[tuple[int, int]]) -> Refusals:
     """`throw` and `try` in device code."""
     for index in source.find(*NO_EXCEPTIONS):
-        if index not in source.skipped and is_inside(index, bodies):
-            yield (
-                index,
-                f"device code has no exceptions ({source.tokens[index].text}): return an error, or call __trap",
-            )
+        if body_around(index, bodies):
+            text = source.tokens[index].text
+            yield index, f"device code has no exceptions ({text}): return an error, or call __trap"
 
 
 def find_library_calls(source: Source, bodies: list[tuple[int, int]]) -> Refusals:
@@ -55,7 +53,7 @@ def find_library_calls(source: Source, bodies: list[tuple[int, int]]) -> Refusal
         in_std = source.is_(index - 1, "::") and source.is_(index - 2, "std")
         is_call = name in OF_C and source.is_(index + 1, "(") and not source.is_(index - 1, ".", "->", "::")
         is_own = source.is_name(index - 1) and not source.is_(index - 1, "return", "else")
-        if (in_std or (is_call and not is_own)) and index not in source.skipped and is_inside(index, bodies):
+        if (in_std or (is_call and not is_own)) and body_around(index, bodies):
             yield index, f"{'std::' * in_std}{name} is for the host: device code cannot use it"
 
 
@@ -66,7 +64,7 @@ def find_calls_of_host(
     names = [name for name, of in spaces.items() if of == {HOST} and not is_builtin(name)]
     members = {function.name: function.of_class for function in functions if function.of_class}
     for index in called(source, names):
-        body = next((body for body in bodies if body[0] < index < body[1]), None)
+        body = body_around(index, bodies)
         if body is None:
             continue
         name = source.tokens[index].text
@@ -102,13 +100,17 @@ def find_variables_of_host(source: Source, bodies: list[tuple[int, int]], spaces
     defined = defined_macros(source)
     for name in [name for name, of in spaces.items() if of == {VARIABLE} and name not in defined]:
         for index in source.find(name):
-            body = next((body for body in bodies if body[0] < index < body[1]), None)
-            is_used = body and not source.tokens[index].directive and not source.is_(index - 1, ".", "->", "[")
-            is_used = (
-                is_used and not is_qualified_by_other(source, index) and not source.is_(index + 1, "::", "<", ":")
-            )
-            if is_used and not is_declared_in(source, name, (start_of_parameters(source, body[0]), body[1])):
+            body = body_around(index, bodies)
+            if body is None or not is_value(source, index):
+                continue
+            if not is_declared_in(source, name, (start_of_parameters(source, body[0]), body[1])):
                 yield index, f"{name} is a variable of the host: device code can only use it if it is __device__"
+
+
+def is_value(source: Source, index: int) -> bool:
+    """Whether a name may be that of a variable: no member, no directive, and in no namespace that is unknown."""
+    is_part = source.is_(index - 1, ".", "->", "[") or source.is_(index + 1, "::", "<", ":")
+    return not (is_part or source.tokens[index].directive or is_qualified_by_other(source, index))
 
 
 def start_of_parameters(source: Source, opener: int) -> int:
@@ -130,7 +132,7 @@ def called(source: Source, names: list[str]) -> Iterator[int]:
             continue
         for index in source.find(name):
             is_call = source.is_(index + 1, "(") and not source.tokens[index].directive
-            if is_call and index not in source.skipped and not is_qualified_by_other(source, index):
+            if is_call and not is_qualified_by_other(source, index):
                 yield index
 
 
@@ -169,8 +171,9 @@ def is_object_of(source: Source, index: int, of_class: str, body: tuple[int, int
     return False
 
 
-def is_inside(index: int, bodies: list[tuple[int, int]]) -> bool:
-    return any(opener < index < closer for opener, closer in bodies)
+def body_around(index: int, bodies: list[tuple[int, int]]) -> tuple[int, int] | None:
+    """The braces of the body that a token is in; None if it is in none."""
+    return next((body for body in bodies if body[0] < index < body[1]), None)
 
 
 @cache

@@ -23,7 +23,6 @@ SPECIFIERS = (
 )
 NOT_FUNCTIONS = (*CLASS_KEYS, *ATTRIBUTES, "operator", "if", "for", "while", "switch", "return", "sizeof", "alignof")
 AFTER_PARAMETERS = ("{", ";", "const", "noexcept", "override", "final", "->", ":", "=", "try")
-
 NOT_VARIABLES = (*CLASS_KEYS, "using", "typedef", "extern", "friend", "template", "namespace", "static_assert", "(")
 Spaces = dict[str, set[str]]  # by the name of a function or variable, the spaces of all its declarations
 
