@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from common.build.nvcc import find_nvcc
 from common.paths import ROOT
 
 pytestmark = pytest.mark.needs("g++")
@@ -155,8 +156,6 @@ def test_does_not_compile_and_says_why(kernels: str, tmp_path: Path) -> None:
     "kernels", [*NOT_COMPILED, *(FOUND[name][0] for name in FOUND if "host memory" in FOUND[name][3])]
 )
 def test_nvcc_refuses_it_too(kernels: str, tmp_path: Path) -> None:
-    from common.build.nvcc import find_nvcc
-
     (tmp_path / "k.cu").write_text(kernels)
     command = [find_nvcc(), "-std=c++17", "-arch=sm_90", "-c", "k.cu", "-o", "k.o"]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode != 0
