@@ -12,7 +12,7 @@ import pytest
 from common.build.nvcc import find_nvcc
 from common.paths import ROOT
 
-pytestmark = pytest.mark.needs("g++")
+pytestmark = [pytest.mark.needs("g++"), pytest.mark.proof("refused and found")]
 FOUND_WRONG = 66
 
 
