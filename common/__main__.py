@@ -6,7 +6,6 @@ import argparse
 import io
 import shutil
 import sys
-from pathlib import Path
 from typing import Any, NoReturn
 
 from .commands.table import COMMANDS, Command, help
@@ -63,8 +62,10 @@ def values_of(command: Command, arguments: argparse.Namespace) -> dict[str, Any]
 
 def is_disk_full() -> bool:
     """Whether there is hardly any room in the workbook's own folder of compiled code (the Makefile names it)."""
-    folder = sys.pycache_prefix
-    return bool(folder) and Path(folder).is_dir() and shutil.disk_usage(folder).free < ROOM
+    try:
+        return bool(sys.pycache_prefix) and shutil.disk_usage(sys.pycache_prefix).free < ROOM
+    except OSError:  # there is none, or it is another user's
+        return False
 
 
 def main() -> int:

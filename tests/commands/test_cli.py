@@ -98,6 +98,16 @@ def test_bytecode_that_a_full_disk_may_have_cut_off_is_not_kept(tmp_path, monkey
     assert (tmp_path / "pycache").exists() == (free > __main__.ROOM)
 
 
+def test_bytecode_in_a_folder_of_another_user_is_left_alone(monkeypatch):
+    def refuse(path: str):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(sys, "pycache_prefix", "/theirs/pycache")
+    monkeypatch.setattr(sys, "argv", ["common", "help"])
+    monkeypatch.setattr(shutil, "disk_usage", refuse)
+    assert __main__.main() == 0
+
+
 @pytest.mark.parametrize("arguments", [["progress"], ["next"], ["help"], ["check", "1/cell"]])
 def test_a_reader_that_leaves_early_changes_nothing(arguments, tmp_path):
     """As `head -1` does."""
