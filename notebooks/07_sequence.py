@@ -372,7 +372,7 @@ print(f"one product of {tuple(d_z.flatten(0, 1).T.shape)} and {tuple(h_before.fl
 #   constants for autograd (notebook 00b). So the autograd function returns them as further results, and its backward
 #   also adds the gradients that arrive for them. Callers of the stage do not see these results.
 # - Autograd cannot record a kernel. If the caller sets `create_graph=True`, grad mode is on in backward. Then
-#   `csrc/sequence_differentiable.cpp` computes the gradient in torch's own operations, which autograd records. It
+#   `csrc/operators/differentiable.cpp` computes the gradient in torch's own operations, which autograd records. It
 #   uses the same policies of `cells.h`, with a type of numbers that holds a tensor.
 #
 # This backward takes longer than the kernels. Without `create_graph=True`, backward runs the kernels as before. The
@@ -546,9 +546,9 @@ SMALL = (
 
 def plans(device, batch):
     """Where an LSTM in bfloat16 runs on this device, by state size."""
-    csrc = ROOT / "stages" / "stage7_sequence" / "csrc"
+    persistent = ROOT / "stages" / "stage7_sequence" / "csrc" / "persistent"
     source = ROOT / "common" / "studies" / "sequence" / "plans.cu"
-    return run_emulator(ROOT, "-I", csrc, source, "--", batch, EMULATOR_DEVICE=device).stdout
+    return run_emulator(ROOT, "-I", persistent, source, "--", batch, EMULATOR_DEVICE=device).stdout
 
 
 print("227 KB for a block, clusters, 132 multiprocessors\n", plans(LARGE, 16), sep="")

@@ -63,8 +63,18 @@ def step_text(old: Stage, new: Stage, name: str, colour: bool = False) -> str:
 
 def diff_text(old: Stage, new: Stage, colour: bool = False) -> str:
     """The diff in git's format. A new file is shown completely; of one that is gone, only the name is shown."""
-    names = {path.relative_to(stage.folder).as_posix() for stage in (old, new) for path in stage.sources}
-    return diff_of_folders(ROOT, *(stage.folder.relative_to(ROOT).as_posix() for stage in (old, new)), names, colour)
+    sides = (old, new)
+    names = {path.relative_to(stage.folder).as_posix() for stage in sides for path in stage.sources}
+    folders = (stage.folder.relative_to(ROOT).as_posix() for stage in sides)
+    return diff_of_folders(ROOT, *folders, in_order(names, old, new), colour)
+
+
+def in_order(names: Iterable[str], old: Stage, new: Stage) -> list[str]:
+    """The names of files in the order in which the steps of the lesson change them; the others come last."""
+    steps = read_steps(new) if new.number == old.number + 1 else []
+    of_steps = dict.fromkeys(name for step in steps for name in step.files)
+    places = {name: number for number, name in enumerate(of_steps)}
+    return sorted(names, key=lambda name: (places.get(name, len(places)), place_of(name)))
 
 
 def diff_of_texts(before: Texts, after: Texts, colour: bool = False) -> str:
@@ -77,14 +87,14 @@ def diff_of_texts(before: Texts, after: Texts, colour: bool = False) -> str:
                 path = root / folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(texts[name], encoding="utf-8")
-        return diff_of_folders(root, "before", "after", names, colour)
+        return diff_of_folders(root, "before", "after", sorted(names, key=place_of), colour)
 
 
 def diff_of_folders(root: Path, old: str, new: str, names: Iterable[str], colour: bool) -> str:
-    """The diffs of the files of these names in two folders, which are given from `root`."""
+    """The diffs of the files of these names, in their order, in two folders, which are given from `root`."""
     options = ["--no-index", "--irreversible-delete", f"--color={'always' if colour else 'never'}"]
     parts = []
-    for name in sorted(names, key=place_of):
+    for name in names:
         sides = [f"{folder}/{name}" for folder in (old, new)]
         sides = [side if (root / side).is_file() else "/dev/null" for side in sides]
         done = subprocess.run(["git", "diff", *options, *sides], cwd=root, capture_output=True, text=True)

@@ -14,7 +14,7 @@ HAS_CUDA = CUDA_HOME and torch.version.cuda and (torch.cuda.is_available() or "T
 WITH_CUDA = os.environ.get("USE_CUDA", "1" if HAS_CUDA else "0") == "1"
 
 Extension = CUDAExtension if WITH_CUDA else CppExtension
-CPP = ("sequence", "sequence_autograd", "sequence_differentiable", "sequence_cpu", "product_cpu")
+CPP = ("operators/sequence", "operators/autograd", "operators/differentiable", "cpu/recurrence", "cpu/product")
 sources = [f"csrc/{name}.cpp" for name in CPP]
 DTYPES, CELLS = ("float", "tf32", "half", "bfloat16", "double"), ("lltm", "lstm", "gru")
 instances = [f"{dtype}_{cell}" for dtype in DTYPES for cell in CELLS]
@@ -22,8 +22,8 @@ instances = [f"{dtype}_{cell}" for dtype in DTYPES for cell in CELLS]
 # What is compiled then does not link.
 if os.environ.get("ONE_OF_EACH") == "1":
     instances = ["double_lltm", "half_lstm", "tf32_gru"]
-cuda_sources = ["csrc/sequence_cuda.cpp", "csrc/loop_kernel.cu", "csrc/launch.cpp"]
-cuda_sources += [f"csrc/instances/{name}.cu" for name in instances]
+cuda_sources = ["csrc/operators/cuda.cpp", "csrc/loop/loop.cu", "csrc/persistent/launch.cpp"]
+cuda_sources += [f"csrc/persistent/instances/{name}.cu" for name in instances]
 sources += WITH_CUDA * cuda_sources
 # No pybind11, and only the part of Python's C API that is in every version from 3.10 on: one wheel works with all.
 macros = [("LLTM_NAMESPACE", NAMESPACE), ("Py_LIMITED_API", "0x030A0000")]

@@ -16,7 +16,7 @@ import pytest
 
 from common.paths import ROOT
 from support.proofs.files import stage_files
-from support.sequence_driver import CSRC, DRIVER, build_driver, run_driver
+from support.sequence_driver import CSRC, DRIVER, PERSISTENT, build_driver, run_driver
 
 pytestmark = [
     pytest.mark.needs("g++"),
@@ -33,7 +33,7 @@ static const bool is_set = [] {
 # In layout.h, which all sources of the kernels include.
 NUMBER = """#include <cstdlib>
 
-#include "recurrence.h"
+#include "plan.h"
 
 static __constant__ int planted = 0;
 inline int planted_on_host() {
@@ -93,7 +93,7 @@ MISTAKES = (
     ),
     Mistake(
         "the counter is not set to zero", "grid", "launch.cpp",
-        "cudaMemsetAsync(arrays.workspace, 0, plan.chains_at_once * size_t(kArrivalBytes), stream)", "cudaSuccess",
+        "cudaMemsetAsync(workspace, 0, plan.chains_at_once * size_t(kArrivalBytes), stream)", "cudaSuccess",
         "initialisation",
     ),
     Mistake(
@@ -115,8 +115,8 @@ MISTAKES = (
     ),
     Mistake(
         "more bytes are expected than arrive", "cluster", "forward.cuh",
-        "division_.rows * division_.units * division_.blocks * int(sizeof(scalar_t))",
-        "(division_.rows + 1) * division_.units * division_.blocks * int(sizeof(scalar_t))", "has not ended",
+        "partition_.rows * partition_.units * partition_.blocks * int(sizeof(scalar_t))",
+        "(partition_.rows + 1) * partition_.units * partition_.blocks * int(sizeof(scalar_t))", "has not ended",
     ),
     Mistake(
         "blocks send before the others have started", "cluster", "chain.cuh",
@@ -146,12 +146,12 @@ def program(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("mistakes")
     for path in (DRIVER.parent, CSRC):
         shutil.copytree(ROOT / path, folder / path)
-    csrc = folder / CSRC
+    persistent = folder / PERSISTENT
     for number, mistake in enumerate(MISTAKES, 1):
-        path = csrc / mistake.file
+        path = persistent / mistake.file
         path.write_text(mistake.plant(path.read_text(), number))
-    layout = csrc / "layout.h"
-    layout.write_text(layout.read_text().replace('#include "recurrence.h"\n', NUMBER, 1))
+    layout = persistent / "layout.h"
+    layout.write_text(layout.read_text().replace('#include "plan.h"\n', NUMBER, 1))
     return build_driver(folder / "build", ["float_lltm"], folder, SET_NUMBER)
 
 

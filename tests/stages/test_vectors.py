@@ -20,7 +20,7 @@ CSRC = ROOT / "stages" / "stage7_sequence" / "csrc"
 HAS_CUDA = "__has_include(<cuda_runtime.h>)"
 
 
-@pytest.mark.parametrize("name", ["sequence_cpu", "product_cpu"])
+@pytest.mark.parametrize("name", ["recurrence", "product"])
 def test_no_function_of_vectors_is_called(name, tmp_path):
     """As on a machine without CUDA, whose headers would define `__forceinline__`."""
     csrc = shutil.copytree(CSRC, tmp_path / "csrc")
@@ -30,7 +30,7 @@ def test_no_function_of_vectors_is_called(name, tmp_path):
     includes = [word for path in cpp_extension.include_paths() for word in ("-isystem", path)]
     compiled = tmp_path / f"{name}.o"
     command = ["g++", "-std=c++20", "-c", "-O1", "-fno-inline", "-fopenmp", "-DLLTM_NAMESPACE=test", *includes]
-    subprocess.run([*command, csrc / f"{name}.cpp", "-o", compiled], check=True, capture_output=True)
+    subprocess.run([*command, csrc / "cpu" / f"{name}.cpp", "-o", compiled], check=True, capture_output=True)
     symbols = subprocess.run(["nm", "-C", "--defined-only", compiled], check=True, capture_output=True, text=True)
     functions = [line.split(" ", 2)[2] for line in symbols.stdout.splitlines() if line.split(" ")[1] in "tTwW"]
     assert any("in_parallel<" in function for function in functions)

@@ -14,6 +14,7 @@ from common.paths import ROOT, build_cache
 
 DRIVER = Path("common/studies/sequence/driver.cu")
 CSRC = stages.find_stage(7).folder.relative_to(ROOT) / "csrc"
+PERSISTENT = CSRC / "persistent"
 
 
 def build_driver(work: Path, instances: Iterable[str], here: Path = ROOT, start: str = "") -> Path:
@@ -21,7 +22,7 @@ def build_driver(work: Path, instances: Iterable[str], here: Path = ROOT, start:
 
     All kernels are in one source, which begins with `start` after their headers. The other instances have none.
     """
-    paths = {path.stem: path for path in (here / CSRC / "instances").glob("*.cu")}
+    paths = {path.stem: path for path in (here / PERSISTENT / "instances").glob("*.cu")}
     assert set(instances) <= set(paths)
     lines = ['#include "instantiate.cuh"', start]
     for name, path in sorted(paths.items()):
@@ -31,8 +32,8 @@ def build_driver(work: Path, instances: Iterable[str], here: Path = ROOT, start:
     work.mkdir(parents=True, exist_ok=True)
     kernels = work / "kernels.cu"
     kernels.write_text("\n".join(lines) + "\n")
-    sources = [str(DRIVER), str(CSRC / "launch.cpp"), str(kernels)]
-    return build_program(sources, work, build_cache(), here=here, include_dirs=[str(CSRC)])
+    sources = [str(DRIVER), str(PERSISTENT / "launch.cpp"), str(kernels)]
+    return build_program(sources, work, build_cache(), here=here, include_dirs=[str(PERSISTENT)])
 
 
 def run_driver(program: Path, *arguments: object, **settings: str) -> subprocess.CompletedProcess:

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "../../../stages/stage7_sequence/csrc/cells.h"
-#include "../../../stages/stage7_sequence/csrc/recurrence.h"
+#include "../../../stages/stage7_sequence/csrc/persistent/plan.h"
 
 using Numbers = std::vector<double>;
 
@@ -166,8 +166,8 @@ double time_of(int repeats, const std::function<void()>& run) {
 
 void print(const char* pass, const Plan& plan) {
   std::printf("%s: %d chains, %d at once, of %d blocks and %d rows; %d units and %d bytes a block\n", pass,
-              plan.chains, plan.chains_at_once, plan.division.blocks, plan.division.rows, plan.division.units,
-              plan.shared_bytes);
+              plan.chains, plan.chains_at_once, plan.partition.blocks, plan.partition.rows,
+              plan.partition.units, plan.shared_bytes);
 }
 
 template <typename Cell, typename scalar_t>
@@ -210,38 +210,36 @@ int run(const Case& c, CellKind cell, Scalar scalar, Rung rung, int blocks, int 
   if (const size_t bytes = std::max(forward->workspace_bytes, backward->workspace_bytes))
     check(cudaMalloc(&workspace, bytes), "cudaMalloc");
   const bool has = Cell::kHasCell;
-  const Forward f{x.get(),
-                  weights.get(),
-                  S,
-                  bias.get(),
-                  h0.get(),
-                  has ? cell0.get() : nullptr,
-                  lengths,
-                  outputs.get(),
-                  h.get(),
-                  has ? new_cell.get() : nullptr,
-                  has ? cells.get() : nullptr,
-                  z.get(),
-                  workspace,
-                  c.reverse};
-  const Backward b{grad_outputs.get(),
-                   grad_h.get(),
-                   has ? grad_cell.get() : nullptr,
-                   weights.get(),
-                   S,
-                   h0.get(),
-                   has ? cell0.get() : nullptr,
-                   outputs.get(),
-                   has ? cells.get() : nullptr,
-                   z.get(),
-                   lengths,
-                   d_z.get(),
-                   d_h0.get(),
-                   has ? d_cell0.get() : nullptr,
-                   workspace,
-                   c.reverse};
-  check(launch(*forward, f, nullptr), "forward");
-  check(launch(*backward, b, nullptr), "backward");
+  const ForwardArrays<void> f{x.get(),
+                              weights.get(),
+                              S,
+                              bias.get(),
+                              h0.get(),
+                              has ? cell0.get() : nullptr,
+                              lengths,
+                              outputs.get(),
+                              h.get(),
+                              has ? new_cell.get() : nullptr,
+                              has ? cells.get() : nullptr,
+                              z.get(),
+                              c.reverse};
+  const BackwardArrays<void> b{grad_outputs.get(),
+                               grad_h.get(),
+                               has ? grad_cell.get() : nullptr,
+                               weights.get(),
+                               S,
+                               h0.get(),
+                               has ? cell0.get() : nullptr,
+                               outputs.get(),
+                               has ? cells.get() : nullptr,
+                               z.get(),
+                               lengths,
+                               d_z.get(),
+                               d_h0.get(),
+                               has ? d_cell0.get() : nullptr,
+                               c.reverse};
+  check(launch(*forward, f, workspace, nullptr), "forward");
+  check(launch(*backward, b, workspace, nullptr), "backward");
   check(cudaDeviceSynchronize(), "kernels");
   const Numbers first_h = h.read(), first_d_h0 = d_h0.read(), first_d_z = d_z.read(),
                 first_outputs = outputs.read();
@@ -263,8 +261,10 @@ int run(const Case& c, CellKind cell, Scalar scalar, Rung rung, int blocks, int 
     std::printf("largest error %.2e of the largest number, %d wrong\n", largest, failures);
   }
   if (repeats == 0) return cudaFree(lengths), cudaFree(workspace), failures != 0;
-  const double forward_us = time_of(repeats, [&] { check(launch(*forward, f, nullptr), "forward"); });
-  const double backward_us = time_of(repeats, [&] { check(launch(*backward, b, nullptr), "backward"); });
+  const double forward_us =
+      time_of(repeats, [&] { check(launch(*forward, f, workspace, nullptr), "forward"); });
+  const double backward_us =
+      time_of(repeats, [&] { check(launch(*backward, b, workspace, nullptr), "backward"); });
   const bool is_same = first_h == h.read() && first_outputs == outputs.read() && first_d_z == d_z.read() &&
                        first_d_h0 == d_h0.read();
   std::printf(

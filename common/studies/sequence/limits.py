@@ -48,7 +48,7 @@ def run(*command: str) -> str:
 
 def hash_limits() -> str:
     """A hash of the program and of the stage's headers that it includes, without their comments."""
-    folder = stages.get_stage(7).folder / "csrc"
+    folder = stages.get_stage(7).folder / "csrc" / "persistent"
     return sources.hash_code([SOURCE, folder / "chain.cuh", folder / "product.cuh"])
 
 

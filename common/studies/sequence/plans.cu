@@ -1,8 +1,8 @@
 // Prints where stage 7 keeps the recurrent weights of an LSTM in bfloat16 on the current device, by state
 // size:
 //
-//   csrc=stages/stage7_sequence/csrc
-//   python -m common.emulator run -I $csrc common/studies/sequence/plans.cu [-- BATCH]
+//   persistent=stages/stage7_sequence/csrc/persistent
+//   python -m common.emulator run -I $persistent common/studies/sequence/plans.cu [-- BATCH]
 //
 // EMULATOR_DEVICE describes the device. A plan needs the limits of the device and the sizes of the kernels,
 // but does not run them, so they are empty here and this program compiles in seconds.
@@ -21,7 +21,7 @@ Kernels kernels_of() {
   using Unit = TensorCores<__nv_bfloat16>;  // all plans here are for bfloat16
   const KernelPair pair = {reinterpret_cast<const void*>(&empty_kernel),
                            reinterpret_cast<const void*>(&empty_kernel)};
-  return {{pair, pair, pair}, sizeof(Unit::Scalar), sizeof(Unit::Math), Unit::kHeld};
+  return {{pair, pair, pair}, Cell::kGates, sizeof(Unit::scalar_t), sizeof(Unit::math_t), Unit::kHeld};
 }
 
 // The rung that the library chooses. Its name says how blocks exchange the state, if there are several.
@@ -32,7 +32,7 @@ std::string describe_plan(int64_t batch, int64_t state, bool backward) {
     const auto plan = make_plan(rung, CellKind::kLstm, Scalar::kBfloat16, sizes, backward, reason);
     if (!plan) continue;
     const std::string size = std::to_string((plan->shared_bytes + 1023) / 1024) + " KB";
-    const int blocks = plan->division.blocks;
+    const int blocks = plan->partition.blocks;
     return blocks == 1 ? "1 block of " + size
                        : std::string(name) + ", " + std::to_string(blocks) + " of " + size;
   }

@@ -7,8 +7,8 @@
 #include <functional>
 #include <vector>
 
-#include "../../../stages/stage7_sequence/csrc/chain.cuh"
-#include "../../../stages/stage7_sequence/csrc/product.cuh"
+#include "../../../stages/stage7_sequence/csrc/persistent/chain.cuh"
+#include "../../../stages/stage7_sequence/csrc/persistent/product.cuh"
 
 namespace cg = cooperative_groups;
 
@@ -23,8 +23,8 @@ __global__ void cluster_barrier(float* out, bool with_stores) {
 }
 
 // A barrier of a chain of blocks by a counter in global memory.
-__global__ void grid_barrier(Division division, unsigned* arrivals) {
-  const Chain chain(division, 0);
+__global__ void grid_barrier(Partition partition, unsigned* arrivals) {
+  const Chain chain(partition, 0);
   GridBarrier barrier(chain, arrivals);
   for (int i = 0; i < kRepetitions; ++i) barrier.wait();
 }
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     product(float* out, const __nv_bfloat16* weights, int columns) {
   extern __shared__ uint4 memory[];
   using Unit = TensorCores<__nv_bfloat16>;
-  const Product shape(kWarps * kTile, columns * sizeof(__nv_bfloat16), 1, Unit::kHeld);
+  const Tiling shape(kWarps * kTile, columns * sizeof(__nv_bfloat16), 1, Unit::kHeld);
   char* const rows = reinterpret_cast<char*>(memory) + shape.stored_bytes();
   for (int i = threadIdx.x; i < kGroup * shape.row_bytes / kVector; i += kThreads)
     reinterpret_cast<uint4*>(rows)[i] = uint4{};
@@ -141,10 +141,10 @@ int main() {
     }
   }
   for (int blocks : {2, 4, 8, 16, 32, 64, 128}) {
-    const Division division{Exchange::kGrid, blocks, 8, 8, 1};
+    const Partition partition{Exchange::kGrid, blocks, 8, 8, 1};
     const double ns = time_of([&] {
       cudaMemsetAsync(arrivals, 0, 256 * kArrivalBytes);
-      grid_barrier<<<blocks, kThreads>>>(division, arrivals);
+      grid_barrier<<<blocks, kThreads>>>(partition, arrivals);
     });
     std::printf("{\"name\": \"barrier by a counter in global memory\", \"blocks\": %d, \"ns\": %.0f}\n",
                 blocks, ns);

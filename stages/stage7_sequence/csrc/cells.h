@@ -5,11 +5,10 @@
 //   pre_activations  z from the input part x and the recurrent part r of each gate
 //   forward          the new h from z, the old h and the cell, which becomes the new one
 //   backward         d_z from the gradient of the new h; d_cell is the gradient of the new cell and becomes
-//   that of
-//                    the old one. Returns the gradient that reaches the old h directly, not through the
-//                    product.
+//                    that of the old one. Returns the gradient that reaches the old h directly, not through
+//                    the product.
 // recurrent(gate): which d_z is the gradient of the gate's recurrent part. That of its input part is
-// d_z[gate].
+// d_z[gate], for every gate.
 #pragma once
 
 #include "gate_math.h"
@@ -121,3 +120,13 @@ struct Gru {
     return d_h * update;
   }
 };
+
+enum class CellKind { kLltm, kLstm, kGru };
+
+// Calls function(Lltm()), function(Lstm()) or function(Gru()).
+template <typename Function>
+auto with_cell(CellKind cell, const Function& function) {
+  if (cell == CellKind::kLltm) return function(Lltm());
+  if (cell == CellKind::kLstm) return function(Lstm());
+  return function(Gru());
+}

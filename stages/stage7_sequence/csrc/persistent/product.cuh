@@ -16,20 +16,20 @@
 // two sums in turn (`chain`), so that an instruction need not wait for the one before. result: the sums of
 // lane 4 g + q, for the rows g and g + 8 of the tile and the rows 2 q and 2 q + 1 of the batch.
 
-// How many fragments a warp has in registers. Each takes 8 of a thread's 255. Sums in double need more of
-// them.
+// How many fragments a warp has in registers. Each takes 8 of a thread's 255. Sums in double need
+// more of them.
 template <typename math_t>
 constexpr int kHeldFragments = sizeof(math_t) == sizeof(float) ? 16 : 4;
 
-template <typename scalar_t>
+template <typename number_t>
 struct FmaUnits {
-  using Scalar = scalar_t;
-  using Math = scalar_t;
+  using scalar_t = number_t;
+  using math_t = number_t;
   using Factor = const char*;  // its vectors are read when they are needed: they would fill the registers
-  static constexpr bool kTwoLoops = sizeof(Math) == sizeof(float);
-  static constexpr int kHeld = kHeldFragments<Math>;
+  static constexpr bool kTwoLoops = sizeof(math_t) == sizeof(float);
+  static constexpr int kHeld = kHeldFragments<math_t>;
 
-  Math sums[2][kGroup] = {};
+  math_t sums[2][kGroup] = {};
 
   // rows: the first of the rows of the batch, at the lane's vector. nullptr stands for zeros.
   __device__ static __forceinline__ Factor load(const char* rows, int /*row_bytes*/, bool is_there) {
@@ -54,13 +54,13 @@ struct FmaUnits {
     }
   }
 
-  __device__ __forceinline__ void result(Math (&top)[2], Math (&bottom)[2]) {
+  __device__ __forceinline__ void result(math_t (&top)[2], math_t (&bottom)[2]) {
     const int quarter = threadIdx.x % 4;
 #pragma unroll
     for (int row = 0; row < kGroup; ++row) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        Math& sum = sums[half][row];
+        math_t& sum = sums[half][row];
         sum += __shfl_xor_sync(0xffffffff, sum, 1);
         sum += __shfl_xor_sync(0xffffffff, sum, 2);
       }
@@ -71,7 +71,7 @@ struct FmaUnits {
   }
 
   // A number of the batch, and a vector of weights, as they are multiplied.
-  __device__ static Scalar to_factor(Scalar number) { return number; }
+  __device__ static scalar_t to_factor(scalar_t number) { return number; }
   __device__ static uint4 prepare(const uint4& vector) { return vector; }
 };
 
@@ -117,13 +117,13 @@ __device__ __forceinline__ scalar_t round_to_tf32(scalar_t number) {
 
 // A chunk takes two instructions: one for each half of the lanes' vectors. The rows of the batch are rounded
 // to TF32 when they are written: every warp reads them, and would round them again.
-template <typename scalar_t>
+template <typename number_t>
 struct TensorCores {
-  using Scalar = scalar_t;
-  using Math = float;
+  using scalar_t = number_t;
+  using math_t = float;
   using Factor = uint4;
   static constexpr bool kTwoLoops = true;
-  static constexpr int kHeld = kHeldFragments<Math>;
+  static constexpr int kHeld = kHeldFragments<math_t>;
 
   float sums[2][2][4] = {};
 
@@ -139,7 +139,7 @@ struct TensorCores {
     multiply(sums[chain][1], {top.z, bottom.z, top.w, bottom.w}, {factor.z, factor.w}, scalar_t());
   }
 
-  __device__ __forceinline__ void result(Math (&top)[2], Math (&bottom)[2]) {
+  __device__ __forceinline__ void result(math_t (&top)[2], math_t (&bottom)[2]) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       top[i] = (sums[0][0][i] + sums[0][1][i]) + (sums[1][0][i] + sums[1][1][i]);
@@ -147,11 +147,11 @@ struct TensorCores {
     }
   }
 
-  __device__ static Scalar to_factor(Scalar number) { return round_to_tf32(number); }
+  __device__ static scalar_t to_factor(scalar_t number) { return round_to_tf32(number); }
   __device__ static uint4 prepare(uint4 vector) {
-    Scalar* const numbers = reinterpret_cast<Scalar*>(&vector);
+    scalar_t* const numbers = reinterpret_cast<scalar_t*>(&vector);
 #pragma unroll
-    for (int i = 0; i < kVector / int(sizeof(Scalar)); ++i) numbers[i] = to_factor(numbers[i]);
+    for (int i = 0; i < kVector / int(sizeof(scalar_t)); ++i) numbers[i] = to_factor(numbers[i]);
     return vector;
   }
 };
@@ -179,17 +179,17 @@ struct WeightsOfUnits {
 template <typename Unit, int kTiles>
 class Weights {
  public:
-  using Source = WeightsOfUnits<typename Unit::Scalar>;
+  using Source = WeightsOfUnits<typename Unit::scalar_t>;
 
-  __device__ __forceinline__ Weights(const Product& product, char* memory, const Source& source)
-      : tiles_(product.tiles),
-        tile_step_(kWarps / product.split),
-        first_tile_(warp() / product.split),
-        first_chunk_(warp() % product.split * product.chunks_of_warp),
-        chunks_(product.chunks_of_warp),
-        chunks_there_(product.chunks - first_chunk_),
-        row_bytes_(product.row_bytes),
-        stored_(reinterpret_cast<uint4*>(memory) + warp() * product.stored * 2 * kWarp + lane()) {
+  __device__ __forceinline__ Weights(const Tiling& tiling, char* memory, const Source& source)
+      : tiles_(tiling.tiles),
+        tile_step_(kWarps / tiling.split),
+        first_tile_(warp() / tiling.split),
+        first_chunk_(warp() % tiling.split * tiling.chunks_of_warp),
+        chunks_(tiling.chunks_of_warp),
+        chunks_there_(tiling.chunks - first_chunk_),
+        row_bytes_(tiling.row_bytes),
+        stored_(reinterpret_cast<uint4*>(memory) + warp() * tiling.stored * 2 * kWarp + lane()) {
     uint4* place = stored_;
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
@@ -223,8 +223,8 @@ class Weights {
   __device__ int tile(int i) const { return first_tile_ + i * tile_step_; }
 
  private:
-  using Scalar = typename Unit::Scalar;
-  using Math = typename Unit::Math;
+  using scalar_t = typename Unit::scalar_t;
+  using math_t = typename Unit::math_t;
   using Factor = typename Unit::Factor;
   static constexpr int kChunks = Unit::kHeld / kTiles;
 
@@ -245,14 +245,14 @@ class Weights {
       for (int j = 0; j < kChunks; ++j)
         unit.add(j % 2, held_[i][j][0], held_[i][j][1], factors[j], row_bytes_);
       place = add_stored(unit, place, rows, kChunks);
-      Math top[2], bottom[2];
+      math_t top[2], bottom[2];
       unit.result(top, bottom);
       use_held(i, top, bottom);
     }
     for (int tile = first_tile_ + kTiles * tile_step_; tile < tiles_; tile += tile_step_) {
       Unit unit;
       place = add_stored(unit, place, rows, 0);
-      Math top[2], bottom[2];
+      math_t top[2], bottom[2];
       unit.result(top, bottom);
       use(tile, top, bottom);
     }
@@ -261,11 +261,11 @@ class Weights {
   __device__ static int lane() { return threadIdx.x % kWarp; }
   __device__ static int warp() { return threadIdx.x / kWarp; }
 
-  // The lane's vector of the upper or lower half of a fragment. Not inlined, because it is called for each of
-  // them.
+  // The lane's vector of the upper or lower half of a fragment. Not inlined, because it is called for
+  // each of them.
   __device__ __noinline__ static uint4 load(Source source, int tile, int half, int chunk) {
-    constexpr int kNumbers = kVector / sizeof(Scalar);
-    alignas(kVector) Scalar numbers[kNumbers];
+    constexpr int kNumbers = kVector / sizeof(scalar_t);
+    alignas(kVector) scalar_t numbers[kNumbers];
 #pragma unroll
     for (int i = 0; i < kNumbers; ++i)
       numbers[i] =

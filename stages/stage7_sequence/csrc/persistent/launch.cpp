@@ -25,19 +25,9 @@ Kernels find_kernels(Scalar scalar) {
   return {};
 }
 
-Kernels find_kernels(Scalar scalar, CellKind cell) {
-  switch (cell) {
-    case CellKind::kLltm:
-      return find_kernels<Lltm>(scalar);
-    case CellKind::kLstm:
-      return find_kernels<Lstm>(scalar);
-    case CellKind::kGru:
-      return find_kernels<Gru>(scalar);
-  }
-  return {};
+Kernels find_kernels(const Plan& plan) {
+  return with_cell(plan.cell, [&](auto cell) { return find_kernels<decltype(cell)>(plan.scalar); });
 }
-
-int gates_of(CellKind cell) { return cell == CellKind::kLstm ? 4 : 3; }
 
 int attribute(cudaDeviceAttr name) {
   int device = 0, value = 0;
@@ -52,16 +42,16 @@ struct Launch {
   cudaLaunchAttribute attribute = {};
 
   Launch(const Plan& plan, int chains, cudaStream_t stream) {
-    config.gridDim = chains * plan.division.blocks;
+    config.gridDim = chains * plan.partition.blocks;
     config.blockDim = kThreads;
     config.dynamicSmemBytes = plan.shared_bytes;
     config.stream = stream;
     config.attrs = &attribute;
-    if (plan.division.blocks == 1) return;
+    if (plan.partition.blocks == 1) return;
     config.numAttrs = 1;
-    if (plan.division.exchange == Exchange::kCluster) {
+    if (plan.partition.exchange == Exchange::kCluster) {
       attribute.id = cudaLaunchAttributeClusterDimension;
-      attribute.val.clusterDim.x = plan.division.blocks;
+      attribute.val.clusterDim.x = plan.partition.blocks;
       attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
     } else {
       attribute.id = cudaLaunchAttributeCooperative;
@@ -72,8 +62,8 @@ struct Launch {
 };
 
 const void* kernel_of(const Plan& plan) {
-  const int held_tiles = plan.division.held_tiles;
-  const KernelPair pair = find_kernels(plan.scalar, plan.cell).pairs[held_tiles / 2];
+  const int held_tiles = plan.partition.held_tiles;
+  const KernelPair pair = find_kernels(plan).pairs[held_tiles / 2];
   return plan.backward ? pair.backward : pair.forward;
 }
 
@@ -81,27 +71,28 @@ cudaError_t allow_resources(const Plan& plan) {
   const void* kernel = kernel_of(plan);
   const cudaError_t error =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes);
-  if (error || plan.division.blocks <= 8 || plan.division.exchange != Exchange::kCluster) return error;
+  if (error || plan.partition.blocks <= 8 || plan.partition.exchange != Exchange::kCluster) return error;
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
 }
 
-// Sets the plan's sizes in bytes for its division.
+// Sets the plan's sizes in bytes for its partition.
 void measure(Plan& plan) {
-  const Kernels kernels = find_kernels(plan.scalar, plan.cell);
-  const int gates = gates_of(plan.cell);
-  const int64_t blocks = int64_t(plan.chains_at_once) * plan.division.blocks;
+  const Kernels kernels = find_kernels(plan);
+  const int64_t blocks = int64_t(plan.chains_at_once) * plan.partition.blocks;
   const int64_t counters = plan.chains_at_once * int64_t(kArrivalBytes);
   int64_t exchange;
   if (plan.backward) {
-    const BackwardLayout layout(plan.division, gates, kernels.scalar_bytes, kernels.math_bytes, kernels.held);
+    const BackwardLayout layout(plan.partition, kernels.gates, kernels.scalar_bytes, kernels.math_bytes,
+                                kernels.held);
     plan.shared_bytes = layout.bytes;
-    exchange = blocks * 2 * layout.received_size(plan.division) * kernels.math_bytes;
+    exchange = blocks * 2 * layout.received_size(plan.partition) * kernels.math_bytes;
   } else {
-    const ForwardLayout layout(plan.division, gates, kernels.scalar_bytes, kernels.math_bytes, kernels.held);
+    const ForwardLayout layout(plan.partition, kernels.gates, kernels.scalar_bytes, kernels.math_bytes,
+                               kernels.held);
     plan.shared_bytes = layout.bytes;
-    exchange = plan.chains_at_once * int64_t(2 * plan.division.rows) * layout.product.row_bytes;
+    exchange = plan.chains_at_once * int64_t(2 * plan.partition.rows) * layout.tiling.row_bytes;
   }
-  plan.workspace_bytes = plan.division.exchange == Exchange::kGrid ? counters + exchange : 0;
+  plan.workspace_bytes = plan.partition.exchange == Exchange::kGrid ? counters + exchange : 0;
 }
 
 // How many chains the device holds at once, or 0 if none.
@@ -109,69 +100,70 @@ int count_chains_at_once(const Plan& plan) {
   if (allow_resources(plan) != cudaSuccess) return cudaGetLastError(), 0;
   const Launch launch(plan, 1, nullptr);
   int count = 0;
-  if (plan.division.blocks > 1 && plan.division.exchange == Exchange::kCluster) {
+  if (plan.partition.blocks > 1 && plan.partition.exchange == Exchange::kCluster) {
     if (cudaOccupancyMaxActiveClusters(&count, kernel_of(plan), &launch.config)) return cudaGetLastError(), 0;
     return count;
   }
   if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel_of(plan), kThreads, plan.shared_bytes))
     return cudaGetLastError(), 0;
-  return count * attribute(cudaDevAttrMultiProcessorCount) / plan.division.blocks;
+  return count * attribute(cudaDevAttrMultiProcessorCount) / plan.partition.blocks;
 }
 
-Product product_of(const Plan& plan) {
-  const Kernels kernels = find_kernels(plan.scalar, plan.cell);
-  const int of_block = gates_of(plan.cell) * plan.division.units;
-  const int of_chain = plan.division.blocks * plan.division.units;
+Tiling tiling_of(const Plan& plan) {
+  const Kernels kernels = find_kernels(plan);
+  const int of_block = kernels.gates * plan.partition.units;
+  const int of_chain = plan.partition.blocks * plan.partition.units;
   if (plan.backward)
-    return Product(of_chain, of_block * kernels.scalar_bytes, plan.division.held_tiles, kernels.held);
-  return Product(of_block, of_chain * kernels.scalar_bytes, plan.division.held_tiles, kernels.held);
+    return Tiling(of_chain, of_block * kernels.scalar_bytes, plan.partition.held_tiles, kernels.held);
+  return Tiling(of_block, of_chain * kernels.scalar_bytes, plan.partition.held_tiles, kernels.held);
 }
 
 // An estimate of the time of a step in nanoseconds, by which plans are compared. The numbers are the least
-// squares of the times of driver.cu (common/studies/sequence) for 128 plans on an H200, off by 7 % on
-// average.
+// squares of the times of driver.cu (common/studies/sequence) for 128 plans on an H200. On average, the
+// estimate is off by 7 %.
 double estimate_step(const Plan& plan) {
-  const Division& division = plan.division;
+  const Partition& partition = plan.partition;
   const bool uses_tensor_cores = plan.scalar != Scalar::kFloat && plan.scalar != Scalar::kDouble;
-  const Product product = product_of(plan);
-  const int held = product.multiplied() - product.stored;
+  const Tiling tiling = tiling_of(plan);
+  const int held = tiling.multiplied() - tiling.stored;
   const double multiply =
-      uses_tensor_cores ? 58.0 * held + 107.0 * product.stored : 176.0 * held + 278.0 * product.stored;
-  const Kernels kernels = find_kernels(plan.scalar, plan.cell);
-  const int sources = plan.backward ? product.split * kernels.math_bytes : kernels.scalar_bytes;
-  const double received = double(division.rows) * division.units * division.blocks * sources / 1000;
-  const double exchange[] = {0, 130 + 13 * received, 1470 + 41 * received};
-  return 210 + exchange[int(division.exchange)] + division.rows / kGroup * multiply +
-         570.0 * rounds_of(division);
+      uses_tensor_cores ? 58.0 * held + 107.0 * tiling.stored : 176.0 * held + 278.0 * tiling.stored;
+  const Kernels kernels = find_kernels(plan);
+  const int sources = plan.backward ? tiling.split * kernels.math_bytes : kernels.scalar_bytes;
+  const double received = double(partition.rows) * partition.units * partition.blocks * sources / 1000;
+  const double exchange = partition.exchange == Exchange::kNone      ? 0
+                          : partition.exchange == Exchange::kCluster ? 130 + 13 * received
+                                                                     : 1470 + 41 * received;
+  return 210 + exchange + partition.rows / kGroup * multiply + 570.0 * rounds_of(partition);
 }
 
-// Chooses which fragments of the weights are in registers: as many as possible, with as little padding as
-// possible.
+// Chooses which fragments of the weights are in registers: as many as possible, with as little
+// padding as possible.
 void hold_weights(Plan& plan) {
   auto cost = [&plan](int tiles) {
-    plan.division.held_tiles = tiles;
-    const Product product = product_of(plan);
-    return 2 * product.stored + product.multiplied();
+    plan.partition.held_tiles = tiles;
+    const Tiling tiling = tiling_of(plan);
+    return 2 * tiling.stored + tiling.multiplied();
   };
   int best = 1;
   for (int tiles : {2, 4})
     if (cost(tiles) < cost(best)) best = tiles;
-  plan.division.held_tiles = best;
+  plan.partition.held_tiles = best;
 }
 
 // Plans a chain of so many blocks, or returns false if it does not fit.
 bool plan_chains(Plan& plan, int blocks, int shared_bytes_of_block) {
-  const int scalar_bytes = find_kernels(plan.scalar, plan.cell).scalar_bytes;
-  Division& division = plan.division;
-  division.blocks = blocks;
-  division.units = round_up(divide_up(int(plan.sizes.state), blocks), kVector / scalar_bytes);
-  if (division.units > kThreads) return false;
+  const int scalar_bytes = find_kernels(plan).scalar_bytes;
+  Partition& partition = plan.partition;
+  partition.blocks = blocks;
+  partition.units = round_up(divide_up(int(plan.sizes.state), blocks), kVector / scalar_bytes);
+  if (partition.units > kThreads) return false;
   // Units are padded, so fewer blocks may have all of them.
-  if (plan.rung == Rung::kGrid) division.blocks = divide_up(int(plan.sizes.state), division.units);
-  division.exchange = division.blocks == 1          ? Exchange::kNone
-                      : plan.rung == Rung::kCluster ? Exchange::kCluster
-                                                    : Exchange::kGrid;
-  division.rows = kGroup;
+  if (plan.rung == Rung::kGrid) partition.blocks = divide_up(int(plan.sizes.state), partition.units);
+  partition.exchange = partition.blocks == 1         ? Exchange::kNone
+                       : plan.rung == Rung::kCluster ? Exchange::kCluster
+                                                     : Exchange::kGrid;
+  partition.rows = kGroup;
   hold_weights(plan);
   plan.chains_at_once = 1;
   measure(plan);
@@ -180,11 +172,11 @@ bool plan_chains(Plan& plan, int blocks, int shared_bytes_of_block) {
   if (plan.chains_at_once == 0) return false;
   // More rows in a chain only if the device cannot hold enough chains.
   const int groups = divide_up(divide_up(int(plan.sizes.batch), kGroup), plan.chains_at_once);
-  for (division.rows = groups * kGroup;; division.rows -= kGroup) {
+  for (partition.rows = groups * kGroup;; partition.rows -= kGroup) {
     measure(plan);
     if (plan.shared_bytes <= shared_bytes_of_block) break;
   }
-  plan.chains = divide_up(int(plan.sizes.batch), division.rows);
+  plan.chains = divide_up(int(plan.sizes.batch), partition.rows);
   plan.chains_at_once = std::min(plan.chains, count_chains_at_once(plan));
   if (plan.chains_at_once == 0) return false;
   measure(plan);
@@ -192,7 +184,7 @@ bool plan_chains(Plan& plan, int blocks, int shared_bytes_of_block) {
 }
 
 template <typename Arrays>
-cudaError_t launch_chains(const Plan& plan, const Arrays& arrays, cudaStream_t stream) {
+cudaError_t launch_chains(const Plan& plan, const Arrays& arrays, void* workspace, cudaStream_t stream) {
   if (const cudaError_t error = allow_resources(plan)) return error;
   // Clusters that the device cannot hold at once wait their turn. The blocks of a cooperative launch all run
   // at once.
@@ -201,12 +193,12 @@ cudaError_t launch_chains(const Plan& plan, const Arrays& arrays, cudaStream_t s
   for (int first = 0; first < plan.chains; first += chains) {
     if (plan.workspace_bytes)
       if (const cudaError_t error =
-              cudaMemsetAsync(arrays.workspace, 0, plan.chains_at_once * size_t(kArrivalBytes), stream))
+              cudaMemsetAsync(workspace, 0, plan.chains_at_once * size_t(kArrivalBytes), stream))
         return error;
-    Work<Arrays> work{arrays, plan.sizes, plan.division, first, nullptr, nullptr};
+    Work<Arrays> work{arrays, plan.sizes, plan.partition, first, nullptr, nullptr};
     if (plan.workspace_bytes) {
-      work.arrivals = static_cast<unsigned*>(arrays.workspace);
-      work.exchange = static_cast<char*>(arrays.workspace) + plan.chains_at_once * size_t(kArrivalBytes);
+      work.arrivals = static_cast<unsigned*>(workspace);
+      work.exchange = static_cast<char*>(workspace) + plan.chains_at_once * size_t(kArrivalBytes);
     }
     const Launch launch(plan, std::min(chains, plan.chains - first), stream);
     void* arguments[] = {&work};
@@ -245,10 +237,12 @@ std::optional<Plan> make_plan(Rung rung, CellKind cell, Scalar scalar, Sizes siz
   return std::nullopt;
 }
 
-cudaError_t launch(const Plan& plan, const Forward& arrays, cudaStream_t stream) {
-  return launch_chains(plan, arrays, stream);
+cudaError_t launch(const Plan& plan, const ForwardArrays<void>& arrays, void* workspace,
+                   cudaStream_t stream) {
+  return launch_chains(plan, arrays, workspace, stream);
 }
 
-cudaError_t launch(const Plan& plan, const Backward& arrays, cudaStream_t stream) {
-  return launch_chains(plan, arrays, stream);
+cudaError_t launch(const Plan& plan, const BackwardArrays<void>& arrays, void* workspace,
+                   cudaStream_t stream) {
+  return launch_chains(plan, arrays, workspace, stream);
 }

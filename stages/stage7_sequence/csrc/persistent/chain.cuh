@@ -16,15 +16,15 @@ struct Chain {
   int blocks;
   Exchange exchange;
 
-  __device__ Chain(const Division& division, int first_chain)
-      : index(first_chain + blockIdx.x / division.blocks),
-        rank(blockIdx.x % division.blocks),
-        blocks(division.blocks),
-        exchange(division.exchange) {}
+  __device__ Chain(const Partition& partition, int first_chain)
+      : index(first_chain + blockIdx.x / partition.blocks),
+        rank(blockIdx.x % partition.blocks),
+        blocks(partition.blocks),
+        exchange(partition.exchange) {}
 };
 
-// A barrier of the chains' blocks by a counter in global memory. What a block wrote before is then visible to
-// the others.
+// A barrier of the chains' blocks by a counter in global memory. What a block wrote before is then visible
+// to the others.
 class GridBarrier {
  public:
   __device__ GridBarrier(const Chain& chain, unsigned* arrivals)
@@ -73,8 +73,8 @@ class Deliveries {
 #endif
   }
 
-  // All threads of the cluster call this at the end: the memory of a block that has ended may not be written
-  // to.
+  // All threads of the cluster call this at the end: the memory of a block that has ended may not
+  // be written to.
   __device__ void end() const {
 #if __CUDA_ARCH__ >= 900
     cooperative_groups::this_cluster().sync();
@@ -151,22 +151,22 @@ class Deliveries {
 
 // The gates that a thread computes in each step: those of one unit, in every rows_at_once-th row. One round
 // computes as many whole rows as the block has threads for.
-struct Share {
+struct ThreadMapping {
   int unit, first_row;  // in the block and in the chain
   int rows_at_once, rounds;
   int64_t b, s;  // in the batch and in the state
   bool has_unit;
   int valid_rounds;  // the first rounds, in which the thread has a row of the batch, not only padding
 
-  __device__ Share(const Division& division, const Chain& chain, const Sizes& sizes)
-      : unit(threadIdx.x % division.units),
-        first_row(threadIdx.x / division.units),
-        rows_at_once(kThreads / division.units),
-        rounds(divide_up(division.rows, rows_at_once)),
-        b(int64_t(chain.index) * division.rows + first_row),
-        s(int64_t(chain.rank) * division.units + unit),
+  __device__ ThreadMapping(const Partition& partition, const Chain& chain, const Sizes& sizes)
+      : unit(threadIdx.x % partition.units),
+        first_row(threadIdx.x / partition.units),
+        rows_at_once(kThreads / partition.units),
+        rounds(divide_up(partition.rows, rows_at_once)),
+        b(int64_t(chain.index) * partition.rows + first_row),
+        s(int64_t(chain.rank) * partition.units + unit),
         has_unit(first_row < rows_at_once && s < sizes.state) {
-    const int rows = division.rows - first_row;
+    const int rows = partition.rows - first_row;
     const int64_t left = sizes.batch - b;
     valid_rounds =
         has_unit && rows > 0 && left > 0 ? divide_up(left < rows ? int(left) : rows, rows_at_once) : 0;
@@ -231,13 +231,13 @@ template <typename scalar_t, int kNumbers>
 class Cursor {
  public:
   // first: the first step, and direction: 1 or -1.
-  __device__ Cursor(const void* array, const Share& share, const Sizes& sizes, int64_t first = 0,
+  __device__ Cursor(const void* array, const ThreadMapping& mapping, const Sizes& sizes, int64_t first = 0,
                     int direction = 1)
       : at_(static_cast<scalar_t*>(const_cast<void*>(array)) +
-            ((first * sizes.batch + share.b) * kNumbers * sizes.state + share.s)),
+            ((first * sizes.batch + mapping.b) * kNumbers * sizes.state + mapping.s)),
         is_there_(array != nullptr),
         step_(direction * sizes.batch * sizes.state),
-        round_(share.rows_at_once * sizes.state),
+        round_(mapping.rows_at_once * sizes.state),
         state_size_(sizes.state) {}
 
   __device__ bool is_there() const { return is_there_; }

@@ -55,7 +55,8 @@ template <typename Cell, Scalar kScalar>
 Kernels kernels_of() {
   using Unit = typename UnitOf<kScalar>::Type;
   return {{kernel_pair<Cell, Unit, 1>(), kernel_pair<Cell, Unit, 2>(), kernel_pair<Cell, Unit, 4>()},
-          sizeof(typename Unit::Scalar),
-          sizeof(typename Unit::Math),
+          Cell::kGates,
+          sizeof(typename Unit::scalar_t),
+          sizeof(typename Unit::math_t),
           Unit::kHeld};
 }

@@ -28,18 +28,19 @@ OptionalTensor optional(const Tensor& tensor) {
 // The gradient of weights_h, from `d_recurrent` (T,B,columns), which are columns of d_z: the sum over all
 // steps of d_recurrent[t].T @ (the state before step t). That state is the output of the step before, and h0
 // at the first.
-Tensor product_with_states(const Tensor& d_recurrent, const Tensor& outputs, const Tensor& h0, bool reverse) {
+Tensor product_with_states(const Tensor& d_recurrent, const BackwardArguments& given) {
+  const Tensor &outputs = given.outputs, &h0 = given.h0;
   const c10::SymInt T = outputs.sym_size(0), S = h0.sym_size(1), columns = d_recurrent.sym_size(2);
   if (T == 0) return at::zeros_symint({columns, S}, h0.options());
-  const c10::SymInt first = reverse ? T - 1 : c10::SymInt(0), later = reverse ? 0 : 1,
-                    earlier = reverse ? 1 : 0;
+  const c10::SymInt first = given.reverse ? T - 1 : c10::SymInt(0), later = given.reverse ? 0 : 1,
+                    earlier = given.reverse ? 1 : 0;
   const Tensor of_first = matrix_product(d_recurrent.select_symint(0, first).t(), h0);  // [columns,S]
   const Tensor d_later = d_recurrent.narrow_symint(0, later, T - 1).flatten(0, 1);
   return of_first + matrix_product(d_later.t(), outputs.narrow_symint(0, earlier, T - 1).flatten(0, 1));
 }
 
-// The columns of d_z that are the gradients of the recurrent parts, as one or two ranges: {first gate,
-// gates}.
+// The columns of d_z that are the gradients of the recurrent parts, as one or two ranges:
+// {first gate, gates}.
 std::vector<std::pair<int64_t, int64_t>> recurrent_ranges(std::string_view cell) {
   return with_cell(cell, [](auto policy) {
     using Cell = decltype(policy);
@@ -55,63 +56,68 @@ std::vector<std::pair<int64_t, int64_t>> recurrent_ranges(std::string_view cell)
   });
 }
 
+// apply() connects the results with the tensors that it gets one by one, and not with those in `given`.
 struct RecurrenceFunction : torch::autograd::Function<RecurrenceFunction> {
-  static variable_list forward(AutogradContext* ctx, const Tensor& x, const Tensor& weights_h,
-                               const Tensor& h0, const OptionalTensor& bias_h, const OptionalTensor& cell0,
-                               const OptionalTensor& lengths, std::string_view cell, bool reverse,
-                               std::string_view rung) {
-    static const auto recurrence = find_operator<Recurrence>(LLTM_OPERATOR("recurrence"));
+  static variable_list forward(AutogradContext* ctx, const Tensor& /*x*/, const Tensor& /*weights_h*/,
+                               const Tensor& /*h0*/, const OptionalTensor& /*bias_h*/,
+                               const OptionalTensor& /*cell0*/, const ForwardArguments& given) {
+    static const auto recurrence = find_operator<RecurrenceSignature>(LLTM_OPERATOR("recurrence"));
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    auto [outputs, h, last_cell, cells, z] =
-        recurrence.call(x, weights_h, bias_h, h0, cell0, lengths, cell, reverse, rung, /*save=*/true);
-    ctx->save_for_backward(
-        {weights_h, h0, cell0.value_or(Tensor()), lengths.value_or(Tensor()), outputs, cells, z});
-    ctx->saved_data["has_bias"] = bias_h.has_value();
-    ctx->saved_data["cell"] = std::string(cell);
-    ctx->saved_data["reverse"] = reverse;
-    ctx->saved_data["rung"] = std::string(rung);
+    const auto [outputs, h, last_cell, cells, z] = call(recurrence, given);
+    ctx->save_for_backward({given.weights_h, given.h0, given.cell0.value_or(Tensor()),
+                            given.lengths.value_or(Tensor()), outputs, cells, z});
+    ctx->saved_data["has_bias"] = given.bias_h.has_value();
+    ctx->saved_data["cell"] = std::string(given.cell);
+    ctx->saved_data["reverse"] = given.reverse;
+    ctx->saved_data["rung"] = std::string(given.rung);
     // Backward computes with outputs, cells and z. As differentiable results they connect its derivative with
     // all arguments; otherwise a second derivative would lack what they contribute.
-    if (!cell0) ctx->mark_non_differentiable({last_cell, cells});
+    if (!given.cell0) ctx->mark_non_differentiable({last_cell, cells});
     ctx->set_materialize_grads(false);  // a gradient that does not arrive stays undefined: no zeros are made
     return {outputs, h, last_cell, cells, z};
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     static const auto recurrence_backward =
-        find_operator<RecurrenceBackward>(LLTM_OPERATOR("recurrence_backward"));
-    variable_list gradients(9);  // one for each argument of forward
+        find_operator<RecurrenceBackwardSignature>(LLTM_OPERATOR("recurrence_backward"));
+    variable_list gradients(6);  // one for each argument of forward
     if (std::none_of(grads.begin(), grads.end(), [](const Tensor& grad) { return grad.defined(); }))
       return gradients;
     // The products of backward have the dtype of those in forward, even if backward is called under autocast.
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     const variable_list saved = ctx->get_saved_variables();
-    const Tensor &weights_h = saved[0], &h0 = saved[1], &cell0 = saved[2], &lengths = saved[3],
-                 &outputs = saved[4], &cells = saved[5], &z = saved[6];
     const std::string cell = ctx->saved_data["cell"].toStringRef(),
                       rung = ctx->saved_data["rung"].toStringRef();
-    const bool reverse = ctx->saved_data["reverse"].toBool();
-    const c10::SymInt S = h0.sym_size(1);
+    const BackwardArguments given = {optional(grads[0]),
+                                     optional(grads[1]),
+                                     optional(grads[2]),
+                                     /*weights_h=*/saved[0],
+                                     /*h0=*/saved[1],
+                                     /*cell0=*/optional(saved[2]),
+                                     /*lengths=*/optional(saved[3]),
+                                     /*outputs=*/saved[4],
+                                     /*cells=*/saved[5],
+                                     /*z=*/saved[6],
+                                     cell,
+                                     ctx->saved_data["reverse"].toBool(),
+                                     rung};
+    const c10::SymInt S = given.h0.sym_size(1);
 
-    // The operator has no derivative, and takes no gradient of cells and z, which only a second backward pass
-    // has.
+    // The operator has no derivative, and takes no gradient of cells and z, which only a second
+    // backward pass has.
     const bool is_second = grads[3].defined() || grads[4].defined();
     const auto [d_z, d_h0, d_cell0] =
         is_second || requires_grad(grads) || requires_grad(saved) || has_tangent(grads)
-            ? differentiable_recurrence_backward({grads[0], grads[1], grads[2], grads[3], grads[4]},
-                                                 weights_h, h0, cell0, lengths, outputs, cells, z, cell,
-                                                 reverse)
-            : recurrence_backward.call(optional(grads[0]), optional(grads[1]), optional(grads[2]), weights_h,
-                                       h0, optional(cell0), optional(lengths), outputs, cells, z, cell,
-                                       reverse, rung);
+            ? differentiable_recurrence_backward(given, grads[3], grads[4])
+            : call(recurrence_backward, given);
     // Tensors that are given have consecutive numbers.
-    const bool has_bias = ctx->saved_data["has_bias"].toBool(), has_cell = cell0.defined();
+    const bool has_bias = ctx->saved_data["has_bias"].toBool(), has_cell = given.cell0.has_value();
     const bool needs_weights = ctx->needs_input_grad(1), needs_bias = has_bias && ctx->needs_input_grad(3);
     if (ctx->needs_input_grad(0)) gradients[0] = d_z.narrow_symint(2, 0, constants_of(cell).gates * S);
     variable_list d_weights_h, d_bias_h;
     for (const auto& [first, gates] : recurrent_ranges(cell)) {
       const Tensor d_recurrent = d_z.narrow_symint(2, first * S, gates * S);
-      if (needs_weights) d_weights_h.push_back(product_with_states(d_recurrent, outputs, h0, reverse));
+      if (needs_weights) d_weights_h.push_back(product_with_states(d_recurrent, given));
       if (needs_bias) d_bias_h.push_back(d_recurrent.sum(at::IntArrayRef{0, 1}));
     }
     auto joined = [](const variable_list& parts) { return parts.size() == 1 ? parts[0] : at::cat(parts); };
@@ -123,24 +129,22 @@ struct RecurrenceFunction : torch::autograd::Function<RecurrenceFunction> {
   }
 };
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> recurrence_autograd(
-    const Tensor& x, const Tensor& weights_h, const OptionalTensor& bias_h, const Tensor& h0,
-    const OptionalTensor& cell0, const OptionalTensor& lengths, std::string_view cell, bool reverse,
-    std::string_view rung, bool save) {
-  static const auto recurrence = find_operator<Recurrence>(LLTM_OPERATOR("recurrence"));
+ForwardResults recurrence_autograd(const ForwardArguments& given) {
+  static const auto recurrence = find_operator<RecurrenceSignature>(LLTM_OPERATOR("recurrence"));
+  const auto& [x, weights_h, bias_h, h0, cell0, lengths, cell, reverse, rung, save] = given;
   const variable_list arguments = {x, weights_h, bias_h.value_or(Tensor()), h0, cell0.value_or(Tensor())};
   // A C++ autograd function supports neither torch.func nor forward mode.
-  if (is_transformed() || has_tangent(arguments))
-    return differentiable_recurrence(x, weights_h, bias_h, h0, cell0, lengths, cell, reverse);
+  if (is_transformed() || has_tangent(arguments)) return differentiable_recurrence(given);
   if (!requires_grad(arguments)) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    return recurrence.call(x, weights_h, bias_h, h0, cell0, lengths, cell, reverse, rung, save);
+    return call(recurrence, given);
   }
-  const variable_list results =
-      RecurrenceFunction::apply(x, weights_h, h0, bias_h, cell0, lengths, cell, reverse, rung);
+  ForwardArguments saving = given;
+  saving.save = true;
+  const variable_list results = RecurrenceFunction::apply(x, weights_h, h0, bias_h, cell0, saving);
   // For a caller, cells and z are constants.
   auto saved = [&](const Tensor& tensor) {
-    return save ? tensor.detach() : at::empty({0}, tensor.options());
+    return given.save ? tensor.detach() : at::empty({0}, tensor.options());
   };
   return {results[0], results[1], results[2], saved(results[3]), saved(results[4])};
 }
@@ -149,7 +153,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> recurrence_autograd(
 struct ProductFunction : torch::autograd::Function<ProductFunction> {
   static Tensor forward(AutogradContext* ctx, const Tensor& left, const Tensor& right,
                         const OptionalTensor& bias) {
-    static const auto product = find_operator<Product>(LLTM_OPERATOR("product"));
+    static const auto product = find_operator<ProductSignature>(LLTM_OPERATOR("product"));
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     ctx->save_for_backward({left, right});
     ctx->saved_data["has_bias"] = bias.has_value();
@@ -214,7 +218,7 @@ void without_derivative(const c10::OperatorHandle& op, torch::jit::Stack* stack)
 }
 
 EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, Autograd, m) {
-  m.impl("recurrence", &recurrence_autograd);
+  m.impl("recurrence", as_recurrence<&recurrence_autograd>());
   m.impl("product", &product_autograd);
   m.impl("recurrence_backward", torch::CppFunction::makeFromBoxedFunction<&without_derivative>());
 }

@@ -1,43 +1,43 @@
 // The forward pass of T steps in one launch.
 #pragma once
 
-#include "cells.h"
+#include "../cells.h"
 #include "chain.cuh"
 #include "product.cuh"
 
 template <typename Cell, typename Unit, int kHeldTiles>
 class ForwardBlock {
-  using scalar_t = typename Unit::Scalar;
-  using math_t = typename Unit::Math;
+  using scalar_t = typename Unit::scalar_t;
+  using math_t = typename Unit::math_t;
   static constexpr int kGates = Cell::kGates, kSaved = Cell::kSaved;
 
  public:
   __device__ ForwardBlock(const ForwardWork& work, char* memory)
       : arrays_(work.arrays),
         sizes_(work.sizes),
-        division_(work.division),
-        layout_(work.division, kGates, sizeof(scalar_t), sizeof(math_t), Unit::kHeld),
-        chain_(work.division, work.first_chain),
+        partition_(work.partition),
+        layout_(work.partition, kGates, sizeof(scalar_t), sizeof(math_t), Unit::kHeld),
+        chain_(work.partition, work.first_chain),
         grid_barrier_(chain_, work.arrivals),
         deliveries_(memory + layout_.deliveries,
-                    division_.rows * division_.units * division_.blocks * int(sizeof(scalar_t))),
+                    partition_.rows * partition_.units * partition_.blocks * int(sizeof(scalar_t))),
         exchange_(static_cast<char*>(work.exchange)),
         memory_(memory),
-        share_(division_, chain_, sizes_),
+        mapping_(partition_, chain_, sizes_),
         lengths_(memory + layout_.lengths),
-        weights_(layout_.product, memory,
+        weights_(layout_.tiling, memory,
                  {static_cast<const scalar_t*>(arrays_.weights), arrays_.weights_stride, sizes_.state,
-                  int64_t(chain_.rank) * division_.units, division_.units, kGates, false}) {}
+                  int64_t(chain_.rank) * partition_.units, partition_.units, kGates, false}) {}
 
   __device__ void run() {
     start();
     const int64_t first = arrays_.reverse ? sizes_.steps - 1 : 0;
     const int direction = arrays_.reverse ? -1 : 1;
-    Cursor<scalar_t, kGates> x(arrays_.x, share_, sizes_, first, direction);
-    Cursor<scalar_t, kSaved> z(arrays_.z, share_, sizes_, first, direction);
-    Cursor<scalar_t, 1> outputs(arrays_.outputs, share_, sizes_, first, direction);
-    Cursor<scalar_t, 1> cells(arrays_.cells, share_, sizes_, first, direction);
-    const Cursor<scalar_t, 1> last_h(arrays_.h, share_, sizes_), last_cell(arrays_.cell, share_, sizes_);
+    Cursor<scalar_t, kGates> x(arrays_.x, mapping_, sizes_, first, direction);
+    Cursor<scalar_t, kSaved> z(arrays_.z, mapping_, sizes_, first, direction);
+    Cursor<scalar_t, 1> outputs(arrays_.outputs, mapping_, sizes_, first, direction);
+    Cursor<scalar_t, 1> cells(arrays_.cells, mapping_, sizes_, first, direction);
+    const Cursor<scalar_t, 1> last_h(arrays_.h, mapping_, sizes_), last_cell(arrays_.cell, mapping_, sizes_);
     const Sender sender(*this);
 
     const Bias bias = load_bias();
@@ -48,15 +48,15 @@ class ForwardBlock {
       const bool is_last = step + 1 == sizes_.steps;
       multiply(state(step));
       __syncthreads();
-      for_all_rounds(share_.rounds, [&](auto count, int round) __attribute__((always_inline)) {
+      for_all_rounds(mapping_.rounds, [&](auto count, int round) __attribute__((always_inline)) {
         constexpr int kRounds = decltype(count)::value;
         scalar_t h[kRounds] = {};
-        if (round < share_.valid_rounds) {
+        if (round < mapping_.valid_rounds) {
           Gates gates[kRounds];
 #pragma unroll
           for (int i = 0; i < kRounds; ++i) gates[i] = read(inputs.x[i], bias, round + i);
           // The next inputs: as a load takes about as long as a step, those of the next step are loaded now.
-          if (round + kRounds < share_.valid_rounds) {
+          if (round + kRounds < mapping_.valid_rounds) {
             load(inputs, x, round + kRounds);
           } else {
             x.advance();
@@ -66,7 +66,7 @@ class ForwardBlock {
           for (int i = 0; i < kRounds; ++i) h[i] = compute(gates[i], t < lengths_[row_of(round + i)]);
 #pragma unroll
           for (int i = 0; i < kRounds; ++i) {
-            if (round + i >= share_.valid_rounds) {
+            if (round + i >= mapping_.valid_rounds) {
               h[i] = scalar_t(0.0f);
               continue;
             }
@@ -108,15 +108,15 @@ class ForwardBlock {
 
   // The chain's state after so many steps: [rows][row_bytes].
   __device__ char* state(int64_t number) const {
-    return memory_ + layout_.states + number % 2 * division_.rows * layout_.product.row_bytes;
+    return memory_ + layout_.states + number % 2 * partition_.rows * layout_.tiling.row_bytes;
   }
 
   // The row of the chain. Of rounds that are computed together, a thread may have a row only in the first
   // ones. It then computes the last row, for nothing: a branch would take more time.
-  __device__ int row_of(int round) const { return min_of(share_.row(round), division_.rows - 1); }
+  __device__ int row_of(int round) const { return min_of(mapping_.row(round), partition_.rows - 1); }
 
   __device__ scalar_t& number_of_state(char* state, int round) const {
-    return reinterpret_cast<scalar_t*>(state + share_.row(round) * layout_.product.row_bytes)[share_.s];
+    return reinterpret_cast<scalar_t*>(state + mapping_.row(round) * layout_.tiling.row_bytes)[mapping_.s];
   }
 
   __device__ math_t& cell_of(int round) const {
@@ -129,19 +129,19 @@ class ForwardBlock {
   }
 
   __device__ void start() {
-    const int row_numbers = layout_.product.row_bytes / int(sizeof(scalar_t));
-    const int64_t first_row = int64_t(chain_.index) * division_.rows;
+    const int row_numbers = layout_.tiling.row_bytes / int(sizeof(scalar_t));
+    const int64_t first_row = int64_t(chain_.index) * partition_.rows;
     scalar_t* states = reinterpret_cast<scalar_t*>(state(0));
-    for (int i = threadIdx.x; i < 2 * division_.rows * row_numbers; i += kThreads) {
+    for (int i = threadIdx.x; i < 2 * partition_.rows * row_numbers; i += kThreads) {
       const int64_t b = first_row + i / row_numbers, s = i % row_numbers;
-      const bool is_there = i / row_numbers < division_.rows && b < sizes_.batch && s < sizes_.state;
+      const bool is_there = i / row_numbers < partition_.rows && b < sizes_.batch && s < sizes_.state;
       states[i] = is_there ? Unit::to_factor(static_cast<const scalar_t*>(arrays_.h0)[b * sizes_.state + s])
                            : scalar_t(0.0f);
     }
-    lengths_.load(arrays_.lengths, sizes_, first_row, division_.rows);
-    const Cursor<scalar_t, 1> h0(arrays_.h0, share_, sizes_), cell0(arrays_.cell0, share_, sizes_);
-    for (int round = 0; round < share_.rounds; ++round) {
-      const bool is_valid = round < share_.valid_rounds;
+    lengths_.load(arrays_.lengths, sizes_, first_row, partition_.rows);
+    const Cursor<scalar_t, 1> h0(arrays_.h0, mapping_, sizes_), cell0(arrays_.cell0, mapping_, sizes_);
+    for (int round = 0; round < mapping_.rounds; ++round) {
+      const bool is_valid = round < mapping_.valid_rounds;
       own_state(round) = is_valid ? h0(round) : scalar_t(0.0f);
       cell_of(round) = cell0.is_there() && is_valid ? math_t(cell0(round)) : math_t(0);
     }
@@ -151,10 +151,10 @@ class ForwardBlock {
 
   __device__ Bias load_bias() const {
     Bias bias = {};
-    if (!arrays_.bias || !share_.has_unit) return bias;
+    if (!arrays_.bias || !mapping_.has_unit) return bias;
 #pragma unroll
     for (int gate = 0; gate < kGates; ++gate)
-      bias.of_gate[gate] = static_cast<const scalar_t*>(arrays_.bias)[gate * sizes_.state + share_.s];
+      bias.of_gate[gate] = static_cast<const scalar_t*>(arrays_.bias)[gate * sizes_.state + mapping_.s];
     return bias;
   }
 
@@ -162,7 +162,7 @@ class ForwardBlock {
   __device__ __forceinline__ void load(Inputs& inputs, const Cursor<scalar_t, kGates>& x, int round) const {
 #pragma unroll
     for (int i = 0; i < kRoundsAtOnce; ++i) {
-      if (round + i >= share_.valid_rounds) continue;
+      if (round + i >= mapping_.valid_rounds) continue;
 #pragma unroll
       for (int gate = 0; gate < kGates; ++gate) inputs.x[i][gate].load(x(round + i, gate));
     }
@@ -170,10 +170,10 @@ class ForwardBlock {
 
   // The recurrent part of the block's gates, as one part for each warp that shares a tile.
   __device__ void multiply(const char* state) {
-    const int lane = threadIdx.x % kWarp, part = threadIdx.x / kWarp % layout_.product.split;
+    const int lane = threadIdx.x % kWarp, part = threadIdx.x / kWarp % layout_.tiling.split;
     math_t* const partial = reinterpret_cast<math_t*>(memory_ + layout_.partial);
-    for (int row = 0; row < division_.rows; row += kGroup) {
-      math_t* const sums = partial + (part * division_.rows + row + lane % 4 * 2) * layout_.partial_stride;
+    for (int row = 0; row < partition_.rows; row += kGroup) {
+      math_t* const sums = partial + (part * partition_.rows + row + lane % 4 * 2) * layout_.partial_stride;
       auto store = [&](int tile, const math_t(&top)[2], const math_t(&bottom)[2]) {
         math_t* const place = sums + tile * kTile + lane / 4;
 #pragma unroll
@@ -183,7 +183,7 @@ class ForwardBlock {
         }
       };
       weights_.multiply_rows(
-          state + row * layout_.product.row_bytes,
+          state + row * layout_.tiling.row_bytes,
           [&](int i, const math_t(&top)[2], const math_t(&bottom)[2]) {
             store(weights_.tile(i), top, bottom);
           },
@@ -218,12 +218,12 @@ class ForwardBlock {
   // The sum of the parts of all warps that share a tile, in their order.
   __device__ __forceinline__ void add_recurrent_part(math_t (&r)[kGates], const Bias& bias, int row) const {
     const math_t* place = reinterpret_cast<const math_t*>(memory_ + layout_.partial) +
-                          row * layout_.partial_stride + share_.unit;
+                          row * layout_.partial_stride + mapping_.unit;
 #pragma unroll
     for (int gate = 0; gate < kGates; ++gate) r[gate] = bias.of_gate[gate];
-    for (int i = 0; i < layout_.product.split; ++i, place += division_.rows * layout_.partial_stride) {
+    for (int i = 0; i < layout_.tiling.split; ++i, place += partition_.rows * layout_.partial_stride) {
 #pragma unroll
-      for (int gate = 0; gate < kGates; ++gate) r[gate] += place[gate * division_.units];
+      for (int gate = 0; gate < kGates; ++gate) r[gate] += place[gate * partition_.units];
     }
   }
 
@@ -232,9 +232,9 @@ class ForwardBlock {
   class Sender {
    public:
     __device__ explicit Sender(const ForwardBlock& block) {
-      const int thread = threadIdx.x - lane() + first_number(), units = block.division_.units;
-      row_ = thread / units < block.share_.rows_at_once ? thread / units : block.division_.rows;
-      place_ = row_ * block.layout_.product.row_bytes +
+      const int thread = threadIdx.x - lane() + first_number(), units = block.partition_.units;
+      row_ = thread / units < block.mapping_.rows_at_once ? thread / units : block.partition_.rows;
+      place_ = row_ * block.layout_.tiling.row_bytes +
                (block.chain_.rank * units + thread % units) * int(sizeof(scalar_t));
       staged_ = reinterpret_cast<scalar_t*>(block.memory_ + block.layout_.staged) + threadIdx.x;
 #pragma unroll
@@ -249,7 +249,7 @@ class ForwardBlock {
       if (block.chain_.exchange == Exchange::kNone) {
 #pragma unroll
         for (int i = 0; i < kRounds; ++i)
-          if (round + i < block.share_.valid_rounds)
+          if (round + i < block.mapping_.valid_rounds)
             block.number_of_state(next, round + i) = Unit::to_factor(h[i]);
         return;
       }
@@ -259,11 +259,11 @@ class ForwardBlock {
       __syncwarp();
 #pragma unroll
       for (int i = 0; i < kRounds; ++i) {
-        const int rows = (round + i) * block.share_.rows_at_once;
-        if (row_ + rows >= block.division_.rows) continue;
+        const int rows = (round + i) * block.mapping_.rows_at_once;
+        if (row_ + rows >= block.partition_.rows) continue;
         const uint4 vector =
             *reinterpret_cast<const uint4*>(staged_ + i * kThreads - lane() + first_number());
-        send(block, vector, next, place_ + rows * block.layout_.product.row_bytes, number);
+        send(block, vector, next, place_ + rows * block.layout_.tiling.row_bytes, number);
       }
     }
 
@@ -305,19 +305,19 @@ class ForwardBlock {
   }
 
   __device__ char* state_in_global_memory(int64_t number) const {
-    const int64_t bytes = division_.rows * layout_.product.row_bytes;
-    const int64_t chains = gridDim.x / division_.blocks, chain = blockIdx.x / division_.blocks;
+    const int64_t bytes = partition_.rows * layout_.tiling.row_bytes;
+    const int64_t chains = gridDim.x / partition_.blocks, chain = blockIdx.x / partition_.blocks;
     return exchange_ + (number % 2 * chains + chain) * bytes;
   }
 
-  // Copies the units of all blocks, a row by each warp. Several vectors at a time, so that their loads
-  // overlap.
+  // Copies the units of all blocks, a row by each warp. Several vectors at a time, so that
+  // their loads overlap.
   __device__ void copy_state(char* to, const char* from) const {
     constexpr int kAtOnce = 4;
-    const int vectors = chain_.blocks * division_.units * int(sizeof(scalar_t)) / kVector;
-    for (int row = threadIdx.x / kWarp; row < division_.rows; row += kWarps) {
-      const uint4* const source = reinterpret_cast<const uint4*>(from + row * layout_.product.row_bytes);
-      uint4* const destination = reinterpret_cast<uint4*>(to + row * layout_.product.row_bytes);
+    const int vectors = chain_.blocks * partition_.units * int(sizeof(scalar_t)) / kVector;
+    for (int row = threadIdx.x / kWarp; row < partition_.rows; row += kWarps) {
+      const uint4* const source = reinterpret_cast<const uint4*>(from + row * layout_.tiling.row_bytes);
+      uint4* const destination = reinterpret_cast<uint4*>(to + row * layout_.tiling.row_bytes);
       for (int first = threadIdx.x % kWarp; first < vectors; first += kAtOnce * kWarp) {
         uint4 loaded[kAtOnce];
 #pragma unroll
@@ -331,16 +331,16 @@ class ForwardBlock {
     __syncthreads();
   }
 
-  const Forward& arrays_;
+  const ForwardArrays<void>& arrays_;
   const Sizes& sizes_;
-  const Division& division_;
+  const Partition& partition_;
   const ForwardLayout layout_;
   const Chain chain_;
   GridBarrier grid_barrier_;
   const Deliveries deliveries_;
   char* const exchange_;  // in global memory
   char* const memory_;    // shared
-  const Share share_;
+  const ThreadMapping mapping_;
   const Lengths lengths_;
   const Weights<Unit, kHeldTiles> weights_;
 };

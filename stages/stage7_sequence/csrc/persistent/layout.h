@@ -1,8 +1,8 @@
-// The layout of a block's shared memory, and which warp multiplies what: computed by the host, which
-// allocates, and by the kernels in the same way.
+// The layout of a block's shared memory, and which warp multiplies what. The host, which allocates, and the
+// kernels compute both in the same way.
 #pragma once
 
-#include "recurrence.h"
+#include "plan.h"
 
 constexpr int kWarp = 32, kWarps = 8, kThreads = kWarps * kWarp;
 constexpr int kVector = 16;           // bytes that a thread loads at once
@@ -18,15 +18,15 @@ __host__ __device__ constexpr int min_of(int a, int b) { return a < b ? a : b; }
 __host__ __device__ constexpr int round_up(int number, int to) { return divide_up(number, to) * to; }
 
 // In one round, the threads of a block compute the gates of as many whole rows as there are threads for.
-__host__ __device__ inline int rounds_of(const Division& division) {
-  return divide_up(division.rows, kThreads / division.units);
+__host__ __device__ inline int rounds_of(const Partition& partition) {
+  return divide_up(partition.rows, kThreads / partition.units);
 }
 
-// A product of weights [height,width], which stay on chip, and rows of the batch [rows,width]. The weights
-// are cut into fragments: kTile rows of kChunk bytes. The warps divide the tiles among them, and `split`
-// warps divide the chunks of a tile. Each warp has the first `held_chunks` fragments of its first
-// `held_tiles` tiles in registers, and the others in shared memory.
-struct Product {
+// How the warps of a block divide a product of weights [height,width], which stay on chip, and rows of the
+// batch [rows,width]. The weights are cut into fragments: kTile rows of kChunk bytes. The warps divide the
+// tiles among them, and `split` warps divide the chunks of a tile. Each warp has the first `held_chunks`
+// fragments of its first `held_tiles` tiles in registers, and the others in shared memory.
+struct Tiling {
   int tiles, chunks;
   int held_tiles, held_chunks;
   int split = 1;  // a power of two
@@ -34,7 +34,7 @@ struct Product {
   int stored;     // fragments of a warp in shared memory
   int row_bytes;  // between rows of the batch in shared memory
 
-  __host__ __device__ Product(int height, int width_bytes, int held_tiles, int held)
+  __host__ __device__ Tiling(int height, int width_bytes, int held_tiles, int held)
       : tiles(divide_up(height, kTile)),
         chunks(divide_up(width_bytes, kChunk)),
         held_tiles(held_tiles),
@@ -64,29 +64,29 @@ struct Product {
 
 // Forward: the weights of the block's units times the whole state of the chain.
 struct ForwardLayout {
-  Product product;
+  Tiling tiling;
   int states;      // [2][rows][row_bytes]: the chain's state before and after the step
   int partial;     // [split][rows][partial_stride]: the recurrent part of z
-  int cells;       // [rounds][kThreads]: the cells of each thread's share
-  int own_states;  // [rounds][kThreads]: its h, not rounded for the product
+  int cells;       // [rounds][kThreads]: the cells of each thread
+  int own_states;  // [rounds][kThreads]: their h, not rounded for the product
   int staged;      // [kRoundsAtOnce][kWarps][kWarp]: new states before they are sent
   int lengths;     // [rows]: how many steps each row has
   int deliveries;  // what Deliveries needs
   int bytes;
   int partial_stride;
 
-  __host__ __device__ ForwardLayout(const Division& division, int gates, int scalar_bytes, int math_bytes,
+  __host__ __device__ ForwardLayout(const Partition& partition, int gates, int scalar_bytes, int math_bytes,
                                     int held)
-      : product(gates * division.units, division.blocks * division.units * scalar_bytes, division.held_tiles,
-                held) {
-    partial_stride = product.tiles * kTile + 4;  // 4: lanes that store to different rows use different banks
-    states = product.stored_bytes();
-    partial = states + 2 * division.rows * product.row_bytes;
-    cells = partial + round_up(product.split * division.rows * partial_stride * math_bytes, kVector);
-    own_states = cells + rounds_of(division) * kThreads * math_bytes;
-    staged = own_states + rounds_of(division) * kThreads * scalar_bytes;
+      : tiling(gates * partition.units, partition.blocks * partition.units * scalar_bytes,
+               partition.held_tiles, held) {
+    partial_stride = tiling.tiles * kTile + 4;  // 4: lanes that store to different rows use different banks
+    states = tiling.stored_bytes();
+    partial = states + 2 * partition.rows * tiling.row_bytes;
+    cells = partial + round_up(tiling.split * partition.rows * partial_stride * math_bytes, kVector);
+    own_states = cells + rounds_of(partition) * kThreads * math_bytes;
+    staged = own_states + rounds_of(partition) * kThreads * scalar_bytes;
     lengths = staged + kRoundsAtOnce * kThreads * scalar_bytes;
-    deliveries = lengths + division.rows * int(sizeof(int64_t));
+    deliveries = lengths + partition.rows * int(sizeof(int64_t));
     bytes = deliveries + kDeliveriesBytes;
   }
 };
@@ -94,7 +94,7 @@ struct ForwardLayout {
 // Backward: the transposed weights of the block's units times the gradients of their gates gives a part of
 // the sums for all units of the chain; each is sent to the block that owns the unit.
 struct BackwardLayout {
-  Product product;
+  Tiling tiling;
   int d_z;         // [2][rows][row_bytes]: gradients of the block's gates, in this step and the one before
   int received;    // [2][groups of rows][sources][units][kGroup]: parts of the sums, if the exchange is local
   int direct;      // [rounds][kThreads]: gradients of h that do not go through the product
@@ -104,23 +104,24 @@ struct BackwardLayout {
   int bytes;
   int sources;  // of parts of a sum: the warps of the chain that share a tile
 
-  __host__ __device__ BackwardLayout(const Division& division, int gates, int scalar_bytes, int math_bytes,
+  __host__ __device__ BackwardLayout(const Partition& partition, int gates, int scalar_bytes, int math_bytes,
                                      int held)
-      : product(division.blocks * division.units, gates * division.units * scalar_bytes, division.held_tiles,
-                held) {
-    const int pairs = rounds_of(division) * kThreads;
-    sources = division.blocks * product.split;
-    d_z = product.stored_bytes();
-    received = d_z + 2 * division.rows * product.row_bytes;
-    direct = received + (division.exchange == Exchange::kGrid ? 0 : 2 * received_size(division) * math_bytes);
+      : tiling(partition.blocks * partition.units, gates * partition.units * scalar_bytes,
+               partition.held_tiles, held) {
+    const int pairs = rounds_of(partition) * kThreads;
+    sources = partition.blocks * tiling.split;
+    d_z = tiling.stored_bytes();
+    received = d_z + 2 * partition.rows * tiling.row_bytes;
+    direct =
+        received + (partition.exchange == Exchange::kGrid ? 0 : 2 * received_size(partition) * math_bytes);
     d_cells = direct + pairs * math_bytes;
     lengths = d_cells + pairs * math_bytes;
-    deliveries = lengths + division.rows * int(sizeof(int64_t));
+    deliveries = lengths + partition.rows * int(sizeof(int64_t));
     bytes = deliveries + kDeliveriesBytes;
   }
 
   // How many numbers a block receives in a step.
-  __host__ __device__ int received_size(const Division& division) const {
-    return division.rows * division.units * sources;
+  __host__ __device__ int received_size(const Partition& partition) const {
+    return partition.rows * partition.units * sources;
   }
 };

@@ -2,7 +2,7 @@
 // product over all steps afterwards.
 #pragma once
 
-#include "cells.h"
+#include "../cells.h"
 #include "chain.cuh"
 #include "product.cuh"
 
@@ -14,26 +14,26 @@ struct alignas(2 * sizeof(math_t)) TwoRows {
 
 template <typename Cell, typename Unit, int kHeldTiles>
 class BackwardBlock {
-  using scalar_t = typename Unit::Scalar;
-  using math_t = typename Unit::Math;
+  using scalar_t = typename Unit::scalar_t;
+  using math_t = typename Unit::math_t;
   static constexpr int kGates = Cell::kGates, kSaved = Cell::kSaved;
 
  public:
   __device__ BackwardBlock(const BackwardWork& work, char* memory)
       : arrays_(work.arrays),
         sizes_(work.sizes),
-        division_(work.division),
-        layout_(work.division, kGates, sizeof(scalar_t), sizeof(math_t), Unit::kHeld),
-        chain_(work.division, work.first_chain),
+        partition_(work.partition),
+        layout_(work.partition, kGates, sizeof(scalar_t), sizeof(math_t), Unit::kHeld),
+        chain_(work.partition, work.first_chain),
         grid_barrier_(chain_, work.arrivals),
-        deliveries_(memory + layout_.deliveries, layout_.received_size(division_) * int(sizeof(math_t))),
+        deliveries_(memory + layout_.deliveries, layout_.received_size(partition_) * int(sizeof(math_t))),
         memory_(memory),
         received_(received(static_cast<math_t*>(work.exchange))),
-        share_(division_, chain_, sizes_),
+        mapping_(partition_, chain_, sizes_),
         lengths_(memory + layout_.lengths),
-        weights_(layout_.product, memory,
+        weights_(layout_.tiling, memory,
                  {static_cast<const scalar_t*>(arrays_.weights), arrays_.weights_stride, sizes_.state,
-                  int64_t(chain_.rank) * division_.units, division_.units, kGates, true}) {}
+                  int64_t(chain_.rank) * partition_.units, partition_.units, kGates, true}) {}
 
   __device__ void run() {
     start();
@@ -53,7 +53,7 @@ class BackwardBlock {
       char* const gradients = gate_gradients(step);
       const int64_t t = first + direction * step;
       Cursor<scalar_t, kSaved> to = cursors.d_z;
-      for_all_rounds(share_.valid_rounds, [&](auto count, int round) __attribute__((always_inline)) {
+      for_all_rounds(mapping_.valid_rounds, [&](auto count, int round) __attribute__((always_inline)) {
         constexpr int kRounds = decltype(count)::value;
         Gates gates[kRounds];
         math_t d_h[kRounds];
@@ -61,14 +61,14 @@ class BackwardBlock {
 #pragma unroll
         for (int i = 0; i < kRounds; ++i) gates[i] = read(inputs[i], d_h[i], round + i);
         // As in forward: the inputs of the next step are loaded now.
-        if (round + kRounds < share_.valid_rounds) {
+        if (round + kRounds < mapping_.valid_rounds) {
           load(inputs, cursors, round + kRounds, is_last);
         } else {
           cursors.advance();
           if (!is_last) load(inputs, cursors, 0, step + 2 == sizes_.steps);
         }
 #pragma unroll
-        for (int i = 0; i < kRounds; ++i) compute(gates[i], t < lengths_[share_.row(round + i)]);
+        for (int i = 0; i < kRounds; ++i) compute(gates[i], t < lengths_[mapping_.row(round + i)]);
 #pragma unroll
         for (int i = 0; i < kRounds; ++i) store(gates[i], to, gradients, round + i);
       });
@@ -88,14 +88,14 @@ class BackwardBlock {
     Cursor<scalar_t, 1> h0, cell0;
 
     __device__ Cursors(const BackwardBlock& block, int64_t first, int direction)
-        : z(block.arrays_.z, block.share_, block.sizes_, first, direction),
-          d_z(block.arrays_.d_z, block.share_, block.sizes_, first, direction),
-          outputs(block.arrays_.outputs, block.share_, block.sizes_, first + direction, direction),
-          cells(block.arrays_.cells, block.share_, block.sizes_, first, direction),
-          grad_outputs(block.arrays_.grad_outputs, block.share_, block.sizes_, first, direction),
-          old_cells(block.arrays_.cells, block.share_, block.sizes_, first + direction, direction),
-          h0(block.arrays_.h0, block.share_, block.sizes_),
-          cell0(block.arrays_.cell0, block.share_, block.sizes_) {}
+        : z(block.arrays_.z, block.mapping_, block.sizes_, first, direction),
+          d_z(block.arrays_.d_z, block.mapping_, block.sizes_, first, direction),
+          outputs(block.arrays_.outputs, block.mapping_, block.sizes_, first + direction, direction),
+          cells(block.arrays_.cells, block.mapping_, block.sizes_, first, direction),
+          grad_outputs(block.arrays_.grad_outputs, block.mapping_, block.sizes_, first, direction),
+          old_cells(block.arrays_.cells, block.mapping_, block.sizes_, first + direction, direction),
+          h0(block.arrays_.h0, block.mapping_, block.sizes_),
+          cell0(block.arrays_.cell0, block.mapping_, block.sizes_) {}
 
     __device__ void advance() {
       z.advance(), d_z.advance(), outputs.advance(), cells.advance(), grad_outputs.advance();
@@ -118,7 +118,7 @@ class BackwardBlock {
   // The start of what this block receives: [2][groups of rows][sources][units][kGroup].
   __device__ math_t* received(math_t* in_global_memory) const {
     if (chain_.exchange != Exchange::kGrid) return reinterpret_cast<math_t*>(memory_ + layout_.received);
-    return in_global_memory + blockIdx.x * int64_t(2 * layout_.received_size(division_));
+    return in_global_memory + blockIdx.x * int64_t(2 * layout_.received_size(partition_));
   }
 
   // Where a row of the batch is among the kGroup numbers of a unit. Pairs of rows change places from unit to
@@ -128,7 +128,7 @@ class BackwardBlock {
   // The gradients of the block's gates: [rows][row_bytes]. Two buffers take turns, because the parts of d_h
   // for this block may all have arrived while some of its warps still multiply for others.
   __device__ char* gate_gradients(int64_t step) const {
-    return memory_ + layout_.d_z + step % 2 * division_.rows * layout_.product.row_bytes;
+    return memory_ + layout_.d_z + step % 2 * partition_.rows * layout_.tiling.row_bytes;
   }
 
   // The gradient of h that does not go through the product.
@@ -140,17 +140,17 @@ class BackwardBlock {
   }
 
   __device__ void start() {
-    const int numbers = 2 * division_.rows * layout_.product.row_bytes / int(sizeof(scalar_t));
+    const int numbers = 2 * partition_.rows * layout_.tiling.row_bytes / int(sizeof(scalar_t));
     for (int i = threadIdx.x; i < numbers; i += kThreads)
       reinterpret_cast<scalar_t*>(gate_gradients(0))[i] = scalar_t(0.0f);
-    const Cursor<scalar_t, 1> grad_h(arrays_.grad_h, share_, sizes_),
-        grad_cell(arrays_.grad_cell, share_, sizes_);
-    for (int round = 0; round < share_.rounds; ++round) {
-      const bool is_valid = round < share_.valid_rounds;
+    const Cursor<scalar_t, 1> grad_h(arrays_.grad_h, mapping_, sizes_),
+        grad_cell(arrays_.grad_cell, mapping_, sizes_);
+    for (int round = 0; round < mapping_.rounds; ++round) {
+      const bool is_valid = round < mapping_.valid_rounds;
       direct(round) = grad_h.is_there() && is_valid ? math_t(grad_h(round)) : math_t(0);
       d_cell(round) = grad_cell.is_there() && is_valid ? math_t(grad_cell(round)) : math_t(0);
     }
-    lengths_.load(arrays_.lengths, sizes_, int64_t(chain_.index) * division_.rows, division_.rows);
+    lengths_.load(arrays_.lengths, sizes_, int64_t(chain_.index) * partition_.rows, partition_.rows);
     __syncthreads();
     if (chain_.exchange == Exchange::kCluster) deliveries_.start();
   }
@@ -161,7 +161,7 @@ class BackwardBlock {
 #pragma unroll
     for (int i = 0; i < kRoundsAtOnce; ++i) {
       const int round = first_round + i;
-      if (round >= share_.valid_rounds) continue;
+      if (round >= mapping_.valid_rounds) continue;
 #pragma unroll
       for (int k = 0; k < kSaved; ++k) inputs[i].z[k].load(cursors.z(round, k));
       inputs[i].old_h.load(is_last ? cursors.h0(round) : cursors.outputs(round));
@@ -180,14 +180,14 @@ class BackwardBlock {
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) sums[i] = direct(round + i);
     if (step == 0) return;
-    const int size = division_.units * kGroup;
+    const int size = partition_.units * kGroup;
     const math_t* parts[kRounds];
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
-      const int row = share_.row(round + i);
-      parts[i] = received_ + step % 2 * layout_.received_size(division_) +
-                 row / kGroup * layout_.sources * size + share_.unit * kGroup +
-                 place_of(row % kGroup, share_.unit);
+      const int row = mapping_.row(round + i);
+      parts[i] = received_ + step % 2 * layout_.received_size(partition_) +
+                 row / kGroup * layout_.sources * size + mapping_.unit * kGroup +
+                 place_of(row % kGroup, mapping_.unit);
     }
 #pragma unroll 8
     for (int source = 0; source < layout_.sources; ++source)
@@ -225,12 +225,13 @@ class BackwardBlock {
     direct(round) = gates.d_h;
     d_cell(round) = gates.d_cell;
     scalar_t* const row =
-        reinterpret_cast<scalar_t*>(gradients + share_.row(round) * layout_.product.row_bytes) + share_.unit;
+        reinterpret_cast<scalar_t*>(gradients + mapping_.row(round) * layout_.tiling.row_bytes) +
+        mapping_.unit;
 #pragma unroll
     for (int k = 0; k < kSaved; ++k) to(round, k) = gates.d_z[k];
 #pragma unroll
     for (int gate = 0; gate < kGates; ++gate)
-      row[gate * division_.units] = Unit::to_factor(scalar_t(gates.d_z[Cell::recurrent(gate)]));
+      row[gate * partition_.units] = Unit::to_factor(scalar_t(gates.d_z[Cell::recurrent(gate)]));
   }
 
   // Where a lane's sums of half a tile go: to the block that owns the unit.
@@ -241,7 +242,7 @@ class BackwardBlock {
 
   __device__ Destination destination(int tile, int half) const {
     const int unit_of_chain = tile * kTile + half * 8 + threadIdx.x % kWarp / 4;
-    const int block = unit_of_chain / division_.units, unit = unit_of_chain % division_.units;
+    const int block = unit_of_chain / partition_.units, unit = unit_of_chain % partition_.units;
     if (block >= chain_.blocks) return {0, -1};
     return {chain_.exchange == Exchange::kCluster ? deliveries_.memory_of(block) : block,
             unit * kGroup + place_of(threadIdx.x % 4 * 2, unit)};
@@ -265,14 +266,14 @@ class BackwardBlock {
   template <Exchange kExchange>
   __device__ __forceinline__ void multiply_and_send(const char* gradients, int64_t number,
                                                     const Destinations& destinations) const {
-    const int split = layout_.product.split;
+    const int split = layout_.tiling.split;
     const int source = chain_.rank * split + threadIdx.x / kWarp % split;
-    const int size = division_.units * kGroup;
-    for (int row = 0; row < division_.rows; row += kGroup) {
-      math_t* const to = received_ + number % 2 * layout_.received_size(division_) +
+    const int size = partition_.units * kGroup;
+    for (int row = 0; row < partition_.rows; row += kGroup) {
+      math_t* const to = received_ + number % 2 * layout_.received_size(partition_) +
                          (row / kGroup * layout_.sources + source) * size;
       weights_.multiply_rows(
-          gradients + row * layout_.product.row_bytes,
+          gradients + row * layout_.tiling.row_bytes,
           [&](int i, const math_t(&top)[2], const math_t(&bottom)[2]) {
             send<kExchange>(number, destinations[i][0], to, top);
             send<kExchange>(number, destinations[i][1], to, bottom);
@@ -293,7 +294,7 @@ class BackwardBlock {
     if constexpr (kExchange == Exchange::kCluster)
       return deliveries_.send(number, destination.block, to, two);
     if constexpr (kExchange == Exchange::kGrid)
-      to += (int(destination.block) - chain_.rank) * int64_t(2 * layout_.received_size(division_));
+      to += (int(destination.block) - chain_.rank) * int64_t(2 * layout_.received_size(partition_));
     *reinterpret_cast<TwoRows<math_t>*>(to) = two;
   }
 
@@ -305,8 +306,9 @@ class BackwardBlock {
   }
 
   __device__ void finish() const {
-    const Cursor<scalar_t, 1> d_h0(arrays_.d_h0, share_, sizes_), d_cell0(arrays_.d_cell0, share_, sizes_);
-    for (int round = 0; round < share_.valid_rounds; ++round) {
+    const Cursor<scalar_t, 1> d_h0(arrays_.d_h0, mapping_, sizes_),
+        d_cell0(arrays_.d_cell0, mapping_, sizes_);
+    for (int round = 0; round < mapping_.valid_rounds; ++round) {
       math_t d_h[1];
       sum_d_h(d_h, round, sizes_.steps);
       d_h0(round) = d_h[0];
@@ -314,16 +316,16 @@ class BackwardBlock {
     }
   }
 
-  const Backward& arrays_;
+  const BackwardArrays<void>& arrays_;
   const Sizes& sizes_;
-  const Division& division_;
+  const Partition& partition_;
   const BackwardLayout layout_;
   const Chain chain_;
   GridBarrier grid_barrier_;
   const Deliveries deliveries_;
   char* const memory_;
   math_t* const received_;  // in shared memory, or in global memory if the exchange is there
-  const Share share_;
+  const ThreadMapping mapping_;
   const Lengths lengths_;
   const Weights<Unit, kHeldTiles> weights_;
 };

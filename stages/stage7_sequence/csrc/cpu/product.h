@@ -12,19 +12,19 @@
 
 #include "simd.h"
 
-namespace {  // each library has its own, as in sequence_autograd.cpp
+namespace {  // each library has its own, as in autograd.cpp
 
 inline int64_t divide_up(int64_t number, int64_t by) { return (number + by - 1) / by; }
 
-// Calls work(thread, threads) in each of at most `threads` threads. work may call barrier(), which waits for
-// all.
-template <typename Work>
-void in_parallel(int64_t threads, const Work& work) {
+// Calls function(thread, threads) in each of at most `threads` threads. It may call barrier(), which
+// waits for all.
+template <typename Function>
+void in_parallel(int64_t threads, const Function& function) {
 #ifdef _OPENMP
 #pragma omp parallel num_threads(threads) if (threads > 1)
-  work(omp_get_thread_num(), omp_get_num_threads());
+  function(omp_get_thread_num(), omp_get_num_threads());
 #else
-  work(0, 1);
+  function(0, 1);
 #endif
 }
 

@@ -1,27 +1,28 @@
-// The product of two matrices on a CPU. torch calls a library for it, which on many CPUs does not use their
-// widest vectors; and the shapes here are long and narrow: one product has the rows of all steps, and few
-// columns.
+// The product of two matrices on a CPU. torch calls a library for it, which on many CPUs does not use
+// their widest vectors; and the shapes here are long and narrow: one product has the rows of all steps,
+// and few columns.
 //
-// A tile of 8 rows and two vectors of columns has its sums in registers. The right matrix is copied into
-// panels, block after block of its rows, so that a panel stays in the cache while all tiles of a thread use
-// it.
+// A tile of 8 rows and two vectors of columns has its sums in registers. The right matrix is copied
+// into panels, block after block of its rows, so that a panel stays in the cache while all tiles of a
+// thread use it.
 #include <ATen/Dispatch.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
-#include "operators.h"
-#include "product_cpu.h"
+#include "../operators/operators.h"
+#include "product.h"
 
-namespace {  // each library has its own, as in sequence_autograd.cpp
+namespace {  // each library has its own, as in autograd.cpp
 
 using at::Tensor;
 
 constexpr int kVectors = 2;
 constexpr int64_t kDepth = 256;  // rows of a panel
 
+// out = left @ right + bias
 template <typename math_t>
-struct Product {
+struct Gemm {
   Matrix<math_t> left;   // [M,K]
   Matrix<math_t> right;  // [K,N]
   const math_t* bias;    // [N], or null for zeros
@@ -80,7 +81,7 @@ struct Product {
 };
 
 template <typename math_t>
-void run(const Product<math_t>& shared) {
+void run(const Gemm<math_t>& shared) {
   const int64_t threads =
       std::min(useful_threads(double(shared.M) * shared.N * shared.K), divide_up(shared.M, 8));
   const int64_t columns = kVectors * simd::vector_bytes() / sizeof(math_t);
@@ -90,12 +91,12 @@ void run(const Product<math_t>& shared) {
   math_t* const first_panel = panels.template mutable_data_ptr<math_t>();
   in_parallel(threads, [&](int64_t thread, int64_t count) {
     simd::run([&](auto registers) __attribute__((always_inline)) {
-      const Product<math_t> product = shared;
+      const Gemm<math_t> gemm = shared;
       // Whole tiles of rows, except at the end.
-      const int64_t tiles = divide_up(product.M, 8);
-      product.template compute_rows<decltype(registers)>(
-          tiles * thread / count * 8, std::min(product.M, tiles * (thread + 1) / count * 8),
-          first_panel + thread * size);
+      const int64_t tiles = divide_up(gemm.M, 8);
+      gemm.template compute_rows<decltype(registers)>(tiles * thread / count * 8,
+                                                      std::min(gemm.M, tiles * (thread + 1) / count * 8),
+                                                      first_panel + thread * size);
     });
   });
 }
@@ -113,9 +114,8 @@ Tensor product(const Tensor& left,                // [M,K]
     auto matrix_of = [](const Tensor& tensor) {
       return Matrix<scalar_t>{tensor.const_data_ptr<scalar_t>(), tensor.stride(0), tensor.stride(1)};
     };
-    run(Product<scalar_t>{matrix_of(left), matrix_of(right),
-                          bias ? bias->const_data_ptr<scalar_t>() : nullptr, out.mutable_data_ptr<scalar_t>(),
-                          M, N, K});
+    run(Gemm<scalar_t>{matrix_of(left), matrix_of(right), bias ? bias->const_data_ptr<scalar_t>() : nullptr,
+                       out.mutable_data_ptr<scalar_t>(), M, N, K});
   });
   return out;
 }

@@ -1,7 +1,7 @@
-// What the kernels get: the arrays and how the work on them is divided.
+// What the kernels get: the arrays, and how the work on them is divided.
 #pragma once
 
-#include "recurrence.h"
+#include "plan.h"
 
 // `exchange` is for chains that exchange in global memory:
 //   forward   [2][chains at once][rows][row_bytes]: states
@@ -10,13 +10,13 @@ template <typename Arrays>
 struct Work {
   Arrays arrays;
   Sizes sizes;
-  Division division;
+  Partition partition;
   int first_chain;
   unsigned* arrivals;  // [chains at once]: counters, kArrivalBytes apart, if the exchange is in global memory
   void* exchange;
 };
 
-using ForwardWork = Work<Forward>;
-using BackwardWork = Work<Backward>;
+using ForwardWork = Work<ForwardArrays<void>>;
+using BackwardWork = Work<BackwardArrays<void>>;
 
 constexpr int kArrivalBytes = 128;  // apart, so that chains do not count in the same sector

@@ -2,37 +2,37 @@
 // threads divide the rows; only if there are more threads than that, they divide the units, too, and meet
 // after each step.
 //
-// The product of a step reads the weights from a copy in the order in which it needs them, and keeps its sums
-// in registers, where the gates are computed from them. Every sum has the same order whatever the number of
-// threads.
+// The product of a step reads the weights from a copy in the order in which it needs them, and keeps its
+// sums in registers, where the gates are computed from them. Every sum has the same order whatever the
+// number of threads.
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
 
-#include "operators.h"
-#include "product_cpu.h"
+#include "../operators/operators.h"
+#include "product.h"
 #include "simd.h"
 
-namespace {  // each library has its own, as in sequence_autograd.cpp
+namespace {  // each library has its own, as in autograd.cpp
 
 using at::Tensor;
 
 // Threads
 // -------
 
-// A part of the rows and of the blocks of units, from the first to before the last.
-struct Share {
+// Some of the rows and of the blocks of units, from the first to before the last.
+struct Range {
   int64_t first_row, last_row, first_block, last_block;
 };
 
-// How threads divide the work: into groups that have rows of their own. The threads of a group divide the
-// units.
-struct Division {
+// Threads in groups that have rows of their own. The threads of a group divide the units.
+struct ThreadGroups {
   int64_t groups, threads_of_group;
 
-  Share share_of(int64_t thread, int64_t rows, int64_t blocks) const {
+  // What a thread computes.
+  Range range_of(int64_t thread, int64_t rows, int64_t blocks) const {
     const int64_t group = thread / threads_of_group, member = thread % threads_of_group;
     if (group >= groups) return {};
     return {rows * group / groups, rows * (group + 1) / groups, blocks * member / threads_of_group,
@@ -42,7 +42,7 @@ struct Division {
 
 // With at least 8 rows, a thread computes longer than it waits for the weights from its caches. Threads that
 // meet after each step need enough work in it: `work` is the number of multiplications for one row.
-Division divide(int64_t threads, int64_t rows, int64_t blocks, int64_t work) {
+ThreadGroups group_threads(int64_t threads, int64_t rows, int64_t blocks, int64_t work) {
   constexpr int64_t kRowsOfGroup = 8, kWorkOfStep = 1 << 15;
   const int64_t groups = std::clamp<int64_t>(rows / kRowsOfGroup, 1, threads);
   const int64_t useful = divide_up(rows, groups) * work / kWorkOfStep;
@@ -67,19 +67,10 @@ struct Sequence {
 // math_t is the type of all arithmetic, float for half and bfloat16. A block is a vector of units; `padded`
 // is the number of units in whole blocks.
 template <typename Cell, typename math_t>
-struct Forward : Sequence {
+struct ForwardPass : Sequence {
   static constexpr int G = Cell::kGates, K = Cell::kSaved;
 
-  const math_t* x;         // [T,B,G,S]
-  Matrix<math_t> weights;  // [G*S,S]
-  const math_t* bias;      // [G,S], or null
-  const math_t* h0;        // [B,S]
-  const math_t* cell0;     // [B,S], or null if the cell has none
-  math_t* outputs;         // [T,B,S]
-  math_t* h;               // [B,S]
-  math_t* cell;            // [B,S], or null
-  math_t* cells;           // [T,B,S], or null if not saved
-  math_t* z;               // [T,B,K,S], or null if not saved
+  ForwardArrays<math_t> arrays;
   int64_t padded;
   math_t* panel;         // [blocks][S][G][units of a block]
   math_t* states;        // [2,B,padded]: h before and after the current step
@@ -96,44 +87,47 @@ struct Forward : Sequence {
           const int64_t unit = block * size + lane;
           math_t* const to = panel + (block * S * G + gate) * size + lane;
           for (int64_t k = 0; k < S; ++k)
-            to[k * G * size] = unit < S ? weights.at(gate * S + unit, k) : math_t(0);
+            to[k * G * size] =
+                unit < S ? arrays.weights[(gate * S + unit) * arrays.weights_stride + k] : math_t(0);
         }
   }
 
-  // The state before the first step, of the rows and units of a share.
+  // The state before the first step, of the rows and units of a range.
   template <int kBytes>
-  ALWAYS_INLINE void begin(const Share& share) const {
+  ALWAYS_INLINE void begin(const Range& range) const {
     using V = simd::Vector<math_t, kBytes>;
-    for (int64_t row = share.first_row; row < share.last_row; ++row)
-      for (int64_t unit = share.first_block * V::size; unit < share.last_block * V::size; unit += V::size) {
+    for (int64_t row = range.first_row; row < range.last_row; ++row)
+      for (int64_t unit = range.first_block * V::size; unit < range.last_block * V::size; unit += V::size) {
         const int64_t count = std::min<int64_t>(V::size, S - unit), at = row * padded + unit;
-        simd::store(state_before(0) + at, simd::load<V>(h0 + row * S + unit, count));
-        if (Cell::kHasCell) simd::store(current_cell + at, simd::load<V>(cell0 + row * S + unit, count));
+        simd::store(state_before(0) + at, simd::load<V>(arrays.h0 + row * S + unit, count));
+        if (Cell::kHasCell)
+          simd::store(current_cell + at, simd::load<V>(arrays.cell0 + row * S + unit, count));
       }
   }
 
   template <int kBytes>
-  ALWAYS_INLINE void end(const Share& share) const {
+  ALWAYS_INLINE void end(const Range& range) const {
     using V = simd::Vector<math_t, kBytes>;
-    for (int64_t row = share.first_row; row < share.last_row; ++row)
-      for (int64_t unit = share.first_block * V::size; unit < share.last_block * V::size; unit += V::size) {
+    for (int64_t row = range.first_row; row < range.last_row; ++row)
+      for (int64_t unit = range.first_block * V::size; unit < range.last_block * V::size; unit += V::size) {
         const int64_t count = std::min<int64_t>(V::size, S - unit), at = row * padded + unit;
-        simd::store(h + row * S + unit, simd::load<V>(state_before(T) + at), count);
-        if (Cell::kHasCell) simd::store(cell + row * S + unit, simd::load<V>(current_cell + at), count);
+        simd::store(arrays.h + row * S + unit, simd::load<V>(state_before(T) + at), count);
+        if (Cell::kHasCell)
+          simd::store(arrays.cell + row * S + unit, simd::load<V>(current_cell + at), count);
       }
   }
 
   template <typename Registers>
-  ALWAYS_INLINE void compute_step(int64_t step, const Share& share) const {
+  ALWAYS_INLINE void compute_step(int64_t step, const Range& range) const {
     using V = simd::Vector<math_t, Registers::kBytes>;
     const math_t* const old_h = state_before(step);
-    for (int64_t block = share.first_block; block < share.last_block; ++block) {
+    for (int64_t block = range.first_block; block < range.last_block; ++block) {
       const int64_t unit = block * V::size;
       V start[G] = {};
-      if (bias)
+      if (arrays.bias)
         for (int gate = 0; gate < G; ++gate)
-          start[gate] = simd::load<V>(bias + gate * S + unit, std::min<int64_t>(V::size, S - unit));
-      for_tiles<Registers::kRows>(share.first_row, share.last_row,
+          start[gate] = simd::load<V>(arrays.bias + gate * S + unit, std::min<int64_t>(V::size, S - unit));
+      for_tiles<Registers::kRows>(range.first_row, range.last_row,
                                   [&](auto rows, int64_t row) __attribute__((always_inline)) {
                                     V sums[rows][G];
                                     for (int r = 0; r < rows; ++r)
@@ -153,11 +147,11 @@ struct Forward : Sequence {
     const int64_t count = std::min<int64_t>(V::size, S - unit);
     V of_input[G], pre_activations[K];
     for (int gate = 0; gate < G; ++gate)
-      of_input[gate] = simd::load<V>(x + (of_row * G + gate) * S + unit, count);
+      of_input[gate] = simd::load<V>(arrays.x + (of_row * G + gate) * S + unit, count);
     Cell::pre_activations(pre_activations, of_input, recurrent);
     for (int k = 0; k < K; ++k) {
       pre_activations[k] = simd::round_to(rounding, pre_activations[k]);
-      if (z) simd::store(z + (of_row * K + k) * S + unit, pre_activations[k], count);
+      if (arrays.z) simd::store(arrays.z + (of_row * K + k) * S + unit, pre_activations[k], count);
     }
 
     const V old_h = simd::load<V>(state_before(step) + at);
@@ -169,14 +163,14 @@ struct Forward : Sequence {
       simd::store(current_cell + at, simd::round_to(rounding, new_cell));
     }
     simd::store(state_before(step + 1) + at, new_h);
-    simd::store(outputs + of_row * S + unit, new_h, count);
-    if (Cell::kHasCell && cells)
-      simd::store(cells + of_row * S + unit, simd::load<V>(current_cell + at), count);
+    simd::store(arrays.outputs + of_row * S + unit, new_h, count);
+    if (Cell::kHasCell && arrays.cells)
+      simd::store(arrays.cells + of_row * S + unit, simd::load<V>(current_cell + at), count);
   }
 };
 
 template <typename Cell, typename math_t>
-void run(Forward<Cell, math_t> shared) {
+void run(ForwardPass<Cell, math_t> shared) {
   constexpr int G = Cell::kGates;
   const int64_t size = simd::vector_bytes() / sizeof(math_t), blocks = divide_up(shared.S, size);
   const int64_t B = shared.B, S = shared.S, T = shared.T;
@@ -189,21 +183,21 @@ void run(Forward<Cell, math_t> shared) {
   shared.current_cell = shared.states + 2 * B * shared.padded;
 
   in_parallel(useful_threads(double(T) * B * G * S * S), [&](int64_t thread, int64_t threads) {
-    const Division division = divide(threads, B, blocks, G * S * S);
-    const Share share = division.share_of(thread, B, blocks);
+    const ThreadGroups groups = group_threads(threads, B, blocks, G * S * S);
+    const Range range = groups.range_of(thread, B, blocks);
     simd::run([&](auto registers) __attribute__((always_inline)) {
       using Registers = decltype(registers);
       const auto pass = shared;  // a copy of its own, so that g++ sees that no store changes it
       if (T)
         pass.template fill_panel<Registers::kBytes>(blocks * thread / threads,
                                                     blocks * (thread + 1) / threads);
-      pass.template begin<Registers::kBytes>(share);
+      pass.template begin<Registers::kBytes>(range);
       barrier();
       for (int64_t step = 0; step < T; ++step) {
-        pass.template compute_step<Registers>(step, share);
-        if (division.threads_of_group > 1) barrier();
+        pass.template compute_step<Registers>(step, range);
+        if (groups.threads_of_group > 1) barrier();
       }
-      pass.template end<Registers::kBytes>(share);
+      pass.template end<Registers::kBytes>(range);
     });
   });
 }
@@ -213,21 +207,10 @@ void run(Forward<Cell, math_t> shared) {
 
 // A block is a pair of vectors of units.
 template <typename Cell, typename math_t>
-struct Backward : Sequence {
+struct BackwardPass : Sequence {
   static constexpr int G = Cell::kGates, K = Cell::kSaved, kVectors = 2;
 
-  const math_t* grad_outputs;  // [T,B,S], or null for zeros
-  const math_t* grad_h;        // [B,S], or null for zeros
-  const math_t* grad_cell;     // [B,S], or null for zeros
-  Matrix<math_t> weights;      // [G*S,S]
-  const math_t* h0;            // [B,S]
-  const math_t* cell0;         // [B,S], or null if the cell has none
-  const math_t* outputs;       // [T,B,S]
-  const math_t* cells;         // [T,B,S], or null
-  const math_t* z;             // [T,B,K,S]
-  math_t* d_z;                 // [T,B,K,S]
-  math_t* d_h0;                // [B,S]
-  math_t* d_cell0;             // [B,S], or null
+  BackwardArrays<math_t> arrays;
   int64_t padded;
   math_t* panel;        // [blocks][G*S][units of a block]
   math_t* d_recurrent;  // [2,B,G*S]: the gradients of the recurrent parts, in this step and the one before
@@ -243,63 +226,66 @@ struct Backward : Sequence {
       for (int64_t k = 0; k < G * S; ++k)
         for (int64_t lane = 0; lane < size; ++lane) {
           const int64_t unit = block * size + lane;
-          panel[(block * G * S + k) * size + lane] = unit < S ? weights.at(k, unit) : math_t(0);
+          panel[(block * G * S + k) * size + lane] =
+              unit < S ? arrays.weights[k * arrays.weights_stride + unit] : math_t(0);
         }
   }
 
-  // Calls function(row, unit, count, at) for each vector of units of a share, `count` of them units of the
-  // cell.
+  // Calls function(row, unit, count, at) for each vector of units of a range, `count` of them units
+  // of the cell.
   template <typename V, typename Function>
-  ALWAYS_INLINE void for_vectors(const Share& share, const Function& function) const {
-    const int64_t last = std::min(S, share.last_block * kVectors * V::size);
-    for (int64_t row = share.first_row; row < share.last_row; ++row)
-      for (int64_t unit = share.first_block * kVectors * V::size; unit < last; unit += V::size)
+  ALWAYS_INLINE void for_vectors(const Range& range, const Function& function) const {
+    const int64_t last = std::min(S, range.last_block * kVectors * V::size);
+    for (int64_t row = range.first_row; row < range.last_row; ++row)
+      for (int64_t unit = range.first_block * kVectors * V::size; unit < last; unit += V::size)
         function(row, unit, std::min<int64_t>(V::size, S - unit), row * padded + unit);
   }
 
   template <int kBytes>
-  ALWAYS_INLINE void begin(const Share& share) const {
+  ALWAYS_INLINE void begin(const Range& range) const {
     using V = simd::Vector<math_t, kBytes>;
     for_vectors<V>(
-        share, [&](int64_t row, int64_t unit, int64_t count, int64_t at) __attribute__((always_inline)) {
-          simd::store(d_h + at, grad_h ? simd::load<V>(grad_h + row * S + unit, count) : V(0));
+        range, [&](int64_t row, int64_t unit, int64_t count, int64_t at) __attribute__((always_inline)) {
+          simd::store(d_h + at, arrays.grad_h ? simd::load<V>(arrays.grad_h + row * S + unit, count) : V(0));
           if (Cell::kHasCell)
-            simd::store(d_cell + at, grad_cell ? simd::load<V>(grad_cell + row * S + unit, count) : V(0));
+            simd::store(d_cell + at,
+                        arrays.grad_cell ? simd::load<V>(arrays.grad_cell + row * S + unit, count) : V(0));
         });
   }
 
   template <int kBytes>
-  ALWAYS_INLINE void end(const Share& share) const {
+  ALWAYS_INLINE void end(const Range& range) const {
     using V = simd::Vector<math_t, kBytes>;
-    for_vectors<V>(share,
+    for_vectors<V>(range,
                    [&](int64_t row, int64_t unit, int64_t count, int64_t at) __attribute__((always_inline)) {
-                     simd::store(d_h0 + row * S + unit, simd::load<V>(d_h + at), count);
+                     simd::store(arrays.d_h0 + row * S + unit, simd::load<V>(d_h + at), count);
                      if (Cell::kHasCell)
-                       simd::store(d_cell0 + row * S + unit, simd::load<V>(d_cell + at), count);
+                       simd::store(arrays.d_cell0 + row * S + unit, simd::load<V>(d_cell + at), count);
                    });
   }
 
   // The gradients of z in one step, and the parts of those of the state before that do not pass the product.
   template <int kBytes>
-  ALWAYS_INLINE void compute_gates(int64_t step, const Share& share) const {
+  ALWAYS_INLINE void compute_gates(int64_t step, const Range& range) const {
     using V = simd::Vector<math_t, kBytes>;
     const int64_t time = time_of(step);
-    const math_t* const old_h = step ? outputs + time_of(step - 1) * B * S : h0;
-    const math_t* const old_cell = step ? cells + time_of(step - 1) * B * S : cell0;
-    for_vectors<V>(share,
+    const math_t* const old_h = step ? arrays.outputs + time_of(step - 1) * B * S : arrays.h0;
+    const math_t* const old_cell = step ? arrays.cells + time_of(step - 1) * B * S : arrays.cell0;
+    for_vectors<V>(range,
                    [&](int64_t row, int64_t unit, int64_t count, int64_t at) __attribute__((always_inline)) {
                      const int64_t of_row = time * B + row;
                      V above = simd::load<V>(d_h + at), d_pre_activations[K] = {};
-                     if (grad_outputs) above += simd::load<V>(grad_outputs + of_row * S + unit, count);
+                     if (arrays.grad_outputs)
+                       above += simd::load<V>(arrays.grad_outputs + of_row * S + unit, count);
                      if (has(row, time)) {
                        V pre_activations[K];
                        for (int k = 0; k < K; ++k)
-                         pre_activations[k] = simd::load<V>(z + (of_row * K + k) * S + unit, count);
+                         pre_activations[k] = simd::load<V>(arrays.z + (of_row * K + k) * S + unit, count);
                        V above_cell = 0, before = 0, after = 0;
                        if (Cell::kHasCell) {
                          above_cell = simd::load<V>(d_cell + at);
                          before = simd::load<V>(old_cell + row * S + unit, count);
-                         after = simd::load<V>(cells + of_row * S + unit, count);
+                         after = simd::load<V>(arrays.cells + of_row * S + unit, count);
                        }
                        above = Cell::backward(d_pre_activations, pre_activations,
                                               simd::load<V>(old_h + row * S + unit, count), before, after,
@@ -309,7 +295,7 @@ struct Backward : Sequence {
                      simd::store(d_h + at, above);
                      for (int k = 0; k < K; ++k) {
                        d_pre_activations[k] = simd::round_to(rounding, d_pre_activations[k]);
-                       simd::store(d_z + (of_row * K + k) * S + unit, d_pre_activations[k], count);
+                       simd::store(arrays.d_z + (of_row * K + k) * S + unit, d_pre_activations[k], count);
                      }
                      for (int gate = 0; gate < G; ++gate)
                        simd::store(d_recurrent_of(step) + (row * G + gate) * S + unit,
@@ -319,12 +305,12 @@ struct Backward : Sequence {
 
   // Adds the parts of the state's gradient that pass the product.
   template <typename Registers>
-  ALWAYS_INLINE void compute_product(int64_t step, const Share& share) const {
+  ALWAYS_INLINE void compute_product(int64_t step, const Range& range) const {
     using V = simd::Vector<math_t, Registers::kBytes>;
     const math_t* const rows_in = d_recurrent_of(step);
-    for (int64_t block = share.first_block; block < share.last_block; ++block)
+    for (int64_t block = range.first_block; block < range.last_block; ++block)
       for_tiles<2 * Registers::kRows>(
-          share.first_row, share.last_row, [&](auto rows, int64_t row) __attribute__((always_inline)) {
+          range.first_row, range.last_row, [&](auto rows, int64_t row) __attribute__((always_inline)) {
             V sums[rows][kVectors] = {};
             add_product<rows, kVectors, V>(sums, {rows_in + row * G * S, G * S, 1},
                                            panel + block * G * S * kVectors * V::size, G * S);
@@ -338,8 +324,8 @@ struct Backward : Sequence {
 };
 
 template <typename Cell, typename math_t>
-void run(Backward<Cell, math_t> shared) {
-  using Pass = Backward<Cell, math_t>;
+void run(BackwardPass<Cell, math_t> shared) {
+  using Pass = BackwardPass<Cell, math_t>;
   constexpr int G = Cell::kGates;
   const int64_t size = Pass::kVectors * simd::vector_bytes() / sizeof(math_t),
                 blocks = divide_up(shared.S, size);
@@ -355,22 +341,22 @@ void run(Backward<Cell, math_t> shared) {
   shared.d_cell = shared.d_h + B * shared.padded;
 
   in_parallel(useful_threads(double(T) * B * G * S * S), [&](int64_t thread, int64_t threads) {
-    const Division division = divide(threads, B, blocks, G * S * S);
-    const Share share = division.share_of(thread, B, blocks);
+    const ThreadGroups groups = group_threads(threads, B, blocks, G * S * S);
+    const Range range = groups.range_of(thread, B, blocks);
     simd::run([&](auto registers) __attribute__((always_inline)) {
       using Registers = decltype(registers);
       const auto pass = shared;  // a copy of its own, so that g++ sees that no store changes it
       if (T)
         pass.template fill_panel<Registers::kBytes>(blocks * thread / threads,
                                                     blocks * (thread + 1) / threads);
-      pass.template begin<Registers::kBytes>(share);
+      pass.template begin<Registers::kBytes>(range);
       barrier();
       for (int64_t step = T - 1; step >= 0; --step) {
-        pass.template compute_gates<Registers::kBytes>(step, share);
-        if (division.threads_of_group > 1) barrier();
-        pass.template compute_product<Registers>(step, share);
+        pass.template compute_gates<Registers::kBytes>(step, range);
+        if (groups.threads_of_group > 1) barrier();
+        pass.template compute_product<Registers>(step, range);
       }
-      pass.template end<Registers::kBytes>(share);
+      pass.template end<Registers::kBytes>(range);
     });
   });
 }
@@ -393,113 +379,49 @@ void check_values(const OptionalTensor& lengths, int64_t T) {
   }
 }
 
-// The tensors that a pass reads are contiguous and of the type in which it computes: float for half and
-// bfloat16.
-OptionalTensor to_math(const OptionalTensor& tensor, at::ScalarType math) {
-  return tensor ? OptionalTensor(tensor->to(math).contiguous()) : tensor;
-}
-
-template <typename number_t>
-const number_t* pointer_to(const OptionalTensor& tensor) {
-  return tensor ? tensor->const_data_ptr<number_t>() : nullptr;
-}
-
-template <typename math_t>
-Matrix<math_t> matrix_of(const Tensor& tensor) {
-  return {tensor.const_data_ptr<math_t>(), tensor.stride(0), tensor.stride(1)};
-}
-
 simd::Rounding rounding_of(at::ScalarType dtype) {
   if (dtype == at::kHalf) return simd::Rounding::kHalf;
   if (dtype == at::kBFloat16) return simd::Rounding::kBfloat16;
   return simd::Rounding::kNone;
 }
 
-// Shapes as in the struct Forward.
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> recurrence(
-    const Tensor& x_any, const Tensor& weights_any, const OptionalTensor& bias_any, const Tensor& h0_any,
-    const OptionalTensor& cell0_any, const OptionalTensor& lengths_any, std::string_view cell_name,
-    bool reverse, std::string_view rung, bool save) {
-  check_recurrence(x_any, weights_any, bias_any, h0_any, cell0_any, lengths_any, cell_name);
-  check_rung(rung);
-  const int64_t T = x_any.size(0), B = x_any.size(1), S = h0_any.size(1);
-  check_values(lengths_any, T);
-  const at::ScalarType dtype = x_any.scalar_type(), math = at::toOpMathType(dtype);
-  const Tensor x = *to_math(x_any, math), h0 = *to_math(h0_any, math), weights = weights_any.to(math);
-  const OptionalTensor bias = to_math(bias_any, math), cell0 = to_math(cell0_any, math);
-  const OptionalTensor lengths = to_math(lengths_any, at::kLong);
-
-  const auto [gates, saved, has_cell] = constants_of(cell_name);
-  auto empty_if = [&](bool wanted, at::IntArrayRef shape) {
-    return at::empty(wanted ? shape : at::IntArrayRef{0}, x.options());
-  };
-  const Tensor outputs = empty_if(true, {T, B, S}), h = empty_if(true, {B, S}),
-               cell = empty_if(has_cell, {B, S});
-  const Tensor cells = empty_if(save && has_cell, {T, B, S}), z = empty_if(save, {T, B, saved * S});
-  with_cell(cell_name, [&](auto policy) {
+ForwardResults recurrence(const ForwardArguments& given) {
+  check_recurrence(given);
+  check_rung(given.rung);
+  const int64_t T = given.x.size(0), B = given.h0.size(0), S = given.h0.size(1);
+  check_values(given.lengths, T);
+  const at::ScalarType dtype = given.x.scalar_type(), math = at::toOpMathType(dtype);
+  const ForwardArguments prepared = prepare(given, math);
+  const ForwardResults made = allocate(prepared);
+  with_cell(given.cell, [&](auto policy) {
     AT_DISPATCH_FLOATING_TYPES(math, "lltm_recurrence", [&] {
-      Forward<decltype(policy), scalar_t> pass = {};
-      static_cast<Sequence&>(pass) = {T, B, S, reverse, pointer_to<int64_t>(lengths), rounding_of(dtype)};
-      pass.x = x.const_data_ptr<scalar_t>();
-      pass.weights = matrix_of<scalar_t>(weights);
-      pass.bias = pointer_to<scalar_t>(bias);
-      pass.h0 = h0.const_data_ptr<scalar_t>();
-      pass.cell0 = pointer_to<scalar_t>(cell0);
-      pass.outputs = outputs.mutable_data_ptr<scalar_t>();
-      pass.h = h.mutable_data_ptr<scalar_t>();
-      pass.cell = cell.mutable_data_ptr<scalar_t>();
-      if (save) {
-        pass.cells = cells.mutable_data_ptr<scalar_t>();
-        pass.z = z.mutable_data_ptr<scalar_t>();
-      }
+      ForwardPass<decltype(policy), scalar_t> pass = {};
+      pass.arrays = arrays_of<scalar_t>(prepared, made);
+      static_cast<Sequence&>(pass) = {T, B, S, given.reverse, pass.arrays.lengths, rounding_of(dtype)};
       run(pass);
     });
   });
-  return {outputs.to(dtype), h.to(dtype), cell.to(dtype), cells.to(dtype), z.to(dtype)};
+  return {made.outputs.to(dtype), made.h.to(dtype), made.cell.to(dtype), made.cells.to(dtype),
+          made.z.to(dtype)};
 }
 
-// Shapes as in the struct Backward.
-std::tuple<Tensor, Tensor, Tensor> recurrence_backward(
-    const OptionalTensor& grad_outputs_any, const OptionalTensor& grad_h_any,
-    const OptionalTensor& grad_cell_any, const Tensor& weights_any, const Tensor& h0_any,
-    const OptionalTensor& cell0_any, const OptionalTensor& lengths_any, const Tensor& outputs_any,
-    const Tensor& cells_any, const Tensor& z_any, std::string_view cell_name, bool reverse,
-    std::string_view rung) {
-  check_recurrence_backward(grad_outputs_any, grad_h_any, grad_cell_any, weights_any, h0_any, cell0_any,
-                            lengths_any, outputs_any, cells_any, z_any, cell_name);
-  check_rung(rung);
-  const int64_t T = z_any.size(0), B = z_any.size(1), S = h0_any.size(1);
-  check_values(lengths_any, T);
-  const at::ScalarType dtype = z_any.scalar_type(), math = at::toOpMathType(dtype);
-  const Tensor weights = weights_any.to(math), h0 = *to_math(h0_any, math),
-               outputs = *to_math(outputs_any, math);
-  const Tensor cells = *to_math(cells_any, math), z = *to_math(z_any, math);
-  const OptionalTensor grad_outputs = to_math(grad_outputs_any, math), grad_h = to_math(grad_h_any, math);
-  const OptionalTensor grad_cell = to_math(grad_cell_any, math), cell0 = to_math(cell0_any, math);
-  const OptionalTensor lengths = to_math(lengths_any, at::kLong);
-
-  const Tensor d_z = at::empty(z.sizes(), z.options()), d_h0 = at::empty(h0.sizes(), z.options());
-  const Tensor d_cell0 = at::empty(cell0 ? cell0->sizes() : at::IntArrayRef{0}, z.options());
-  with_cell(cell_name, [&](auto policy) {
+BackwardResults recurrence_backward(const BackwardArguments& given) {
+  check_recurrence_backward(given);
+  check_rung(given.rung);
+  const int64_t T = given.z.size(0), B = given.h0.size(0), S = given.h0.size(1);
+  check_values(given.lengths, T);
+  const at::ScalarType dtype = given.z.scalar_type(), math = at::toOpMathType(dtype);
+  const BackwardArguments prepared = prepare(given, math);
+  const BackwardResults made = allocate(prepared);
+  with_cell(given.cell, [&](auto policy) {
     AT_DISPATCH_FLOATING_TYPES(math, "lltm_recurrence_backward", [&] {
-      Backward<decltype(policy), scalar_t> pass = {};
-      static_cast<Sequence&>(pass) = {T, B, S, reverse, pointer_to<int64_t>(lengths), rounding_of(dtype)};
-      pass.grad_outputs = pointer_to<scalar_t>(grad_outputs);
-      pass.grad_h = pointer_to<scalar_t>(grad_h);
-      pass.grad_cell = pointer_to<scalar_t>(grad_cell);
-      pass.weights = matrix_of<scalar_t>(weights);
-      pass.h0 = h0.const_data_ptr<scalar_t>();
-      pass.cell0 = pointer_to<scalar_t>(cell0);
-      pass.outputs = outputs.const_data_ptr<scalar_t>();
-      pass.cells = cells.const_data_ptr<scalar_t>();
-      pass.z = z.const_data_ptr<scalar_t>();
-      pass.d_z = d_z.mutable_data_ptr<scalar_t>();
-      pass.d_h0 = d_h0.mutable_data_ptr<scalar_t>();
-      pass.d_cell0 = d_cell0.mutable_data_ptr<scalar_t>();
+      BackwardPass<decltype(policy), scalar_t> pass = {};
+      pass.arrays = arrays_of<scalar_t>(prepared, made);
+      static_cast<Sequence&>(pass) = {T, B, S, given.reverse, pass.arrays.lengths, rounding_of(dtype)};
       run(pass);
     });
   });
-  return {d_z.to(dtype), d_h0.to(dtype), d_cell0.to(dtype)};
+  return {made.d_z.to(dtype), made.d_h0.to(dtype), made.d_cell0.to(dtype)};
 }
 
 // There is one rung for a CPU.
@@ -510,8 +432,8 @@ std::tuple<std::string, std::string> choose_rung(const Tensor&, std::string_view
 }
 
 EXPAND_TORCH_LIBRARY_IMPL(LLTM_NAMESPACE, CPU, m) {
-  m.impl("recurrence", &recurrence);
-  m.impl("recurrence_backward", &recurrence_backward);
+  m.impl("recurrence", as_recurrence<&recurrence>());
+  m.impl("recurrence_backward", as_recurrence_backward<&recurrence_backward>());
   m.impl("choose_rung", &choose_rung);
 }
 

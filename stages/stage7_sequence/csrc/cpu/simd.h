@@ -1,6 +1,6 @@
 // Vectors of numbers for the loops of the CPU, and the gate functions for them: only arithmetic and
-// selections, no calls of the C library. With these, a policy of cells.h computes a whole vector of units at
-// once.
+// selections, no calls of the C library. With these, a policy of cells.h computes a whole vector of
+// units at once.
 //
 // sigmoid, elu and gate_tanh are off by at most 3 units in the last place of float, and of double.
 #pragma once
@@ -10,11 +10,11 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-// Vectors are never passed between functions that are compiled separately, so how they would be passed is
-// irrelevant.
+// Vectors are never passed between functions that are compiled separately, so how they would be
+// passed is irrelevant.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-namespace {  // each library has its own, as in sequence_autograd.cpp
+namespace {  // each library has its own, as in autograd.cpp
 namespace simd {
 
 // How a floating-point number is stored, and constants for the exponential below.
@@ -192,8 +192,8 @@ ALWAYS_INLINE Vector<float, kBytes> round_to(Rounding rounding, Vector<float, kB
   if (rounding == Rounding::kBfloat16) {
     rounded = drop_bits<16>(size);
   } else {
-    // Below the normal numbers of half, all multiples of 2^-24 are in it, as they are in the floats around
-    // 0.75.
+    // Below the normal numbers of half, all multiples of 2^-24 are in it, as they are in the
+    // floats around 0.75.
     const V small = size + V(0.75f) - V(0.75f), smallest_normal = 0x1p-14f, largest = 65504;
     rounded = if_greater(smallest_normal, size, small, drop_bits<13>(size));
     rounded = if_greater(rounded, largest, infinity, rounded);
@@ -217,9 +217,9 @@ using Avx512 = Registers<64, 4>;
 using Avx2 = Registers<32, 2>;
 using AnyCpu = Registers<16, 2>;
 
-// Calls work(Registers), which is compiled once for each instruction set; one of these versions is chosen
-// here, at run time. The loops of work() must be inlined into these functions; otherwise they use only
-// instructions that every CPU has.
+// Calls function(Registers), which is compiled once for each instruction set; one of these versions is chosen
+// here, at run time. Its loops must be inlined into these functions; otherwise they use only instructions
+// that every CPU has.
 #if defined(__x86_64__)
 inline bool has_avx512() {
   static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -232,28 +232,28 @@ inline bool has_avx2() {
   return has;
 }
 
-template <typename Work>
+template <typename Function>
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512"))) void with_avx512(
-    const Work& work) {
-  work(Avx512());
+    const Function& function) {
+  function(Avx512());
 }
 
-template <typename Work>
-__attribute__((target("avx2,fma,f16c"))) void with_avx2(const Work& work) {
-  work(Avx2());
+template <typename Function>
+__attribute__((target("avx2,fma,f16c"))) void with_avx2(const Function& function) {
+  function(Avx2());
 }
 #else
 inline bool has_avx512() { return false; }
 inline bool has_avx2() { return false; }
 #endif
 
-template <typename Work>
-void run(const Work& work) {
+template <typename Function>
+void run(const Function& function) {
 #if defined(__x86_64__)
-  if (has_avx512()) return with_avx512(work);
-  if (has_avx2()) return with_avx2(work);
+  if (has_avx512()) return with_avx512(function);
+  if (has_avx2()) return with_avx2(function);
 #endif
-  work(AnyCpu());
+  function(AnyCpu());
 }
 
 // The size in bytes of the vectors that run() uses.

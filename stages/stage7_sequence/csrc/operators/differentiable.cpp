@@ -1,6 +1,6 @@
-// The recurrence in torch's own operations, for derivatives that the operators do not have: derivatives of
-// the gradient, forward mode, and the transforms of torch.func. The cells are the same policies as
-// everywhere.
+// The recurrence in torch's own operations, for derivatives that the operators do not have:
+// derivatives of the gradient, forward mode, and the transforms of torch.func. The cells are the same
+// policies as everywhere.
 #include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -31,7 +31,7 @@ bool requires_grad(at::TensorList tensors) {
          });
 }
 
-namespace {  // each library has its own, as in sequence_autograd.cpp
+namespace {  // each library has its own, as in autograd.cpp
 
 // A number of every row and unit, (B,S), as the type of all arithmetic in the policies of cells.h.
 struct Plane {
@@ -56,7 +56,7 @@ Plane d_elu(const Plane& e) { return at::where(e.tensor > 0, 1, e.tensor + 1); }
 // What all steps share. A number in 16 bits is computed in float, as in the operators.
 class Steps {
  public:
-  Steps(const Tensor& numbers, const Tensor& lengths, bool reverse)
+  Steps(const Tensor& numbers, const OptionalTensor& lengths, bool reverse)
       : count(numbers.sym_size(0).guard_int(__FILE__, __LINE__)),
         math(at::toOpMathType(numbers.scalar_type())),
         lengths_(lengths),
@@ -67,16 +67,17 @@ class Steps {
 
   int64_t time_of(int64_t step) const { return reverse_ ? count - 1 - step : step; }
 
-  // Undefined tensors stay undefined.
-  Tensor to_math(const Tensor& tensor) const { return tensor.defined() ? tensor.to(math) : tensor; }
+  Tensor to_math(const Tensor& tensor) const { return tensor.to(math); }
+  // Undefined for a tensor that is missing.
+  Tensor to_math(const OptionalTensor& tensor) const { return tensor ? tensor->to(math) : Tensor(); }
 
   // For the rows that have this step, `yes`; for the others, `no`.
   Tensor select(int64_t time, const Plane& yes, const Plane& no) const {
-    return lengths_.defined() ? at::where((lengths_ > time).unsqueeze(1), yes.tensor, no.tensor) : yes.tensor;
+    return lengths_ ? at::where((*lengths_ > time).unsqueeze(1), yes.tensor, no.tensor) : yes.tensor;
   }
 
  private:
-  Tensor lengths_;  // [B], or undefined
+  OptionalTensor lengths_;  // [B]
   bool reverse_;
 };
 
@@ -99,14 +100,14 @@ Tensor stacked(const std::vector<Tensor>& tensors, at::ScalarType dtype, const T
 }
 
 template <typename Cell>
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> forward(const Tensor& x, const Tensor& weights_h,
-                                                           const Tensor& bias_h, const Tensor& h0,
-                                                           const Tensor& cell0, const Steps& steps) {
+ForwardResults forward(const ForwardArguments& given) {
   constexpr int G = Cell::kGates, K = Cell::kSaved;
+  const Tensor &x = given.x, &h0 = given.h0;
+  const Steps steps(x, given.lengths, given.reverse);
   const at::ScalarType dtype = x.scalar_type();
-  const Tensor columns = steps.to_math(weights_h).t(), bias = steps.to_math(bias_h);
+  const Tensor columns = steps.to_math(given.weights_h).t(), bias = steps.to_math(given.bias_h);
   std::vector<Tensor> outputs(steps.count), cells(Cell::kHasCell ? steps.count : 0), saved(steps.count);
-  Tensor h = steps.to_math(h0), cell = steps.to_math(cell0);
+  Tensor h = steps.to_math(h0), cell = steps.to_math(given.cell0);
   for (int64_t step = 0; step < steps.count; ++step) {
     const int64_t time = steps.time_of(step);
     const Tensor product = h.mm(columns);  // [B,G*S]
@@ -128,33 +129,31 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> forward(const Tensor& x, cons
 }
 
 template <typename Cell>
-std::tuple<Tensor, Tensor, Tensor> backward(const UpstreamGradients& grads, const Tensor& weights_h,
-                                            const Tensor& h0, const Tensor& cell0, const Tensor& outputs,
-                                            const Tensor& cells, const Tensor& z, const Steps& steps) {
+BackwardResults backward(const BackwardArguments& given, const Tensor& grad_cells, const Tensor& grad_z) {
   constexpr int G = Cell::kGates, K = Cell::kSaved;
+  const Tensor &h0 = given.h0, &cells = given.cells, &z = given.z;
+  const Steps steps(z, given.lengths, given.reverse);
   const at::ScalarType dtype = z.scalar_type();
-  const Tensor weights = steps.to_math(weights_h);
+  const Tensor weights = steps.to_math(given.weights_h);
   const c10::SymInt S = h0.sym_size(1);
-  // An element of a tensor of all steps; undefined if the tensor is.
-  auto at_time = [&](const Tensor& all, int64_t time) {
-    return all.defined() ? steps.to_math(all.select(0, time)) : Tensor();
-  };
-  auto first_gradient = [&](const Tensor& grad) {
-    return Plane(grad.defined() ? steps.to_math(grad) : at::zeros_like(h0, steps.math));
+  // An element of a tensor of all steps.
+  auto at_time = [&](const Tensor& all, int64_t time) { return steps.to_math(all.select(0, time)); };
+  auto first_gradient = [&](const OptionalTensor& grad) {
+    return Plane(grad ? steps.to_math(*grad) : at::zeros_like(h0, steps.math));
   };
 
-  Plane d_h = first_gradient(grads.h), d_cell = first_gradient(grads.cell);
+  Plane d_h = first_gradient(given.grad_h), d_cell = first_gradient(given.grad_cell);
   std::vector<Tensor> d_z(steps.count);
   for (int64_t step = steps.count - 1; step >= 0; --step) {
     const int64_t time = steps.time_of(step), before = step ? steps.time_of(step - 1) : 0;
-    const Tensor old_h = step ? at_time(outputs, before) : steps.to_math(h0);
+    const Tensor old_h = step ? at_time(given.outputs, before) : steps.to_math(h0);
     Tensor old_cell, new_cell;
     if (Cell::kHasCell) {
-      old_cell = step ? at_time(cells, before) : steps.to_math(cell0);
+      old_cell = step ? at_time(cells, before) : steps.to_math(given.cell0);
       new_cell = at_time(cells, time);
-      if (grads.cells.defined()) d_cell += at_time(grads.cells, time);
+      if (grad_cells.defined()) d_cell += at_time(grad_cells, time);
     }
-    if (grads.outputs.defined()) d_h += at_time(grads.outputs, time);
+    if (given.grad_outputs) d_h += at_time(*given.grad_outputs, time);
 
     // The padding past the end of a row may contain NaN, and zero times NaN is NaN.
     Plane gates[K], d_gates[K], d_old_cell = d_cell;
@@ -162,7 +161,7 @@ std::tuple<Tensor, Tensor, Tensor> backward(const UpstreamGradients& grads, cons
     const Plane direct = Cell::backward(d_gates, gates, Plane(old_h), Plane(old_cell), Plane(new_cell), d_h,
                                         d_old_cell);  // d_old_cell was the gradient of the new cell
     Tensor d_pre_activations = join(d_gates);         // [B,K*S]
-    if (grads.z.defined()) d_pre_activations = d_pre_activations + at_time(grads.z, time);
+    if (grad_z.defined()) d_pre_activations = d_pre_activations + at_time(grad_z, time);
     d_z[time] = steps.select(time, d_pre_activations, 0.0);
 
     std::vector<Tensor> d_recurrent;
@@ -177,23 +176,13 @@ std::tuple<Tensor, Tensor, Tensor> backward(const UpstreamGradients& grads, cons
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> differentiable_recurrence(
-    const Tensor& x, const Tensor& weights_h, const OptionalTensor& bias_h, const Tensor& h0,
-    const OptionalTensor& cell0, const OptionalTensor& lengths, std::string_view cell, bool reverse) {
-  check_recurrence(x, weights_h, bias_h, h0, cell0, lengths, cell);
-  const Steps steps(x, lengths.value_or(Tensor()), reverse);
-  return with_cell(cell, [&](auto policy) {
-    return forward<decltype(policy)>(x, weights_h, bias_h.value_or(Tensor()), h0, cell0.value_or(Tensor()),
-                                     steps);
-  });
+ForwardResults differentiable_recurrence(const ForwardArguments& given) {
+  check_recurrence(given);
+  return with_cell(given.cell, [&](auto policy) { return forward<decltype(policy)>(given); });
 }
 
-std::tuple<Tensor, Tensor, Tensor> differentiable_recurrence_backward(
-    const UpstreamGradients& grads, const Tensor& weights_h, const Tensor& h0, const Tensor& cell0,
-    const Tensor& lengths, const Tensor& outputs, const Tensor& cells, const Tensor& z, std::string_view cell,
-    bool reverse) {
-  const Steps steps(z, lengths, reverse);
-  return with_cell(cell, [&](auto policy) {
-    return backward<decltype(policy)>(grads, weights_h, h0, cell0, outputs, cells, z, steps);
-  });
+BackwardResults differentiable_recurrence_backward(const BackwardArguments& given, const Tensor& grad_cells,
+                                                   const Tensor& grad_z) {
+  return with_cell(given.cell,
+                   [&](auto policy) { return backward<decltype(policy)>(given, grad_cells, grad_z); });
 }
