@@ -139,7 +139,8 @@ def test_dropout_is_between_layers_and_only_in_training(stage, name):
     official, fast = pair(stage, name, num_layers=2, dropout=0.5)
     input = numbers(T, B, I, like=official)
     official.eval(), fast.eval()
-    assert_same(official, fast, input)
+    with torch.backends.cudnn.flags(enabled=False):  # cuDNN has no backward in evaluation mode
+        assert_same(official, fast, input)
     fast.train()
     outputs = [fast(input)[0] for _ in range(2)]
     assert not torch.equal(*outputs)
