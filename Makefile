@@ -27,8 +27,11 @@ given_name = $(if $(filter command,$(firstword $(origin NAME))),$(NAME))
 cpp_sources = $(shell find stages common tests docs -not -path '*/wrong/*' '(' -name '*.h' -o -name '*.cpp' \
 	-o -name '*.cu' -o -name '*.cuh' ')')
 
-.PHONY: help start tour lab report doctor progress clean next sanitize compare-tools serving emulate new check watch answers mutate \
-	hint reset solution grade bench test prove setup format lint tables notebooks ncu ablation wheels python any-python torch
+# The folders of common/studies/: the commands of a study are called like its folder, with an ending if there are several.
+studies := $(subst _,-,$(patsubst common/studies/%/__init__.py,%,$(wildcard common/studies/*/__init__.py)))
+
+.PHONY: help start tour lab report doctor progress clean next emulate new check watch answers hint reset solution grade bench \
+	test prove setup format lint tables notebooks $(studies) python any-python torch
 .DELETE_ON_ERROR:
 
 help: any-python
@@ -44,9 +47,6 @@ doctor: any-python  # it lists the variables that the user has set
 
 progress clean: any-python
 	@$(any_python) -m common $@
-
-sanitize compare-tools serving: torch
-	@$(python) -m common $@
 
 stage-%: torch
 	@$(python) -m common stage $*
@@ -70,9 +70,6 @@ check: torch
 
 next watch answers: torch
 	@$(python) -m common $@ $(EX)
-
-mutate: torch
-	@$(python) -m common mutate $(EX) $(if $(JOBS),--jobs $(JOBS))
 
 hint reset: any-python
 	@$(any_python) -m common $@ $(EX)
@@ -118,14 +115,11 @@ lint: setup
 tables notebooks: setup
 	@$(python) -m common $@
 
-ncu: torch
-	@$(python) -m common ncu
+# A study reads its variables, such as RECORD=..., from the environment; `python -m common NAME --help` lists its options.
+$(studies): torch
+	@$(python) -m common $@
 
-ablation: torch
-	@$(python) -m common ablation $(if $(RECORD),--out "$(RECORD)") $(if $(ONLY),--only $(ONLY))
-
-wheels: torch
-	@$(python) -m common wheels $(if $(PYTHONS),--python $(PYTHONS)) $(if $(TORCHES),--torch $(TORCHES))
+$(foreach study,$(studies),$(eval $(study)-%: torch ; @$$(python) -m common $$@))
 
 # The rules below are prerequisites of the targets above.
 define demand_python_3_10

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import shutil
 import sys
 from typing import Any, NoReturn
 
-from .commands.table import COMMANDS, Command, help
+from .command import Command
+from .commands.table import COMMANDS, help, run_command
 from .errors import UserError
 
 ROOM = 100 << 20  # bytes: with less on the disk, Python may have written incomplete files
@@ -49,6 +51,16 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def with_variables(words: list[str]) -> list[str]:
+    """The words of a command line. After a command's name alone, these are also what variables of make give it."""
+    command = COMMANDS.get(words[0]) if len(words) == 1 else None
+    added: list[str] = []
+    for (name, *_), options in command.arguments if command else ():
+        if value := os.environ.get(command.variables.get(name, "")):
+            added += [name] * name.startswith("-") + (value.split() if "nargs" in options else [value])
+    return words + added
+
+
 def values_of(command: Command, arguments: argparse.Namespace) -> dict[str, Any]:
     """The function's arguments by name. An optional argument that make passes as '' becomes None."""
     optional = {
@@ -74,11 +86,11 @@ def main() -> int:
     On a full disk, Python up to 3.12 writes incomplete files of compiled code, which later fail to load.
     """
     try:
-        arguments = parser().parse_args()
+        arguments = parser().parse_args(with_variables(sys.argv[1:]))
         if arguments.command == "help":
             return help()
         command = COMMANDS[arguments.command]
-        return command.run(values_of(command, arguments))
+        return run_command(command, values_of(command, arguments))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -416,8 +416,8 @@ print("exit status", done.returncode)
 # with nvcc's flag `-lineinfo`, so the reports name source lines.
 
 # %%
-from common.results import records
-from common.studies import sanitizer, tool_comparison
+from common.gpu_tools import sanitizer
+from common.studies.compare_tools import recorder as tool_comparison
 
 if on_gpu and (tool := sanitizer.compute_sanitizer()):
     compiled = str(sanitizer.compile_program(program))
@@ -432,9 +432,9 @@ else:
 # that the report named the line of the mistake.
 
 # %%
-import json
+from common.studies.compare_tools import STUDY
 
-recorded = json.loads(records.TOOLS_RECORD.read_text())["rows"] if records.TOOLS_RECORD.exists() else []
+recorded = (STUDY.read_record() or {"rows": []})["rows"]
 for case in tool_comparison.SHOWN_CASES:
     print(case)
     for row in (row for row in recorded if row["case"] == case):

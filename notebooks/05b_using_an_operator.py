@@ -252,8 +252,8 @@ else:
 # %%
 from common import stages
 from common.build.library import build_stage
-from common.pages.tables import wheels_table
-from common.studies import wheels
+from common.studies.wheels import recorder as wheels
+from common.studies.wheels import table as wheels_table
 
 BUILT = {number: Path(build_stage(stages.get_stage(number), "host").path) for number in (2, 5)}
 ASKED = {number: wheels.undefined_symbols(path) for number, path in BUILT.items()}

@@ -486,7 +486,8 @@ print(
 # of the emulator:
 
 # %%
-from common.studies import ncu, ncu_tool
+from common.gpu_tools import ncu_tool
+from common.studies.ncu import recorder as ncu
 
 for (space, what), metric in ncu_tool.METRICS.items():
     if space == "global load":

@@ -353,8 +353,8 @@ if on_gpu:
 # H200, forward and backward of stage 6 at B16 I32 S128 took 199 us. The same step took 146 us when the engine stayed
 # on the calling thread (`torch.autograd.set_multithreading_enabled(False)`). The time for waking a thread depends on
 # the machine, on the core that the thread was on, and on what else runs. Two recorded runs show how much: the same
-# step took 194 us in one run (`docs/results/ablation.json`) and 130 us in the other (`h200.json`), which kept all
-# threads on one core. No kernel can change the time for waking a thread. But a kernel can change the number of
+# step took 194 us in one run (`docs/results/studies/ablation.json`) and 130 us in the other (`h200.json`), which kept
+# all threads on one core. No kernel can change the time for waking a thread. But a kernel can change the number of
 # launches, and each launch costs the CPU a few microseconds. The next cell lists the launches of one step, on the
 # emulator:
 
@@ -582,8 +582,8 @@ print(text[text.index("template <typename Work>\nvoid run") : text.index("}  // 
 # explains the name of each optimisation:
 
 # %%
-from common.pages.tables.ablation_table import ablation_table
-from common.studies import ablation
+from common.studies.ablation import recorder as ablation
+from common.studies.ablation.table import ablation_table
 
 display(Markdown(ablation_table(ablation.read_recorded_ablation())))
 

@@ -33,7 +33,6 @@ sys.path.insert(0, str(root))
 # %%
 # %matplotlib inline
 import importlib
-import json
 import os
 import statistics
 import subprocess
@@ -43,18 +42,17 @@ import matplotlib.pyplot as plt
 import torch
 
 from common import load
-from common.figures import sequence_step
 from common.figures.plots import BLUE, STYLE, VERMILION
-from common.figures.sequence_sweep import by_size, fastest_rung, plot_sweep, rows_of, speedup_over_cudnn
 from common.measure.clock import interleave
 from common.paths import ROOT
-from common.results import records
+from common.studies.sequence import STUDY, step_chart
+from common.studies.sequence.sweep_chart import by_size, fastest_rung, plot_sweep, rows_of, speedup_over_cudnn
 
 plt.rcParams.update(STYLE)
 torch.manual_seed(0)
 torch.set_num_threads(1)
 stage6, stage7 = load(6, "host"), load(7, "host")
-sweep = json.loads(records.SWEEP_RECORD.read_text())
+sweep = STUDY.read_record("sweep")
 print("torch", torch.__version__, "- recorded results:", sweep["machine"]["gpu"], sweep["date"][:10])
 
 # %% [markdown] syllabus="7.1a 7.1b"
@@ -184,7 +182,7 @@ print(
 # the new h to all blocks. The picture shows 4 blocks.
 
 # %%
-sequence_step.plot_exchange()
+step_chart.plot_exchange()
 
 # %% [markdown]
 # The next picture shows where the time of a step goes. The product, the exchange and the barriers were measured
@@ -197,7 +195,7 @@ sequence_step.plot_exchange()
 # complete, the block begins the next step. So this rung needs no barrier between steps.
 
 # %%
-sequence_step.plot_step(sweep, json.loads(records.LIMITS_RECORD.read_text()))
+step_chart.plot_step(sweep, STUDY.read_record("limits"))
 
 # %% [markdown]
 # **Your turn:** `7/slices`. In a terminal, `make check EX=7/slices` gives you the files and checks what you wrote.

@@ -359,10 +359,10 @@ if lltm_serve:
 # run:
 
 # %%
-from common.figures.serving_chart import draw_requests
-from common.results.records import SERVING_RECORD
+from common.studies.serving import STUDY
+from common.studies.serving.chart import draw_requests
 
-draw_requests(json.loads(SERVING_RECORD.read_text()))
+draw_requests(STUDY.read_record())
 
 # %% [markdown]
 # With 16 clients, `lltm_serve` answers more requests in a second than the server in Python: it computes them in

@@ -233,12 +233,10 @@ with scratch() as folder:
 # with all cells that run on a CPU:
 
 # %%
-import json
+from common.studies.distributed import STUDY
+from common.studies.distributed.training_chart import plot_training
 
-from common.figures.training_chart import plot_training
-from common.results.records import TRAINING_RECORD
-
-plot_training(json.loads(TRAINING_RECORD.read_text()))
+plot_training(STUDY.read_record("training"))
 
 # %% [markdown] syllabus="9.2d"
 # ## Scaling, measured
@@ -251,10 +249,9 @@ plot_training(json.loads(TRAINING_RECORD.read_text()))
 # one:
 
 # %%
-from common.results.records import SCALING_RECORD
-from common.results.scaling import ideal_step
+from common.studies.distributed.traces import ideal_step
 
-scaling = json.loads(SCALING_RECORD.read_text())
+scaling = STUDY.read_record("scaling")
 for row in scaling["gradients"]:
     print(f"gradients of {row['processes']} GPUs: off by {row['difference']:.0e}; bit for bit: {row['equal']}")
 for row in scaling["rows"]:
@@ -274,7 +271,7 @@ for row in scaling["rows"]:
 # no matter how few rows they have. The smaller the share of each GPU, the more this matters.
 
 # %%
-from common.figures.scaling_chart import plot_scaling
+from common.studies.distributed.scaling_chart import plot_scaling
 
 plot_scaling(scaling)
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from ..errors import UserError
 from ..stages import Stage
-from ..studies.ablation_variants import FOLDER as WITH_ABLATION
-from ..studies.ablation_variants import OPTIMISATIONS, Variant, variant_sources
+from .optimisations import FOLDER as WITH_ABLATION
+from .optimisations import OPTIMISATIONS, sources_without
 
 MANIFEST = "steps.ini"
 Texts = dict[str, str]  # of a stage's files, by name
@@ -79,10 +79,10 @@ def texts_of(stage: Stage) -> Texts:
 
 
 def texts_without(stage: Stage, missing: Sequence[str]) -> Texts:
-    """The files that an ablation changes, without some of the optimisations; none for a stage without an ablation."""
+    """The files that the optimisations change, without some of these; none for another stage than stage 6."""
     if stage.folder != WITH_ABLATION:
         return {}
-    return variant_sources(Variant("a step", tuple(name for name in OPTIMISATIONS if name in missing)))
+    return sources_without(name for name in OPTIMISATIONS if name in missing)
 
 
 def joined(old: str, new: str, step: Step) -> str:

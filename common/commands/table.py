@@ -2,48 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
-Argument = tuple[tuple[str, ...], dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Command:
-    """One command. `function` is "module:name" in common/, imported only when the command runs.
-
-    A command without a function exists only in the Makefile, which calls a standard tool. `make` is what to type
-    after `make` if that differs from the name. `builds`: it builds extensions, so the compiler is checked first.
-    """
-
-    name: str
-    help: str
-    function: str = ""
-    arguments: tuple[Argument, ...] = ()
-    make: str = ""
-    builds: bool = False
-
-    def run(self, values: dict[str, Any]) -> int:
-        """Calls the function with these values by name; its result is the exit status."""
-        if self.builds:
-            from ..setup.compiler import choose_compiler
-
-            if note := choose_compiler():
-                print(note, flush=True)
-        module, _, name = self.function.partition(":")
-        return getattr(import_module(f"common.{module}"), name)(**values)
-
-
-def argument(*names: str, **options: Any) -> Argument:
-    """An argument, as argparse's `add_argument` takes it; its `dest` is the function's parameter."""
-    return names, options
-
+from ..command import Command, argument, find_function
+from ..study import find_studies
 
 EXERCISE = argument("name", metavar="exercise", nargs="?", help="such as 3/guard; by default the one named last")
 CHECK_ONLY = argument("--check", action="store_true", help="change nothing; fail if any is out of date")
-ABLATION_PARTS = ("cuda", "cpu", "kernels", "counts")
 
 GROUPS: dict[str, tuple[Command, ...]] = {
     "Start here": (
@@ -182,17 +147,6 @@ GROUPS: dict[str, tuple[Command, ...]] = {
             builds=True,
         ),
         Command(
-            "mutate",
-            'find small changes to the solution that a check accepts: EX="3/guard 3/launch", EX=all; '
-            "writes docs/results/exercises/mutation.json",
-            "exercises.mutation.run:mutate",
-            (
-                argument("names", metavar="exercise", nargs="+", help="such as 3/guard, or all"),
-                argument("--jobs", type=int, help="mutants at a time; by default half of the cores"),
-            ),
-            builds=True,
-        ),
-        Command(
             "setup",
             "install missing packages; TORCH_INDEX=... takes torch from another wheel index",
             "setup.install:install_missing",
@@ -214,70 +168,29 @@ GROUPS: dict[str, tuple[Command, ...]] = {
             "pages.notebooks:write_notebooks",
             (CHECK_ONLY,),
         ),
-        Command(
-            "sanitize",
-            "run every kernel under compute-sanitizer, on a GPU; writes docs/results/sanitizer.json",
-            "studies.sanitizer:run_sanitizer",
-            (argument("--stage", dest="only", type=int, help="only this one; the record of the others stays"),),
-            builds=True,
-        ),
-        Command(
-            "ncu",
-            "compare the emulator's counts with Nsight Compute's, on a GPU; writes docs/results/ncu.json",
-            "studies.ncu:record_ncu_counts",
-            (
-                argument("--emulator", dest="emulator_only", action="store_true", help="only the emulator's counts"),
-                argument("--stage", dest="only", type=int, help="only this one; the record of the others stays"),
-            ),
-            builds=True,
-        ),
-        Command(
-            "ablation",
-            "time stage 6 without each optimisation, and with each alone; writes out/ablation.json, or RECORD=...",
-            "studies.ablation:measure_ablation",
-            (
-                argument("--out", help="the JSON file to write (by default out/ablation.json)"),
-                argument("--only", nargs="+", default=[], choices=ABLATION_PARTS, help="some of its parts"),
-            ),
-            builds=True,
-        ),
-        Command(
-            "wheels",
-            'test which wheel runs with PYTHONS="..." and TORCHES="2.11 ..."; writes docs/results/wheels.json',
-            "commands.studies:try_wheels",
-            (
-                argument("--python", dest="pythons", nargs="+", default=[sys.executable], help="Pythons to try"),
-                argument(
-                    "--torch",
-                    dest="torches",
-                    nargs="+",
-                    help="versions of torch; by default the oldest supported one and the installed one",
-                ),
-            ),
-            builds=True,
-        ),
-        Command(
-            "serving",
-            "time stage 8's server against the same model in Python; writes docs/results/serving.json, and for a GPU "
-            "serving/cuda.json",
-            "commands.studies:measure_serving",
-            builds=True,
-        ),
-        Command(
-            "compare-tools",
-            "record which tool finds which mistake, on a GPU; writes docs/results/checks.json",
-            "commands.studies:compare_tools",
-            builds=True,
-        ),
+    ),
+    "Studies, which write their records to docs/results/studies/": tuple(
+        command for study in find_studies() for command in study.commands
     ),
 }
 COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
 
 
+def run_command(command: Command, values: dict[str, Any]) -> int:
+    """Calls the function of a command with these values by name; its result is the exit status."""
+    if command.builds:
+        from ..setup.compiler import choose_compiler
+
+        if note := choose_compiler():
+            print(note, flush=True)
+    return find_function(command.function)(**values)
+
+
 def help() -> int:
     """Prints every command by group, as `make` alone does."""
+    width = max(len(command.make or name) for name, command in COMMANDS.items())
     for number, (group, commands) in enumerate(GROUPS.items()):
         print("\n" * bool(number) + group)
         for command in commands:
-            print(f"  make {command.make or command.name:<14} {command.help}")
+            print(f"  make {command.make or command.name:<{width}} {command.help}")
     return 0

@@ -1,6 +1,7 @@
 """Generated tables: what stands between `<!-- generated: NAME -->` and `<!-- end: NAME -->` in the pages.
 
-To add a table, write a function that takes the page's path and returns Markdown, and name it in `GENERATORS`.
+To add a table, write a function that takes the page's path and returns Markdown, and name it in `GENERATORS`. The
+tables of a study are named in its folder (common/study.py).
 """
 
 from __future__ import annotations
@@ -13,28 +14,16 @@ from pathlib import Path
 from .. import console, stages
 from ..errors import UserError
 from ..paths import ROOT, display_path
-from ..studies import ablation
+from ..study import find_studies
 from .syllabus import syllabus_table
-from .tables.ablation_table import ablation_summary, ablation_table
 from .tables.decision import cell_decision, pointwise_decision
-from .tables.emulator_tables import (
-    features_table,
-    public_extensions_table,
-    public_programs_table,
-    speed_table,
-)
-from .tables.exercise_tables import exercises_table, mutation_table, wrong_answers_table
+from .tables.exercise_tables import exercises_table, wrong_answers_table
+from .tables.features_table import features_table
 from .tables.kernels_table import kernels_table
 from .tables.ladder import ladder_picture, ladder_table, results_table, stage_table, stages_table
 from .tables.published_table import published_table
 from .tables.sequences_table import sequences_table
-from .tables.serving_table import serving_table
 from .tables.times_summary import times_summary
-from .tables.tools.ncu_table import ncu_table
-from .tables.tools.sanitizer_table import sanitizer_table
-from .tables.tools.tool_comparison_table import tool_comparison_table
-from .tables.training_table import training_summary
-from .tables.wheels_table import wheels_table
 
 Generator = Callable[[Path], str]
 BLOCK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- end: (?P<end>[\w-]+) -->)", re.DOTALL)
@@ -98,25 +87,14 @@ GENERATORS: dict[str, Generator] = {
     "ladder-chart": ladder_picture,
     "results": results_table,
     "kernels": kernels_table,
-    "sanitizer": ignoring_page(sanitizer_table),
-    "checks": ignoring_page(tool_comparison_table),
     "features": features_table,
-    "emulator-speed": ignoring_page(speed_table),
-    "public-extensions": ignoring_page(public_extensions_table),
-    "public-programs": ignoring_page(public_programs_table),
     "published": ignoring_page(published_table),
     "sequences": ignoring_page(sequences_table),
-    "ncu": ncu_table,
-    "wheels": ignoring_page(wheels_table),
-    "training": ignoring_page(training_summary),
     "times": ignoring_page(times_summary),
-    "ablation": ignoring_page(lambda: ablation_table(ablation.read_recorded_ablation())),
-    "ablation-summary": lambda page: ablation_summary(ablation.read_recorded_ablation(), page),
     "syllabus": ignoring_page(syllabus_table),
     "decision": ignoring_page(cell_decision),
     "pointwise-decision": ignoring_page(pointwise_decision),
     "exercises": exercises_table,
     "wrong-answers": wrong_answers_table,
-    "mutation": ignoring_page(mutation_table),
-    "serving": ignoring_page(serving_table),
+    **{name: ignoring_page(partial(study.write_table, name)) for study in find_studies() for name in study.tables},
 }

@@ -85,3 +85,8 @@ def format_stage_time(row: dict, rows: Sequence[dict]) -> str:
 def format_time_and_ratio(row: dict | None) -> str:
     """A median with its multiple of eager's."""
     return "not run" if row is None else f"{format_microseconds(row)} ({row['ratio']:.2f})"
+
+
+def first_error(reason: str) -> str:
+    """The first error in a recorded message of g++ or of the emulator, without what follows it."""
+    return reason.partition("error: ")[2].partition(" (races)")[0] or reason

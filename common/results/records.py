@@ -16,35 +16,6 @@ from .schema import validate
 RECORDED = ROOT / "docs" / "results"
 MEASURED = ROOT / "out" / "bench.json"
 THIS_MACHINE = "this machine"
-# The records of the studies, which are no measurements of `make bench` and have their own formats.
-SANITIZER_RECORD = RECORDED / "sanitizer.json"  # compute-sanitizer's errors in the stages' kernels
-TOOLS_RECORD = RECORDED / "checks.json"  # which tool reports which mistake of common/emulator/programs/mistakes
-NCU_RECORD = RECORDED / "ncu.json"  # Nsight Compute's counts
-WHEELS_RECORD = RECORDED / "wheels.json"  # where wheels run
-ABLATION_RECORD = RECORDED / "ablation.json"  # stage 6 without some of its optimisations
-MUTATION_RECORD = RECORDED / "exercises" / "mutation.json"  # mutants of each exercise's solution, and their outcomes
-SPEED_RECORD = RECORDED / "emulator" / "speed.json"  # how long the emulator takes
-LIMITS_RECORD = RECORDED / "step_limits.json"  # what bounds a step of a sequence on a GPU
-SWEEP_RECORD = RECORDED / "sequence_sweep.json"  # stage 7's rungs and cuDNN over many sizes
-TRAINING_RECORD = RECORDED / "training.json"  # what each stage learns in stage 9, and how long it takes
-SCALING_RECORD = RECORDED / "scaling.json"  # stage 9's step on several GPUs
-KILLS_RECORD = RECORDED / "kills.json"  # stage 9's training with processes that are killed
-SERVING_RECORD = RECORDED / "serving.json"  # stage 8's server and the same model in Python
-STUDIES = (
-    SANITIZER_RECORD,
-    TOOLS_RECORD,
-    NCU_RECORD,
-    WHEELS_RECORD,
-    ABLATION_RECORD,
-    MUTATION_RECORD,
-    SPEED_RECORD,
-    LIMITS_RECORD,
-    SWEEP_RECORD,
-    TRAINING_RECORD,
-    SCALING_RECORD,
-    KILLS_RECORD,
-    SERVING_RECORD,
-)
 
 
 def start_record(sources: Mapping[str, str] | str, tools: Mapping[str, str | None] | None = None) -> dict:
@@ -108,8 +79,7 @@ def read_recorded() -> list[dict]:
 
     Raises `UserError` for a quick measurement, and for one during which eager's times drifted.
     """
-    studies = [path.name for path in STUDIES]
-    found = [read_result(path) for path in sorted(RECORDED.glob("*.json")) if path.name not in studies]
+    found = [read_result(path) for path in sorted(RECORDED.glob("*.json"))]
     for result in found:
         if result["quick"]:
             raise UserError(f"docs/results/{result['name']}.json is a quick measurement; record one of `make bench`")

@@ -15,11 +15,10 @@ import pytest
 from common import __main__, stages
 from common.__main__ import parser
 from common.commands import diff
-from common.commands.table import Command
 from common.emulator import Cache
 from common.errors import UserError
 from common.paths import ROOT
-from common.studies import ablation
+from common.studies.ablation import ABLATION_PARTS
 
 
 def common(*arguments: str, cwd=ROOT) -> subprocess.CompletedProcess:
@@ -71,7 +70,7 @@ def test_a_folder_of_another_user_is_named_in_one_line(monkeypatch, capsys):
         raise PermissionError(errno.EACCES, "Permission denied", "/theirs/build")
 
     monkeypatch.setattr(sys, "argv", ["common", "progress"])
-    monkeypatch.setattr(Command, "run", refused)
+    monkeypatch.setattr(__main__, "run_command", refused)
     assert __main__.main() == 1
     told = "error: /theirs/build belongs to another user: Permission denied. `make doctor` says what to do\n"
     assert capsys.readouterr().err == told
@@ -193,8 +192,22 @@ def test_a_stage_is_a_folder_and_a_row(tmp_path):
 
 
 def test_an_unknown_part_is_refused():
-    assert (
-        tuple(parser().parse_args(["ablation", "--only", *ablation.ABLATION_PARTS]).only) == ablation.ABLATION_PARTS
-    )
+    assert tuple(parser().parse_args(["ablation", "--only", *ABLATION_PARTS]).only) == ABLATION_PARTS
     with pytest.raises(UserError, match="invalid choice: 'gpu'"):
         parser().parse_args(["ablation", "--only", "cpu", "gpu"])
+
+
+def test_variables_of_make_are_arguments_of_a_study(monkeypatch):
+    for name in ("RECORD", "ONLY", "EX", "JOBS"):
+        monkeypatch.delenv(name, raising=False)
+    assert __main__.with_variables(["ablation"]) == ["ablation"]
+    monkeypatch.setenv("RECORD", "my results/ablation.json")
+    monkeypatch.setenv("ONLY", "cpu counts")
+    given = ["ablation", "--out", "my results/ablation.json", "--only", "cpu", "counts"]
+    assert __main__.with_variables(["ablation"]) == given
+    assert __main__.with_variables(["ablation", "--only", "cuda"]) == ["ablation", "--only", "cuda"]
+    monkeypatch.setenv("EX", "3/guard 3/launch")
+    monkeypatch.setenv("JOBS", "")
+    assert __main__.with_variables(["mutate"]) == ["mutate", "3/guard", "3/launch"]
+    assert __main__.with_variables(["check"]) == ["check"]
+    assert __main__.with_variables([]) == []

@@ -15,6 +15,7 @@ import pytest
 from common.__main__ import parser
 from common.exercises.commands import NOT_YET
 from common.paths import ROOT
+from common.study import find_studies
 
 pytestmark = pytest.mark.needs("make")
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -35,8 +36,10 @@ def make(*arguments: str, folder: Path = ROOT, **variables: str) -> subprocess.C
 
 
 def targets() -> set[str]:
+    """What rules of the Makefile name, and the commands of the studies, for which it has one rule."""
     rules = re.findall(r"^([\w.%/ -]+):(?!=)", MAKEFILE, re.MULTILINE)
-    return {name for rule in rules for name in rule.split() if name not in (".PHONY", ".DELETE_ON_ERROR")}
+    named = {name for rule in rules for name in rule.split() if name not in (".PHONY", ".DELETE_ON_ERROR")}
+    return named | {command.name for study in find_studies() for command in study.commands}
 
 
 def python_shim(folder: Path, script: str) -> Path:
@@ -71,6 +74,13 @@ def test_every_target_is_a_command_and_every_command_a_target() -> None:
     [commands] = [action.choices for action in parser()._actions if action.choices and "tour" in action.choices]
     offered = {name.removesuffix("-%") for name in targets() - INNER} - STANDARD_TOOLS
     assert set(commands) == offered
+
+
+def test_every_command_of_a_study_is_a_target() -> None:
+    names = [command.name for study in find_studies() for command in study.commands]
+    shown = make("-n", *names, f"PYTHON={sys.executable}")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert re.findall(r"-m common ([\w-]+)$", shown.stdout, re.MULTILINE) == names
 
 
 @pytest.mark.parametrize("target", ["stage-x", "stage-99", "diff-1-99", "diff-x", "diff-1", "diff-1-2-0"])

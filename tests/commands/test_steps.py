@@ -10,9 +10,9 @@ import pytest
 
 from common import stages
 from common.commands import diff, steps
+from common.commands.optimisations import OPTIMISATIONS
 from common.errors import UserError
 from common.paths import ROOT
-from common.studies.ablation_variants import OPTIMISATIONS
 
 LONGEST = {6: 200, 7: 220}  # changed lines of one step
 pytestmark = pytest.mark.needs("git")

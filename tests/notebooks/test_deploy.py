@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import warnings
 
@@ -14,7 +13,7 @@ from common import deploy
 from common.check.deploy import assert_close
 from common.pages import notebooks
 from common.paths import ROOT
-from common.results import records
+from common.studies import serving
 from support.labs import definitions
 from support.proofs.files import notebook_files, stage_files
 from support.serving import DEPLOY_MARKS
@@ -28,7 +27,7 @@ pytestmark = [
             *notebook_files("08_deploy"),
             *stage_files(7, 8),
             "stages/stage8_deploy/CMakeLists.txt",
-            "docs/results/serving.json",
+            "docs/results/studies/serving.json",
         ],
     ),
 ]
@@ -93,7 +92,7 @@ def test_every_bad_request_is_refused_and_the_next_one_is_right():
 
 
 def test_what_the_record_says():
-    rows = {(row["name"], row["clients"]): row for row in json.loads(records.SERVING_RECORD.read_text())["rows"]}
+    rows = {(row["name"], row["clients"]): row for row in serving.STUDY.read_record()["rows"]}
     ours, waits, python = "lltm_serve", "lltm_serve, batches wait 2 ms", "server in Python"
     assert rows[ours, 16]["per_second"] > rows[python, 16]["per_second"]
     for clients in (1, 16):

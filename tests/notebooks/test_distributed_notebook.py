@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
 
 from common.pages.notebooks import NOTEBOOKS
 from common.paths import ROOT
-from common.results.records import SCALING_RECORD
-from common.results.scaling import ideal_step, select
+from common.studies.distributed import STUDY
+from common.studies.distributed.traces import ideal_step, select
 from support.proofs.files import notebook_files
 from support.suite.warm import run_warm
 
 pytestmark = pytest.mark.proof(
     "claims of notebooks",
-    files=[*notebook_files("09_distributed"), "docs/results/scaling.json"],
+    files=[*notebook_files("09_distributed"), "docs/results/studies/distributed_scaling.json"],
     uses=["common.inline", "support.labs"],
 )
 
@@ -66,7 +65,7 @@ MOST = 4  # GPUs of the record
 
 @pytest.fixture(scope="module")
 def scaling() -> dict:
-    return json.loads(SCALING_RECORD.read_text())
+    return STUDY.read_record("scaling")
 
 
 def row_of(scaling: dict, kind: str, processes: int) -> dict:

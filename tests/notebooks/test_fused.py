@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import re
 import subprocess
@@ -23,6 +22,7 @@ from common.inline import inline
 from common.measure import stage_counts
 from common.paths import build_dir
 from common.results import records
+from common.studies import ncu
 from support.labs import definitions, texts
 from support.proofs.files import notebook_files, stage_files
 
@@ -242,7 +242,7 @@ def test_counts_of_the_source_do_not_show_what_nvcc_made_of_a_store():
 @pytest.mark.syllabus("6.3e")
 def test_requests_and_sectors_of_ncu_are_what_the_emulator_counts():
     """Of the stages' kernels; what differs in small ones has its reason beside it."""
-    launches = [one for one in json.loads(records.NCU_RECORD.read_text())["launches"] if one["stage"] and one["ncu"]]
+    launches = [one for one in ncu.STUDY.read_record()["launches"] if one["stage"] and one["ncu"]]
     assert launches
     for one in launches:
         for space in ("global load", "global store"):

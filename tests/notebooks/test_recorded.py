@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 
 from common import stages
-from common.figures.sequence_step import parts_of_step
 from common.measure.bench import FULL
 from common.results import records
 from common.results.rows import share_of_copy, size_label, unique
+from common.studies import compare_tools, sanitize, sequence
+from common.studies.sequence.step_chart import parts_of_step
 
 SMALL, LARGE = (16, 32, 128), (64, 1024, 128)  # B, I, S
 
@@ -171,7 +171,7 @@ def test_stage_7_says_what_it_has_reached(sequences, readme):
 
 
 def test_stage_7_says_how_near_a_step_is_to_its_limit(readme):
-    sweep, limits = (json.loads(path.read_text()) for path in (records.SWEEP_RECORD, records.LIMITS_RECORD))
+    sweep, limits = (sequence.STUDY.read_record(part) for part in ("sweep", "limits"))
     parts = parts_of_step(sweep, limits)
     step, limit = sum(parts.values()), parts["product"] + parts["exchange"]
     said = " ".join(readme.split())
@@ -263,11 +263,7 @@ def test_stage_6_says_what_it_has_reached(machine):
 
 def said(tool: str, case: str) -> dict:
     """What a tool said of one of the programs in common/emulator/programs/mistakes."""
-    (row,) = [
-        row
-        for row in json.loads(records.TOOLS_RECORD.read_text())["rows"]
-        if (row["tool"], row["case"]) == (tool, case)
-    ]
+    (row,) = [row for row in compare_tools.STUDY.read_record()["rows"] if (row["tool"], row["case"]) == (tool, case)]
     return row
 
 
@@ -292,7 +288,7 @@ def test_compute_sanitizer_finds_bad_accesses_and_races(tool, wrong, right, mess
 
 @pytest.mark.syllabus("3.8a")
 def test_compute_sanitizer_has_nothing_to_say_of_the_stages():
-    rows = json.loads(records.SANITIZER_RECORD.read_text())["rows"]
+    rows = sanitize.STUDY.read_record()["rows"]
     assert {row["tool"] for row in rows} == {"memcheck", "racecheck", "initcheck", "synccheck"}
     assert {row["outcome"] for row in rows} == {"clean"}
 

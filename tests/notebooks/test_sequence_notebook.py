@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 
 import pytest
 import torch
 
 from common import load
-from common.figures.sequence_sweep import by_size, rows_of, speedup_over_cudnn
-from common.results import records
+from common.studies.sequence import STUDY
+from common.studies.sequence.sweep_chart import by_size, rows_of, speedup_over_cudnn
 from support.labs import definitions, texts
 from support.proofs.files import notebook_files, stage_files
 
@@ -20,8 +19,8 @@ pytestmark = [
         files=[
             *notebook_files("07_sequence"),
             *stage_files(),
-            "docs/results/sequence_sweep.json",
-            "common/studies/sequence/*",
+            "docs/results/studies/sequence_sweep.json",
+            "common/studies/sequence/*.cu",
         ],
     ),
     pytest.mark.needs("g++"),
@@ -95,7 +94,7 @@ def test_the_comparison_of_modules_finds_a_difference():
 def recorded_speedups() -> list[tuple[float, dict, dict[str, float]]]:
     """The speed-up over cuDNN at each size and pass, smallest first, with the size and the times by name."""
     found = []
-    for group in by_size(rows_of(json.loads(records.SWEEP_RECORD.read_text()))):
+    for group in by_size(rows_of(STUDY.read_record("sweep"))):
         speedup = speedup_over_cudnn(group)
         assert speedup is not None, f"cuDNN or stage 7 is missing at {group[0]}"
         found.append((speedup, group[0], {row["name"]: row["median"] for row in group}))
@@ -131,7 +130,7 @@ def test_where_the_notebook_says_that_the_gain_is_smallest_and_largest():
 
 @pytest.mark.syllabus("7.3b")
 def test_the_sweep_of_the_gru_and_of_float32():
-    record = json.loads(records.SWEEP_RECORD.read_text())
+    record = STUDY.read_record("sweep")
     slower = set()
     for cell, dtype, maths in (("gru", "bfloat16", "IEEE"), ("lstm", "float32", "TF32"), ("lstm", "float32", "IEEE")):
         groups = by_size(rows_of(record, cell, dtype, maths))

@@ -4,8 +4,6 @@ import pytest
 
 from common import stages
 from common.errors import UserError
-from common.exercises import every, find
-from common.exercises.mutation import run
 from common.pages import generate
 from common.pages.tables import published_table, sequences_table
 from common.paths import ROOT
@@ -153,19 +151,6 @@ def test_the_table_of_stages():
                 f"| {stage.number} | {stage.title} | {stage.kind} | {', '.join(stage.targets)} | not here yet |"
                 in text
             )
-
-
-def test_mutants(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "MUTATION_RECORD", tmp_path / "mutation.json")
-    assert written("mutation") == "Nothing is recorded yet: `make mutate EX=all`."
-    row = {"killed": 18, "survived": 0, "equivalent": 1, "not_viable": 2}
-    sources = {"3/guard": run.hash_exercise(find("3/guard")), "3/launch": "of other sources"}
-    rows = [{"exercise": name, **row} for name in sources]
-    records.save({"sources": sources, "rows": rows}, tmp_path / "mutation.json")
-    of_stage = sum(exercise.stage == 3 for exercise in every())
-    table = written("mutation")
-    assert f"\n| 3 | 2 of {of_stage} | 36 | 0 | 2 | 4 |\n" in table
-    assert table.endswith("\n\nChanged since: 3/launch.")
 
 
 def test_the_tutorials_times_beside_the_recorded_ones(recorded):

@@ -14,7 +14,7 @@ from common.build import targets
 from common.build.library import build_folder, build_stage
 from common.emulator import compiler_command
 from common.paths import build_dir
-from common.studies import wheels
+from common.studies.wheels import recorder as wheels
 from support.labs import texts
 from support.proofs.files import stage_files
 

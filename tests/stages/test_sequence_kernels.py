@@ -19,7 +19,7 @@ from support.sequence_driver import build_driver, run_driver
 
 pytestmark = [
     pytest.mark.needs("g++"),
-    pytest.mark.proof("emulated grids", files=[*stage_files(7), "common/studies/sequence/*"]),
+    pytest.mark.proof("emulated grids", files=[*stage_files(7), "common/studies/sequence/*.cu"]),
 ]
 SIZES = ((1, 1, 1), (4, 9, 22), (3, 17, 40), (5, 8, 33))  # T, B, S
 CELLS, TYPES = ("lltm", "lstm", "gru"), ("float", "bfloat16")

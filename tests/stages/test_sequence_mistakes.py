@@ -20,7 +20,7 @@ from support.sequence_driver import CSRC, DRIVER, PERSISTENT, build_driver, run_
 
 pytestmark = [
     pytest.mark.needs("g++"),
-    pytest.mark.proof("stages' tests", files=[*stage_files(7), "common/studies/sequence/*"]),
+    pytest.mark.proof("stages' tests", files=[*stage_files(7), "common/studies/sequence/*.cu"]),
 ]
 
 # Sets the number of the mistake to make, before main.

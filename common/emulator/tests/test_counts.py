@@ -16,7 +16,7 @@ from common.emulator.counts import MEANING
 from common.errors import UserError
 from common.measure import stage_counts
 from common.paths import ROOT, build_cache
-from common.studies import microbenchmarks
+from common.studies.ncu import microbenchmarks
 from support.proofs.files import stage_files
 
 FOLDER = ROOT / "common" / "emulator" / "tests" / "counts"

@@ -11,8 +11,8 @@ import pytest
 
 from common.build import nvcc
 from common.emulator import UserError, build_program
+from common.pages.tables import features_table as features
 from common.paths import ROOT, build_cache
-from common.studies.programs import features
 
 pytestmark = pytest.mark.proof(
     "features of CUDA", files=["common/emulator/programs/features/*", "common/emulator/libraries/**/*"]

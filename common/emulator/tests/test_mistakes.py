@@ -16,9 +16,9 @@ import pytest
 from common.build import nvcc
 from common.emulator import build_program
 from common.paths import build_cache
-from common.studies import tool_comparison
-from common.studies.programs import mistakes
-from common.studies.programs.mistakes import Mistake, ReportEntry
+from common.studies.compare_tools import mistakes
+from common.studies.compare_tools import recorder as tool_comparison
+from common.studies.compare_tools.mistakes import Mistake, ReportEntry
 
 pytestmark = pytest.mark.proof(
     "programs with mistakes", files=["common/emulator/programs/mistakes/*", "common/emulator/libraries/**/*"]

@@ -19,9 +19,9 @@ ROW, BOX, GAP, LEFT, WIDTH = 0.92, 0.7, 0.14, 0.15, 13.1  # inches
 # What each package holds, in a few words.
 HOLDS = {
     "__main__": "python -m common",
+    "studies": "for maintainers: a folder for each, with recorder, table, chart and command",
     "commands": "table of commands, tour, stage, diff",
     "pages": "tables, report, syllabus, notebooks",
-    "studies": "sanitizer, ncu, tool comparison, ablation, wheels",
     "figures": "plots, heat maps, diagrams",
     "new": "make new",
     "setup": "doctor, install",
@@ -30,6 +30,7 @@ HOLDS = {
     "check": "the harness",
     "measure": "the benchmark",
     "exercises": "judge, runner, grading",
+    "gpu_tools": "ncu, sanitizer",
     "deploy": "stage 8's program",
     "build": "targets, library, modules, nvcc, host",
     "sequence": "cells, reference loop, cases",
@@ -37,11 +38,13 @@ HOLDS = {
     "results": "recorded files, rows",
     "stages": "the table",
     "versions": "compared as numbers",
+    "study": "finds studies",
     "console": "steps, tables",
     "pip": "runs pip",
     "key": "what a result depends on",
     "paths": "root, build/",
     "errors": "UserError",
+    "command": "name, arguments",
     "emulator": "a tool of its own: rewrite, runtime (C++), toolchain, counts, mistakes",
 }
 # The packages that `make stage-3` passes, in order, and what each does there.

@@ -1,15 +1,12 @@
-"""Exercises as tables of Markdown: a stage's list for its README, every wrong answer, and the record of mutants."""
+"""Exercises as tables of Markdown: a stage's list for its README, and every wrong answer."""
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 from ...exercises import every, variants
-from ...exercises.mutation.run import OUTCOMES, hash_exercise
 from ...paths import ROOT
-from ...results import records
 from ..markdown import markdown_table
 from ..syllabus import line_anchor
 
@@ -39,20 +36,3 @@ def wrong_answers_table(page: Path) -> str:
             rows.append([first, name.replace("_", " "), said])
             first = ""
     return markdown_table(["exercise", "wrong answer", "parts of the message that the learner gets"], rows, left=3)
-
-
-def mutation_table() -> str:
-    """The record of `make mutate`: a row for each stage, and the exercises that have changed since."""
-    if not records.MUTATION_RECORD.exists():
-        return "Nothing is recorded yet: `make mutate EX=all`."
-    record = json.loads(records.MUTATION_RECORD.read_text())
-    recorded = {row["exercise"]: row for row in record["rows"]}
-    rows = []
-    for stage in sorted({exercise.stage for exercise in every()}):
-        of_stage = [exercise.id for exercise in every() if exercise.stage == stage]
-        done = [recorded[name] for name in of_stage if name in recorded]
-        counts = [str(sum(row[outcome.replace(" ", "_")] for row in done)) for outcome in OUTCOMES]
-        rows.append([str(stage), f"{len(done)} of {len(of_stage)}", *(counts if done else ["–"] * len(counts))])
-    stale = [one.id for one in every() if one.id in recorded and record["sources"].get(one.id) != hash_exercise(one)]
-    marked = f"\n\nChanged since: {', '.join(stale)}." if stale else ""
-    return markdown_table(["stage", "exercises recorded", *OUTCOMES], rows, left=2) + marked

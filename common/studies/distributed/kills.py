@@ -1,13 +1,11 @@
 """A training in two processes that are killed at random moments, and the same training undisturbed.
 
-    python -m common.studies.distributed.kills [--kills 50] [--output docs/results/kills.json]
-
-It fails if anything in the last checkpoints differs, or if a restart began before a checkpoint that was complete.
+`make distributed-kills` records docs/results/studies/distributed_kills.json. It fails if anything in the last
+checkpoints differs, or if a restart began before a checkpoint that was complete.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 import time
 from pathlib import Path
@@ -22,6 +20,7 @@ from ...errors import UserError
 from ...paths import display_path
 from ...results import records, sources
 from ...stages import get_stage
+from . import STUDY
 
 OPTIONS = ["--task", "rows", "--cell", "lltm", "--stage", "1", "--every", "20", "--timeout", "60"]
 LONGEST_LIFE = 1.5  # seconds that a process lives at most before the next kill
@@ -66,20 +65,12 @@ def first_step(output: str) -> int | None:
     return int(found[1]) if found[0].startswith("continues") else 0
 
 
-def main() -> int:
-    """Records the study."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=fresh_seed(), help="of the moments of the kills")
-    parser.add_argument("--output", type=Path, default=records.KILLS_RECORD, help="the record to write")
-    given = parser.parse_args()
-    record = measure_kills(given.kills, given.seed, given.output)
+def record_kills(kills: int, seed: int | None = None, output: str | None = None) -> int:
+    """Trains, writes the record (by default in docs/results/studies/) and says what it has; always 0."""
+    path = Path(output) if output else STUDY.record("kills")
+    record = measure_kills(kills, fresh_seed() if seed is None else seed, path)
     console.say(
         f"{record['kills']} kills, {record['while_writing']} of them while a checkpoint was written: nothing differs "
-        f"({display_path(given.output.absolute())})"
+        f"({display_path(path.absolute())})"
     )
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,18 +1,15 @@
 """How stage 9 scales: the time of a training step on 1, 2, 4, ... GPUs, and the share of it that is communication.
 
-    python -m common.studies.distributed.scaling [--output docs/results/scaling.json]
-
-Weak scaling gives each process the same number of samples, strong scaling divides the same batch among them. The
-network has several layers, so that gradients of one can travel while backward computes those of another. A step is
-also recorded as torch.profiler saw it: when kernels computed, and when NCCL's moved gradients. Before anything is
-timed, gradients of several processes are compared with those of one.
+`make distributed-scaling` records docs/results/studies/distributed_scaling.json. Weak scaling gives each process the
+same number of samples, strong scaling divides the same batch among them. The network has several layers, so that
+gradients of one can travel while backward computes those of another. A step is also recorded as torch.profiler saw
+it: when kernels computed, and when NCCL's moved gradients. Before anything is timed, gradients of several processes
+are compared with those of one.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -32,7 +29,8 @@ from ...errors import UserError
 from ...measure.gpu_trace import read_events
 from ...paths import display_path
 from ...results import records, sources
-from ...results.scaling import measure_communication
+from . import STUDY
+from .traces import measure_communication
 
 STEPS = 64  # of each sample: digits are read pixel by pixel
 SAMPLES = 64  # in the batch whose gradients are compared
@@ -180,23 +178,17 @@ def process_counts(gpus: int) -> list[int]:
     return [2**k for k in range(gpus.bit_length()) if 2**k <= gpus]
 
 
-def main() -> int:
-    """Records the study."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--output", type=Path, default=records.SCALING_RECORD, help="the record to write")
-    given = parser.parse_args()
+def record_scaling(output: str | None = None) -> int:
+    """Measures on all GPUs, writes the record (by default in docs/results/studies/) and prints it; always 0."""
     if (gpus := torch.cuda.device_count()) < 2:
         raise UserError(f"scaling needs 2 GPUs or more, and torch finds {gpus} here")
-    record = measure_scaling("cuda", process_counts(gpus), given.output, Plan())
+    path = Path(output) if output else STUDY.record("scaling")
+    record = measure_scaling("cuda", process_counts(gpus), path, Plan())
     rows = [
         [row["scaling"], str(row["processes"]), str(row["batch"])]
         + [f"{row[name] / 1e3:.2f}" for name in ("step", "communication", "not_hidden")]
         for row in record["rows"]
     ]
     console.say(console.table(["scaling", "GPUs", "batch", "step, ms", "communication, ms", "not hidden, ms"], rows))
-    console.say(f"Written to {display_path(given.output.absolute())}.")
+    console.say(f"Written to {display_path(path.absolute())}.")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,14 +1,12 @@
 """Trains stage 9's network with every cell and stage that runs here, and records losses, accuracy and time.
 
-    python -m common.studies.distributed.training [--task rows] [--steps 1500] [--output docs/results/training.json]
-
-The trainings of a cell begin with the same numbers and read the same samples, so their losses agree until rounding
-makes them differ. They run one after the other, three times; the time is the median.
+`make distributed-training` records docs/results/studies/distributed_training.json. The trainings of a cell begin with
+the same numbers and read the same samples, so their losses agree until rounding makes them differ. They run one after
+the other, three times; the time is the median.
 """
 
 from __future__ import annotations
 
-import argparse
 import io
 import statistics
 import time
@@ -22,6 +20,7 @@ from ...build import modules
 from ...errors import UserError
 from ...paths import display_path
 from ...results import records, sources
+from . import STUDY
 
 ROUNDS = 3
 EVERY = 100  # steps from one evaluation to the next
@@ -86,24 +85,16 @@ def train_once(task: str, cell: str, stage: str, steps: int, device: str) -> dic
         return {"seconds": time.perf_counter() - start, "history": training.history}
 
 
-def main() -> int:
-    """Records the study."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--task", choices=("rows", "digits", "adding"), default="rows")
-    parser.add_argument("--steps", type=int, default=1500)
-    parser.add_argument("--output", type=Path, default=records.TRAINING_RECORD, help="the record to write")
-    given = parser.parse_args()
-    if given.steps < EVERY:
-        raise UserError(f"--steps {given.steps}: at least {EVERY}")
-    record = measure_training(given.task, given.steps, given.output)
+def record_training(task: str, steps: int, output: str | None = None) -> int:
+    """Trains, writes the record (by default in docs/results/studies/) and prints it; always 0."""
+    if steps < EVERY:
+        raise UserError(f"--steps {steps}: at least {EVERY}")
+    path = Path(output) if output else STUDY.record("training")
+    record = measure_training(task, steps, path)
     rows = [
         [row["cell"], row["stage"], f"{row['seconds']:.1f}", f"{row['history'][-1]['accuracy']:.1%}"]
         for row in record["rows"]
     ]
     console.say(console.table(["cell", "stage", "seconds", "correct"], rows))
-    console.say(f"Written to {display_path(given.output.absolute())}.")
+    console.say(f"Written to {display_path(path.absolute())}.")
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,16 +1,15 @@
-"""Checks stage 7 on a target and shows every failure, for work on its kernels; `make stage-7` shows the first.
+"""`make sequence-check`: checks stage 7 on a target and shows every failure, for work on its kernels.
 
-    python -m common.studies.sequence.check [--target cuda] [--rungs grid cluster] [--dtypes bfloat16] [--seed 1]
-
-A kernel that never ends would keep the GPU: after --seconds, the process shows where it was and ends.
+`make stage-7` shows the first failure. A kernel that never ends would keep the GPU: after --seconds, the process
+shows where it was and ends.
 """
 
 from __future__ import annotations
 
-import argparse
 import faulthandler
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from ...check.subject import Result, check_subject
 from ...results import records
 
 
-def check_rungs(target: str, rungs: list[str], dtypes: list[str], seed: int | None) -> list[Result]:
+def check_rungs(target: str, rungs: Sequence[str], dtypes: Sequence[str], seed: int | None) -> list[Result]:
     """Every check of some rungs (by default all) and dtypes; prints a line for each, and each failure."""
     results = []
     for subject in make_subjects(7, target, seed):
@@ -39,31 +38,26 @@ def check_rungs(target: str, rungs: list[str], dtypes: list[str], seed: int | No
     return results
 
 
-def main() -> int:
+def check_sequence(
+    target: str | None,
+    rungs: Sequence[str],
+    dtypes: Sequence[str] | None,
+    seed: int | None,
+    seconds: float,
+    output: str | None,
+) -> int:
     """Builds, checks, and prints the slowest checks; the status is 1 if one fails or if there are none."""
     stage = stages.get_stage(7)
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--target", help="cuda, host or emulator; by default the best for this machine")
-    parser.add_argument("--rungs", nargs="*", default=[], help="by default all of the target")
-    parser.add_argument("--dtypes", nargs="*", default=list(stage.dtypes))
-    parser.add_argument("--seed", type=int, help="of an earlier failure")
-    parser.add_argument("--seconds", type=float, default=300, help="end the process after so many seconds")
-    parser.add_argument("--output", type=Path, help="a JSON file for all rows")
-    given = parser.parse_args()
-    faulthandler.dump_traceback_later(given.seconds, exit=True)
-    start, target = time.monotonic(), targets.choose_target(stage, given.target)
+    faulthandler.dump_traceback_later(seconds, exit=True)
+    start, target = time.monotonic(), targets.choose_target(stage, target)
     with console.step(f"build for {target}"):
         library.build_stage(stage, target)
-    results = check_rungs(target, given.rungs, given.dtypes, given.seed)
-    if given.output:
-        records.save_text(json.dumps([asdict(row) for row in results], indent=1), given.output)
+    results = check_rungs(target, rungs, dtypes or stage.dtypes, seed)
+    if output:
+        records.save_text(json.dumps([asdict(row) for row in results], indent=1), Path(output))
     counts = {outcome: sum(row.outcome == outcome for row in results) for outcome in ("passed", "failed", "not run")}
     where = torch.cuda.get_device_name() if target == "cuda" else target
     console.say(f"{counts} on {where}, in {time.monotonic() - start:.0f} s; the slowest checks:")
     for row in sorted(results, key=lambda row: -row.seconds)[:5]:
         console.say(f"  {row.seconds:5.1f} s  {row.dtype}: {row.name}")
     return int(bool(counts["failed"]) or not counts["passed"])
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

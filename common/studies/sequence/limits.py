@@ -1,13 +1,11 @@
 """What bounds a step of a sequence on this GPU: barriers, exchanges between blocks, and products.
 
-    python -m common.studies.sequence.limits [--output docs/results/step_limits.json]
-
-Builds step_limits.cu with nvcc, runs it and records the lines that it prints.
+`make sequence-limits` builds step_limits.cu with nvcc, runs it and records the lines that it prints in
+docs/results/studies/sequence_limits.json.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import tempfile
@@ -19,10 +17,11 @@ from ... import console, stages
 from ...build import nvcc
 from ...emulator import first_errors
 from ...errors import UserError
-from ...paths import ROOT, display_path
+from ...paths import display_path
 from ...results import records, sources
+from . import STUDY
 
-SOURCE = ROOT / "common" / "studies" / "sequence" / "step_limits.cu"
+SOURCE = Path(__file__).with_name("step_limits.cu")
 
 
 def measure_limits(path: Path) -> dict:
@@ -52,20 +51,14 @@ def hash_limits() -> str:
     return sources.hash_code([SOURCE, folder / "chain.cuh", folder / "product.cuh"])
 
 
-def main() -> int:
-    """Records the limits."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--output", type=Path, default=records.LIMITS_RECORD, help="the record to write")
-    given = parser.parse_args()
+def record_limits(output: str | None = None) -> int:
+    """Measures the limits, writes the record (by default in docs/results/studies/) and prints it; always 0."""
     if not torch.cuda.is_available() or torch.cuda.get_device_capability() < (9, 0):
         raise UserError("the limits are those of a GPU with clusters (sm_90), and torch finds none here")
-    record = measure_limits(given.output)
+    path = Path(output) if output else STUDY.record("limits")
+    record = measure_limits(path)
     for row in record["rows"]:
         facts = ", ".join(f"{name} {value}" for name, value in row.items() if name not in ("name", "ns"))
         console.say(f"{row['ns']:6.0f} ns  {row['name']}, {facts}")
-    console.say(f"Written to {display_path(given.output.absolute())}.")
+    console.say(f"Written to {display_path(path.absolute())}.")
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,15 +1,12 @@
 """The sweep: an LSTM and a GRU over many sizes, by each rung of stage 7 and by cuDNN, on one kind of GPU.
 
-    python -m common.studies.sequence.sweep [--seconds 280] [--output docs/results/sequence_sweep.json]
-
-Several GPUs of a machine measure a size each at the same time. The record is written after each size. When the time
-is over, the sizes that are left are listed as not run; with the same sources on the same kind of GPU, the next run
-measures only those.
+`make sequence-sweep` records docs/results/studies/sequence_sweep.json. Several GPUs of a machine measure a size each
+at the same time. The record is written after each size. When the time is over, the sizes that are left are listed as
+not run; with the same sources on the same kind of GPU, the next run measures only those.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import threading
 import time
@@ -32,6 +29,7 @@ from ...measure.sequence.times import Configuration
 from ...paths import display_path
 from ...results import records, sources
 from ...sequence.rungs import rungs_of
+from . import STUDY
 
 STEPS, BATCHES, STATES = (32, 128, 512), (1, 8, 32, 128), (64, 128, 256, 512, 1024)
 # The LSTM in bfloat16 at every size, then the others with this many steps.
@@ -130,19 +128,12 @@ def time_size(configuration: Configuration, what: str) -> tuple[list[dict], list
         return time_case([cudnn, *rungs], sets, what, ROUNDS, BLOCK_SECONDS, WARM_UP_ROUNDS)
 
 
-def main() -> int:
-    """Runs the sweep; the status is 1 if no size was measured."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=280, help="start no size after so many seconds")
-    parser.add_argument("--output", type=Path, default=records.SWEEP_RECORD, help="the record to write")
-    given = parser.parse_args()
+def record_sweep(seconds: float, output: str | None = None) -> int:
+    """Runs the sweep and writes the record (by default in docs/results/studies/); 1 if no size was measured."""
     if not torch.cuda.is_available():
         raise UserError("the sweep needs a GPU that torch can use; `make doctor` says why there is none")
-    record = measure_sweep(given.seconds, given.output)
+    path = Path(output) if output else STUDY.record("sweep")
+    record = measure_sweep(seconds, path)
     sizes = {size_of(row) for row in record["rows"]}
-    console.say(f"{len(sizes)} sizes in {display_path(given.output.absolute())}, {len(record['not_run'])} not run")
+    console.say(f"{len(sizes)} sizes in {display_path(path.absolute())}, {len(record['not_run'])} not run")
     return int(not sizes)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,17 +1,14 @@
 """Stage 8's server under load for minutes, with clients that send their requests byte by byte beside the others.
 
-    python -m common.studies.serving.load [--minutes 5] [--slow 1000]
-
-It prints a line every ten seconds, and ends with status 1 if an answer is wrong or missing, or if the memory grows.
+`make serving-load` prints a line every ten seconds, and ends with status 1 if an answer is wrong or missing, or if
+the memory grows.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import resource
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +19,7 @@ import torch
 from ... import deploy
 from ...check.deploy import TOLERANCE, scores_in_python
 from ...console import say
-from .times import STEPS, Client
+from .recorder import STEPS, Client
 
 CLIENTS = 8  # that send whole requests
 LINE_SECONDS = 10.0
@@ -142,16 +139,3 @@ def start_thread(name: str, errors: list[str], function: Callable, *arguments: o
     thread = threading.Thread(target=run)
     thread.start()
     return thread
-
-
-def main() -> int:
-    """Reads the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--slow", type=int, default=1000, help="clients that send byte by byte; at most 1000")
-    options = parser.parse_args()
-    return hold_load(options.minutes, options.slow)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
-from pathlib import Path
-
-import pytest
 
 from common import deploy
-from common.studies.serving import versions
 from support.serving import DEPLOY_MARKS
 
 pytestmark = DEPLOY_MARKS
@@ -47,19 +42,3 @@ def test_what_the_library_does_not_compute_is_refused():
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert len(lines) == 9
     assert all("lltm: " in line for line in lines), lines
-
-
-def test_a_version_of_torch_is_compared_with_a_plain_loop(monkeypatch):
-    row = versions.call_with(Path(sys.executable), deploy.stable_operators())
-    assert 0 < row["difference"] <= versions.TOLERANCE
-    monkeypatch.setattr(versions, "TOLERANCE", 0.0)
-    with pytest.raises(versions.UserError, match="the results differ by"):
-        versions.call_with(Path(sys.executable), deploy.stable_operators())
-
-
-def test_the_record_is_of_these_sources_and_of_two_versions():
-    record = json.loads(versions.RECORD.read_text())
-    assert record["sources"] == versions.hash_sources()
-    found = {row["torch"].rpartition(".")[0] for row in record["rows"]}
-    assert {"2.11", "2.15"} <= found
-    assert all(row["difference"] <= versions.TOLERANCE for row in record["rows"])

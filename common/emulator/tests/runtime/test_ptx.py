@@ -11,7 +11,7 @@ import pytest
 from common.build import nvcc
 from common.emulator import build_program
 from common.paths import build_cache
-from common.studies import ptx_results
+from common.studies.ptx import recorder as ptx_results
 
 
 @pytest.fixture(scope="module")

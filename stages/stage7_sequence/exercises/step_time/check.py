@@ -2,8 +2,9 @@ import json
 import random
 
 from common.exercises.judge import require, returned_numbers
-from common.results.records import SWEEP_RECORD
+from common.results.records import RECORDED
 
+SWEEP = RECORDED / "studies" / "sequence_sweep.json"
 FITTED, PREDICTED = (32, 128), 512
 SHORTEST = 300  # microseconds of 32 steps. A shorter call takes the GPU less time than the CPU, which launches it
 # Runs in the learner's folder and reports which functions change the times that they receive.
@@ -89,7 +90,7 @@ def compare(model, name, sizes, times):
 def measured():
     """The recorded forward times of an LSTM by the persistent kernels, at sizes where the GPU decides the time."""
     found = {}
-    for row in json.loads(SWEEP_RECORD.read_text(encoding="utf-8"))["rows"]:
+    for row in json.loads(SWEEP.read_text(encoding="utf-8"))["rows"]:
         is_lstm = (row["cell"], row["dtype"], row["pass"]) == ("lstm", "bfloat16", "forward")
         if is_lstm and row["name"] in ("stage 7, grid", "stage 7, cluster"):
             found.setdefault((row["name"], f"B={row['B']}, S={row['S']}"), {})[row["T"]] = row["median"]

@@ -1,1 +1,0 @@
-"""Tables of what tools say of kernels: compute-sanitizer and Nsight Compute."""
