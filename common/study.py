@@ -35,7 +35,7 @@ class Study:
 
     def record(self, part: str = "") -> Path:
         """The path of a record in docs/results/studies/, which may not exist yet."""
-        return RECORDS / f"{self.name}{'_' * bool(part)}{part}.json"
+        return RECORDS / f"{'_'.join(filter(None, (self.name, part)))}.json"
 
     def read_record(self, part: str = "") -> dict | None:
         """A record; None if there is none yet."""
