@@ -188,7 +188,7 @@ def run_command(command: Command, values: dict[str, Any]) -> int:
 
 def help() -> int:
     """Prints every command by group, as `make` alone does."""
-    width = max(len(command.make or name) for name, command in COMMANDS.items())
+    width = max(len(command.make or name) for name, command in COMMANDS.items()) + 1
     for number, (group, commands) in enumerate(GROUPS.items()):
         print("\n" * bool(number) + group)
         for command in commands:
