@@ -475,7 +475,7 @@ for size in (SMALL, LARGE):
 # %%
 for (size, name), samples in measured.items():
     eager = samples["eager"]
-    row = [f"{cell} {taken.quartiles()[1]:.0f} us ({taken.ratio_to(eager):.2f})" for cell, taken in samples.items()]
+    row = [f"{cell} {taken.quartiles()[1]:.0f} us ({eager.ratio_to(taken):.2f})" for cell, taken in samples.items()]
     print(f"{name_of(size):14} {name:16} ", ", ".join(row))
 
 # %%
@@ -492,8 +492,8 @@ for axes, size in zip(panels, (SMALL, LARGE), strict=True):
 plt.show()
 
 # %% [markdown]
-# The number in parentheses is the time divided by the time of eager: if it is below 1, the cell is faster than
-# eager. Look at the numbers of your machine. `torch.compile` removes operations. But before each call, it checks
+# The number in parentheses says how many times as fast as eager the cell is: if it is above 1, the cell is faster.
+# Look at the numbers of your machine. `torch.compile` removes operations. But before each call, it checks
 # whether the shapes and types are still those for which it compiled, and this check takes time. So at a small size,
 # it may lose as much time as it gains. If the matrix products take most of the time, there is little left to gain.
 #

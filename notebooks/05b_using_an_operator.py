@@ -17,8 +17,8 @@
 # graph, and as a package that others install. Then you measure a step, decide when an operator of your own is worth
 # the effort, and make one from a copy of stage 5.
 #
-# You need notebook 05. Only one cell needs a GPU. The notebook takes about 50 minutes. In its first run, it also
-# compiles for a minute. A heading with (!) is about a mistake that is common in code and in tutorials.
+# You need notebook 05. Only one cell needs a GPU. The notebook takes about 60 minutes. In its first run, it also
+# compiles for two minutes. A heading with (!) is about a mistake that is common in code and in tutorials.
 
 # %%
 import sys
@@ -30,6 +30,7 @@ sys.path.insert(0, str(root))
 
 # %%
 # %matplotlib inline
+import os
 import re
 import subprocess
 import tempfile
@@ -80,25 +81,25 @@ def attempt(call, lines=1):
 # reason, the stage's kernels compute in float, and round only the values that they store:
 
 # %%
-kernel = (root / "stages" / "stage5_custom_op" / "csrc" / "lltm_cpu.cpp").read_text()
-start = kernel.index("  using math_t")
-print(kernel[start : kernel.index("\n}\n", start)])
+loops = (root / "stages" / "stage5_custom_op" / "csrc" / "lltm_rows.h").read_text()
+forward_row = loops[loops.index("  using V = Vec") :].partition("\n}\n")[0]
+print(loops[loops.index("// Half and") : loops.index("// The functions of")])
+print(forward_row)
 
 # %% [markdown]
-# `at::opmath_type<scalar_t>` is float for half and bfloat16, and `scalar_t` itself for float and double. How much
-# does float improve the results? To find out, we build the same sources with all maths in `scalar_t`, under another
-# namespace:
+# `at::opmath_type<scalar_t>` is float for half and bfloat16, and `scalar_t` itself for float and double. A `Vec`
+# holds several such numbers: a section below shows why. How much does float improve the results? To find out, we
+# build the same sources with all maths in `scalar_t`, under another namespace:
 
 # %%
 from torch.utils.cpp_extension import load as build_and_load
 
-SOURCES = ("lltm.cpp", "lltm_cpu.cpp", "lltm_math.h", "operators.h")
+SOURCES = ("lltm.cpp", "lltm_cpu.cpp", "lltm_avx2.cpp", "lltm_avx512.cpp", "lltm_rows.h", "operators.h")
 folder = BUILD / "maths_in_half"
 folder.mkdir(exist_ok=True)
 for name in SOURCES:
     text = (root / "stages" / "stage5_custom_op" / "csrc" / name).read_text()
-    text = text.replace("using math_t = at::opmath_type<scalar_t>;", "using math_t = scalar_t;")
-    text = text.replace("z : std::expm1(z);", "z : scalar_t(std::expm1(z));")
+    text = text.replace("Vectorized<at::opmath_type<scalar_t>>;", "Vectorized<scalar_t>;")
     if not (folder / name).exists() or (folder / name).read_text() != text:
         (folder / name).write_text(text)
 build_and_load(
@@ -428,9 +429,127 @@ for name, *samples in zip(parts(1, 1), *columns, strict=True):
 # %% [markdown]
 # Look at the last column first. Each of the two operators takes about 10 us. When autograd calls both, the time is
 # far longer than the sum of the two. The reason is that the functions of `register_autograd` are Python, and so is
-# the code that torch runs around them in each call. The difference between the two columns is the time of the loop.
-# The loop computes one number at a time, with `std::exp` and `std::tanh`, but the ATen operations of stages 1 and 2
-# compute eight numbers at once. Stage 6 fixes both problems in C++.
+# the code that torch runs around them in each call. Stage 6 moves this part to C++. The difference between the two
+# columns is the time of the loop.
+
+# %% [markdown] syllabus="5.5f"
+# ### One number at a time, or a vector
+#
+# The most obvious loop computes one number at a time, with `std::exp` and `std::tanh`. It looks like a CUDA kernel,
+# without the threads:
+
+# %%
+NAIVE = """
+#include <ATen/core/TensorAccessor.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include "lltm_math.h"
+
+using at::Tensor;
+
+std::tuple<Tensor, Tensor, Tensor> pointwise(const Tensor& z, const Tensor& old_cell) {  // [B,3S], [B,S]
+  const int64_t B = old_cell.size(0), S = old_cell.size(1);
+  Tensor new_h = at::empty({B, S}, z.options()), new_cell = at::empty({B, S}, z.options());
+  Tensor gates = at::empty({B, 3, S}, z.options());
+  auto h_out = new_h.accessor<float, 2>(), cell_out = new_cell.accessor<float, 2>();
+  auto gates_out = gates.accessor<float, 3>();
+  const Tensor z_of_gates = z.unflatten(1, {3, S});  // [B,3,S]
+  auto z_in = z_of_gates.accessor<const float, 3>();
+  auto cell_in = old_cell.accessor<const float, 2>();
+  for (int64_t row = 0; row < B; ++row) {
+    for (int64_t unit = 0; unit < S; ++unit) {
+      const float input_gate = sigmoid(z_in[row][0][unit]);
+      const float output_gate = sigmoid(z_in[row][1][unit]);
+      const float candidate_cell = elu(z_in[row][2][unit]);
+      gates_out[row][0][unit] = input_gate;
+      gates_out[row][1][unit] = output_gate;
+      gates_out[row][2][unit] = candidate_cell;
+
+      const float cell = cell_in[row][unit] + candidate_cell * input_gate;
+      cell_out[row][unit] = cell;
+      h_out[row][unit] = std::tanh(cell) * output_gate;
+    }
+  }
+  return {new_h, new_cell, gates};
+}
+
+TORCH_LIBRARY(naive, m) { m.def("pointwise(Tensor z, Tensor old_cell) -> (Tensor, Tensor, Tensor)"); }
+TORCH_LIBRARY_IMPL(naive, CPU, m) { m.impl("pointwise", &pointwise); }
+"""
+
+# %% [markdown]
+# The stage computes a *vector* of numbers at a time, with `at::vec::Vectorized`, the class of torch's own kernels:
+# `forward_row` above does for `V::size()` units what the naive loop does for one. `at::parallel_for` distributes
+# the rows over torch's threads. The next cell measures both loops and torch's operations at three sizes:
+
+# %%
+from torch.utils.cpp_extension import load_inline
+
+CSRC = root / "stages" / "stage5_custom_op" / "csrc"
+options = {"is_python_module": False, "no_implicit_headers": True, "extra_cflags": ["-O3"]}
+load_inline("naive", NAIVE, functions=None, extra_include_paths=[str(CSRC)], **options)
+
+
+def operations(z, old_cell):
+    """The pointwise part in torch's operations."""
+    z_i, z_o, z_g = z.chunk(3, dim=1)
+    new_cell = old_cell + torch.nn.functional.elu(z_g) * z_i.sigmoid()
+    return new_cell.tanh() * z_o.sigmoid(), new_cell
+
+
+WAYS = {"torch's operations": operations, "naive": torch.ops.naive.pointwise, "stage 5": pointwise}
+CELLS = {size: [torch.randn(size[0], k * size[1]) for k in (3, 1)] for size in ((16, 128), (64, 128), (256, 512))}
+before = torch.get_num_threads()
+print(f"{'':22s}" + "".join(f"{f'B{B} S{S}':>13s}" for B, S in CELLS) + "   (microseconds)")
+with torch.no_grad():
+    for threads in dict.fromkeys((1, os.cpu_count())):
+        torch.set_num_threads(threads)
+        calls = [[lambda way=way, given=given: way(*given) for way in WAYS.values()] for given in CELLS.values()]
+        taken = [[samples.quartiles()[1] for samples in interleave(row, "cpu", 11, 0.01)] for row in calls]
+        print(f"{threads} thread{'s' * (threads > 1)}")
+        for name, times in zip(WAYS, zip(*taken, strict=True), strict=True):
+            print(f"  {name:20s}" + "".join(f"{time:13.1f}" for time in times))
+torch.set_num_threads(before)
+for got, want in zip(pointwise(*CELLS[64, 128]), torch.ops.naive.pointwise(*CELLS[64, 128]), strict=True):
+    torch.testing.assert_close(got, want)
+
+# %% [markdown]
+# The naive loop takes several times as long as torch's operations, although it needs only one pass over memory.
+# With vectors, one pass is also the fastest. Threads help only at the large size: for fewer than about 8192 units,
+# starting another thread would take longer than the work.
+#
+# A compiler flag alone is not enough for this. `Vectorized<float>` is a register of eight floats only if two
+# conditions are met: the compiler may use the instructions (AVX2), and the macro `CPU_CAPABILITY_AVX2` is set.
+# (Notebook 06c shows what happens if only one of them is.) But pip installs a wheel on any x86-64 CPU, and a CPU
+# without AVX2 ends a process at the first such instruction. So a wheel may not use these instructions everywhere. The
+# stage compiles its loops three times, and chooses one version at run time, as torch does for its own kernels. This
+# file is for CPUs with AVX2. Another one is for AVX-512, whose registers have 16 floats:
+
+# %%
+print((CSRC / "lltm_avx2.cpp").read_text())
+
+# %% [markdown]
+# The pragma switches on AVX2 for the rest of the file. The headers above the pragma contain inline functions that
+# other files contain, too. A linker keeps only one copy of such a function, so none of the copies may use AVX2. Code
+# that is compiled once for each kind of CPU is in a namespace of its own, whose name is `CPU_CAPABILITY`. With the
+# environment variable `ATEN_CPU_CAPABILITY`, you can make torch, and this stage, choose the version for any CPU:
+
+# %%
+ASK = """
+import torch
+from common import load
+from torch.utils.benchmark import Timer
+z = torch.linspace(-3, 3, 3 * 4096).reshape(1, -1)
+names = {"pointwise": load(5, "host").operators.pointwise, "z": z, "old_cell": z[:, :4096]}
+taken = Timer("pointwise(z, old_cell)", globals=names).blocked_autorange(min_run_time=0.1).median
+print(f"{torch.backends.cpu.get_cpu_capability():10s}{taken * 1e6:7.1f} us")
+"""
+here = torch.backends.cpu.get_cpu_capability()
+for capability in dict.fromkeys(("default", "avx2" if "AVX" in here else "default", here.lower())):
+    environment = {**os.environ, "PYTHONPATH": str(root), "ATEN_CPU_CAPABILITY": capability}
+    done = subprocess.run([sys.executable, "-c", ASK], env=environment, capture_output=True, text=True)
+    print(done.stdout.strip() or done.stderr.splitlines()[-1])
 
 # %% [markdown] syllabus="5.6a"
 # ## When not to write CUDA
@@ -438,32 +557,35 @@ for name, *samples in zip(parts(1, 1), *columns, strict=True):
 # In most cases, do not write CUDA. To judge a kernel of your own, compare it with the fastest implementation for
 # which you write no C++ and no CUDA:
 #
-# $$\mathrm{gain} = \frac{\min(t_\mathrm{eager}, t_\mathrm{compile}, t_\mathrm{Triton})}{\min(t_\mathrm{stages})}$$
+# $$\mathrm{gain} = \frac{\min(t_\mathrm{eager}, t_\mathrm{compile}, t_\mathrm{graph}, t_\mathrm{Triton})}
+#   {\min(t_\mathrm{stages})}$$
 #
-# If the gain is above one, C++ or CUDA was faster. `docs/results/` contains measurements from other machines, in
+# (`graph` means eager or `torch.compile` under a CUDA graph.) If the gain is above one, C++ or CUDA was faster.
+# `docs/results/` contains measurements from other machines, in
 # which all implementations took turns. The next cell prints these times in microseconds, with a dash where an
 # implementation was not measured:
 
 # %%
 from common.results import records
+from common.results.rows import is_peer
 
-WAYS = ("eager", "torch.compile", "Triton", "C++, CUDA")
-
-
-def way_of(row):
-    """One of WAYS, whatever the mode or the stage; None for stage 1, which is Python."""
-    if row["stage"] is None:
-        return row["name"].partition(" ")[0]
-    return "C++, CUDA" if row["stage"] > 1 else None
+KINDS = ("eager", "torch.compile", "CUDA graph", "Triton", "C++, CUDA")
 
 
-def by_way(rows, *facts):
-    """For each case, a combination of the facts, the shortest median of each way."""
+def kind_of(row):
+    """One of KINDS, whatever the mode or the stage; None for stage 1, which is Python, and for a graph of a stage."""
+    if is_peer(row):
+        return next(kind for kind in KINDS if row["name"].startswith(kind))
+    return "C++, CUDA" if row["stage"] and row["stage"] > 1 else None
+
+
+def by_kind(rows, *facts):
+    """For each case, a combination of the facts, the shortest median of each kind."""
     table = {}
     for row in rows:
         case = " ".join(f"{fact}{row[fact]}" if fact in "BIS" else row[fact] for fact in facts)
-        times, way = table.setdefault(case, {}), way_of(row)
-        times[way] = min(row["median"], times.get(way, row["median"]))
+        times, kind = table.setdefault(case, {}), kind_of(row)
+        times[kind] = min(row["median"], times.get(kind, row["median"]))
     return table
 
 
@@ -471,14 +593,14 @@ GAINS = {}
 for result in records.read_recorded():
     rows = [row for row in result["rows"] if row["grads"] == "all"]
     parts_of = {
-        "cell": by_way(rows, "device", "B", "I", "S", "pass"),
-        "pointwise part": by_way(result.get("kernels", []), "B", "S", "pass"),
+        "cell": by_kind(rows, "device", "B", "I", "S", "pass"),
+        "pointwise part": by_kind(result.get("kernels", []), "B", "S", "pass"),
     }
-    print(f"{result['name']}, {result['date'][:10]}".ljust(46) + "".join(f"{way:>14s}" for way in WAYS) + "  gain")
+    print(f"{result['name']}, {result['date'][:10]}".ljust(46) + "".join(f"{kind:>14s}" for kind in KINDS) + "  gain")
     for part, table in parts_of.items():
         for case, times in table.items():
-            gain = min(times[way] for way in WAYS[:3] if way in times) / times["C++, CUDA"]
-            shown = [f"{times[way]:,.0f}" if way in times else "-" for way in WAYS]
+            gain = min(times[kind] for kind in KINDS[:4] if kind in times) / times["C++, CUDA"]
+            shown = [f"{times[kind]:,.0f}" if kind in times else "-" for kind in KINDS]
             print(f"{part} {case}".ljust(46) + "".join(f"{time:>14s}" for time in shown) + f"{gain:6.2f}")
             GAINS[result["name"], f"{part} {case}"] = gain
 
@@ -494,11 +616,11 @@ axis.set(ylim=(len(GAINS) - 0.5, -0.5), xlabel="gain: left of the line, the exis
 plt.show()
 
 # %% [markdown]
-# The gain is largest for small sizes on a GPU, but not because of the kernels: at small sizes, most of the time is
-# spent in Python and in the dispatcher. If the matrix products take nearly all of the time, no implementation of the
-# other operations can gain anything. And for the pointwise part alone, `torch.compile` generates a forward kernel
-# that is faster than the kernel of stage 3. So profile first. `docs/when-not-to-write-cuda.md` lists the questions
-# to answer, in order.
+# The gain is largest for small sizes, but not because of the kernels: at small sizes, most of the time is spent in
+# Python and in the dispatcher. A CUDA graph avoids most of this time, too, without any C++. If the matrix products
+# take nearly all of the time, no implementation of the other operations can gain anything. And for the pointwise part
+# alone, `torch.compile` generates a forward kernel that is faster than the kernel of stage 3. So profile first.
+# `docs/when-not-to-write-cuda.md` lists the questions to answer, in order.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** In `5/what_it_could_gain`, you calculate how much a kernel could gain before you write it.

@@ -194,9 +194,9 @@ plt.show()
 
 # %% [markdown]
 # The recorded kernels of the H200 are on the slope or near it. A kernel that moves fewer bytes has a higher
-# intensity, so its point is further to the right, and higher. On the CPU, stage 5 is far below the slope. There the
-# limit is another one, which our count does not show: exp and tanh in stage 5 are calls of the C library, not single
-# operations.
+# intensity, so its point is further to the right, and higher. On the CPU, the stages are below the slope. There the
+# limit is another one, which our count does not show: each exp and tanh is one operation in the count, but dozens of
+# instructions for the CPU.
 
 # %% [markdown] syllabus="6.1b"
 # ### The speed of a copy as the limit

@@ -374,9 +374,10 @@ for size in ((4, 8, 32), (300, 8, 32)):
 # %% [markdown] syllabus="6.4c"
 # ## Vector instructions and threads on a CPU
 #
-# Stage 5's loop computes one unit after another. A vector register of a current core holds 8 or 16 floats (4 on most
-# Arm cores), and a CPU has several cores. The following sections show how to use them, with `tanh` of 16,384 numbers
-# as the example. We start with ATen's class for one such register, `at::vec::Vectorized`:
+# A vector register of a current core holds 8 or 16 floats (4 on most Arm cores), and a CPU has several cores. Stage 5
+# uses both by torch's own means. The following sections show which flags these need, and a simpler way, which stage 6
+# uses. The example is `tanh` of 16,384 numbers. We start with ATen's class for one such register,
+# `at::vec::Vectorized`:
 
 # %%
 VEC = """
@@ -588,7 +589,7 @@ from common.studies.ablation.table import ablation_table
 display(Markdown(ablation_table(ablation.read_recorded_ablation())))
 
 # %% [markdown]
-# What does a ratio like 0.96 mean? You can read the noise from the table itself. On a GPU, `bias` (the sums for the
+# What does a ratio like 1.04 mean? You can read the noise from the table itself. On a GPU, `bias` (the sums for the
 # bias) changes only backward, so forward without it is the same program as the stage, instruction for instruction.
 # Also, `joined` (one matrix product instead of two) changes nothing in a small cell, whose own kernels compute the
 # products. So where these two ratios differ from 1.00, the difference is noise. At the small sizes on the H200, the

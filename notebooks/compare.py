@@ -98,8 +98,9 @@ for device in devices:
         display(Markdown(ladder.device_ladder(result, device, grads)))
 
 # %% [markdown]
-# The numbers in brackets are multiples of eager's time in the same run, so a number below one means faster than
-# eager.
+# The numbers in brackets say how many times as fast as eager in the same run an implementation is, so a number
+# above one means faster than eager. Compare a stage with the strongest peer, too: at small sizes on a GPU, this is
+# eager or `torch.compile` under a CUDA graph, which replays all launches of a call at once.
 
 # %% [markdown]
 # ## Speed-up against eager
@@ -117,8 +118,8 @@ for device in devices:
 # %% [markdown]
 # ## Where a stage is slower than PyTorch without an extension
 #
-# A *peer* is an implementation for which you do not write an extension: eager PyTorch, `torch.compile`, or Triton.
-# Differences below 3 % are not counted.
+# A *peer* is an implementation for which you do not write an extension: eager PyTorch, `torch.compile`, Triton, or
+# one of the first two under a CUDA graph. Differences below 3 % are not counted.
 
 # %%
 for one in [result, *recorded]:
@@ -133,7 +134,7 @@ for one in [result, *recorded]:
         display(Markdown("\n".join(lines)))
 
 # %% [markdown]
-# The bold parts say in how many cases the stage is slower, by how much at most, and, in brackets, at which sizes.
+# The bold parts say in how many cases the stage is slower, how slow at worst, and, in brackets, at which sizes.
 # Stage 1 is eager with a check of the arguments, so the cases in which stage 1 is slower show what the check costs.
 
 # %% [markdown]
@@ -205,6 +206,6 @@ if not recorded:
     print("No other machine is recorded yet: docs/results/README.md says how to add yours.")
 
 # %% [markdown]
-# Each mark is one size. The further left the marks of a stage are, the more the stage gains. Marks that are spread
+# Each mark is one size. The further right the marks of a stage are, the more the stage gains. Marks that are spread
 # widely belong to a stage whose gain depends on the size. If the marks of a stage lie on both sides of the grey
 # line, choose the stage only for the sizes at which it is faster.

@@ -18,6 +18,7 @@ from ..results.rows import device_name, headline_names, select, size_label
 PICTURES = ROOT / "docs" / "pictures"
 WIDTH, LABELS, ROW, TOP = 800, 345, 26, 64  # pixels: of the chart, of its labels, of a bar, of the title
 TITLE = "Forward and backward of one call: times as fast as eager PyTorch"
+NOT_MEASURED = "not measured"
 
 
 class Theme(NamedTuple):
@@ -37,11 +38,21 @@ THEMES = {
 
 
 class Bar(NamedTuple):
-    """One implementation. `speedup` is eager's time divided by its own, both of the same run."""
+    """One implementation. `speedup` is eager's time divided by its own, both of the same run; None: not measured."""
 
     label: str
-    speedup: float
+    speedup: float | None
     is_stage: bool
+
+    @property
+    def length(self) -> float:
+        """The length of the bar, in times as fast as eager."""
+        return self.speedup or 0
+
+    @property
+    def number(self) -> str:
+        """What stands at the end of the bar."""
+        return NOT_MEASURED if self.speedup is None else f"{self.speedup:.2f}"
 
 
 def recorded_on_a_gpu() -> dict:
@@ -56,7 +67,7 @@ def ladder_bars(rows: list[dict]) -> list[Bar]:
     """A bar for each implementation that matters most, from rows of one size and pass."""
     titles = {f"stage {stage.number}": f"stage {stage.number}: {stage.title}" for stage in stages.cell_stages()}
     speedup = {row["name"]: 1 / row["ratio"] for row in rows}
-    return [Bar(titles.get(name, name), speedup[name], name in titles) for name in headline_names(rows)]
+    return [Bar(titles.get(name, name), speedup.get(name), name in titles) for name in headline_names(rows)]
 
 
 class LadderChart:
@@ -79,25 +90,25 @@ class LadderChart:
         return draw_svg(self.bars, self.origin)
 
     def __str__(self) -> str:
-        scale = 30 / max(bar.speedup for bar in self.bars)
-        lines = [f"  {bar.label:44} {'#' * round(scale * bar.speedup)} {bar.speedup:.2f}" for bar in self.bars]
+        scale = 30 / max(bar.length for bar in self.bars)
+        lines = [f"  {bar.label:44} {'#' * round(scale * bar.length)} {bar.number}" for bar in self.bars]
         return "\n".join([TITLE, self.origin, *lines])
 
 
 def draw_svg(bars: Sequence[Bar], origin: str, theme: str = "light") -> str:
     """The chart as SVG, with what was measured where below its title."""
     colours = THEMES[theme]
-    scale = (WIDTH - LABELS - 60) / max(bar.speedup for bar in bars)
+    scale = (WIDTH - LABELS - 60) / max(bar.length for bar in bars)
     height, one = TOP + ROW * len(bars) + 16, LABELS + scale
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         'role="img" font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif" font-size="14">',
-        f"<title>{TITLE}: {', '.join(f'{bar.label} {bar.speedup:.2f}' for bar in bars)}</title>",
+        f"<title>{TITLE}: {', '.join(f'{bar.label} {bar.number}' for bar in bars)}</title>",
         text(0, 20, TITLE, colours.text, 'font-weight="600" font-size="16"'),
         text(0, 42, origin, colours.quiet, 'font-size="12"'),
     ]
     for k, bar in enumerate(bars):
-        y, width = TOP + ROW * k, scale * bar.speedup
+        y, width = TOP + ROW * k, scale * bar.length
         after = LABELS + width + 8
         if after < one < after + 34:  # the number would lie on the line
             after = one + 8
@@ -105,7 +116,7 @@ def draw_svg(bars: Sequence[Bar], origin: str, theme: str = "light") -> str:
             text(LABELS - 10, y + 15, bar.label, colours.text, 'text-anchor="end"'),
             f'<rect x="{LABELS}" y="{y}" width="{width:.1f}" height="{ROW - 6}" rx="2" '
             f'fill="{colours.stage if bar.is_stage else colours.peer}"/>',
-            text(after, y + 15, f"{bar.speedup:.2f}", colours.text),
+            text(after, y + 15, bar.number, colours.text if bar.speedup else colours.quiet),
         ]
     lines.append(
         f'<line x1="{one:.1f}" x2="{one:.1f}" y1="{TOP - 6}" y2="{height - 14}" stroke="{colours.line}" '

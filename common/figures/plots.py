@@ -268,11 +268,11 @@ def plot_machines(results: Sequence[dict], size: str = "B16 I32 S128", grads: st
 
 
 def plot_ladder(result: dict, device: str = "cpu", grads: str = "all") -> Figure:
-    """The ladder from eager to the last stage: time as a share of eager's, one mark for each size; left is faster."""
+    """The ladder from eager to the last stage: times as fast as eager, one mark for each size; right is faster."""
     rows = require_rows(result, device, grads)
     names, sizes = unique(rows, "name"), unique(rows)
     title = make_title("The ladder", result, rows)
-    figure, axes = panels(title, PASSES, names, "time as a share of eager's", sharex=True)
+    figure, axes = panels(title, PASSES, names, "times as fast as eager", sharex=True)
     marks = dict(zip(sizes, SIZE_MARKS, strict=False))
     for axis, name in zip(axes, PASSES, strict=True):
         axis.axvline(1, color=COLOURS["eager"], lw=2)
@@ -280,8 +280,8 @@ def plot_ladder(result: dict, device: str = "cpu", grads: str = "all") -> Figure
             of_size = [row for row in rows if row["pass"] == name and size_label(row) == size]
             ys = [names.index(row["name"]) + 0.2 * (sizes.index(size) - (len(sizes) - 1) / 2) for row in of_size]
             for row, y in zip(of_size, ys, strict=True):
-                axis.plot(row["ratio"], y, mark, ms=8, mfc=colour(row["name"]), mec=INK, mew=0.7)
-        axis.set_xlim(0, 1.1 * max(row["ratio"] for row in rows))
+                axis.plot(1 / row["ratio"], y, mark, ms=8, mfc=colour(row["name"]), mec=INK, mew=0.7)
+        axis.set_xlim(0, 1.1 * max(1 / row["ratio"] for row in rows))
     style = {"ls": "", "ms": 8, "mfc": "#cccccc", "mec": INK}
     handles = [Line2D([], [], marker=mark, label=size, **style) for size, mark in marks.items()]
     figure.legend(handles=handles, loc="outside lower right", frameon=False, ncols=len(sizes))

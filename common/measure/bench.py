@@ -52,6 +52,7 @@ TOUR = Plan(
     modes=FULL.modes,
     rounds=20,
     block_seconds=FULL.block_seconds,
+    graphs=True,
 )
 GLANCE = replace(TOUR, sizes=dict.fromkeys(FULL.sizes, (SMALL_SIZE,)), modes=None)
 

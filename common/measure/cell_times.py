@@ -16,7 +16,7 @@ import torch
 from .. import console
 from ..cell.case import INPUTS, Case
 from ..errors import UserError
-from ..results.rows import DISTURBED, is_disturbed, size_in_memory
+from ..results.rows import DISTURBED, GRAPH_PEERS, is_disturbed, size_in_memory
 from ..stages import Stage
 from .implementations import (
     Implementation,
@@ -106,8 +106,7 @@ def measure_cell_on(device: str, wanted: Sequence[Stage], plan: Plan) -> dict[st
             except UserError as error:
                 not_run.append(not_run_entry(f"stage {stage.number}", device, "all sizes", first_line(error)))
         if plan.graphs and device == "cuda":
-            names = ("eager", "torch.compile", implementations[-1].name)
-            implementations += [under_cuda_graph(one) for one in implementations if one.name in names]
+            implementations += list_cuda_graphs(implementations)
         repeat = partial(repeat_eager, implementations[0], device, plan) if plan.repeats else None
         if repeat:
             repeats.append(settle(repeat))
@@ -119,6 +118,12 @@ def measure_cell_on(device: str, wanted: Sequence[Stage], plan: Plan) -> dict[st
             not_run += missed
             repeats += after
     return {"rows": rows, "not_run": not_run, "repeats": repeats}
+
+
+def list_cuda_graphs(implementations: Sequence[Implementation]) -> list[Implementation]:
+    """The strongest peers of a small cell, and the last stage, under CUDA graphs."""
+    graphs = [under_cuda_graph(one) for one in implementations]
+    return [one for one in graphs if one.name in GRAPH_PEERS or one is graphs[-1]]
 
 
 def measure_and_print(
@@ -165,13 +170,14 @@ def describe_case(case: Case) -> str:
 
 def format_rows(rows: Sequence[dict]) -> str:
     """The rows of one size as a table: a line for each implementation, with its two passes side by side."""
-    header = ["", "forward", "to eager", "forward+backward", "to eager", "saved for backward"]
+    fast = "times as fast"  # as eager, the first line
+    header = ["", "forward", fast, "forward+backward", fast, "saved for backward"]
     lines = []
     for row in rows:
         if row["pass"] != "forward":
             continue
         both = next(r for r in rows if r["name"] == row["name"] and r["pass"] != "forward")
-        cells = [f(r) for r in (row, both) for f in (format_time, lambda r: f"{r['ratio']:.2f}")]
+        cells = [f(r) for r in (row, both) for f in (format_time, lambda r: f"{1 / r['ratio']:.2f}")]
         lines.append([row["name"], *cells, size_in_memory(row)])
     return console.table(header, lines)
 

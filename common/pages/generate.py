@@ -19,6 +19,7 @@ from .syllabus import syllabus_table
 from .tables.decision import cell_decision, pointwise_decision
 from .tables.exercise_tables import exercises_table, wrong_answers_table
 from .tables.features_table import features_table
+from .tables.headline import headline
 from .tables.kernels_table import kernels_table
 from .tables.ladder import ladder_picture, ladder_table, results_table, stage_table, stages_table
 from .tables.published_table import published_table
@@ -84,6 +85,7 @@ def ignoring_page(table: Callable[[], str]) -> Generator:
 GENERATORS: dict[str, Generator] = {
     "stages": stages_table,
     "ladder": ladder_table,
+    "headline": ignoring_page(headline),
     "ladder-chart": ladder_picture,
     "results": results_table,
     "kernels": kernels_table,

@@ -18,7 +18,7 @@ from ..results.formatting import (
     GRADS_LABELS,
     PASSES,
     format_stage_time,
-    format_time_and_ratio,
+    format_time_and_speedup,
     marked_name,
     recorded_rows,
 )
@@ -209,8 +209,8 @@ def ladder_html(result: dict, device: str, grads: str) -> str:
 
 
 def format_cell(row: dict | None) -> str:
-    """A time with its multiple of eager's, marked when its quartiles lie far apart."""
-    return format_time_and_ratio(row) + (f" {FAR}" if row and is_disturbed(row) else "")
+    """A time, and how many times as fast as eager it is, marked when its quartiles lie far apart."""
+    return format_time_and_speedup(row) + (f" {FAR}" if row and is_disturbed(row) else "")
 
 
 def kernels_section(result: dict, recorded: Sequence[dict]) -> Iterator[str]:
@@ -228,7 +228,7 @@ def emulator_section(checked: Sequence[dict], recorded: Sequence[dict]) -> Itera
     if not numbers:
         return
     yield html_heading("Stages on the emulator")
-    yield "<p>Emulator times say nothing about a GPU. Recorded on GPUs, in microseconds (multiple of eager's):</p>"
+    yield "<p>Emulator times say nothing about a GPU. Recorded on GPUs, in microseconds (times as fast as eager):</p>"
     of_stages = {number: recorded_rows(stages.find_stage(number)) for number in numbers}
     rows = [row for found in of_stages.values() for row in found]
     yield html_table(["", "machine", "size", *PASSES], rows) if rows else ""

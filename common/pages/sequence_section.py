@@ -17,7 +17,7 @@ def sequence_section(result: dict) -> Iterator[str]:
     if not rows:
         return
     yield html_heading("Whole sequences")
-    yield "<p>Milliseconds of one call, and in brackets the multiple of the first line's time.</p>"
+    yield "<p>Milliseconds of one call, and in brackets how many times as fast as the first line this is.</p>"
     for group in by_configuration(rows):
         yield sequence_table(group, result)
 
@@ -37,7 +37,7 @@ def sequence_table(rows: Sequence[dict], result: dict) -> str:
         if row["pass"] != "forward":
             continue
         both = next(other for other in rows if other["name"] == row["name"] and other["pass"] != "forward")
-        cells = [f"{one['median'] / 1e3:,.3f} ({one['ratio']:.2f})" for one in (row, both)]
+        cells = [f"{one['median'] / 1e3:,.3f} ({1 / one['ratio']:.2f})" for one in (row, both)]
         peak = f"{row['peak_bytes'] / 2**20:,.1f} MiB"
         lines.append([marked_name(row, result), *cells, size_in_memory(row), peak])
     size = " ".join(f"{name}{first[name]}" for name in ("T", "B", "I", "S"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .. import console
 from ..stages import Stage
 from . import records
-from .rows import baseline_names, device_name, select, size_label
+from .rows import EAGER, device_name, is_peer, select, size_label, speedup
 from .sources import is_stale
 
 GRADS_LABELS = {"all": "all inputs", "parameters": "weights and bias"}
@@ -20,7 +20,7 @@ def format_recorded_times(stage: Stage) -> str:
     if not rows:
         return f"{title} On a GPU: nothing recorded yet."
     table = console.table(["", "machine", "size", *PASSES], rows)
-    return f"{title} Recorded on GPUs, in microseconds\n(in brackets the multiple of eager's):\n{table}"
+    return f"{title} Recorded on GPUs, in microseconds\n(in brackets: times as fast as eager):\n{table}"
 
 
 def recorded_rows(stage: Stage) -> list[list[str]]:
@@ -34,8 +34,8 @@ def recorded_rows(stage: Stage) -> list[list[str]]:
                     marked_name(row, result),
                     device_name(result, "cuda"),
                     size_label(row),
-                    format_time_and_ratio(row),
-                    format_time_and_ratio(both),
+                    format_time_and_speedup(row),
+                    format_time_and_speedup(both),
                 ]
                 lines.append(cells)
     return lines
@@ -63,9 +63,10 @@ def find_same_case(rows: Sequence[dict], row: dict, name: str) -> dict | None:
     return next((r for r in rows if r["name"] == name and all(r[f] == row[f] for f in facts)), None)
 
 
-def time_ratio(row: dict, other: dict) -> float:
-    """The time of a row as a multiple of another row's; both were compared with eager, round by round."""
-    return row["ratio"] / other["ratio"]
+def find_strongest_peer(rows: Sequence[dict], row: dict) -> dict | None:
+    """The fastest implementation without C++ in the same run at the same size, pass and gradients."""
+    peers = (find_same_case(rows, row, name) for name in dict.fromkeys(r["name"] for r in rows if is_peer(r)))
+    return min(filter(None, peers), key=lambda peer: peer["ratio"], default=None)
 
 
 def format_microseconds(row: dict | None) -> str:
@@ -76,15 +77,22 @@ def format_microseconds(row: dict | None) -> str:
 
 
 def format_stage_time(row: dict, rows: Sequence[dict]) -> str:
-    """The time of a row as the end of a sentence, with its multiples of other implementations in the same run."""
-    others = [(name, other) for name in baseline_names(list(rows)) if (other := find_same_case(rows, row, name))]
-    ratios = " and ".join(f"{time_ratio(row, other):.2f} of {name}'s" for name, other in others)
-    return f"{format_microseconds(row)} us at {size_label(row)} ({ratios})"
+    """The time of a row as the end of a sentence, beside eager and the strongest peer in the same run."""
+    return f"{format_microseconds(row)} us at {size_label(row)}, {format_speedups(row, rows)}"
 
 
-def format_time_and_ratio(row: dict | None) -> str:
-    """A median with its multiple of eager's."""
-    return "not run" if row is None else f"{format_microseconds(row)} ({row['ratio']:.2f})"
+def format_speedups(row: dict, rows: Sequence[dict]) -> str:
+    """How many times as fast as eager a row is, and as the strongest peer, if this is not eager itself."""
+    peer = find_strongest_peer(rows, row)
+    of_eager = f"{1 / row['ratio']:.2f} times as fast as eager"
+    if peer is None or peer["name"] == EAGER:
+        return of_eager
+    return f"{of_eager} and {speedup(row, peer):.2f} times as fast as the strongest peer ({peer['name']})"
+
+
+def format_time_and_speedup(row: dict | None) -> str:
+    """A median, and how many times as fast as eager it is."""
+    return "not run" if row is None else f"{format_microseconds(row)} ({1 / row['ratio']:.2f})"
 
 
 def first_error(reason: str) -> str:

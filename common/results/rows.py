@@ -10,6 +10,7 @@ FAR_APART = 1.3  # the third quartile as a multiple of the first
 MOST_DRIFT = 1.1  # of a baseline's times within a measurement that is recorded
 EAGER = "eager"
 CUDA_GRAPH = "CUDA graph of "  # before the name of an implementation whose launches are replayed
+GRAPH_PEERS = (f"{CUDA_GRAPH}eager", f"{CUDA_GRAPH}torch.compile")  # the strongest peers of a small cell on a GPU
 DISTURBED = "The quartiles lie far apart: something else was running, and a second run may give other times."
 
 
@@ -29,17 +30,27 @@ def unique(rows: list[dict], fact: str | None = None) -> list:
 
 
 def headline_names(rows: list[dict]) -> list[str]:
-    """The rows of a short table or chart: eager, the fastest mode of torch.compile, Triton, and stages from 2 on."""
+    """The rows of a short table or chart: eager, its strongest peers, and the stages from 2 on.
+
+    The peers are the fastest mode of torch.compile and Triton, if they ran, and on a GPU eager and torch.compile
+    under a CUDA graph, even if they were not measured.
+    """
     names = unique(rows, "name")
     modes = [name for name in names if name.startswith("torch.compile")]
     fastest = min(modes, key=lambda name: min(row["ratio"] for row in rows if row["name"] == name), default="")
-    shown = {"eager", fastest, "Triton"}
-    return [name for name in names if name in shown or (name.startswith("stage ") and name != "stage 1")]
+    graphs = GRAPH_PEERS if any(row["device"] == "cuda" for row in rows) else ()
+    peers = [name for name in (EAGER, fastest, "Triton") if name in names]
+    return [*peers, *graphs, *(name for name in names if name.startswith("stage ") and name != "stage 1")]
 
 
-def baseline_names(rows: list[dict]) -> list[str]:
-    """What every stage is compared with: eager and the fastest mode of torch.compile, those of them that ran."""
-    return [name for name in headline_names(rows) if name == "eager" or name.startswith("torch.compile")]
+def is_peer(row: dict) -> bool:
+    """Whether a row is of an implementation without C++: no stage, also not one under a CUDA graph."""
+    return row["stage"] is None and "stage" not in row["name"]
+
+
+def speedup(row: dict, other: dict) -> float:
+    """How many times as fast as another row a row is; both were compared with one baseline, round by round."""
+    return other["ratio"] / row["ratio"]
 
 
 def is_disturbed(row: dict) -> bool:

@@ -14,16 +14,22 @@ HAS_CUDA = CUDA_HOME and torch.version.cuda and (torch.cuda.is_available() or "T
 WITH_CUDA = os.environ.get("USE_CUDA", "1" if HAS_CUDA else "0") == "1"
 
 Extension = CUDAExtension if WITH_CUDA else CppExtension
-sources = ["csrc/lltm.cpp", "csrc/lltm_cpu.cpp"] + WITH_CUDA * ["csrc/lltm_cuda.cpp", "csrc/lltm_kernel.cu"]
+sources = ["csrc/lltm.cpp", "csrc/lltm_cpu.cpp", "csrc/lltm_avx2.cpp", "csrc/lltm_avx512.cpp"]
+sources += WITH_CUDA * ["csrc/lltm_cuda.cpp", "csrc/lltm_kernel.cu"]
 # No pybind11, and only the part of Python's C API that is in every version from 3.10 on: one wheel works with all.
 macros = [("LLTM_NAMESPACE", NAMESPACE), ("Py_LIMITED_API", "0x030A0000")]
+# at::parallel_for needs -fopenmp to run in parallel. The linker does not get this flag: torch has already loaded an
+# OpenMP runtime, and a second one would start a second set of threads.
+flags = {"cxx": ["-fopenmp"], "nvcc": []}
 
 setup(
     name=PACKAGE,
     version="1.0",
     packages=[PACKAGE],
     package_dir={PACKAGE: "."},
-    ext_modules=[Extension(f"{PACKAGE}._C", sources, define_macros=macros, py_limited_api=True)],
+    ext_modules=[
+        Extension(f"{PACKAGE}._C", sources, define_macros=macros, extra_compile_args=flags, py_limited_api=True)
+    ],
     cmdclass={"build_ext": BuildExtension},
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )

@@ -18,9 +18,9 @@ sources = ["csrc/lltm.cpp", "csrc/lltm_autograd.cpp", "csrc/lltm_cpu.cpp"]
 sources += WITH_CUDA * ["csrc/lltm_cuda.cpp", "csrc/lltm_kernel.cu", "csrc/lltm_small.cu"]
 # No pybind11, and only the part of Python's C API that is in every version from 3.10 on: one wheel works with all.
 macros = [("LLTM_NAMESPACE", NAMESPACE), ("Py_LIMITED_API", "0x030A0000")]
-# -O3 vectorises loops. -fno-trapping-math says that no code reads floating-point exceptions, so that loops with a
-# selection are vectorised, too. at::parallel_for needs -fopenmp to run in parallel. The linker does not get this
-# flag: torch has already loaded an OpenMP runtime, and a second one would start a second set of threads.
+# at::parallel_for needs -fopenmp to run in parallel. The linker does not get this flag: torch has already loaded an
+# OpenMP runtime, and a second one would start a second set of threads. -O3 vectorises loops. -fno-trapping-math says
+# that no code reads floating-point exceptions, so that loops with a selection are vectorised, too.
 flags = {"cxx": ["-O3", "-fno-trapping-math", "-fopenmp"], "nvcc": []}
 
 setup(

@@ -131,7 +131,7 @@ def test_the_ladder_has_a_rung_for_each_implementation_and_a_mark_for_each_size(
     forward, both = plots.plot_ladder(result, "cuda").axes
     assert names(forward) == ["eager", "torch.compile", "stage 1", "stage 2"]
     _, *marks = both.lines
-    assert [float(mark.get_xdata()[0]) for mark in marks] == [1, 1.25, 1, 0.8] * 2
+    assert [float(mark.get_xdata()[0]) for mark in marks] == [1, 0.8, 1, 1.25] * 2
     assert {mark.get_marker() for mark in marks} == {"o", "s"}
     assert [text.get_text() for text in figure_legend(forward)] == ["B16 I32 S128", "B4096 I1024 S1024"]
 

@@ -78,6 +78,16 @@ def test_gradients_for_weights_and_bias_only(eager):
     assert [tuple(tensor.shape) for tensor in run.result] == [(2, 4), (2, 4), (12, 7), (12,)]
 
 
+def test_the_strongest_peers_are_timed_in_the_same_run_on_a_gpu():
+    """Eager and torch.compile under CUDA graphs, in the full measurement and in that of the tour."""
+    names = ("eager", "torch.compile", "torch.compile reduce-overhead", "Triton", "stage 5", "stage 6")
+    graphs = cell_times.list_cuda_graphs([Implementation(name, lambda *given: given) for name in names])
+    assert [one.name for one in graphs] == [f"CUDA graph of {name}" for name in ("eager", "torch.compile", "stage 6")]
+    for plan in (bench.FULL, bench.TOUR):
+        assert plan.graphs
+        assert "reduce-overhead" in plan.modes
+
+
 # Nothing wrong is timed -----------------------------------------------------------------------------------------
 
 

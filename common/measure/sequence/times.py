@@ -190,14 +190,14 @@ def describe(configuration: Configuration, device: str) -> str:
 
 def format_rows(rows: Sequence[dict]) -> str:
     """The rows of one configuration as a table: a line for each implementation, with its two passes side by side."""
-    to = f"to {rows[0]['baseline']}"
-    header = ["", "forward", to, "forward+backward", to, "saved for backward", "peak"]
+    fast = "times as fast"  # as the baseline, the first line
+    header = ["", "forward", fast, "forward+backward", fast, "saved for backward", "peak"]
     lines = []
     for row in rows:
         if row["pass"] != "forward":
             continue
         both = next(r for r in rows if r["name"] == row["name"] and r["pass"] != "forward")
-        cells = [text for r in (row, both) for text in (format_milliseconds(r), f"{r['ratio']:.2f}")]
+        cells = [text for r in (row, both) for text in (format_milliseconds(r), f"{1 / r['ratio']:.2f}")]
         lines.append([row["name"], *cells, size_in_memory(row), f"{row['peak_bytes'] / 2**20:,.1f} MiB"])
     return console.table(header, lines)
 

@@ -56,14 +56,15 @@ def medians(functions, seconds):
 
 
 def main():
-    """Prints a row for each implementation and size: microseconds of one call, and as a multiple of eager's."""
+    """Prints a row for each implementation and size: microseconds of one call, and times as fast as eager."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", nargs=3, type=int, action="append", metavar=("B", "I", "S"))
     parser.add_argument("--seconds", type=float, default=1.0, help="seconds for each number")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
     implementations = {"eager": reference.cell, "lltm": lltm, "torch.compile": torch.compile(reference.cell)}
-    print(f"torch {torch.__version__}, {options.device}, float32, {torch.get_num_threads()} threads, microseconds")
+    print(f"torch {torch.__version__}, {options.device}, float32, {torch.get_num_threads()} threads")
+    print("microseconds, and in brackets how many times as fast as eager")
     for size in map(tuple, options.size or SIZES):
         arguments = [*reference.arguments(*size, torch.float32, options.device).values()]
         timed = {name: steps(cell, arguments) for name, cell in implementations.items()}
@@ -73,7 +74,7 @@ def main():
         times = {step: medians([timed[name][step] for name in timed], options.seconds) for step in expected}
         print("\nB{} I{} S{}".format(*size))
         for k, name in enumerate(timed):
-            row = [f"{step} {of[k] * 1e6:8.1f} ({of[k] / of[0]:.2f})" for step, of in times.items()]
+            row = [f"{step} {of[k] * 1e6:8.1f} ({of[0] / of[k]:.2f})" for step, of in times.items()]
             print(f"  {name:<14} {'   '.join(row)}")
 
 

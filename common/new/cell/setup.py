@@ -13,16 +13,19 @@ HAS_CUDA = CUDA_HOME and torch.version.cuda and (torch.cuda.is_available() or "T
 WITH_CUDA = os.environ.get("USE_CUDA", "1" if HAS_CUDA else "0") == "1"
 
 Extension = CUDAExtension if WITH_CUDA else CppExtension
-sources = ["csrc/lltm.cpp", "csrc/lltm_cpu.cpp"] + WITH_CUDA * ["csrc/lltm_cuda.cpp", "csrc/lltm_kernel.cu"]
+sources = ["csrc/lltm.cpp", "csrc/lltm_cpu.cpp", "csrc/lltm_avx2.cpp", "csrc/lltm_avx512.cpp"]
+sources += WITH_CUDA * ["csrc/lltm_cuda.cpp", "csrc/lltm_kernel.cu"]
 headers = [str(path) for path in Path("csrc").glob("*.h")]
 # Without pybind11 and with Python's limited API, one wheel works with every Python from 3.10 on.
 macros = [("LLTM_NAMESPACE", PACKAGE), ("Py_LIMITED_API", "0x030A0000")]
+options = {"depends": headers, "define_macros": macros, "py_limited_api": True}
+options["extra_compile_args"] = {"cxx": ["-fopenmp"], "nvcc": []}  # without it, at::parallel_for uses one thread
 
 setup(
     name=PACKAGE,
     version="1.0",
     packages=[PACKAGE],
-    ext_modules=[Extension(f"{PACKAGE}._C", sources, depends=headers, define_macros=macros, py_limited_api=True)],
+    ext_modules=[Extension(f"{PACKAGE}._C", sources, **options)],
     cmdclass={"build_ext": BuildExtension},
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )

@@ -11,14 +11,15 @@ HAS_CUDA = CUDA_HOME and torch.version.cuda and (torch.cuda.is_available() or "T
 WITH_CUDA = os.environ.get("USE_CUDA", "1" if HAS_CUDA else "0") == "1"
 
 Extension = CUDAExtension if WITH_CUDA else CppExtension
-sources = ["csrc/softsign.cpp"] + WITH_CUDA * ["csrc/softsign_kernel.cu"]
+sources, headers = ["csrc/softsign.cpp"] + WITH_CUDA * ["csrc/softsign_kernel.cu"], ["csrc/softsign.h"]
+flags = {"cxx": ["-fopenmp"], "nvcc": []}  # without it, at::parallel_for uses one thread
 
 setup(
     name="softsign",
     version="1.0",
     packages=["softsign"],
     # The library does not use Python's API, so one wheel works with every Python from 3.10 on.
-    ext_modules=[Extension("softsign._C", sources, depends=["csrc/softsign.h"], py_limited_api=True)],
+    ext_modules=[Extension("softsign._C", sources, extra_compile_args=flags, depends=headers, py_limited_api=True)],
     cmdclass={"build_ext": BuildExtension},
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )

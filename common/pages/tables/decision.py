@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...results import records
 from ...results.formatting import describe_origin, find_same_case, format_microseconds
-from ...results.rows import device_name, select, size_label, unique
+from ...results.rows import device_name, is_peer, select, size_label, unique
 from ..markdown import markdown_table
 
 EXPLAINED = (
@@ -41,8 +41,7 @@ def split_by_cpp(rows: Sequence[dict]) -> tuple[list[dict], list[dict]]:
 
     Stage 1, which is eager with checks, is left out, and so is a stage under a CUDA graph.
     """
-    without = [row for row in rows if row["stage"] is None and "stage" not in row["name"]]
-    return without, [row for row in rows if row["stage"] not in (None, 1)]
+    return [row for row in rows if is_peer(row)], [row for row in rows if row["stage"] not in (None, 1)]
 
 
 def pointwise_decision() -> str:

@@ -14,12 +14,20 @@ from ...results.formatting import (
     PASSES,
     describe_origin,
     find_same_case,
+    find_strongest_peer,
     format_microseconds,
-    format_time_and_ratio,
+    format_time_and_speedup,
     marked_name,
-    time_ratio,
 )
-from ...results.rows import baseline_names, headline_names, select, size_in_memory, size_label, unique
+from ...results.rows import (
+    EAGER,
+    headline_names,
+    select,
+    size_in_memory,
+    size_label,
+    speedup,
+    unique,
+)
 from ...results.sources import is_stale
 from ...stages import Stage
 from ..markdown import markdown_table
@@ -28,15 +36,18 @@ NOTHING = (
     "Nothing recorded yet: `make bench` measures a machine, and docs/results/README.md says how to add its file."
 )
 LADDER = (
-    "Microseconds of one call. The brackets give the time as a multiple of eager's time in the same run: below one "
+    "Microseconds of one call. The brackets say how many times as fast as eager in the same run this is: above one "
     "is faster."
 )
 AGAINST = (
-    "Microseconds of one call, and the stage's time as a multiple of the time of each other implementation: below "
-    "one is faster."
+    "Microseconds of one call, and how many times as fast the stage is as eager and as the *strongest peer*, the "
+    "fastest implementation without C++ in the same run: above one is faster."
 )
+NOT_MEASURED = "not measured"
+# So that the short table of a GPU has eight lines. The chart and docs/results/ have all of them.
+LEFT_OUT = ("torch.compile", "torch.compile reduce-overhead", "torch.compile max-autotune-no-cudagraphs", "stage 4")
 STALE = "Stale: the sources have changed since this was measured.\n\n"
-NO_DIFFERENCE = 0.03  # a ratio this close to one is no difference
+NO_DIFFERENCE = 0.03  # a time this close to the other's, as a share of it, is no difference
 
 
 def stages_table(page: Path) -> str:
@@ -51,13 +62,18 @@ def stages_table(page: Path) -> str:
 
 
 def ladder_table(page: Path) -> str:
-    """The ladder in short: the headline implementations, on one recorded machine, with a GPU if there is one."""
+    """The ladder in short: the headline implementations, on one recorded machine, with a GPU if there is one.
+
+    On a GPU, those in `LEFT_OUT` are not shown.
+    """
     recorded = records.read_recorded()
     if not recorded:
         return NOTHING
     result = next((one for one in recorded if select(one, device="cuda", grads="all")), recorded[0])
     device = unique(result["rows"], "device")[-1]
     names = headline_names(select(result, device=device, grads="all"))
+    if device == "cuda":
+        names = [name for name in names if name not in LEFT_OUT]
     return f"{LADDER}\n\n{device_ladder(result, device, 'all', names)}"
 
 
@@ -74,7 +90,7 @@ def all_ladders() -> str:
 
 
 def device_ladder(result: dict, device: str, grads: str, names: Sequence[str] = ()) -> str:
-    """The ladder of one machine: microseconds, in brackets the multiple of eager's time in the same run.
+    """The ladder of one machine: microseconds, in brackets how many times as fast as eager in the same run.
 
     All implementations are shown, with what they save for backward at the largest size; or only `names`, without it.
     """
@@ -85,10 +101,13 @@ def device_ladder(result: dict, device: str, grads: str, names: Sequence[str] = 
     lines = []
     for name in names or unique(rows, "name"):
         found = {(size_label(row), row["pass"]): row for row in rows if row["name"] == name}
-        cells = [format_time_and_ratio(found.get((size, p))) for size in sizes for p in PASSES]
+        cells = [format_time_and_speedup(found.get((size, p))) for size in sizes for p in PASSES]
         if saved:
             cells.append(size_in_memory(found.get((sizes[-1], "forward"))))
-        lines.append([marked_name(next(iter(found.values())), result), *cells])
+        if found:
+            lines.append([marked_name(next(iter(found.values())), result), *cells])
+        else:
+            lines.append([name, *[NOT_MEASURED] * len(cells)])
     return f"{describe_origin(result, rows)}, gradients for {GRADS_LABELS[grads]}\n\n{markdown_table(header, lines)}"
 
 
@@ -121,16 +140,24 @@ def ladder_picture(page: Path) -> str:
 
 
 def compare_with_baselines(stage: Stage, rows: list[dict]) -> str:
-    """A line for each size and pass, with gradients for all inputs: the stage beside eager and torch.compile."""
+    """A line for each size and pass, with gradients for all inputs: the stage beside eager and its strongest peer."""
     rows = [row for row in rows if row["grads"] == "all"]
-    peers = baseline_names(rows)
     lines = []
     for row in (row for row in rows if row["stage"] == stage.number):
-        others = [find_same_case(rows, row, name) for name in peers]
-        ratios = [f"{time_ratio(row, other):.2f}" if other else "not run" for other in others]
-        times = [*map(format_microseconds, others), format_microseconds(row)]
-        lines.append([size_label(row), row["pass"], *times, *ratios])
-    header = ["size", "pass", *peers, f"stage {stage.number}", *(f"to {peer}" for peer in peers)]
+        eager, peer = find_same_case(rows, row, EAGER), find_strongest_peer(rows, row)
+        times = [format_microseconds(eager), f"{peer['name']} {format_microseconds(peer)}", format_microseconds(row)]
+        lines.append(
+            [size_label(row), row["pass"], *times, *(f"{speedup(row, other):.2f}" for other in (eager, peer))]
+        )
+    header = [
+        "size",
+        "pass",
+        "eager",
+        "strongest peer",
+        f"stage {stage.number}",
+        "times as fast as eager",
+        "as the peer",
+    ]
     return markdown_table(header, lines, left=2)
 
 
@@ -146,14 +173,14 @@ def compare_times(mine: list[dict], rows: list[dict]) -> Iterator[str]:
     """For each peer, in how many cases the stage is faster and slower."""
     for peer in (name for name in unique(rows, "name") if not name.startswith("stage ")):
         pairs = [(row, other) for row in mine if (other := find_same_case(rows, row, peer))]
-        slower = [(row, other) for row, other in pairs if time_ratio(row, other) > 1 + NO_DIFFERENCE]
-        faster = [row for row, other in pairs if time_ratio(row, other) < 1 - NO_DIFFERENCE]
+        slower = [(row, other) for row, other in pairs if 1 / speedup(row, other) > 1 + NO_DIFFERENCE]
+        faster = [row for row, other in pairs if 1 / speedup(row, other) < 1 - NO_DIFFERENCE]
         alike = len(pairs) - len(slower) - len(faster)
         lost = "never slower"
         if slower:
             places = ", ".join(unique([row for row, _ in slower]))
-            most = max(time_ratio(*pair) for pair in slower) - 1
-            lost = f"**slower in {len(slower)}, by up to {most:.0%} ({places})**"
+            least = min(speedup(*pair) for pair in slower)
+            lost = f"**slower in {len(slower)}, at worst {least:.2f} times as fast ({places})**"
         yield f"- Of {len(pairs)} cases against {peer}: faster in {len(faster)}, about the same in {alike}, {lost}."
 
 

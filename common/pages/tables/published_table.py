@@ -1,4 +1,4 @@
-"""The times that PyTorch's tutorial published for this cell, beside those recorded here, as ratios."""
+"""The times that PyTorch's tutorial published for this cell, beside those recorded here: times as fast as Python."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ STAGES = {"C++": "stage 2", "CUDA kernels": "stage 3"}
 
 
 def published_table() -> str:
-    """Each version's time over that of the Python version or eager on the same machine: there, and in each record."""
+    """How many times as fast as the Python version or eager each version is: there, and in each record."""
     recorded = [result for result in records.read_recorded() if result["rows"]]
     header = ["version", "tensors", "tutorial", *(result["name"] for result in recorded)]
     lines = []
     for device, times in PUBLISHED.items():
         for version, stage in STAGES.items():
             if version in times:
-                there = format_ratios(*published_ratios(times, version))
-                here = [recorded_ratios(result, device, stage) for result in recorded]
+                there = format_speedups(*published_speedups(times, version))
+                here = [recorded_speedups(result, device, stage) for result in recorded]
                 lines.append([f"{version} ({stage})", device.upper(), there, *here])
     return markdown_table(header, lines, left=2)
 
 
-def published_ratios(times: dict[str, tuple[float, float]], version: str) -> tuple[float, float]:
-    """The ratios of a version to the Python version: forward, and forward and backward together."""
+def published_speedups(times: dict[str, tuple[float, float]], version: str) -> tuple[float, float]:
+    """How many times as fast as the Python version a version is: forward, and forward and backward together."""
     (python, python_backward), (forward, backward) = times["Python"], times[version]
-    return forward / python, (forward + backward) / (python + python_backward)
+    return python / forward, (python + python_backward) / (forward + backward)
 
 
-def recorded_ratios(result: dict, device: str, stage: str) -> str:
-    """The same ratios of a stage to eager in a record; a dash if it was not measured on that device."""
+def recorded_speedups(result: dict, device: str, stage: str) -> str:
+    """The same of a stage and eager in a record; a dash if it was not measured on that device."""
     rows = [row for row in select(result, device=device, grads="all", name=stage) if size_label(row) == SIZE]
-    by_pass = {row["pass"]: row["ratio"] for row in rows}
-    return format_ratios(*(by_pass[name] for name in PASSES)) if rows else "–"
+    by_pass = {row["pass"]: 1 / row["ratio"] for row in rows}
+    return format_speedups(*(by_pass[name] for name in PASSES)) if rows else "–"
 
 
-def format_ratios(forward: float, both: float) -> str:
-    """Both ratios as one cell."""
+def format_speedups(forward: float, both: float) -> str:
+    """Both numbers as one cell."""
     return f"{forward:.2f} / {both:.2f}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...results import records
-from ...results.formatting import marked_name, time_ratio
-from ...results.rows import device_name, unique
+from ...results.formatting import marked_name
+from ...results.rows import device_name, is_peer, speedup, unique
 from ..markdown import markdown_table
 from ..sequence_section import by_configuration, describe_numbers
 
@@ -38,7 +38,7 @@ def configuration_lines(group: Sequence[dict], result: dict) -> list[list[str]]:
     """The two passes of a configuration, if stage 7 ran."""
     lines = []
     for own in (row for row in group if row["name"] == OWN):
-        others = [row for row in group if row["pass"] == own["pass"] and row["stage"] is None]
+        others = [row for row in group if row["pass"] == own["pass"] and is_peer(row)]
         fastest = min(others, key=lambda row: row["ratio"], default=None)
         size = " ".join(f"{name}{own[name]}" for name in ("T", "B", "I", "S"))
         lines.append([
@@ -48,7 +48,7 @@ def configuration_lines(group: Sequence[dict], result: dict) -> list[list[str]]:
             milliseconds(next((row for row in others if row["name"] == "eager loop"), None)),
             f"{fastest['name']} {milliseconds(fastest)}" if fastest else NONE,
             milliseconds(own) + marked_name(own, result).removeprefix(OWN),
-            f"{time_ratio(fastest, own):.1f}" if fastest else NONE,
+            f"{speedup(own, fastest):.1f}" if fastest else NONE,
             mebibytes(fastest),
             mebibytes(own),
         ])  # fmt: skip

@@ -16,17 +16,17 @@ from . import variants
 
 TIMES_TEXT = (
     "Median times of one call in microseconds. Each row of the first table leaves out one optimisation, and the "
-    "brackets give the time as a multiple of the whole stage's: above one, the optimisation helps. Each row of the "
-    "second table adds one optimisation to a stage that has none, and the brackets give the time as a multiple of "
-    "that stage's: below one, the optimisation helps by itself."
+    "brackets say how many times as fast as the whole stage this is: below one, the optimisation helps. Each row of "
+    "the second table adds one optimisation to a stage that has none, and the brackets say how many times as fast as "
+    "that stage this is: above one, the optimisation helps by itself."
 )
 KERNELS_TEXT = (
     "Kernel times of the pointwise part alone, with the cache flushed before each call; backward includes the "
     "gradient of the bias. Brackets as above."
 )
 SUMMARY_TEXT = (
-    "The pointwise kernels, each row without one optimisation: microseconds, and in brackets the multiple of "
-    "the stage's own time; above one, the optimisation helps."
+    "The pointwise kernels, each row without one optimisation: microseconds, and in brackets how many times as fast "
+    "as the whole stage this is; below one, the optimisation helps."
 )
 COUNTS_TEXT = (
     "What the kernels request from global memory: bytes as the emulator counts them, requests and sectors (of 32 "
@@ -91,7 +91,7 @@ def cell_tables(record: dict, device: str) -> str:
         found = {(size_label(row), row["pass"]): row for row in rows if row["name"] == name}
         others = {(size_label(row), row["pass"]): row for row in rows if row["name"] == reference}
         times = [
-            format_multiple(found.get(key), others.get(key)) for key in ((size, p) for size in sizes for p in PASSES)
+            format_speedup(found.get(key), others.get(key)) for key in ((size, p) for size in sizes for p in PASSES)
         ]
         return [variant_label(name), *times, size_in_memory(found.get((sizes[-1], "forward")))]
 
@@ -114,7 +114,7 @@ def kernel_lines(record: dict) -> tuple[list[str], list[str], Callable[[str, str
         found = {(row["name"], row["B"], row["S"], row["pass"]): row for row in rows}
         return [
             variant_label(name),
-            *(format_multiple(found.get((name, *c)), found.get((reference, *c))) for c in columns),
+            *(format_speedup(found.get((name, *c)), found.get((reference, *c))) for c in columns),
         ]
 
     return unique(rows, "name"), header, line
@@ -128,17 +128,17 @@ def split_tables(header: Sequence[str], names: Sequence[str], line: Callable[[st
     return f"{first}\n\n{table(header, [line(name, 'none') for name in alone])}"
 
 
-def format_multiple(row: dict | None, reference: dict | None) -> str:
-    """A median with its multiple of another's."""
+def format_speedup(row: dict | None, reference: dict | None) -> str:
+    """A median, and how many times as fast as another it is."""
     if row is None or reference is None:
         return "not run"
-    return f"{format_microseconds(row)} ({time_multiple(row, reference):.2f})"
+    return f"{format_microseconds(row)} ({speedup(row, reference):.2f})"
 
 
-def time_multiple(row: dict, reference: dict) -> float:
-    """A time as a multiple of another's; by their ratios to eager, which are paired by round, where there are any."""
+def speedup(row: dict, reference: dict) -> float:
+    """How many times as fast as another a row is; by their ratios to eager, paired by round, where there are any."""
     key = "ratio" if "ratio" in row else "median"
-    return row[key] / reference[key]
+    return reference[key] / row[key]
 
 
 def variant_label(name: str) -> str:

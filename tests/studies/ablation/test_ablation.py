@@ -22,7 +22,7 @@ from common.results.rows import select
 from common.stages import find_stage
 from common.studies.ablation import STUDY, variants
 from common.studies.ablation import recorder as ablation
-from common.studies.ablation.table import ablation_summary, ablation_table, time_multiple
+from common.studies.ablation.table import ablation_summary, ablation_table, speedup
 from support.proofs.files import stage_files
 
 proof = pytest.mark.proof("ablations", files=[*stage_files(6), "stages/stage6_fused/ablation/*"])
@@ -230,8 +230,8 @@ def test_the_tables_of_a_record(record):
     text = ablation_table({**record, "kernels": [], "counts": []})
     assert cells(text, "eager") == ["100 (2.00)", "100 (2.00)", "2 KiB"]
     assert cells(text, "the stage") == ["50 (1.00)", "50 (1.00)", "2 KiB"]
-    assert cells(text, "without `bias`") == ["60 (1.20)", "60 (1.20)", "2 KiB"]
-    assert cells(text, "only `bias`") == ["81 (0.90)", "81 (0.90)", "2 KiB"]
+    assert cells(text, "without `bias`") == ["60 (0.83)", "60 (0.83)", "2 KiB"]
+    assert cells(text, "only `bias`") == ["81 (1.11)", "81 (1.11)", "2 KiB"]
     assert optimisations.describe("bias") in text
     assert "Stale" not in text
     text = ablation_table({**record, "rows": [], "counts": []})
@@ -244,7 +244,7 @@ def test_the_tables_of_a_record(record):
 def test_the_summary_has_a_line_for_each_optimisation_of_the_kernels(record):
     kernels = [{"name": "without bias", "B": 64, "S": 128, "pass": "forward", "median": 2.5}, *record["kernels"]]
     text = ablation_summary(record | {"kernels": kernels})
-    assert cells(text, "without `bias`") == ["2.5 (1.25)"]
+    assert cells(text, "without `bias`") == ["2.5 (0.80)"]
     assert "no optimisation" not in text
     assert text.endswith("[ablation](../../docs/results/ablation.md).")
 
@@ -306,7 +306,7 @@ def test_what_is_recorded_has_a_row_for_every_idea():
 def worth(record: dict, name: str, to: str, **where) -> list[float]:
     """The times of a variant at all sizes and passes, as multiples of another's."""
     found = (select(record, name=one, **where) for one in (name, to))
-    return [time_multiple(row, other) for row, other in zip(*found, strict=True)]
+    return [1 / speedup(row, other) for row, other in zip(*found, strict=True)]
 
 
 def test_the_readme_says_what_each_idea_is_worth():

@@ -63,7 +63,7 @@ def near_zero(probe, dtype):
         abs(got - want) <= 4 * torch.finfo(dtype).eps * abs(want),
         f"candidate_cell is {got:.9g} where z_g is {z_g:.9g}, expected {want:.9g} "
         f"({str(dtype).removeprefix('torch.')})\n"
-        "exp(z) - 1 loses the digits of a z near zero. elu of csrc/lltm_math.h keeps them",
+        "exp(z) - 1 loses the digits of a z near zero. elu of csrc/lltm_rows.h keeps them",
     )
 
 
