@@ -29,10 +29,11 @@ nav ul { columns: 16rem; padding-left: 1.2rem; } a { color: inherit; }
 summary { cursor: pointer; font-weight: 600; padding: .4rem 0; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; margin: .5rem 0 1rem; }
 caption { text-align: left; font-weight: 600; padding: .4rem 0; }
+caption span { display: inline-block; position: sticky; left: 0; max-width: 100cqw; } /* not cut on a narrow screen */
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: bottom; }
 td { white-space: nowrap; } .words td { white-space: normal; }
 th:first-child, td:first-child, .words th, .words td { text-align: left; vertical-align: top; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; container-type: inline-size; }
 img, svg { max-width: 100%; height: auto; } figure { margin: 1rem 0; }
 img, figure > svg { background: #fff; border-radius: 4px; } /* the pictures have dark letters */
 figcaption { color: var(--quiet); font-size: .9rem; }
@@ -83,7 +84,7 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], words: bool
         f'<tr><th scope="row">{escape(row[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>'
         for row in rows
     )
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    title = f"<caption><span>{escape(caption)}</span></caption>" if caption else ""
     kind = ' class="words"' if words else ""
     return f'<div class="scroll"><table{kind}>{title}{head}<tbody>{body}</tbody></table></div>'
 
