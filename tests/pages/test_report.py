@@ -142,7 +142,7 @@ def test_times_whose_quartiles_lie_far_apart_are_marked(page):
     disturbed = next(row for row in result["rows"] if row["name"] == "stage 2")
     disturbed |= {"q1": disturbed["median"], "q3": 1.5 * disturbed["median"]}
     text = Reader(report.render_page(result, [], [])).text
-    assert f"80 (0.80) {report.FAR}" in text
+    assert f"80 (1.25) {report.FAR}" in text
     assert text.count(report.FAR) == 2  # and the note below the table
     assert "The quartiles lie far apart" in text
 

@@ -84,15 +84,23 @@ def check_arguments(input, weights, bias, old_h, old_cell):
     if weights.dim() != 2:
         raise RuntimeError(f"lltm: weights has shape {tuple(weights.shape)}, expected two dimensions: (3S, S+I)")
     (B, I), S = input.shape, weights.size(0) // 3
-    casts = input.device.type != "meta" and torch.is_autocast_enabled(input.device.type)
-    expected = {"weights": (3 * S, S + I), "bias": (3 * S,), "old_h": (B, S), "old_cell": (B, S)}
-    for (name, shape), tensor in zip(expected.items(), (weights, bias, old_h, old_cell), strict=True):
-        if tensor.dtype != input.dtype and not casts:
-            raise RuntimeError(f"lltm: {name} has dtype {tensor.dtype}, but input has {input.dtype}")
-        if tensor.device != input.device:
-            raise RuntimeError(f"lltm: {name} is on {tensor.device}, but input is on {input.device}")
+    dtype, device = input.dtype, input.device
+    for name, tensor, shape in (
+        ("weights", weights, (3 * S, S + I)),
+        ("bias", bias, (3 * S,)),
+        ("old_h", old_h, (B, S)),
+        ("old_cell", old_cell, (B, S)),
+    ):
+        if tensor.dtype != dtype and not is_cast_by_autocast(device):
+            raise RuntimeError(f"lltm: {name} has dtype {tensor.dtype}, but input has {dtype}")
+        if tensor.device != device:
+            raise RuntimeError(f"lltm: {name} is on {tensor.device}, but input is on {device}")
         if tensor.shape != shape:
             raise RuntimeError(
                 f"lltm: {name} has shape {tuple(tensor.shape)}, but weights of shape {tuple(weights.shape)} "
                 f"and input of shape {tuple(input.shape)} call for {shape}"
             )
+
+
+def is_cast_by_autocast(device):
+    return device.type != "meta" and torch.is_autocast_enabled(device.type)
