@@ -19,8 +19,9 @@ sources += WITH_CUDA * ["csrc/lltm_cuda.cpp", "csrc/lltm_kernel.cu"]
 # No pybind11, and only the part of Python's C API that is in every version from 3.10 on: one wheel works with all.
 macros = [("LLTM_NAMESPACE", NAMESPACE), ("Py_LIMITED_API", "0x030A0000")]
 # at::parallel_for needs -fopenmp to run in parallel. The linker does not get this flag: torch has already loaded an
-# OpenMP runtime, and a second one would start a second set of threads.
-flags = {"cxx": ["-fopenmp"], "nvcc": []}
+# OpenMP runtime, and a second one would start a second set of threads. The other flags hide warnings about torch's
+# own headers for vectors.
+flags = {"cxx": ["-fopenmp", "-Wno-unknown-pragmas", "-Wno-maybe-uninitialized", "-Wno-psabi"], "nvcc": []}
 
 setup(
     name=PACKAGE,

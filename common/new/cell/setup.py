@@ -19,7 +19,9 @@ headers = [str(path) for path in Path("csrc").glob("*.h")]
 # Without pybind11 and with Python's limited API, one wheel works with every Python from 3.10 on.
 macros = [("LLTM_NAMESPACE", PACKAGE), ("Py_LIMITED_API", "0x030A0000")]
 options = {"depends": headers, "define_macros": macros, "py_limited_api": True}
-options["extra_compile_args"] = {"cxx": ["-fopenmp"], "nvcc": []}  # without it, at::parallel_for uses one thread
+# Without -fopenmp, at::parallel_for uses one thread. The other flags hide warnings about torch's headers for vectors.
+flags = ["-fopenmp", "-Wno-unknown-pragmas", "-Wno-maybe-uninitialized", "-Wno-psabi"]
+options["extra_compile_args"] = {"cxx": flags, "nvcc": []}
 
 setup(
     name=PACKAGE,
