@@ -12,6 +12,10 @@ from .ladder import NOT_MEASURED, NOTHING
 from .sequences_table import OWN
 
 BOTH = "forward+backward"
+PEERS = (
+    "Blue bars are stages. Grey bars are their *peers*, which need no C++: `torch.compile`, Triton, and *CUDA graphs*, "
+    "which replay all kernels of a call at once."
+)
 WHY_5_IS_SLOWER = (
     "Stage 5 ({:.2f}) is slower than stage 3 ({:.2f}), because torch runs Python code for its registered gradient in "
     "every call; stage 6 moves this code to C++."
@@ -26,8 +30,9 @@ def headline() -> str:
     recorded = records.read_recorded()
     cells = next((one for one in recorded if select(one, device="cuda", grads="all")), None)
     sequences = next((one for one in recorded if any(map(is_lstm, one.get("sequences", [])))), None)
-    parts = [*(cell_sentences(cells) if cells else []), *(sequence_sentences(sequences) if sequences else [])]
-    return " ".join(parts) or NOTHING
+    parts = [PEERS, " ".join(cell_sentences(cells))] if cells else []
+    parts += sequence_sentences(sequences) if sequences else []
+    return "\n\n".join(parts) or NOTHING
 
 
 def cell_sentences(result: dict) -> Iterator[str]:
