@@ -13,8 +13,8 @@ from .sequences_table import OWN
 
 BOTH = "forward+backward"
 PEERS = (
-    "Blue bars are stages. Grey bars are their *peers*, which need no C++: `torch.compile`, Triton, and *CUDA graphs*, "
-    "which replay all kernels of a call at once."
+    "Blue bars are stages. Grey bars are their *peers*, which need no C++: `torch.compile`, Triton, and *CUDA "
+    "graphs*, which replay all kernels of a call at once."
 )
 WHY_5_IS_SLOWER = (
     "Stage 5 ({:.2f}) is slower than stage 3 ({:.2f}), because torch runs Python code for its registered gradient in "
