@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+from pathlib import Path
 
 import pytest
 
 from common.build import host
-from support.sandbox import INCLUDE, TORCH, Sandbox, assert_printed, compile, problem
+from support.sandbox import INCLUDE, TORCH, Sandbox, assert_printed, compile, problem, sections
 
 # The macros that torch's build passes to nvcc.
 OF_TORCH = ("__CUDA_NO_HALF_OPERATORS__", "__CUDA_NO_HALF_CONVERSIONS__", "__CUDA_NO_HALF2_OPERATORS__")
@@ -44,7 +46,65 @@ def test_removed_in_cuda_13(sandbox: Sandbox) -> None:
             assert_printed(symptom, sandbox.fails(compiling(sandbox, source)))
         four = "#include <cuda_runtime.h>\n__global__ void set(long4* x) { *x = make_long4(1, 2, 3, 4); }\n"
         assert_printed(page.symptoms[3], sandbox.works(compiling(sandbox, four)).replace("‘", "'").replace("’", "'"))
+        prefetch = "#include <cuda_runtime.h>\nvoid fetch(void* p) { cudaMemPrefetchAsync(p, 4, 0, nullptr); }\n"
+        assert_printed(page.symptoms[4], sandbox.fails(compiling(sandbox, prefetch)))
     sandbox.works(compiling(sandbox, page.fixes[0]))
+
+
+def kernel_of(expressions: list[str], headers: list[str]) -> str:
+    """A kernel in which each expression is a statement of a line of its own."""
+    lines = [f"  x[0] = float({expression});" for expression in expressions]
+    start = "__global__ void all(float* x, int n) {\n  const float a = x[1], b = x[2];"
+    return "\n".join([*(f"#include <{header}>" for header in headers), start, *lines, "}", ""])
+
+
+@pytest.mark.needs("nvcc")
+def test_each_name_that_cuda_13_removed_has_its_replacement(sandbox: Sandbox) -> None:
+    rows = re.findall(r"^\| `(.+)` \| `(.+)` \| `(.+)` \|$", sections()["Removed in CUDA 13"], re.MULTILINE)
+    old, new, headers = map(list, zip(*rows, strict=True))
+    assert len(rows) >= 12
+    sandbox.works(compiling(sandbox, kernel_of(new, sorted({*headers})), host.cpp_standard()))
+    if int(re.search(r"release (\d+)", sandbox.works("nvcc --version")).group(1)) >= 13:
+        removed = kernel_of(old, ["cub/cub.cuh", "thrust/functional.h"])
+        output = sandbox.fails(compiling(sandbox, removed, host.cpp_standard()))
+        first = removed.splitlines().index("  const float a = x[1], b = x[2];") + 2
+        for number, expression in enumerate(old, start=first):
+            assert f"kernel.cu({number}): error" in output, expression
+
+
+@pytest.mark.needs("g++", "nvcc")
+def test_the_headers_of_cccl_have_moved(sandbox: Sandbox) -> None:
+    page = problem("The headers of CCCL have moved")
+    sandbox.write("module.cpp", "#include <thrust/complex.h>\n")
+    home = Path(shutil.which("nvcc")).resolve().parents[1]
+    if (home / "include" / "cccl").exists():
+        assert_printed(page.symptoms[0], sandbox.fails(f"g++ -I{home}/include -fsyntax-only module.cpp"))
+    script = page.fixes[0] + 'print(extension.include_dirs[0])\n'
+    folder = sandbox.works(sandbox.script(script), CUDA_HOME=str(home)).splitlines()[-1]
+    assert folder == str(home / "include" / "cccl")
+    sandbox.works(f"g++ {host.cpp_standard()} -I{home}/include -I{folder} -fsyntax-only module.cpp")
+
+
+@pytest.mark.needs("nvcc")
+def test_a_kernel_template_of_another_file(sandbox: Sandbox) -> None:
+    page = problem("A kernel template of another file")
+    template = "template <typename T> __global__ void fill(T* x)"
+    sandbox.write("defines.cu", f"{template} {{ *x = 1; }}\ntemplate __global__ void fill<float>(float*);\n")
+    main = "int main() { fill<<<1, 1>>>((float*)nullptr); }\n"
+    sandbox.write("launches.cu", f"{template};\n{main}")
+
+    def build(flag: str = "") -> str:
+        compiled = [f"nvcc -arch=sm_90 {flag} -c {name}.cu 2>&1" for name in ("defines", "launches")]
+        return "\n".join([*compiled, "nvcc defines.o launches.o -o program 2>&1"])
+
+    if int(re.search(r"release (\d+)", sandbox.works("nvcc --version")).group(1)) >= 13:
+        output = sandbox.fails(build())
+        for symptom in page.symptoms:
+            assert_printed(symptom, output)
+        sandbox.works(build("-static-global-template-stub=false"))
+    sandbox.write("defines.cu", page.fixes[0])
+    sandbox.write("launches.cu", "void launch_fill(float* x);\nint main() { launch_fill(nullptr); }\n")
+    assert "20280" not in sandbox.works(build())
 
 
 @pytest.mark.needs("nvcc")
