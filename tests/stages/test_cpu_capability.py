@@ -45,7 +45,7 @@ HERE = torch.backends.cpu.get_cpu_capability()
 
 
 @pytest.mark.parametrize("capability", KINDS[: KINDS.index(HERE) + 1] if HERE in KINDS else [HERE])
-@pytest.mark.syllabus("5.5f")
+@pytest.mark.syllabus("5.5h")
 def test_every_kind_of_cpu_computes_the_same(capability):
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "ATEN_CPU_CAPABILITY": capability.lower()}
     build_stage(stages.get_stage(5), "host")
@@ -56,7 +56,7 @@ def test_every_kind_of_cpu_computes_the_same(capability):
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="AVX2 and AVX-512 are of x86-64")
 @pytest.mark.skipif(not shutil.which("objdump"), reason="objdump shows the instructions")
-@pytest.mark.syllabus("5.5f")
+@pytest.mark.syllabus("5.5h")
 def test_only_the_code_that_is_chosen_at_run_time_has_avx():
     """A CPU without it ends the process at the first such instruction, in whichever function the linker has kept."""
     library = build_stage(stages.get_stage(5), "host").path
