@@ -335,6 +335,9 @@ print(f"{'newer than 2.11':22s}{first_error(SOURCES_OF['newer than 2.11'][0])[:1
 # if your torch has them. (The first two errors are about Python: `PyTuple_GET_ITEM` depends on the memory layout of
 # a tuple, and pybind11 depends on many such details.) The price is that you can do less: `torch::stable::Tensor` is
 # a handle without arithmetic and without most methods. `stable_abi/README.md` lists the replacements.
+#
+# To publish a wheel, you also need a tag for other systems and a way to name its CUDA:
+# [docs/build.md](../docs/build.md#a-wheel-for-other-machines). It also says what a Python without the GIL requires.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `5/one_wheel` and `5/stable_abi`. `show("5/one_wheel")` in a cell checks it here.
@@ -756,4 +759,5 @@ ask_both(WITHOUT_A_NAME)
 # - A wheel can be imported only where Python and torch have all functions that its library asks for.
 # - Measure what an operator could gain before you write it, and start from an operator that has everything.
 #
-# Next: `make diff-4-5` shows the stage as a diff. Stage 6 makes the operator fast.
+# Next: `make diff-4-5` shows the stage as a diff. Notebook 05c is about operators that write to their arguments.
+# Stage 6 makes the operator fast.
