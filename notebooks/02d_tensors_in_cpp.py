@@ -95,7 +95,7 @@ float offset_added(const Tensor& x, int64_t i, int64_t j) {
 
 # %% [markdown]
 # Two more functions read and write an element with an *accessor*, an object that holds a pointer together with sizes
-# and strides. The last function returns the numbers of a complex tensor as they are in memory.
+# and strides. The other functions are for the sections about complex numbers and about `void*`.
 
 # %%
 MEMORY += """
@@ -109,8 +109,20 @@ std::vector<float> as_floats(const Tensor& z) {
   const auto* numbers = reinterpret_cast<const float*>(z.const_data_ptr<c10::complex<float>>());
   return {numbers, numbers + 2 * z.numel()};
 }
+
+float first_of_void(const Tensor& x) { return *static_cast<const float*>(x.const_data_ptr()); }
+
+float first_checked(const Tensor& x) { return *x.const_data_ptr<float>(); }
+
+double sum_of_squares(const Tensor& z) {  // what a library does with an array of std::complex
+  const auto* numbers = reinterpret_cast<const std::complex<float>*>(z.const_data_ptr<c10::complex<float>>());
+  double sum = 0;
+  for (int64_t k = 0; k < z.numel(); ++k) sum += std::norm(numbers[k]);
+  return sum;
+}
 """
 MEMORY_FUNCTIONS = ["addresses", "put", "element", "offset_added", "by_accessor", "put_by_accessor", "as_floats"]
+MEMORY_FUNCTIONS += ["first_of_void", "first_checked", "sum_of_squares"]
 memory = build("memory", MEMORY, MEMORY_FUNCTIONS)
 
 # %% [markdown] syllabus="2.12a"
@@ -219,6 +231,31 @@ print("the same from Python:", torch.view_as_real(z).flatten().tolist())
 # %%
 conjugate = z.conj()
 print(conjugate, "in memory:", memory.as_floats(conjugate), " resolved:", memory.as_floats(conjugate.resolve_conj()))
+
+# %% [markdown] syllabus="2.12s"
+# ### Complex pointers, and `void*`
+#
+# torch's type is `c10::complex<float>`. Libraries have types of their own: `std::complex<float>`, and in CUDA
+# `cuComplex` or `float2`. All of them are two floats in the same order, so the pointer can be converted with
+# `reinterpret_cast`. `sum_of_squares` does this for `std::complex`:
+
+# %%
+print(memory.sum_of_squares(z), "expected", z.abs().square().sum().item())
+
+# %% [markdown]
+# Without a type, `const_data_ptr()` returns a `const void*`, as functions such as `cudaMemcpy` and cuBLAS take it.
+# Then torch does not compare the type of the tensor with the type that the code reads. With a type, it does:
+
+# %%
+doubles = torch.tensor([0.1], dtype=torch.float64)
+print("through void*:", memory.first_of_void(doubles))
+try:
+    memory.first_checked(doubles)
+except RuntimeError as error:
+    print("with a type:  ", str(error).splitlines()[0])
+
+# %% [markdown]
+# Use `void*` only where a function takes it, check `scalar_type()` before, and compute sizes with `nbytes()`.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/which_element`. `make check EX=2/which_element` in a terminal creates the questions and checks
@@ -372,8 +409,8 @@ print("with 170:  ", in_a_process(lifetimes, LOOK_THROUGH, MALLOC_PERTURB_="170"
 # The launch of a GPU kernel (a function that runs on the GPU) is different: at the end of the statement, the kernel
 # is in a queue and may not have run. But you may still pass the pointer: torch keeps freed GPU memory for later
 # tensors, and gives this memory only to work that comes after this kernel in the same queue (a *stream*, see
-# notebook 03b). (For a kernel on another stream, there is no such order, and you need `record_stream`.) Here are both
-# forms, with a kernel:
+# notebook 03b). (For a kernel on another stream, there is no such order, and you need `record_stream`.) Here are
+# both forms, with a kernel:
 
 # %%
 TEMPORARIES_CPP = """

@@ -113,6 +113,21 @@ def test_complex_numbers_in_memory(cpp):
     assert cpp.as_floats(z.conj().resolve_conj()) != cpp.as_floats(z)
 
 
+@pytest.mark.syllabus("2.12s")
+def test_a_complex_pointer_has_the_layout_of_other_libraries_types(cpp):
+    z = torch.randn(5, dtype=torch.complex64)
+    assert cpp.sum_of_squares(z) == pytest.approx(z.abs().square().sum().item(), rel=1e-6)
+
+
+@pytest.mark.syllabus("2.12s")
+def test_void_pointers_are_not_checked(cpp):
+    doubles = torch.tensor([0.1], dtype=torch.float64)
+    assert cpp.first_of_void(doubles.float()) == doubles.float().item()
+    assert cpp.first_of_void(doubles) == doubles.view(torch.float32)[0].item() != doubles.float().item()
+    with pytest.raises(RuntimeError, match="expected scalar type Float but found Double"):
+        cpp.first_checked(doubles)
+
+
 @pytest.mark.syllabus("2.12d", "2.12f")
 def test_a_pointer_into_a_temporary_dangles(cpp):
     x = torch.randn(64, 64).t()
