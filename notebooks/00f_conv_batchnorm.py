@@ -312,6 +312,20 @@ for name, is_outside in (("within", False), ("outside", True)):
 # at zero. Our formula is not wrong: autograd returns NaN, too. So it is better to have eps inside the root, as in
 # the rest of this notebook.
 
+# %% [markdown] syllabus="0.13j"
+# ### The published variance (!)
+#
+# Another published difference: PyTorch's tutorial on this subject normalises with the *unbiased* variance, which
+# divides by n - 1. `nn.BatchNorm2d` divides by n, and by n - 1 only for `running_var`. With n = 8, that is 7 %:
+
+# %%
+few, layer = torch.randn(2, 4, 2, 2), nn.BatchNorm2d(4, momentum=1.0)
+for correction in (0, 1):
+    var, mean = torch.var_mean(few, (0, 2, 3), correction=correction, keepdim=True)
+    of_layer = (layer(few) / ((few - mean) / (var + layer.eps).sqrt())).mean().item()
+    print(f"divided by n - {correction}: the layer's output is {of_layer:.3f} times as large,", end=" ")
+    print("running_var equal:", torch.allclose(layer.running_var, var.flatten()))
+
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `0/batchnorm_backward`. `make check EX=0/batchnorm_backward` in a terminal creates the files of the
 # exercise and checks what you wrote. The cell below makes the same check here.

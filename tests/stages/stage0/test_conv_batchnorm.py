@@ -425,3 +425,19 @@ def test_the_loss_curve_on_real_digits_is_the_same():
     plain, ours = curves
     torch.testing.assert_close(ours, plain, atol=1e-6, rtol=1e-6)
     assert plain[-5:].mean() < plain[:5].mean() / 3, "it learns"
+
+
+@pytest.mark.syllabus("0.13j")
+@pytest.mark.parametrize("rows", [2, 50])
+def test_batch_norm_normalises_with_the_biased_variance_and_keeps_the_unbiased_one(rows):
+    """With the unbiased one, as in the published version, the output is smaller by a factor that depends on n."""
+    x, layer = torch.randn(rows, 4, 2, 2), nn.BatchNorm2d(4, momentum=1.0)
+    n, output = rows * 4, layer(x)
+    scaled = {}
+    for correction in (0, 1):
+        var, mean = torch.var_mean(x, (0, 2, 3), correction=correction, keepdim=True)
+        scaled[correction] = (x - mean) / (var + layer.eps).sqrt()
+        assert torch.allclose(layer.running_var, var.flatten()) == (correction == 1)
+    torch.testing.assert_close(scaled[0], output)
+    torch.testing.assert_close(scaled[1] * (n / (n - 1)) ** 0.5, output, rtol=1e-3, atol=1e-4)
+    assert not torch.allclose(scaled[1], output, rtol=1e-3)
