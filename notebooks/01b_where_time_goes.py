@@ -329,7 +329,8 @@ else:
 #     23 kernels and copies keep the GPU busy for 83 us of the 540 us that the step takes
 #
 # So during most of a small step, the GPU waits for the CPU. The time of such a step depends mostly on the CPU and on
-# what else it does: the tables in the README come from another run on an H200, with a shorter time for the same step.
+# what else it does: the tables in the README come from another run on an H200, with a shorter time for the same
+# step.
 
 # %% [markdown]
 # How much time does each kind of operation take? These times include the profiler's own work, so compare the
@@ -411,6 +412,64 @@ draw_shares(shares, "What a step is made of")
 # backward together. The calls from Python and PyTorch's dispatcher take about the same time at every size, so they
 # matter less when there is more to compute. C++ and fused kernels can reduce this overhead: C++ makes each call
 # cheaper, and a fused kernel replaces several calls by one. Neither makes the arithmetic itself faster.
+
+# %% [markdown] syllabus="1.4d"
+# ### A timeline
+#
+# Sums do not show *when* something ran. The profiler also stores the beginning and the duration of each operation,
+# and `export_chrome_trace` writes all of them into a file. Open it in a browser, at ui.perfetto.dev or in
+# `chrome://tracing`. The file is JSON, so a few lines can draw it, too. `record_function` adds a span of your own,
+# with a name of your choice:
+
+# %%
+import json
+
+from torch.profiler import record_function
+
+
+def timeline(call, path):
+    """Writes the trace of one call to a file; returns the outermost operations of torch and the span of the call."""
+    call()  # warm up
+    with profile(activities=activities, acc_events=True) as profiler, record_function("one step"):
+        call()
+    profiler.export_chrome_trace(str(path))
+    events = json.loads(path.read_text())["traceEvents"]
+    (whole,) = (event for event in events if event.get("cat") == "user_annotation" and event["name"] == "one step")
+    outermost, end = [], 0.0
+    for event in sorted((event for event in events if event.get("cat") == "cpu_op"), key=lambda event: event["ts"]):
+        if event["ts"] >= end:
+            outermost.append(event)
+            end = event["ts"] + event["dur"]
+    return outermost, whole
+
+
+path = root / "build" / "notebooks" / "step.json"
+path.parent.mkdir(parents=True, exist_ok=True)
+figure, panels = plt.subplots(2, 1, figsize=(10, 2.4), layout="constrained")
+for axes, size in zip(panels, (SMALL, LARGE), strict=True):
+    operations, whole = timeline(passes(lltm, size)["forward"], path)
+    axes.broken_barh([(event["ts"] - whole["ts"], event["dur"]) for event in operations], (0, 1))
+    inside = sum(event["dur"] for event in operations) / whole["dur"]
+    axes.set(
+        title=f"{name_of(size)}, forward: {inside:.0%} of the time inside operations",
+        yticks=[],
+        xlim=(0, whole["dur"]),
+    )
+panels[-1].set_xlabel("microseconds")
+plt.show()
+
+# %% [markdown]
+# The gaps between the bars are Python, and the profiler's own work. On a GPU, the trace also has a row for each
+# stream, and you see whether the kernels follow one another or wait for the CPU.
+#
+# NVIDIA's Nsight Systems records the same for a whole program, with calls of the CUDA runtime and of libraries.
+# These two commands record it and print a summary (they need a GPU, and were not run here):
+#
+#     nsys profile --trace=cuda,nvtx,osrt --output=step python train.py
+#     nsys stats step.nsys-rep
+#
+# `torch.cuda.nvtx.range("one step")` is a context that adds a span of your own there, and
+# `torch.autograd.profiler.emit_nvtx()` adds one for each operation.
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `1/count_calls`. `show("1/count_calls")` in a cell checks it here.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import statistics
 import subprocess
@@ -11,12 +12,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from torch.profiler import ProfilerActivity
 
 from common import load
 from common.cell.case import Case
 from common.measure.clock import Samples, interleave
 from common.paths import ROOT
-from support.labs import texts
+from support.labs import definitions, texts
 from support.profiled import operations
 from support.proofs.files import notebook_files, stage_files
 
@@ -99,3 +101,21 @@ def test_the_profiler_counts_the_operations_of_a_step():
     assert forward == ["cat", "linear", "sigmoid", "sigmoid", "elu", "mul", "add", "tanh", "mul"]
     backward = operations(step(SMALL))[len(forward) :]
     assert {"mm", "tanh_backward", "sigmoid_backward", "elu_backward", "sum"} <= set(backward)
+
+
+@pytest.mark.syllabus("1.4d")
+def test_a_timeline_has_the_operations_in_order_inside_the_span_of_the_step(tmp_path, monkeypatch):
+    notebook = definitions("01b_where_time_goes")
+    monkeypatch.setattr(notebook, "activities", [ProfilerActivity.CPU], raising=False)
+    share: dict[tuple, list[float]] = {}
+    for size in [SMALL, LARGE] * 7:
+        arguments = [tensor.detach() for tensor in Case(*size).inputs().values()]
+        outermost, whole = notebook.timeline(lambda a=arguments: load(1).equations(*a), tmp_path / "step.json")
+        names = [event["name"].removeprefix("aten::") for event in outermost]
+        assert [name for name in names if name != "chunk"] == operations(lambda a=arguments: load(1).equations(*a))
+        for event, later in itertools.pairwise(outermost):
+            assert event["ts"] + event["dur"] <= later["ts"]
+        assert whole["ts"] <= outermost[0]["ts"]
+        assert outermost[-1]["ts"] + outermost[-1]["dur"] <= whole["ts"] + whole["dur"]
+        share.setdefault(size, []).append(sum(event["dur"] for event in outermost) / whole["dur"])
+    assert max(share[SMALL]) < max(share[LARGE]), "the gaps are Python, whose time does not depend on the size"
