@@ -13,10 +13,10 @@
 # %% [markdown]
 # # 03c: threads that work together
 #
-# In the kernels of notebooks 03 and 03b, no thread needs a result of another thread. A sum does: in this notebook the
-# threads of a warp, of a block and of the whole grid combine their results. Such kernels fail in ways that ordinary
-# programs do not, so the second half is about tools that find mistakes, about four mistakes that a comparison of
-# values can miss, and about the memory accesses of a warp.
+# In the kernels of notebooks 03 and 03b, no thread needs a result of another thread. A sum does: in this notebook
+# the threads of a warp, of a block and of the whole grid combine their results. Such kernels fail in ways that
+# ordinary programs do not, so the second half is about tools that find mistakes, about four mistakes that a
+# comparison of values can miss, and about the memory accesses of a warp.
 #
 # You need notebook 03b and a C++ compiler, but no GPU. All kernels run on the emulator, which checks every access.
 # The notebook takes about an hour and a quarter.
@@ -61,8 +61,8 @@ def reported(source, call, *arguments):
 #
 # The gradient of the bias is a sum over the batch, `d_bias = d_z.sum(dim=0)`: `d_z` has shape (B, 3S), and `d_bias`
 # has one number for each of the 3S columns. Stage 3 leaves this sum to ATen. Stage 6 computes it in its own kernel.
-# In this section you write this sum in four ways. They differ in how many threads add up a column: one thread, the 32
-# threads of a warp, 8 threads of a block, or 128 threads in 16 blocks.
+# In this section you write this sum in four ways. They differ in how many threads add up a column: one thread, the
+# 32 threads of a warp, 8 threads of a block, or 128 threads in 16 blocks.
 #
 # The host code is the same for all four kernels: `run` writes into a given tensor, and `make` into a new one.
 
@@ -490,6 +490,46 @@ print(done.stdout, done.stderr, sep="\n")
 # `CUDA_KERNEL_ASSERT2`, in a torch that was itself built with this flag. The `assert` in your kernel works without
 # this flag.
 
+# %% [markdown] syllabus="3.8c"
+# ### A kernel that does not end
+#
+# A thread that waits in a loop for another thread may wait forever. On a GPU, there is no error: the next call that
+# waits for the GPU does not return, and Ctrl-C does not end it. Here, thread 0 waits for a flag that no thread sets.
+# The emulator stops such a kernel after `EMULATOR_TIMEOUT` seconds, and names the line:
+
+# %%
+WAITING_CU = """
+#include <cuda_runtime.h>
+__global__ void wait_kernel(volatile int* flag) {
+  while (threadIdx.x == 0 && *flag == 0) {
+  }
+}
+int main() {
+  int* flag;
+  cudaMalloc(&flag, sizeof(int));
+  cudaMemset(flag, 0, sizeof(int));
+  wait_kernel<<<1, 32>>>(flag);
+  return cudaDeviceSynchronize();
+}
+"""
+source = root / "build" / "notebooks" / "waiting.cu"
+_ = source.write_text(WAITING_CU.lstrip())
+command = [sys.executable, "-m", "common", "emulate", str(source.relative_to(root))]
+done = subprocess.run(command, cwd=root, env={**os.environ, "EMULATOR_TIMEOUT": "3"}, capture_output=True, text=True)
+print(done.stderr)
+
+# %% [markdown]
+# On a GPU, cuda-gdb, the CUDA Toolkit's debugger, finds the line of a kernel that was compiled with `-lineinfo`. (We
+# have not run these commands: this section was written without a GPU.)
+#
+# - `cuda-gdb -p PID` attaches to the process. `info cuda kernels` lists the kernels that run, `info cuda threads`
+#   the lines at which their threads are, and `cuda block 0 thread 0` followed by `bt` shows one thread.
+# - On a cluster, start the program with `CUDA_ENABLE_USER_TRIGGERED_COREDUMP=1`, `CUDA_COREDUMP_PIPE=/tmp/pipe_%p`
+#   and `CUDA_COREDUMP_FILE=/tmp/core_%p`, where `%p` becomes the process's number. When it hangs, write to the pipe:
+#   `echo 1 > /tmp/pipe_PID`. The driver writes the state of the GPU to the file. Open it with `cuda-gdb` and the
+#   command `target cudacore /tmp/core_PID`.
+# - `CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1` writes such a file when a kernel fails, for example with an illegal access.
+
 # %% [markdown]
 # ## Four mistakes that a comparison of values can miss
 #
@@ -762,5 +802,5 @@ access_maps.draw_versions(versions, "forward_kernel", "z")
 # - If neighbouring threads access neighbouring elements, a warp needs 4 sectors for 32 floats. If not, the warp may
 #   need 32.
 #
-# Next: run `make diff-2-3` to see the stage as a diff. Then read notebook 04, where the same kernels use
-# `gates[row][1][unit]` instead of index arithmetic.
+# Next: run `make diff-2-3` to see the stage as a diff. Then read notebook 03d, about kernels in files of your own,
+# or notebook 04, where the same kernels use `gates[row][1][unit]` instead of index arithmetic.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import numpy
 import pytest
@@ -13,8 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch.utils.cpp_extension import include_paths
 
+from common.build.nvcc import find_nvcc
 from common.emulator import INCLUDE_DIR, compiler_command, demangle
 from common.inline import inline
+from common.paths import ROOT
 from support.labs import ACCESSORS, POINTERS, accessors, lab, launches, linear, who
 from support.proofs.files import notebook_files
 
@@ -293,3 +298,26 @@ def test_the_promise_saves_nvcc_a_read(tmp_path):
     assert reads["pointers"] == 2, "out may overlap x"
     assert reads["restrict_pointers"] == 1
     assert 1 <= reads["restrict_accessors"] <= reads["accessors"] == 2
+
+
+# A kernel that does not end ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.syllabus("3.8c")
+def test_the_emulator_stops_a_kernel_that_waits_forever_and_names_the_line(tmp_path):
+    (tmp_path / "waiting.cu").write_text(POINTERS["WAITING_CU"].lstrip())
+    command = [sys.executable, "-m", "common.emulator", "run", "waiting.cu"]
+    settings = {**os.environ, "PYTHONPATH": str(ROOT), "EMULATOR_TIMEOUT": "3"}
+    done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "kernel wait_kernel, block (0, 0, 0), thread (0, 0, 0) has not ended after 3 seconds" in done.stderr
+    assert re.search(r"in waiting\.cu:[34]\b", done.stderr), done.stderr
+
+
+@pytest.mark.syllabus("3.8c")
+@pytest.mark.needs("nvcc")
+def test_the_driver_writes_the_state_of_a_gpu_on_demand():
+    """The settings that notebook 03c names exist; only a GPU could show what they write."""
+    header = (Path(find_nvcc()).resolve().parents[1] / "include" / "cuda.h").read_text()
+    for setting in ("ENABLE_USER_TRIGGER", "PIPE", "FILE", "ENABLE_ON_EXCEPTION"):
+        assert f"CU_COREDUMP_{setting}" in header
