@@ -77,6 +77,9 @@ adding = train("adding", "gru", "nn", steps=600, every=60)
 # %% [markdown]
 # For some time, the loss is about 0.167: the network has learned only the mean. Then it learns to remember.
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `9/tasks`. `make check EX=9/tasks` in a terminal gives you the files and checks what you wrote.
+
 # %% [markdown] syllabus="9.2a"
 # ## Two processes
 #
