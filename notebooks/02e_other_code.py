@@ -16,9 +16,10 @@
 # This notebook is about two kinds of code that other people wrote. The first kind is libraries: torch does not
 # contain most of the libraries that exist, but an extension may call any of them. The second kind is old extensions:
 # many extensions on the web are years old and no longer build, because torch has changed. You will link a library of
-# the system, link a library of your own, bind a C++ class, and then update an old extension.
+# the system, link a library of your own, bind a C++ class, take arrays of other libraries, and then update an old
+# extension.
 #
-# You need notebook 02. This notebook takes about 40 minutes. In the first run, a minute or two of this is spent
+# You need notebook 02. This notebook takes about 50 minutes. In the first run, two minutes of this are spent
 # compiling. A heading with (!) is about a mistake that is common in code and in tutorials.
 
 # %%
@@ -280,6 +281,182 @@ print("parameters:", [name for name, _ in layer.named_parameters()], "  state:",
 
 # %% [markdown] tags=["exercise"]
 # **Your turn:** `2/bind_a_class`. `show("2/bind_a_class")` in a cell checks it here.
+
+# %% [markdown] syllabus="2.10c"
+# ## Arrays of other libraries: DLPack
+#
+# NumPy, CuPy, JAX and torch all have arrays. *DLPack* is a C struct that describes one: a pointer, a shape, strides,
+# a dtype and a device. An array has a method `__dlpack__`, which returns this struct in a capsule (a Python object
+# that holds a pointer). Nothing is copied. The next extension does not include any header of torch except that of
+# the struct, and adds up the numbers of an array of any library:
+
+# %%
+DLPACK = """
+#include <ATen/dlpack.h>
+#include <pybind11/pybind11.h>
+
+namespace py = pybind11;
+
+// The sum of an array with one dimension, any strides, in float32 on the CPU.
+double sum(const py::object& array) {
+  const py::capsule capsule = array.attr("__dlpack__")();  // owns the memory until the end of this function
+  const DLTensor& x = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"))->dl_tensor;
+  if (x.device.device_type != kDLCPU || x.dtype.code != kDLFloat || x.dtype.bits != 32 || x.ndim != 1)
+    throw py::value_error("sum: expected an array of float32 on the CPU, with one dimension");
+  const float* numbers = reinterpret_cast<const float*>(static_cast<char*>(x.data) + x.byte_offset);
+  double sum = 0;
+  for (int64_t k = 0; k < x.shape[0]; ++k) sum += numbers[k * (x.strides ? x.strides[0] : 1)];
+  return sum;
+}
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("sum", &sum); }
+"""
+any_array = load("any_array", [str(write("dlpack/sum.cpp", DLPACK))], extra_cflags=["-O2"])
+
+# %%
+import numpy
+
+x = torch.arange(6.0)
+for array in (x, x[::2], x.numpy(), x.double(), x.clone().requires_grad_()):
+    try:
+        print(f"{type(array).__name__:8s}{array.dtype!s:15s}", any_array.sum(array))
+    except Exception as error:
+        print(f"{type(array).__name__:8s}{array.dtype!s:15s}", f"{type(error).__name__}: {error}")
+
+# %% [markdown]
+# torch refuses to hand over what the struct cannot express: a tensor that needs a gradient, or one with a conjugate
+# bit. In the other direction, `torch.from_dlpack` makes a tensor of another library's array. Both share the memory:
+
+# %%
+array = numpy.zeros(3, dtype=numpy.float32)
+torch.from_dlpack(array)[1] = 7
+print(array)
+
+# %% [markdown] syllabus="2.10d"
+# ### Streams
+#
+# Suppose that a library has launched a kernel that computes the array, and the kernel has not run yet. Who waits?
+# The consumer passes its own stream, `__dlpack__(stream=...)`, and the producer makes that stream wait.
+# `torch.from_dlpack` does this. An object that records how its method is called shows it. The object says that it is
+# on a GPU, and we replace the current stream, because there may be no GPU here:
+
+
+# %%
+import contextlib
+
+
+class Recorder:
+    """An array that records how it is asked for its memory, and refuses."""
+
+    def __init__(self, device):
+        self.device, self.asked = device, []
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, **keywords):
+        self.asked.append(keywords)
+        raise BufferError("not handed over")
+
+
+def asked_by(consumer, device):
+    """The keywords with which a consumer asks an array on that device, (1, 0) for the CPU, (2, 0) for a GPU."""
+    recorder = Recorder(device)
+    with contextlib.suppress(BufferError, RuntimeError, TypeError):
+        consumer(recorder)
+    return recorder.asked[0]
+
+
+from types import SimpleNamespace
+from unittest import mock
+
+with mock.patch("torch.cuda.current_stream", return_value=SimpleNamespace(cuda_stream=4711)):
+    print("torch.from_dlpack, a GPU:  ", asked_by(torch.from_dlpack, (2, 0)))
+print("torch.from_dlpack, the CPU:", asked_by(torch.from_dlpack, (1, 0)))
+print("our extension:             ", asked_by(any_array.sum, (1, 0)))
+
+import inspect
+
+print("torch's default:            stream =", inspect.signature(torch.Tensor.__dlpack__).parameters["stream"].default)
+
+# %% [markdown]
+# Our extension passes no stream, and for torch that means -1: no stream waits. This is right for the CPU. If the
+# extension launched a kernel, it would have to launch it on torch's current stream, or to pass the stream on which
+# it launches: `__dlpack__(stream=s)`, with the address of the stream as a number. A default stream counts as 1.
+
+# %% [markdown] syllabus="2.3g"
+# ### nanobind instead of pybind11
+#
+# nanobind is a younger library for bindings, by the author of pybind11. Its `nb::ndarray` takes an array of any
+# library by DLPack, and checks dtype, dimensions and device for you. torch's tools do not know nanobind. It consists
+# of headers and one source, which you compile with your own. The next cell downloads it (0.3 MB) if this Python does
+# not have it:
+
+# %%
+import importlib.util
+
+NANOBIND = """
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+namespace nb = nanobind;
+
+double sum(nb::ndarray<const float, nb::ndim<1>, nb::device::cpu> x) {
+  double sum = 0;
+  for (size_t k = 0; k < x.shape(0); ++k) sum += x(k);
+  return sum;
+}
+
+NB_MODULE(by_nanobind, m) { m.def("sum", &sum, nb::arg("x").noconvert()); }
+"""
+
+
+def build_by_nanobind(package, folder):
+    """Builds the module in a folder, with the nanobind in the folder `package`; returns it imported."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "by_nanobind.cpp").write_text(NANOBIND)
+    library = folder / "by_nanobind.so"
+    include = [f"-I{package / part}" for part in ("include", "ext/robin_map/include")]
+    flags = ["-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing"]
+    sources = ["by_nanobind.cpp", package / "src" / "nb_combined.cpp"]
+    if not library.exists():
+        status, said = run(*torch_compiler(), *flags, *include, *sources, "-o", library, folder=folder)
+        assert status == 0, said
+    spec = importlib.util.spec_from_file_location("by_nanobind", library)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def find_nanobind():
+    """The folder of nanobind: that of this Python, or one into which pip installs it. None without a network."""
+    found = importlib.util.find_spec("nanobind")
+    if found:
+        return Path(found.origin).parent
+    place = BUILD / "nanobind_package"
+    command = [sys.executable, "-m", "pip", "install", "-q", "--target", place, "nanobind"]
+    return place / "nanobind" if (place / "nanobind").exists() or run(*command)[0] == 0 else None
+
+
+# %%
+package = find_nanobind()
+if package:
+    by_nanobind = build_by_nanobind(package, BUILD / "by_nanobind")
+    print("torch:", by_nanobind.sum(x[::2]), "  NumPy:", by_nanobind.sum(x.numpy()))
+    for wrong in (x.double(), x.view(2, 3)):
+        try:
+            by_nanobind.sum(wrong)
+        except TypeError as error:
+            print(str(error).splitlines()[0], str(error).splitlines()[-1])
+    print("nanobind asks with:", asked_by(by_nanobind.sum, (1, 0)))
+else:
+    print("nanobind is not installed, and there is no network")
+
+# %% [markdown]
+# Without `noconvert()`, nanobind would accept the doubles, too: it would convert them, into a copy. It passes no
+# stream either, so a kernel belongs on torch's current stream. Use pybind11 with torch's headers if your code calls
+# torch's operations. Use nanobind or plain DLPack if it does not: the extension then works with any library, and
+# does not have to be built again for another version of torch.
 
 # %% [markdown]
 # ## Updating an old extension

@@ -6,20 +6,25 @@ import copy
 import importlib
 import importlib.machinery
 import importlib.util
+import inspect
 import pickle
+import re
 import sys
 import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
+from torch.torch_version import TorchVersion
+from torch.utils.cpp_extension import load
 
 from common.paths import ROOT
-from support.labs import OTHER_CODE
+from support.labs import OTHER_CODE, definitions
 from support.proofs.files import notebook_files
+from support.pypi import install
 from support.sandbox import Sandbox, compile
 
 pytestmark = pytest.mark.proof(
@@ -159,3 +164,68 @@ def test_a_module_does_not_find_tensors_in_a_cpp_object(classes):
     layer = torch.nn.Linear(2, 2)
     layer.means = classes["pickled"].RunningMean(3)
     assert [name for name, _ in layer.named_parameters()] == list(layer.state_dict()) == ["weight", "bias"]
+
+
+# Arrays of other libraries ------------------------------------------------------------------------------------------
+
+NOTEBOOK = definitions("02e_other_code")
+
+
+@pytest.fixture(scope="module")
+def any_array(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """The notebook's extension, which includes no header of torch except that of DLPack's struct."""
+    folder = tmp_path_factory.mktemp("any_array")
+    (folder / "sum.cpp").write_text(OTHER_CODE["DLPACK"])
+    return load("any_array", [str(folder / "sum.cpp")], build_directory=str(folder))
+
+
+@pytest.mark.needs("g++", "ninja")
+@pytest.mark.syllabus("2.10c")
+def test_dlpack_hands_over_the_memory_of_any_library(any_array):
+    assert re.findall("#include <(.+)>", OTHER_CODE["DLPACK"]) == ["ATen/dlpack.h", "pybind11/pybind11.h"]
+    x = torch.randn(12)
+    for array in (x, x[::3], x[1:].flip(0), x.numpy(), x.numpy()[::-2]):
+        assert any_array.sum(array) == pytest.approx(float(array.sum()), rel=1e-5)
+    for wrong in (x.double(), x.view(3, 4), x.long()):
+        with pytest.raises(ValueError, match="expected an array of float32 on the CPU"):
+            any_array.sum(wrong)
+    with pytest.raises(BufferError, match="require gradient"):
+        any_array.sum(x.clone().requires_grad_())
+    with pytest.raises(BufferError, match="conjugate bit"):
+        any_array.sum(torch.zeros(3, dtype=torch.complex64).conj())
+    array = x.numpy().copy()
+    torch.from_dlpack(array)[1] = 7
+    assert array[1] == 7
+
+
+@pytest.mark.needs("g++", "ninja")
+@pytest.mark.syllabus("2.10d")
+def test_the_consumer_passes_its_stream_or_nobody_waits(any_array, monkeypatch):
+    asked = NOTEBOOK.asked_by
+    assert "stream" not in asked(torch.from_dlpack, (1, 0))
+    assert asked(any_array.sum, (1, 0)) == {}
+    for address, passed in ((4711, 4711), (0, 1)):
+        stream = SimpleNamespace(cuda_stream=address)
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda device, stream=stream: stream)
+        assert asked(torch.from_dlpack, (2, 0))["stream"] == passed
+
+
+@pytest.mark.skipif(TorchVersion(torch.__version__) < (2, 15), reason="torch 2.15 waits for nothing; others untried")
+@pytest.mark.syllabus("2.10d")
+def test_torch_s_own_default_is_to_wait_for_nothing():
+    assert inspect.signature(torch.Tensor.__dlpack__).parameters["stream"].default == -1
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.syllabus("2.3g", "2.10d")
+def test_nanobind_takes_arrays_of_any_library_and_checks_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(NOTEBOOK, "NANOBIND", OTHER_CODE["NANOBIND"], raising=False)
+    module = NOTEBOOK.build_by_nanobind(install("nanobind") / "nanobind", tmp_path)
+    x = torch.randn(12)
+    for array in (x, x[::3], x.numpy(), x.numpy()[::2]):
+        assert module.sum(array) == pytest.approx(float(array.sum()), rel=1e-5)
+    for wrong in (x.double(), x.view(3, 4), "text"):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            module.sum(wrong)
+    assert "stream" not in NOTEBOOK.asked_by(module.sum, (1, 0))
+    assert "nanobind" not in Path(torch.utils.cpp_extension.__file__).read_text()

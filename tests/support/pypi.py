@@ -1,4 +1,4 @@
-"""Packages that only a few tests need, installed into a folder of the build. Without a network, such a test is skipped."""
+"""Packages that only a few tests need, installed into a folder of the build. Without a network, tests are skipped."""
 
 from __future__ import annotations
 
