@@ -6,6 +6,8 @@ import statistics
 
 import pytest
 import torch
+from torch.profiler import ProfilerActivity, profile
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from common import load
 from common.studies.sequence import STUDY
@@ -25,6 +27,105 @@ pytestmark = [
     ),
     pytest.mark.needs("g++"),
 ]
+
+
+class Operators(TorchDispatchMode):
+    """Records the names of the operators that are called, with the shape of their first argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.called = []
+
+    def __torch_dispatch__(self, operator, types, arguments=(), keywords=None):
+        self.called.append((operator.name().partition("::")[2], tuple(arguments[0].shape)))
+        return operator(*arguments, **(keywords or {}))
+
+
+@pytest.mark.syllabus("7.1a", "7.1b")
+@pytest.mark.parametrize("T", [1, 9])
+def test_one_product_has_the_inputs_of_all_steps(T):
+    B, I, S = 3, 5, 7
+    weights, bias, state = torch.randn(3 * S, S + I), torch.randn(3 * S), torch.zeros(B, S)
+    with torch.no_grad(), Operators() as operators:
+        load(7, "host").lltm_sequence(torch.randn(T, B, I), weights, bias, state, state)
+    products = [shape for name, shape in operators.called if name == "product" or "mm" in name]
+    assert products == [(T * B, I)], operators.called
+    assert [name for name, _ in operators.called].count("recurrence") == 1, "the steps are a loop inside it"
+
+
+# Captures the launches of some steps, then launches the graph once.
+GRAPH = r"""
+#include <cuda_runtime.h>
+
+#include <cstdio>
+
+__global__ void step_kernel(int* h, int step) {
+  if (h[threadIdx.x] == step) ++h[threadIdx.x];  // counts only if all steps before have run
+}
+
+int main() {
+  int *h, result[32];
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t steps;
+  cudaMalloc(&h, sizeof result);
+  cudaMemset(h, 0, sizeof result);
+  cudaStreamCreate(&stream);
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  for (int step = 0; step < 7; ++step) step_kernel<<<1, 32, 0, stream>>>(h, step);
+  cudaStreamEndCapture(stream, &graph);
+  cudaMemcpy(result, h, sizeof result, cudaMemcpyDeviceToHost);
+  printf("captured: step %d\n", result[0]);
+  cudaGraphInstantiate(&steps, graph, 0);
+  cudaGraphLaunch(steps, stream);
+  cudaStreamSynchronize(stream);
+  cudaMemcpy(result, h, sizeof result, cudaMemcpyDeviceToHost);
+  printf("one launch of the graph: step %d\n", result[31]);
+  cudaGraphExecDestroy(steps);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+  cudaFree(h);
+}
+"""
+
+
+@pytest.mark.syllabus("7.1c")
+def test_a_graph_replays_the_launches_of_all_steps_at_once():
+    report = definitions("07_sequence").emulate(GRAPH)
+    assert "captured: step 0\n" in report, report
+    assert "one launch of the graph: step 7\n" in report
+    assert "no problem found" in report
+
+
+@pytest.mark.syllabus("7.1c")
+def test_with_a_graph_every_recorded_forward_pass_is_shorter_than_with_a_loop():
+    groups = by_size(rows_of(json.loads(records.SWEEP_RECORD.read_text())))
+    forward = [{row["name"]: row["median"] for row in group} for group in groups if group[0]["pass"] == "forward"]
+    assert len(forward) >= 60
+    assert all(times["stage 7, graph"] < times["stage 7, loop"] for times in forward)
+
+
+@pytest.mark.syllabus("7.1c")
+@pytest.mark.needs("gpu", "nvcc")
+def test_the_rung_graph_launches_one_graph():
+    """As many kernels as the loop, started by one call; copies of the arguments and results are beside them."""
+    T, B, S = 11, 3, 24
+    stage = load(7, "cuda")
+    x, state = torch.randn(T, B, S, device="cuda"), torch.zeros(B, S, device="cuda")
+    weights, bias = torch.randn(3 * S, 2 * S, device="cuda"), torch.randn(3 * S, device="cuda")
+
+    def calls(rung):
+        """The calls of CUDA's runtime that one call of the stage makes, after a first one that prepares it."""
+        with torch.no_grad():
+            stage.lltm_sequence(x, weights, bias, state, state, rung=rung)
+            with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], acc_events=True) as profiler:
+                stage.lltm_sequence(x, weights, bias, state, state, rung=rung)
+                torch.cuda.synchronize()
+        return [event.name for event in profiler.events() if event.name.startswith("cuda")]
+
+    assert sum("LaunchKernel" in name for name in calls("loop")) >= 2 * T
+    assert calls("graph").count("cudaGraphLaunch") == 1
+    assert sum("LaunchKernel" in name for name in calls("graph")) < T
 
 
 @pytest.mark.syllabus("7.1d")
