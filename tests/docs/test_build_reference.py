@@ -1,7 +1,8 @@
 """docs/build.md does what it says: its commands are run, section by section, and print what stands below them.
 
-A block fenced as `sh` must succeed, one as `sh fails` must fail, and one as `sh online` may use the network. The `text`
-that follows is all that it prints to stdout, where `...` stands for any text in a line, or, alone in one, for any lines.
+A block fenced as `sh` must succeed, one as `sh fails` must fail, and one as `sh online` may use the network. The
+`text` that follows is all that it prints to stdout, where `...` stands for any text in a line, or, alone in one, for
+any lines.
 """
 
 from __future__ import annotations
@@ -147,7 +148,9 @@ def test_architectures(example: Sandbox) -> None:
 
 def nvcc_version() -> tuple[int, ...]:
     """CUDA's version, (0,) without nvcc."""
-    said = subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout if shutil.which("nvcc") else ""
+    said = (
+        subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout if shutil.which("nvcc") else ""
+    )
     return tuple(map(int, re.findall(r"release (\d+)\.(\d+)", said)[0])) if said else (0,)
 
 

@@ -79,7 +79,7 @@ def test_the_headers_of_cccl_have_moved(sandbox: Sandbox) -> None:
     home = Path(shutil.which("nvcc")).resolve().parents[1]
     if (home / "include" / "cccl").exists():
         assert_printed(page.symptoms[0], sandbox.fails(f"g++ -I{home}/include -fsyntax-only module.cpp"))
-    script = page.fixes[0] + 'print(extension.include_dirs[0])\n'
+    script = page.fixes[0] + "print(extension.include_dirs[0])\n"
     folder = sandbox.works(sandbox.script(script), CUDA_HOME=str(home)).splitlines()[-1]
     assert folder == str(home / "include" / "cccl")
     sandbox.works(f"g++ {host.cpp_standard()} -I{home}/include -I{folder} -fsyntax-only module.cpp")
