@@ -316,7 +316,7 @@ def test_the_emulator_stops_a_kernel_that_waits_forever_and_names_the_line(tmp_p
 
 @pytest.mark.syllabus("3.8c")
 @pytest.mark.needs("nvcc")
-def test_the_driver_writes_the_state_of_a_gpu_on_demand():
+def test_the_driver_has_settings_for_a_file_with_the_state_of_a_gpu():
     """The settings that notebook 03c names exist; only a GPU could show what they write."""
     header = (Path(find_nvcc()).resolve().parents[1] / "include" / "cuda.h").read_text()
     for setting in ("ENABLE_USER_TRIGGER", "PIPE", "FILE", "ENABLE_ON_EXCEPTION"):
