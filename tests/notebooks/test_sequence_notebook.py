@@ -37,7 +37,8 @@ class Operators(TorchDispatchMode):
         self.called = []
 
     def __torch_dispatch__(self, operator, types, arguments=(), keywords=None):
-        self.called.append((operator.name().partition("::")[2], tuple(arguments[0].shape)))
+        first = arguments[0] if arguments else None
+        self.called.append((operator.name().partition("::")[2], tuple(getattr(first, "shape", ()))))
         return operator(*arguments, **(keywords or {}))
 
 
