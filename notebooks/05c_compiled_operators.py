@@ -318,8 +318,8 @@ for function in (part_of_rows, channels_last_sum):
 
 # %% [markdown]
 # - Without a tag, torch 2.15 treats an operator as with `needs_exact_strides`: the compiled program passes the
-#   strides of eager mode. `torch._functorch.config.custom_op_default_layout_constraint` is this default. Look there in
-#   your version, or set a tag.
+#   strides of eager mode. `torch._functorch.config.custom_op_default_layout_constraint` is this default. Look in
+#   your version of torch, or set a tag.
 # - `needs_fixed_stride_order` keeps only the order of the strides, from the largest to the smallest. The gap between
 #   two rows may go away, and channels-last stays channels-last.
 # - `needs_contiguous_strides` always gives contiguous arguments, as if each call began with `contiguous()`.
