@@ -391,8 +391,8 @@ __global__ void bulk_read_at_once(int* out, const int* in) {
   __syncthreads();
   if (threadIdx.x == 0) {
     ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full, sizeof(tile));
-    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, tile, in, sizeof(tile),
-                       &full);  // BUG races: tile
+    const auto to = ptx::space_cluster;
+    ptx::cp_async_bulk(to, ptx::space_global, tile, in, sizeof(tile), &full);  // BUG races: tile
   }
   __syncthreads();
   out[threadIdx.x] = tile[63 - threadIdx.x];  // BUG races: tile

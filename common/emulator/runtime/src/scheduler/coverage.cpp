@@ -16,6 +16,7 @@
 #include "../state/events.h"
 #include "../state/settings.h"
 #include "../state/thread_order.h"
+#include "launch_times.h"
 
 namespace emulator {
 
@@ -23,10 +24,11 @@ volatile bool must_end_checks = false;
 
 namespace {
 
-constexpr double kSeconds = 5;    // of a launch, for which all of its blocks are checked
-constexpr double kOfProgram = 4;  // so many times as long for all launches of a program,
-constexpr double kOfRest = 0.25;  // and this share of the time that other blocks took
-constexpr double kLeast = 0.001;  // seconds that are worth the checks
+constexpr double kSeconds = 5;      // of a launch, for which all of its blocks are checked
+constexpr double kOfProgram = 4;    // so many times as long for all launches of a program,
+constexpr double kOfRest = 0.25;    // and this share of the time that other blocks took
+constexpr double kFirstPart = 0.2;  // of the time for all blocks
+constexpr double kLeast = 0.001;    // seconds that are worth the checks
 constexpr int kRandomPlaces = 1000, kPlacesOnSide = 4;
 
 enum CoveragePhase { all_blocks, sample_of_blocks, no_blocks };
@@ -39,6 +41,7 @@ struct Coverage {
   std::vector<std::uint64_t> sample;  // of clusters, by number in the order; the next one is the last
   bool checks_before[kChecks] = {};
   std::uint64_t checked_blocks = 0;
+  bool is_timed = false;  // by the processor time of this core, after a first part by the clock
   double began = 0, checked_seconds = 0;
 };
 Coverage coverage;
@@ -63,7 +66,10 @@ double seconds_of_core() {
   return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
-double seconds_so_far() { return seconds_of_core() - coverage.began; }
+// To ask for the processor time takes a microsecond or two, which a short launch need not pay.
+double seconds_so_far() {
+  return coverage.is_timed ? seconds_of_core() - coverage.began : seconds_of_running_launch();
+}
 
 double seconds_of_setting() {
   const char* setting = setting_of("EMULATOR_SAMPLE_AFTER");
@@ -160,7 +166,6 @@ void begin_coverage(bool may_end) {
   const double setting = seconds_of_setting();
   coverage = {};
   coverage.has_begun = true;
-  coverage.began = seconds_of_core();
   coverage.may_end = may_end && setting > 0;
   coverage.seconds = seconds_for(setting);
   if (coverage.may_end && coverage.seconds < kLeast) coverage.due = no_blocks;
@@ -185,10 +190,15 @@ void end_coverage() {
 
 std::optional<double> seconds_to_next_phase() {
   if (!may_checks_end() || coverage.due == no_blocks) return std::nullopt;
-  return (coverage.due == all_blocks ? 1 : 1.5) * coverage.seconds - seconds_so_far();
+  const double share = !coverage.is_timed ? kFirstPart : coverage.due == all_blocks ? 1 : 1.5;
+  return share * coverage.seconds - seconds_so_far();
 }
 
 void end_coverage_phase() {
+  if (!std::exchange(coverage.is_timed, true)) {
+    coverage.began = seconds_of_core() - kFirstPart * coverage.seconds;
+    return;
+  }
   coverage.due = coverage.due + 1;
   if (coverage.due != no_blocks) return;
   check_every_access();

@@ -19,8 +19,8 @@ namespace emulator {
 void begin_coverage(bool may_end);  // of the launch that runs: whether its checks may end before it does
 void end_coverage();                // its blocks have ended; checks go on
 
-// Seconds of this core until the time for the checks of all blocks, or that for the sample, is up. Not of a clock:
-// other work on the machine must not change what is checked. None: nothing has a limit.
+// Seconds until the time for the checks of all blocks, or that for the sample, is up. All but the first part is
+// processor time: other work on the machine must not change what is checked. None: nothing has a limit.
 std::optional<double> seconds_to_next_phase();
 void end_coverage_phase();      // that time is up; for signal handlers
 bool end_checks_of_all_soon();  // for lack of memory; false: all must be checked
