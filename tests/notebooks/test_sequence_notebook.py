@@ -100,7 +100,7 @@ def test_a_graph_replays_the_launches_of_all_steps_at_once():
 
 @pytest.mark.syllabus("7.1c")
 def test_with_a_graph_every_recorded_forward_pass_is_shorter_than_with_a_loop():
-    groups = by_size(rows_of(json.loads(records.SWEEP_RECORD.read_text())))
+    groups = by_size(rows_of(STUDY.read_record("sweep")))
     forward = [{row["name"]: row["median"] for row in group} for group in groups if group[0]["pass"] == "forward"]
     assert len(forward) >= 60
     assert all(times["stage 7, graph"] < times["stage 7, loop"] for times in forward)
