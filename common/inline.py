@@ -103,8 +103,6 @@ def _emulated(name: str, host: str, cuda_source: str) -> ModuleType:
 
 def _compile(name: str, work: Path, include_dirs: list[str], library_dirs: list[str]) -> None:
     """Builds `work/_C.so` from the two sources in it."""
-    from torch.utils.cpp_extension import COMMON_NVCC_FLAGS
-
     extension = Extension(
         name="_C",
         sources=["main.cpp", f"{name}.cu"],
@@ -115,7 +113,7 @@ def _compile(name: str, work: Path, include_dirs: list[str], library_dirs: list[
         libraries=["c10", "torch", "torch_cpu", "torch_python"],
         library_dirs=library_dirs,
         link_args=[],
-        nvcc_defaults=COMMON_NVCC_FLAGS,
+        nvcc_defaults=[],
         architectures=[],
     )
     log = work / "log.txt"

@@ -101,11 +101,7 @@ def build_extension(
     jobs = []
     # The slow ones come first: host code includes torch's headers.
     for source in sorted(sources, key=lambda source: source.suffix == ".cu"):
-        own = (
-            _preprocessor_flags([*extension.nvcc_defaults, *extension.nvcc])
-            if source.suffix == ".cu"
-            else extension.cxx
-        )
+        own = _preprocessor_flags(extension.nvcc) if source.suffix == ".cu" else extension.cxx
         flags = [*common, *own, "-std=c++20", *KERNEL_FLAGS, *copies.prefix_maps]
         jobs.append(Job(copies.copy_of(source), flags, folder, f"torch {torch_version()}"))
     jobs = add_versions([*jobs, *library_jobs(used, optimised_flags()), *runtime_jobs(temp)])

@@ -84,14 +84,6 @@ def test_a_killed_process_keeps_its_job_until_its_compiler_ends(pool, monkeypatc
         assert jobs.wait_for_lock([held]) == held.fileno()
 
 
-def test_a_question_does_not_wait_for_compilers(pool, monkeypatch):
-    monkeypatch.setenv("MAX_JOBS", "1")
-    with jobs.hold_job():
-        assert subprocess.run([*jobs.launcher(), sys.executable, "--version"], timeout=60).returncode == 0
-        with pytest.raises(subprocess.TimeoutExpired):
-            subprocess.run([*jobs.launcher(), sys.executable, "-c", ""], timeout=2)
-
-
 def test_a_pool_that_cannot_be_used_stops_no_compiler(pool):
     """As on a full disk, or if the folder is another user's."""
     (pool / f"compilers-{os.getuid()}").write_text("not a folder")

@@ -83,12 +83,3 @@ def test_a_program_is_linked_with_its_libraries(folder, tmp_path):
     (folder / "add" / "include" / "add.h").write_text("int add(int a, int b);\nconstexpr int kTwo = 2;\n")
     assert run("<add.h>", "kTwo") == 2
     assert run("<vector>", "3") == 3
-
-
-@pytest.mark.needs("g++")
-def test_cub_is_found_as_in_a_clone_of_its_repository(tmp_path):
-    """Programs that have such a clone in their include path name it cub/cub/cub.cuh."""
-    source = tmp_path / "program.cu"
-    source.write_text(PROGRAM.format(header="<cub/cub/cub.cuh>", result="sizeof(cub::WarpReduce<int>) ? 7 : 1"))
-    program = build_program(str(source), tmp_path, build_cache())
-    assert subprocess.run([program], capture_output=True).returncode == 7

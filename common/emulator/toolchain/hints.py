@@ -8,12 +8,6 @@ from collections.abc import Iterator
 MISSING_HEADER = re.compile(r"fatal error: ([^\s:]+): No such file or directory")
 NOT_CONSTANT = re.compile(r"[‘']constinit[’'] variable [‘'](\w+)[’'] does not have a constant initializer")
 TWO_TYPES = re.compile(r"conflicting declaration [‘'].*\bemulator_dynamic_(\w+)\b")
-# With its conversions, a 16-bit number becomes any other number; so these errors mean that they are switched off.
-SWITCHED_OFF = re.compile(
-    r"(?:kHasOperators|kHasConversions|has_pair_operators)[^\n]*evaluated to [‘']false"
-    r"|error: (?:cannot convert|invalid cast|no match for [‘']operator=[’'])[^\n]*SixteenBits"
-    r"[^\n]*[‘'](?:float|double|int)[’']"
-)
 UNKNOWN_MEMBER = re.compile(r"cudaDeviceProp[’'] has no member named [‘'](\w+)[’']")
 # The beginning of a header's name, and where the header comes from.
 PACKAGES = {
@@ -59,11 +53,6 @@ def _hints(output: str) -> Iterator[str]:
         yield (
             f"extern __shared__ arrays of one name are one variable, also in a template, so {name} cannot have two "
             f"types: declare bytes, and cast: extern __shared__ char bytes[]; T* {name} = reinterpret_cast<T*>(bytes)"
-        )
-    if SWITCHED_OFF.search(output):
-        yield (
-            "torch's build switches off the operators and conversions of __half: use functions such as __hadd and "
-            "__half2float, or pass -U__CUDA_NO_HALF_OPERATORS__ and its like to nvcc"
         )
     for name in UNKNOWN_MEMBER.findall(output):
         if name in ATTRIBUTES:

@@ -86,7 +86,5 @@ def write_wrapper(folder: Path, compiler: list[str]) -> Path:
 
 
 if __name__ == "__main__":
-    command = sys.argv[1:]
-    # A question, such as `g++ -v`, is no job: it would wait behind the compilers of all other builds.
-    with hold_job() if {"-c", "-o"} & set(command) else contextlib.nullcontext(()) as held:
-        sys.exit(subprocess.run(command, pass_fds=held).returncode)
+    with hold_job() as held:
+        sys.exit(subprocess.run(sys.argv[1:], pass_fds=held).returncode)

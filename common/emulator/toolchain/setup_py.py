@@ -31,10 +31,9 @@ flags = extension.extra_compile_args or []
 flags = flags if isinstance(flags, dict) else {"cxx": flags, "nvcc": flags}
 
 defaults, architectures = [], []
-if offered or "torch" in extension.libraries:
+if offered:
     from torch.utils import cpp_extension
     defaults = cpp_extension.COMMON_NVCC_FLAGS
-if offered:
     given = os.environ.get("TORCH_CUDA_ARCH_LIST")
     for name in [given] if given else offered:
         os.environ["TORCH_CUDA_ARCH_LIST"] = name

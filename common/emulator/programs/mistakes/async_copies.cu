@@ -5,7 +5,6 @@
 #include <cuda/atomic>
 #include <cuda/barrier>
 #include <cuda/pipeline>
-#include <cuda/ptx>
 
 #include "case.h"
 
@@ -377,80 +376,6 @@ CASE(right_relaxed_counter) {
   int* count = zeros<int>(1);
   counter_right<<<4, 32>>>(count);
   expect_one(count, 256);
-}
-
-// ---- bulk copies (cp.async.bulk)
-
-namespace ptx = cuda::ptx;
-
-// One thread starts the copy, and each waits for the bytes.
-__global__ void bulk_read_at_once(int* out, const int* in) {
-  __shared__ alignas(16) int tile[64];
-  __shared__ uint64_t full;
-  if (threadIdx.x == 0) ptx::mbarrier_init(&full, 1);
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full, sizeof(tile));
-    const auto to = ptx::space_cluster;
-    ptx::cp_async_bulk(to, ptx::space_global, tile, in, sizeof(tile), &full);  // BUG races: tile
-  }
-  __syncthreads();
-  out[threadIdx.x] = tile[63 - threadIdx.x];  // BUG races: tile
-  while (!ptx::mbarrier_try_wait_parity(&full, 0)) {
-  }
-}
-CASE(wrong_bulk_copy_read_at_once) { bulk_read_at_once<<<1, 64>>>(unwritten<int>(64), numbers<int>(64)); }
-
-__global__ void bulk_wait_right(int* out, const int* in) {
-  __shared__ alignas(16) int tile[64];
-  __shared__ uint64_t full;
-  if (threadIdx.x == 0) ptx::mbarrier_init(&full, 1);
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full, sizeof(tile));
-    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, tile, in, sizeof(tile), &full);
-  }
-  while (!ptx::mbarrier_try_wait_parity(&full, 0)) {
-  }
-  out[threadIdx.x] = tile[63 - threadIdx.x];
-}
-CASE(right_bulk_copy) {
-  int* out = unwritten<int>(64);
-  bulk_wait_right<<<1, 64>>>(out, numbers<int>(64));
-  expect_each(out, 64, [](int i) { return 63 - i; });
-}
-
-// The barrier expects more bytes than the copy brings.
-__global__ void bulk_expects_too_much(int* out, const int* in) {
-  __shared__ alignas(16) int tile[64];
-  __shared__ block_barrier full;
-  if (threadIdx.x == 0) init(&full, blockDim.x);
-  __syncthreads();
-  block_barrier::arrival_token token =
-      cuda::device::barrier_arrive_tx(full, 1, threadIdx.x == 0 ? 2 * sizeof(tile) : 0);
-  if (threadIdx.x == 0) cuda::device::memcpy_async_tx(tile, in, cuda::aligned_size_t<16>(sizeof(tile)), full);
-  full.wait(std::move(token));  // BUG barriers
-  out[threadIdx.x] = tile[threadIdx.x];
-}
-CASE(wrong_bytes_that_never_arrive) {
-  bulk_expects_too_much<<<1, 64>>>(unwritten<int>(64), numbers<int>(64));
-}
-
-__global__ void bulk_expects_right(int* out, const int* in) {
-  __shared__ alignas(16) int tile[64];
-  __shared__ block_barrier full;
-  if (threadIdx.x == 0) init(&full, blockDim.x);
-  __syncthreads();
-  block_barrier::arrival_token token =
-      cuda::device::barrier_arrive_tx(full, 1, threadIdx.x == 0 ? sizeof(tile) : 0);
-  if (threadIdx.x == 0) cuda::device::memcpy_async_tx(tile, in, cuda::aligned_size_t<16>(sizeof(tile)), full);
-  full.wait(std::move(token));
-  out[threadIdx.x] = tile[threadIdx.x];
-}
-CASE(right_bytes_arrive) {
-  int* out = unwritten<int>(64);
-  bulk_expects_right<<<1, 64>>>(out, numbers<int>(64));
-  expect_each(out, 64, [](int i) { return i; });
 }
 
 int main(int words, char** word) { return run_cases(words, word); }

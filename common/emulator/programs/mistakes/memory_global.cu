@@ -116,39 +116,6 @@ CASE(right_transpose) {
   expect_each(out, 480, [](int i) { return i % 12 * 40 + i / 12; });
 }
 
-// ---- indices of 32 bits
-
-__global__ void lengths(int* out, const int* ranges, unsigned n) {
-  const unsigned i = threadIdx.x;
-  if (i < n) out[i] = ranges[i] - ranges[i - 1];  // BUG memory: ranges
-}
-CASE(wrong_index_below_zero_is_unsigned) { lengths<<<1, 32>>>(unwritten<int>(32), numbers<int>(32), 32); }
-
-__global__ void lengths_right(int* out, const int* ranges, unsigned n) {
-  const unsigned i = threadIdx.x;
-  if (i < n) out[i] = ranges[i] - (i > 0 ? ranges[i - 1] : 0);
-}
-CASE(right_unsigned_index) {
-  int* out = unwritten<int>(32);
-  lengths_right<<<1, 32>>>(out, numbers<int>(32), 32);
-  expect_each(out, 32, [](int i) { return i > 0; });
-}
-
-__global__ void set_row(float* out, int row, int columns) {
-  out[row * columns + threadIdx.x] = 1;  // BUG memory: out
-}
-CASE(wrong_product_exceeds_an_int) { set_row<<<1, 32>>>(unwritten<float>(3200), 50000, 50000); }
-
-// The intermediate result exceeds 32 bits, the index does not.
-__global__ void set_row_right(float* out, int row, int columns) {
-  out[(size_t(row) * columns + threadIdx.x) % 3200] = 1;
-}
-CASE(right_product_of_64_bits) {
-  float* out = zeros<float>(3200);
-  set_row_right<<<1, 32>>>(out, 50000, 50000);
-  expect_each(out, 3200, [](int i) { return i < 32; });
-}
-
 // The gates of a cell are next to each other in `z`, but the rows of `old_cell` have another length.
 __global__ void update_cell(float* new_cell, const float* z, const float* old_cell, int batch, int state) {
   const int unit = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;

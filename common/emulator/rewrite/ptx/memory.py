@@ -176,33 +176,6 @@ def wait_for_all_copies(i: Instruction) -> str:
     return call("cp_async_wait_all", []) + ";"
 
 
-def copy_bulk(i: Instruction) -> str:
-    """`cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [to], [from], size, [barrier]`.
-
-    And `cp.async.bulk.global.shared::cta.bulk_group [to], [from], size`.
-    """
-    has_policy = "L2::cache_hint" in i.modifiers
-    i.modifiers[:] = [each for each in i.modifiers if not each.startswith("L2::")]
-    if has_policy:
-        i.operands.pop()
-    to, source = i.take("shared::cluster", "shared::cta", "global"), i.take("shared::cta", "global")
-    completion = i.take("mbarrier::complete_tx::bytes", "bulk_group")
-    if not to or not source or i.modifiers or (to == "global") != (completion == "bulk_group"):
-        raise i.unsupported()
-    i.expect_operands(3 if to == "global" else 4)
-    pointers = [address(i.operands[0], SPACES[to]), address(i.operands[1], SPACES[source])]
-    arguments = [*pointers, read(i.operands[2], U32)]
-    if to == "global":
-        return call("cp_async_bulk", arguments) + ";"
-    return call("cp_async_bulk", [*arguments, address(i.operands[3], "shared")]) + ";"
-
-
-def wait_for_bulk_copies(i: Instruction) -> str:
-    """`cp.async.bulk.wait_group.read n`."""
-    i.take("read")
-    return wait_for_copies(i)
-
-
 def arrive_after_copies(i: Instruction) -> str:
     """`cp.async.mbarrier.arrive.noinc.shared.b64 [p]`; without `.noinc` it expects one arrival more."""
     count, space = "1" if i.take("noinc") else "0", i.take(*SPACES)
@@ -225,7 +198,4 @@ MEMORY = {
     "cp.async.wait_group": wait_for_copies,
     "cp.async.wait_all": wait_for_all_copies,
     "cp.async.mbarrier.arrive": arrive_after_copies,
-    "cp.async.bulk": copy_bulk,
-    "cp.async.bulk.commit_group": commit_copies,
-    "cp.async.bulk.wait_group": wait_for_bulk_copies,
 }

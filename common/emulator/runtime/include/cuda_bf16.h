@@ -21,9 +21,6 @@ struct emulator::sixteen_bits::Relatives<emulator::kBFloat16> {
   using Raw2 = __nv_bfloat162_raw;
   using Torch = c10::BFloat16;
   static constexpr bool from_torch_is_explicit = true;
-  static constexpr bool has_conversions = EMULATOR_IS_UNDEFINED(__CUDA_NO_BFLOAT16_CONVERSIONS__);
-  static constexpr bool has_operators = EMULATOR_IS_UNDEFINED(__CUDA_NO_BFLOAT16_OPERATORS__);
-  static constexpr bool has_pair_operators = EMULATOR_IS_UNDEFINED(__CUDA_NO_BFLOAT162_OPERATORS__);
 };
 using __nv_bfloat16 = emulator::sixteen_bits::SixteenBits<emulator::kBFloat16>;
 using nv_bfloat16 = __nv_bfloat16;

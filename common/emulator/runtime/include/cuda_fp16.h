@@ -21,9 +21,6 @@ struct emulator::sixteen_bits::Relatives<emulator::kHalf> {
   using Raw2 = __half2_raw;
   using Torch = c10::Half;
   static constexpr bool from_torch_is_explicit = false;
-  static constexpr bool has_conversions = EMULATOR_IS_UNDEFINED(__CUDA_NO_HALF_CONVERSIONS__);
-  static constexpr bool has_operators = EMULATOR_IS_UNDEFINED(__CUDA_NO_HALF_OPERATORS__);
-  static constexpr bool has_pair_operators = EMULATOR_IS_UNDEFINED(__CUDA_NO_HALF2_OPERATORS__);
 };
 using __half = emulator::sixteen_bits::SixteenBits<emulator::kHalf>;
 using half = __half;

@@ -27,7 +27,7 @@ inline __nv_fp8_storage_t __nv_cvt_double_to_fp8(double v, __nv_saturation_t sat
                                                        : emulator::round_to_format(v, format));
 }
 inline __half_raw __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t v, __nv_fp8_interpretation_t kind) {
-  return __half::of(emulator::read_format(v, kind == __NV_E4M3 ? emulator::kE4M3 : emulator::kE5M2));
+  return __half(emulator::read_format(v, kind == __NV_E4M3 ? emulator::kE4M3 : emulator::kE5M2));
 }
 inline __half2_raw __nv_cvt_fp8x2_to_halfraw2(__nv_fp8x2_storage_t v, __nv_fp8_interpretation_t kind) {
   return {__nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t(v), kind).x,
@@ -47,12 +47,12 @@ inline __half2_raw __nv_cvt_fp8x2_to_halfraw2(__nv_fp8x2_storage_t v, __nv_fp8_i
                                 __nv_cvt_double_to_fp8(double(y), saturate, kind) << 8);                         \
   }
 EMULATOR_FP8_CONVERSION(float, float, v)
-EMULATOR_FP8_CONVERSION(halfraw, __half_raw, __half(v).value())
-EMULATOR_FP8_CONVERSION(bfloat16raw, __nv_bfloat16_raw, __nv_bfloat16(v).value())
+EMULATOR_FP8_CONVERSION(halfraw, __half_raw, float(__half(v)))
+EMULATOR_FP8_CONVERSION(bfloat16raw, __nv_bfloat16_raw, float(__nv_bfloat16(v)))
 EMULATOR_FP8_CONVERSION_OF_2(float2, float2, v.x, v.y)
 EMULATOR_FP8_CONVERSION_OF_2(double2, double2, v.x, v.y)
-EMULATOR_FP8_CONVERSION_OF_2(halfraw2, __half2_raw, __half2(v).x.value(), __half2(v).y.value())
-EMULATOR_FP8_CONVERSION_OF_2(bfloat16raw2, __nv_bfloat162_raw, __nv_bfloat162(v).x.value(), __nv_bfloat162(v).y.value())
+EMULATOR_FP8_CONVERSION_OF_2(halfraw2, __half2_raw, float(__half2(v).x), float(__half2(v).y))
+EMULATOR_FP8_CONVERSION_OF_2(bfloat16raw2, __nv_bfloat162_raw, float(__nv_bfloat162(v).x), float(__nv_bfloat162(v).y))
 #undef EMULATOR_FP8_CONVERSION_OF_2
 #undef EMULATOR_FP8_CONVERSION
 // clang-format on

@@ -18,7 +18,6 @@
 #include "../src/api/streams/streams.h"
 #include "../src/report/call.h"
 #include "../src/report/launch_limits.h"
-#include "../src/scheduler/coverage.h"
 #include "../src/state/launch_state.h"
 #include "../src/state/module_image.h"
 #include "../src/state/settings.h"
@@ -125,7 +124,6 @@ void end_with(const std::string& crash) {
   } else {
     text = "the emulator found:\n" + text;
   }
-  if (const std::string note = coverage_note(); !note.empty()) text += "  note: " + note + "\n";
   for (const char* remark : notes()) text += "  note: " + std::string(remark) + "\n";
   say(nonce().empty() ? text : "\n" + nonce() + "\n" + text);
 }

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "emulator/atomic_object.h"
-#include "emulator/bulk_copies.h"
 #include "emulator/copy_shape.h"
 
 EMULATOR_BEGIN
@@ -23,9 +22,6 @@ class barrier {
 
  public:
   class arrival_token {
-   public:
-    arrival_token() = default;
-
    private:
     friend class barrier;
     explicit arrival_token(::std::uint32_t phase) : phase_(phase) {}
@@ -82,47 +78,14 @@ void memcpy_async(const Group& group, void* to, const void* from, ::std::size_t 
   emulator::begin_group_copy(group, to, from, bytes, arrives_at.emulator_memory());
 }
 
-// Functions of hardware barriers, which also count bytes.
 namespace device {
 
-using BlockBarrier = barrier<thread_scope_block>;
-
-inline ::std::uint64_t* barrier_native_handle(BlockBarrier& of) {
-  return reinterpret_cast<::std::uint64_t*>(of.emulator_memory());
-}
-inline void barrier_expect_tx(BlockBarrier& at, ::std::ptrdiff_t bytes, EMULATOR_HERE) {
-  ::emulator::expect_bytes(at.emulator_memory(), bytes, where);
-}
-[[nodiscard]] inline BlockBarrier::arrival_token barrier_arrive_tx(BlockBarrier& at,
-                                                                   ::std::ptrdiff_t arrivals,
-                                                                   ::std::ptrdiff_t bytes, EMULATOR_HERE) {
-  barrier_expect_tx(at, bytes, where);
-  return at.arrive(arrivals, where);
-}
-template <typename T, ::std::size_t alignment>
-void memcpy_async_tx(T* to, const T* from, aligned_size_t<alignment> bytes, BlockBarrier& arrives_at,
-                     EMULATOR_HERE) {
-  static_assert(alignment >= 16, "memcpy_async_tx needs an alignment of at least 16 bytes");
-  ::emulator::begin_bulk_copy(to, from, ::std::uint32_t(bytes), arrives_at.emulator_memory(), where);
+template <typename Barrier>
+void* barrier_native_handle(Barrier&) {
+  static_assert(!sizeof(Barrier), "the emulator does not support cuda::device::barrier_native_handle");
+  return nullptr;
 }
 
-namespace experimental {
-
-inline void cp_async_bulk_global_to_shared(void* to, const void* from, ::std::uint32_t bytes,
-                                           BlockBarrier& arrives_at, EMULATOR_HERE) {
-  ::emulator::begin_bulk_copy(to, from, bytes, arrives_at.emulator_memory(), where);
-}
-inline void cp_async_bulk_shared_to_global(void* to, const void* from, ::std::uint32_t bytes) {
-  ::emulator::begin_bulk_copy(to, from, bytes);
-}
-inline void cp_async_bulk_commit_group() { ::emulator::commit_copies(); }
-template <int pending>
-void cp_async_bulk_wait_group_read() {
-  ::emulator::wait_for_copies(pending);
-}
-inline void fence_proxy_async_shared_cta() { ::emulator::fence(); }
-
-}  // namespace experimental
 }  // namespace device
 
 namespace std {

@@ -16,7 +16,7 @@ struct EightBits {
   requires std::is_arithmetic_v<T> explicit EightBits(T value)
       : __x(static_cast<unsigned char>(round_to_finite(to_double(value), format))) {}
   template <const FloatFormat& other>
-  explicit EightBits(sixteen_bits::SixteenBits<other> value) : EightBits(value.value()) {}
+  explicit EightBits(sixteen_bits::SixteenBits<other> value) : EightBits(float(value)) {}
 
   template <typename T>
   requires std::is_floating_point_v<T> explicit operator T() const {
@@ -29,7 +29,7 @@ struct EightBits {
   explicit operator bool() const { return __x & 0x7f; }
   template <const FloatFormat& other>
   explicit operator sixteen_bits::SixteenBits<other>() const {
-    return sixteen_bits::SixteenBits<other>::of(float(*this));
+    return float(*this);
   }
 };
 
@@ -43,13 +43,12 @@ struct alignas(2) EightBitsPair {
   explicit EightBitsPair(double2 value) : EightBitsPair(value.x, value.y) {}
   template <const FloatFormat& other>
   explicit EightBitsPair(sixteen_bits::SixteenBitsPair<other> value)
-      : EightBitsPair(value.x.value(), value.y.value()) {}
+      : EightBitsPair(float(value.x), float(value.y)) {}
 
   explicit operator float2() const { return {number(0), number(1)}; }
   template <const FloatFormat& other>
   explicit operator sixteen_bits::SixteenBitsPair<other>() const {
-    using Number = sixteen_bits::SixteenBits<other>;
-    return {Number::of(number(0)), Number::of(number(1))};
+    return {number(0), number(1)};
   }
 
  private:

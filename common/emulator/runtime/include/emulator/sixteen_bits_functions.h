@@ -4,9 +4,9 @@
 // Each result is rounded once, to nearest even. A GPU computes hexp, hlog, hsin and their like less exactly.
 
 #define EMULATOR_ONE(name, expression) \
-  inline T name(T a) { return T::of(expression); }
+  inline T name(T a) { return T(expression); }
 #define EMULATOR_TWO(name, expression) \
-  inline T name(T a, T b) { return T::of(expression); }
+  inline T name(T a, T b) { return T(expression); }
 #define EMULATOR_EACH_OF_ONE(name2, name) \
   inline T2 name2(T2 a) { return {name(a.x), name(a.y)}; }
 #define EMULATOR_EACH_OF_TWO(name2, name) \
@@ -16,28 +16,28 @@
 
 // ---- arithmetic
 
-inline bool __hisnan(T a) { return std::isnan(a.value()); }
-inline int __hisinf(T a) { return std::isinf(a.value()) ? (a.value() > 0 ? 1 : -1) : 0; }
-EMULATOR_ONE(__hneg, -a.value())
-EMULATOR_ONE(__habs, std::fabs(a.value()))
-EMULATOR_TWO(__hadd, a.value() + b.value())
-EMULATOR_TWO(__hsub, a.value() - b.value())
-EMULATOR_TWO(__hmul, a.value() * b.value())
-EMULATOR_TWO(__hdiv, a.value() / b.value())
-EMULATOR_TWO(__hadd_rn, a.value() + b.value())
-EMULATOR_TWO(__hsub_rn, a.value() - b.value())
-EMULATOR_TWO(__hmul_rn, a.value() * b.value())
+inline bool __hisnan(T a) { return std::isnan(float(a)); }
+inline int __hisinf(T a) { return std::isinf(float(a)) ? (float(a) > 0 ? 1 : -1) : 0; }
+EMULATOR_ONE(__hneg, -a)
+EMULATOR_ONE(__habs, std::fabs(float(a)))
+EMULATOR_TWO(__hadd, a + b)
+EMULATOR_TWO(__hsub, a - b)
+EMULATOR_TWO(__hmul, a* b)
+EMULATOR_TWO(__hdiv, a / b)
+EMULATOR_TWO(__hadd_rn, a + b)
+EMULATOR_TWO(__hsub_rn, a - b)
+EMULATOR_TWO(__hmul_rn, a* b)
 inline T __hfma(T a, T b, T c) {
-  return T::of(emulator::multiply_add_to_odd(double(a.value()), double(b.value()), double(c.value())));
+  return T(emulator::multiply_add_to_odd(double(float(a)), double(float(b)), double(float(c))));
 }
 // To the range from 0 to 1; NaN becomes 0.
-EMULATOR_TWO(__hadd_sat, __saturatef(a.value() + b.value()))
-EMULATOR_TWO(__hsub_sat, __saturatef(a.value() - b.value()))
-EMULATOR_TWO(__hmul_sat, __saturatef(a.value() * b.value()))
-inline T __hfma_sat(T a, T b, T c) { return T::of(__saturatef(__hfma(a, b, c).value())); }
+EMULATOR_TWO(__hadd_sat, __saturatef(a + b))
+EMULATOR_TWO(__hsub_sat, __saturatef(a - b))
+EMULATOR_TWO(__hmul_sat, __saturatef(a* b))
+inline T __hfma_sat(T a, T b, T c) { return T(__saturatef(__hfma(a, b, c))); }
 inline T __hfma_relu(T a, T b, T c) {
   const T sum = __hfma(a, b, c);
-  return __hisnan(sum) || sum.value() > 0 ? sum : T::of(0.0f);
+  return __hisnan(sum) || float(sum) > 0 ? sum : T(0.0f);
 }
 EMULATOR_EACH_OF_ONE(__hneg2, __hneg)
 EMULATOR_EACH_OF_ONE(__habs2, __habs)
@@ -63,21 +63,21 @@ inline T2 __hcmadd(T2 a, T2 b, T2 c) {
 // ---- comparisons
 
 // `condition` of two floats. The names with a `u` (unordered) are also true if one of the numbers is NaN.
-#define EMULATOR_COMPARISON(op, condition)                                                                 \
-  inline bool __h##op(T a, T b) {                                                                          \
-    const float x = a.value(), y = b.value();                                                              \
-    return !__hisnan(a) && !__hisnan(b) && (condition);                                                    \
-  }                                                                                                        \
-  inline bool __h##op##u(T a, T b) { return __hisnan(a) || __hisnan(b) || __h##op(a, b); }                 \
-  inline T2 __h##op##2(T2 a, T2 b) { return {T::of(__h##op(a.x, b.x)), T::of(__h##op(a.y, b.y))}; }        \
-  inline T2 __h##op##u2(T2 a, T2 b) { return {T::of(__h##op##u(a.x, b.x)), T::of(__h##op##u(a.y, b.y))}; } \
-  inline bool __hb##op##2(T2 a, T2 b) { return __h##op(a.x, b.x) && __h##op(a.y, b.y); }                   \
-  inline bool __hb##op##u2(T2 a, T2 b) { return __h##op##u(a.x, b.x) && __h##op##u(a.y, b.y); }            \
-  inline unsigned __h##op##2_mask(T2 a, T2 b) {                                                            \
-    return (__h##op(a.x, b.x) ? 0xffffu : 0) | (__h##op(a.y, b.y) ? 0xffff0000u : 0);                      \
-  }                                                                                                        \
-  inline unsigned __h##op##u2_mask(T2 a, T2 b) {                                                           \
-    return (__h##op##u(a.x, b.x) ? 0xffffu : 0) | (__h##op##u(a.y, b.y) ? 0xffff0000u : 0);                \
+#define EMULATOR_COMPARISON(op, condition)                                                      \
+  inline bool __h##op(T a, T b) {                                                               \
+    const float x = a, y = b;                                                                   \
+    return !__hisnan(a) && !__hisnan(b) && (condition);                                         \
+  }                                                                                             \
+  inline bool __h##op##u(T a, T b) { return __hisnan(a) || __hisnan(b) || __h##op(a, b); }      \
+  EMULATOR_EACH_OF_TWO(__h##op##2, __h##op)                                                     \
+  EMULATOR_EACH_OF_TWO(__h##op##u2, __h##op##u)                                                 \
+  inline bool __hb##op##2(T2 a, T2 b) { return __h##op(a.x, b.x) && __h##op(a.y, b.y); }        \
+  inline bool __hb##op##u2(T2 a, T2 b) { return __h##op##u(a.x, b.x) && __h##op##u(a.y, b.y); } \
+  inline unsigned __h##op##2_mask(T2 a, T2 b) {                                                 \
+    return (__h##op(a.x, b.x) ? 0xffffu : 0) | (__h##op(a.y, b.y) ? 0xffff0000u : 0);           \
+  }                                                                                             \
+  inline unsigned __h##op##u2_mask(T2 a, T2 b) {                                                \
+    return (__h##op##u(a.x, b.x) ? 0xffffu : 0) | (__h##op##u(a.y, b.y) ? 0xffff0000u : 0);     \
   }
 EMULATOR_COMPARISON(eq, x == y)
 EMULATOR_COMPARISON(ne, x != y)
@@ -89,12 +89,12 @@ EMULATOR_COMPARISON(ge, x >= y)
 
 // -0 is less than +0 here. The functions without `_nan` return the other number if one is NaN.
 inline T __hmax_nan(T a, T b) {
-  if (__hisnan(a) || __hisnan(b)) return T::of(NAN);
-  return a.value() > b.value() || (a.value() == b.value() && b.bits >> 15) ? a : b;
+  if (__hisnan(a) || __hisnan(b)) return T(NAN);
+  return float(a) > float(b) || (float(a) == float(b) && b.bits >> 15) ? a : b;
 }
 inline T __hmin_nan(T a, T b) {
-  if (__hisnan(a) || __hisnan(b)) return T::of(NAN);
-  return a.value() < b.value() || (a.value() == b.value() && a.bits >> 15) ? a : b;
+  if (__hisnan(a) || __hisnan(b)) return T(NAN);
+  return float(a) < float(b) || (float(a) == float(b) && a.bits >> 15) ? a : b;
 }
 inline T __hmax(T a, T b) { return __hisnan(a) ? b : __hisnan(b) ? a : __hmax_nan(a, b); }
 inline T __hmin(T a, T b) { return __hisnan(a) ? b : __hisnan(b) ? a : __hmin_nan(a, b); }
@@ -102,14 +102,14 @@ EMULATOR_EACH_OF_TWO(__hmax2, __hmax)
 EMULATOR_EACH_OF_TWO(__hmin2, __hmin)
 EMULATOR_EACH_OF_TWO(__hmax2_nan, __hmax_nan)
 EMULATOR_EACH_OF_TWO(__hmin2_nan, __hmin_nan)
-inline T2 __hisnan2(T2 a) { return {T::of(__hisnan(a.x)), T::of(__hisnan(a.y))}; }
+EMULATOR_EACH_OF_ONE(__hisnan2, __hisnan)
 
 // ---- mathematics: of `v`, the number as a double
 
 #define EMULATOR_MATHS(function, expression) \
   inline T h##function(T a) {                \
-    const double v = double(a.value());      \
-    return T::of(expression);                \
+    const double v = double(float(a));       \
+    return T(expression);                    \
   }                                          \
   EMULATOR_EACH_OF_ONE(h2##function, h##function)
 EMULATOR_MATHS(exp, std::exp(v))
@@ -133,8 +133,8 @@ EMULATOR_MATHS(rint, std::nearbyint(v))
 
 // ---- halves of a pair, atomics, warps
 
-inline float __low2float(T2 a) { return a.x.value(); }
-inline float __high2float(T2 a) { return a.y.value(); }
+inline float __low2float(T2 a) { return float(a.x); }
+inline float __high2float(T2 a) { return float(a.y); }
 inline T2 __lowhigh2highlow(T2 a) { return {a.y, a.x}; }
 
 EMULATOR_ATOMIC(atomicAdd, T, __hadd(old, value))

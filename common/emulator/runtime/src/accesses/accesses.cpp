@@ -10,7 +10,6 @@
 #include "../races/peer_accesses.h"
 #include "../races/shadow_events.h"
 #include "../report/report.h"
-#include "../scheduler/coverage.h"
 #include "../scheduler/scheduler.h"
 #include "../state/launch_state.h"
 #include "../synchronisation/undefined_values.h"
@@ -96,7 +95,6 @@ void on_access(void* address, std::size_t size, bool is_write, AccessKind kind, 
   if (kind == AccessKind::is_volatile && !is_write)
     count_poll();  // the thread may be waiting for another thread's write
   running.last_pc = pc;
-  if (must_end_checks) end_checks();
   if (!running.observes_accesses) return;
   Block* const own = running.thread->block;
   Access access{static_cast<std::byte*>(address), size, is_write, kind, pc, nullptr, nullptr, own};

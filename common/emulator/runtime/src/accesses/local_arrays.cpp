@@ -11,7 +11,6 @@
 #include "../scheduler/scheduler.h"
 #include "../state/launch_state.h"
 #include "accesses.h"
-#include "wrapped_index.h"
 
 namespace emulator {
 namespace {
@@ -95,8 +94,8 @@ void on_array_index(const ArrayIndex& found, const void* pc) {
   const std::string where = found.index < 0 ? " before the beginning of " : " past the end of ";
   if (is_new(cause))
     add(cause, {false, verb + where + name + " (" + std::to_string(elements) + " elements)", "",
-                "index " + std::to_string(found.index) + note_on_index(found.index, elements) +
-                    "; the array is a " + type.substr(1, type.size() - 2) + " of the thread"});
+                "index " + std::to_string(found.index) + "; the array is a " +
+                    type.substr(1, type.size() - 2) + " of the thread"});
   end_thread();
 }
 

@@ -12,7 +12,6 @@
 #include "../state/module_image.h"
 #include "accesses.h"
 #include "early_accesses.h"
-#include "wrapped_index.h"
 
 namespace emulator {
 namespace {
@@ -53,13 +52,7 @@ std::string bytes_into(std::ptrdiff_t offset) {
          which.empty() ? "address " + address_text(access.address) : which + why);
 }
 
-[[noreturn]] void refuse_wrapped(const Access& access, const WrappedIndex& found) {
-  refuse(access, "wrapped index", found.about, verb(access) + " outside of " + found.array, found.text);
-}
-
 [[noreturn]] void refuse_unknown(const Access& access) {
-  if (const WrappedIndex found = find_overflown_index(access); !found.array.empty())
-    refuse_wrapped(access, found);
   std::string detail =
       "address " + address_text(access.address) + ", which is far from every argument of the kernel";
   if (const BoundArgument* only = only_argument_of(access.size))
@@ -143,12 +136,6 @@ Verdict judge_overrun_of_argument(const Access& access) {
   return Verdict::undecided;
 }
 
-Verdict judge_negative_index(const Access& access) {
-  if (const WrappedIndex found = find_negative_index(access); !found.array.empty())
-    refuse_wrapped(access, found);
-  return Verdict::undecided;
-}
-
 // The host of a stage may have obtained a pointer in a way that the runtime does not see.
 Verdict judge_unseen_pointer(const Access& access) {
   const bool may_be_unseen =
@@ -170,7 +157,6 @@ void check_unallocated(const Access& access) {
       judge_overrun_of_heap,
       judge_overrun_of_managed_variable,
       judge_overrun_of_argument,
-      judge_negative_index,
       judge_unseen_pointer,
       judge_host_memory,
   };

@@ -11,7 +11,6 @@
 #include "../report/launch_limits.h"
 #include "../report/report.h"
 #include "../scheduler/cores.h"
-#include "../scheduler/coverage.h"
 #include "../state/fiber.h"
 #include "../state/launch_tree.h"
 #include "../state/thread_order.h"
@@ -103,9 +102,8 @@ cudaError_t launch_child(LaunchInfo info) {
   }
   if (is_given_own_memory(info)) return fail(cudaErrorInvalidValue);
   auto known = is_on(Check::races) ? known_to_thread() : nullptr;
-  auto child = std::make_shared<ChildLaunch>(ChildLaunch{std::move(info), std::move(closure),
-                                                         running.thread->block->number, std::move(known),
-                                                         have_checks_ended()});
+  auto child = std::make_shared<ChildLaunch>(
+      ChildLaunch{std::move(info), std::move(closure), running.thread->block->number, std::move(known)});
   ChildLaunches& children = *running.launch->children;
   const std::lock_guard lock(children.mutex);
   children.in_order.push_back(std::move(child));
@@ -139,7 +137,7 @@ void begin_child(LaunchState& child, const LaunchState& parent, const ChildLaunc
   add_to_launch_tree({child.first_block, parent.first_block, child.kernel, child.configuration.grid,
                       child.configuration.block});
   auto known = std::make_shared<KnownBlocks>();
-  if (is_tail(from) || from.knows_all) {
+  if (is_tail(from)) {
     if (parent.known) *known = *parent.known;
     known->ended.push_back({parent.first_block, child.first_block});
   } else {

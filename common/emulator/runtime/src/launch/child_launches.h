@@ -21,7 +21,6 @@ struct ChildLaunch {
   std::shared_ptr<void> closure;
   std::uint64_t block;                       // of the thread that launched it
   std::shared_ptr<const KnownBlocks> known;  // to that thread, when it launched it
-  bool knows_all;  // of the launch: it ran without checks, so what it knew is not known
 };
 
 // Of all cores that run the launching kernel.

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -17,7 +16,6 @@
 #include "../report/call.h"
 #include "../report/launch_limits.h"
 #include "../report/report.h"
-#include "../scheduler/coverage.h"
 #include "../scheduler/failure.h"
 #include "../scheduler/launch_times.h"
 #include "../scheduler/scheduler.h"
@@ -36,13 +34,6 @@ namespace {
 
 unsigned long failed_launches = 0;  // that raised an exception
 
-// Of an extension, to stderr. Each launch of one kernel has much the same.
-void print_note_once(const std::string& note) {
-  static auto& kernels = *new std::set<std::string>;
-  if (note.empty() || !kernels.insert(running.launch->kernel).second) return;
-  std::fprintf(stderr, "emulator: %s\n", note.c_str());
-}
-
 // Reports a launch to the host: by an exception if its kernel failed or has errors. A plain program keeps its
 // findings, and continues with a CUDA error.
 void deliver(const std::string& failed, Position where) {
@@ -53,9 +44,7 @@ void deliver(const std::string& failed, Position where) {
     set_sticky_error(running.launch->error);
     return;
   }
-  const std::string partly = coverage_note();
-  forget_coverage();
-  if (!has_findings() && failed.empty()) return print_note_once(partly);
+  if (!has_findings() && failed.empty()) return;
   const bool is_wrong = has_errors() || !failed.empty();
   std::string text = failed;
   if (has_findings())
@@ -63,7 +52,6 @@ void deliver(const std::string& failed, Position where) {
             ", launched in " + line_at(where) + ":\n" + take_report();
   else if (!seed_note().empty())
     text += " (" + seed_note() + ")";
-  if (!partly.empty()) text += (text.ends_with('\n') ? "  note: " : "\n  note: ") + partly + "\n";
   if (is_wrong) {
     failed_launches++;
     throw std::runtime_error(text);
@@ -100,7 +88,6 @@ LaunchState state_of(const LaunchInfo& info) {
 // Restores the state before the launch, however the launch ended.
 struct Cleanup {
   ~Cleanup() {
-    end_coverage();
     abandon_schedule();
     forget_store();
     unbind();
@@ -118,7 +105,6 @@ void run_tree(LaunchState& launch, const std::vector<Argument>& arguments) {
   bind(arguments);
   if (counting) count_launch_begins();
   run_grid();
-  if (launch.depth == 0) end_coverage();
   while (!has_failed() && launch.error == cudaSuccess) {
     const auto child = next_child(launch);
     if (!child) return;
@@ -141,7 +127,6 @@ void run_checked(LaunchState& launch, const std::vector<Argument>& arguments) {
   is_launch_running = true;
   const Cleanup cleanup;
   const LaunchTimer timer;
-  begin_coverage(any_check() && !counting && !has_concurrent_host);
   const SignalGuard guard;
   begin_launch_tree(launch);
   shadow_launch_begins(counting || has_concurrent_host);

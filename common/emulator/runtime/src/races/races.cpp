@@ -236,13 +236,9 @@ void settle_races() {
   describe_overlaps();
 }
 
-void drop_suspects() {
+void forget_races() {
   has_suspects = false;
   race_log().suspects.all.clear();
-}
-
-void forget_races() {
-  drop_suspects();
   if (collect_until_exit) return;
   race_log().races.clear();
   race_log().uninitialised_reads.clear();

@@ -29,7 +29,6 @@ void record_uninitialised_read(const Access& access, const std::byte* address, u
 extern bool has_suspects;
 void settle_suspects();  // of the previous access, which has happened by now
 void settle_races();     // at the end of a launch: benign ones are withdrawn
-void drop_suspects();    // of the previous access: what it has done is not known any more
 void forget_races();
 
 }  // namespace emulator

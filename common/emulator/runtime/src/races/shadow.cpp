@@ -9,7 +9,6 @@
 #include "../memory/shared_memory.h"
 #include "../ordering/release_acquire.h"
 #include "../report/report.h"
-#include "../scheduler/coverage.h"
 #include "../state/events.h"
 #include "initialisation.h"
 #include "peer_accesses.h"
@@ -22,12 +21,11 @@ bool may_skip_checks = false;
 
 namespace {
 
-bool checks_races, checks_initialisation, could_skip_checks;
-bool has_unseen_writes = false;  // blocks without checks run
+bool checks_races, checks_initialisation;
 
 Shadow::Writers writers_of(Space space) {
   const bool is_hosts = space == Space::tensor || space == Space::managed || space == Space::pinned;
-  return is_hosts || has_unseen_writes ? Shadow::others : Shadow::kernels;
+  return is_hosts ? Shadow::others : Shadow::kernels;
 }
 
 Shadow& shadow_of(Allocation& allocation) {
@@ -58,13 +56,6 @@ void check_conflict(const Conflict& conflict) {
     record_repetition(conflict);
   else if (must_be_ordered(conflict) && !is_released(conflict.earlier))
     record_conflict(conflict);
-}
-
-// The accesses to global memory so far. Later ones are not compared with them.
-void forget_global() {
-  const auto users = shadow_pages().users;
-  for (Shadow* user : users)
-    if (!user->is_of_block()) user->forget();
 }
 
 void forget_launch() {
@@ -105,10 +96,6 @@ void Shadow::forget() {
 
 ShadowWord* Shadow::new_page(std::size_t number) {
   ShadowWord* page = take_page(number);
-  if (!page && end_checks_of_all_soon()) {
-    forget_global();
-    page = take_page(number);
-  }
   if (!page) {
     shadow_pages().reserve.reset();
     abandon(
@@ -121,7 +108,6 @@ ShadowWord* Shadow::new_page(std::size_t number) {
 
 ShadowWord* Shadow::take_page(std::size_t number) {
   ShadowPages& all = shadow_pages();
-  if (all.is_full() && may_checks_end()) return nullptr;
   try {
     ShadowWord* page = all.take();
     if (used_pages_.empty()) all.users.push_back(this);
@@ -263,24 +249,8 @@ void shadow_launch_begins(bool needs_every_access) {
   checks_races = is_on(Check::races);
   checks_initialisation = is_on(Check::initialisation);
   const bool checks_all = checks_races && checks_initialisation && is_on(Check::memory);
-  may_skip_checks = could_skip_checks = checks_all && !needs_every_access;
+  may_skip_checks = checks_all && !needs_every_access;
   forget_launch();
-}
-
-void check_every_access() { may_skip_checks = false; }
-
-// Where blocks without checks may have written, memory is uninitialised only if it still contains the pattern.
-void on_checks_end() {
-  check_every_access();
-  drop_suspects();
-  has_unseen_writes = true;
-  for (Allocation* allocation : all_allocations())
-    if (allocation->shadow) allocation->shadow->set_written_unseen();
-}
-
-void on_checks_go_on() {
-  may_skip_checks = could_skip_checks;
-  has_unseen_writes = false;
 }
 
 void shadow_launch_ends() {

@@ -60,10 +60,6 @@ class Shadow {
   bool is_untouched() const;                                  // all of the memory is uninitialised
   void forget();                                              // the accesses of the previous launch or block
   void set_peers(bool has_peers) { has_peers_ = has_peers; }  // other blocks access it, too
-  void set_written_unseen() {
-    if (writers_ == kernels) writers_ = others;
-  }
-  bool is_of_block() const { return writers_ == block; }
   // Calls `take(first, count)` for each run of uninitialised bytes of a range, by bytes from its begin.
   template <typename Take>
   void each_uninitialised(const void* begin, std::size_t size, Take take) const;
@@ -74,7 +70,7 @@ class Shadow {
     return page ? page : new_page(word / kWords);
   }
   ShadowWord* new_page(std::size_t number);                           // ends the launch if no memory is left
-  ShadowWord* take_page(std::size_t number);                          // null if no memory may be used for it
+  ShadowWord* take_page(std::size_t number);                          // null if no memory is left
   bool may_be_uninitialised(std::size_t at, std::size_t size) const;  // any of these bytes
   void check_initialised(const Access& access);
   void check_order(const Access& access);

@@ -9,7 +9,7 @@ namespace emulator {
 namespace {
 
 constexpr std::size_t kPage = Shadow::kWords * sizeof(ShadowWord), kSlab = 256 * kPage;  // bytes
-constexpr std::size_t kKeptSlabs = 64, kMostSlabs = 2048;  // 64 megabytes, and 2 gigabytes
+constexpr std::size_t kKeptSlabs = 64;
 
 }  // namespace
 
@@ -25,8 +25,6 @@ ShadowWord* ShadowPages::take() {
   std::memset(static_cast<void*>(page), 0, kPage);
   return page;
 }
-
-bool ShadowPages::is_full() const { return free.empty() && slabs.size() >= kMostSlabs; }
 
 void ShadowPages::add_slab() {
   if (!reserve) reserve = std::make_unique_for_overwrite<std::byte[]>(kSlab);

@@ -15,9 +15,8 @@ struct ShadowPages {
   std::vector<ShadowWord*> free;
   std::vector<Shadow*> users;  // that have taken any
 
-  ShadowWord* take();    // no access in any of its words; throws bad_alloc if the machine has no memory left
-  bool is_full() const;  // for a launch whose checks may end
-  void trim();           // when all are free: keeps what the next launch is likely to need
+  ShadowWord* take();  // no access in any of its words; throws bad_alloc if the machine has no memory left
+  void trim();         // when all are free: keeps what the next launch is likely to need
 
  private:
   void add_slab();

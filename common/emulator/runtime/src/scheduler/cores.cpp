@@ -22,7 +22,6 @@
 #include "../state/events.h"
 #include "../state/settings.h"
 #include "../state/thread_order.h"
-#include "coverage.h"
 #include "failure.h"
 #include "scheduler.h"
 #include "signals.h"
@@ -53,7 +52,7 @@ struct Division {
   std::vector<std::unique_ptr<Part>> parts;  // that of the launching core is the first
   // Of the launch:
   std::atomic<bool> is_under_way = false, is_ordered = false, is_stopped = false;
-  std::uint64_t next = 0, opened = 0;  // clusters
+  std::uint64_t next = 0, clusters = 0;
   void (*run_blocks)() = nullptr;
   Thread* failed = nullptr;         // on another core than the launching one
   std::optional<LaunchState> part;  // as each of the other cores begins it
@@ -170,8 +169,7 @@ bool can_divide_launch() {
 #ifdef EMULATOR_ALL_CORES
   const LaunchState& launch = *running.launch;
   const Schedule& schedule = launch.schedule;
-  const bool is_begun = schedule.opened == 1 || (schedule.opened > 1 && have_checks_ended());
-  const bool has_first_ended = is_begun && schedule.resident.empty() && !division().is_under_way;
+  const bool has_first_ended = schedule.opened == 1 && schedule.resident.empty() && !division().is_under_way;
   return has_first_ended && !running.observes_accesses && !is_on(Check::launch) &&
          !launch.configuration.is_cooperative && schedule.blocks > 2 * schedule.cluster_size() &&
          !has_shuffled_order() && !has_global_barrier_objects() && cores() > 1;
@@ -190,8 +188,8 @@ void divide_launch(void (*run_blocks)()) {
   const std::size_t count = std::min(wanted, all.parts.size());
   all.is_under_way = all.is_ordered = true;
   all.is_stopped = false;
-  all.next = launch.schedule.next;
-  all.opened = launch.schedule.opened;
+  all.next = launch.schedule.opened;
+  all.clusters = clusters;
   all.run_blocks = run_blocks;
   all.part = part_of(launch);
   all.failed = nullptr;
@@ -226,15 +224,17 @@ bool is_launching_core() {
 std::optional<std::uint64_t> next_cluster() {
   Schedule& schedule = running.launch->schedule;
   Division& all = division();
-  if (!all.is_under_way) return start_next_cluster();
+  if (!all.is_under_way) {
+    if (schedule.opened == schedule.blocks / schedule.cluster_size()) return std::nullopt;
+    return schedule.opened++;
+  }
   if (!schedule.resident.empty()) give_up_order();
   const std::lock_guard lock(all.mutex);
-  const auto next = next_in_order(all.next, schedule);
-  if (!next) return std::nullopt;
-  own_part->cluster = *next;
+  if (all.next == all.clusters) return std::nullopt;
+  own_part->cluster = all.next;
   needs_turn = all.is_ordered;
-  schedule.opened = ++all.opened;
-  return next;
+  schedule.opened = ++all.next;
+  return own_part->cluster;
 }
 
 void end_cluster() {

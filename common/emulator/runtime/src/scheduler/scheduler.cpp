@@ -13,7 +13,6 @@
 #include "../state/thread_order.h"
 #include "blocks.h"
 #include "cores.h"
-#include "coverage.h"
 #include "emulator/kernel_api.h"
 #include "failure.h"
 #include "progress.h"
@@ -32,8 +31,7 @@ void restart_in_clusters() {
   Schedule& all = schedule();
   abandon_schedule();
   all.starting.clear();
-  all.opened = all.next = 0;
-  all.started_early.clear();
+  all.opened = 0;
   all.cluster = std::exchange(all.declared_cluster, dim3(0, 0, 0));
   Configuration configuration = running.launch->configuration;
   configuration.cluster = all.cluster;
@@ -167,7 +165,6 @@ bool cannot_continue() {
 void run_blocks() {
   try {
     while (!cannot_continue() && step_grid()) {
-      if (must_end_checks) end_checks();
       if (can_divide_launch()) return divide_launch(run_blocks);
       if (is_launching_core()) show_progress();
     }

@@ -6,7 +6,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <system_error>
 #include <thread>
@@ -16,9 +15,7 @@
 #include "../state/module_image.h"
 #include "../state/settings.h"
 #include "cores.h"
-#include "coverage.h"
 #include "failure.h"
-#include "launch_times.h"
 
 namespace emulator {
 namespace {
@@ -34,9 +31,8 @@ struct Handling {
   stack_t previous_stack;
   timer_t timer;
   bool has_timer = false;
-  double limit;                     // seconds
-  bool has_phases, is_interrupted;  // the timer also tells when the coverage must change; not after Ctrl-C
-  int stops;                        // that came at a bad moment
+  double limit;  // seconds
+  int stops;     // that came at a bad moment
   Fault::AccessKind stop_reason;
 };
 Handling handling;
@@ -97,29 +93,8 @@ void arm_timer(long seconds, long nanoseconds) {
   if (handling.has_timer) timer_settime(handling.timer, 0, &when, nullptr);
 }
 
-bool is_limit_over() { return handling.limit > 0 && seconds_of_running_launch() >= handling.limit; }
-
-// For the next time at which the coverage changes, or for the time limit.
-void arm_for_next() {
-  const double passed = seconds_of_running_launch();
-  double left = handling.limit > 0 ? std::max(handling.limit - passed, 1e-6) : 0;  // 0: no limit
-  if (const auto phase = seconds_to_next_phase()) {
-    const double until = std::max(*phase, 1e-6);
-    left = left > 0 ? std::min(left, until) : until;
-  }
-  arm_timer(long(left), long((left - double(long(left))) * 1e9));
-}
-
-void look_at_coverage() {
-  const auto left = seconds_to_next_phase();
-  if (left && *left <= 0) end_coverage_phase();
-  arm_for_next();
-}
-
-void on_stop(int signal, siginfo_t* info, void* context) {
+void on_stop(int signal, siginfo_t*, void* context) {
   if (!runs_blocks()) return;
-  const bool is_timer = info->si_code == SI_TIMER && !handling.is_interrupted;
-  if (is_timer && handling.has_phases && !is_limit_over()) return look_at_coverage();
   if (handling.stop_reason == Fault::none) handling.stop_reason = Fault::timeout;
   running.stop_wanted = true;
   if (!running.in_kernel || !Fiber::running()) return;
@@ -135,7 +110,6 @@ void on_interrupt(int signal, siginfo_t* info, void* context) {
   call(handling.previous[SIGINT], signal, info, context);
   handling.stop_reason = Fault::interrupt;
   running.stop_wanted = true;
-  handling.is_interrupted = true;
   arm_timer(0, 1);
 }
 
@@ -198,9 +172,8 @@ void start_timer() {
   event.sigev_signo = stop_signal();
   event._sigev_un._tid = pid_t(syscall(SYS_gettid));
   handling.has_timer = timer_create(CLOCK_MONOTONIC, &event, &handling.timer) == 0;
-  handling.has_phases = seconds_to_next_phase().has_value();
-  handling.is_interrupted = false;
-  if (handling.has_phases || handling.limit > 0) arm_for_next();
+  const double limit = handling.limit;
+  if (limit > 0) arm_timer(long(limit), long((limit - double(long(limit))) * 1e9));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 EMULATOR_BEGIN
 namespace emulator {
 
-// Handles signals during its lifetime: around one launch, whose coverage has begun.
+// Handles signals during its lifetime: around one launch.
 class SignalGuard {
  public:
   SignalGuard();

@@ -30,10 +30,6 @@ void on_phase_complete(const void* barrier, std::uint32_t phase);  // for the ru
 // The running thread arrives at a barrier that is an address, or has waited there.
 void on_release(void* address, std::size_t size);
 void on_acquire(void* address, std::size_t size);
-// The rest of the blocks of a launch runs without checks, and writes memory unseen, until checks go on.
-void on_checks_end();
-void on_checks_go_on();
-void check_every_access();  // none skips its checks, so that all come to on_access; for signal handlers
 // The read and the write of a copy, or of a write alone if `from` is null.
 void check_copy(void* to, const void* from, std::size_t bytes, const void* pc);
 

@@ -15,7 +15,6 @@ EMULATOR_OF_CORE Running running;
 bool is_launch_running = false;
 
 uint3 index_at(dim3 size, std::uint64_t number) {
-  if (number < size.x) return {unsigned(number), 0, 0};  // without a division: this is how each thread begins
   return {unsigned(number % size.x), unsigned(number / size.x % size.y), unsigned(number / size.x / size.y)};
 }
 

@@ -87,11 +87,9 @@ struct Block {
 struct Schedule {
   unsigned threads_per_block = 0;
   std::uint64_t blocks = 0, opened = 0;
-  std::uint64_t next = 0;                    // cluster in the order of a launch, if it has not started early:
-  std::vector<std::uint64_t> started_early;  // by number in that order, ascending
-  std::uint64_t ended_by_checks = 0;         // blocks without a thread that returned
-  dim3 cluster;                              // blocks in each dimension
-  dim3 declared_cluster{0, 0, 0};            // by the kernel itself, if it differs: the launch begins again
+  std::uint64_t ended_by_checks = 0;  // blocks without a thread that returned
+  dim3 cluster;                       // blocks in each dimension
+  dim3 declared_cluster{0, 0, 0};     // by the kernel itself, if it differs: the launch begins again
   unsigned most_resident = 0;
   std::vector<Block*> resident;
   std::deque<Block*> starting;      // blocks with threads that have not started

@@ -35,28 +35,6 @@ std::uint64_t feistel(std::uint64_t n, unsigned half_bits, std::uint64_t key) {
   return left << half_bits | right;
 }
 
-std::uint64_t reversed_feistel(std::uint64_t n, unsigned half_bits, std::uint64_t key) {
-  const std::uint64_t mask = (std::uint64_t(1) << half_bits) - 1;
-  std::uint64_t left = n >> half_bits, right = n & mask;
-  for (std::uint64_t round = 4; round >= 1; round--) {
-    const std::uint64_t previous = right ^ (mixed(key + (round << 60) + left) & mask);
-    right = left;
-    left = previous;
-  }
-  return left << half_bits | right;
-}
-
-// A permutation of 0 to size - 1 that the seed and `salt` choose, or its inverse.
-std::uint64_t permuted(std::uint64_t n, std::uint64_t size, std::uint64_t salt,
-                       std::uint64_t (*permute)(std::uint64_t, unsigned, std::uint64_t)) {
-  if (!seed || size < 2) return n;
-  const unsigned half_bits = (unsigned(std::bit_width(size - 1)) + 1) / 2;
-  const std::uint64_t key = mixed(mixed(*seed + 1) + salt);
-  do n = permute(n, half_bits, key);
-  while (n >= size);
-  return n;
-}
-
 std::uint64_t random_seed() {
   static const std::uint64_t one = std::random_device()() % 1000000;  // short enough to type again
   return one;
@@ -87,14 +65,14 @@ std::string seed_note() {
 }
 
 bool has_shuffled_order() { return seed.has_value(); }
-std::uint64_t seed_of_order() { return seed.value_or(0); }
 
 std::uint64_t shuffled(std::uint64_t n, std::uint64_t size, std::uint64_t salt) {
-  return permuted(n, size, salt, feistel);
-}
-
-std::uint64_t unshuffled(std::uint64_t item, std::uint64_t size, std::uint64_t salt) {
-  return permuted(item, size, salt, reversed_feistel);
+  if (!seed || size < 2) return n;
+  const unsigned half_bits = (unsigned(std::bit_width(size - 1)) + 1) / 2;
+  const std::uint64_t key = mixed(mixed(*seed + 1) + salt);
+  do n = feistel(n, half_bits, key);
+  while (n >= size);
+  return n;
 }
 
 std::size_t pick(std::size_t size) {

@@ -13,13 +13,11 @@ namespace emulator {
 
 void read_seed();  // with the other settings; the same seed gives every launch the same order
 bool has_shuffled_order();
-std::uint64_t seed_of_order();  // 0 without a seed
-std::string seed_note();        // "order shuffled with EMULATOR_SEED=17"; empty without a seed
+std::string seed_note();  // "order shuffled with EMULATOR_SEED=17"; empty without a seed
 
 // The item that runs as number n of `size`: n itself, or a permutation of 0 to size - 1 that depends on
 // `salt`.
 std::uint64_t shuffled(std::uint64_t n, std::uint64_t size, std::uint64_t salt);
-std::uint64_t unshuffled(std::uint64_t item, std::uint64_t size, std::uint64_t salt);  // as which number
 // Which of `size` items comes next: the first, or a random one.
 std::size_t pick(std::size_t size);
 

@@ -149,10 +149,9 @@ bool add_deadlock_of_objects() {
       add(cause,
           {false, "threads wait forever for a phase of a barrier that does not complete", at(first.where),
            "the barrier expects " + std::to_string(object.expected) + " arrivals, of which " +
-               std::to_string(object.missing) + " are missing" +
-               (object.bytes ? ", and so are " + std::to_string(object.bytes) + " bytes of copies" : "") +
-               "; " + std::to_string(object.waiting.size()) + " threads wait, first block " +
-               text_of(first.block->index) + ", thread " + text_of(first.index)});
+               std::to_string(object.missing) + " are missing; " + std::to_string(object.waiting.size()) +
+               " threads wait, first block " + text_of(first.block->index) + ", thread " +
+               text_of(first.index)});
     return true;
   }
   return false;

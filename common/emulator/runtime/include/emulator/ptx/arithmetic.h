@@ -8,6 +8,8 @@ EMULATOR_BEGIN
 namespace emulator::ptx {
 
 template <typename T>
+constexpr bool is_16_bit_float = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
+template <typename T>
 constexpr bool is_pair = std::is_same_v<T, __half2> || std::is_same_v<T, __nv_bfloat162>;
 template <typename T>
 constexpr bool is_float = std::is_floating_point_v<T>;
@@ -24,8 +26,6 @@ template <typename T>
 T saturate(T value) {
   if constexpr (is_pair<T>)
     return {saturate(value.x), saturate(value.y)};
-  else if constexpr (is_16_bit_float<T>)
-    return T::of(saturate(value.value()));
   else
     return value > T(0.0f) ? (value < T(1.0f) ? value : T(1.0f)) : T(0.0f);
 }
@@ -34,8 +34,6 @@ template <typename T>
 T relu(T value) {  // .relu: NaN stays
   if constexpr (is_pair<T>)
     return {relu(value.x), relu(value.y)};
-  else if constexpr (is_16_bit_float<T>)
-    return T::of(relu(value.value()));
   else
     return value < T(0.0f) || value == T(0.0f) ? T(0.0f) : value;
 }
@@ -46,10 +44,8 @@ T add(T a, T b) {
     return wrapping_add(a, b);
   else if constexpr (is_float<T>)
     return mode == FE_TONEAREST ? a + b : rounded_add(a, b, mode);
-  else if constexpr (is_pair<T>)
-    return __hadd2(a, b);
   else
-    return __hadd(a, b);
+    return a + b;
 }
 template <typename T, int mode = FE_TONEAREST>
 T sub(T a, T b) {
@@ -57,10 +53,8 @@ T sub(T a, T b) {
     return wrapping_add(a, T(0 - std::make_unsigned_t<T>(b)));
   else if constexpr (is_float<T>)
     return mode == FE_TONEAREST ? a - b : rounded_add(a, -b, mode);
-  else if constexpr (is_pair<T>)
-    return __hsub2(a, b);
   else
-    return __hsub(a, b);
+    return a - b;
 }
 inline std::int32_t add_saturated(std::int32_t a, std::int32_t b) {
   return std::int32_t(std::clamp<std::int64_t>(std::int64_t(a) + b, INT_MIN, INT_MAX));
@@ -72,10 +66,8 @@ template <typename T, int mode = FE_TONEAREST>
 T mul(T a, T b) {
   if constexpr (is_float<T>)
     return mode == FE_TONEAREST ? a * b : rounded_multiply(a, b, mode);
-  else if constexpr (is_pair<T>)
-    return __hmul2(a, b);
   else
-    return __hmul(a, b);
+    return a * b;
 }
 template <typename T, int mode = FE_TONEAREST>
 T fma(T a, T b, T c) {
@@ -133,20 +125,11 @@ Product<T> mad_wide(T a, T b, Product<T> c) {
 // ---- one operand, or two of which one is chosen
 
 template <typename T>
-bool is_nan(T a) {
-  if constexpr (std::is_integral_v<T>)
-    return false;
-  else
-    return std::isnan(as_number(a));
-}
-template <typename T>
 T neg(T a) {
   if constexpr (std::is_integral_v<T>)
     return T(0 - std::make_unsigned_t<T>(a));
-  else if constexpr (is_pair<T>)
-    return __hneg2(a);
   else
-    return from_number<T>(-as_number(a));
+    return -a;
 }
 template <typename T>
 T abs(T a) {
@@ -166,12 +149,12 @@ T min(T a, T b) {
     return std::min(a, b);
   else if constexpr (is_pair<T>)
     return {min<decltype(a.x), keeps_nan>(a.x, b.x), min<decltype(a.x), keeps_nan>(a.y, b.y)};
-  else if (is_nan(a) || is_nan(b))
-    return keeps_nan || (is_nan(a) && is_nan(b)) ? from_number<T>(NAN) : is_nan(a) ? b : a;
-  else if (as_number(a) == as_number(b))
-    return std::signbit(as_number(a)) ? a : b;
+  else if (a != a || b != b)
+    return keeps_nan || (a != a && b != b) ? T(NAN) : a != a ? b : a;
+  else if (a == b)
+    return std::signbit(float(a)) ? a : b;
   else
-    return as_number(a) < as_number(b) ? a : b;
+    return a < b ? a : b;
 }
 template <typename T, bool keeps_nan = false>
 T max(T a, T b) {
@@ -179,12 +162,12 @@ T max(T a, T b) {
     return std::max(a, b);
   else if constexpr (is_pair<T>)
     return {max<decltype(a.x), keeps_nan>(a.x, b.x), max<decltype(a.x), keeps_nan>(a.y, b.y)};
-  else if (is_nan(a) || is_nan(b))
-    return keeps_nan || (is_nan(a) && is_nan(b)) ? from_number<T>(NAN) : is_nan(a) ? b : a;
-  else if (as_number(a) == as_number(b))
-    return std::signbit(as_number(a)) ? b : a;
+  else if (a != a || b != b)
+    return keeps_nan || (a != a && b != b) ? T(NAN) : a != a ? b : a;
+  else if (a == b)
+    return std::signbit(float(a)) ? b : a;
   else
-    return as_number(a) > as_number(b) ? a : b;
+    return a > b ? a : b;
 }
 // The sign of `a` with the rest of `b`.
 template <typename T>
@@ -198,7 +181,7 @@ T rounded_once(T a, Function function) {
   if constexpr (is_pair<T>)
     return {rounded_once(a.x, function), rounded_once(a.y, function)};
   else
-    return from_number<T>(function(double(as_number(a))));
+    return T(function(double(float(a))));
 }
 
 template <typename T, int mode = FE_TONEAREST>
@@ -220,25 +203,32 @@ template <typename T> T tanh(T a) { return rounded_once(a, [](double v) { return
 
 // ---- comparisons: `ltu` is also true if a number is NaN, of integers `lo`, `ls`, `hi`, `hs` are unsigned
 
+template <typename T>
+bool is_nan(T a) {
+  if constexpr (std::is_integral_v<T>)
+    return false;
+  else
+    return a != a;
+}
 // clang-format off
-template <typename T> bool eq(T a, T b) { return as_number(a) == as_number(b); }
-template <typename T> bool ne(T a, T b) { return !is_nan(a) && !is_nan(b) && as_number(a) != as_number(b); }
-template <typename T> bool lt(T a, T b) { return as_number(a) < as_number(b); }
-template <typename T> bool le(T a, T b) { return as_number(a) <= as_number(b); }
-template <typename T> bool gt(T a, T b) { return as_number(a) > as_number(b); }
-template <typename T> bool ge(T a, T b) { return as_number(a) >= as_number(b); }
+template <typename T> bool eq(T a, T b) { return a == b; }
+template <typename T> bool ne(T a, T b) { return !is_nan(a) && !is_nan(b) && a != b; }
+template <typename T> bool lt(T a, T b) { return a < b; }
+template <typename T> bool le(T a, T b) { return a <= b; }
+template <typename T> bool gt(T a, T b) { return a > b; }
+template <typename T> bool ge(T a, T b) { return a >= b; }
 template <typename T> bool num(T a, T b) { return !is_nan(a) && !is_nan(b); }
 template <typename T> bool nan(T a, T b) { return !num(a, b); }
-template <typename T> bool equ(T a, T b) { return nan(a, b) || as_number(a) == as_number(b); }
-template <typename T> bool neu(T a, T b) { return nan(a, b) || as_number(a) != as_number(b); }
-template <typename T> bool ltu(T a, T b) { return nan(a, b) || as_number(a) < as_number(b); }
-template <typename T> bool leu(T a, T b) { return nan(a, b) || as_number(a) <= as_number(b); }
-template <typename T> bool gtu(T a, T b) { return nan(a, b) || as_number(a) > as_number(b); }
-template <typename T> bool geu(T a, T b) { return nan(a, b) || as_number(a) >= as_number(b); }
-template <typename T> bool lo(T a, T b) { return as_number(a) < as_number(b); }
-template <typename T> bool ls(T a, T b) { return as_number(a) <= as_number(b); }
-template <typename T> bool hi(T a, T b) { return as_number(a) > as_number(b); }
-template <typename T> bool hs(T a, T b) { return as_number(a) >= as_number(b); }
+template <typename T> bool equ(T a, T b) { return nan(a, b) || a == b; }
+template <typename T> bool neu(T a, T b) { return nan(a, b) || a != b; }
+template <typename T> bool ltu(T a, T b) { return nan(a, b) || a < b; }
+template <typename T> bool leu(T a, T b) { return nan(a, b) || a <= b; }
+template <typename T> bool gtu(T a, T b) { return nan(a, b) || a > b; }
+template <typename T> bool geu(T a, T b) { return nan(a, b) || a >= b; }
+template <typename T> bool lo(T a, T b) { return a < b; }
+template <typename T> bool ls(T a, T b) { return a <= b; }
+template <typename T> bool hi(T a, T b) { return a > b; }
+template <typename T> bool hs(T a, T b) { return a >= b; }
 // clang-format on
 template <typename T>
 T selp(T a, T b, bool chooses_a) {

@@ -17,6 +17,14 @@ To round_number(From value, int mode) {
     return rounded_double(value, mode);
 }
 
+template <typename T>
+auto as_number(T value) {
+  if constexpr (is_16_bit_float<T>)
+    return float(value);
+  else
+    return value;
+}
+
 template <typename To, typename From, int mode = FE_TONEAREST>
 To convert(From value) {
   if constexpr (std::is_integral_v<To> && std::is_integral_v<From>)
@@ -31,10 +39,10 @@ To convert(From value) {
 template <typename T, int mode>
 T round_to_whole(T value) {
   const auto number = as_number(value);
-  return from_number<T>(mode == FE_TONEAREST    ? std::nearbyint(number)
-                        : mode == FE_TOWARDZERO ? std::trunc(number)
-                        : mode == FE_UPWARD     ? std::ceil(number)
-                                                : std::floor(number));
+  return T(mode == FE_TONEAREST    ? std::nearbyint(number)
+           : mode == FE_TOWARDZERO ? std::trunc(number)
+           : mode == FE_UPWARD     ? std::ceil(number)
+                                   : std::floor(number));
 }
 
 // .sat of an integer: to the ends of the range.
@@ -73,7 +81,7 @@ std::uint16_t convert_to_8_bits(float a, float b) {
 template <bool is_e4m3>
 __half2 convert_from_8_bits(std::uint16_t pair) {
   constexpr FloatFormat format = is_e4m3 ? kE4M3 : kE5M2;
-  return {__half::of(read_format(pair & 255, format)), __half::of(read_format(pair >> 8, format))};
+  return {read_format(pair & 255, format), read_format(pair >> 8, format)};
 }
 
 }  // namespace emulator::ptx

@@ -2,7 +2,6 @@
 // cuda::barrier is made of, so that programs can use one barrier in both ways.
 #pragma once
 
-#include "emulator/bulk_copies.h"
 #include "emulator/ptx/memory.h"
 
 EMULATOR_BEGIN
@@ -43,14 +42,6 @@ inline bool mbarrier_test_parity(const std::byte* address, std::uint32_t parity,
 inline void cp_async_mbarrier_arrive(std::byte* address, std::uint32_t count, EMULATOR_HERE) {
   cp_async_wait_all();
   mbarrier_arrive<false>(address, count, 0, where);
-}
-
-__forceinline__ void cp_async_bulk(std::byte* to, const std::byte* from, std::uint32_t bytes,
-                                   std::byte* barrier, EMULATOR_HERE) {
-  begin_bulk_copy(to, from, bytes, barrier_at(barrier), where);
-}
-__forceinline__ void cp_async_bulk(std::byte* to, const std::byte* from, std::uint32_t bytes) {
-  begin_bulk_copy(to, from, bytes);
 }
 
 // A store to a block of the cluster, which a barrier of that block waits for.

@@ -26,25 +26,6 @@ UnsignedOf<sizeof(T)> bits_of(const T& value) {
   return bits;
 }
 
-template <typename T>
-constexpr bool is_16_bit_float = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
-
-// A program may have switched off the conversions and operators of 16-bit numbers.
-template <typename T>
-auto as_number(T value) {
-  if constexpr (is_16_bit_float<T>)
-    return value.value();
-  else
-    return value;
-}
-template <typename T, typename Number>
-T from_number(Number value) {
-  if constexpr (is_16_bit_float<T>)
-    return T::of(value);
-  else
-    return T(value);
-}
-
 // What an instruction for `T` reads of a register: the lowest bits.
 template <typename T, typename Register>
 T get(Register bits) {
@@ -70,7 +51,7 @@ void set(Register& bits, T value) {
 // A constant in the text of an instruction for `T`.
 template <typename T>
 T constant(double value) {
-  return from_number<T>(value);
+  return T(value);
 }
 
 // ---- operands of an asm statement
