@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import collections
 import re
 from collections.abc import Iterator
 
@@ -48,11 +47,10 @@ def written() -> set[str]:
     for exercise in every():
         if exercise.kind == "predict":
             continue
-        solution, both = variants.solution(exercise), (variants.without_answers(exercise), variants.starter(exercise))
-        for file, text in solution.items():
-            for other in both:
-                there = collections.Counter(statements(file, other.get(file, "")))
-                found |= (collections.Counter(statements(file, text)) - there).keys()
+        solution = variants.solution(exercise)
+        for file, numbers in variants.learner_lines(exercise).items():
+            lines = solution[file].splitlines()
+            found.update(statements(file, "\n".join(lines[number] for number in sorted(numbers))))
     return found
 
 

@@ -225,10 +225,11 @@ def grade_exercise(student: Path, exercise: Exercise, box: Sandbox | None) -> Ma
         if source is None:
             return result("not handed in", submissions.find_elsewhere(student, exercise.id))
         submissions.copy_files(source, copy)
-        if variants.is_starter(exercise, copy):
+        starter = variants.starter(exercise)
+        if variants.is_starter(starter, copy):
             return result("untouched")
         # Searched before the check, which may add programs to the copy.
-        look_at = submissions.find_suspicious(copy, variants.starter(exercise))
+        look_at = submissions.find_suspicious(copy, starter)
         verdict = check_isolated(exercise, copy, box)
         if verdict.passed:
             return replace(result("passed", points=exercise.points), look_at=tuple(look_at[:MOST_LINES]))

@@ -2,9 +2,7 @@ from pathlib import Path
 
 import torch
 
-from common.cell import reference
-from common.exercises.judge import LearnerError, agree, cases, digits_kept, require, same
-from common.exercises.judging.repeats import nothing_kept
+from common.exercises.judge import LearnerError, agree, cases, digits_kept, nothing_kept, reference, require, same
 
 
 def check(work):

@@ -1,8 +1,6 @@
 import torch
 
-from common.cell import reference
-from common.exercises.judge import CALLS, Failure, LearnerError, agree, cases, require, same
-from common.exercises.judging.repeats import nothing_kept
+from common.exercises.judge import CALLS, Failure, LearnerError, agree, cases, nothing_kept, reference, require, same
 
 
 def check(work):

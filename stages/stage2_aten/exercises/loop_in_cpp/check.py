@@ -1,7 +1,6 @@
 import torch
 
-from common.exercises.judge import CALLS, require, same
-from common.exercises.judging.repeats import results_kept
+from common.exercises.judge import CALLS, require, results_kept, same
 
 EACH_STEP, BESIDE = 5, 10
 

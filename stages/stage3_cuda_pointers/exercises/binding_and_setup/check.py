@@ -1,7 +1,16 @@
 import torch
 
-from common.exercises.judge import CALLS, BuildFailure, Failure, LearnerError, agree, cases, releases_gil, require
-from common.exercises.judging.toolchain import commands
+from common.exercises.judge import (
+    CALLS,
+    BuildFailure,
+    Failure,
+    LearnerError,
+    agree,
+    cases,
+    commands,
+    releases_gil,
+    require,
+)
 
 NAMES = {
     "forward": ("input", "weights", "bias", "old_h", "old_cell"),

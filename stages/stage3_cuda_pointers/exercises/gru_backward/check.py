@@ -1,7 +1,6 @@
 import torch
 
-from common.exercises.judge import Failure, require, same, stored_once
-from common.exercises.judging.programs import printed
+from common.exercises.judge import Failure, printed, require, same, stored_once
 
 
 def check(work):

@@ -1,7 +1,6 @@
 import torch
 
-from common.exercises.judge import require, same
-from common.exercises.judging.programs import printed
+from common.exercises.judge import printed, require, same
 
 
 def check(work):

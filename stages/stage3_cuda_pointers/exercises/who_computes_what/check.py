@@ -1,7 +1,6 @@
 import math
 
-from common.exercises.judge import Failure, require
-from common.exercises.judging.programs import printed
+from common.exercises.judge import Failure, printed, require
 
 B, S, ROW, UNIT = 3, 70, 2, 37
 

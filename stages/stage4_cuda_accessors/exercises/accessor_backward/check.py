@@ -1,8 +1,16 @@
 import torch
 
-from common.cell import reference
-from common.exercises.judge import SMALL, Failure, LearnerError, agree, cases, same
-from common.exercises.judging.launches import large_batch, whole_warps
+from common.exercises.judge import (
+    SMALL,
+    Failure,
+    LearnerError,
+    agree,
+    cases,
+    large_batch,
+    reference,
+    same,
+    whole_warps,
+)
 
 
 def check(work):

@@ -1,5 +1,4 @@
-from common.exercises.judge import require, unchanged
-from common.exercises.judging.toolchain import commands
+from common.exercises.judge import commands, require, unchanged
 
 GIVEN = ("binding.cpp", "cubes.cu", "square.cu", "square.h")
 RELOCATABLE = ("-rdc=true", "-rdc true", "--relocatable-device-code=true", "-dc", "--device-c")

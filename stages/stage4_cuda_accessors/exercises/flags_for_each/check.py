@@ -1,5 +1,4 @@
-from common.exercises.judge import require
-from common.exercises.judging.toolchain import commands
+from common.exercises.judge import commands, require
 
 FOR_CPP = ("-fopenmp", "-march=native", "-Wall")
 FOR_NVCC = ("--use_fast_math", "-lineinfo")

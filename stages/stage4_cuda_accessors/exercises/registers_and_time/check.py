@@ -1,7 +1,6 @@
 import json
 
-from common.exercises.judge import Failure, require
-from common.paths import ROOT
+from common.exercises.judge import ROOT, Failure, require
 
 
 def check(work):

@@ -2,8 +2,7 @@ import re
 
 import torch
 
-from common.exercises.judge import launched_once, require, same
-from common.exercises.judging.programs import printed
+from common.exercises.judge import launched_once, printed, require, same
 
 THREADS = 64
 ARRIVAL = r"(?:fetch_add|atomicAdd|atomicInc|\+\+|\+=|red\.)[^;]*;"

@@ -1,7 +1,6 @@
 import torch
 
-from common.exercises.judge import require, same, stored_once, unchanged
-from common.exercises.judging.programs import printed
+from common.exercises.judge import printed, require, same, stored_once, unchanged
 
 RESULTS = ("outputs", "d_x", "d_h0")
 

@@ -3,8 +3,7 @@ import re
 
 import torch
 
-from common.exercises.judge import enough_threads, launched_once, require, same
-from common.exercises.judging.programs import printed
+from common.exercises.judge import enough_threads, launched_once, printed, require, same
 
 BARRIER = r"(?:\.|::)\s*sync\s*\((?:[^()]|\(\))*\)"
 

@@ -2,8 +2,7 @@ from itertools import product
 
 import torch
 
-from common.exercises.judge import require, same, unchanged
-from common.exercises.judging.programs import printed
+from common.exercises.judge import printed, require, same, unchanged
 
 FACTS = 14  # numbers that trial.cu prints before the results
 
