@@ -15,8 +15,7 @@ class Stage:
 
     `pointwise_tensors`: how many tensors of B x S numbers the forward and the backward kernel read and write, if the
     pointwise part is one kernel in each pass. `small_kernels`: the kernels for small cells, one for the forward pass
-    and one for the products of the backward pass. `dtypes`: the dtypes that are checked. `checks`: the module of
-    common/check and its function that check a stage in its own way, "deploy:check_deploy"; it takes a seed.
+    and one for the products of the backward pass. `dtypes`: the dtypes that are checked.
     """
 
     number: int
@@ -27,7 +26,6 @@ class Stage:
     pointwise_tensors: tuple[int, int] | None = None
     dtypes: tuple[str, ...] = ("float32", "float64")
     small_kernels: tuple[str, ...] = ()
-    checks: str = ""
 
     @property
     def folder(self) -> Path:
@@ -76,9 +74,7 @@ POINTWISE_KERNELS = ("forward_kernel", "backward_kernel")
 SMALL_KERNELS = ("cell_kernel", "products_kernel")
 FLOATING = ("float32", "float64", "float16", "bfloat16")
 STAGES = (
-    Stage(
-        0, "stage0_extending_python", "primer", "Extending PyTorch from Python", HOST, checks="primer:check_primer"
-    ),
+    Stage(0, "stage0_extending_python", "primer", "Extending PyTorch from Python", HOST),
     Stage(1, "stage1_python", "cell", "The LLTM in Python", HOST),
     Stage(2, "stage2_aten", "cell", "C++ with ATen", HOST),
     Stage(3, "stage3_cuda_pointers", "cell", "CUDA kernels over raw pointers", CUDA, GATES_KEPT),
@@ -86,8 +82,8 @@ STAGES = (
     Stage(5, "stage5_custom_op", "cell", "A registered operator", BOTH, GATES_KEPT, FLOATING),
     Stage(6, "stage6_fused", "cell", "The fused cell", BOTH, GATES_COMPUTED_AGAIN, FLOATING, SMALL_KERNELS),
     Stage(7, "stage7_sequence", "sequence", "The whole sequence in one call", BOTH, dtypes=FLOATING),
-    Stage(8, "stage8_deploy", "program", "Deployment without Python", HOST, checks="deploy:check_deploy"),
-    Stage(9, "stage9_distributed", "program", "Training on many GPUs", HOST, checks="distributed:check_distributed"),
+    Stage(8, "stage8_deploy", "program", "Deployment without Python", HOST),
+    Stage(9, "stage9_distributed", "program", "Training on many GPUs", HOST),
 )
 
 

@@ -31,6 +31,8 @@ Builds = dict[tuple[int, str], Future]  # of a stage for a target: each results 
 PROCESS = "process"  # the name of the row of a crash
 CORES_OF_A_STAGE = 2  # its checks run in two processes
 THREADS = "2"  # of torch in each of them: with one, no race between threads would show
+# The checks of each stage that is a program: a module and its function of a seed.
+PROGRAM_CHECKS = {8: "common.check.deploy:check_deploy", 9: "common.check.distributed:check_distributed"}
 
 
 def run_stage(number: int, target: str | None = None, seed: int | None = None) -> int:
@@ -145,12 +147,16 @@ def start_builds(pool: Executor) -> Builds:
 def check_with_progress(stage: Stage, target: str, seed: int | None = None, workers: Executor | None = None) -> list:
     """Checks a stage on every device and dtype and prints a line for each; shows the first failures in full.
 
-    A stage with checks of its own prints a line for each of those. With workers, several subjects are checked at
+    A primer and a program have their own checks, with a line for each. With workers, several subjects are checked at
     the same time, and the time in a line is how long it had to be waited for.
     """
-    if stage.checks:
-        module, _, function = stage.checks.partition(":")
-        return getattr(import_module(f"common.check.{module}"), function)(seed)
+    if stage.kind == "program":
+        module, _, function = PROGRAM_CHECKS[stage.number].partition(":")
+        return getattr(import_module(module), function)(seed)
+    if stage.kind == "primer":
+        from ..check.primer import check_primer
+
+        return check_primer(seed)
     from ..cell.call import fresh_seed
     from ..check import harness
 

@@ -84,15 +84,15 @@ def check_folder(
 
 def run_check(work: Work) -> tuple[str, str]:
     """The kind and the message of a `Verdict` on the target of `work`. Closes `work`."""
-    exercise, folder, kind, message = work.exercise, work.folder, "passed", ""
-    files = variants.starter(exercise)
+    exercise, folder = work.exercise, work.folder
+    kind, message = "passed", ""
     try:
         if work.start_early and (
             exercise.kind == "write" or any(path.name != "setup.py" for path in folder.glob("*.py"))
         ):
             work.start()  # imports torch while we do, and while the compiler runs
         check = load_check(exercise)
-        missing = [name for name in files if not (folder / name).is_file()]
+        missing = [name for name in variants.starter(exercise) if not (folder / name).is_file()]
         if missing:
             raise Failure(f"{missing[0]} is missing. `make reset` makes a fresh folder and keeps your files")
         message = check(work) or ""
@@ -116,7 +116,7 @@ def run_check(work: Work) -> tuple[str, str]:
     finally:
         work.close()
     if kind != "passed":
-        message = "\n".join(filter(None, [starter_note(exercise, files, folder), message]))
+        message = "\n".join(filter(None, [starter_note(exercise, folder), message]))
     return kind, message
 
 
@@ -148,8 +148,8 @@ def describe_exception(error: LearnerError) -> str:
     return "\n".join(lines)
 
 
-def starter_note(exercise: Exercise, files: variants.Files, folder: Path) -> str:
+def starter_note(exercise: Exercise, folder: Path) -> str:
     """Says where to begin if the folder is still the starter; otherwise empty."""
-    if not variants.is_starter(files, folder):
+    if not variants.is_starter(exercise, folder):
         return ""
-    return "\n".join(["This is still the starter. Begin here:", *variants.starting_points(exercise, files)])
+    return "\n".join(["This is still the starter. Begin here:", *variants.starting_points(exercise)])

@@ -35,7 +35,7 @@ def show_next(name: str | None = None) -> int:
     if exercise is None:
         say("All exercises are solved. `make progress` lists them; `make solution EX=...` compares yours with ours.")
         return 0
-    show_task(exercise, variants.starter(exercise))
+    show_task(exercise)
     say(f"\nWhen done: make check{work_option()}     If stuck: make hint{work_option()}")
     if following not in (None, exercise):
         say(f"The first exercise that you have not solved yet: make next{name_option(following)}")
@@ -45,14 +45,15 @@ def show_next(name: str | None = None) -> int:
     return 0
 
 
-def show_task(exercise: Exercise, starter: variants.Files) -> Path:
-    """Prints the task of an exercise and where the learner's files are. Returns the folder, which it makes."""
-    folder = prepare_folder(exercise, starter)
+def show_task(exercise: Exercise) -> None:
+    """Prints the task of an exercise and where the learner's files are; makes the folder for them."""
+    folder = prepare_folder(exercise)
     of_stage = [one for one in every() if one.stage == exercise.stage]
     place = f"{of_stage.index(exercise) + 1} of {len(of_stage)} in stage {exercise.stage}"
     say(f"Exercise {exercise.id} ({place}): {exercise.minutes} minutes, {exercise.size}\n")
     say(wrapped(format_task(exercise)))
     say(f"\nYour files are in {display_path(folder)}/:")
+    starter = variants.starter(exercise)
     todos = variants.find_todos(starter)
     for file, line, text in todos:
         say(f"  {display_path(folder / file)}:{line}")
@@ -60,7 +61,6 @@ def show_task(exercise: Exercise, starter: variants.Files) -> Path:
     for file, text in variants.solution(exercise).items():
         if not todos and text != starter.get(file):
             say(f"  {display_path(folder / file)}")
-    return folder
 
 
 def check_work(name: str | None, starter: bool = False) -> int:
@@ -82,25 +82,24 @@ def check_work(name: str | None, starter: bool = False) -> int:
     return 0 if passed else NOT_YET
 
 
-def check_and_report(exercise: Exercise, check_starter: bool = False) -> bool:
-    """Checks the learner's folder and says how it went. An unchanged starter is only checked with `check_starter`."""
-    start, starter = time.perf_counter(), variants.starter(exercise)
-    if workspace.folder_of(exercise).exists():
-        folder = prepare_folder(exercise, starter)
-    else:
-        folder = show_task(exercise, starter)
+def check_and_report(exercise: Exercise, starter: bool = False) -> bool:
+    """Checks the learner's folder and says how it went. An unchanged starter is only checked with `starter`."""
+    start = time.perf_counter()
+    if not workspace.folder_of(exercise).exists():
+        show_task(exercise)
         say()
-    if not check_starter and variants.is_unchanged(starter, folder):
-        state = workspace.record_check(exercise, passed=False)
+    folder = prepare_folder(exercise)
+    if not starter and variants.is_unchanged(exercise, folder):
+        workspace.record_check(exercise, passed=False)
         say(f"exercise {exercise.id}: not yet")
-        say(where_to_begin(exercise, starter, folder))
-        say_next_hint(exercise, state)
+        say(where_to_begin(exercise, folder))
+        say_next_hint(exercise)
         return False
     from .checking import check_folder  # imports torch
 
     verdict = check_folder(exercise, folder)
     took = f"{time.perf_counter() - start:.1f} s{verdict.where}"
-    state = workspace.record_check(exercise, verdict.passed)
+    workspace.record_check(exercise, verdict.passed)
     if verdict.printed:
         lines = verdict.printed.splitlines()
         say("Your code printed:")
@@ -119,22 +118,22 @@ def check_and_report(exercise: Exercise, check_starter: bool = False) -> bool:
         return True
     say(f"exercise {exercise.id}: not yet ({took})")
     say(verdict.message)
-    say_next_hint(exercise, state)
+    say_next_hint(exercise)
     return False
 
 
-def where_to_begin(exercise: Exercise, starter: variants.Files, folder: Path) -> str:
+def where_to_begin(exercise: Exercise, folder: Path) -> str:
     """What a check of an unchanged starter prints: the places to fill in, or the files to change."""
     first = f"This is still the starter, so nothing was built or run. Begin here, in {display_path(folder)}/:"
-    lines = [first, *variants.starting_points(exercise, starter)]
-    if exercise.kind == "file" and not variants.find_todos(starter):
+    lines = [first, *variants.starting_points(exercise)]
+    if exercise.kind == "file" and not variants.find_todos(variants.starter(exercise)):
         lines.append(f"To check the starter anyway: make check{exercise_option(exercise)} STARTER=1")
     return "\n".join(lines)
 
 
-def say_next_hint(exercise: Exercise, state: workspace.State) -> None:
+def say_next_hint(exercise: Exercise) -> None:
     """Says how to get the next hint, if there is one."""
-    hints, seen = len(exercise.hints), state.hints
+    hints, seen = len(exercise.hints), workspace.read_state(exercise).hints
     if seen < hints:
         say(f"\nStuck? make hint{exercise_option(exercise)} ({seen} of {hints} shown)")
 
@@ -184,7 +183,7 @@ def show_solution(name: str | None, take: bool = False) -> int:
 
 def take_solution(exercise: Exercise) -> int:
     """Moves the learner's folder to a backup and puts our solution in its place."""
-    backup = workspace.reset(exercise, variants.starter(exercise), variants.solution(exercise))
+    backup = workspace.reset(exercise, variants.solution(exercise))
     workspace.remember(exercise)
     say(f"{display_path(workspace.folder_of(exercise))}/ now contains our solution.")
     if backup:
@@ -195,7 +194,7 @@ def take_solution(exercise: Exercise) -> int:
 def reset_exercise(name: str | None) -> int:
     """Moves the learner's folder to a backup and makes a fresh one."""
     exercise = find_exercise(name)
-    backup = workspace.reset(exercise, variants.starter(exercise))
+    backup = workspace.reset(exercise)
     say(f"{display_path(workspace.folder_of(exercise))}/ is reset to the starter.")
     if backup:
         say(f"Your earlier files are in {display_path(backup)}/.")
@@ -242,10 +241,10 @@ def show_verdicts(name: str) -> int:
     return 0
 
 
-def prepare_folder(exercise: Exercise, starter: variants.Files) -> Path:
+def prepare_folder(exercise: Exercise) -> Path:
     """The learner's folder, created if missing and updated with what has changed in the workbook."""
-    folder = workspace.begin(exercise, starter)
-    update = workspace.update_folder(exercise, starter)
+    folder = workspace.begin(exercise)
+    update = workspace.update_folder(exercise)
     if update.updated:
         say("The workbook has newer files, and you had not changed yours, so these were updated: "
             f"{', '.join(update.updated)}.\n")  # fmt: skip
@@ -310,9 +309,9 @@ def find_newer(exercise: Exercise) -> Exercise | None:
 def last_change(exercise: Exercise) -> float:
     """When the learner last changed a file of an exercise, in seconds since 1970; 0 if nothing is changed."""
     folder = workspace.folder_of(exercise)
-    if not folder.exists() or variants.is_unchanged(starter := variants.starter(exercise), folder):
+    if not folder.exists() or variants.is_unchanged(exercise, folder):
         return 0
-    files = (folder / name for name in starter)
+    files = (folder / name for name in variants.starter(exercise))
     return max((file.stat().st_mtime for file in files if file.exists()), default=0)
 
 

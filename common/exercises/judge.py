@@ -1,4 +1,4 @@
-"""What a check.py imports, and all that it imports of the workbook: functions that compare, and the learner's folder.
+"""What a check.py imports: `Work`, which is the learner's folder during a check, and functions that compare.
 
 from common.exercises.judge import Failure, agree, cases, same
 
@@ -8,12 +8,7 @@ def check(work):
 
 from __future__ import annotations
 
-from ..cell import reference
-from ..cell.case import INPUTS, Case, input_gradients
-from ..emulator import demangle
-from ..errors import UserError
-from ..paths import ROOT, build_dir
-from ..stages import get_stage
+from ..cell.case import Case
 from .failures import BuildFailure, Failure, require
 from .judging.assertions import (
     derived_by_hand,
@@ -25,10 +20,9 @@ from .judging.assertions import (
     same,
     unchanged,
 )
-from .judging.cell import SIZES, agree, cases, large_cells, nan_shows, no_silent_second_derivatives
+from .judging.cell import SIZES, agree, cases, no_silent_second_derivatives
 from .judging.kernels import (
     enough_threads,
-    few_reads,
     guarded,
     launched_once,
     no_idle,
@@ -36,35 +30,16 @@ from .judging.kernels import (
     stored_once,
     wide_indices,
 )
-from .judging.launches import (
-    ORDERS,
-    ROWS,
-    a_block_for_each_row,
-    checks_before_guard,
-    count_differences,
-    error_reported,
-    large_batch,
-    stream_under_guard,
-    tensors_on_device_1,
-    whole_warps,
-)
 from .judging.mistakes import likely_mistake
-from .judging.programs import printed
-from .judging.repeats import backward_twice, call_in_between, nothing_kept, results_kept
 from .judging.second_derivatives import right_or_refused
 from .judging.source_text import find_host_calls
-from .judging.toolchain import commands
 from .judging.work import CALLS, OPERATORS, SMALL, Work
 from .runner.process import LearnerError, Stopped
 
 __all__ = [
-    "CALLS", "INPUTS", "OPERATORS", "ORDERS", "ROOT", "ROWS", "SIZES", "SMALL", "BuildFailure", "Case", "Failure",
-    "LearnerError", "Stopped", "UserError", "Work", "a_block_for_each_row", "agree", "backward_twice", "build_dir",
-    "call_in_between", "cases", "checks_before_guard", "commands", "count_differences", "demangle",
-    "derived_by_hand", "digits_kept", "enough_threads", "error_reported", "few_reads", "find_host_calls",
-    "get_stage", "guarded", "input_gradients", "large_batch", "large_cells", "launched_once", "likely_mistake",
-    "made_by", "nan_shows", "no_idle", "no_silent_second_derivatives", "nothing_kept", "on_current_stream",
-    "printed", "reference", "refused", "releases_gil", "require", "results_kept", "returned_numbers",
-    "right_or_refused", "same", "stored_once", "stream_under_guard", "tensors_on_device_1", "unchanged",
-    "whole_warps", "wide_indices",
+    "CALLS", "OPERATORS", "SIZES", "SMALL", "BuildFailure", "Case", "Failure", "LearnerError", "Stopped", "Work",
+    "agree", "cases", "derived_by_hand", "digits_kept", "enough_threads", "find_host_calls", "guarded",
+    "launched_once", "likely_mistake", "made_by", "no_idle", "no_silent_second_derivatives", "on_current_stream",
+    "refused", "releases_gil", "require", "returned_numbers", "right_or_refused", "same", "stored_once", "unchanged",
+    "wide_indices",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from types import FrameType
 
 from ..console import say
 from ..paths import display_path
-from . import variants, workspace
+from . import workspace
 from .commands import check_and_report, find_exercise, first_unsolved, prepare_folder, show_next
 
 POLL_SECONDS = 0.5  # seconds between two looks at the files
@@ -22,8 +22,7 @@ WATCHED_KINDS = (".py", ".cpp", ".cu", ".h", ".cuh", ".ini", ".toml")
 def watch(name: str | None) -> int:
     """Checks whenever a file is saved; without a name, continues with the next exercise until all are solved."""
     exercise = find_exercise(name)
-    folder = prepare_folder(exercise, variants.starter(exercise))
-    say(f"Watching {display_path(folder)}/: each save starts a check. Press Ctrl-C to stop.")
+    say(f"Watching {display_path(prepare_folder(exercise))}/: each save starts a check. Press Ctrl-C to stop.")
     seen, pressed = None, record_interrupts()
     while True:
         if pressed:
@@ -41,7 +40,7 @@ def watch(name: str | None) -> int:
         exercise = first_unsolved()
         if exercise is None:
             return show_next()
-        seen = modification_times(prepare_folder(exercise, variants.starter(exercise)))
+        seen = modification_times(prepare_folder(exercise))
         show_next()
 
 

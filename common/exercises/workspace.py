@@ -21,8 +21,8 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..paths import ROOT, display_path
+from . import variants
 from .exercise import Exercise
-from .variants import Files
 
 BACKUPS = "before"  # where `reset` puts old work
 
@@ -59,11 +59,12 @@ def folder_of(exercise: Exercise) -> Path:
     return root() / str(exercise.stage) / exercise.name
 
 
-def begin(exercise: Exercise, files: Files) -> Path:
+def begin(exercise: Exercise) -> Path:
     """The learner's folder. If it does not exist, it is created from the starter, either completely or not at all."""
     folder = folder_of(exercise)
     if folder.exists():
         return folder
+    files = variants.starter(exercise)
     with locked():
         for left_behind in folder.parent.glob(f".{folder.name}.unfinished"):  # by a run that was interrupted
             shutil.rmtree(left_behind)
@@ -75,13 +76,13 @@ def begin(exercise: Exercise, files: Files) -> Path:
     return folder
 
 
-def update_folder(exercise: Exercise, files: Files) -> Update:
+def update_folder(exercise: Exercise) -> Update:
     """After an update of the workbook: updates the files that the learner has not changed, and adds new ones.
 
-    `files` are those of the starter. A file is unchanged if it equals the one that was handed out. Each changed file
-    is reported once.
+    A file is unchanged if it equals the one that was handed out. Each changed file is reported once.
     """
     folder, known = folder_of(exercise), read_state(exercise)
+    files = variants.starter(exercise)
     changed = {name: text for name, text in files.items() if known.starter.get(name) != digest(text)}
     if not folder.exists() or not known.starter or not changed:
         return Update()
@@ -106,7 +107,7 @@ def update_folder(exercise: Exercise, files: Files) -> Update:
     return Update(tuple(updated), tuple(conflicts))
 
 
-def write_files(files: Files, folder: Path) -> None:
+def write_files(files: variants.Files, folder: Path) -> None:
     """Writes a variant into a new folder."""
     for name, text in files.items():
         path = folder / name
@@ -114,8 +115,8 @@ def write_files(files: Files, folder: Path) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def reset(exercise: Exercise, files: Files, replaced: Files | None = None) -> Path | None:
-    """Moves the learner's folder to a backup and makes a fresh one from the starter's files, some of them replaced.
+def reset(exercise: Exercise, files: variants.Files | None = None) -> Path | None:
+    """Moves the learner's folder to a backup and makes a fresh one from the starter, with `files` replacing its own.
 
     Returns the path of the backup; None if there was no folder.
     """
@@ -131,8 +132,8 @@ def reset(exercise: Exercise, files: Files, replaced: Files | None = None) -> Pa
             backup.parent.mkdir(parents=True, exist_ok=True)
             folder.rename(backup)
         _write_state(exercise, hints=0)
-    folder = begin(exercise, files)
-    for name, text in (replaced or {}).items():
+    folder = begin(exercise)
+    for name, text in (files or {}).items():
         _replace(folder / name, text)
     return backup
 

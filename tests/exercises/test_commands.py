@@ -216,12 +216,11 @@ def test_a_starter_with_a_mistake_says_how_to_see_it(here, capsys, monkeypatch, 
 
 @pytest.mark.parametrize("exercise", every(), ids=lambda exercise: exercise.id)
 def test_every_unchanged_starter_is_recognised_and_says_where_to_begin(exercise, tmp_path):
-    starter = variants.starter(exercise)
-    workspace.write_files(starter, tmp_path / "starter")
-    assert variants.is_unchanged(starter, tmp_path / "starter")
-    assert len(commands.where_to_begin(exercise, starter, tmp_path / "starter").splitlines()) > 1
+    workspace.write_files(variants.starter(exercise), tmp_path / "starter")
+    assert variants.is_unchanged(exercise, tmp_path / "starter")
+    assert len(commands.where_to_begin(exercise, tmp_path / "starter").splitlines()) > 1
     workspace.write_files(variants.solution(exercise), tmp_path / "solution")
-    assert not variants.is_unchanged(starter, tmp_path / "solution")
+    assert not variants.is_unchanged(exercise, tmp_path / "solution")
 
 
 def test_an_unchanged_starter_is_answered_without_torch(tmp_path):
@@ -318,7 +317,7 @@ def test_reset_says_where_the_old_work_is(here, capsys):
 def test_progress_has_a_bar_for_each_stage(here, capsys):
     workspace.record_check(find("1/again"), passed=True)
     workspace.update_state(find("1/number"), hints=2)
-    workspace.begin(number := find("1/number"), variants.starter(number))
+    workspace.begin(find("1/number"))
     assert commands.show_progress() == 0
     lines = capsys.readouterr().out.splitlines()
     stage_1 = sum(exercise.stage == 1 for exercise in every())
@@ -358,7 +357,7 @@ def test_an_unknown_exercise(here):
 
 
 def test_a_build_in_the_folder_is_no_save(here):
-    workspace.begin(number := find("1/number"), variants.starter(number))
+    workspace.begin(find("1/number"))
     before = watch.modification_times(here / "number")
     for name in ("build/lib/answer.py", ".answer.py.swp", "answer.so", "out/temp/a.cpp"):
         workspace.write_files({name: ""}, here / "number")
@@ -415,7 +414,7 @@ def test_watch_checks_on_save_and_goes_on(here):
 @pytest.mark.parametrize("answer", [SOLVED.replace("42", "41"), None])
 def test_ctrl_c_ends_watch_quietly(here, answer):
     """While torch is imported for a check, and while the starter waits for its first change."""
-    folder = workspace.begin(number := find("1/number"), variants.starter(number))
+    folder = workspace.begin(find("1/number"))
     if answer:
         (folder / "answer.py").write_text(answer)
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import collections
 import re
 from collections.abc import Iterator
 
@@ -47,10 +48,11 @@ def written() -> set[str]:
     for exercise in every():
         if exercise.kind == "predict":
             continue
-        solution = variants.solution(exercise)
-        for file, numbers in variants.learner_lines(exercise).items():
-            lines = solution[file].splitlines()
-            found.update(statements(file, "\n".join(lines[number] for number in sorted(numbers))))
+        solution, both = variants.solution(exercise), (variants.without_answers(exercise), variants.starter(exercise))
+        for file, text in solution.items():
+            for other in both:
+                there = collections.Counter(statements(file, other.get(file, "")))
+                found |= (collections.Counter(statements(file, text)) - there).keys()
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -33,11 +32,3 @@ def test_a_proof_depends_on_all_that_a_check_imports():
     assert {modules.file_of(name) for name in imported} <= below
     others = {"measure", "studies", "figures", "pages", "new", "setup", "commands"}
     assert not [path for path in below if set(path.relative_to(ROOT).parts) & others]
-
-
-@pytest.mark.parametrize("exercise", every(), ids=lambda exercise: exercise.id)
-def test_a_check_imports_the_judge_and_nothing_else_of_the_workbook(exercise):
-    tree = ast.parse(exercise.check_file.read_text(encoding="utf-8"))
-    named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    named |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
-    assert {name for name in named if name and name.partition(".")[0] == "common"} == {"common.exercises.judge"}

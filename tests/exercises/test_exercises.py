@@ -102,10 +102,10 @@ def test_no_file_that_is_handed_out_shows_the_answer(exercise):
 @each
 def test_starters_are_generated_the_same_again(exercise, tmp_path, monkeypatch):
     monkeypatch.setenv("WORK", str(tmp_path))
-    folder = workspace.begin(exercise, variants.starter(exercise))
+    folder = workspace.begin(exercise)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert {str(path.relative_to(folder)) for path in before} == set(variants.starter(exercise))
-    workspace.begin(exercise, variants.starter(exercise))
+    workspace.begin(exercise)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 

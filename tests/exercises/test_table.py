@@ -34,7 +34,7 @@ def test_an_exercise_that_was_not_begun_says_how(work):
 @pytest.mark.needs("g++")
 def test_the_learner_s_answer_is_checked_and_recorded(work):
     exercise = find(NAME)
-    folder = workspace.begin(exercise, variants.starter(exercise))
+    folder = workspace.begin(exercise)
     [(_, outcome, said)] = show(NAME).rows
     assert outcome.startswith("not yet")
     assert "budget has no answer yet" in said

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from common.errors import UserError
-from common.exercises import variants, workspace
+from common.exercises import workspace
 from common.paths import ROOT
 from support.exercises import learner
 
@@ -24,18 +24,6 @@ def exercise(tmp_path, monkeypatch):
     return learner.read(tmp_path / "exercises")
 
 
-def begin(exercise):
-    return workspace.begin(exercise, variants.starter(exercise))
-
-
-def update_folder(exercise):
-    return workspace.update_folder(exercise, variants.starter(exercise))
-
-
-def reset(exercise):
-    return workspace.reset(exercise, variants.starter(exercise))
-
-
 def updated(exercise, answer: str = learner.ANSWER.replace("return 0", "return 1"), **others: str):
     """The exercise after an update of the workbook."""
     workspace.write_files(
@@ -45,80 +33,82 @@ def updated(exercise, answer: str = learner.ANSWER.replace("return 0", "return 1
 
 
 def test_begin_never_overwrites(exercise):
-    folder = begin(exercise)
+    folder = workspace.begin(exercise)
     (folder / "answer.py").write_text(MINE)
     (folder / "notes.txt").write_text("my notes")
-    assert begin(exercise) == folder
+    assert workspace.begin(exercise) == folder
     assert (folder / "answer.py").read_text() == MINE
     assert (folder / "notes.txt").read_text() == "my notes"
 
 
 def test_an_update_renews_what_was_not_touched(exercise):
-    folder = begin(exercise)
-    assert update_folder(exercise) == workspace.Update()
+    folder = workspace.begin(exercise)
+    assert workspace.update_folder(exercise) == workspace.Update()
     updated(exercise)
-    assert update_folder(exercise) == workspace.Update(updated=("answer.py",))
+    assert workspace.update_folder(exercise) == workspace.Update(updated=("answer.py",))
     assert "return 1" in (folder / "answer.py").read_text()
-    assert update_folder(exercise) == workspace.Update()
+    assert workspace.update_folder(exercise) == workspace.Update()
     updated(exercise, learner.ANSWER)  # and once more
-    assert update_folder(exercise).updated == ("answer.py",)
+    assert workspace.update_folder(exercise).updated == ("answer.py",)
 
 
 def test_an_update_keeps_what_was_touched_and_says_so_once(exercise):
     updated(exercise, learner.ANSWER, **{"other.py": "first = 1\n"})
-    folder = begin(exercise)
+    folder = workspace.begin(exercise)
     (folder / "answer.py").write_text(MINE)
     updated(exercise, **{"other.py": "second = 2\n"})
-    assert update_folder(exercise) == workspace.Update(updated=("other.py",), conflicts=("answer.py",))
+    assert workspace.update_folder(exercise) == workspace.Update(updated=("other.py",), conflicts=("answer.py",))
     assert (folder / "answer.py").read_text() == MINE
     assert (folder / "other.py").read_text() == "second = 2\n"
-    assert update_folder(exercise) == workspace.Update()
+    assert workspace.update_folder(exercise) == workspace.Update()
     updated(exercise, learner.ANSWER.replace("return 0", "return 2"))
-    assert update_folder(exercise).conflicts == ("answer.py",)
+    assert workspace.update_folder(exercise).conflicts == ("answer.py",)
     assert (folder / "answer.py").read_text() == MINE
 
 
 def test_an_update_adds_what_is_new_and_brings_back_nothing(exercise):
     updated(exercise, learner.ANSWER, **{"other.py": "first = 1\n"})
-    folder = begin(exercise)
+    folder = workspace.begin(exercise)
     (folder / "other.py").unlink()  # by the learner
     (folder / "third.py").write_text("mine = 3\n")  # a name that the workbook takes later
     updated(exercise, learner.ANSWER, **{"other.py": "x = 2\n", "new.py": "x = 1\n", "third.py": "x = 3\n"})
-    assert update_folder(exercise) == workspace.Update(updated=("new.py",), conflicts=("other.py", "third.py"))
+    assert workspace.update_folder(exercise) == workspace.Update(
+        updated=("new.py",), conflicts=("other.py", "third.py")
+    )
     assert not (folder / "other.py").exists()
     assert (folder / "third.py").read_text() == "mine = 3\n"
 
 
 def test_nothing_is_renewed_when_nobody_knows_what_was_handed_out(exercise):
-    folder = begin(exercise)
+    folder = workspace.begin(exercise)
     before = (folder / "answer.py").read_text()
     next((workspace.root() / ".progress").glob("*.json")).unlink()
     updated(exercise)
-    assert update_folder(exercise) == workspace.Update()
+    assert workspace.update_folder(exercise) == workspace.Update()
     assert (folder / "answer.py").read_text() == before
 
 
 def test_reset_keeps_the_old_work(exercise):
-    folder = begin(exercise)
+    folder = workspace.begin(exercise)
     texts = [MINE, MINE + "# second\n", MINE + "# third\n"]
     kept = []
     for text in texts:
         (folder / "answer.py").write_text(text)
-        kept.append(reset(exercise))
+        kept.append(workspace.reset(exercise))
         assert "return 0" in (folder / "answer.py").read_text()
     assert [(one / "answer.py").read_text() for one in kept] == texts
     assert all(one.parent == workspace.root() / workspace.BACKUPS for one in kept)
 
 
 def test_reset_begins_what_was_not_begun(exercise):
-    assert reset(exercise) is None
+    assert workspace.reset(exercise) is None
     assert (workspace.folder_of(exercise) / "answer.py").exists()
 
 
 def test_reset_forgets_hints_but_not_that_it_was_solved(exercise):
     workspace.record_check(exercise, passed=True)
     workspace.update_state(exercise, hints=2)
-    reset(exercise)
+    workspace.reset(exercise)
     known = workspace.read_state(exercise)
     assert known.hints == 0
     assert known.passed
@@ -136,27 +126,27 @@ def test_an_interrupted_begin_leaves_nothing_half_done(exercise, monkeypatch, at
     with monkeypatch.context() as context:
         context.setattr(workspace, at, interrupted)
         with pytest.raises(KeyboardInterrupt):
-            begin(exercise)
+            workspace.begin(exercise)
     assert not workspace.folder_of(exercise).exists()
-    folder = begin(exercise)
+    folder = workspace.begin(exercise)
     assert [path.name for path in folder.iterdir()] == ["answer.py"]
     assert [path.name for path in folder.parent.iterdir()] == ["number"]
 
 
 def test_an_interrupted_reset_keeps_the_old_work(exercise, monkeypatch):
-    (begin(exercise) / "answer.py").write_text(MINE)
+    (workspace.begin(exercise) / "answer.py").write_text(MINE)
     with monkeypatch.context() as context:
-        context.setattr(workspace, "begin", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        context.setattr(workspace, "begin", lambda exercise: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            reset(exercise)
+            workspace.reset(exercise)
     kept = list((workspace.root() / workspace.BACKUPS).glob("*/answer.py"))
     assert [path.read_text() for path in kept] == [MINE]
-    assert (begin(exercise) / "answer.py").exists()
+    assert (workspace.begin(exercise) / "answer.py").exists()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "17", '{"hints": "many"}', '{"starter": 3}', "\udcff\udcfe"])
 def test_a_broken_state_is_kept_aside_and_begun_anew(exercise, text):
-    folder = begin(exercise)
+    folder = workspace.begin(exercise)
     (folder / "answer.py").write_text(MINE)
     path = next((workspace.root() / ".progress").glob("*.json"))
     path.write_bytes(text.encode(errors="surrogateescape"))
@@ -177,9 +167,9 @@ def test_a_state_of_a_newer_workbook_is_read(exercise):
 def many(folder: str, times: int) -> None:
     one = learner.exercise.read_exercise(learner.Path(folder), 1)
     for _ in range(times):
-        begin(one)
+        workspace.begin(one)
         workspace.record_check(one, passed=False)
-        reset(one)
+        workspace.reset(one)
 
 
 def test_two_terminals_at_once(exercise):
@@ -196,13 +186,13 @@ def test_two_terminals_at_once(exercise):
 def test_a_folder_that_cannot_be_written(exercise):
     workspace.root().parent.chmod(0o500)
     with pytest.raises(UserError, match="WORK=dir sets another folder"):
-        begin(exercise)
+        workspace.begin(exercise)
 
 
 def test_a_file_where_the_folder_should_be(exercise):
     workspace.root().write_text("")
     with pytest.raises(UserError, match=r"cannot write in .*work/: .*WORK=dir sets another folder"):
-        begin(exercise)
+        workspace.begin(exercise)
 
 
 def test_work_names_another_folder(tmp_path):

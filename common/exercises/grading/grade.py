@@ -225,11 +225,10 @@ def grade_exercise(student: Path, exercise: Exercise, box: Sandbox | None) -> Ma
         if source is None:
             return result("not handed in", submissions.find_elsewhere(student, exercise.id))
         submissions.copy_files(source, copy)
-        starter = variants.starter(exercise)
-        if variants.is_starter(starter, copy):
+        if variants.is_starter(exercise, copy):
             return result("untouched")
         # Searched before the check, which may add programs to the copy.
-        look_at = submissions.find_suspicious(copy, starter)
+        look_at = submissions.find_suspicious(copy, variants.starter(exercise))
         verdict = check_isolated(exercise, copy, box)
         if verdict.passed:
             return replace(result("passed", points=exercise.points), look_at=tuple(look_at[:MOST_LINES]))

@@ -1,6 +1,6 @@
 """For checks of kernels and launches: which threads store the results, and whether launch errors are reported.
 
-from common.exercises.judge import count_differences, error_reported, large_batch, whole_warps
+from common.exercises.judging.launches import count_differences, error_reported, large_batch, whole_warps
 """
 
 from __future__ import annotations

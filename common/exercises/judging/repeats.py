@@ -1,6 +1,6 @@
 """For checks of functions that keep something between their calls, or destroy what a second backward needs.
 
-from common.exercises.judge import backward_twice, call_in_between, nothing_kept, results_kept
+from common.exercises.judging.repeats import backward_twice, call_in_between, nothing_kept, results_kept
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Second derivatives of a learner's function: right, or refused by whatever path. Never silently wrong.
 
-from common.exercises.judge import right_or_refused
+from common.exercises.judging.second_derivatives import right_or_refused
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """For checks of a setup.py: stand-ins for the compilers record its commands, with or without a CUDA toolkit.
 
-from common.exercises.judge import commands
+from common.exercises.judging.toolchain import commands
 
 def check(work):
     for command in commands(work, TORCH_CUDA_ARCH_LIST="9.0"):

@@ -35,23 +35,25 @@ def starter(exercise: Exercise) -> Files:
     return files
 
 
-def is_starter(files: Files, folder: Path) -> bool:
-    """Whether a folder holds these files of the starter, unchanged."""
+def is_starter(exercise: Exercise, folder: Path) -> bool:
+    """Whether a folder holds the unchanged starter."""
     try:
-        return all((folder / name).read_text(encoding="utf-8") == text for name, text in files.items())
+        return all((folder / name).read_text(encoding="utf-8") == text for name, text in starter(exercise).items())
     except (OSError, UnicodeDecodeError):
         return False
 
 
-def is_unchanged(files: Files, folder: Path) -> bool:
+def is_unchanged(exercise: Exercise, folder: Path) -> bool:
     """Whether a folder holds the unchanged starter, and no file was added to it or to its csrc/."""
+    files = starter(exercise)
     there = (path for pattern in ("*", "csrc/*") for path in folder.glob(pattern) if path.is_file())
     added = (path for path in there if not path.name.startswith(".") and str(path.relative_to(folder)) not in files)
-    return is_starter(files, folder) and not any(added)
+    return is_starter(exercise, folder) and not any(added)
 
 
-def starting_points(exercise: Exercise, files: Files) -> list[str]:
+def starting_points(exercise: Exercise) -> list[str]:
     """Where to begin: a line for each TODO of the starter; without any, for each file that the solution changes."""
+    files = starter(exercise)
     if found := find_todos(files):
         return [f"  {file}:{line}: {text}" for file, line, text in found]
     return [f"  {file}" for file, text in solution(exercise).items() if text != files.get(file)]
@@ -63,6 +65,11 @@ def solution(exercise: Exercise) -> Files:
     if exercise.kind == "predict":
         files[ANSWERS] = format_answers(exercise.questions, _right_answers(exercise))
     return files
+
+
+def without_answers(exercise: Exercise) -> Files:
+    """The solution with the parts that the learner writes left empty."""
+    return _base(exercise, lambda part: [])
 
 
 def learner_lines(exercise: Exercise) -> dict[str, set[int]]:

@@ -8,7 +8,8 @@ import torch
 from common.emulator import Counted
 from common.exercises.judge import Failure
 from common.exercises.judging.diagnosis import describe_difference
-from common.exercises.judging.programs import ProgramRun, format_arguments, keep_report, printed, require_clean_run
+from common.exercises.judging.programs import format_arguments, printed, require_clean_run
+from common.exercises.judging.work import ProgramRun, keep_report
 
 CONTENT = "emulator: 1 launch, no problem found"
 

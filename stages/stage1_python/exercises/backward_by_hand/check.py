@@ -4,12 +4,12 @@ from common.exercises.judge import (
     SMALL,
     LearnerError,
     agree,
-    backward_twice,
     cases,
     derived_by_hand,
     no_silent_second_derivatives,
     require,
 )
+from common.exercises.judging.repeats import backward_twice
 
 EMPTY = ((3, 0, 7), (0, 5, 7))  # no inputs, no rows
 SIZE = dict(zip(("rows", "inputs", "units"), SMALL, strict=True))

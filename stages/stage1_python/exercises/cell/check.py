@@ -2,7 +2,9 @@ from pathlib import Path
 
 import torch
 
-from common.exercises.judge import LearnerError, agree, cases, digits_kept, nothing_kept, reference, require, same
+from common.cell import reference
+from common.exercises.judge import LearnerError, agree, cases, digits_kept, require, same
+from common.exercises.judging.repeats import nothing_kept
 
 
 def check(work):

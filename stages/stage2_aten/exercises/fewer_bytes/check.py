@@ -1,6 +1,7 @@
 import torch
 
-from common.exercises.judge import require, results_kept, right_or_refused, same, unchanged
+from common.exercises.judge import require, right_or_refused, same, unchanged
+from common.exercises.judging.repeats import results_kept
 
 MOST_NUMBERS, MOST_CALLS = 2, 10
 

@@ -1,6 +1,8 @@
 import torch
 
-from common.exercises.judge import CALLS, Failure, LearnerError, agree, cases, nothing_kept, reference, require, same
+from common.cell import reference
+from common.exercises.judge import CALLS, Failure, LearnerError, agree, cases, require, same
+from common.exercises.judging.repeats import nothing_kept
 
 
 def check(work):

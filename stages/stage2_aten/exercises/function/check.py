@@ -2,15 +2,9 @@ import re
 
 import torch
 
-from common.exercises.judge import (
-    agree,
-    cases,
-    input_gradients,
-    no_silent_second_derivatives,
-    nothing_kept,
-    releases_gil,
-    require,
-)
+from common.cell.case import input_gradients
+from common.exercises.judge import agree, cases, no_silent_second_derivatives, releases_gil, require
+from common.exercises.judging.repeats import nothing_kept
 
 ARGUMENTS = {
     "forward": ("input", "weights", "bias", "old_h", "old_cell"),

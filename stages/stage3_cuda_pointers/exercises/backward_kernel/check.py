@@ -1,16 +1,7 @@
 import torch
 
-from common.exercises.judge import (
-    ROWS,
-    Failure,
-    LearnerError,
-    agree,
-    cases,
-    large_batch,
-    same,
-    whole_warps,
-    wide_indices,
-)
+from common.exercises.judge import Failure, LearnerError, agree, cases, same, wide_indices
+from common.exercises.judging.launches import ROWS, large_batch, whole_warps
 
 MISSING = {"h only": ("new_cell", "grad_cell"), "cell only": ("new_h", "grad_h")}
 

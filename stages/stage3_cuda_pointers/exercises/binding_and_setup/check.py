@@ -1,16 +1,7 @@
 import torch
 
-from common.exercises.judge import (
-    CALLS,
-    BuildFailure,
-    Failure,
-    LearnerError,
-    agree,
-    cases,
-    commands,
-    releases_gil,
-    require,
-)
+from common.exercises.judge import CALLS, BuildFailure, Failure, LearnerError, agree, cases, releases_gil, require
+from common.exercises.judging.toolchain import commands
 
 NAMES = {
     "forward": ("input", "weights", "bias", "old_h", "old_cell"),

@@ -1,6 +1,7 @@
 import torch
 
-from common.exercises.judge import Failure, enough_threads, find_host_calls, printed, require, same, stored_once
+from common.exercises.judge import Failure, enough_threads, find_host_calls, require, same, stored_once
+from common.exercises.judging.programs import printed
 
 BYTES = 16  # three numbers read and one written
 MANY = 20_000  # more than the threads of a small grid

@@ -1,6 +1,8 @@
 import torch
 
-from common.exercises.judge import agree, cases, digits_kept, large_batch, large_cells, nan_shows, same, wide_indices
+from common.exercises.judge import agree, cases, digits_kept, same, wide_indices
+from common.exercises.judging.cell import large_cells, nan_shows
+from common.exercises.judging.launches import large_batch
 
 
 def check(work):

@@ -4,12 +4,12 @@ from common.exercises.judge import (
     enough_threads,
     launched_once,
     no_idle,
-    printed,
     require,
     same,
     stored_once,
     wide_indices,
 )
+from common.exercises.judging.programs import printed
 
 I = 5
 

@@ -1,6 +1,7 @@
 import torch
 
-from common.exercises.judge import launched_once, printed, require, same, stored_once
+from common.exercises.judge import launched_once, require, same, stored_once
+from common.exercises.judging.programs import printed
 
 
 def check(work):

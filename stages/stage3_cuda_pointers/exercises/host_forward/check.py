@@ -1,21 +1,14 @@
 import re
 from dataclasses import replace
 
-from common.exercises.judge import (
-    Failure,
-    agree,
-    call_in_between,
-    cases,
+from common.exercises.judge import Failure, agree, cases, guarded, refused, require
+from common.exercises.judging.launches import (
     checks_before_guard,
     error_reported,
-    guarded,
-    nothing_kept,
-    refused,
-    require,
-    results_kept,
     stream_under_guard,
     tensors_on_device_1,
 )
+from common.exercises.judging.repeats import call_in_between, nothing_kept, results_kept
 
 STRIDED = (
     "The results are right for contiguous tensors and wrong for this layout: the kernel ignores strides, so it reads "

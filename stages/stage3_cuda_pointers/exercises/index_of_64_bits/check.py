@@ -2,7 +2,8 @@ import re
 
 import torch
 
-from common.exercises.judge import Failure, printed, require
+from common.exercises.judge import Failure, require
+from common.exercises.judging.programs import printed
 
 FUNCTIONS = {"place_of": ["int"] * 4, "number_of": ["unsigned"] * 3, "blocks_for": ["int"] * 3}  # parameters
 SAME = {"int32_t": "int", "unsigned int": "unsigned", "uint32_t": "unsigned"}

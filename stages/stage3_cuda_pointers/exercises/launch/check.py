@@ -1,15 +1,8 @@
 import torch
 
-from common.exercises.judge import (
-    Failure,
-    LearnerError,
-    a_block_for_each_row,
-    agree,
-    input_gradients,
-    no_idle,
-    on_current_stream,
-    require,
-)
+from common.cell.case import input_gradients
+from common.exercises.judge import Failure, LearnerError, agree, no_idle, on_current_stream, require
+from common.exercises.judging.launches import a_block_for_each_row
 
 EMPTY = "An empty grid is an error, so do not launch if there is nothing to do"
 TALL = "A grid has at most 65535 blocks in y; the kernels loop over the rows"

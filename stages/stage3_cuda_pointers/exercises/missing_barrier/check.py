@@ -2,7 +2,8 @@ import re
 
 import torch
 
-from common.exercises.judge import Failure, printed, require, same, stored_once
+from common.exercises.judge import Failure, require, same, stored_once
+from common.exercises.judging.programs import printed
 
 
 def check(work):

@@ -3,18 +3,8 @@ from pathlib import Path
 
 import torch
 
-from common.exercises.judge import (
-    SMALL,
-    Failure,
-    LearnerError,
-    agree,
-    cases,
-    error_reported,
-    guarded,
-    require,
-    stream_under_guard,
-    tensors_on_device_1,
-)
+from common.exercises.judge import SMALL, Failure, LearnerError, agree, cases, guarded, require
+from common.exercises.judging.launches import error_reported, stream_under_guard, tensors_on_device_1
 
 ADVICE = {
     "expanded": "This gradient is that of a bare sum(): one number with strides of zero, not B*S numbers in rows",

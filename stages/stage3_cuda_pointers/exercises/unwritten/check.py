@@ -1,6 +1,7 @@
 import torch
 
-from common.exercises.judge import printed, require, same
+from common.exercises.judge import require, same
+from common.exercises.judging.programs import printed
 
 
 def check(work):

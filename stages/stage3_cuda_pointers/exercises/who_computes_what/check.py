@@ -1,6 +1,7 @@
 import math
 
-from common.exercises.judge import Failure, printed, require
+from common.exercises.judge import Failure, require
+from common.exercises.judging.programs import printed
 
 B, S, ROW, UNIT = 3, 70, 2, 37
 

@@ -1,16 +1,8 @@
 import torch
 
-from common.exercises.judge import (
-    SMALL,
-    Failure,
-    LearnerError,
-    agree,
-    cases,
-    large_batch,
-    reference,
-    same,
-    whole_warps,
-)
+from common.cell import reference
+from common.exercises.judge import SMALL, Failure, LearnerError, agree, cases, same
+from common.exercises.judging.launches import large_batch, whole_warps
 
 
 def check(work):

@@ -1,17 +1,8 @@
 import torch
 
-from common.exercises.judge import (
-    ROWS,
-    SMALL,
-    Failure,
-    LearnerError,
-    a_block_for_each_row,
-    agree,
-    cases,
-    error_reported,
-    input_gradients,
-    large_batch,
-)
+from common.cell.case import input_gradients
+from common.exercises.judge import SMALL, Failure, LearnerError, agree, cases
+from common.exercises.judging.launches import ROWS, a_block_for_each_row, error_reported, large_batch
 
 B, I, S = SMALL
 EMPTY = "Without units, there is nothing to do either, and an empty grid is an error"

@@ -1,4 +1,6 @@
-from common.exercises.judge import agree, cases, large_batch, large_cells, nan_shows, whole_warps
+from common.exercises.judge import agree, cases
+from common.exercises.judging.cell import large_cells, nan_shows
+from common.exercises.judging.launches import large_batch, whole_warps
 
 
 def check(work):

@@ -1,4 +1,5 @@
-from common.exercises.judge import commands, require, unchanged
+from common.exercises.judge import require, unchanged
+from common.exercises.judging.toolchain import commands
 
 GIVEN = ("binding.cpp", "cubes.cu", "square.cu", "square.h")
 RELOCATABLE = ("-rdc=true", "-rdc true", "--relocatable-device-code=true", "-dc", "--device-c")

@@ -1,4 +1,5 @@
-from common.exercises.judge import commands, require
+from common.exercises.judge import require
+from common.exercises.judging.toolchain import commands
 
 FOR_CPP = ("-fopenmp", "-march=native", "-Wall")
 FOR_NVCC = ("--use_fast_math", "-lineinfo")

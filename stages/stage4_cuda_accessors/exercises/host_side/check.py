@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import torch
 
+from common.cell.case import input_gradients
 from common.exercises.judge import (
     SMALL,
     Failure,
@@ -9,12 +10,11 @@ from common.exercises.judge import (
     agree,
     cases,
     guarded,
-    input_gradients,
-    nothing_kept,
     on_current_stream,
     require,
     stored_once,
 )
+from common.exercises.judging.repeats import nothing_kept
 
 COPIES = ("clone", "contiguous", "copy_", "_to_copy", "empty_strided")
 

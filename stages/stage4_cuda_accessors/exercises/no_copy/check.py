@@ -2,7 +2,8 @@ import re
 
 import torch
 
-from common.exercises.judge import Failure, guarded, on_current_stream, reference, require, same, stored_once
+from common.cell import reference
+from common.exercises.judge import Failure, guarded, on_current_stream, require, same, stored_once
 
 # Accessors whose sizes and strides have 32 bits. torch tests the number of elements, but not the strides.
 NARROW = r"\b\w*accessor32\w*|\bPackedTensorAccessor32\b|Accessor\w*<[^;]*?\bu?int(?:32_t)?\s*>"

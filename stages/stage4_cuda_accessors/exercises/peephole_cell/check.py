@@ -4,15 +4,9 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from common.exercises.judge import (
-    few_reads,
-    large_batch,
-    on_current_stream,
-    require,
-    right_or_refused,
-    same,
-    stored_once,
-)
+from common.exercises.judge import on_current_stream, require, right_or_refused, same, stored_once
+from common.exercises.judging.kernels import few_reads
+from common.exercises.judging.launches import large_batch
 
 NAMES = ("new_h", "new_cell", "d_peepholes", "d_z", "d_old_cell")
 # Typical mistakes, and the switches of `pointwise` that give the same numbers.

@@ -1,6 +1,7 @@
 import json
 
-from common.exercises.judge import ROOT, Failure, require
+from common.exercises.judge import Failure, require
+from common.paths import ROOT
 
 
 def check(work):

@@ -2,6 +2,8 @@ from pathlib import Path
 
 import torch
 
+from common.cell import reference
+from common.cell.case import input_gradients
 from common.exercises.judge import (
     CALLS,
     OPERATORS,
@@ -10,9 +12,7 @@ from common.exercises.judge import (
     LearnerError,
     agree,
     cases,
-    input_gradients,
     no_silent_second_derivatives,
-    reference,
     require,
     same,
 )

@@ -3,7 +3,10 @@ import subprocess
 
 import torch
 
-from common.exercises.judge import OPERATORS, Failure, commands, demangle, refused, require, results_kept, same
+from common.emulator import demangle
+from common.exercises.judge import OPERATORS, Failure, refused, require, same
+from common.exercises.judging.repeats import results_kept
+from common.exercises.judging.toolchain import commands
 
 OLDEST = 0x020B << 48
 OF_TORCH = re.compile(r"^(?:.* )?(at|c10|torch|caffe2)::")

@@ -3,7 +3,8 @@ import os
 import subprocess
 import sys
 
-from common.exercises.judge import build_dir, require
+from common import paths
+from common.exercises.judge import require
 
 LOOK = {
     "eager_kernels": "each operation that computes something launches one",
@@ -31,7 +32,7 @@ def measured(exercise):
     """The counts, from a separate process. A cache keeps what inductor compiles, together with its counts."""
     command = [sys.executable, "-W", "ignore", str(exercise / "measure.py"), str(exercise / "files")]
     variables = {
-        "TORCHINDUCTOR_CACHE_DIR": str(build_dir() / "inductor-counted"),
+        "TORCHINDUCTOR_CACHE_DIR": str(paths.build_dir() / "inductor-counted"),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)

@@ -3,7 +3,8 @@ import os
 import subprocess
 import sys
 
-from common.exercises.judge import build_dir, require
+from common import paths
+from common.exercises.judge import require
 
 LOOK = {
     "loud": "the code that inductor generates checks each result of an operator before it reads it",
@@ -26,7 +27,7 @@ def check(work):
 def measured(exercise):
     """What happens with each operator, measured in a separate process. A cache keeps what inductor compiles."""
     command = [sys.executable, "-W", "ignore", str(exercise / "measure.py"), str(exercise / "files")]
-    variables = {"TORCHINDUCTOR_CACHE_DIR": str(build_dir() / "inductor"), "PYTHONDONTWRITEBYTECODE": "1"}
+    variables = {"TORCHINDUCTOR_CACHE_DIR": str(paths.build_dir() / "inductor"), "PYTHONDONTWRITEBYTECODE": "1"}
     ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
     if ran.returncode != 0:
         raise RuntimeError(f"measure.py failed here:\n{ran.stdout}{ran.stderr}")

@@ -1,7 +1,7 @@
 from pathlib import Path
 
+from common.cell.case import INPUTS, input_gradients
 from common.exercises.judge import (
-    INPUTS,
     OPERATORS,
     SMALL,
     Failure,
@@ -9,7 +9,6 @@ from common.exercises.judge import (
     Stopped,
     agree,
     cases,
-    input_gradients,
     no_silent_second_derivatives,
     require,
 )

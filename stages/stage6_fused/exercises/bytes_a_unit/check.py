@@ -1,6 +1,8 @@
 import math
 
-from common.exercises.judge import OPERATORS, SMALL, Failure, get_stage, input_gradients, require
+from common import stages
+from common.cell.case import input_gradients
+from common.exercises.judge import OPERATORS, SMALL, Failure, require
 
 FLOAT = 4  # bytes
 WITHIN = {"least": 5, "instructions": 10, "small": 1}
@@ -42,7 +44,7 @@ def check(work):
 def counted(work):
     """What the emulator counts, in numbers for each unit, and what autograd saves."""
     found = {}
-    with work.ours(get_stage(3).folder) as three:
+    with work.ours(stages.get_stage(3).folder) as three:
         cell, case = three.cell(), three.case(*SMALL)
         with three.counting() as counts:
             cell(*case.inputs().values())

@@ -1,6 +1,7 @@
 import torch
 
-from common.exercises.judge import printed, require, same
+from common.exercises.judge import require, same
+from common.exercises.judging.programs import printed
 
 NUMBERS = ((3, "a, b and out"), (5, "a, b, the gradient, d_a and d_b"))  # in forward, in backward
 

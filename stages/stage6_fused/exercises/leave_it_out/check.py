@@ -4,18 +4,9 @@ from pathlib import Path
 
 import torch
 
-from common.exercises.judge import (
-    INPUTS,
-    OPERATORS,
-    SMALL,
-    agree,
-    call_in_between,
-    cases,
-    nothing_kept,
-    require,
-    results_kept,
-    same,
-)
+from common.cell.case import INPUTS
+from common.exercises.judge import OPERATORS, SMALL, agree, cases, require, same
+from common.exercises.judging.repeats import call_in_between, nothing_kept, results_kept
 
 WASTE = {
     "it copies old_h and input, and two products need no copy": ("cat", "concat"),

@@ -1,17 +1,8 @@
 import torch
 
-from common.exercises.judge import (
-    ORDERS,
-    Failure,
-    agree,
-    cases,
-    count_differences,
-    input_gradients,
-    no_idle,
-    require,
-    same,
-    stored_once,
-)
+from common.cell.case import input_gradients
+from common.exercises.judge import Failure, agree, cases, no_idle, require, same, stored_once
+from common.exercises.judging.launches import ORDERS, count_differences
 
 SIZES = ((4, 32, 32), (5, 3, 65), (17, 5, 33), (1, 130, 16), (3, 0, 33), (16, 7, 70), (0, 5, 3))  # B, I, S
 DTYPES = (torch.float32, torch.float64)

@@ -1,6 +1,7 @@
 import torch
 
-from common.exercises.judge import OPERATORS, ORDERS, agree, cases, count_differences, require, same, stored_once
+from common.exercises.judge import OPERATORS, agree, cases, require, same, stored_once
+from common.exercises.judging.launches import ORDERS, count_differences
 
 SIZES = ((21, 70), (1, 40), (8, 129), (200, 300), (333, 5))  # B, S: one block in y up to B = 64, then several
 DTYPES = (torch.float32, torch.float64, torch.float16)

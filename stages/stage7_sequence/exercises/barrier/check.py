@@ -2,7 +2,8 @@ import re
 
 import torch
 
-from common.exercises.judge import launched_once, printed, require, same
+from common.exercises.judge import launched_once, require, same
+from common.exercises.judging.programs import printed
 
 THREADS = 64
 ARRIVAL = r"(?:fetch_add|atomicAdd|atomicInc|\+\+|\+=|red\.)[^;]*;"

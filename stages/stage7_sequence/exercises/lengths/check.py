@@ -1,6 +1,7 @@
 import torch
 
-from common.exercises.judge import printed, require, same, stored_once, unchanged
+from common.exercises.judge import require, same, stored_once, unchanged
+from common.exercises.judging.programs import printed
 
 RESULTS = ("outputs", "d_x", "d_h0")
 

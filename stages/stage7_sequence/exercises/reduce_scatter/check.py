@@ -1,6 +1,7 @@
 import torch
 
-from common.exercises.judge import printed, require, same, stored_once, unchanged
+from common.exercises.judge import require, same, stored_once, unchanged
+from common.exercises.judging.programs import printed
 
 ORDERS = ("1", "2", "3")  # in which the emulator runs blocks and threads
 FILE = "reduce_scatter.cuh"

@@ -1,9 +1,10 @@
 import json
 import random
 
-from common.exercises.judge import ROOT, require, returned_numbers
+from common.exercises.judge import require, returned_numbers
+from common.results.records import RECORDED
 
-SWEEP = ROOT / "docs" / "results" / "studies" / "sequence_sweep.json"
+SWEEP = RECORDED / "studies" / "sequence_sweep.json"
 FITTED, PREDICTED = (32, 128), 512
 SHORTEST = 300  # microseconds of 32 steps. A shorter call takes the GPU less time than the CPU, which launches it
 # Runs in the learner's folder and reports which functions change the times that they receive.

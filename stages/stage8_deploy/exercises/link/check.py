@@ -2,7 +2,8 @@ import shutil
 
 import torch
 
-from common.exercises.judge import BuildFailure, Failure, UserError, require, unchanged
+from common.errors import UserError
+from common.exercises.judge import BuildFailure, Failure, require, unchanged
 
 SHOWN = 3  # lines of an error
 FIND_PACKAGE = "find_package(Torch) requires nvcc if torch supports CUDA; find_path and find_library do not"

@@ -2,7 +2,8 @@ from itertools import product
 
 import torch
 
-from common.exercises.judge import printed, require, same, unchanged
+from common.exercises.judge import require, same, unchanged
+from common.exercises.judging.programs import printed
 
 FACTS = 14  # numbers that trial.cu prints before the results
 
