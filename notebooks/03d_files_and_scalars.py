@@ -229,6 +229,14 @@ x = torch.tensor([-2.0, -0.5, 0.0, 3.0], device=device())
 for alpha in (1, 0.5, True):
     print(f"alpha = {alpha!s:5s}", operators.elu(x, alpha).tolist())
 
+# %% [markdown] tags=["exercise"]
+# **Your turn:** `3/binding_and_setup` is about such a `setup.py`, for the cell. The cell below checks your solution.
+
+# %%
+from common.exercises import show
+
+show("3/binding_and_setup")
+
 # %% [markdown] syllabus="3.4e"
 # ### What a `Scalar` accepts
 #

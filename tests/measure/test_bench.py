@@ -293,7 +293,7 @@ def test_on_the_emulator_a_glance_shows_what_others_have_recorded(capsys, monkey
     monkeypatch.setattr(records, "read_recorded", lambda: [recorded])
     bench.compare_with_eager(stage, "emulator", "cpu")
     printed = capsys.readouterr().out
-    assert re.search(r"stage 3.* NVIDIA H200 +B16 I32 S128 +50 \(0\.50\) +200 \(0\.50\)", printed)
+    assert re.search(r"stage 3.* NVIDIA H200 +B16 I32 S128 +50 \(2\.00\) +200 \(2\.00\)", printed)
 
 
 def test_a_measurement_without_a_gpu_ends_with_what_is_recorded_for_emulated_stages(capfd, monkeypatch):

@@ -218,6 +218,6 @@ def test_sequences_are_a_table_for_each_configuration():
     tables = list(sequence_section(measurement() | {"sequences": rows}))[2:]
     assert len(tables) == 2
     assert "LSTM, T3 B2 I4 S8, float32 (TF32), CPU tensors, Abacus 9000" in tables[0]
-    assert "<td>10.000 (2.00)</td>" in tables[1]
+    assert "<td>10.000 (0.50)</td>" in tables[1]
     assert "<td>2 KiB</td><td>2.0 MiB</td>" in tables[0]
     assert list(sequence_section(measurement())) == []

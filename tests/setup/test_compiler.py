@@ -60,7 +60,7 @@ def test_without_another_one_a_line_says_what_to_install(static, tmp_path, monke
 def test_a_command_that_builds_asks_first(static, capsys, monkeypatch, builds, said):
     command = table.Command("try", "", "errors:run", builds=builds)
     monkeypatch.setattr("common.errors.run", lambda: 0, raising=False)
-    assert command.run({}) == 0
+    assert table.run_command(command, {}) == 0
     assert said in capsys.readouterr().out
     assert os.environ["CXX"] == ("g++" if builds else str(static))
 

@@ -62,8 +62,9 @@ PAGE = "# Squares\n\n<!-- generated: toy -->\n<!-- end: toy -->\n"
 
 def test_every_folder_is_a_study():
     assert [one.name for one in STUDIES] == [folder.name for folder in FOLDERS]
-    others = [path for path in study.STUDIES.iterdir() if path not in FOLDERS and path.name != "__pycache__"]
-    assert [path.name for path in others] == ["__init__.py"]
+    files = [path for path in study.STUDIES.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    there = {path.relative_to(study.STUDIES).parts[0] for path in files}
+    assert there == {"__init__.py", *(folder.name for folder in FOLDERS)}
 
 
 @each_study

@@ -228,7 +228,7 @@ def cells(text: str, first: str) -> list[str]:
 
 def test_the_tables_of_a_record(record):
     text = ablation_table({**record, "kernels": [], "counts": []})
-    assert cells(text, "eager") == ["100 (2.00)", "100 (2.00)", "2 KiB"]
+    assert cells(text, "eager") == ["100 (0.50)", "100 (0.50)", "2 KiB"]
     assert cells(text, "the stage") == ["50 (1.00)", "50 (1.00)", "2 KiB"]
     assert cells(text, "without `bias`") == ["60 (0.83)", "60 (0.83)", "2 KiB"]
     assert cells(text, "only `bias`") == ["81 (1.11)", "81 (1.11)", "2 KiB"]
