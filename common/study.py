@@ -33,9 +33,9 @@ class Study:
     parts: tuple[str, ...] = ("",)
     tables: Mapping[str, str] = field(default_factory=dict)
 
-    def record(self, part: str = "") -> Path:
-        """The path of a record in docs/results/studies/, which may not exist yet."""
-        return RECORDS / f"{'_'.join(filter(None, (self.name, part)))}.json"
+    def record(self, part: str = "", output: str | None = None) -> Path:
+        """The path of a record: `output`, by default in docs/results/studies/, where it may not exist yet."""
+        return Path(output) if output else RECORDS / f"{'_'.join(filter(None, (self.name, part)))}.json"
 
     def read_record(self, part: str = "") -> dict | None:
         """A record; None if there is none yet."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from common.errors import UserError
 from common.paths import build_dir
+from common.pip import run_pip
 
 
 @functools.cache
@@ -20,10 +21,11 @@ def install(*packages: str) -> Path:
     folder = build_dir() / "pypi" / "-".join(packages)
     if not folder.exists():
         unfinished = folder.with_suffix(f".{os.getpid()}")
-        pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--target"]
-        done = subprocess.run([*pip, str(unfinished), *packages], capture_output=True, text=True)
-        if done.returncode != 0:
-            pytest.skip(f"needs {', '.join(packages)}, which pip cannot get: {done.stderr.strip().splitlines()[-1]}")
+        pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--target"]
+        try:
+            run_pip([*pip, str(unfinished), *packages])
+        except UserError as error:
+            pytest.skip(f"needs {', '.join(packages)}, which pip cannot get: {error}")
         with contextlib.suppress(OSError):  # another process was faster
             unfinished.rename(folder)
     return folder

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...figures.ladder_chart import NOT_MEASURED
 from ...results import records
 from ...results.formatting import find_same_case, format_speedups
 from ...results.rows import GRAPH_PEERS, is_peer, select, size_label, speedup, unique
 from ..sequence_section import by_configuration, describe_numbers
-from .ladder import NOT_MEASURED, NOTHING
+from .ladder import NOTHING
 from .sequences_table import OWN
 
 BOTH = "forward+backward"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ... import stages
+from ...figures.ladder_chart import NOT_MEASURED
 from ...paths import ROOT
 from ...results import records
 from ...results.formatting import (
@@ -43,9 +44,8 @@ AGAINST = (
     "Microseconds of one call, and how many times as fast the stage is as eager and as the *strongest peer*, the "
     "fastest implementation without C++ in the same run: above one is faster."
 )
-NOT_MEASURED = "not measured"
 # So that the short table of a GPU has eight lines. The chart and docs/results/ have all of them.
-LEFT_OUT = ("torch.compile", "torch.compile reduce-overhead", "torch.compile max-autotune-no-cudagraphs", "stage 4")
+LEFT_OUT = ("torch.compile", "stage 4")  # the former in all of its modes
 STALE = "Stale: the sources have changed since this was measured.\n\n"
 NO_DIFFERENCE = 0.03  # a time this close to the other's, as a share of it, is no difference
 
@@ -73,7 +73,7 @@ def ladder_table(page: Path) -> str:
     device = unique(result["rows"], "device")[-1]
     names = headline_names(select(result, device=device, grads="all"))
     if device == "cuda":
-        names = [name for name in names if name not in LEFT_OUT]
+        names = [name for name in names if not name.startswith(LEFT_OUT)]
     return f"{LADDER}\n\n{device_ladder(result, device, 'all', names)}"
 
 
@@ -173,8 +173,8 @@ def compare_times(mine: list[dict], rows: list[dict]) -> Iterator[str]:
     """For each peer, in how many cases the stage is faster and slower."""
     for peer in (name for name in unique(rows, "name") if not name.startswith("stage ")):
         pairs = [(row, other) for row in mine if (other := find_same_case(rows, row, peer))]
-        slower = [(row, other) for row, other in pairs if 1 / speedup(row, other) > 1 + NO_DIFFERENCE]
-        faster = [row for row, other in pairs if 1 / speedup(row, other) < 1 - NO_DIFFERENCE]
+        slower = [(row, other) for row, other in pairs if speedup(other, row) > 1 + NO_DIFFERENCE]
+        faster = [row for row, other in pairs if speedup(other, row) < 1 - NO_DIFFERENCE]
         alike = len(pairs) - len(slower) - len(faster)
         lost = "never slower"
         if slower:

@@ -25,7 +25,7 @@ def published_table() -> str:
     for device, times in PUBLISHED.items():
         for version, stage in STAGES.items():
             if version in times:
-                there = format_speedups(*published_speedups(times, version))
+                there = format_passes(*published_speedups(times, version))
                 here = [recorded_speedups(result, device, stage) for result in recorded]
                 lines.append([f"{version} ({stage})", device.upper(), there, *here])
     return markdown_table(header, lines, left=2)
@@ -41,9 +41,9 @@ def recorded_speedups(result: dict, device: str, stage: str) -> str:
     """The same of a stage and eager in a record; a dash if it was not measured on that device."""
     rows = [row for row in select(result, device=device, grads="all", name=stage) if size_label(row) == SIZE]
     by_pass = {row["pass"]: 1 / row["ratio"] for row in rows}
-    return format_speedups(*(by_pass[name] for name in PASSES)) if rows else "–"
+    return format_passes(*(by_pass[name] for name in PASSES)) if rows else "–"
 
 
-def format_speedups(forward: float, both: float) -> str:
+def format_passes(forward: float, both: float) -> str:
     """Both numbers as one cell."""
     return f"{forward:.2f} / {both:.2f}"

@@ -67,7 +67,7 @@ def first_step(output: str) -> int | None:
 
 def record_kills(kills: int, seed: int | None = None, output: str | None = None) -> int:
     """Trains, writes the record (by default in docs/results/studies/) and says what it has; always 0."""
-    path = Path(output) if output else STUDY.record("kills")
+    path = STUDY.record("kills", output)
     record = measure_kills(kills, fresh_seed() if seed is None else seed, path)
     console.say(
         f"{record['kills']} kills, {record['while_writing']} of them while a checkpoint was written: nothing differs "

@@ -182,7 +182,7 @@ def record_scaling(output: str | None = None) -> int:
     """Measures on all GPUs, writes the record (by default in docs/results/studies/) and prints it; always 0."""
     if (gpus := torch.cuda.device_count()) < 2:
         raise UserError(f"scaling needs 2 GPUs or more, and torch finds {gpus} here")
-    path = Path(output) if output else STUDY.record("scaling")
+    path = STUDY.record("scaling", output)
     record = measure_scaling("cuda", process_counts(gpus), path, Plan())
     rows = [
         [row["scaling"], str(row["processes"]), str(row["batch"])]

@@ -89,7 +89,7 @@ def record_training(task: str, steps: int, output: str | None = None) -> int:
     """Trains, writes the record (by default in docs/results/studies/) and prints it; always 0."""
     if steps < EVERY:
         raise UserError(f"--steps {steps}: at least {EVERY}")
-    path = Path(output) if output else STUDY.record("training")
+    path = STUDY.record("training", output)
     record = measure_training(task, steps, path)
     rows = [
         [row["cell"], row["stage"], f"{row['seconds']:.1f}", f"{row['history'][-1]['accuracy']:.1%}"]

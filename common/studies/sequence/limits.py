@@ -55,7 +55,7 @@ def record_limits(output: str | None = None) -> int:
     """Measures the limits, writes the record (by default in docs/results/studies/) and prints it; always 0."""
     if not torch.cuda.is_available() or torch.cuda.get_device_capability() < (9, 0):
         raise UserError("the limits are those of a GPU with clusters (sm_90), and torch finds none here")
-    path = Path(output) if output else STUDY.record("limits")
+    path = STUDY.record("limits", output)
     record = measure_limits(path)
     for row in record["rows"]:
         facts = ", ".join(f"{name} {value}" for name, value in row.items() if name not in ("name", "ns"))

@@ -132,7 +132,7 @@ def record_sweep(seconds: float, output: str | None = None) -> int:
     """Runs the sweep and writes the record (by default in docs/results/studies/); 1 if no size was measured."""
     if not torch.cuda.is_available():
         raise UserError("the sweep needs a GPU that torch can use; `make doctor` says why there is none")
-    path = Path(output) if output else STUDY.record("sweep")
+    path = STUDY.record("sweep", output)
     record = measure_sweep(seconds, path)
     sizes = {size_of(row) for row in record["rows"]}
     console.say(f"{len(sizes)} sizes in {display_path(path.absolute())}, {len(record['not_run'])} not run")
