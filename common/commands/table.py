@@ -15,7 +15,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command(
             "start",
             "your first CUDA kernel in PyTorch, in ten minutes; TEXT=1 stays in the terminal",
-            "pages.start:start",
+            "lab.start:start",
             (argument("--text", dest="as_text", action="store_true", help="in the terminal, without JupyterLab"),),
             builds=True,
         ),
@@ -70,7 +70,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
             ),
         ),
         Command(
-            "lab", "open JupyterLab on a copy of the notebooks in work/", "pages.notebooks:open_lab", builds=True
+            "lab", "open JupyterLab on a copy of the notebooks in work/", "lab.copies:open_lab", builds=True
         ),
     ),
     "Exercises": (

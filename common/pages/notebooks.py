@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
-import os
-import sys
 from pathlib import Path
 
 from ..console import say
@@ -14,7 +11,6 @@ from ..errors import UserError
 from ..paths import ROOT
 
 NOTEBOOKS = ROOT / "notebooks"
-COPIES = ROOT / "work" / "notebooks"
 
 
 def notebook_sources() -> list[Path]:
@@ -52,43 +48,6 @@ def write_notebooks(check: bool = False) -> int:
         name = target.relative_to(ROOT)
         say(f"{name} is not what {name.with_suffix('.py')} makes: run `make notebooks`" if check else f"wrote {name}")
     return 1 if check and stale else 0
-
-
-def copy_notebooks() -> list[str]:
-    """Brings work/notebooks/ up to date and returns the names of those that stay as the reader left them.
-
-    An unchanged copy is replaced when its source has changed; a copy that the reader has changed is left alone.
-    """
-    COPIES.mkdir(parents=True, exist_ok=True)
-    record = COPIES / ".copied.json"
-    copied = json.loads(record.read_text()) if record.exists() else {}
-    kept = []
-    for source in sorted(NOTEBOOKS.glob("*.ipynb")):
-        text, target = source.read_text(), COPIES / source.name
-        if target.exists() and text_digest(target.read_text()) != copied.get(source.name):
-            kept.append(source.name)
-            continue
-        target.write_text(text)
-        copied[source.name] = text_digest(text)
-    record.write_text(json.dumps(copied, indent=1))
-    return kept
-
-
-def text_digest(text: str) -> str:
-    """A short name for a text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def open_lab(name: str = "") -> int:
-    """Opens JupyterLab on the copies, or on one of them; this process becomes JupyterLab."""
-    require_packages("jupyterlab")
-    kept = copy_notebooks()
-    say(f"The notebooks are copies in {COPIES.relative_to(ROOT)}/: change them as you like.")
-    if kept:
-        say(f"Left as you saved them: {', '.join(kept)}. For a fresh copy, rename yours and run `make lab` again.")
-    sys.stdout.flush()
-    as_root = ["--allow-root"] if os.geteuid() == 0 else []  # a container often has no other user
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *as_root, str(COPIES / name)])
 
 
 def require_packages(*packages: str) -> None:

@@ -1,4 +1,4 @@
-"""The notebooks: paired with their sources, free of outputs, and copied for readers."""
+"""The notebooks: paired with their sources, and free of outputs."""
 
 from __future__ import annotations
 
@@ -22,46 +22,19 @@ def test_there_are_notebooks():
 def test_the_pair_is_up_to_date_and_has_no_outputs(source):
     text = source.with_suffix(".ipynb").read_text()
     assert text == notebooks.render_ipynb(source), "run `make notebooks`"
-    for cell in json.loads(text)["cells"]:
+    cells = json.loads(text)["cells"]
+    assert cells[0]["cell_type"] == "markdown", "a notebook begins with its title"
+    for cell in cells:
         assert not cell.get("outputs")
         assert cell.get("execution_count") is None
 
 
-@pytest.fixture
-def shelf(tmp_path, monkeypatch):
-    """A folder of notebooks and one of copies, both temporary."""
+def test_check_names_what_is_stale(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
     monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
-    monkeypatch.setattr(notebooks, "COPIES", tmp_path / "work")
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "a.ipynb").write_text("first")
-    return tmp_path
-
-
-def test_copies_follow_their_sources(shelf):
-    assert notebooks.copy_notebooks() == []
-    (shelf / "notebooks" / "a.ipynb").write_text("second")
-    assert notebooks.copy_notebooks() == []
-    assert (shelf / "work" / "a.ipynb").read_text() == "second"
-
-
-def test_a_reader_s_copy_is_never_touched(shelf):
-    notebooks.copy_notebooks()
-    (shelf / "work" / "a.ipynb").write_text("mine")
-    (shelf / "notebooks" / "a.ipynb").write_text("second")
-    assert notebooks.copy_notebooks() == ["a.ipynb"]
-    assert (shelf / "work" / "a.ipynb").read_text() == "mine"
-
-
-def test_a_file_that_was_there_before_is_kept(shelf):
-    (shelf / "work").mkdir()
-    (shelf / "work" / "a.ipynb").write_text("mine")
-    assert notebooks.copy_notebooks() == ["a.ipynb"]
-    assert (shelf / "work" / "a.ipynb").read_text() == "mine"
-
-
-def test_check_names_what_is_stale(shelf, monkeypatch, capsys):
-    monkeypatch.setattr(notebooks, "ROOT", shelf)
-    (shelf / "notebooks" / "a.py").write_text("# %%\nprint(1)\n")
+    (tmp_path / "notebooks" / "a.py").write_text("# %%\nprint(1)\n")
     assert notebooks.write_notebooks(check=True) == 1
     assert "notebooks/a.ipynb is not what notebooks/a.py makes: run `make notebooks`" in capsys.readouterr().out
     assert notebooks.write_notebooks() == 0

@@ -21,6 +21,7 @@ HOLDS = {
     "__main__": "python -m common",
     "studies": "for maintainers: a folder for each, with recorder, table, chart and command",
     "commands": "table of commands, tour, stage, diff",
+    "lab": "make start, make lab: the notebooks for a reader",
     "pages": "tables, report, syllabus, notebooks",
     "figures": "plots, heat maps, diagrams",
     "new": "make new",

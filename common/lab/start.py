@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from ..console import say, wrapped
 from ..exercises import workspace
+from ..pages.notebooks import NOTEBOOKS
 from ..paths import ROOT, display_path
-from .notebooks import NOTEBOOKS, open_lab
+from .copies import open_lab
 
 SOURCE = NOTEBOOKS / "start_here.py"
 PICTURES = ROOT / "out" / "start"

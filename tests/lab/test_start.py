@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from common.errors import UserError
-from common.pages import start
+from common.lab import start
 from common.paths import ROOT
 from support.proofs.files import notebook_files
 
