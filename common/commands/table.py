@@ -69,9 +69,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 argument("--folder", dest="parent", help="the folder to create it in; by default work/"),
             ),
         ),
-        Command(
-            "lab", "open JupyterLab on a copy of the notebooks in work/", "lab.copies:open_lab", builds=True
-        ),
+        Command("lab", "open JupyterLab on a copy of the notebooks in work/", "lab.copies:open_lab", builds=True),
     ),
     "Exercises": (
         Command(
