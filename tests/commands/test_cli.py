@@ -15,7 +15,6 @@ import pytest
 from common import __main__, stages
 from common.__main__ import parser
 from common.commands import diff
-from common.emulator import Cache
 from common.errors import UserError
 from common.paths import ROOT
 from common.studies.ablation import ABLATION_PARTS
@@ -74,17 +73,6 @@ def test_a_folder_of_another_user_is_named_in_one_line(monkeypatch, capsys):
     assert __main__.main() == 1
     told = "error: /theirs/build belongs to another user: Permission denied. `make doctor` says what to do\n"
     assert capsys.readouterr().err == told
-
-
-def test_a_shared_folder_that_cannot_be_read_is_passed_over(tmp_path):
-    class Unreadable(type(tmp_path)):
-        def exists(self, **options):
-            raise PermissionError
-
-    (tmp_path / "shared" / "entry").mkdir(parents=True)
-    cache = Cache(tmp_path / "mine", (Unreadable("/theirs"), tmp_path / "shared"))
-    assert cache.find("entry") == tmp_path / "shared" / "entry"
-    assert cache.find("another") == tmp_path / "mine" / "another"
 
 
 @pytest.mark.parametrize("free", [1 << 20, 1 << 30])

@@ -1,9 +1,3 @@
 """The setup that all tests of the workbook share."""
 
-pytest_plugins = [
-    "pytester",
-    "support.suite.session",
-    "support.suite.needs",
-    "support.suite.scheduling",
-    "support.proofs.plugin",
-]
+pytest_plugins = ["support.suite.plugins"]

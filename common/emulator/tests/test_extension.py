@@ -517,7 +517,8 @@ def test_no_line_of_a_stage_is_there_for_the_emulator():
 
     Branches on the kind of CPU, on OpenMP and on the architecture of the GPU are allowed, too: the emulator has one.
     """
-    of_cpu = r"#if (__has_include\(<cuda_runtime\.h>\)|defined\(__x86_64__\))|#ifdef _OPENMP"
+    of_cpu = r"#if (__has_include\(<cuda_runtime\.h>\)|defined\(__x86_64__\))"
+    of_cpu += r"|#ifdef (_OPENMP|__x86_64__)|#ifndef __AVX\w*__.*"
     of_gpu = r"#if __CUDA_ARCH__ >= \d+|#ifdef __CUDA_ARCH__"
     for stage in stages.STAGES:
         if stage.is_here and "emulator" in stage.targets:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from common.build import nvcc
 from common.emulator import UserError, build_program
+from common.emulator.tests.nvcc import compile_with_nvcc
 from common.pages.tables import features_table as features
 from common.paths import ROOT, build_cache
 
@@ -64,6 +64,5 @@ def test_a_refused_feature_is_named(feature, tmp_path):
 @pytest.mark.needs("nvcc")
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda one: one.program.stem)
 def test_nvcc_takes_it(feature, tmp_path):
-    options = ["-std=c++17", "-arch=sm_90a", "-dc", "-o", str(tmp_path / "object")]
-    done = subprocess.run([nvcc.find_nvcc(), *options, str(feature.program)], capture_output=True, text=True)
+    done = compile_with_nvcc(feature.program, tmp_path, architecture="sm_90a")
     assert done.returncode == 0, done.stderr

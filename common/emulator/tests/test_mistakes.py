@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from common.build import nvcc
 from common.emulator import build_program
+from common.emulator.tests.nvcc import compile_with_nvcc
 from common.paths import build_cache
 from common.studies.compare_tools import mistakes
 from common.studies.compare_tools import recorder as tool_comparison
@@ -171,8 +171,7 @@ def test_a_program_knows_its_cases(program):
 @every_program
 def test_nvcc_takes_it(program, tmp_path):
     architecture = "sm_90" if "__cluster_dims__" in program.read_text() else "sm_80"
-    command = [nvcc.find_nvcc(), f"-arch={architecture}", "-dc", str(program), "-o", str(tmp_path / "object")]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = compile_with_nvcc(program, tmp_path, architecture=architecture)
     assert done.returncode == 0, done.stderr
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from common.build.nvcc import find_nvcc
 from common.emulator import UserError
 from common.emulator.rewrite import Source, find_spaces, given_macros, rewrite
+from common.emulator.tests.nvcc import compile_with_nvcc
 
 BLOCK = re.compile(r"\n---\n")
 # Each begins with the reason; the line that is refused ends with a comment.
@@ -250,8 +249,7 @@ def test_what_nvcc_compiles_is_not_refused(text: str) -> None:
 
 def compiles(text: str, folder: Path) -> bool:
     (folder / "k.cu").write_text(text)
-    command = [find_nvcc(), "-std=c++17", "-arch=sm_90", "--extended-lambda", "-c", "k.cu", "-o", "k.o"]
-    return subprocess.run(command, cwd=folder, capture_output=True).returncode == 0
+    return compile_with_nvcc(folder / "k.cu", folder, "--extended-lambda").returncode == 0
 
 
 @pytest.mark.needs("nvcc")

@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from common.build import nvcc
 from common.emulator import build_program
+from common.emulator.tests.nvcc import compile_with_nvcc
 from common.paths import build_cache
 from common.studies.ptx import recorder as ptx_results
 
@@ -48,6 +48,5 @@ def test_results_are_those_of_a_gpu(computed):
 def test_nvcc_takes_the_program(tmp_path):
     source = tmp_path / "ptx_results.cu"
     source.write_text(ptx_results.program_text())
-    command = [nvcc.find_nvcc(), "-arch=sm_90", "-c", str(source), "-o", str(tmp_path / "object")]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = compile_with_nvcc(source, tmp_path)
     assert done.returncode == 0, done.stderr

@@ -39,6 +39,17 @@ def test_ones_own_comes_first_then_what_is_shared(folders):
     assert both.find("objects", "a.o") == own / "objects" / "a.o"
 
 
+def test_a_shared_folder_that_cannot_be_read_is_passed_over(tmp_path):
+    class Unreadable(type(tmp_path)):
+        def exists(self, **options):
+            raise PermissionError
+
+    (tmp_path / "shared" / "entry").mkdir(parents=True)
+    cache = Cache(tmp_path / "mine", (Unreadable("/theirs"), tmp_path / "shared"))
+    assert cache.find("entry") == tmp_path / "shared" / "entry"
+    assert cache.find("another") == tmp_path / "mine" / "another"
+
+
 @pytest.mark.needs("g++")
 def test_an_object_that_is_shared_is_not_compiled_again(folders, tmp_path):
     own, shared = folders
