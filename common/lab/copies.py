@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -34,11 +33,11 @@ def copy_notebooks() -> list[str]:
     kept = []
     for source in sorted(NOTEBOOKS.glob("*.ipynb")):
         text, target = at_home_in(folder, source.read_text()), folder / source.name
-        if target.exists() and text_digest(target.read_text()) != copied.get(source.name):
+        if target.exists() and workspace.digest(target.read_text()) != copied.get(source.name):
             kept.append(source.name)
             continue
         target.write_text(text)
-        copied[source.name] = text_digest(text)
+        copied[source.name] = workspace.digest(text)
     record.write_text(json.dumps(copied, indent=1))
     return kept
 
@@ -48,11 +47,6 @@ def at_home_in(folder: Path, text: str) -> str:
     if folder.is_relative_to(ROOT):
         return text
     return text.replace(json.dumps(SEARCH)[1:-1], json.dumps(f"root = Path({str(ROOT)!r})")[1:-1])
-
-
-def text_digest(text: str) -> str:
-    """A short name for a text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def open_lab(name: str = "") -> int:
