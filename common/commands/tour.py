@@ -274,7 +274,6 @@ def build_and_check_all() -> tuple[list[Stage], list[Stage], list]:
     outputs = [HeldOutput() for _ in STAGES]
     try:
         builds = start_builds(building)
-        start_profiler()  # threads check the stages
         pending = [checking.submit(check_in_turn, *each, builds) for each in zip(STAGES, outputs, strict=True)]
         for row, output, checked in zip(STAGES, outputs, pending, strict=True):
             output.release()
@@ -288,14 +287,6 @@ def build_and_check_all() -> tuple[list[Stage], list[Stage], list]:
         checking.shutdown(cancel_futures=True)
         building.shutdown(cancel_futures=True)
     return ready, failed, results
-
-
-def start_profiler() -> None:
-    """Starts torch's profiler in the thread that imports torch: the first start in another one prints an error."""
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CPU]):
-        pass
 
 
 def check_in_turn(row: Stage, output: HeldOutput, builds: Builds) -> tuple[list, bool | None]:
