@@ -14,6 +14,7 @@ from support.labs import definitions, texts
 from support.proofs.files import notebook_files
 
 pytestmark = [
+    pytest.mark.usefixtures("compiles_anew"),
     pytest.mark.needs("g++", "ninja"),
     pytest.mark.proof("claims of notebooks", files=notebook_files("05c_compiled_operators")),
 ]
@@ -21,14 +22,6 @@ pytestmark = [
 NUMBERS = itertools.count()
 NOTEBOOK = definitions("05c_compiled_operators")
 FUNCTIONS = ["step", "two_steps", "one_row", "used_before", "used_later", "clone_before"]
-
-
-@pytest.fixture(autouse=True)
-def compiles_anew():
-    torch._dynamo.reset()
-    with torch._inductor.config.patch(fx_graph_cache=False):
-        yield
-    torch._dynamo.reset()
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from support.labs import definitions, lab_library
 from support.proofs.files import notebook_files, stage_files
 
 pytestmark = [
+    pytest.mark.usefixtures("compiles_anew"),
     pytest.mark.needs("g++", "ninja"),
     pytest.mark.proof("claims of notebooks", files=[*notebook_files("05_custom_op"), *stage_files(5)]),
 ]
@@ -35,15 +36,6 @@ def gated():
     """`sigmoid(z) * x` in C++, with a kernel for the CPU and nothing else."""
     lab_library()
     return torch.ops.lab.forgotten
-
-
-@pytest.fixture(autouse=True)
-def compiles_anew():
-    """No graph is taken from disk: one that is there does not know of a new fake kernel."""
-    torch._dynamo.reset()
-    with torch._inductor.config.patch(fx_graph_cache=False):
-        yield
-    torch._dynamo.reset()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import sys
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
@@ -21,6 +22,7 @@ from common.paths import build_dir
 def definitions(notebook: str) -> ModuleType:
     """The classes and functions that a notebook defines, without running the rest of its cells."""
     module = ModuleType(notebook)
+    sys.modules[notebook] = module  # torch.compile imports the module of a function that calls another
     for statement in ast.parse((NOTEBOOKS / f"{notebook}.py").read_text()).body:
         code = compile(ast.Module([statement], []), notebook, "exec")
         if isinstance(statement, ast.Import | ast.ImportFrom):
